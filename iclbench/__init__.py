@@ -1,0 +1,110 @@
+"""iclbench: a benchmark harness for in-context learning.
+
+Importing it imports neither torch nor any plugin; names are loaded when they are used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from .hookspecs import hookimpl
+from .plugins import Entry
+
+if TYPE_CHECKING:
+    from .architectures import (
+        Architecture,
+        Construction,
+        SequenceArchitecture,
+        SequenceConfig,
+        SequenceModel,
+        Solver,
+        initialize,
+    )
+    from .config import Config
+    from .errors import IclbenchError, PluginError, RecordError, RunError, UsageError
+    from .executors import Executor
+    from .leaderboards import leaderboard
+    from .metrics import Metric
+    from .prompts import Batch, Regression, Sequence, Signature, Text
+    from .randomness import philox
+    from .recipes import Recipe
+    from .records import Record, RecordStore
+    from .runner import run
+    from .specs import RunSpec
+    from .sweeps import sweep
+    from .tasks import Axis, EvaluationContext, Primary, Task, TaskConfig
+
+_HOME = {
+    "architectures": (
+        "Architecture",
+        "Construction",
+        "SequenceArchitecture",
+        "SequenceConfig",
+        "SequenceModel",
+        "Solver",
+        "initialize",
+    ),
+    "config": ("Config",),
+    "errors": ("IclbenchError", "PluginError", "RecordError", "RunError", "UsageError"),
+    "executors": ("Executor",),
+    "leaderboards": ("leaderboard",),
+    "metrics": ("Metric",),
+    "prompts": ("Batch", "Regression", "Sequence", "Signature", "Text"),
+    "randomness": ("philox",),
+    "recipes": ("Recipe",),
+    "records": ("Record", "RecordStore"),
+    "runner": ("run",),
+    "specs": ("RunSpec",),
+    "sweeps": ("sweep",),
+    "tasks": ("Axis", "EvaluationContext", "Primary", "Task", "TaskConfig"),
+}
+_MODULE = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = [
+    "Architecture",
+    "Axis",
+    "Batch",
+    "Config",
+    "Construction",
+    "Entry",
+    "EvaluationContext",
+    "Executor",
+    "IclbenchError",
+    "Metric",
+    "PluginError",
+    "Primary",
+    "Recipe",
+    "Record",
+    "RecordError",
+    "RecordStore",
+    "Regression",
+    "RunError",
+    "RunSpec",
+    "Sequence",
+    "SequenceArchitecture",
+    "SequenceConfig",
+    "SequenceModel",
+    "Signature",
+    "Solver",
+    "Task",
+    "TaskConfig",
+    "Text",
+    "UsageError",
+    "hookimpl",
+    "initialize",
+    "leaderboard",
+    "philox",
+    "run",
+    "sweep",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE:
+        raise AttributeError(f"module 'iclbench' has no attribute {name!r}")
+    return getattr(importlib.import_module(f".{_MODULE[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

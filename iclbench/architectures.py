@@ -1,0 +1,187 @@
+"""Architecture: a named, configurable way to build a module for a signature."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from .config import Config
+from .prompts import Signature
+
+if TYPE_CHECKING:
+    from .tasks import Task
+
+
+class Construction(ABC):
+    """Exact weights computed from a formula, for the same module that is trained."""
+
+    summary: ClassVar[str] = ""
+    Config: ClassVar[type[Config]] = Config
+
+    @abstractmethod
+    def build(
+        self, signature: Signature, args: Any, task: Task[Any]
+    ) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """The architecture's configuration and a state dict in float64, which may be partial.
+
+        Raises UsageError when the formula doesn't fit the signature.
+        """
+
+
+class Architecture(ABC):
+    """A named, configurable way to build an `nn.Module` for a signature."""
+
+    name: ClassVar[str]
+    Config: ClassVar[type[Config]] = Config
+    constructions: ClassVar[Mapping[str, Construction]] = {}
+
+    @abstractmethod
+    def supports(self, signature: Signature, config: Any) -> str | None:
+        """None, or the reason why this architecture can't answer the signature."""
+
+    @abstractmethod
+    def build(self, signature: Signature, config: Any) -> nn.Module:
+        """A module that maps a prompt to a prediction (B, P, W), in torch's default dtype."""
+
+
+class Solver(Architecture):
+    """An architecture without parameters: it sees the structured fields and is never trained."""
+
+
+class SequenceConfig(Config):
+    """The frame that every sequence architecture shares (least_squares, Table D.1)."""
+
+    layers: int = Field(12, ge=1, description="number of blocks")
+    width: int = Field(64, ge=1, description="embedding size")
+    layer_norm: bool = Field(True, description="LayerNorm before mixer, MLP and read-out")
+    mlp: bool = Field(True, description="an MLP with ReLU after each mixer")
+    mlp_ratio: int = Field(4, ge=1, description="hidden size of the MLP, in widths")
+    causal: bool = Field(True, description="whether position t sees positions <= t only")
+    init_std: float = Field(0.02, gt=0, description="standard deviation of initial weights")
+
+
+class SequenceArchitecture(Architecture):
+    """A sequence model of the harness with the plugin's mixer in every block."""
+
+    Config: ClassVar[type[Config]] = SequenceConfig
+
+    @abstractmethod
+    def mixer(self, width: int, length: int, causal: bool, config: Any) -> nn.Module:
+        """A module (B, S, width) → (B, S, width) for S = length positions."""
+
+    def supports(self, signature: Signature, config: Any) -> str | None:
+        """Any prompt can be embedded; a non-causal model must not see the answers."""
+        if signature.causal and not config.causal:
+            return "it is not causal, so it would read the answers; set causal=true"
+        return None
+
+    def build(self, signature: Signature, config: Any) -> SequenceModel:
+        """The model of this architecture's mixers for `signature`."""
+        mixers = [
+            self.mixer(config.width, signature.length, config.causal, config)
+            for _ in range(config.layers)
+        ]
+        return SequenceModel(signature, config, mixers)
+
+
+class Embed(nn.Module):
+    """Embeds real features (B, S, d) linearly and ids (B, S) by a table; the sum is (B, S, width).
+
+    The public names are `real` and `ids`; one is absent where the signature has no such input.
+    """
+
+    def __init__(self, signature: Signature, width: int) -> None:
+        super().__init__()
+        self.real = nn.Linear(signature.input_width, width) if signature.input_width else None
+        self.ids = nn.Embedding(signature.vocabulary, width) if signature.vocabulary else None
+
+    def forward(self, real: Tensor, ids: Tensor) -> Tensor:
+        """(B, S, d), (B, S) → (B, S, width)."""
+        parts: list[Tensor] = []
+        if self.real is not None:
+            parts.append(self.real(real))
+        if self.ids is not None:
+            parts.append(self.ids(ids))
+        return sum(parts[1:], parts[0])
+
+
+class Block(nn.Module):
+    """x + mixer(norm1(x)), then x + mlp(norm2(x)); (B, S, width) → (B, S, width)."""
+
+    def __init__(self, mixer: nn.Module, config: SequenceConfig) -> None:
+        super().__init__()
+        width, hidden = config.width, config.mlp_ratio * config.width
+        self.norm1 = _norm(config)
+        self.mixer = mixer
+        self.norm2 = _norm(config) if config.mlp else None
+        self.mlp = (
+            nn.Sequential(nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, width))
+            if config.mlp
+            else None
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, S, width) → (B, S, width)."""
+        x = x + self.mixer(self.norm1(x))
+        if self.mlp is not None and self.norm2 is not None:
+            x = x + self.mlp(self.norm2(x))
+        return x
+
+
+class SequenceModel(nn.Module):
+    """Embedding, learned positions, blocks, norm, read-out.
+
+    `embed`, `positions`, `blocks.i.{norm1, mixer, norm2, mlp}`, `norm` and `readout` are public
+    names that constructions write.
+    """
+
+    def __init__(
+        self, signature: Signature, config: SequenceConfig, mixers: list[nn.Module]
+    ) -> None:
+        super().__init__()
+        self.embed = Embed(signature, config.width)
+        self.positions = nn.Parameter(torch.empty(signature.length, config.width))
+        blocks = [Block(mixer, config) for mixer in mixers]
+        self.blocks = nn.ModuleList(blocks)
+        self.norm = _norm(config)
+        self.readout = nn.Linear(config.width, signature.output_width)
+        self._positions_read = list(signature.readout)
+        # The mixers have initialized themselves.
+        nn.init.normal_(self.positions, std=config.init_std)
+        for frame in (self.embed, self.readout, *(block.mlp for block in blocks)):
+            if frame is not None:
+                initialize(frame, config.init_std)
+
+    def hidden(self, real: Tensor, ids: Tensor) -> Tensor:
+        """The last layer's states, (B, S, width), of real (B, S, d) and ids (B, S)."""
+        x: Tensor = self.embed(real, ids) + self.positions[: ids.shape[1]]
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+    def forward(self, prompt: Any) -> Tensor:
+        """The prediction (B, P, W) at the signature's read-out positions."""
+        states = self.hidden(*prompt.sequence())[:, self._positions_read]
+        prediction: Tensor = self.readout(self.norm(states))
+        return prediction
+
+
+def initialize(module: nn.Module, std: float) -> None:
+    """GPT-2's initialization: weights of linear layers and tables N(0, std²), biases 0.
+
+    The frame is initialized so; a mixer initializes itself, with this or in its own way.
+    """
+    for part in module.modules():
+        if isinstance(part, nn.Linear | nn.Embedding):
+            nn.init.normal_(part.weight, std=std)
+        if isinstance(part, nn.Linear) and part.bias is not None:
+            nn.init.zeros_(part.bias)
+
+
+def _norm(config: SequenceConfig) -> nn.Module:
+    return nn.LayerNorm(config.width) if config.layer_norm else nn.Identity()

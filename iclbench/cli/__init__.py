@@ -1,0 +1,53 @@
+"""The command line, one verb a file. Exit codes: 0 done, 1 a run failed, 2 bad usage."""
+
+from __future__ import annotations
+
+import sys
+from importlib import metadata
+from typing import Annotated
+
+import typer
+
+from ..errors import IclbenchError
+from . import describe, leaderboard, ls, plugins, run, sweep, verify
+from .extra import add_plugin_commands
+
+app = typer.Typer(
+    name="iclbench",
+    help="A benchmark harness for in-context learning.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+app.command("run")(run.run)
+app.command("sweep")(sweep.sweep)
+app.command("ls")(ls.ls)
+app.command("describe")(describe.describe)
+app.command("plugins")(plugins.plugins)
+app.add_typer(leaderboard.app, name="leaderboard")
+app.command("verify")(verify.verify)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"iclbench {metadata.version('iclbench')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """A benchmark harness for in-context learning."""
+
+
+def main() -> None:
+    """The entry point: an error that iclbench raises on purpose is one line, not a traceback."""
+    try:
+        add_plugin_commands(app)
+        app()
+    except IclbenchError as error:
+        print(f"iclbench: error: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)

@@ -1,0 +1,62 @@
+"""`iclbench leaderboard`: tables from records alone."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import UsageError
+from .common import Out
+
+app = typer.Typer(help="Ranked tables from records.", no_args_is_help=True)
+
+
+@app.callback()
+def group() -> None:
+    """Ranked tables from records."""
+
+
+@app.command()
+def show(
+    out: Out = "results",
+    task: Annotated[str | None, typer.Option(help="Only this task.")] = None,
+    style: Annotated[str, typer.Option("--format", help="One of tabulate's formats.")] = "github",
+    commands: Annotated[
+        bool, typer.Option("--commands", help="Print what reproduces each row.")
+    ] = False,
+) -> None:
+    """Print the ranked tables of all records in a folder."""
+    from tabulate import tabulate_formats
+
+    from ..errors import unknown
+    from ..leaderboards import boards, render
+    from ..records import RecordStore, read_per_prompt, read_record
+
+    if style not in tabulate_formats:
+        raise unknown("format", style, tabulate_formats)
+    store = RecordStore(Path(out))
+    if not store.folder.is_dir():
+        raise UsageError(f"there is no folder {out}")
+    records, problems = [], []
+    for path in store.paths():
+        try:
+            record = read_record(path)
+            read_per_prompt(path, record)
+        except UsageError as error:
+            problems.append(str(error))
+        else:
+            if task in {None, record.spec.task}:
+                records.append(record)
+    if not records and not problems:
+        raise UsageError(f"there are no records in {out}" + (f" of {task}" if task else ""))
+    for board in boards(records, store):
+        typer.echo(render(board, style) + "\n")
+        if commands:
+            typer.echo("".join(f"    {record.command}\n" for record in board.records))
+    for problem in problems:
+        print(f"iclbench: error: {problem}", file=sys.stderr)
+    if problems:
+        raise typer.Exit(2)

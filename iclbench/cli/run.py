@@ -1,0 +1,164 @@
+"""`iclbench run`: train, construct or load models, evaluate them, write records, print a table."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import IclbenchError, UsageError
+from ..specs import parse_arguments, parse_seeds
+from .common import Device, Out, Strict, sound_host
+
+if TYPE_CHECKING:
+    from ..plans import Plan
+    from ..records import Record
+    from ..runner import Settings
+
+Arguments = Annotated[
+    list[str] | None, typer.Option(metavar="K=V,…", help="Arguments, or @file.toml; repeatable.")
+]
+
+
+def run(
+    model: Annotated[str, typer.Option(metavar="NAME[,NAME]", help="Models to run.")],
+    task: Annotated[str, typer.Option(metavar="NAME[,NAME]", help="Tasks to run them on.")],
+    weights: Annotated[
+        str | None,
+        typer.Option(metavar="trained|CONSTRUCTION|PATH", help="Where weights are from."),
+    ] = None,
+    weights_args: Arguments = None,
+    init: Annotated[
+        str | None, typer.Option(metavar="CONSTRUCTION|PATH", help="What training starts from.")
+    ] = None,
+    freeze: Annotated[
+        list[str] | None, typer.Option(metavar="PATTERN", help="Parameters to keep; repeatable.")
+    ] = None,
+    perturb: Annotated[float, typer.Option(metavar="SIGMA", help="Noise on --init.")] = 0.0,
+    recipe: Annotated[str, typer.Option(metavar="NAME", help="How to train.")] = "quick",
+    model_args: Arguments = None,
+    task_args: Arguments = None,
+    recipe_args: Arguments = None,
+    seeds: Annotated[str, typer.Option(metavar="N|A,B", help="How many seeds, or which.")] = "5",
+    device: Device = "auto",
+    dtype: Annotated[str, typer.Option(help="float32 or float64.")] = "float32",
+    metrics: Annotated[
+        str, typer.Option(metavar="NAME[,NAME]", help="Further metrics to measure.")
+    ] = "",
+    eval_prompts: Annotated[int, typer.Option(help="Prompts to evaluate on.")] = 2048,
+    eval_seed: Annotated[int, typer.Option(help="Seed of the evaluation prompts.")] = 0,
+    eval_batch: Annotated[int, typer.Option(min=1, help="Prompts a model sees at once.")] = 1024,
+    out: Out = "results",
+    force: Annotated[bool, typer.Option("--force", help="Run again what has a record.")] = False,
+    resume: Annotated[bool, typer.Option(help="Continue a training that was cut off.")] = True,
+    checkpoint_seconds: Annotated[
+        float, typer.Option(min=0, help="Time between checkpoints of a training.")
+    ] = 30.0,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run.")] = False,
+    strict: Strict = False,
+) -> None:
+    """Run models on tasks and print a ranked table; what has a record is not run again."""
+    sound_host(strict)
+    common = {
+        "weights": weights,
+        "weights_args": parse_arguments(weights_args or [], "--weights-args"),
+        "init": init,
+        "freeze": tuple(freeze or ()),
+        "perturb": perturb,
+        "recipe": recipe,
+        "model_args": parse_arguments(model_args or [], "--model-args"),
+        "task_args": parse_arguments(task_args or [], "--task-args"),
+        "recipe_args": parse_arguments(recipe_args or [], "--recipe-args"),
+        "seeds": parse_seeds(seeds),
+        "dtype": dtype,
+        "eval_prompts": eval_prompts,
+        "eval_seed": eval_seed,
+        "metrics": tuple(_names(metrics)),
+    }
+    plans = _resolve(_names(model), _names(task), common)
+
+    from ..runner import Settings
+
+    settings = Settings(Path(out), device, force, resume, checkpoint_seconds, eval_batch)
+    if dry_run:
+        _describe(plans, settings)
+        return
+    records, failed = _run_all(plans, settings)
+    _print_boards(records, settings.out)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _resolve(models: list[str], tasks: list[str], common: dict[str, Any]) -> list[Plan]:
+    """All plans, so that a bad one is known before any time is spent."""
+    from ..config import parse_config
+    from ..plans import resolve
+    from ..specs import RunSpec
+
+    if not models or not tasks:
+        raise UsageError("--model and --task must name something")
+    return [
+        resolve(parse_config(RunSpec, {**common, "model": model, "task": task}, "run"))
+        for task in tasks
+        for model in models
+    ]
+
+
+def _describe(plans: list[Plan], settings: Settings) -> None:
+    from ..records import RecordStore
+    from ..runner import find_device
+
+    find_device(settings.device)
+    store = RecordStore(settings.out)
+    for plan in plans:
+        spec = plan.spec
+        exists = store.path(spec).exists() and not settings.force
+        action = {
+            "trained": f"train {len(spec.seeds)} seeds for {spec.recipe_args.get('steps')} steps",
+            "constructed": f"build {spec.weights}",
+            "solver": "solve",
+            "loaded": f"load {spec.weights}",
+        }[spec.origin]
+        typer.echo(f"{spec.id}  {spec.model} on {spec.task}: {'done before' if exists else action}")
+        typer.echo(spec.model_dump_json(indent=2))
+
+
+def _run_all(plans: list[Plan], settings: Settings) -> tuple[list[Record], bool]:
+    from ..plugins import host
+    from ..runner import run_plans
+    from .progress import ProgressDisplay
+
+    records, failed = [], False
+    with ProgressDisplay() as display:
+        host().observe(display, "progress")
+        try:
+            for plan in plans:
+                try:
+                    records += run_plans([plan], settings)
+                except UsageError:
+                    raise
+                except Exception as error:
+                    if os.environ.get("ICLBENCH_DEBUG"):
+                        raise
+                    failed = True
+                    reason = str(error) if isinstance(error, IclbenchError) else repr(error)
+                    where = f"{plan.spec.model} on {plan.spec.task}"
+                    print(f"iclbench: {where} failed: {reason}", file=sys.stderr)
+        finally:
+            host().forget(display)
+    return records, failed
+
+
+def _print_boards(records: list[Record], out: Path) -> None:
+    from ..leaderboards import boards, render
+    from ..records import RecordStore
+
+    for board in boards(records, RecordStore(out)):
+        typer.echo("\n" + render(board))

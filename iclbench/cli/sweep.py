@@ -1,0 +1,40 @@
+"""`iclbench sweep`: the grids of a TOML file, only what is missing."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .common import Device, Strict, sound_host
+
+
+def sweep(
+    file: Annotated[Path, typer.Argument(help="A sweep file, TOML.")],
+    out: Annotated[str | None, typer.Option(metavar="DIR", help="Overrides the file's.")] = None,
+    device: Device = "auto",
+    executor: Annotated[str, typer.Option(help="What runs the programs.")] = "local",
+    workers: Annotated[
+        int, typer.Option(min=1, help="Programs at once; more than 1: a process each, one thread.")
+    ] = 1,
+    strict: Strict = False,
+) -> None:
+    """Run every cell of a grid that has no record yet; a cell that fails stops nothing."""
+    sound_host(strict)
+    from ..leaderboards import boards, render
+    from ..records import RecordStore
+    from ..sweeps import read_sweep_file
+    from ..sweeps import sweep as run_sweep
+
+    folder = Path(out or read_sweep_file(file).out)
+    result = run_sweep(
+        file, out=folder, device=device, executor=executor, workers=workers, report=typer.echo
+    )
+    for board in boards(result.records, RecordStore(folder)):
+        typer.echo("\n" + render(board))
+    for failure in result.failures:
+        print(f"iclbench: failed: {failure.command}\n  {failure.reason}", file=sys.stderr)
+    if result.failures:
+        raise typer.Exit(1)

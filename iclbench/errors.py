@@ -1,0 +1,41 @@
+"""The errors that iclbench raises on purpose; the command line prints them as one line."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class IclbenchError(Exception):
+    """Base of every deliberate error; `exit_code` is what the command line exits with."""
+
+    exit_code = 1
+
+
+class UsageError(IclbenchError):
+    """The request can't be met as it stands: an unknown name, a bad value, a missing device."""
+
+    exit_code = 2
+
+
+class PluginError(UsageError):
+    """A plugin can't be loaded, or two plugins claim one name."""
+
+
+class RecordError(UsageError):
+    """A record or checkpoint is truncated, edited, or does not fit."""
+
+
+class RunError(IclbenchError):
+    """A run failed after it had been accepted."""
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
+    """The error for a name nobody provides, with the nearest known ones."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    if near:
+        hint = "did you mean " + " or ".join(repr(n) for n in near) + "?"
+    else:
+        hint = "known: " + (", ".join(names) or "none")
+    return UsageError(f"unknown {kind} {name!r}; {hint}")

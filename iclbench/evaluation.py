@@ -1,0 +1,47 @@
+"""Evaluating a model, and a task's reference, on a fixed set of prompts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from .errors import RunError
+from .metrics import Metric
+from .prompts import Batch
+from .tasks import EvaluationContext, Model, Task
+
+
+def evaluate(
+    task: Task[Any],
+    model: Model,
+    batches: list[Batch],
+    context: EvaluationContext,
+    metrics: list[Metric],
+) -> dict[str, np.ndarray]:
+    """Every metric's value for each prompt: (prompts,), or (prompts, axis)."""
+    parts: dict[str, list[np.ndarray]] = {}
+    with torch.no_grad():
+        for batch in batches:
+            found = dict(task.evaluate(model, batch, context))
+            for metric in metrics:
+                extra = metric.compute(model, task, batch, context)
+                taken = sorted(set(extra) & set(found))
+                if taken:
+                    raise RunError(f"metric {metric.name}: {taken[0]!r} is measured twice")
+                found.update(extra)
+            for name, values in found.items():
+                parts.setdefault(name, []).append(values.to("cpu", torch.float64).numpy())
+    return {name: np.concatenate(values) for name, values in parts.items()}
+
+
+def floor(task: Task[Any], batches: list[Batch]) -> dict[str, np.ndarray]:
+    """The metrics of the task's own reference on the same prompts."""
+    found = [
+        task.metrics(task.reference(batch).to("cpu", torch.float64), batch) for batch in batches
+    ]
+    return {
+        name: np.concatenate([values[name].to(torch.float64).numpy() for values in found])
+        for name in found[0]
+    }

@@ -1,0 +1,195 @@
+"""Ranked tables from records: one for each task, configuration, dtype and evaluation set."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from tabulate import tabulate
+
+from ..records import Record, RecordStore, read_per_prompt, read_record
+from ..specs import canonical_json
+from ..statistics import Statistics
+from .comparison import paired_difference
+
+
+@dataclass(frozen=True)
+class Board:
+    """The records of one task, comparable with each other, best first."""
+
+    title: str
+    records: tuple[Record, ...]
+    rows: pd.DataFrame
+
+
+def leaderboard(out: str | Path = "results") -> list[Board]:
+    """The boards of all records under `out`; raises RecordError for a damaged one."""
+    store = RecordStore(Path(out))
+    return boards([read_record(path) for path in store.paths()], store)
+
+
+def boards(records: Sequence[Record], store: RecordStore) -> list[Board]:
+    """One board for each set of records that are comparable."""
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        groups.setdefault(_comparable(record), []).append(record)
+    return [_board(groups[key], store) for key in sorted(groups)]
+
+
+def render(board: Board, style: str = "github") -> str:
+    """The board as text, in one of tabulate's styles."""
+    rows = board.rows.copy()
+    number = "{:.2e}".format
+    table = pd.DataFrame(
+        {
+            "rank": rows["rank"],
+            "model": rows["model"],
+            "median": rows["median"].map(number),
+            "mean": rows["mean"].map(number),
+            "95% interval": [
+                f"{number(low)} … {number(high)}"
+                for low, high in zip(rows["low"], rows["high"], strict=True)
+            ],
+            "digits": rows["digits"].map(lambda v: "" if pd.isna(v) else f"{v:.1f}"),
+            "seeds": rows["seeds"],
+            "over seeds": rows["spread"],
+            "parameters": rows["parameters"],
+            "origin": rows["origin"],
+            "time": rows["seconds"].map(lambda v: "" if pd.isna(v) else f"{v:.1f} s"),
+        }
+    )
+    body = tabulate(
+        table.to_dict("records"),
+        headers="keys",
+        tablefmt=style,
+        disable_numparse=True,
+        colalign=(
+            "right",
+            "left",
+            *["right"] * 3,
+            "right",
+            "right",
+            "right",
+            "right",
+            "left",
+            "right",
+        ),
+    )
+    return f"{board.title}\n\n{body}"
+
+
+def _comparable(record: Record) -> str:
+    spec = record.spec
+    return canonical_json(
+        [spec.task, spec.task_version, spec.task_args, spec.dtype, record.evaluation.digest]
+    )
+
+
+def _board(records: list[Record], store: RecordStore) -> Board:
+    first = records[0]
+    ranking, spec = first.ranking, first.spec
+    ordered = sorted(records, key=lambda r: (_sort_value(r), r.spec.model, r.id))
+    labels = _labels(ordered)
+    ranks = _ranks(ordered, store)
+    rows = [
+        _row(rank, label, record)
+        for rank, label, record in zip(ranks, labels, ordered, strict=True)
+    ]
+    bottom = first.floor.get(ranking.metric)
+    if bottom is not None:
+        floor = _statistics("floor", bottom, ranking.better)
+        rows.insert(0, {**floor, "rank": "", "origin": "floor", "seeds": "", "spread": "",
+                        "parameters": "", "seconds": math.nan})  # fmt: skip
+    args = ", ".join(f"{k}={v}" for k, v in spec.task_args.items())
+    title = (
+        f"{spec.task} v{spec.task_version} ({args}) · {spec.dtype} · {ranking.metric} on "
+        f"{first.evaluation.prompts} prompts, ranked by its {ranking.statistic}"
+    )
+    return Board(title, tuple(ordered), pd.DataFrame(rows))
+
+
+def _row(rank: str, label: str, record: Record) -> dict[str, Any]:
+    metric = record.ranking.metric
+    seconds = record.training.seconds if record.training else record.evaluation.seconds
+    return {
+        **_statistics(label, record.metrics[metric], record.ranking.better),
+        "rank": rank,
+        "origin": record.spec.origin,
+        "seeds": str(len(record.seeds)) if record.training else "",
+        "spread": _spread(record),
+        "parameters": f"{record.parameters:,}",
+        "seconds": seconds,
+    }
+
+
+def _statistics(label: str, found: Statistics, better: str) -> dict[str, Any]:
+    values = {name: _number(getattr(found, name)) for name in ("median", "mean", "low", "high")}
+    digits = -math.log10(values["median"]) if better == "lower" and values["median"] > 0 else None
+    return {"model": label, **values, "digits": math.nan if digits is None else digits}
+
+
+def _spread(record: Record) -> str:
+    """The lowest and highest of the seeds' own statistics."""
+    if len(record.seeds) < 2:
+        return ""
+    ranking = record.ranking
+    each = [_number(getattr(s.metrics[ranking.metric], ranking.statistic)) for s in record.seeds]
+    return f"{min(each):.1e} … {max(each):.1e}"
+
+
+def _ranks(ordered: list[Record], store: RecordStore) -> list[str]:
+    """1, 2, …; a row that a paired comparison can't tell from the one above shares its rank."""
+    values = [read_per_prompt(store.path(r.spec), r)[f"metric/{r.ranking.metric}"] for r in ordered]
+    values = [v.mean(axis=2) if v.ndim == 3 else v for v in values]
+    ranks: list[int] = []
+    for i in range(len(ordered)):
+        tied = (
+            i > 0
+            and not paired_difference(
+                values[i - 1], values[i], ordered[i].ranking.better == "lower"
+            ).significant
+        )
+        ranks.append(ranks[-1] if tied else i + 1)
+    return [f"{rank}=" if ranks.count(rank) > 1 else str(rank) for rank in ranks]
+
+
+def _labels(records: list[Record]) -> list[str]:
+    """Each record's model, with what sets it apart from others of that model."""
+    facts = [_facts(record) for record in records]
+    labels = []
+    for record, own in zip(records, facts, strict=True):
+        same = [f for r, f in zip(records, facts, strict=True) if r.spec.model == record.spec.model]
+        names = sorted({name for fact in same for name in fact})
+        differing = [n for n in names if len({str(f.get(n)) for f in same}) > 1]
+        shown = [f"{name.split('.')[-1]}={own[name]}" for name in differing if name in own]
+        labels.append(" ".join([record.spec.model, *shown]))
+    return labels
+
+
+def _facts(record: Record) -> dict[str, Any]:
+    spec = record.spec
+    facts: dict[str, Any] = {"origin": spec.origin}
+    for group in ("model_args", "weights_args", "recipe_args"):
+        facts.update({f"{group}.{k}": v for k, v in getattr(spec, group).items()})
+    for name in ("recipe", "weights", "init", "freeze", "perturb", "seeds"):
+        facts[name] = getattr(spec, name)
+    for derived in ("recipe_args.model_args", "recipe_args.task_args", "recipe_args.chunk"):
+        facts.pop(derived, None)
+    return facts
+
+
+def _sort_value(record: Record) -> float:
+    ranking = record.ranking
+    value = getattr(record.metrics[ranking.metric], ranking.statistic)
+    if value is None:
+        return math.inf
+    return float(value) if ranking.better == "lower" else -float(value)
+
+
+def _number(value: float | None) -> float:
+    return np.inf if value is None else value

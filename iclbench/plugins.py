@@ -1,0 +1,270 @@
+"""The plugin manager: discovery, isolation of broken plugins, and who provides what.
+
+Each entry point of the group `iclbench` is loaded on its own. A plugin that fails to import, to
+validate or to answer a catalog hook stays out whole, with its reason, and stops nobody else.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import os
+import pkgutil
+import re
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib import metadata
+from typing import Any
+
+import pluggy
+
+from . import hookspecs
+from .errors import PluginError, UsageError, unknown
+
+GROUP = "iclbench"
+
+#: Catalog hooks, by the word that names one of their entries in messages.
+KINDS = {
+    "model": "iclbench_architectures",
+    "task": "iclbench_tasks",
+    "recipe": "iclbench_recipes",
+    "metric": "iclbench_metrics",
+    "executor": "iclbench_executors",
+    "command": "iclbench_commands",
+}
+
+_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_TARGET = re.compile(r"[\w.]+:[\w.]+")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One thing that a plugin provides.
+
+    `target` says where it is (`"package.module:Name"`, imported when it is used), or is the object
+    itself in a small plugin.
+    """
+
+    name: str
+    summary: str
+    target: Any
+
+    def problem(self) -> str | None:
+        """What is wrong with this entry, or None."""
+        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
+            return f"{self.name!r} is not a name: use lower-case words joined by hyphens"
+        if not isinstance(self.summary, str) or not self.summary or "\n" in self.summary:
+            return f"{self.name}: the summary must be one line"
+        if isinstance(self.target, str) and not _TARGET.fullmatch(self.target):
+            return f"{self.name}: target {self.target!r} is not of the form 'module:Name'"
+        return None
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A discovered entry point: what it provides, or why it was left out."""
+
+    name: str
+    distribution: str
+    version: str
+    module: str
+    import_seconds: float
+    problem: str | None = None
+    entries: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """The plugin as messages name it."""
+        return f"{self.name} ({self.distribution} {self.version})"
+
+
+class PluginHost:
+    """All plugins of one process, each isolated from the others."""
+
+    def __init__(self, only: Iterable[str] | None = None) -> None:
+        """Discover plugins; `only` restricts them to these entry-point names."""
+        self._manager = pluggy.PluginManager("iclbench")
+        self._manager.add_hookspecs(hookspecs)
+        self.plugins: list[Plugin] = []
+        self.problems: list[str] = []
+        wanted = None if only is None else list(only)
+        found = _entry_points()
+        for point in found:
+            if wanted is None or point.name in wanted:
+                self._add(point)
+        for name in wanted or []:
+            if name not in {point.name for point in found}:
+                near = difflib.get_close_matches(name, [point.name for point in found], n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                self.problems.append(f"ICLBENCH_PLUGINS names {name!r}, which is not here{hint}")
+        self._find_collisions()
+
+    def _add(self, point: metadata.EntryPoint) -> None:
+        started = time.perf_counter()
+        module: Any = None
+        problem: str | None = None
+        entries: dict[str, tuple[Entry, ...]] = {}
+        try:
+            other = next((p for p in self.plugins if p.name == point.name and not p.problem), None)
+            if other is not None:
+                raise PluginError(f"its name is taken by {other.label}")
+            module = point.load()
+            imported = time.perf_counter() - started
+            self._manager.register(module, name=point.name)
+            self._check_hooks(module)
+            entries = {kind: self._ask(module, hook) for kind, hook in KINDS.items()}
+        except (Exception, SystemExit) as error:
+            imported = time.perf_counter() - started
+            problem = _reason(error)
+            if module is not None and self._manager.is_registered(module):
+                self._manager.unregister(module)
+        plugin = Plugin(
+            name=point.name,
+            distribution=point.dist.name if point.dist else "unknown",
+            version=point.dist.version if point.dist else "unknown",
+            module=point.value,
+            import_seconds=imported,
+            problem=problem,
+            entries={} if problem else entries,
+        )
+        self.plugins.append(plugin)
+        if problem:
+            self.problems.append(f"plugin {plugin.label} is left out: {problem}")
+
+    def _check_hooks(self, module: Any) -> None:
+        """Refuse hooks that don't exist, which pluggy alone would ignore."""
+        known = [name for name in vars(hookspecs) if name.startswith("iclbench_")]
+        for caller in self._manager.get_hookcallers(module) or []:
+            optional = all(i.optionalhook for i in caller.get_hookimpls() if i.plugin is module)
+            if not caller.has_spec() and not optional:
+                raise PluginError(str(unknown("hook", caller.name, known)))
+
+    def _ask(self, module: Any, hook: str) -> tuple[Entry, ...]:
+        """One plugin's answer to one catalog hook, checked."""
+        others = [m for m in self._manager.get_plugins() if m is not module]
+        answers = self._manager.subset_hook_caller(hook, remove_plugins=others)()
+        entries = tuple(entry for answer in answers for entry in answer)
+        for entry in entries:
+            problem = entry.problem() if isinstance(entry, Entry) else f"{entry!r} is no Entry"
+            if problem:
+                raise PluginError(f"{hook}: {problem}")
+        names = [entry.name for entry in entries]
+        for name in names:
+            if names.count(name) > 1:
+                raise PluginError(f"{hook}: {name!r} is given twice")
+        return entries
+
+    def _find_collisions(self) -> None:
+        for kind in KINDS:
+            for name, providers in self._by_name(kind).items():
+                if len(providers) > 1:
+                    self.problems.append(_collision(kind, name, providers))
+
+    def _by_name(self, kind: str) -> dict[str, list[Plugin]]:
+        table: dict[str, list[Plugin]] = {}
+        for plugin, entry in self.entries(kind):
+            table.setdefault(entry.name, []).append(plugin)
+        return table
+
+    def entries(self, kind: str) -> Iterator[tuple[Plugin, Entry]]:
+        """Every entry of a kind with its plugin, by name."""
+        found = [(p, e) for p in self.plugins for e in p.entries.get(kind, ())]
+        return iter(sorted(found, key=lambda pair: (pair[1].name, pair[0].name)))
+
+    def provider(self, kind: str, name: str) -> tuple[Plugin, Entry]:
+        """Who provides `name`; raises UsageError if nobody does, PluginError if two do."""
+        table = self._by_name(kind)
+        if name not in table:
+            error = unknown(kind, name, table)
+            broken = [plugin.name for plugin in self.plugins if plugin.problem]
+            if broken:
+                raise UsageError(f"{error} (left out: {', '.join(broken)})")
+            raise error
+        if len(table[name]) > 1:
+            raise PluginError(_collision(kind, name, table[name]))
+        plugin = table[name][0]
+        return plugin, next(e for e in plugin.entries[kind] if e.name == name)
+
+    def load(self, kind: str, name: str, base: type) -> Any:
+        """The object that provides `name`, imported now: a class derived from `base`, or a `base`.
+
+        Raises PluginError when it can't be imported or is neither.
+        """
+        plugin, entry = self.provider(kind, name)
+        target = entry.target
+        try:
+            found = pkgutil.resolve_name(target) if isinstance(target, str) else target
+        except Exception as error:
+            reason = _reason(error)
+            raise PluginError(f"{kind} {name!r} of {plugin.label} fails: {reason}") from error
+        derived = issubclass(found, base) if isinstance(found, type) else isinstance(found, base)
+        if not derived:
+            raise PluginError(
+                f"{kind} {name!r} of {plugin.label}: {found!r} is no iclbench {base.__name__}"
+            )
+        if getattr(found, "name", name) != name:
+            raise PluginError(f"{kind} {name!r} of {plugin.label} calls itself {found.name!r}")
+        return found
+
+    def observe(self, observer: object, name: str) -> None:
+        """Let an object of this process answer the run hooks, a progress display say."""
+        self._manager.register(observer, name=name)
+
+    def forget(self, observer: object) -> None:
+        """End what `observe` began."""
+        if self._manager.is_registered(observer):
+            self._manager.unregister(observer)
+
+    def notify(self, hook: str, **arguments: Any) -> None:
+        """Call a run hook plugin by plugin; one that raises is reported once and dropped."""
+        plugins = self._manager.get_plugins()
+        for plugin in sorted(plugins, key=lambda p: str(self._manager.get_name(p))):
+            others = [p for p in plugins if p is not plugin]
+            try:
+                self._manager.subset_hook_caller(hook, remove_plugins=others)(**arguments)
+            except Exception as error:
+                name = self._manager.get_name(plugin)
+                report(f"plugin {name} is dropped: {hook} raised {_reason(error)}")
+                self.problems.append(f"plugin {name} was dropped: {hook} raised {_reason(error)}")
+                self._manager.unregister(plugin)
+
+    def require_sound(self) -> None:
+        """Raise PluginError if anything is wrong (`--strict`)."""
+        if self.problems:
+            raise PluginError("; ".join(self.problems))
+
+
+def report(line: str) -> None:
+    """One line of warning on standard error."""
+    print(f"iclbench: {line}", file=sys.stderr)
+
+
+@functools.cache
+def host() -> PluginHost:
+    """The plugins of this process, discovered once; `ICLBENCH_PLUGINS=a,b` loads just those."""
+    chosen = os.environ.get("ICLBENCH_PLUGINS")
+    only = None if chosen is None else [n.strip() for n in chosen.split(",") if n.strip()]
+    return PluginHost(only)
+
+
+def _entry_points() -> list[metadata.EntryPoint]:
+    """The group's entry points in a stable order, each distribution's copy on the path once."""
+    unique = {(p.name, p.value, p.dist.name if p.dist else ""): p for p in _group()}
+    return [unique[key] for key in sorted(unique)]
+
+
+def _group() -> Iterable[metadata.EntryPoint]:
+    return metadata.entry_points(group=GROUP)
+
+
+def _reason(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    named = isinstance(error, PluginError | UsageError)
+    return text if named and text else f"{type(error).__name__}: {text}"
+
+
+def _collision(kind: str, name: str, providers: list[Plugin]) -> str:
+    who = " and ".join(plugin.label for plugin in providers)
+    return f"{kind} {name!r} is provided by {who}; choose with ICLBENCH_PLUGINS"

@@ -1,0 +1,110 @@
+"""What a model may see: prompts, batches, and the signature that a model is built for.
+
+B is the batch, S the positions of the token form, N the examples, Q the queries, D the inputs' and
+K the outputs' dimension. Every field is a tensor with the leading dimension B, so that prompts can
+be stacked and vmapped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, cast
+
+import torch
+from torch import Tensor
+
+Target = Literal[
+    "query", "prefixes", "positions", "weights", "gradient", "solution", "class", "token"
+]
+
+
+class Prompt(Protocol):
+    """A NamedTuple of tensors that can show itself as a sequence."""
+
+    @property
+    def _fields(self) -> tuple[str, ...]: ...
+
+    def sequence(self) -> tuple[Tensor, Tensor]:
+        """The token form: real features (B, S, d) and integer ids (B, S); zeros where unused."""
+        ...
+
+
+def _ids(tokens: Tensor) -> Tensor:
+    return torch.zeros(tokens.shape[:2], dtype=torch.int64, device=tokens.device)
+
+
+class Regression(NamedTuple):
+    """In-context regression: examples (x, y) and the inputs that are asked for.
+
+    tokens (B, S, d), the sequence form; x (B, N, D); y (B, N, K); query (B, Q, D).
+    """
+
+    tokens: Tensor
+    x: Tensor
+    y: Tensor
+    query: Tensor
+
+    def sequence(self) -> tuple[Tensor, Tensor]:
+        """tokens (B, S, d) and no ids."""
+        return self.tokens, _ids(self.tokens)
+
+
+class Sequence(NamedTuple):
+    """A plain sequence of real vectors: tokens (B, S, d)."""
+
+    tokens: Tensor
+
+    def sequence(self) -> tuple[Tensor, Tensor]:
+        """tokens (B, S, d) and no ids."""
+        return self.tokens, _ids(self.tokens)
+
+
+class Text(NamedTuple):
+    """A sequence of ids from a vocabulary: ids (B, T), int64."""
+
+    ids: Tensor
+
+    def sequence(self) -> tuple[Tensor, Tensor]:
+        """No real features, (B, T, 0), and ids (B, T)."""
+        return torch.zeros(*self.ids.shape, 0, device=self.ids.device), self.ids
+
+
+class Batch(NamedTuple):
+    """A prompt with its answer; `target` has the shape of a prediction, (B, P, W)."""
+
+    prompt: Any
+    target: Tensor
+
+
+@dataclass(frozen=True)
+class Signature:
+    """All static facts that a model is built for.
+
+    A prediction has the shape (B, P, W): P = len(readout) positions and W = output_width.
+    """
+
+    prompt: type
+    target: Target
+    length: int  # S, the most positions a prompt has
+    input_width: int  # d of the real features; 0 where a prompt has ids alone
+    output_width: int  # W
+    readout: tuple[int, ...]  # the positions at which the answer is read
+    causal: bool = False  # whether a model that sees later tokens would see the answers
+    vocabulary: int = 0  # number of ids; 0 where a prompt has none
+    classes: int = 0
+
+
+P = TypeVar("P")
+
+
+def map_tensors(function: Callable[..., Tensor], *prompts: P) -> P:
+    """Apply `function` field by field, to one prompt or to several of one type."""
+    first = cast(Any, prompts[0])
+    fields = zip(*cast(Any, prompts), strict=True)
+    return cast(P, type(first)(*(function(*values) for values in fields)))
+
+
+def to_device(prompt: P, device: torch.device | str) -> P:
+    """The prompt with every field on `device`."""
+    return map_tensors(lambda tensor: tensor.to(device), prompt)

@@ -1,0 +1,47 @@
+"""Recipe: how a model is trained."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from .config import Config
+
+
+class Recipe(Config):
+    """Optimizer, learning rate and schedule, steps and batch; data are fresh at every step."""
+
+    steps: int = Field(ge=0, description="number of updates")
+    batch: int = Field(ge=1, description="prompts an update")
+    optimizer: str = Field("adam", description="adam, adamw, sgd, or a class of torch.optim")
+    optimizer_args: dict[str, Any] = Field({}, description="the optimizer's own arguments")
+    learning_rate: float = Field(1e-3, ge=0, description="before the schedule's factor")
+    schedule: Literal["constant", "step", "cosine"] = "constant"
+    warmup: int = Field(0, ge=0, description="steps of linear warm-up")
+    decay_every: int = Field(10_000, ge=1, description="step schedule: steps between decays")
+    decay: float = Field(0.9, gt=0, le=1, description="step schedule: factor of each decay")
+    clip: float | None = Field(None, gt=0, description="largest norm of a replica's gradient")
+    chunk: int = Field(20, ge=1, description="steps whose data are drawn in one call")
+    model_args: dict[str, Any] = Field(
+        {}, description="model arguments of this recipe, where the architecture has them"
+    )
+    task_args: dict[str, Any] = Field(
+        {}, description="task arguments of this recipe, where the task has them"
+    )
+
+
+SMOKE = Recipe(
+    steps=20,
+    batch=16,
+    schedule="cosine",
+    model_args={"layers": 1, "width": 16},
+)
+
+QUICK = Recipe(
+    steps=1500,
+    batch=64,
+    schedule="cosine",
+    warmup=50,
+    model_args={"layers": 2},
+)

@@ -1,0 +1,193 @@
+"""RunSpec: what to run, and its identity; parsing of key=value arguments."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, field_validator
+
+from .config import Config
+from .errors import UsageError
+
+Origin = Literal["trained", "constructed", "solver", "loaded"]
+
+
+class RunSpec(Config):
+    """One run as it is asked for: a model, its weights, a task, a recipe, a dtype, seeds."""
+
+    model: str
+    task: str
+    model_args: dict[str, Any] = {}
+    task_args: dict[str, Any] = {}
+    weights: str | None = Field(
+        None, description="trained, a construction's name, or a checkpoint; None: as it must be"
+    )
+    weights_args: dict[str, Any] = {}
+    init: str | None = Field(None, description="a construction or checkpoint to train from")
+    freeze: tuple[str, ...] = Field((), description="patterns of parameters that stay as they are")
+    perturb: float = Field(0.0, ge=0, description="noise added to the initial parameters")
+    recipe: str = "quick"
+    recipe_args: dict[str, Any] = {}
+    seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
+    dtype: Literal["float32", "float64"] = "float32"
+    eval_prompts: int = Field(2048, ge=2)
+    eval_seed: int = Field(0, ge=0)
+    metrics: tuple[str, ...] = ()
+
+    @field_validator("seeds", mode="before")
+    @classmethod
+    def _count_or_list(cls, value: Any) -> Any:
+        if isinstance(value, int) and not isinstance(value, bool):
+            if value < 1:
+                raise ValueError("at least one seed")
+            return tuple(range(value))
+        return value
+
+    @field_validator("seeds")
+    @classmethod
+    def _distinct(cls, value: tuple[int, ...]) -> tuple[int, ...]:
+        if not value or len(set(value)) != len(value) or min(value) < 0:
+            raise ValueError("seeds must be distinct, not negative, and at least one")
+        return value
+
+    def command(self) -> str:
+        """The shortest `iclbench run` command that asks for this."""
+        words = ["iclbench", "run", "--model", self.model, "--task", self.task]
+        for name in type(self).model_fields:
+            value, default = getattr(self, name), RunSpec.model_fields[name].default
+            if name in {"model", "task"} or value == default:
+                continue
+            words += _flag(name, value)
+        return shlex.join(words)
+
+
+class ResolvedSpec(RunSpec):
+    """A spec with every default filled in; the hash of its content is the run's id.
+
+    Recipe and seeds are empty where nothing is trained, so that one solver has one record.
+    """
+
+    task_version: int
+    origin: Origin
+    checkpoint_digest: str | None = Field(None, description="SHA-256 of the weights or init file")
+    recipe: str = ""
+    seeds: tuple[int, ...] = ()
+
+    @field_validator("seeds")
+    @classmethod
+    def _distinct(cls, value: tuple[int, ...]) -> tuple[int, ...]:
+        return value
+
+    @property
+    def id(self) -> str:
+        """16 hexadecimal digits; a checkpoint counts by its content, not by its path."""
+        # Defaults are left out, so that a field added later leaves the ids of old records alone.
+        content = self.model_dump(mode="json", exclude_defaults=True)
+        if self.checkpoint_digest:
+            content.pop("weights" if self.origin == "loaded" else "init")
+        return digest_of(content)[:16]
+
+    def train_key(self) -> str:
+        """Runs with one key differ in learning rate or seeds alone: one program trains them."""
+        content = self.model_dump(mode="json", exclude={"seeds"})
+        content["recipe_args"] = {
+            k: v for k, v in content["recipe_args"].items() if k != "learning_rate"
+        }
+        return digest_of(content)[:16]
+
+
+def canonical_json(content: Any) -> str:
+    """JSON with sorted keys and no spaces; the same content gives the same text."""
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def digest_of(content: Any) -> str:
+    """SHA-256 of the canonical JSON."""
+    return hashlib.sha256(canonical_json(content).encode()).hexdigest()
+
+
+def parse_arguments(texts: Iterable[str], option: str) -> dict[str, Any]:
+    """Merge `k=v,k2=v2` texts and `@file.toml` or `@file.json` into one dictionary.
+
+    Values are read as JSON and are text otherwise; commas inside brackets or quotes don't split,
+    and a value may hold `=`. Raises UsageError.
+    """
+    merged: dict[str, Any] = {}
+    for text in texts:
+        if text.startswith("@"):
+            merged.update(_read_file(Path(text[1:]), option))
+            continue
+        for part in _split(text):
+            key, equals, value = part.partition("=")
+            if not equals or not key.strip():
+                raise UsageError(f"{option}: {part!r} is not of the form key=value")
+            merged[key.strip()] = _value(value.strip())
+    return merged
+
+
+def parse_seeds(text: str) -> int | tuple[int, ...]:
+    """`5` is the number of seeds 0…4; `3,7` or `[7]` names them."""
+    try:
+        if text.strip().isdigit():
+            return int(text)
+        return tuple(int(part) for part in text.strip().strip("[]").split(","))
+    except ValueError:
+        raise UsageError(f"--seeds: {text!r} is neither a number nor a list like 3,7") from None
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+def _split(text: str) -> list[str]:
+    parts, depth, quoted, start = [], 0, False, 0
+    for i, character in enumerate(text):
+        if character == '"' and (i == 0 or text[i - 1] != "\\"):
+            quoted = not quoted
+        elif not quoted:
+            depth += (character in "[{(") - (character in "]})")
+            if character == "," and depth == 0:
+                parts.append(text[start:i])
+                start = i + 1
+    return [part for part in [*parts, text[start:]] if part.strip()]
+
+
+def _read_file(path: Path, option: str) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+        content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{option}: {path}: {error}") from None
+    if not isinstance(content, dict):
+        raise UsageError(f"{option}: {path} must hold a table of arguments")
+    return content
+
+
+def _flag(name: str, value: Any) -> list[str]:
+    option = "--" + name.replace("_", "-")
+    if isinstance(value, dict):
+        return [option, ",".join(f"{k}={_argument(v)}" for k, v in value.items())]
+    if name == "seeds":
+        counted = value == tuple(range(len(value)))
+        return [option, str(len(value)) if counted else ",".join(map(str, value)) + ","]
+    if name == "freeze":
+        return [word for pattern in value for word in (option, pattern)]
+    if isinstance(value, tuple):
+        return [option, ",".join(value)]
+    return [option, str(value)]
+
+
+def _argument(value: Any) -> str:
+    # Text that would read back as a number or split at a comma is quoted.
+    if isinstance(value, str) and _value(value) == value and _split(value) == [value]:
+        return value
+    return json.dumps(value)

@@ -1,0 +1,118 @@
+"""The statistics of a record: over seeds and prompts, with a crossed bootstrap."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pydantic import Field
+
+from .config import Config
+from .randomness import philox
+
+if TYPE_CHECKING:
+    from .tasks import Axis
+
+RESAMPLES = 2000
+QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95}
+
+#: Values of one metric: (seeds, prompts), or (seeds, prompts, axis).
+Values = np.ndarray
+
+
+class Statistics(Config):
+    """A metric over all prompts and seeds; None stands for a number that is not finite."""
+
+    mean: float | None
+    median: float | None
+    q05: float | None
+    q25: float | None
+    q75: float | None
+    q95: float | None
+    low: float | None = Field(description="lower bound of the mean's 95% interval")
+    high: float | None = Field(description="upper bound of the mean's 95% interval")
+    n: int = Field(description="number of prompts")
+
+
+class Curve(Config):
+    """A metric along its second axis, the statistics at each of its values."""
+
+    axis: str
+    values: list[float]
+    mean: list[float | None]
+    median: list[float | None]
+    low: list[float | None]
+    high: list[float | None]
+
+
+def summarize(values: Values) -> Statistics:
+    """Statistics of (seeds, prompts[, axis]) values; an axis is averaged for each prompt."""
+    per_prompt = values.mean(axis=2) if values.ndim == 3 else values
+    low, high = mean_interval(per_prompt[..., None])
+    with np.errstate(invalid="ignore"):
+        quantiles = np.quantile(_ordered(per_prompt), list(QUANTILES.values()))
+    return Statistics(
+        mean=finite(per_prompt.mean()),
+        low=finite(low[0]),
+        high=finite(high[0]),
+        n=per_prompt.shape[1],
+        **{name: finite(q) for name, q in zip(QUANTILES, quantiles, strict=True)},
+    )
+
+
+def curve(values: Values, axis: Axis) -> Curve:
+    """The statistics of (seeds, prompts, axis) values at each value of the axis."""
+    low, high = mean_interval(values)
+    return Curve(
+        axis=axis.name,
+        values=list(axis.values),
+        mean=[finite(v) for v in values.mean(axis=(0, 1))],
+        median=[finite(v) for v in np.median(_ordered(values), axis=(0, 1))],
+        low=[finite(v) for v in low],
+        high=[finite(v) for v in high],
+    )
+
+
+def mean_interval(values: Values) -> tuple[np.ndarray, np.ndarray]:
+    """95% interval of the mean of (seeds, prompts, k) values, for each of the k.
+
+    Crossed bootstrap: seeds and prompts are resampled independently, since every seed is
+    evaluated on the same prompts; with one seed it is prompts alone.
+    """
+    means = resampled_means(values)
+    if not np.isfinite(means).all():
+        nothing = np.full(values.shape[2], np.nan)
+        return nothing, nothing
+    low, high = np.quantile(means, [0.025, 0.975], axis=0)
+    return low, high
+
+
+def resampled_means(values: Values, stream: int = 0) -> np.ndarray:
+    """Bootstrap means (RESAMPLES, k) of (seeds, prompts, k) values.
+
+    Prompts are resampled alike in every call, so that differences of two models are paired;
+    `stream` sets two models' resampled seeds apart.
+    """
+    seeds, prompts, _ = values.shape
+    with np.errstate(invalid="ignore", over="ignore"):
+        over_prompts = np.tensordot(_counts("prompts", prompts, 0), values, axes=(1, 1))
+        weights = _counts("seeds", seeds, stream)
+        means: np.ndarray = np.einsum("bs,bsk->bk", weights, over_prompts) / (seeds * prompts)
+    return means
+
+
+@functools.lru_cache(maxsize=8)
+def _counts(what: str, n: int, stream: int) -> np.ndarray:
+    rng = philox("interval", what, stream)
+    return rng.multinomial(n, np.full(n, 1 / n), size=RESAMPLES).astype(np.float64)
+
+
+def _ordered(values: np.ndarray) -> np.ndarray:
+    # An error that is not a number is as bad as an infinite one, so that it can't hide.
+    return np.where(np.isnan(values), np.inf, values)
+
+
+def finite(value: float | np.floating[Any]) -> float | None:
+    """The value as JSON can hold it."""
+    return float(value) if np.isfinite(value) else None

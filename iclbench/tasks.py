@@ -1,0 +1,148 @@
+"""Task: a distribution over prompts with its targets, metrics and version."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from .config import Config
+from .prompts import Batch, Signature, map_tensors, to_device
+from .recipes import Recipe
+
+Model = Callable[[Any], Tensor]
+
+
+class TaskConfig(Config):
+    """Base of every task's configuration."""
+
+    task_seed: int = Field(0, ge=0, description="seed of the task's own parameters and pools")
+
+
+class Primary(NamedTuple):
+    """The number that a task ranks by: a metric, which way is better, and its statistic."""
+
+    metric: str
+    better: Literal["lower", "higher"] = "lower"
+    statistic: Literal["mean", "median"] = "median"
+
+
+class Axis(NamedTuple):
+    """The second axis of a metric: its name (prefix, iterate, size) and its values."""
+
+    name: str
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class EvaluationContext:
+    """What an evaluation may use: a device, a generator of its own, a folder for files, a limit
+    on the prompts a model sees at once (None: all).
+    """
+
+    device: torch.device
+    generator: torch.Generator
+    folder: Path | None = None
+    batch_size: int | None = None
+
+
+ConfigT = TypeVar("ConfigT", bound=TaskConfig)
+
+
+class Task(ABC, Generic[ConfigT]):
+    """A distribution over prompts. Subclasses set the class variables and the abstract methods.
+
+    A change that changes any number needs a new `version`.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int]
+    Config: ClassVar[type[TaskConfig]]
+    recipes: ClassVar[Mapping[str, Recipe]] = {}
+
+    def __init__(self, config: ConfigT) -> None:
+        self.config = config
+
+    @property
+    def primary(self) -> Primary:
+        """The metric that leaderboards rank by."""
+        return Primary("squared_error")
+
+    @property
+    @abstractmethod
+    def signature(self) -> Signature:
+        """The static facts that a model is built for."""
+
+    @property
+    def parameters(self) -> Mapping[str, Tensor]:
+        """What defines this instance, from `task_seed` alone: name → float64 tensor."""
+        return {}
+
+    @property
+    def axes(self) -> Mapping[str, Axis]:
+        """The second axis of each metric that has one."""
+        return {}
+
+    @abstractmethod
+    def sample(
+        self, n: int, generator: torch.Generator, device: torch.device, dtype: torch.dtype
+    ) -> Batch:
+        """n training prompts with their targets, drawn on `device` from `generator` alone."""
+
+    @abstractmethod
+    def evaluation_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:
+        """The raw float64 draws behind the evaluation set; the first n of more are the same n."""
+
+    @abstractmethod
+    def evaluation_set(self, n: int, seed: int, dtype: torch.dtype) -> list[Batch]:
+        """n prompts on the CPU, fixed by (name, version, config, seed), one static shape a batch.
+
+        Independent inputs are rounded once to `dtype`; what depends on them is computed in
+        float64 from the rounded; targets stay float64.
+        """
+
+    @abstractmethod
+    def loss(self, prediction: Tensor, target: Tensor) -> Tensor:
+        """The training loss of each prompt, (B,)."""
+
+    @abstractmethod
+    def metrics(self, prediction: Tensor, batch: Batch) -> dict[str, Tensor]:
+        """float64 values for each prompt, (B,), or (B, n) for a metric named in `axes`.
+
+        `prediction` is float64 on the CPU, where `batch` is.
+        """
+
+    @abstractmethod
+    def reference(self, batch: Batch) -> Tensor:
+        """The prediction of the task's own reference in the prompt's dtype: the floor."""
+
+    def evaluate(self, model: Model, batch: Batch, context: EvaluationContext) -> dict[str, Tensor]:
+        """The metrics of `model` on `batch`; tasks that iterate or generate override this."""
+        return self.metrics(predict(model, batch.prompt, context), batch)
+
+    def evaluation_digest(self, n: int, seed: int) -> str:
+        """SHA-256 of the raw draws, which names the evaluation set in a record."""
+        digest = hashlib.sha256(f"{self.name}/{self.version}".encode())
+        for name, values in sorted(self.evaluation_draws(n, seed).items()):
+            digest.update(f"{name}{values.shape}{values.dtype}".encode())
+            digest.update(np.ascontiguousarray(values).tobytes())
+        return digest.hexdigest()
+
+
+def predict(model: Model, prompt: Any, context: EvaluationContext) -> Tensor:
+    """The model's prediction for `prompt`, (B, P, W), in float64 on the CPU."""
+    total = len(prompt[0])
+    size = context.batch_size or total
+    parts = []
+    for start in range(0, total, size):
+        part = map_tensors(lambda t, s=start: t[s : s + size], prompt)
+        parts.append(model(to_device(part, context.device)).to("cpu", torch.float64))
+    return torch.cat(parts)

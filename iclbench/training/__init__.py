@@ -1,0 +1,1 @@
+"""The engine: replicas, optimizers, schedules, the loop and its checkpoints."""

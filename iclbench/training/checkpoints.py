@@ -1,0 +1,124 @@
+"""Checkpoints of a training in progress, and the weights that it leaves.
+
+Both are safetensors files, written to a temporary name and renamed, so that a kill at any moment
+leaves the last whole one. Nothing is pickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from ..errors import RecordError
+from ..files import write_atomically
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Tensors by name, and JSON values: all that a training needs to continue."""
+
+    tensors: dict[str, Tensor]
+    values: dict[str, Any]
+
+    def save(self, path: Path) -> None:
+        """Write atomically to `path`."""
+        tensors = {n: t.detach().to("cpu").contiguous() for n, t in self.tensors.items()}
+        values = json.dumps({"format": FORMAT, **self.values})
+        write_atomically(path, save(tensors, metadata={"iclbench": values}))
+
+    @classmethod
+    def load(cls, path: Path) -> Checkpoint:
+        """Read `path`; raises RecordError if it is damaged or of another format."""
+        try:
+            with safe_open(path, framework="pt") as file:
+                values = json.loads((file.metadata() or {})["iclbench"])
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except (SafetensorError, OSError, KeyError, ValueError) as error:
+            raise RecordError(
+                f"checkpoint {path} can't be read ({error}); --no-resume starts afresh"
+            ) from None
+        if values.pop("format", None) != FORMAT:
+            raise RecordError(f"checkpoint {path} is of another format; --no-resume starts afresh")
+        return cls(tensors, values)
+
+
+def save_weights(
+    path: Path,
+    states: Mapping[int | None, Mapping[str, Tensor]],
+    model: str,
+    model_args: dict[str, Any],
+) -> str:
+    """Write the weights of several seeds as `seed/name` tensors; returns the file's SHA-256.
+
+    A state dict without a seed keeps its names.
+
+    The architecture and its arguments go with them, so that the file is enough to load them.
+    """
+    tensors = {
+        name if seed is None else f"{seed}/{name}": tensor.contiguous()
+        for seed, state in states.items()
+        for name, tensor in state.items()
+    }
+    about = json.dumps({"model": model, "model_args": model_args}, sort_keys=True)
+    data = save(tensors, metadata={"iclbench": about})
+    write_atomically(path, data)
+    return hashlib.sha256(data).hexdigest()
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A weights file: a state dict a seed (None in a plain state dict), and what it is of."""
+
+    states: dict[int | None, dict[str, Tensor]]
+    model: str | None
+    model_args: dict[str, Any]
+
+
+def load_weights(path: Path) -> Weights:
+    """Read a file of `save_weights` or a plain state dict; raises RecordError if it is neither."""
+    states: dict[int | None, dict[str, Tensor]] = {}
+    try:
+        with safe_open(path, framework="pt") as file:
+            about = json.loads((file.metadata() or {}).get("iclbench", "{}"))
+            for name in file.keys():  # noqa: SIM118
+                seed, slash, rest = name.partition("/")
+                seeded = bool(slash) and seed.isdigit()
+                key = int(seed) if seeded else None
+                states.setdefault(key, {})[rest if seeded else name] = file.get_tensor(name)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise RecordError(f"checkpoint {path} can't be read: {error}") from None
+    return Weights(states, about.get("model"), about.get("model_args", {}))
+
+
+def load_state(
+    module: nn.Module, state: Mapping[str, Tensor], source: str, partial: bool = False
+) -> None:
+    """Copy `state` into `module`, cast to its dtype; raises RecordError when it does not fit."""
+    own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    unexpected = sorted(set(state) - set(own))
+    missing = sorted(set(own) - set(state))
+    wrong = [
+        f"{name} is {tuple(state[name].shape)}, not {tuple(own[name].shape)}"
+        for name in sorted(set(state) & set(own))
+        if state[name].shape != own[name].shape
+    ]
+    problems = [f"{name} is not in the model" for name in unexpected] + wrong
+    if not partial:
+        problems += [f"{name} is missing" for name in missing]
+    if problems:
+        more = f" (and {len(problems) - 3} more)" if len(problems) > 3 else ""
+        raise RecordError(f"{source} does not fit the model: {'; '.join(problems[:3])}{more}")
+    with torch.no_grad():
+        for name, value in state.items():
+            own[name].copy_(value)

@@ -1,0 +1,263 @@
+"""The training loop: draws data, steps all replicas at once, freezes what diverges, checkpoints."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import RecordError
+from ..prompts import Batch, map_tensors
+from ..randomness import derive_seed, torch_generator
+from ..recipes import Recipe
+from ..tasks import Task
+from .checkpoints import Checkpoint
+from .optimizers import make_optimizer
+from .replicas import Replicas, random_state, set_random_state
+from .schedules import learning_rate_factor
+
+#: Largest relative difference of stacked and single losses and gradients, by dtype.
+AGREEMENT = {torch.float32: 1e-3, torch.float64: 1e-9}
+
+Observer = Callable[[int, list[float]], None]
+
+
+@dataclass(frozen=True)
+class Replica:
+    """What sets one replica apart: its run's seed and its learning rate."""
+
+    seed: int
+    learning_rate: float
+
+
+@dataclass(frozen=True)
+class Resumption:
+    """Where a training keeps its checkpoint, how often, and whether to continue from it."""
+
+    path: Path
+    every_seconds: float = 30.0
+    resume: bool = True
+
+
+@dataclass
+class Trained:
+    """What a training leaves: a state dict a replica, and how it went."""
+
+    states: list[dict[str, Tensor]]
+    curve_steps: list[int]
+    curve: list[
+        list[float]
+    ]  # mean loss since the last point, one list a point, one value a replica
+    diverged_at: list[int | None]
+    replicas: int  # trained in one program; 1 where they were trained one after another
+    seconds: float
+    note: str | None
+
+
+class Training:
+    """One training of several replicas of one model on one task."""
+
+    def __init__(
+        self,
+        modules: list[nn.Module],
+        replicas: list[Replica],
+        task: Task[Any],
+        recipe: Recipe,
+        *,
+        device: torch.device,
+        dtype: torch.dtype,
+        freeze: tuple[str, ...] = (),
+    ) -> None:
+        self.task, self.recipe, self.device, self.dtype = task, recipe, device, dtype
+        self.who = replicas
+        self.replicas = Replicas(modules, device, freeze)
+        self.optimizer = make_optimizer(self.replicas, recipe.optimizer, recipe.optimizer_args)
+        self.generators = [torch_generator(device, "training data", r.seed) for r in replicas]
+        self.rates = torch.tensor(
+            [r.learning_rate for r in replicas], device=device, dtype=torch.float64
+        ).to(dtype)
+        self.alive = torch.ones(len(replicas), dtype=torch.bool, device=device)
+        self.diverged_at: list[int | None] = [None] * len(replicas)
+        self.curve_steps: list[int] = []
+        self.curve: list[list[float]] = []
+        self.step = 0
+        self.seconds = 0.0
+        self.random_states: list[Tensor] | None = None
+        self.note: str | None = None
+        self._choose_program()
+
+    def _choose_program(self) -> None:
+        """Stack the replicas if stacked and single results agree, else train them in turn."""
+        sample = [
+            self.task.sample(8, torch_generator(self.device, "agreement", r), self.device,
+                             self.dtype)
+            for r in range(len(self.who))
+        ]  # fmt: skip
+        problem = self.replicas.disagreement(_stack(sample), self.task.loss, AGREEMENT[self.dtype])
+        if problem is None:
+            return
+        self.replicas.stacked = False
+        if "random" in problem:
+            self.random_states = [self._random_start(r.seed) for r in self.who]
+        if len(self.who) > 1:
+            self.note = f"replicas are trained one after another: {problem}"
+
+    def _random_start(self, seed: int) -> Tensor:
+        with torch.random.fork_rng(self._forked()):
+            torch.manual_seed(derive_seed("forward pass", seed))
+            return random_state(self.device)
+
+    def _forked(self) -> list[torch.device]:
+        return [self.device] if self.device.type == "cuda" else []
+
+    def run(self, resumption: Resumption | None, observer: Observer) -> Trained:
+        """Train to the recipe's last step, from the checkpoint where there is one."""
+        if resumption and resumption.resume and resumption.path.exists():
+            self._restore(Checkpoint.load(resumption.path), resumption.path)
+        self.replicas.template.train()
+        started, saved = time.perf_counter() - self.seconds, time.perf_counter()
+        points = max(1, self.recipe.steps // 100)
+        window: list[Tensor] = []
+        with torch.random.fork_rng(self._forked()):
+            while self.step < self.recipe.steps:
+                window.append(self._chunk())
+                if sum(map(len, window)) >= points or self.step == self.recipe.steps:
+                    self._log(torch.cat(window), observer)
+                    window = []
+                self.seconds = time.perf_counter() - started
+                # Only between windows, so that a resumed curve has the same points.
+                due = time.perf_counter() - saved >= (resumption.every_seconds if resumption else 0)
+                if resumption and due and not window:
+                    self._checkpoint().save(resumption.path)
+                    saved = time.perf_counter()
+                if not self.alive.any():
+                    break
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+        self.seconds = time.perf_counter() - started
+        return Trained(
+            states=[self.replicas.state(r) for r in range(self.replicas.count)],
+            curve_steps=self.curve_steps,
+            curve=self.curve,
+            diverged_at=self.diverged_at,
+            replicas=self.replicas.count if self.replicas.stacked else 1,
+            seconds=self.seconds,
+            note=self.note,
+        )
+
+    def _chunk(self) -> Tensor:
+        """Draw one chunk of data and take its steps; returns the losses (steps, R)."""
+        recipe = self.recipe
+        drawn = _stack([self._draw(generator) for generator in self.generators])
+        losses, living = [], []
+        for offset in range(min(recipe.chunk, recipe.steps - self.step)):
+            batch = Batch(
+                map_tensors(lambda t, i=offset: t[:, i], drawn.prompt), drawn.target[:, offset]
+            )
+            losses.append(self._update(batch))
+            living.append(self.alive)
+            self.step += 1
+        for r, row in enumerate(torch.stack(living, dim=1).tolist()):
+            if self.diverged_at[r] is None and not all(row):
+                self.diverged_at[r] = self.step - len(row) + row.index(False)
+        return torch.stack(losses)
+
+    def _draw(self, generator: torch.Generator) -> Batch:
+        """One replica's next chunk, every field (chunk, batch, …)."""
+        chunk, batch = self.recipe.chunk, self.recipe.batch
+        drawn = self.task.sample(chunk * batch, generator, self.device, self.dtype)
+
+        def shaped(t: Tensor) -> Tensor:
+            return t.reshape(chunk, batch, *t.shape[1:])
+
+        return Batch(map_tensors(shaped, drawn.prompt), shaped(drawn.target))
+
+    def _update(self, batch: Batch) -> Tensor:
+        """One optimizer step of every living replica; returns the losses (R,)."""
+        losses, grad = self._gradients(batch)
+        norms = grad.norm(dim=1)
+        self.alive = self.alive & torch.isfinite(losses) & torch.isfinite(norms)
+        if self.recipe.clip is not None:
+            grad = grad * (self.recipe.clip / (norms + 1e-6)).clamp(max=1.0).unsqueeze(1)
+        rate = self.rates * learning_rate_factor(self.recipe, self.step)
+        self.optimizer.update(grad, rate, self.alive, self.step + 1)
+        return losses
+
+    def _gradients(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        if self.random_states is None:
+            return self.replicas.gradients(batch, self.task.loss)
+        # A module that draws random numbers gets a stream of its own for each replica.
+        results = []
+        for r in range(self.replicas.count):
+            set_random_state(self.device, self.random_states[r])
+            results.append(self.replicas.gradient_of(r, batch, self.task.loss))
+            self.random_states[r] = random_state(self.device)
+        return torch.stack([v for v, _ in results]), torch.stack([g for _, g in results])
+
+    def _log(self, losses: Tensor, observer: Observer) -> None:
+        means = losses.mean(dim=0, dtype=torch.float64).tolist()
+        self.curve_steps.append(self.step)
+        self.curve.append(means)
+        observer(self.step, means)
+
+    def _layout(self) -> dict[str, Any]:
+        return {
+            "shapes": {name: list(shape) for name, shape in self.replicas.shapes.items()},
+            "replicas": [[r.seed, r.learning_rate] for r in self.who],
+            "device": self.device.type,
+        }
+
+    def _checkpoint(self) -> Checkpoint:
+        tensors, values = self.optimizer.state()
+        content = {
+            "flat": self.replicas.flat,
+            "alive": self.alive,
+            **{f"fixed/{n}": t for n, t in self.replicas.fixed.items()},
+            **{f"optimizer/{n}": t for n, t in tensors.items()},
+            **{f"generator/{r}": g.get_state() for r, g in enumerate(self.generators)},
+            **{f"random/{r}": s for r, s in enumerate(self.random_states or [])},
+        }
+        return Checkpoint(
+            content,
+            {
+                "layout": self._layout(),
+                "step": self.step,
+                "seconds": self.seconds,
+                "optimizer": values,
+                "diverged_at": self.diverged_at,
+                "curve_steps": self.curve_steps,
+                "curve": self.curve,
+            },
+        )
+
+    def _restore(self, checkpoint: Checkpoint, path: Path) -> None:
+        tensors, values = checkpoint.tensors, checkpoint.values
+        if values["layout"] != self._layout():
+            raise RecordError(f"checkpoint {path} does not fit this run; --no-resume starts afresh")
+        self.replicas.flat.copy_(tensors["flat"])
+        for name, value in self.replicas.fixed.items():
+            value.copy_(tensors[f"fixed/{name}"])
+        self.optimizer.load(_under("optimizer/", tensors), values["optimizer"])
+        for r, generator in enumerate(self.generators):
+            generator.set_state(tensors[f"generator/{r}"])
+        if self.random_states is not None:
+            self.random_states = [tensors[f"random/{r}"] for r in range(len(self.who))]
+        self.alive = tensors["alive"].to(self.device)
+        self.step, self.seconds = values["step"], values["seconds"]
+        self.diverged_at = values["diverged_at"]
+        self.curve_steps, self.curve = values["curve_steps"], values["curve"]
+
+
+def _stack(batches: list[Batch]) -> Batch:
+    prompts = [batch.prompt for batch in batches]
+    stacked = map_tensors(lambda *fields: torch.stack(fields), *prompts)
+    return Batch(stacked, torch.stack([batch.target for batch in batches]))
+
+
+def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}

@@ -1,0 +1,217 @@
+"""Optimizers on stacked parameters: one row a replica, each with its own learning rate.
+
+Adam, AdamW and SGD are the engine's own, since torch's take one learning rate for all; they follow
+`torch.optim` step for step. Any other class of `torch.optim` steps replica after replica.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from ..config import Config, parse_config
+from ..errors import UsageError, unknown
+from .replicas import Replicas
+
+
+class Optimizer(ABC):
+    """Updates the (R, P) parameters of all replicas in place."""
+
+    @abstractmethod
+    def update(self, grad: Tensor, rate: Tensor, alive: Tensor, step: int) -> None:
+        """One step: `grad` (R, P), `rate` (R,) learning rates, `alive` (R,) bool, `step` from 1.
+
+        A replica that is not alive keeps its parameters.
+        """
+
+    @abstractmethod
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Tensors and JSON values from which `load` continues to the same bits."""
+
+    @abstractmethod
+    def load(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
+        """Take up a state."""
+
+
+class Stacked(Optimizer):
+    """Base of the engine's own: moments have the shape of the parameters, (R, P)."""
+
+    moments: ClassVar[tuple[str, ...]] = ()
+    Arguments: ClassVar[type[Config]]
+
+    def __init__(self, replicas: Replicas, arguments: dict[str, Any]) -> None:
+        name = type(self).__name__.lower()
+        self.arguments: Any = parse_config(self.Arguments, arguments, f"optimizer {name}")
+        self.flat = replicas.flat
+        self.buffers = {m: torch.zeros_like(self.flat) for m in self.moments}
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """The moments."""
+        return dict(self.buffers), {}
+
+    def load(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
+        """Copy the moments."""
+        for name, buffer in self.buffers.items():
+            buffer.copy_(tensors[name])
+
+
+class Adam(Stacked):
+    """torch.optim.Adam."""
+
+    class Arguments(Config):
+        """As in torch.optim."""
+
+        betas: tuple[float, float] = (0.9, 0.999)
+        eps: float = Field(1e-8, ge=0)
+        weight_decay: float = Field(0.0, ge=0)
+
+    moments = ("mean", "square")
+    decoupled: ClassVar[bool] = False
+
+    def update(self, grad: Tensor, rate: Tensor, alive: Tensor, step: int) -> None:
+        """See `Optimizer.update`."""
+        a = self.arguments
+        beta1, beta2 = a.betas
+        if a.weight_decay and not self.decoupled:
+            grad = grad + a.weight_decay * self.flat
+        mean, square = self.buffers["mean"], self.buffers["square"]
+        mean.lerp_(grad, 1 - beta1)
+        square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        scale = math.sqrt(1 - beta2**step)
+        size = (rate / (1 - beta1**step)).unsqueeze(1)
+        delta = mean.div(square.sqrt().div_(scale).add_(a.eps)).mul_(size)
+        if a.weight_decay and self.decoupled:
+            delta += (rate * a.weight_decay).unsqueeze(1) * self.flat
+        _subtract(self.flat, delta, alive)
+
+
+class AdamW(Adam):
+    """torch.optim.AdamW."""
+
+    class Arguments(Adam.Arguments):
+        """As in torch.optim."""
+
+        weight_decay: float = Field(1e-2, ge=0)
+
+    decoupled = True
+
+
+class SGD(Stacked):
+    """torch.optim.SGD."""
+
+    class Arguments(Config):
+        """As in torch.optim."""
+
+        momentum: float = Field(0.0, ge=0)
+        nesterov: bool = False
+        weight_decay: float = Field(0.0, ge=0)
+
+    moments = ("velocity",)
+
+    def update(self, grad: Tensor, rate: Tensor, alive: Tensor, step: int) -> None:
+        """See `Optimizer.update`."""
+        a = self.arguments
+        if a.weight_decay:
+            grad = grad + a.weight_decay * self.flat
+        if a.momentum:
+            velocity = self.buffers["velocity"].mul_(a.momentum).add_(grad)
+            grad = grad + a.momentum * velocity if a.nesterov else velocity
+        _subtract(self.flat, grad * rate.unsqueeze(1), alive)
+
+
+class TorchOptimizer(Optimizer):
+    """A class of torch.optim, one instance a replica, on views of the stacked parameters."""
+
+    def __init__(self, replicas: Replicas, name: str, arguments: dict[str, Any]) -> None:
+        self._replicas = replicas
+        self._views = [replicas.views(r) for r in range(replicas.count)]
+        cls = _torch_class(name)
+        try:
+            self._optimizers = [cls(list(v.values()), **arguments) for v in self._views]
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"optimizer {name}: {error}") from None
+
+    def update(self, grad: Tensor, rate: Tensor, alive: Tensor, step: int) -> None:
+        """See `Optimizer.update`."""
+        rates, living = rate.tolist(), alive.tolist()
+        for r, optimizer in enumerate(self._optimizers):
+            if not living[r]:
+                continue
+            for parameter, part in zip(
+                self._views[r].values(), self._replicas.split(grad[r]), strict=True
+            ):
+                parameter.grad = part
+            for group in optimizer.param_groups:
+                group["lr"] = rates[r]
+            optimizer.step()
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Every replica's state_dict, its tensors apart."""
+        tensors: dict[str, Tensor] = {}
+        values: dict[str, Any] = {}
+        for r, optimizer in enumerate(self._optimizers):
+            for index, entries in optimizer.state_dict()["state"].items():
+                for key, value in entries.items():
+                    place = f"{r}/{index}/{key}"
+                    if isinstance(value, Tensor):
+                        tensors[place] = value
+                    else:
+                        values[place] = value
+        return tensors, values
+
+    def load(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
+        """Rebuild every replica's state_dict."""
+        for r, optimizer in enumerate(self._optimizers):
+            state: dict[int, dict[str, Any]] = {}
+            for place, value in {**values, **tensors}.items():
+                replica, index, key = place.split("/", 2)
+                if int(replica) == r:
+                    state.setdefault(int(index), {})[key] = value
+            groups = optimizer.state_dict()["param_groups"]
+            optimizer.load_state_dict({"state": state, "param_groups": groups})
+
+
+OWN: dict[str, type[Stacked]] = {"adam": Adam, "adamw": AdamW, "sgd": SGD}
+
+
+def make_optimizer(replicas: Replicas, name: str, arguments: dict[str, Any]) -> Optimizer:
+    """The engine's own optimizer where it has one, else torch's; raises UsageError."""
+    if name.lower() in OWN:
+        return OWN[name.lower()](replicas, arguments)
+    return TorchOptimizer(replicas, name, arguments)
+
+
+def check_optimizer(name: str, arguments: dict[str, Any]) -> None:
+    """Raise UsageError for a name or arguments that no optimizer takes, before a run starts."""
+    if name.lower() in OWN:
+        parse_config(OWN[name.lower()].Arguments, arguments, f"optimizer {name}")
+        return
+    try:
+        _torch_class(name)([torch.nn.Parameter(torch.zeros(2, 2))], **arguments)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"optimizer {name}: {error}") from None
+
+
+def _torch_class(name: str) -> Any:
+    classes = {
+        n.lower(): c
+        for n, c in vars(torch.optim).items()
+        if inspect.isclass(c) and issubclass(c, torch.optim.Optimizer) and n != "Optimizer"
+    }
+    if name.lower() not in classes:
+        raise unknown("optimizer", name, [*OWN, *classes])
+    cls = classes[name.lower()]
+    closure = inspect.signature(cls.step).parameters.get("closure")
+    if closure is not None and closure.default is inspect.Parameter.empty:
+        raise UsageError(f"optimizer {name} needs a closure, which the engine doesn't give")
+    return cls
+
+
+def _subtract(flat: Tensor, delta: Tensor, alive: Tensor) -> None:
+    flat.sub_(torch.where(alive.unsqueeze(1), delta, 0))

@@ -1,0 +1,170 @@
+"""Replicas: models of one architecture whose parameters are stacked and trained as one program."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, vmap
+
+from ..errors import UsageError
+from ..prompts import Batch, map_tensors
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+
+
+class Replicas:
+    """R models as one: trainable parameters in `flat` (R, P), the rest in `fixed`.
+
+    `fixed` maps the names of frozen parameters and buffers to tensors (R, …).
+    """
+
+    def __init__(
+        self, modules: list[nn.Module], device: torch.device, freeze: tuple[str, ...] = ()
+    ) -> None:
+        """Stack the modules' parameters; raises UsageError for a pattern that freezes nothing."""
+        named = [dict(module.named_parameters()) for module in modules]
+        frozen = _matching(list(named[0]), freeze)
+        trained = [name for name in named[0] if name not in frozen]
+        if not trained:
+            raise UsageError("there is nothing to train: every parameter is frozen or none exists")
+        self.count = len(modules)
+        self.shapes = {name: named[0][name].shape for name in trained}
+        self.sizes = [shape.numel() for shape in self.shapes.values()]
+        rows = [torch.cat([n[name].detach().reshape(-1) for name in trained]) for n in named]
+        self.flat = torch.stack(rows).to(device)
+        states = [{**{n: p[n] for n in frozen}, **dict(m.named_buffers())}
+                  for m, p in zip(modules, named, strict=True)]  # fmt: skip
+        self.fixed = {
+            name: torch.stack([state[name].detach() for state in states]).to(device)
+            for name in states[0]
+        }
+        self.template = copy.deepcopy(modules[0]).to(device).requires_grad_(False)
+        self.stacked = self.count > 1
+
+    def split(self, row: Tensor) -> list[Tensor]:
+        """A row (P,) as tensors of the parameters' shapes, or rows (R, P) as (R, *shape)."""
+        lead = row.shape[:-1]
+        parts = torch.split(row, self.sizes, dim=-1)
+        return [p.view(*lead, *s) for p, s in zip(parts, self.shapes.values(), strict=True)]
+
+    def views(self, replica: int) -> dict[str, Tensor]:
+        """One replica's trainable parameters as leaves that share memory with `flat`."""
+        parts = self.split(self.flat[replica])
+        return {
+            name: part.detach().requires_grad_()
+            for name, part in zip(self.shapes, parts, strict=True)
+        }
+
+    def state(self, replica: int) -> dict[str, Tensor]:
+        """One replica's parameters and buffers, copied to the CPU."""
+        parts = dict(zip(self.shapes, self.split(self.flat[replica]), strict=True))
+        parts.update({name: values[replica] for name, values in self.fixed.items()})
+        return {name: part.detach().to("cpu", copy=True) for name, part in parts.items()}
+
+    def gradients(self, batch: Batch, loss: Loss) -> tuple[Tensor, Tensor]:
+        """The losses (R,) and their gradients (R, P) on stacked batches, (R, B, …) each field."""
+        if self.stacked:
+            return self._stacked_gradients(batch, loss)
+        each = [self.gradient_of(r, batch, loss) for r in range(self.count)]
+        return torch.stack([value for value, _ in each]), torch.stack([grad for _, grad in each])
+
+    def _stacked_gradients(self, batch: Batch, loss: Loss) -> tuple[Tensor, Tensor]:
+        flat = self.flat.detach().requires_grad_()
+        parameters = dict(zip(self.shapes, self.split(flat), strict=True))
+
+        def replica_loss(
+            state: dict[str, Tensor], fixed: dict[str, Tensor], prompt: Any, target: Tensor
+        ) -> Tensor:
+            prediction = functional_call(self.template, {**state, **fixed}, (prompt,))
+            return loss(prediction, target).mean()
+
+        losses = vmap(replica_loss)(parameters, self.fixed, batch.prompt, batch.target)
+        # Each loss depends on its own row alone, so the sum's gradient is every row's own.
+        (grad,) = torch.autograd.grad(losses.sum(), flat)
+        return losses.detach(), grad
+
+    def gradient_of(self, replica: int, batch: Batch, loss: Loss) -> tuple[Tensor, Tensor]:
+        """One replica's loss () and gradient (P,) on stacked batches, computed by itself."""
+        prompt, target = _replica(batch, replica)
+        row = self.flat[replica].detach().requires_grad_()
+        state = dict(zip(self.shapes, self.split(row), strict=True))
+        # Slices share memory with `fixed`, so buffers that a module updates are kept.
+        state.update({name: values[replica] for name, values in self.fixed.items()})
+        prediction = functional_call(self.template, state, (prompt,))
+        value = loss(prediction, target).mean()
+        (grad,) = torch.autograd.grad(value, row)
+        return value.detach(), grad
+
+    def disagreement(self, batch: Batch, loss: Loss, tolerance: float) -> str | None:
+        """Why stacking can't be used, or None: stacked and single losses and gradients agree.
+
+        Compared on `batch` in evaluation mode, relative to each one's largest entry.
+        """
+        if self._draws(batch):
+            return "it draws random numbers in its forward pass"
+        self.template.eval()
+        try:
+            stacked = self._stacked_gradients(batch, loss)
+            each = [self.gradient_of(r, batch, loss) for r in range(self.count)]
+        except Exception as error:
+            return f"it can't be vmapped ({type(error).__name__}: {_first_line(error)})"
+        finally:
+            self.template.train()
+        single = [torch.stack(values) for values in zip(*each, strict=True)]
+        for name, a, b in zip(("losses", "gradients"), stacked, single, strict=True):
+            difference = (a - b).abs().max()
+            if not difference <= tolerance * b.abs().max():
+                return f"stacked and single {name} differ by {difference:.1e}"
+        return None
+
+    def _draws(self, batch: Batch) -> bool:
+        """Whether a forward pass in training mode uses torch's global generators."""
+        devices = [self.flat.device] if self.flat.device.type == "cuda" else []
+        self.template.train()
+        fixed = {name: values[0].clone() for name, values in self.fixed.items()}
+        state = {**self.views(0), **fixed}
+        with torch.no_grad(), torch.random.fork_rng(devices):
+            before = random_state(self.flat.device)
+            functional_call(self.template, state, (_replica(batch, 0).prompt,))
+            return not torch.equal(before, random_state(self.flat.device))
+
+
+def random_state(device: torch.device) -> Tensor:
+    """The state of torch's global generator on `device`."""
+    if device.type == "cuda":
+        return torch.cuda.get_rng_state(device)
+    return torch.get_rng_state()
+
+
+def set_random_state(device: torch.device, state: Tensor) -> None:
+    """Restore what `random_state` gave."""
+    if device.type == "cuda":
+        torch.cuda.set_rng_state(state, device)
+    else:
+        torch.set_rng_state(state)
+
+
+def _replica(batch: Batch, replica: int) -> Batch:
+    prompt = map_tensors(lambda t: t[replica], batch.prompt)
+    return Batch(prompt, batch.target[replica])
+
+
+def _matching(names: list[str], patterns: tuple[str, ...]) -> set[str]:
+    found = set()
+    for pattern in patterns:
+        matched = {name for name in names if fnmatchcase(name, pattern)}
+        if not matched:
+            raise UsageError(
+                f"--freeze {pattern!r} matches no parameter; known: {', '.join(names)}"
+            )
+        found |= matched
+    return found
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0][:160] if str(error).strip() else ""

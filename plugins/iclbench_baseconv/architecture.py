@@ -1,0 +1,41 @@
+"""The architecture `baseconv`: gated convolutions in the harness's sequence model."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+from torch import nn
+
+from iclbench import SequenceArchitecture, SequenceConfig
+
+from .mixer import BaseConvMixer
+
+
+class BaseConvConfig(SequenceConfig):
+    """Table D.1 of the least-squares paper: 12 layers, width 64."""
+
+    bias: Literal["channel", "position"] = Field(
+        "channel", description="biases of shape (width,), as published code, or (length, width)"
+    )
+    convolution: Literal["auto", "direct", "fft"] = Field(
+        "auto", description="how to convolve; auto is direct up to 128 positions"
+    )
+
+
+class BaseConv(SequenceArchitecture):
+    """Gated convolution (least_squares, eq. 2 and 40), causal or circular."""
+
+    name = "baseconv"
+    Config = BaseConvConfig
+
+    def mixer(self, width: int, length: int, causal: bool, config: BaseConvConfig) -> nn.Module:
+        """One BaseConv layer, (B, S, width) → (B, S, width)."""
+        return BaseConvMixer(
+            width,
+            length,
+            causal,
+            bias=config.bias,
+            convolution=config.convolution,
+            init_std=config.init_std,
+        )

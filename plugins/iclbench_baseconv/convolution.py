@@ -1,0 +1,44 @@
+"""Per-channel convolution over the full length, by direct sum and by FFT.
+
+The direct sum is a product with each channel's Toeplitz matrix. It keeps zeros exact (an FFT
+spreads rounding error over all positions, which ruins exact constructions) and is faster for
+short sequences; the FFT is faster from a few hundred positions on. `benchmarks/convolution.py`
+prints both, with their errors.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+#: Longest sequence that `auto` convolves directly.
+DIRECT_UP_TO = 128
+
+
+def convolve(u: Tensor, h: Tensor, causal: bool, method: str = "auto") -> Tensor:
+    """Convolve u (B, S, C) with the taps h (S, C), channel by channel → (B, S, C).
+
+    Causal: y[t] = Σ_{s ≤ t} h[t−s] u[s]. Circular otherwise: y[t] = Σ_s h[(t−s) mod S] u[s].
+    `method` is `direct`, `fft`, or `auto` for the better one at this length.
+    """
+    if method == "direct" or (method == "auto" and u.shape[1] <= DIRECT_UP_TO):
+        return _direct(u, h, causal)
+    return _fft(u, h, causal)
+
+
+def _direct(u: Tensor, h: Tensor, causal: bool) -> Tensor:
+    length = u.shape[1]
+    positions = torch.arange(length, device=u.device)
+    lag = positions[:, None] - positions[None, :]
+    toeplitz = h[lag % length]
+    if causal:
+        toeplitz = toeplitz * (lag >= 0).unsqueeze(-1)
+    return torch.einsum("tsc,bsc->btc", toeplitz, u)
+
+
+def _fft(u: Tensor, h: Tensor, causal: bool) -> Tensor:
+    length = u.shape[1]
+    # Twice the length keeps what a circular convolution would wrap around out of sight.
+    n = 2 * length if causal else length
+    spectrum = torch.fft.rfft(u, n, dim=1) * torch.fft.rfft(h, n, dim=0)
+    return torch.fft.irfft(spectrum, n, dim=1)[:, :length]

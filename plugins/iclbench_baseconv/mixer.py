@@ -1,0 +1,39 @@
+"""The BaseConv layer."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from .convolution import convolve
+
+
+class BaseConvMixer(nn.Module):
+    """((u W_gate + b_gate) ⊙ (h ∗ (u W_in + b_in) + b_conv)) W_out + b_out (eq. 2 and 40).
+
+    Parameters, for width C and S positions: `gate`, `input` and `output` are weights (C, C) that
+    multiply rows from the right, as in the paper; `filter` holds the taps (S, C); the biases
+    `gate_bias`, `input_bias`, `filter_bias`, `output_bias` are (C,) or, with bias=position, (S, C).
+    """
+
+    def __init__(
+        self, width: int, length: int, causal: bool, *, bias: str, convolution: str, init_std: float
+    ) -> None:
+        super().__init__()
+        self.causal, self.convolution, self.length = causal, convolution, length
+        shape = (length, width) if bias == "position" else (width,)
+        for name in ("gate", "input", "output"):
+            weight = nn.Parameter(torch.empty(width, width))
+            self.register_parameter(name, nn.init.normal_(weight, std=init_std))
+        # Taps of N(0, 1/S) keep the size of what they convolve.
+        taps = nn.init.normal_(torch.empty(length, width), std=length**-0.5)
+        self.filter = nn.Parameter(taps)
+        for name in ("gate_bias", "input_bias", "filter_bias", "output_bias"):
+            self.register_parameter(name, nn.Parameter(torch.zeros(shape)))
+
+    def forward(self, u: Tensor) -> Tensor:
+        """(B, S, C) → (B, S, C) for S = length."""
+        gate = u @ self.gate + self.gate_bias
+        entering = u @ self.input + self.input_bias
+        convolved = convolve(entering, self.filter, self.causal, self.convolution)
+        return (gate * (convolved + self.filter_bias)) @ self.output + self.output_bias

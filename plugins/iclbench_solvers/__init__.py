@@ -1,0 +1,25 @@
+"""Classical solvers of in-context regression: floors and baselines of every leaderboard."""
+
+from iclbench import Entry, hookimpl
+
+_HOME = "iclbench_solvers"
+
+
+@hookimpl
+def iclbench_architectures() -> list[Entry]:
+    """The solvers."""
+    return [
+        Entry("least-squares-qr", "least squares by pivoted QR, minimum norm if underdetermined",
+              f"{_HOME}.direct:LeastSquaresQR"),
+        Entry("ridge", "ridge regression by Cholesky", f"{_HOME}.direct:Ridge"),
+        Entry("gradient-descent", "gradient descent from 0, step fixed or optimal for each prompt",
+              f"{_HOME}.iterative:GradientDescent"),
+        Entry("conjugate-gradient", "conjugate gradients on the normal equations (CGLS)",
+              f"{_HOME}.iterative:ConjugateGradient"),
+        Entry("newton", "Newton–Schulz iteration for the inverse of XᵀX",
+              f"{_HOME}.iterative:Newton"),
+        Entry("averaging", "w = (1/N) Σ yᵢxᵢ", f"{_HOME}.simple:Averaging"),
+        Entry("nearest-neighbours", "the mean y of the nearest examples",
+              f"{_HOME}.simple:NearestNeighbours"),
+        Entry("zero", "predicts 0", f"{_HOME}.simple:Zero"),
+    ]  # fmt: skip

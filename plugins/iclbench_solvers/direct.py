@@ -1,0 +1,47 @@
+"""Direct solvers: least squares by QR, and ridge regression."""
+
+from __future__ import annotations
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from iclbench import Config
+
+from .solver import LinearSolver
+
+
+class LeastSquaresQR(LinearSolver):
+    """argmin ‖Xw − y‖, and of least norm among those, by LAPACK's pivoted QR (gelsy).
+
+    On the CPU, wherever the prompt is: GPUs have no rank-revealing least squares.
+    """
+
+    name = "least-squares-qr"
+
+    def weights(self, x: Tensor, y: Tensor, config: Config) -> Tensor:
+        """w (B, D, K) from x (B, k, D), y (B, k, K)."""
+        return torch.linalg.lstsq(x.cpu(), y.cpu(), driver="gelsy").solution.to(x.device)
+
+
+class RidgeConfig(Config):
+    """The penalty."""
+
+    ridge: float = Field(1e-2, gt=0, description="λ of ‖Xw − y‖² + λ‖w‖²; no 1/N")
+
+
+class Ridge(LinearSolver):
+    """(XᵀX + λI)⁻¹Xᵀy by Cholesky, from the smaller of the two Gram matrices."""
+
+    name = "ridge"
+    Config = RidgeConfig
+
+    def weights(self, x: Tensor, y: Tensor, config: RidgeConfig) -> Tensor:
+        """w (B, D, K) from x (B, k, D), y (B, k, K)."""
+        wide = x.shape[1] < x.shape[2]
+        gram = x @ x.mT if wide else x.mT @ x
+        identity = torch.eye(gram.shape[-1], dtype=x.dtype, device=x.device)
+        factor = torch.linalg.cholesky(gram + config.ridge * identity)
+        if wide:
+            return x.mT @ torch.cholesky_solve(y, factor)
+        return torch.cholesky_solve(x.mT @ y, factor)

@@ -1,0 +1,61 @@
+"""The baselines that a model must beat."""
+
+from __future__ import annotations
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from iclbench import Config
+
+from .solver import LinearSolver, RegressionSolver
+
+
+class Averaging(LinearSolver):
+    """w = (1/N) Σ yᵢxᵢ, the estimator that needs no inverse."""
+
+    name = "averaging"
+
+    def weights(self, x: Tensor, y: Tensor, config: Config) -> Tensor:
+        """w (B, D, K) from x (B, k, D), y (B, k, K)."""
+        return x.mT @ y / x.shape[1]
+
+
+class NearestNeighboursConfig(Config):
+    """How many neighbours."""
+
+    neighbours: int = Field(3, ge=1, description="neighbours averaged, or all if there are fewer")
+
+
+class NearestNeighbours(RegressionSolver):
+    """The mean y of the examples nearest to the query."""
+
+    name = "nearest-neighbours"
+    Config = NearestNeighboursConfig
+
+    def answer(
+        self, x: Tensor, y: Tensor, query: Tensor, config: NearestNeighboursConfig
+    ) -> Tensor:
+        """The values (B, Q, K) at query (B, Q, D)."""
+        if x.shape[1] == 0:
+            return query.new_zeros(query.shape[0], query.shape[1], y.shape[2])
+        # Exact differences: cdist's expansion loses digits, and ties with them.
+        distance = (query.unsqueeze(2) - x.unsqueeze(1)).square().sum(dim=3)
+        count = min(config.neighbours, x.shape[1])
+        nearest = distance.topk(count, dim=2, largest=False).indices
+        found = torch.gather(
+            y.unsqueeze(1).expand(-1, query.shape[1], -1, -1),
+            2,
+            nearest.unsqueeze(3).expand(-1, -1, -1, y.shape[2]),
+        )
+        return found.mean(dim=2)
+
+
+class Zero(LinearSolver):
+    """Predicts 0: the error of knowing nothing."""
+
+    name = "zero"
+
+    def weights(self, x: Tensor, y: Tensor, config: Config) -> Tensor:
+        """Zeros (B, D, K)."""
+        return x.new_zeros(x.shape[0], x.shape[2], y.shape[2])

@@ -1,0 +1,15 @@
+"""The softmax transformer of the GPT-2 family."""
+
+from iclbench import Entry, hookimpl
+
+
+@hookimpl
+def iclbench_architectures() -> list[Entry]:
+    """transformer."""
+    return [
+        Entry(
+            "transformer",
+            "GPT-2-like: softmax attention, pre-norm, learned positions, ReLU MLP",
+            "iclbench_transformer.architecture:Transformer",
+        )
+    ]

@@ -1,0 +1,38 @@
+"""Multi-head softmax attention."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.functional import scaled_dot_product_attention
+
+from iclbench import initialize
+
+
+class SoftmaxAttention(nn.Module):
+    """softmax(QKᵀ/√d_head)V for each head (least_squares, eq. 1, with GPT-2's scale and biases).
+
+    Parameters: `qkv` projects (B, S, width) to queries, keys and values; `output` projects back.
+    """
+
+    def __init__(self, width: int, heads: int, causal: bool, init_std: float) -> None:
+        super().__init__()
+        self.heads, self.causal = heads, causal
+        self.qkv = nn.Linear(width, 3 * width)
+        self.output = nn.Linear(width, width)
+        initialize(self, init_std)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, S, width) → (B, S, width)."""
+        batch, length, width = x.shape
+        heads = self.qkv(x).view(batch, length, 3, self.heads, width // self.heads)
+        query, key, value = heads.permute(2, 0, 3, 1, 4).unbind(0)
+        # The CPU's flash kernel can't be vmapped over replicas; the math path can, and is as fast
+        # on sequences this short.
+        math_path = sdpa_kernel(SDPBackend.MATH) if x.device.type == "cpu" else nullcontext()
+        with math_path:
+            mixed = scaled_dot_product_attention(query, key, value, is_causal=self.causal)
+        output: Tensor = self.output(mixed.transpose(1, 2).reshape(batch, length, width))
+        return output

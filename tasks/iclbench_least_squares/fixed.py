@@ -1,0 +1,105 @@
+"""The task `least-squares`: a fixed number of examples, one query (D.2.2)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from iclbench import Batch, Primary, Regression, Signature, Task
+
+from .problems import (
+    LeastSquaresConfig,
+    Problems,
+    draw_problems,
+    evaluation_problems,
+    minimum_norm,
+    sample_problems,
+)
+from .recipes import PAPER
+
+
+class FixedConfig(LeastSquaresConfig):
+    """What is asked, beside the distribution."""
+
+    target: Literal["query", "weights"] = Field(
+        "query", description="predict the query's value, or the weights w*"
+    )
+
+
+class LeastSquares(Task[FixedConfig]):
+    """Predict w*ᵀx_query, or w*, from (xᵢ, yᵢ), i ≤ N; x, w* ~ N(0, I) (least_squares, D.2.2).
+
+    Tokens are (xᵢ, yᵢ) and last (x_query, 0), so S = N + 1 and d = D + 1; the answer is read at the
+    last. With noise, y carries it and the target does not.
+    """
+
+    name = "least-squares"
+    version = 1
+    Config = FixedConfig
+    recipes = {"paper": PAPER}
+
+    @property
+    def primary(self) -> Primary:
+        """The squared error at the query, or of the weights, as asked."""
+        return Primary("squared_error" if self.config.target == "query" else "weight_error")
+
+    @property
+    def signature(self) -> Signature:
+        """S = N + 1 tokens of width D + 1, read at the last."""
+        c = self.config
+        return Signature(
+            prompt=Regression,
+            target=c.target,
+            length=c.examples + 1,
+            input_width=c.dim + 1,
+            output_width=1 if c.target == "query" else c.dim,
+            readout=(c.examples,),
+        )
+
+    def sample(
+        self, n: int, generator: torch.Generator, device: torch.device, dtype: torch.dtype
+    ) -> Batch:
+        """n fresh prompts with their targets in `dtype`."""
+        return self._batch(sample_problems(self.config, n, generator, device, dtype), dtype)
+
+    def evaluation_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:
+        """x, w, noise and rotation, all standard normal."""
+        return draw_problems(self.config, n, seed)
+
+    def evaluation_set(self, n: int, seed: int, dtype: torch.dtype) -> list[Batch]:
+        """One batch of n prompts."""
+        return [self._batch(evaluation_problems(self.config, n, seed, dtype), dtype)]
+
+    def _batch(self, problems: Problems, dtype: torch.dtype) -> Batch:
+        x, y = problems.x.to(dtype), problems.y.to(dtype)
+        last = torch.zeros_like(y[:, :1])
+        tokens = torch.cat([x, torch.cat([y, last], dim=1)], dim=2)
+        prompt = Regression(tokens, x[:, :-1], y, x[:, -1:])
+        if self.config.target == "query":
+            return Batch(prompt, problems.clean[:, -1:])
+        return Batch(prompt, problems.w.transpose(1, 2))
+
+    def loss(self, prediction: Tensor, target: Tensor) -> Tensor:
+        """Mean squared error of each prompt, (B,)."""
+        return (prediction - target).square().mean(dim=(1, 2))
+
+    def metrics(self, prediction: Tensor, batch: Batch) -> dict[str, Tensor]:
+        """squared_error at the query; for the weights also weight_error, ‖ŵ − w*‖²."""
+        error = prediction - batch.target
+        if self.config.target == "query":
+            return {"squared_error": error[:, 0, 0].square()}
+        at_query = (batch.prompt.query.double() * error).sum(dim=2)
+        return {
+            "weight_error": error.square().sum(dim=(1, 2)),
+            "squared_error": at_query[:, 0].square(),
+        }
+
+    def reference(self, batch: Batch) -> Tensor:
+        """Least squares, of minimum norm where N < D, in the prompt's dtype."""
+        prompt = batch.prompt
+        w = minimum_norm(prompt.x, prompt.y)
+        return prompt.query @ w if self.config.target == "query" else w.transpose(1, 2)

@@ -1,0 +1,98 @@
+"""The task `least-squares-prefixes`: every prefix of the examples is a problem (D.2.1)."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from iclbench import Axis, Batch, Primary, Regression, Signature, Task
+
+from .problems import (
+    LeastSquaresConfig,
+    Problems,
+    draw_problems,
+    evaluation_problems,
+    minimum_norm,
+    sample_problems,
+)
+from .recipes import PAPER
+
+
+class LeastSquaresPrefixes(Task[LeastSquaresConfig]):
+    """Predict w*ᵀx_{k+1} from the first k examples, for every k = 0…N (least_squares, D.2.1).
+
+    Tokens are interleaved, x₁, y₁e₁, …, x_N, y_N e₁, x_query, so S = 2N + 1 and d = D; the answers
+    are read at the inputs, 0, 2, …, 2N, and the model must be causal. With noise, y carries it and
+    the targets do not.
+    """
+
+    name = "least-squares-prefixes"
+    version = 1
+    Config = LeastSquaresConfig
+    recipes = {"paper": PAPER}
+
+    @property
+    def primary(self) -> Primary:
+        """The squared error at the query, after all N examples, as in `least-squares`."""
+        return Primary("squared_error")
+
+    @property
+    def signature(self) -> Signature:
+        """S = 2N + 1 tokens of width D, read at every input."""
+        c = self.config
+        return Signature(
+            prompt=Regression,
+            target="prefixes",
+            length=2 * c.examples + 1,
+            input_width=c.dim,
+            output_width=1,
+            readout=tuple(range(0, 2 * c.examples + 1, 2)),
+            causal=True,
+        )
+
+    @property
+    def axes(self) -> dict[str, Axis]:
+        """prefix_error runs over the prefixes k = 0…N."""
+        return {"prefix_error": Axis("prefix", tuple(map(float, range(self.config.examples + 1))))}
+
+    def sample(
+        self, n: int, generator: torch.Generator, device: torch.device, dtype: torch.dtype
+    ) -> Batch:
+        """n fresh prompts with their targets in `dtype`."""
+        return self._batch(sample_problems(self.config, n, generator, device, dtype), dtype)
+
+    def evaluation_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:
+        """The draws of `least-squares`: both tasks see the same problems."""
+        return draw_problems(self.config, n, seed)
+
+    def evaluation_set(self, n: int, seed: int, dtype: torch.dtype) -> list[Batch]:
+        """One batch of n prompts."""
+        return [self._batch(evaluation_problems(self.config, n, seed, dtype), dtype)]
+
+    def _batch(self, problems: Problems, dtype: torch.dtype) -> Batch:
+        x, y = problems.x.to(dtype), problems.y.to(dtype)
+        batch, inputs, dim = x.shape
+        values = torch.nn.functional.pad(y, (0, dim - 1))
+        pairs = torch.stack([x[:, :-1], values], dim=2).view(batch, 2 * (inputs - 1), dim)
+        tokens = torch.cat([pairs, x[:, -1:]], dim=1)
+        return Batch(Regression(tokens, x[:, :-1], y, x[:, -1:]), problems.clean)
+
+    def loss(self, prediction: Tensor, target: Tensor) -> Tensor:
+        """Mean squared error over the prefixes of each prompt, (B,)."""
+        return (prediction - target).square().mean(dim=(1, 2))
+
+    def metrics(self, prediction: Tensor, batch: Batch) -> dict[str, Tensor]:
+        """prefix_error (B, N+1), and squared_error (B,), its last: the query after N examples."""
+        errors = (prediction - batch.target).squeeze(2).square()
+        return {"squared_error": errors[:, -1], "prefix_error": errors}
+
+    def reference(self, batch: Batch) -> Tensor:
+        """Least squares of minimum norm on each prefix, in the prompt's dtype."""
+        prompt = batch.prompt
+        inputs = torch.cat([prompt.x, prompt.query], dim=1)
+        answers = [
+            inputs[:, k : k + 1] @ minimum_norm(prompt.x[:, :k], prompt.y[:, :k])
+            for k in range(inputs.shape[1])
+        ]
+        return torch.cat(answers, dim=1)

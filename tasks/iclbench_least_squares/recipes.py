@@ -1,0 +1,13 @@
+"""The training of the least-squares paper."""
+
+from iclbench import Recipe
+
+PAPER = Recipe(
+    steps=1_000_000,
+    batch=256,
+    learning_rate=1e-3,
+    schedule="step",
+    decay_every=10_000,
+    decay=0.9,
+)
+"""Table D.1 and "Training iterations 10⁶": Adam, batch 256, StepLR 0.9 every 10⁴ steps."""
