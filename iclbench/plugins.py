@@ -55,7 +55,7 @@ class Entry:
         """What is wrong with this entry, or None."""
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
             return f"{self.name!r} is not a name: use lower-case words joined by hyphens"
-        if not isinstance(self.summary, str) or not self.summary or "\n" in self.summary:
+        if not isinstance(self.summary, str) or self.summary.splitlines() != [self.summary]:
             return f"{self.name}: the summary must be one line"
         if isinstance(self.target, str) and not _TARGET.fullmatch(self.target):
             return f"{self.name}: target {self.target!r} is not of the form 'module:Name'"
@@ -112,18 +112,22 @@ class PluginHost:
                 raise PluginError(f"its name is taken by {other.label}")
             module = point.load()
             imported = time.perf_counter() - started
+            if self._manager.is_registered(module):
+                same = self._manager.get_name(module)
+                raise PluginError(f"{point.value} is plugin {same} already")
             self._manager.register(module, name=point.name)
             self._check_hooks(module)
             entries = {kind: self._ask(module, hook) for kind, hook in KINDS.items()}
         except (Exception, SystemExit) as error:
             imported = time.perf_counter() - started
             problem = _reason(error)
-            if module is not None and self._manager.is_registered(module):
+            if module is not None and self._manager.get_plugin(point.name) is module:
                 self._manager.unregister(module)
+        distribution, version = _origin(point)
         plugin = Plugin(
             name=point.name,
-            distribution=point.dist.name if point.dist else "unknown",
-            version=point.dist.version if point.dist else "unknown",
+            distribution=distribution,
+            version=version,
             module=point.value,
             import_seconds=imported,
             problem=problem,
@@ -144,8 +148,11 @@ class PluginHost:
     def _ask(self, module: Any, hook: str) -> tuple[Entry, ...]:
         """One plugin's answer to one catalog hook, checked."""
         others = [m for m in self._manager.get_plugins() if m is not module]
-        answers = self._manager.subset_hook_caller(hook, remove_plugins=others)()
-        entries = tuple(entry for answer in answers for entry in answer)
+        try:
+            answers = self._manager.subset_hook_caller(hook, remove_plugins=others)()
+            entries = tuple(entry for answer in answers for entry in answer)
+        except (Exception, SystemExit) as error:
+            raise PluginError(f"{hook} raised {_reason(error)}") from error
         for entry in entries:
             problem = entry.problem() if isinstance(entry, Entry) else f"{entry!r} is no Entry"
             if problem:
@@ -187,30 +194,41 @@ class PluginHost:
         plugin = table[name][0]
         return plugin, next(e for e in plugin.entries[kind] if e.name == name)
 
-    def load(self, kind: str, name: str, base: type) -> Any:
-        """The object that provides `name`, imported now: a class derived from `base`, or a `base`.
+    def target(self, kind: str, name: str) -> tuple[Plugin, Any]:
+        """Who provides `name`, and the object itself, imported now.
 
-        Raises PluginError when it can't be imported or is neither.
+        Raises PluginError when it can't be imported.
         """
         plugin, entry = self.provider(kind, name)
         target = entry.target
         try:
-            found = pkgutil.resolve_name(target) if isinstance(target, str) else target
-        except Exception as error:
+            return plugin, pkgutil.resolve_name(target) if isinstance(target, str) else target
+        except (Exception, SystemExit) as error:
             reason = _reason(error)
             raise PluginError(f"{kind} {name!r} of {plugin.label} fails: {reason}") from error
-        derived = issubclass(found, base) if isinstance(found, type) else isinstance(found, base)
-        if not derived:
-            raise PluginError(
-                f"{kind} {name!r} of {plugin.label}: {found!r} is no iclbench {base.__name__}"
-            )
+
+    def load(self, kind: str, name: str, base: type) -> Any:
+        """The complete class derived from `base` that provides `name`; for a recipe, the `base`.
+
+        Raises PluginError when it can't be imported or is something else.
+        """
+        plugin, found = self.target(kind, name)
+        who = f"{kind} {name!r} of {plugin.label}"
+        if kind == "recipe":
+            if not isinstance(found, base):
+                raise PluginError(f"{who}: {found!r} is no iclbench.{base.__name__}")
+        elif not isinstance(found, type) or not issubclass(found, base):
+            raise PluginError(f"{who}: {found!r} is no class derived from iclbench.{base.__name__}")
+        missing = sorted(getattr(found, "__abstractmethods__", ()))
+        if missing:
+            raise PluginError(f"{who} does not define {', '.join(missing)}")
         if getattr(found, "name", name) != name:
-            raise PluginError(f"{kind} {name!r} of {plugin.label} calls itself {found.name!r}")
+            raise PluginError(f"{who} calls itself {found.name!r}")
         return found
 
     def observe(self, observer: object, name: str) -> None:
         """Let an object of this process answer the run hooks, a progress display say."""
-        self._manager.register(observer, name=name)
+        self._manager.register(observer, name=f"{name} (observer)")
 
     def forget(self, observer: object) -> None:
         """End what `observe` began."""
@@ -224,10 +242,12 @@ class PluginHost:
             others = [p for p in plugins if p is not plugin]
             try:
                 self._manager.subset_hook_caller(hook, remove_plugins=others)(**arguments)
-            except Exception as error:
-                name = self._manager.get_name(plugin)
-                report(f"plugin {name} is dropped: {hook} raised {_reason(error)}")
-                self.problems.append(f"plugin {name} was dropped: {hook} raised {_reason(error)}")
+            except (Exception, SystemExit) as error:
+                name = str(self._manager.get_name(plugin))
+                label = next((p.label for p in self.plugins if p.name == name), name)
+                problem = f"plugin {label} is dropped: {hook} raised {_reason(error)}"
+                self.problems.append(problem)
+                report(problem)
                 self._manager.unregister(plugin)
 
     def require_sound(self) -> None:
@@ -251,7 +271,7 @@ def host() -> PluginHost:
 
 def _entry_points() -> list[metadata.EntryPoint]:
     """The group's entry points in a stable order, each distribution's copy on the path once."""
-    unique = {(p.name, p.value, p.dist.name if p.dist else ""): p for p in _group()}
+    unique = {(p.name, p.value, *_origin(p)): p for p in _group()}
     return [unique[key] for key in sorted(unique)]
 
 
@@ -259,10 +279,20 @@ def _group() -> Iterable[metadata.EntryPoint]:
     return metadata.entry_points(group=GROUP)
 
 
+def _origin(point: metadata.EntryPoint) -> tuple[str, str]:
+    """The distribution and its version; a damaged installation may lack either."""
+    found = point.dist.metadata if point.dist else None
+    name, version = (
+        str(found[key]) if found and key in found else "unknown" for key in ("Name", "Version")
+    )
+    return name, version
+
+
 def _reason(error: BaseException) -> str:
     text = " ".join(str(error).split())
-    named = isinstance(error, PluginError | UsageError)
-    return text if named and text else f"{type(error).__name__}: {text}"
+    if text and isinstance(error, UsageError):
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _collision(kind: str, name: str, providers: list[Plugin]) -> str:

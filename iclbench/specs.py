@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shlex
 import tomllib
 from collections.abc import Iterable
@@ -14,6 +15,8 @@ from pydantic import Field, field_validator
 
 from .config import Config
 from .errors import UsageError
+
+_PLAIN = re.compile(r"[\w./:+@-]+", re.ASCII)
 
 Origin = Literal["trained", "constructed", "solver", "loaded"]
 
@@ -136,7 +139,7 @@ def parse_seeds(text: str) -> int | tuple[int, ...]:
     try:
         if text.strip().isdigit():
             return int(text)
-        return tuple(int(part) for part in text.strip().strip("[]").split(","))
+        return tuple(int(part) for part in text.strip().strip("[]").split(",") if part.strip())
     except ValueError:
         raise UsageError(f"--seeds: {text!r} is neither a number nor a list like 3,7") from None
 
@@ -149,15 +152,19 @@ def _value(text: str) -> Any:
 
 
 def _split(text: str) -> list[str]:
-    parts, depth, quoted, start = [], 0, False, 0
+    """Split at commas that are neither quoted nor inside brackets."""
+    parts, depth, quoted, escaped, start = [], 0, False, False, 0
     for i, character in enumerate(text):
-        if character == '"' and (i == 0 or text[i - 1] != "\\"):
-            quoted = not quoted
-        elif not quoted:
+        if quoted:
+            quoted = escaped or character != '"'
+            escaped = character == "\\" and not escaped
+        elif character == '"':
+            quoted = True
+        elif character == "," and depth == 0:
+            parts.append(text[start:i])
+            start = i + 1
+        else:
             depth += (character in "[{(") - (character in "]})")
-            if character == "," and depth == 0:
-                parts.append(text[start:i])
-                start = i + 1
     return [part for part in [*parts, text[start:]] if part.strip()]
 
 
@@ -187,7 +194,6 @@ def _flag(name: str, value: Any) -> list[str]:
 
 
 def _argument(value: Any) -> str:
-    # Text that would read back as a number or split at a comma is quoted.
-    if isinstance(value, str) and _value(value) == value and _split(value) == [value]:
-        return value
-    return json.dumps(value)
+    # Text that would read back as a number, or that needs care, is quoted.
+    plain = isinstance(value, str) and _PLAIN.fullmatch(value) and _value(value) == value
+    return str(value) if plain else json.dumps(value)

@@ -2,41 +2,49 @@
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Callable
+from typing import Any
 
 import typer
+from typer.core import TyperCommand
 
 from ..errors import PluginError
-from ..plugins import Entry, host, report
+from ..plugins import Entry, host
+
+
+class _Untouched(TyperCommand):
+    """Leaves every argument to the plugin's own function, `--help` and `--` too."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.args = args
+        return args
 
 
 def add_plugin_commands(app: typer.Typer) -> None:
-    """Add every plugin's verbs; one with the name of a verb of iclbench's own is left out."""
+    """Make every plugin's verbs the app's; one with the name of iclbench's own is left out."""
+    app.registered_commands = [c for c in app.registered_commands if c.cls is not _Untouched]
     own = {command.name for command in app.registered_commands}
     own |= {group.name for group in app.registered_groups}
+    added = set()
     for plugin, entry in host().entries("command"):
         if entry.name in own:
-            report(f"command {entry.name!r} of {plugin.label} is left out: the name is taken")
-            continue
-        own.add(entry.name)
-        app.command(
-            entry.name,
-            help=entry.summary,
-            add_help_option=False,
-            context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
-        )(_deferred(entry))
+            problem = f"command {entry.name!r} of {plugin.label} is left out: iclbench has its own"
+            if problem not in host().problems:
+                host().problems.append(problem)
+        elif entry.name not in added:
+            added.add(entry.name)
+            app.command(entry.name, cls=_Untouched, help=entry.summary)(_deferred(entry))
 
 
 def _deferred(entry: Entry) -> Callable[[typer.Context], None]:
     def command(context: typer.Context) -> None:
-        target = entry.target
-        try:
-            function = pkgutil.resolve_name(target) if isinstance(target, str) else target
-        except Exception as error:
-            raise PluginError(f"command {entry.name!r} fails: {error}") from error
+        plugin, function = host().target("command", entry.name)
+        if not callable(function):
+            raise PluginError(
+                f"command {entry.name!r} of {plugin.label}: {function!r} is no function"
+            )
         inner = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        inner.command(help=entry.summary)(function)
+        inner.command(entry.name, help=entry.summary)(function)
         inner(args=context.args, prog_name=f"iclbench {entry.name}")
 
     return command

@@ -143,19 +143,18 @@ def _spread(record: Record) -> str:
 
 
 def _ranks(ordered: list[Record], store: RecordStore) -> list[str]:
-    """1, 2, …; a row that a paired comparison can't tell from the one above shares its rank."""
+    """1, 2, …; a row that can't be told from the first of the rank above shares that rank."""
     values = [read_per_prompt(store.path(r.spec), r)[f"metric/{r.ranking.metric}"] for r in ordered]
     values = [v.mean(axis=2) if v.ndim == 3 else v for v in values]
     ranks: list[int] = []
-    for i in range(len(ordered)):
-        tied = (
-            i > 0
-            and not paired_difference(
-                values[i - 1], values[i], ordered[i].ranking.better == "lower"
-            ).significant
-        )
+    for i, record in enumerate(ordered):
+        tied = bool(ranks) and not _differ(values[ranks[-1] - 1], values[i], record)
         ranks.append(ranks[-1] if tied else i + 1)
     return [f"{rank}=" if ranks.count(rank) > 1 else str(rank) for rank in ranks]
+
+
+def _differ(first: np.ndarray, second: np.ndarray, record: Record) -> bool:
+    return paired_difference(first, second, record.ranking.better == "lower").significant
 
 
 def _labels(records: list[Record]) -> list[str]:

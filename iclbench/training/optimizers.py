@@ -205,7 +205,7 @@ def _torch_class(name: str) -> Any:
         if inspect.isclass(c) and issubclass(c, torch.optim.Optimizer) and n != "Optimizer"
     }
     if name.lower() not in classes:
-        raise unknown("optimizer", name, [*OWN, *classes])
+        raise unknown("optimizer", name, {*OWN, *classes})
     cls = classes[name.lower()]
     closure = inspect.signature(cls.step).parameters.get("closure")
     if closure is not None and closure.default is inspect.Parameter.empty:

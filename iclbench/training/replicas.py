@@ -103,18 +103,21 @@ class Replicas:
     def disagreement(self, batch: Batch, loss: Loss, tolerance: float) -> str | None:
         """Why stacking can't be used, or None: stacked and single losses and gradients agree.
 
-        Compared on `batch` in evaluation mode, relative to each one's largest entry.
+        Compared on `batch` in training mode, relative to each one's largest entry; nothing is left
+        changed.
         """
         if self._draws(batch):
             return "it draws random numbers in its forward pass"
-        self.template.eval()
+        before = {name: value.clone() for name, value in self.fixed.items()}
+        self.template.train()
         try:
             stacked = self._stacked_gradients(batch, loss)
             each = [self.gradient_of(r, batch, loss) for r in range(self.count)]
         except Exception as error:
             return f"it can't be vmapped ({type(error).__name__}: {_first_line(error)})"
         finally:
-            self.template.train()
+            for name, value in before.items():
+                self.fixed[name].copy_(value)
         single = [torch.stack(values) for values in zip(*each, strict=True)]
         for name, a, b in zip(("losses", "gradients"), stacked, single, strict=True):
             difference = (a - b).abs().max()

@@ -9,7 +9,7 @@ _HOME = "iclbench_solvers"
 def iclbench_architectures() -> list[Entry]:
     """The solvers."""
     return [
-        Entry("least-squares-qr", "least squares by pivoted QR, minimum norm if underdetermined",
+        Entry("least-squares-qr", "least squares by QR, minimum norm if underdetermined",
               f"{_HOME}.direct:LeastSquaresQR"),
         Entry("ridge", "ridge regression by Cholesky", f"{_HOME}.direct:Ridge"),
         Entry("gradient-descent", "gradient descent from 0, step fixed or optimal for each prompt",

@@ -12,16 +12,16 @@ from .solver import LinearSolver
 
 
 class LeastSquaresQR(LinearSolver):
-    """argmin ‖Xw − y‖, and of least norm among those, by LAPACK's pivoted QR (gelsy).
+    """argmin ‖Xw − y‖, and of least norm among those, by LAPACK's QR or LQ (gels), of full rank.
 
-    On the CPU, wherever the prompt is: GPUs have no rank-revealing least squares.
+    On the CPU, wherever the prompt is: GPUs have no gels for fewer examples than dimensions.
     """
 
     name = "least-squares-qr"
 
     def weights(self, x: Tensor, y: Tensor, config: Config) -> Tensor:
         """w (B, D, K) from x (B, k, D), y (B, k, K)."""
-        return torch.linalg.lstsq(x.cpu(), y.cpu(), driver="gelsy").solution.to(x.device)
+        return torch.linalg.lstsq(x.cpu(), y.cpu(), driver="gels").solution.to(x.device)
 
 
 class RidgeConfig(Config):

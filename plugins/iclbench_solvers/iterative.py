@@ -64,24 +64,29 @@ class ConjugateGradient(LinearSolver):
     def weights(self, x: Tensor, y: Tensor, config: ConjugateGradientConfig) -> Tensor:
         """w (B, D, K) from x (B, k, D), y (B, k, K)."""
         w = x.new_zeros(x.shape[0], x.shape[2], y.shape[2])
+        # A gradient below the first is rounding alone, and one below the second no longer changes
+        # w; steps along either would end in overflow.
+        eps = torch.finfo(x.dtype).eps
+        noise = eps**2 * x.square().sum(dim=(1, 2), keepdim=True)
         residual = y
-        gradient = x.mT @ residual
-        direction = gradient
-        size = gradient.square().sum(dim=1, keepdim=True)
+        gradient = direction = x.mT @ residual
+        size = _squared(gradient)
+        nothing = eps**4 * size
         for _ in range(config.steps):
+            active = (size > noise * _squared(residual)) & (size > nothing)
             image = x @ direction
-            step = _ratio(size, image.square().sum(dim=1, keepdim=True))
+            step = torch.where(active, size / _squared(image), 0)
             w = w + step * direction
             residual = residual - step * image
             gradient = x.mT @ residual
-            size, before = gradient.square().sum(dim=1, keepdim=True), size
-            direction = gradient + _ratio(size, before) * direction
+            size, before = _squared(gradient), size
+            direction = gradient + torch.where(active, size / before, 0) * direction
         return w
 
 
-def _ratio(above: Tensor, below: Tensor) -> Tensor:
-    """above / below, and 0 where the iteration has converged to below = 0."""
-    return torch.where(below > 0, above / below.where(below > 0, torch.ones_like(below)), 0)
+def _squared(v: Tensor) -> Tensor:
+    """‖v‖² of each column, (B, 1, K)."""
+    return v.square().sum(dim=1, keepdim=True)
 
 
 class NewtonConfig(Config):

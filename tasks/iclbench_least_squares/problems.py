@@ -109,5 +109,6 @@ def minimum_norm(x: Tensor, y: Tensor) -> Tensor:
     """The least-squares solution w (B, D, 1) of least norm for x (B, k, D), y (B, k, 1)."""
     if x.shape[1] == 0:
         return x.new_zeros(x.shape[0], x.shape[2], 1)
-    # gelsy is LAPACK's pivoted QR; it also solves the underdetermined prefixes.
-    return torch.linalg.lstsq(x.cpu(), y.cpu(), driver="gelsy").solution.to(x.device)
+    # gels is LAPACK's QR, and LQ for the underdetermined prefixes. torch's gelsy, which would bear
+    # rank deficiency, gives other last bits from call to call and beside other prompts.
+    return torch.linalg.lstsq(x.cpu(), y.cpu(), driver="gels").solution.to(x.device)

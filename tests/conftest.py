@@ -1,0 +1,59 @@
+"""Fixtures: the command line in this process, and plugins that exist for one test."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+
+from iclbench.plugins import Entry, Plugin, host
+
+
+class Outcome(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def cli(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., Outcome]:
+    """Runs `iclbench ARGS` in this process: exit code, standard output, standard error."""
+
+    def run(*args: object) -> Outcome:
+        from iclbench.cli import main
+
+        monkeypatch.setattr(sys, "argv", ["iclbench", *map(str, args)])
+        capsys.readouterr()
+        code: Any = 0
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code or 0
+        return Outcome(code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def provide() -> Iterator[Callable[..., None]]:
+    """Adds entries to the loaded plugins until the test ends."""
+    added = []
+
+    def add(kind: str, name: str, target: Any, plugin: str = "test-plugin") -> None:
+        entry = Entry(name, "for a test", target)
+        added.append(Plugin(plugin, "test-dist", "1.0", "test", 0.0, None, {kind: (entry,)}))
+        host().plugins.append(added[-1])
+
+    yield add
+    for plugin in added:
+        host().plugins.remove(plugin)
+
+
+@pytest.fixture(autouse=True)
+def _two_threads() -> None:
+    torch.set_num_threads(2)

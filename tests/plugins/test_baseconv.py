@@ -1,0 +1,91 @@
+"""BaseConv: the layer is equation 2, and both convolutions are the same convolution."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from iclbench_baseconv.architecture import BaseConv, BaseConvConfig
+from iclbench_baseconv.convolution import DIRECT_UP_TO, convolve
+from iclbench_baseconv.mixer import BaseConvMixer
+from iclbench_least_squares.fixed import FixedConfig, LeastSquares
+from iclbench_least_squares.prefixes import LeastSquaresPrefixes
+from iclbench_least_squares.problems import LeastSquaresConfig
+
+from iclbench.conformance import check_architecture
+
+shapes = {"length": st.integers(1, 12), "channels": st.integers(1, 4), "seed": st.integers(0, 99)}
+
+
+def by_definition(u, h, causal):
+    batch, length, channels = u.shape
+    y = torch.zeros_like(u)
+    for t in range(length):
+        for s in range(length):
+            if not causal or s <= t:
+                y[:, t] += h[(t - s) % length] * u[:, s]
+    return y
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("method", ["direct", "fft"])
+@given(**shapes)
+def test_convolution_is_its_definition(causal, method, length, channels, seed):
+    generator = torch.Generator().manual_seed(seed)
+    u = torch.randn(2, length, channels, generator=generator, dtype=torch.float64)
+    h = torch.randn(length, channels, generator=generator, dtype=torch.float64)
+    torch.testing.assert_close(convolve(u, h, causal, method), by_definition(u, h, causal))
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_both_methods_have_the_same_gradients(causal):
+    u = torch.randn(2, 7, 3, dtype=torch.float64, requires_grad=True)
+    h = torch.randn(7, 3, dtype=torch.float64, requires_grad=True)
+    grads = [
+        torch.autograd.grad(convolve(u, h, causal, m).square().sum(), (u, h))
+        for m in ("direct", "fft")
+    ]
+    torch.testing.assert_close(grads[0], grads[1])
+
+
+def test_the_direct_sum_keeps_zeros_exact_and_the_fft_does_not():
+    u, h = torch.randn(1, 20, 1), torch.zeros(20, 1)
+    u[:, 10:] = 0
+    h[0] = 1
+    assert torch.equal(convolve(u, h, True, "direct"), u)
+    assert not torch.equal(convolve(u, h, True, "fft"), u)
+
+
+@pytest.mark.parametrize("length", [DIRECT_UP_TO, DIRECT_UP_TO + 1])
+def test_auto_is_direct_for_short_sequences(length):
+    u, h = torch.randn(1, length, 2), torch.randn(length, 2)
+    method = "direct" if length <= DIRECT_UP_TO else "fft"
+    assert torch.equal(convolve(u, h, True), convolve(u, h, True, method))
+
+
+@pytest.mark.parametrize("bias", ["channel", "position"])
+@pytest.mark.parametrize("causal", [True, False])
+def test_the_layer_is_equation_2(bias, causal):
+    torch.manual_seed(0)
+    layer = BaseConvMixer(4, 6, causal, bias=bias, convolution="auto", init_std=0.5).double()
+    for parameter in layer.parameters():
+        torch.nn.init.normal_(parameter)
+    u = torch.randn(3, 6, 4, dtype=torch.float64)
+    gate = u @ layer.gate + layer.gate_bias
+    inner = by_definition(u @ layer.input + layer.input_bias, layer.filter, causal)
+    expected = (gate * (inner + layer.filter_bias)) @ layer.output + layer.output_bias
+    torch.testing.assert_close(layer(u), expected)
+    assert layer.gate_bias.shape == ((6, 4) if bias == "position" else (4,))
+
+
+@pytest.mark.parametrize("config", [{}, {"causal": False}, {"bias": "position"}, {"mlp": False}])
+def test_it_conforms(config):
+    made = BaseConvConfig(layers=2, width=8, **config)
+    check_architecture(BaseConv(), LeastSquares(FixedConfig(examples=6)), made)
+
+
+def test_it_conforms_on_prefixes():
+    task = LeastSquaresPrefixes(LeastSquaresConfig(dim=2, examples=4))
+    check_architecture(BaseConv(), task, BaseConvConfig(layers=2, width=8))
+    assert "answers" in BaseConv().supports(task.signature, BaseConvConfig(causal=False))

@@ -1,0 +1,171 @@
+"""The classical solvers, against numpy in float64 and against closed forms."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from iclbench_least_squares.fixed import FixedConfig, LeastSquares
+from iclbench_least_squares.prefixes import LeastSquaresPrefixes
+from iclbench_least_squares.problems import LeastSquaresConfig
+
+from iclbench import Architecture, Signature, Text
+from iclbench.conformance import check_architecture
+from iclbench.plugins import host
+
+EXACT = {
+    "least-squares-qr": {},
+    "gradient-descent": {"steps": 100},
+    "conjugate-gradient": {"steps": 12},
+    "newton": {"steps": 40},
+}
+LINEAR = [*EXACT, "ridge", "averaging", "zero"]
+ALL = [*LINEAR, "nearest-neighbours"]
+
+
+def solve(name, prompt, signature, **config):
+    solver = host().load("model", name, Architecture)()
+    made = solver.Config(**config)
+    assert solver.supports(signature, made) is None
+    return solver.build(signature, made)(prompt)
+
+
+def error(name, dtype=torch.float64, n=2048, target="query", **config):
+    task = LeastSquares(FixedConfig(target=target))
+    (batch,) = task.evaluation_set(n, 0, dtype)
+    prediction = solve(name, batch.prompt, task.signature, **config).double()
+    return task.metrics(prediction, batch)[task.primary.metric].numpy()
+
+
+@pytest.mark.parametrize("name", EXACT)
+@given(examples=st.integers(1, 8), dim=st.integers(1, 5), seed=st.integers(0, 99))
+def test_exact_solvers_find_the_minimum_norm_solution(name, examples, dim, seed):
+    rng = np.random.default_rng(seed)
+    # Singular values in [1, 2], so that every iteration has converged.
+    left = np.linalg.qr(rng.standard_normal((examples, examples)))[0]
+    right = np.linalg.qr(rng.standard_normal((dim, dim)))[0]
+    rank = min(examples, dim)
+    x = left[:, :rank] * np.linspace(1, 2, rank) @ right[:rank]
+    y = rng.standard_normal((examples, 2))
+    solver = host().load("model", name, Architecture)()
+    config = solver.Config(**EXACT[name])
+    found = solver.weights(torch.from_numpy(x)[None], torch.from_numpy(y)[None], config)
+    expected = np.linalg.pinv(x) @ y
+    np.testing.assert_allclose(found[0].numpy(), expected, atol=1e-10)
+
+
+@given(examples=st.integers(1, 8), dim=st.integers(1, 5), seed=st.integers(0, 99))
+def test_ridge_solves_its_normal_equations(examples, dim, seed):
+    rng = np.random.default_rng(seed)
+    x, y = rng.standard_normal((examples, dim)), rng.standard_normal((examples, 1))
+    solver = host().load("model", "ridge", Architecture)()
+    config = solver.Config(ridge=0.3)
+    found = solver.weights(torch.from_numpy(x)[None], torch.from_numpy(y)[None], config)
+    expected = np.linalg.solve(x.T @ x + 0.3 * np.eye(dim), x.T @ y)
+    np.testing.assert_allclose(found[0].numpy(), expected, atol=1e-12)
+
+
+def test_gradient_descent_takes_the_steps_of_the_paper():
+    """Two steps by hand in numpy, for both normalizations (least_squares, eq. 45)."""
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((7, 3)), rng.standard_normal((7, 1))
+    solver = host().load("model", "gradient-descent", Architecture)()
+    for normalize, scale in (("mean", 1 / 7), ("sum", 1.0)):
+        config = solver.Config(steps=2, step_size=0.05, normalize=normalize)
+        w = np.zeros((3, 1))
+        for _ in range(2):
+            w = w - 0.05 * scale * x.T @ (x @ w - y)
+        found = solver.weights(torch.from_numpy(x)[None], torch.from_numpy(y)[None], config)
+        np.testing.assert_allclose(found[0].numpy(), w, atol=1e-14)
+
+
+def test_one_gradient_step_has_its_closed_form():
+    """η = N/(N+D+1): E[err²] = D(D+1)/(N+D+1), 1.1538 at D = 5, N = 20."""
+    errors = error("gradient-descent", n=16384, steps=1, step_size=20 / 26)
+    assert abs(errors.mean() - 30 / 26) < 4 * errors.std() / 128
+
+
+def test_averaging_and_zero_have_their_closed_forms():
+    averaging, zero = error("averaging", n=16384), error("zero", n=16384)
+    assert abs(averaging.mean() - 30 / 20) < 4 * averaging.std() / 128
+    assert abs(zero.mean() - 5) < 4 * zero.std() / 128
+
+
+def test_least_squares_qr_reaches_machine_precision():
+    assert error("least-squares-qr", torch.float32).mean() <= 1e-12
+    assert error("least-squares-qr", torch.float64).mean() <= 1e-28
+
+
+def test_gradient_descent_reaches_machine_precision():
+    errors = error("gradient-descent", torch.float32, steps=400)
+    assert np.median(errors) <= 2e-13
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_weights_and_query_answers_agree(name):
+    weights = LeastSquares(FixedConfig(target="weights"))
+    (batch,) = weights.evaluation_set(16, 0, torch.float64)
+    w = solve(name, batch.prompt, weights.signature)
+    at_query = solve(name, batch.prompt, LeastSquares(FixedConfig()).signature)
+    assert torch.allclose(batch.prompt.query @ w.mT, at_query)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_prefix_answer_uses_that_prefix_alone(name):
+    """Answer k is that of a problem that has the first k examples and no others."""
+    task = LeastSquaresPrefixes(LeastSquaresConfig(dim=3, examples=6))
+    (batch,) = task.evaluation_set(8, 0, torch.float64)
+    every = solve(name, batch.prompt, task.signature)
+    fixed = LeastSquares(FixedConfig(dim=3)).signature
+    for k in range(1, 6):
+        shorter = batch.prompt._replace(
+            x=batch.prompt.x[:, :k], y=batch.prompt.y[:, :k], query=batch.prompt.x[:, k : k + 1]
+        )
+        alone = solve(name, shorter, fixed)
+        assert torch.allclose(every[:, k], alone[:, 0])
+    assert (every[:, 0] == 0).all()
+
+
+def test_nearest_neighbours_average_the_nearest():
+    task = LeastSquares(FixedConfig(dim=2, examples=5))
+    (batch,) = task.evaluation_set(4, 0, torch.float64)
+    prompt = batch.prompt
+    found = solve("nearest-neighbours", prompt, task.signature, neighbours=2)
+    for b in range(4):
+        order = ((prompt.x[b] - prompt.query[b]) ** 2).sum(1).argsort()[:2]
+        assert torch.allclose(found[b, 0], prompt.y[b, order].mean(0))
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_solvers_conform(name, dtype, monkeypatch):
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        solver = host().load("model", name, Architecture)()
+        for task in (
+            LeastSquares(FixedConfig()),
+            LeastSquaresPrefixes(LeastSquaresConfig(examples=6)),
+        ):
+            check_architecture(solver, task, solver.Config())
+    finally:
+        torch.set_default_dtype(before)
+
+
+def test_solvers_say_what_they_cannot_answer():
+    text = Signature(Text, "token", 4, 0, 9, (0, 1, 2, 3), vocabulary=9)
+    qr = host().load("model", "least-squares-qr", Architecture)()
+    assert "needs x, y and query" in qr.supports(text, qr.Config())
+    neighbours = host().load("model", "nearest-neighbours", Architecture)()
+    weights = LeastSquares(FixedConfig(target="weights")).signature
+    assert "not weights" in neighbours.supports(weights, neighbours.Config())
+
+
+def test_an_exactly_solved_system_stays_finite():
+    """CGLS on a zero right-hand side divides nothing by zero."""
+    task = LeastSquares(FixedConfig())
+    (batch,) = task.evaluation_set(2, 0, torch.float32)
+    prompt = batch.prompt._replace(y=torch.zeros_like(batch.prompt.y))
+    assert (solve("conjugate-gradient", prompt, task.signature) == 0).all()

@@ -1,0 +1,104 @@
+"""The transformer: softmax attention as the formula says, in the harness's sequence model."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from iclbench_least_squares.fixed import FixedConfig, LeastSquares
+from iclbench_least_squares.prefixes import LeastSquaresPrefixes
+from iclbench_least_squares.problems import LeastSquaresConfig
+from iclbench_transformer.architecture import Transformer, TransformerConfig
+from iclbench_transformer.attention import SoftmaxAttention
+
+from iclbench import Signature, Text, UsageError
+from iclbench.config import parse_config
+from iclbench.conformance import check_architecture
+
+SMALL = {"layers": 2, "width": 8, "heads": 2}
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("heads", [1, 4])
+def test_attention_is_its_formula(causal, heads):
+    torch.manual_seed(0)
+    layer = SoftmaxAttention(8, heads, causal, 0.5).double()
+    x = torch.randn(3, 6, 8, dtype=torch.float64)
+    query, key, value = (x @ layer.qkv.weight.T + layer.qkv.bias).split(8, dim=2)
+    parts, d = [], 8 // heads
+    for h in range(heads):
+        s = slice(h * d, (h + 1) * d)
+        scores = query[..., s] @ key[..., s].mT / math.sqrt(d)
+        if causal:
+            scores = scores + torch.full((6, 6), -torch.inf).double().triu(1)
+        weights = scores.exp() / scores.exp().sum(-1, keepdim=True)
+        parts.append(weights @ value[..., s])
+    expected = torch.cat(parts, 2) @ layer.output.weight.T + layer.output.bias
+    torch.testing.assert_close(layer(x), expected)
+
+
+@pytest.mark.parametrize("config", [{}, {"layer_norm": False}, {"mlp": False}, {"causal": False}])
+def test_it_conforms(config):
+    made = TransformerConfig(**SMALL, **config)
+    check_architecture(Transformer(), LeastSquares(FixedConfig(examples=6)), made)
+
+
+def test_it_conforms_on_prefixes():
+    task = LeastSquaresPrefixes(LeastSquaresConfig(dim=2, examples=4))
+    check_architecture(Transformer(), task, TransformerConfig(**SMALL))
+
+
+def test_it_embeds_ids():
+    signature = Signature(Text, "token", 5, 0, 9, tuple(range(5)), causal=True, vocabulary=9)
+    model = Transformer().build(signature, TransformerConfig(**SMALL))
+    ids = torch.randint(0, 9, (2, 5))
+    assert model(Text(ids)).shape == (2, 5, 9)
+    assert model.embed.real is None
+    assert not torch.equal(model(Text(ids)), model(Text((ids + 1) % 9)))
+
+
+def test_the_paper_s_model_has_its_size():
+    """12 layers of width 64 with a 4× MLP: 12·(12·64² + 13·64) weights and the frame's."""
+    signature = LeastSquares(FixedConfig()).signature
+    model = Transformer().build(signature, TransformerConfig())
+    blocks = 12 * (12 * 64**2 + 13 * 64)
+    frame = (6 * 64 + 64) + 21 * 64 + 2 * 64 + (64 + 1)
+    assert sum(p.numel() for p in model.parameters()) == blocks + frame
+
+
+def test_public_names_are_as_documented():
+    signature = LeastSquares(FixedConfig()).signature
+    names = set(Transformer().build(signature, TransformerConfig(**SMALL)).state_dict())
+    for name in ("embed.real.weight", "positions", "blocks.0.norm1.weight", "norm.weight",
+                 "blocks.1.mixer.qkv.weight", "blocks.1.norm2.weight", "blocks.0.mlp.0.weight",
+                 "readout.weight"):  # fmt: skip
+        assert name in names
+
+
+def test_initial_weights_have_the_stated_deviation():
+    signature = LeastSquares(FixedConfig()).signature
+    model = Transformer().build(signature, TransformerConfig(init_std=0.05))
+    for name, parameter in model.named_parameters():
+        if parameter.numel() > 4000 and "norm" not in name:
+            assert parameter.std().item() == pytest.approx(0.05, rel=0.1), name
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ({"heads": 3}, "3 heads do not divide the width 64"),
+        ({"layers": 0}, "layers: "),
+        ({"layer": 2}, "did you mean layers"),
+        ({"width": "wide"}, "width: "),
+    ],
+)
+def test_bad_arguments_are_refused(args, message):
+    with pytest.raises(UsageError, match=message):
+        parse_config(TransformerConfig, args, "model transformer")
+
+
+def test_a_model_that_is_not_causal_refuses_prefixes():
+    signature = LeastSquaresPrefixes(LeastSquaresConfig()).signature
+    assert Transformer().supports(signature, TransformerConfig()) is None
+    assert "answers" in Transformer().supports(signature, TransformerConfig(causal=False))

@@ -1,0 +1,200 @@
+"""Training: replicas, freezing, data streams, and continuing after a cut."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from iclbench_least_squares.fixed import FixedConfig, LeastSquares
+from torch import Tensor, nn
+
+from iclbench import Recipe, RecordError
+from iclbench.training.checkpoints import Checkpoint
+from iclbench.training.loop import Replica, Resumption, Training
+
+TASK = LeastSquares(FixedConfig(dim=2, examples=4))
+CPU = torch.device("cpu")
+
+
+class Small(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(15, 16), nn.Tanh(), nn.Linear(16, 1))
+
+    def forward(self, prompt) -> Tensor:
+        return self.net(prompt.tokens.flatten(1)).unsqueeze(1)
+
+
+class Noisy(Small):
+    def forward(self, prompt) -> Tensor:
+        return nn.functional.dropout(super().forward(prompt), 0.2, self.training)
+
+
+def training(seeds, dtype=torch.float64, cls=Small, rates=None, **recipe):
+    modules = []
+    for seed in seeds:
+        torch.manual_seed(seed)
+        modules.append(cls().to(dtype))
+    values = {"steps": 30, "batch": 8, "chunk": 5, **recipe}
+    rates = rates or [1e-2] * len(seeds)
+    replicas = [Replica(s, r) for s, r in zip(seeds, rates, strict=True)]
+    return Training(modules, replicas, TASK, Recipe(**values), device=CPU, dtype=dtype)
+
+
+def trained(*args, resumption=None, observer=lambda step, loss: None, **kwargs):
+    return training(*args, **kwargs).run(resumption, observer)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [(torch.float32, 1e-3), (torch.float64, 1e-10)], ids=str
+)
+def test_seeds_alone_and_as_replicas_give_the_same_losses(dtype, tolerance):
+    """After 30 Adam steps the losses differ by at most 1e-3 in float32, 1e-10 in float64."""
+    together = trained([3, 4, 5], dtype)
+    assert together.replicas == 3
+    for column, seed in enumerate([3, 4, 5]):
+        alone = trained([seed], dtype)
+        assert alone.replicas == 1
+        expected = torch.tensor([row[0] for row in alone.curve])
+        found = torch.tensor([row[column] for row in together.curve])
+        torch.testing.assert_close(found, expected, rtol=tolerance, atol=0)
+
+
+def test_each_replica_has_its_own_learning_rate():
+    together = trained([3, 3], rates=[1e-2, 3e-2])
+    for column, rate in enumerate([1e-2, 3e-2]):
+        alone = trained([3], rates=[rate])
+        assert [row[column] for row in together.curve] == pytest.approx(
+            [row[0] for row in alone.curve], rel=1e-10
+        )
+
+
+def test_a_shorter_training_is_the_beginning_of_a_longer():
+    longer, shorter = trained([3], chunk=1), trained([3], chunk=1, steps=7)
+    assert longer.curve[:7] == shorter.curve
+
+
+def test_observing_and_checkpointing_change_no_bit(tmp_path):
+    plain = trained([1, 2])
+    seen = []
+    watched = trained(
+        [1, 2],
+        resumption=Resumption(tmp_path / "c.safetensors", every_seconds=0),
+        observer=lambda step, loss: seen.append((step, loss, torch.randn(3))),
+    )
+    assert seen[-1][0] == 30
+    assert plain.curve == watched.curve
+    assert same(plain, watched)
+
+
+class Cut(Exception):
+    """Stands for a kill."""
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "sgd", "RAdam"])
+@pytest.mark.parametrize("cls", [Small, Noisy])
+def test_a_cut_training_continues_to_the_same_bits(tmp_path, optimizer, cls):
+    straight = trained([1, 2], cls=cls, optimizer=optimizer)
+    path = tmp_path / "c.safetensors"
+
+    def cut(step, loss):
+        if step == 20:
+            raise Cut
+
+    with pytest.raises(Cut):
+        trained([1, 2], cls=cls, optimizer=optimizer, observer=cut,
+                resumption=Resumption(path, every_seconds=0))  # fmt: skip
+    assert Checkpoint.load(path).values["step"] == 15
+    resumed = training([1, 2], cls=cls, optimizer=optimizer)
+    result = resumed.run(Resumption(path), lambda step, loss: None)
+    assert same(straight, result)
+    assert straight.curve == result.curve
+    assert straight.curve_steps == result.curve_steps
+
+
+def test_no_resume_starts_afresh(tmp_path):
+    path = tmp_path / "c.safetensors"
+    trained([1], resumption=Resumption(path, every_seconds=0))
+    again = trained([1], resumption=Resumption(path, resume=False))
+    assert again.curve_steps[0] == 5
+
+
+@pytest.mark.parametrize("damage", ["truncated", "other seeds", "not safetensors"])
+def test_a_checkpoint_that_does_not_fit_is_refused(tmp_path, damage):
+    path = tmp_path / "c.safetensors"
+    trained([1, 2], resumption=Resumption(path, every_seconds=0))
+    seeds = [1, 2]
+    if damage == "truncated":
+        path.write_bytes(path.read_bytes()[:-10])
+    elif damage == "other seeds":
+        seeds = [1, 3]
+    else:
+        path.write_text("nonsense")
+    with pytest.raises(RecordError, match="--no-resume"):
+        trained(seeds, resumption=Resumption(path))
+
+
+def test_a_diverging_replica_is_frozen_and_the_others_go_on():
+    both = trained([1, 2], rates=[1e-2, 1e30], optimizer="sgd")
+    assert both.diverged_at[0] is None
+    assert both.diverged_at[1] is not None
+    alone = trained([1], optimizer="sgd")
+    for name, value in alone.states[0].items():
+        torch.testing.assert_close(both.states[0][name], value)
+    assert all(torch.isfinite(t).all() for t in both.states[1].values())
+
+
+def test_training_stops_when_every_replica_has_diverged():
+    result = trained([1], rates=[1e30], optimizer="sgd", steps=1000)
+    assert result.curve_steps[-1] < 1000
+
+
+def test_replicas_that_cannot_be_stacked_are_trained_in_turn_and_it_is_said():
+    result = trained([1, 2], cls=Noisy)
+    assert result.replicas == 1
+    assert "random numbers" in result.note
+    alone = trained([2], cls=Noisy)
+    assert [row[1] for row in result.curve] == [row[0] for row in alone.curve]
+
+
+def test_clipping_is_torch_s():
+    clipped = trained([1], clip=0.5, optimizer="sgd", steps=5, chunk=1)
+    torch.manual_seed(1)
+    module = Small().to(torch.float64)
+    optimizer = torch.optim.SGD(module.parameters(), lr=1e-2)
+    generator = training([1], chunk=1).generators[0]
+    for _ in range(5):
+        batch = TASK.sample(8, generator, CPU, torch.float64)
+        optimizer.zero_grad()
+        TASK.loss(module(batch.prompt), batch.target).mean().backward()
+        nn.utils.clip_grad_norm_(module.parameters(), 0.5)
+        optimizer.step()
+    for name, value in module.named_parameters():
+        torch.testing.assert_close(clipped.states[0][name], value.detach())
+
+
+def test_initialization_and_data_have_streams_of_their_own():
+    first, second = training([1]).generators[0], training([2]).generators[0]
+    assert not torch.equal(first.get_state(), second.get_state())
+    assert torch.equal(first.get_state(), training([1], steps=99).generators[0].get_state())
+
+
+def same(a, b) -> bool:
+    return all(
+        torch.equal(x[name], y[name]) for x, y in zip(a.states, b.states, strict=True) for name in x
+    )
+
+
+@pytest.mark.gpu
+def test_seeds_alone_and_as_replicas_agree_on_a_gpu():
+    pytest.skip("no CUDA device") if not torch.cuda.is_available() else None
+    device = torch.device("cuda")
+    torch.manual_seed(0)
+    modules = [Small().double() for _ in range(2)]
+    recipe = Recipe(steps=30, batch=8, chunk=5)
+    who = [Replica(0, 1e-2), Replica(1, 1e-2)]
+    options = {"device": device, "dtype": torch.float64}
+    both = Training(modules, who, TASK, recipe, **options).run(None, lambda s, x: None)
+    for r in range(2):
+        alone = Training([modules[r]], [who[r]], TASK, recipe, **options)
+        curve = alone.run(None, lambda s, x: None).curve
+        assert [row[r] for row in both.curve] == pytest.approx([row[0] for row in curve], rel=1e-9)

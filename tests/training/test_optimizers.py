@@ -1,0 +1,120 @@
+"""The stacked optimizers follow torch.optim step for step, one learning rate a replica."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from iclbench import Recipe, UsageError
+from iclbench.training.optimizers import check_optimizer, make_optimizer
+from iclbench.training.replicas import Replicas
+from iclbench.training.schedules import learning_rate_factor
+
+RATES = [1e-2, 3e-2, 1e-1]
+
+OWN = [
+    ("adam", {}, torch.optim.Adam),
+    ("adam", {"betas": (0.8, 0.95), "eps": 1e-16, "weight_decay": 0.1}, torch.optim.Adam),
+    ("adamw", {}, torch.optim.AdamW),
+    ("adamw", {"weight_decay": 0.3}, torch.optim.AdamW),
+    ("sgd", {}, torch.optim.SGD),
+    ("sgd", {"momentum": 0.9, "weight_decay": 0.1}, torch.optim.SGD),
+    ("sgd", {"momentum": 0.9, "nesterov": True}, torch.optim.SGD),
+]
+OTHERS = [
+    ("RAdam", {}, torch.optim.RAdam),
+    ("rmsprop", {"momentum": 0.5}, torch.optim.RMSprop),
+    ("Adagrad", {}, torch.optim.Adagrad),
+]
+
+
+def three_replicas() -> Replicas:
+    torch.manual_seed(0)
+    modules = [nn.Linear(3, 2, dtype=torch.float64) for _ in RATES]
+    return Replicas(modules, torch.device("cpu"))
+
+
+def gradients(steps: int) -> torch.Tensor:
+    return torch.randn(steps, 3, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+
+
+@pytest.mark.parametrize(("name", "arguments", "reference"), OWN + OTHERS)
+def test_every_step_is_torch_s(name, arguments, reference):
+    replicas = three_replicas()
+    parameters = [nn.Parameter(row.clone()) for row in replicas.flat]
+    theirs = [reference([p], lr=r, **arguments) for p, r in zip(parameters, RATES, strict=True)]
+    ours = make_optimizer(replicas, name, arguments)
+    alive = torch.ones(3, dtype=torch.bool)
+    for step, grad in enumerate(gradients(20), start=1):
+        ours.update(grad, torch.tensor(RATES, dtype=torch.float64), alive, step)
+        for parameter, optimizer, row in zip(parameters, theirs, grad, strict=True):
+            parameter.grad = row.clone()
+            optimizer.step()
+        expected = torch.stack([p.detach() for p in parameters])
+        torch.testing.assert_close(replicas.flat, expected, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize(("name", "arguments"), [(n, a) for n, a, _ in OWN + OTHERS])
+def test_a_replica_that_is_not_alive_keeps_its_parameters(name, arguments):
+    replicas = three_replicas()
+    optimizer = make_optimizer(replicas, name, arguments)
+    before = replicas.flat.clone()
+    alive = torch.tensor([True, False, True])
+    grad = gradients(1)[0]
+    grad[1] = float("nan")
+    optimizer.update(grad, torch.tensor(RATES, dtype=torch.float64), alive, 1)
+    assert torch.equal(replicas.flat[1], before[1])
+    assert not torch.equal(replicas.flat[[0, 2]], before[[0, 2]])
+    assert torch.isfinite(replicas.flat).all()
+
+
+@pytest.mark.parametrize(("name", "arguments"), [(n, a) for n, a, _ in OWN + OTHERS])
+def test_a_loaded_state_continues_to_the_same_bits(name, arguments):
+    rate, alive = torch.tensor(RATES, dtype=torch.float64), torch.ones(3, dtype=torch.bool)
+    straight, broken = three_replicas(), three_replicas()
+    first, second = (make_optimizer(r, name, arguments) for r in (straight, broken))
+    for step, grad in enumerate(gradients(6), start=1):
+        first.update(grad.clone(), rate, alive, step)
+        second.update(grad.clone(), rate, alive, step)
+        if step == 3:
+            tensors, values = second.state()
+            tensors = {n: t.clone() for n, t in tensors.items()}
+            second = make_optimizer(broken, name, arguments)
+            second.load(tensors, values)
+    assert torch.equal(straight.flat, broken.flat)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("admaw", {}, "did you mean 'adamw'"),
+        ("adam", {"beta": 1}, "unknown field 'beta'"),
+        ("RAdam", {"nonsense": 1}, "nonsense"),
+        ("lbfgs", {}, "closure"),
+    ],
+)
+def test_a_bad_optimizer_is_refused_before_the_run(name, arguments, message):
+    with pytest.raises(UsageError, match=message):
+        check_optimizer(name, arguments)
+
+
+@pytest.mark.parametrize("schedule", ["constant", "step", "cosine"])
+def test_schedules_are_torch_s(schedule):
+    recipe = Recipe(steps=50, batch=1, schedule=schedule, decay_every=7, decay=0.8)
+    optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=1.0)
+    theirs = {
+        "constant": torch.optim.lr_scheduler.ConstantLR(optimizer, factor=1.0),
+        "step": torch.optim.lr_scheduler.StepLR(optimizer, 7, 0.8),
+        "cosine": torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 50),
+    }[schedule]
+    for step in range(50):
+        assert learning_rate_factor(recipe, step) == pytest.approx(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        theirs.step()
+
+
+def test_warm_up_is_linear():
+    recipe = Recipe(steps=50, batch=1, warmup=4)
+    factors = [learning_rate_factor(recipe, step) for step in range(6)]
+    assert factors == [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]

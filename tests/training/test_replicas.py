@@ -1,0 +1,153 @@
+"""Stacked replicas compute what each computes alone, or are not stacked."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from iclbench import Batch, Sequence, UsageError
+from iclbench.training.replicas import Replicas
+
+CPU = torch.device("cpu")
+
+
+class Plain(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 6), nn.Linear(6, 1)
+        self.register_buffer("scale", torch.tensor(2.0))
+
+    def forward(self, prompt: Sequence) -> Tensor:
+        return self.scale * self.b(torch.tanh(self.a(prompt.tokens)))
+
+
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.b.weight = self.a.weight
+
+    def forward(self, prompt: Sequence) -> Tensor:
+        return self.b(torch.tanh(self.a(prompt.tokens))).mean(-1, keepdim=True)
+
+
+class Branching(Plain):
+    def forward(self, prompt: Sequence) -> Tensor:
+        out = super().forward(prompt)
+        return out if out.sum().item() > 0 else 2 * out
+
+
+class Dropping(Plain):
+    def forward(self, prompt: Sequence) -> Tensor:
+        return nn.functional.dropout(super().forward(prompt), 0.5, self.training)
+
+
+class Counting(Plain):
+    """Its buffer changes in every forward pass, as BatchNorm's does."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(4)
+
+    def forward(self, prompt: Sequence) -> Tensor:
+        return super().forward(Sequence(self.norm(prompt.tokens.mT).mT))
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.LSTM(4, 1, batch_first=True)
+
+    def forward(self, prompt: Sequence) -> Tensor:
+        return self.cell(prompt.tokens)[0]
+
+
+class Lying(Plain):
+    """Silently computes something else when it is vmapped."""
+
+    def forward(self, prompt: Sequence) -> Tensor:
+        out = super().forward(prompt)
+        return out * (1.5 if torch._C._functorch.is_batchedtensor(out) else 1.0)
+
+
+def loss(prediction: Tensor, target: Tensor) -> Tensor:
+    return (prediction - target).square().mean(dim=(1, 2))
+
+
+def stacked(cls, count=3):
+    torch.manual_seed(0)
+    modules = [cls() for _ in range(count)]
+    batch = Batch(Sequence(torch.randn(count, 5, 7, 4)), torch.randn(count, 5, 7, 1))
+    return modules, Replicas(modules, CPU), batch
+
+
+@pytest.mark.parametrize("cls", [Plain, Tied, Counting])
+def test_losses_and_gradients_are_each_module_s_own(cls):
+    modules, replicas, batch = stacked(cls)
+    assert replicas.disagreement(batch, loss, 1e-4) is None
+    losses, grads = replicas.gradients(batch, loss)
+    for r, module in enumerate(modules):
+        alone = loss(module(Sequence(batch.prompt.tokens[r])), batch.target[r]).mean()
+        own = torch.autograd.grad(alone, list(module.parameters()))
+        torch.testing.assert_close(losses[r], alone.detach())
+        torch.testing.assert_close(grads[r], torch.cat([g.reshape(-1) for g in own]))
+
+
+@pytest.mark.parametrize(
+    ("cls", "reason"),
+    [
+        (Branching, "can't be vmapped"),
+        (Dropping, "random numbers"),
+        (Recurrent, "can't be vmapped"),
+        (Lying, "differ by"),
+    ],
+)
+def test_what_cannot_be_stacked_is_noticed(cls, reason):
+    _, replicas, batch = stacked(cls)
+    assert reason in replicas.disagreement(batch, loss, 1e-4)
+
+
+def test_the_check_leaves_everything_as_it_was():
+    _, replicas, batch = stacked(Counting)
+    fixed = {name: value.clone() for name, value in replicas.fixed.items()}
+    flat, state = replicas.flat.clone(), torch.get_rng_state()
+    replicas.disagreement(batch, loss, 1e-4)
+    assert torch.equal(replicas.flat, flat)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert all(torch.equal(value, fixed[name]) for name, value in replicas.fixed.items())
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_buffers_that_a_module_updates_are_kept_for_each_replica(together):
+    modules, replicas, batch = stacked(Counting)
+    replicas.stacked = together
+    replicas.template.train()
+    replicas.gradients(batch, loss)
+    for r, module in enumerate(modules):
+        module.train()(Sequence(batch.prompt.tokens[r]))
+        state = replicas.state(r)
+        torch.testing.assert_close(state["norm.running_mean"], module.norm.running_mean)
+        assert state["norm.num_batches_tracked"] == 1
+
+
+def test_frozen_parameters_are_not_trained():
+    modules, _, batch = stacked(Plain)
+    replicas = Replicas(modules, CPU, freeze=("a.*",))
+    assert list(replicas.shapes) == ["b.weight", "b.bias"]
+    assert replicas.flat.shape == (3, 7)
+    assert replicas.disagreement(batch, loss, 1e-4) is None
+    torch.testing.assert_close(replicas.state(1)["a.weight"], modules[1].a.weight.detach())
+
+
+@pytest.mark.parametrize(("pattern", "message"), [("c.*", "matches no"), ("*", "nothing to train")])
+def test_a_freeze_that_makes_no_sense_is_refused(pattern, message):
+    modules, _, _ = stacked(Plain)
+    with pytest.raises(UsageError, match=message):
+        Replicas(modules, CPU, freeze=(pattern,))
+
+
+def test_a_state_loads_into_the_module():
+    modules, replicas, _ = stacked(Plain)
+    modules[0].load_state_dict(replicas.state(2))
+    torch.testing.assert_close(modules[0].a.weight, modules[2].a.weight)
