@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .runner import run
     from .specs import RunSpec
     from .sweeps import sweep
-    from .tasks import Axis, EvaluationContext, Primary, Task, TaskConfig
+    from .tasks import Axis, EvaluationContext, Primary, Task, TaskConfig, load_task
 
 _HOME = {
     "architectures": (
@@ -57,7 +57,7 @@ _HOME = {
     "runner": ("run",),
     "specs": ("RunSpec",),
     "sweeps": ("sweep",),
-    "tasks": ("Axis", "EvaluationContext", "Primary", "Task", "TaskConfig"),
+    "tasks": ("Axis", "EvaluationContext", "Primary", "Task", "TaskConfig", "load_task"),
 }
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
 
@@ -94,6 +94,7 @@ __all__ = [
     "hookimpl",
     "initialize",
     "leaderboard",
+    "load_task",
     "philox",
     "run",
     "sweep",

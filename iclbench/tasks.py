@@ -14,7 +14,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from .config import Config
+from .config import Config, parse_config
+from .plugins import host
 from .prompts import Batch, Signature, map_tensors, to_device
 from .recipes import Recipe
 
@@ -135,6 +136,12 @@ class Task(ABC, Generic[ConfigT]):
             digest.update(f"{name}{values.shape}{values.dtype}".encode())
             digest.update(np.ascontiguousarray(values).tobytes())
         return digest.hexdigest()
+
+
+def load_task(name: str, **args: Any) -> Task[Any]:
+    """The task of that name, configured by `args`; raises UsageError for what there is none of."""
+    found: type[Task[Any]] = host().load("task", name, Task)
+    return found(parse_config(found.Config, args, f"task {name}"))
 
 
 def predict(model: Model, prompt: Any, context: EvaluationContext) -> Tensor:

@@ -55,5 +55,5 @@ def provide() -> Iterator[Callable[..., None]]:
 
 
 @pytest.fixture(autouse=True)
-def _two_threads() -> None:
-    torch.set_num_threads(2)
+def _one_thread() -> None:
+    torch.set_num_threads(1)

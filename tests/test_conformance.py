@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from iclbench_least_squares.fixed import FixedConfig, LeastSquares
-from iclbench_least_squares.prefixes import LeastSquaresPrefixes
-from iclbench_least_squares.problems import LeastSquaresConfig
 from torch import nn
 
 from iclbench import Architecture, SequenceArchitecture, SequenceConfig, Task, UsageError
@@ -17,6 +14,9 @@ from iclbench.conformance import (
     require_causal,
 )
 from iclbench.plugins import host
+from iclbench_least_squares.fixed import FixedConfig, LeastSquares
+from iclbench_least_squares.prefixes import LeastSquaresPrefixes
+from iclbench_least_squares.problems import LeastSquaresConfig
 
 PREFIXES = LeastSquaresPrefixes(LeastSquaresConfig(dim=2, examples=4))
 CONFIG = SequenceConfig(layers=1, width=4)
@@ -34,6 +34,23 @@ class ReadsAhead(SequenceArchitecture):
 
     def mixer(self, width, length, causal, config):
         return Mean()
+
+
+class LeaksAtLast(SequenceArchitecture):
+    """Zero at its initialization, when it leaks nothing yet."""
+
+    name = "leaks-at-last"
+
+    def mixer(self, width, length, causal, config):
+        class Mixer(Mean):
+            def __init__(self):
+                super().__init__()
+                self.gain = nn.Parameter(torch.zeros(width))
+
+            def forward(self, x):
+                return self.gain * super().forward(x)
+
+        return Mixer()
 
 
 class MixesPrompts(SequenceArchitecture):
@@ -80,6 +97,7 @@ class WrongShape(Architecture):
     ("architecture", "reason"),
     [
         (ReadsAhead, "later tokens"),
+        (LeaksAtLast, "later tokens"),
         (MixesPrompts, "prompts beside it"),
         (HasDeadParameters, "without a gradient: blocks.0.mixer.unused"),
         (WrongShape, "predicts"),
@@ -90,8 +108,9 @@ def test_an_architecture_that_breaks_its_promise_is_caught(architecture, reason)
         check_architecture(architecture(), PREFIXES, CONFIG)
 
 
-def test_a_model_that_reads_the_answers_is_refused():
-    module = ReadsAhead().build(PREFIXES.signature, CONFIG)
+@pytest.mark.parametrize("architecture", [ReadsAhead, LeaksAtLast])
+def test_a_model_that_reads_the_answers_is_refused(architecture):
+    module = architecture().build(PREFIXES.signature, CONFIG)
     with pytest.raises(UsageError, match="would read the answers"):
         require_causal(module, PREFIXES)
     require_causal(module, LeastSquares(FixedConfig()))
@@ -105,7 +124,9 @@ class DrawsElsewhere(LeastSquares):
 
 class RoundsTargets(LeastSquares):
     def evaluation_set(self, n, seed, dtype):
-        return [b._replace(target=b.target.to(dtype)) for b in super().evaluation_set(n, seed, dtype)]
+        return [
+            b._replace(target=b.target.to(dtype)) for b in super().evaluation_set(n, seed, dtype)
+        ]
 
 
 class HasNoPrefixProperty(LeastSquares):

@@ -104,8 +104,15 @@ def resolved(**changes) -> ResolvedSpec:
 def test_the_id_is_the_content_s():
     base = resolved(model_args={"a": 1}, seeds=(0, 1))
     assert base.id == resolved(model_args={"a": 1}, seeds=(0, 1)).id
-    for other in ({"model_args": {"a": 2}}, {"seeds": (0,)}, {"dtype": "float64"},
-                  {"eval_seed": 1}, {"recipe_args": {"steps": 3}}, {"metrics": ("x",)}):  # fmt: skip
+    others = [
+        {"model_args": {"a": 2}},
+        {"seeds": (0,)},
+        {"dtype": "float64"},
+        {"eval_seed": 1},
+        {"recipe_args": {"steps": 3}},
+        {"metrics": ("x",)},
+    ]
+    for other in others:
         assert resolved(**{"model_args": {"a": 1}, "seeds": (0, 1), **other}).id != base.id
 
 

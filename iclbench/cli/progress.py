@@ -40,7 +40,8 @@ class ProgressDisplay:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._progress.stop()
+        if self._console.is_terminal:
+            self._progress.stop()
 
     def _say(self, text: str) -> None:
         self._console.print(text, highlight=False, markup=False, soft_wrap=True)

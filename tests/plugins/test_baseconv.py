@@ -6,6 +6,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+
+from iclbench.conformance import check_architecture
 from iclbench_baseconv.architecture import BaseConv, BaseConvConfig
 from iclbench_baseconv.convolution import DIRECT_UP_TO, convolve
 from iclbench_baseconv.mixer import BaseConvMixer
@@ -13,13 +15,11 @@ from iclbench_least_squares.fixed import FixedConfig, LeastSquares
 from iclbench_least_squares.prefixes import LeastSquaresPrefixes
 from iclbench_least_squares.problems import LeastSquaresConfig
 
-from iclbench.conformance import check_architecture
-
 shapes = {"length": st.integers(1, 12), "channels": st.integers(1, 4), "seed": st.integers(0, 99)}
 
 
 def by_definition(u, h, causal):
-    batch, length, channels = u.shape
+    length = u.shape[1]
     y = torch.zeros_like(u)
     for t in range(length):
         for s in range(length):

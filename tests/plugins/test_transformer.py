@@ -6,15 +6,15 @@ import math
 
 import pytest
 import torch
+
+from iclbench import Signature, Text, UsageError
+from iclbench.config import parse_config
+from iclbench.conformance import check_architecture
 from iclbench_least_squares.fixed import FixedConfig, LeastSquares
 from iclbench_least_squares.prefixes import LeastSquaresPrefixes
 from iclbench_least_squares.problems import LeastSquaresConfig
 from iclbench_transformer.architecture import Transformer, TransformerConfig
 from iclbench_transformer.attention import SoftmaxAttention
-
-from iclbench import Signature, Text, UsageError
-from iclbench.config import parse_config
-from iclbench.conformance import check_architecture
 
 SMALL = {"layers": 2, "width": 8, "heads": 2}
 

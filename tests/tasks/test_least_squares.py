@@ -9,15 +9,15 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from iclbench_least_squares.fixed import FixedConfig, LeastSquares
-from iclbench_least_squares.prefixes import LeastSquaresPrefixes
-from iclbench_least_squares.problems import LeastSquaresConfig
 
 from iclbench import UsageError
 from iclbench.config import parse_config
 from iclbench.conformance import check_task
 from iclbench.evaluation import floor
 from iclbench.statistics import summarize
+from iclbench_least_squares.fixed import FixedConfig, LeastSquares
+from iclbench_least_squares.prefixes import LeastSquaresPrefixes
+from iclbench_least_squares.problems import LeastSquaresConfig
 
 CPU = torch.device("cpu")
 
@@ -151,7 +151,10 @@ def test_raw_evaluation_draws_never_change():
 
 def test_derived_evaluation_inputs_never_change():
     batch = fixed(noise=0.1).evaluation_set(2, 0, torch.float64)[0]
-    expected = [[1.8742059541678333, 1.868263163760275, -1.5021068536910007], [-2.5829686198040775, 0.773539105616981, -0.20411396978754073]]
+    expected = [
+        [1.8742059541678333, 1.868263163760275, -1.5021068536910007],
+        [-2.5829686198040775, 0.773539105616981, -0.20411396978754073],
+    ]
     np.testing.assert_allclose(batch.prompt.y[:, :3, 0].numpy(), expected, rtol=1e-12)
 
 

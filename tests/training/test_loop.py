@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
-from iclbench_least_squares.fixed import FixedConfig, LeastSquares
 from torch import Tensor, nn
 
 from iclbench import Recipe, RecordError
 from iclbench.training.checkpoints import Checkpoint
 from iclbench.training.loop import Replica, Resumption, Training
+from iclbench_least_squares.fixed import FixedConfig, LeastSquares
 
 TASK = LeastSquares(FixedConfig(dim=2, examples=4))
 CPU = torch.device("cpu")
@@ -86,7 +86,7 @@ def test_observing_and_checkpointing_change_no_bit(tmp_path):
     assert same(plain, watched)
 
 
-class Cut(Exception):
+class CutError(Exception):
     """Stands for a kill."""
 
 
@@ -98,9 +98,9 @@ def test_a_cut_training_continues_to_the_same_bits(tmp_path, optimizer, cls):
 
     def cut(step, loss):
         if step == 20:
-            raise Cut
+            raise CutError
 
-    with pytest.raises(Cut):
+    with pytest.raises(CutError):
         trained([1, 2], cls=cls, optimizer=optimizer, observer=cut,
                 resumption=Resumption(path, every_seconds=0))  # fmt: skip
     assert Checkpoint.load(path).values["step"] == 15

@@ -1,0 +1,133 @@
+"""Sweeps: grids, grouping, only what is missing, and failures that stop nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from iclbench import RecordStore, UsageError, sweep
+from iclbench.sweeps import expand
+
+DEFAULTS = {
+    "task": "least-squares",
+    "task_args": {"dim": 2, "examples": 4},
+    "recipe": "smoke",
+    "recipe_args": {"steps": 3},
+    "seeds": 2,
+    "eval_prompts": 32,
+}
+
+
+def test_every_list_is_an_axis():
+    grid = {"model": ["a", "b"], "task": "t", "model_args": {"x": [1, 2], "y": 3}}
+    cells = list(expand(grid, {}))
+    assert len(cells) == 4
+    assert cells[0] == {"model": "a", "task": "t", "model_args": {"x": 1, "y": 3}}
+
+
+def test_a_list_of_lists_is_an_axis_of_lists():
+    cells = list(expand({"model_args": {"betas": [[0.9, 0.99], [0.8, 0.9]]}}, {}))
+    assert [c["model_args"]["betas"] for c in cells] == [[0.9, 0.99], [0.8, 0.9]]
+
+
+def test_seeds_metrics_and_freeze_are_whole():
+    (cell,) = expand({"seeds": [3, 4], "metrics": ["a", "b"], "freeze": ["x", "y"]}, {})
+    assert cell == {"seeds": [3, 4], "metrics": ["a", "b"], "freeze": ["x", "y"]}
+    assert list(expand({"seeds": "3,4"}, {})) == [{"seeds": (3, 4)}]
+
+
+def test_a_grid_overrides_the_defaults_argument_by_argument():
+    (cell,) = expand({"model_args": {"x": 2}}, {"model_args": {"x": 1, "y": 1}, "task": "t"})
+    assert cell == {"task": "t", "model_args": {"x": 2, "y": 1}}
+
+
+def test_learning_rates_and_seeds_train_as_one_program(tmp_path):
+    grid = {"model": "baseconv", "recipe_args": {"learning_rate": [1e-3, 2e-3, 4e-3]}}
+    result = sweep({"defaults": DEFAULTS, "grid": [grid]}, out=tmp_path)
+    assert [r.training.replicas for r in result.records] == [6, 6, 6]
+    assert len({r.id for r in result.records}) == 3
+
+
+def test_programs_have_no_more_replicas_than_allowed(tmp_path):
+    grid = {"model": "baseconv", "recipe_args": {"learning_rate": [1e-3, 2e-3, 4e-3]}}
+    result = sweep({"replicas": 4, "defaults": DEFAULTS, "grid": [grid]}, out=tmp_path)
+    assert sorted(r.training.replicas for r in result.records) == [2, 4, 4]
+
+
+def test_only_what_is_missing_is_run(tmp_path):
+    grid = {"model": ["zero", "averaging"]}
+    first = sweep({"defaults": DEFAULTS, "grid": [grid]}, out=tmp_path)
+    RecordStore(tmp_path).path(first.records[0].spec).unlink()
+    again = sweep({"defaults": DEFAULTS, "grid": [grid]}, out=tmp_path)
+    assert again.already_done == 1
+    assert again.records[1] == first.records[1]
+    assert [r.metrics for r in again.records] == [r.metrics for r in first.records]
+
+
+def test_one_failing_cell_stops_nothing(tmp_path):
+    grids = [
+        {"model": ["zero", "transformer"], "model_args": {"heads": [3]}},
+        {"model": ["nonesuch", "averaging"]},
+    ]
+    result = sweep({"defaults": DEFAULTS, "grid": grids}, out=tmp_path)
+    assert [r.spec.model for r in result.records] == ["averaging"]
+    reasons = " ".join(f.reason for f in result.failures)
+    assert len(result.failures) == 3
+    assert "do not divide" in reasons
+    assert "unknown model 'nonesuch'" in reasons
+
+
+def test_a_cell_that_fails_while_it_runs_is_reported(tmp_path, provide):
+    from iclbench_solvers.simple import Zero
+
+    class Failing(Zero):
+        name = "failing"
+
+        def weights(self, x, y, config):
+            raise RuntimeError("no luck")
+
+    provide("model", "failing", Failing)
+    lines = []
+    result = sweep(
+        {"defaults": DEFAULTS, "grid": [{"model": ["failing", "averaging"]}]},
+        out=tmp_path,
+        report=lines.append,
+    )
+    assert [r.spec.model for r in result.records] == ["averaging"]
+    assert [f.reason for f in result.failures] == ["RuntimeError: no luck"]
+    assert "--model failing" in result.failures[0].command
+    assert lines[-1].endswith("done")
+
+
+def test_one_process_a_worker_gives_the_same_records(tmp_path):
+    content = {"defaults": DEFAULTS, "grid": [{"model": ["baseconv", "zero"]}]}
+    here = sweep(content, out=tmp_path / "a")
+    there = sweep(content, out=tmp_path / "b", workers=2)
+    assert [r.id for r in here.records] == [r.id for r in there.records]
+    for a, b in zip(here.records, there.records, strict=True):
+        assert a.metrics["squared_error"].mean == pytest.approx(
+            b.metrics["squared_error"].mean, rel=1e-4
+        )
+    assert there.records[0].environment.threads == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"grid": []}, "grid"),
+        ({"girds": [{}]}, "did you mean grid"),
+        ({"grid": [{"model": "zero", "task": "t", "sedes": 3}]}, "did you mean seeds"),
+        ({"grid": [{"model": "zero"}]}, "task: field required"),
+    ],
+)
+def test_a_bad_file_is_refused(content, message, tmp_path):
+    with pytest.raises(UsageError, match=message):
+        sweep(content, out=tmp_path)
+
+
+def test_a_file_that_is_no_toml_is_refused(tmp_path):
+    path = tmp_path / "sweep.toml"
+    path.write_text("grid = [")
+    with pytest.raises(UsageError, match=r"sweep\.toml"):
+        sweep(path)
+    with pytest.raises(UsageError, match="unknown executor"):
+        sweep({"grid": [{"model": "zero"}]}, executor="nonesuch")
