@@ -83,7 +83,7 @@ def resolve(request: RunSpec) -> Plan:
         recipe=recipe if trained else None,
         states=given.states,
         metrics=metrics,
-        plugins=tuple(_participants(request)),
+        plugins=tuple(_participants(request, trained and request.recipe not in task.recipes)),
     )
 
 
@@ -186,8 +186,9 @@ def _metric(name: str, task: Task[Any]) -> Metric:
     return metric
 
 
-def _participants(request: RunSpec) -> Iterator[Plugin]:
+def _participants(request: RunSpec, with_recipe: bool) -> Iterator[Plugin]:
     names = [("task", request.task), ("model", request.model)]
+    names += [("recipe", request.recipe)] if with_recipe else []
     names += [("metric", name) for name in request.metrics]
     seen = []
     for kind, name in names:

@@ -25,6 +25,9 @@ from .errors import PluginError, UsageError, unknown
 
 GROUP = "iclbench"
 
+#: What the harness itself provides, which no choice of plugins leaves out.
+BUILTINS = "iclbench.builtins"
+
 #: Catalog hooks, by the word that names one of their entries in messages.
 KINDS = {
     "model": "iclbench_architectures",
@@ -90,9 +93,9 @@ class PluginHost:
         self.plugins: list[Plugin] = []
         self.problems: list[str] = []
         wanted = None if only is None else list(only)
-        found = _entry_points()
+        found = self._entry_points()
         for point in found:
-            if wanted is None or point.name in wanted:
+            if wanted is None or point.name in wanted or point.value == BUILTINS:
                 self._add(point)
         for name in wanted or []:
             if name not in {point.name for point in found}:
@@ -100,6 +103,22 @@ class PluginHost:
                 hint = f"; did you mean {near[0]!r}?" if near else ""
                 self.problems.append(f"ICLBENCH_PLUGINS names {name!r}, which is not here{hint}")
         self._find_collisions()
+
+    def _entry_points(self) -> list[metadata.EntryPoint]:
+        """The group's entry points by name, of each distribution the copy first on the path."""
+        found: dict[str, list[metadata.EntryPoint]] = {}
+        for distribution in metadata.distributions():
+            try:
+                points = [p for p in distribution.entry_points if p.group == GROUP]
+            except Exception as error:
+                self.problems.append(
+                    f"the entry points of {distribution.name} can't be read: {_reason(error)}"
+                )
+                continue
+            if points:
+                found.setdefault(_origin(points[0])[0], points)
+        every = [point for points in found.values() for point in points]
+        return sorted(every, key=lambda point: (point.name, point.value))
 
     def _add(self, point: metadata.EntryPoint) -> None:
         started = time.perf_counter()
@@ -131,15 +150,19 @@ class PluginHost:
             module=point.value,
             import_seconds=imported,
             problem=problem,
-            entries={} if problem else entries,
+            entries=entries,
         )
         self.plugins.append(plugin)
         if problem:
             self.problems.append(f"plugin {plugin.label} is left out: {problem}")
 
     def _check_hooks(self, module: Any) -> None:
-        """Refuse hooks that don't exist, which pluggy alone would ignore."""
+        """Refuse hooks that don't exist or aren't marked, which pluggy alone would ignore."""
         known = [name for name in vars(hookspecs) if name.startswith("iclbench_")]
+        for name in known:
+            function = getattr(module, name, None)
+            if callable(function) and not self._manager.parse_hookimpl_opts(module, name):
+                raise PluginError(f"{name} is not marked with @hookimpl")
         for caller in self._manager.get_hookcallers(module) or []:
             optional = all(i.optionalhook for i in caller.get_hookimpls() if i.plugin is module)
             if not caller.has_spec() and not optional:
@@ -222,6 +245,9 @@ class PluginHost:
         missing = sorted(getattr(found, "__abstractmethods__", ()))
         if missing:
             raise PluginError(f"{who} does not define {', '.join(missing)}")
+        lacking = [n for n in getattr(base, "required", ()) if not hasattr(found, n)]
+        if lacking:
+            raise PluginError(f"{who} does not set {', '.join(lacking)}")
         if getattr(found, "name", name) != name:
             raise PluginError(f"{who} calls itself {found.name!r}")
         return found
@@ -267,16 +293,6 @@ def host() -> PluginHost:
     chosen = os.environ.get("ICLBENCH_PLUGINS")
     only = None if chosen is None else [n.strip() for n in chosen.split(",") if n.strip()]
     return PluginHost(only)
-
-
-def _entry_points() -> list[metadata.EntryPoint]:
-    """The group's entry points in a stable order, each distribution's copy on the path once."""
-    unique = {(p.name, p.value, *_origin(p)): p for p in _group()}
-    return [unique[key] for key in sorted(unique)]
-
-
-def _group() -> Iterable[metadata.EntryPoint]:
-    return metadata.entry_points(group=GROUP)
 
 
 def _origin(point: metadata.EntryPoint) -> tuple[str, str]:

@@ -300,7 +300,7 @@ def _environment(device: torch.device) -> Environment:
         threads=torch.get_num_threads(),
         versions={
             "python": platform.python_version(),
-            **{name: metadata.version(name) for name in ("iclbench", "torch", "numpy", "scipy")},
+            **{name: metadata.version(name) for name in ("iclbench", "torch", "numpy")},
         },
     )
 

@@ -64,6 +64,7 @@ class Task(ABC, Generic[ConfigT]):
     A change that changes any number needs a new `version`.
     """
 
+    required: ClassVar[tuple[str, ...]] = ("name", "version", "Config")
     name: ClassVar[str]
     version: ClassVar[int]
     Config: ClassVar[type[TaskConfig]]

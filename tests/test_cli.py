@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from iclbench import hookimpl
+from iclbench.plugins import host
+
 TINY = (
     "--task-args", "dim=2,examples=4", "--recipe", "smoke", "--seeds", "2", "--eval-prompts", "64"
 )  # fmt: skip
@@ -241,6 +244,25 @@ def test_other_verbs_refuse_bad_input(cli, tmp_path, monkeypatch, args, message)
     assert found.code == 2
     assert message in found.err
     assert "Traceback" not in found.err
+
+
+def test_strict_fails_when_an_observer_was_dropped(cli, tmp_path):
+    class Raising:
+        @hookimpl
+        def iclbench_run_started(self, spec):
+            raise RuntimeError("no luck")
+
+    observer = Raising()
+    args = ("run", "--model", "zero", *TASK, *TINY, "--out", tmp_path)
+    try:
+        host().observe(observer, "raising")
+        found = cli(*args, "--strict")
+    finally:
+        host().forget(observer)
+        host().problems.clear()
+    assert found.code == 2
+    assert "no luck" in found.err
+    assert "| zero" in found.out
 
 
 def test_what_comes_later_is_absent(cli):

@@ -13,12 +13,16 @@ from iclbench import (
     Config,
     Construction,
     Metric,
+    PluginError,
+    Recipe,
     RecordError,
     RecordStore,
     RunError,
     RunSpec,
     SequenceArchitecture,
     SequenceConfig,
+    Task,
+    TaskConfig,
     UsageError,
     run,
 )
@@ -279,6 +283,23 @@ def test_a_task_s_own_recipe_comes_first():
     assert spec.model_args["layers"] == 12
     with pytest.raises(UsageError, match="did you mean 'paper'"):
         resolve(RunSpec(model="transformer", task="least-squares", recipe="papre"))
+
+
+def test_a_recipe_s_plugin_took_part(tmp_path, provide):
+    provide("recipe", "own", Recipe(steps=2, batch=4, model_args={"layers": 1, "width": 8}))
+    record = run(model="baseconv", **{**TINY, "recipe": "own"}, out=tmp_path)
+    assert "test-plugin" in {plugin.name for plugin in record.plugins}
+
+
+def test_a_task_that_sets_no_version_is_refused(provide):
+    class Unversioned(Task):
+        name = "unversioned"
+        Config = TaskConfig
+        signature = evaluation_draws = evaluation_set = sample = loss = metrics = reference = None
+
+    provide("task", "unversioned", Unversioned)
+    with pytest.raises(PluginError, match="does not set version"):
+        run(model="zero", task="unversioned")
 
 
 def test_a_diverged_seed_is_in_the_record(tmp_path):

@@ -17,6 +17,7 @@ app = typer.Typer(
     help="A benchmark harness for in-context learning.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     add_completion=False,
 )
 app.command("run")(run.run)

@@ -10,7 +10,10 @@ from ..plugins import PluginHost, host, report
 
 Strict = Annotated[bool, typer.Option("--strict", help="Make any plugin problem an error.")]
 Out = Annotated[str, typer.Option("--out", metavar="DIR", help="Folder of the records.")]
-Device = Annotated[str, typer.Option("--device", help="auto, cpu or cuda[:N].")]
+Device = Annotated[
+    str,
+    typer.Option("--device", metavar="auto|cpu|cuda[:N]", help="Where to run; auto: a GPU if any."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 

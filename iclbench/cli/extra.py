@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import isfunction
 from typing import Any
 
 import typer
@@ -39,12 +40,14 @@ def add_plugin_commands(app: typer.Typer) -> None:
 def _deferred(entry: Entry) -> Callable[[typer.Context], None]:
     def command(context: typer.Context) -> None:
         plugin, function = host().target("command", entry.name)
-        if not callable(function):
+        if not isfunction(function):
             raise PluginError(
                 f"command {entry.name!r} of {plugin.label}: {function!r} is no function"
             )
-        inner = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        inner.command(entry.name, help=entry.summary)(function)
+        inner = typer.Typer(
+            add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
+        )
+        inner.command(help=entry.summary)(function)
         inner(args=context.args, prog_name=f"iclbench {entry.name}")
 
     return command

@@ -11,7 +11,7 @@ import typer
 from ..errors import UsageError
 from .common import Out
 
-app = typer.Typer(help="Ranked tables from records.", no_args_is_help=True)
+app = typer.Typer(help="Ranked tables from records.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.callback()

@@ -44,7 +44,9 @@ def run(
     recipe_args: Arguments = None,
     seeds: Annotated[str, typer.Option(metavar="N|A,B", help="How many seeds, or which.")] = "5",
     device: Device = "auto",
-    dtype: Annotated[str, typer.Option(help="float32 or float64.")] = "float32",
+    dtype: Annotated[
+        str, typer.Option(metavar="float32|float64", help="Of all arithmetic.")
+    ] = "float32",
     metrics: Annotated[
         str, typer.Option(metavar="NAME[,NAME]", help="Further metrics to measure.")
     ] = "",
@@ -61,7 +63,7 @@ def run(
     strict: Strict = False,
 ) -> None:
     """Run models on tasks and print a ranked table; what has a record is not run again."""
-    sound_host(strict)
+    plugins = sound_host(strict)
     common = {
         "weights": weights,
         "weights_args": parse_arguments(weights_args or [], "--weights-args"),
@@ -88,6 +90,8 @@ def run(
         return
     records, failed = _run_all(plans, settings)
     _print_boards(records, settings.out)
+    if strict:
+        plugins.require_sound()
     if failed:
         raise typer.Exit(1)
 

@@ -1,9 +1,9 @@
 """Per-channel convolution over the full length, by direct sum and by FFT.
 
 The direct sum is a product with each channel's Toeplitz matrix. It keeps zeros exact (an FFT
-spreads rounding error over all positions, which ruins exact constructions) and is faster for
-short sequences; the FFT is faster from a few hundred positions on. `benchmarks/convolution.py`
-prints both, with their errors.
+spreads rounding error over all positions, which ruins exact constructions) and is as fast for
+short sequences; the FFT is faster for long ones. `python -m benchmarks.convolution` prints both
+times and errors.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Speed, measured side by side; nothing here is asserted in tests."""

@@ -1,0 +1,82 @@
+"""The documentation keeps up with the code."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from iclbench import hookspecs, load_task
+from iclbench.conformance import check_architecture
+
+ROOT = Path(__file__).parents[1]
+HOOKS = [name for name in vars(hookspecs) if name.startswith("iclbench_")]
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
+
+
+def commands(page: Path) -> list[list[str]]:
+    lines = "\n".join(blocks(page, "bash")).replace("\\\n", " ").splitlines()
+    return [shlex.split(line, comments=True) for line in lines if line.strip()]
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_every_hook_is_documented(hook):
+    assert f"`{hook}`" in (ROOT / "docs" / "plugins.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if commands(p)], ids=lambda p: p.stem)
+def test_every_command_of_a_page_works(page, cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for text in blocks(page, "toml"):
+        (tmp_path / "sweep.toml").write_text(text, "utf-8")
+    for words in commands(page):
+        assert words[0] == "iclbench"
+        found = cli(*words[1:])
+        assert found.code == 0, (words, found.err)
+
+
+def test_the_python_of_the_records_page_works(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (text,) = blocks(ROOT / "docs" / "records.md", "python")
+    exec(compile(text, "records.md", "exec"), {})
+    assert "least-squares v1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES, *ROOT.glob("*.md"), *ROOT.glob("*/iclbench_*/README.md")], ids=lambda p: p.name
+)
+def test_every_link_leads_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text("utf-8")):
+        if not target.startswith("http"):
+            assert (page.parent / target).exists(), target
+
+
+def test_the_readme_s_commands_work(cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    # `make quickstart`, but with a recipe of seconds.
+    main_job = re.search(r"iclbench run(.*?)\n\n", (ROOT / "Makefile").read_text(), re.S)[1]
+    words = shlex.split(main_job.replace("\\\n", " ").replace("quick", "smoke"))
+    assert cli("run", *words).code == 0
+    for words in commands(ROOT / "README.md"):
+        if words[0] == "iclbench":
+            assert cli(*words[1:]).code == 0, words
+
+
+def test_the_readme_s_plugin_works(cli, tmp_path, provide):
+    (text,) = blocks(ROOT / "README.md", "python")
+    assert len([line for line in text.splitlines() if line.strip()]) < 30
+    module: dict = {}
+    exec(compile(text, "README.md", "exec"), module)
+    (entry,) = module["iclbench_architectures"]()
+    provide("model", entry.name, entry.target)
+    check_architecture(entry.target(), load_task("least-squares"), entry.target.Config(layers=1))
+    found = cli("run", "--model", entry.name, "--task", "least-squares", "--recipe", "smoke",
+                "--seeds", "2", "--out", tmp_path)  # fmt: skip
+    assert found.code == 0
+    assert "| decay" in found.out

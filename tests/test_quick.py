@@ -1,0 +1,27 @@
+"""What `quick` promises, at its real length."""
+
+from __future__ import annotations
+
+import pytest
+
+from iclbench import run
+
+
+@pytest.fixture(scope="module")
+def averaging(tmp_path_factory):
+    return run(model="averaging", task="least-squares", out=tmp_path_factory.mktemp("averaging"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["transformer", "baseconv"])
+def test_a_trained_model_is_below_averaging_and_above_the_floor(tmp_path, averaging, model):
+    record = run(model=model, task="least-squares", recipe="quick", seeds=3, out=tmp_path)
+    bar = averaging.metrics["squared_error"]
+    for seed in record.seeds:
+        found = seed.metrics["squared_error"]
+        assert found.mean < bar.mean
+        assert found.median < bar.median
+        assert found.median > record.floor["squared_error"].median
+    curve = record.training.curve
+    assert len(curve) >= 50
+    assert all(last < first for first, last in zip(curve[0], curve[-1], strict=True))
