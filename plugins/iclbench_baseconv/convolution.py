@@ -41,4 +41,5 @@ def _fft(u: Tensor, h: Tensor, causal: bool) -> Tensor:
     # Twice the length keeps what a circular convolution would wrap around out of sight.
     n = 2 * length if causal else length
     spectrum = torch.fft.rfft(u, n, dim=1) * torch.fft.rfft(h, n, dim=0)
-    return torch.fft.irfft(spectrum, n, dim=1)[:, :length]
+    convolved: Tensor = torch.fft.irfft(spectrum, n, dim=1)
+    return convolved[:, :length]

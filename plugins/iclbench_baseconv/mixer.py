@@ -22,14 +22,15 @@ class BaseConvMixer(nn.Module):
         super().__init__()
         self.causal, self.convolution, self.length = causal, convolution, length
         shape = (length, width) if bias == "position" else (width,)
-        for name in ("gate", "input", "output"):
-            weight = nn.Parameter(torch.empty(width, width))
-            self.register_parameter(name, nn.init.normal_(weight, std=init_std))
+        self.gate = nn.Parameter(init_std * torch.randn(width, width))
+        self.input = nn.Parameter(init_std * torch.randn(width, width))
+        self.output = nn.Parameter(init_std * torch.randn(width, width))
         # Taps of N(0, 1/S) keep the size of what they convolve.
-        taps = nn.init.normal_(torch.empty(length, width), std=length**-0.5)
-        self.filter = nn.Parameter(taps)
-        for name in ("gate_bias", "input_bias", "filter_bias", "output_bias"):
-            self.register_parameter(name, nn.Parameter(torch.zeros(shape)))
+        self.filter = nn.Parameter(length**-0.5 * torch.randn(length, width))
+        self.gate_bias = nn.Parameter(torch.zeros(shape))
+        self.input_bias = nn.Parameter(torch.zeros(shape))
+        self.filter_bias = nn.Parameter(torch.zeros(shape))
+        self.output_bias = nn.Parameter(torch.zeros(shape))
 
     def forward(self, u: Tensor) -> Tensor:
         """(B, S, C) → (B, S, C) for S = length."""

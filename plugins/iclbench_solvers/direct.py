@@ -21,7 +21,8 @@ class LeastSquaresQR(LinearSolver):
 
     def weights(self, x: Tensor, y: Tensor, config: Config) -> Tensor:
         """w (B, D, K) from x (B, k, D), y (B, k, K)."""
-        return torch.linalg.lstsq(x.cpu(), y.cpu(), driver="gels").solution.to(x.device)
+        solution: Tensor = torch.linalg.lstsq(x.cpu(), y.cpu(), driver="gels").solution
+        return solution.to(x.device)
 
 
 class RidgeConfig(Config):

@@ -45,7 +45,7 @@ def _optimal_step(x: Tensor, scale: float) -> Tensor:
     """2/(λmin + λmax) of scale·XᵀX on the row space of X, (B, 1, 1)."""
     # Started at 0, the iterate never leaves the row space: the zero eigenvalues don't count.
     gram = x @ x.mT if x.shape[1] < x.shape[2] else x.mT @ x
-    eigenvalues = torch.linalg.eigvalsh(scale * gram)
+    eigenvalues: Tensor = torch.linalg.eigvalsh(scale * gram)
     return (2.0 / (eigenvalues[:, 0] + eigenvalues[:, -1]))[:, None, None]
 
 
@@ -108,7 +108,7 @@ class Newton(LinearSolver):
         """w (B, D, K) from x (B, k, D), y (B, k, K)."""
         gram = x.mT @ x
         largest = torch.linalg.eigvalsh(gram)[:, -1, None, None]
-        inverse = gram / largest.square()
+        inverse: Tensor = gram / largest.square()
         for _ in range(config.steps):
             inverse = 2.0 * inverse - inverse @ gram @ inverse
         return inverse @ (x.mT @ y)

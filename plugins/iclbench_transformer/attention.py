@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
@@ -29,10 +27,9 @@ class SoftmaxAttention(nn.Module):
         batch, length, width = x.shape
         heads = self.qkv(x).view(batch, length, 3, self.heads, width // self.heads)
         query, key, value = heads.permute(2, 0, 3, 1, 4).unbind(0)
-        # The CPU's flash kernel can't be vmapped over replicas; the math path can, and is as fast
-        # on sequences this short.
-        math_path = sdpa_kernel(SDPBackend.MATH) if x.device.type == "cpu" else nullcontext()
-        with math_path:
+        # The math path alone is full precision on every device, and can be vmapped over replicas
+        # where the CPU's flash kernel can't; on sequences this short it is as fast.
+        with sdpa_kernel(SDPBackend.MATH):
             mixed = scaled_dot_product_attention(query, key, value, is_causal=self.causal)
         output: Tensor = self.output(mixed.transpose(1, 2).reshape(batch, length, width))
         return output

@@ -4,22 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from iclbench import Batch, Primary, Regression, Signature, Task
+from iclbench import Batch, Primary, Regression, Signature
 
-from .problems import (
-    LeastSquaresConfig,
-    Problems,
-    draw_problems,
-    evaluation_problems,
-    minimum_norm,
-    sample_problems,
-)
-from .recipes import PAPER
+from .base import LeastSquaresTask
+from .problems import LeastSquaresConfig, Problems, minimum_norm
 
 
 class FixedConfig(LeastSquaresConfig):
@@ -30,7 +22,7 @@ class FixedConfig(LeastSquaresConfig):
     )
 
 
-class LeastSquares(Task[FixedConfig]):
+class LeastSquares(LeastSquaresTask[FixedConfig]):
     """Predict w*ᵀx_query, or w*, from (xᵢ, yᵢ), i ≤ N; x, w* ~ N(0, I) (least_squares, D.2.2).
 
     Tokens are (xᵢ, yᵢ) and last (x_query, 0), so S = N + 1 and d = D + 1; the answer is read at the
@@ -40,7 +32,6 @@ class LeastSquares(Task[FixedConfig]):
     name = "least-squares"
     version = 1
     Config = FixedConfig
-    recipes = {"paper": PAPER}
 
     @property
     def primary(self) -> Primary:
@@ -60,21 +51,8 @@ class LeastSquares(Task[FixedConfig]):
             readout=(c.examples,),
         )
 
-    def sample(
-        self, n: int, generator: torch.Generator, device: torch.device, dtype: torch.dtype
-    ) -> Batch:
-        """n fresh prompts with their targets in `dtype`."""
-        return self._batch(sample_problems(self.config, n, generator, device, dtype), dtype)
-
-    def evaluation_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:
-        """x, w, noise and rotation, all standard normal."""
-        return draw_problems(self.config, n, seed)
-
-    def evaluation_set(self, n: int, seed: int, dtype: torch.dtype) -> list[Batch]:
-        """One batch of n prompts."""
-        return [self._batch(evaluation_problems(self.config, n, seed, dtype), dtype)]
-
-    def _batch(self, problems: Problems, dtype: torch.dtype) -> Batch:
+    def arrange(self, problems: Problems, dtype: torch.dtype) -> Batch:
+        """Tokens (B, N+1, D+1) with (x_query, 0) last; the target is clean."""
         x, y = problems.x.to(dtype), problems.y.to(dtype)
         last = torch.zeros_like(y[:, :1])
         tokens = torch.cat([x, torch.cat([y, last], dim=1)], dim=2)
@@ -82,10 +60,6 @@ class LeastSquares(Task[FixedConfig]):
         if self.config.target == "query":
             return Batch(prompt, problems.clean[:, -1:])
         return Batch(prompt, problems.w.transpose(1, 2))
-
-    def loss(self, prediction: Tensor, target: Tensor) -> Tensor:
-        """Mean squared error of each prompt, (B,)."""
-        return (prediction - target).square().mean(dim=(1, 2))
 
     def metrics(self, prediction: Tensor, batch: Batch) -> dict[str, Tensor]:
         """squared_error at the query; for the weights also weight_error, ‖ŵ − w*‖²."""

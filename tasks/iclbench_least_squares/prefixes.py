@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from iclbench import Axis, Batch, Primary, Regression, Signature, Task
+from iclbench import Axis, Batch, Primary, Regression, Signature
 
-from .problems import (
-    LeastSquaresConfig,
-    Problems,
-    draw_problems,
-    evaluation_problems,
-    minimum_norm,
-    sample_problems,
-)
-from .recipes import PAPER
+from .base import LeastSquaresTask
+from .problems import LeastSquaresConfig, Problems, minimum_norm
 
 
-class LeastSquaresPrefixes(Task[LeastSquaresConfig]):
+class LeastSquaresPrefixes(LeastSquaresTask[LeastSquaresConfig]):
     """Predict w*ᵀx_{k+1} from the first k examples, for every k = 0…N (least_squares, D.2.1).
 
     Tokens are interleaved, x₁, y₁e₁, …, x_N, y_N e₁, x_query, so S = 2N + 1 and d = D; the answers
@@ -30,7 +22,6 @@ class LeastSquaresPrefixes(Task[LeastSquaresConfig]):
     name = "least-squares-prefixes"
     version = 1
     Config = LeastSquaresConfig
-    recipes = {"paper": PAPER}
 
     @property
     def primary(self) -> Primary:
@@ -56,31 +47,14 @@ class LeastSquaresPrefixes(Task[LeastSquaresConfig]):
         """prefix_error runs over the prefixes k = 0…N."""
         return {"prefix_error": Axis("prefix", tuple(map(float, range(self.config.examples + 1))))}
 
-    def sample(
-        self, n: int, generator: torch.Generator, device: torch.device, dtype: torch.dtype
-    ) -> Batch:
-        """n fresh prompts with their targets in `dtype`."""
-        return self._batch(sample_problems(self.config, n, generator, device, dtype), dtype)
-
-    def evaluation_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:
-        """The draws of `least-squares`: both tasks see the same problems."""
-        return draw_problems(self.config, n, seed)
-
-    def evaluation_set(self, n: int, seed: int, dtype: torch.dtype) -> list[Batch]:
-        """One batch of n prompts."""
-        return [self._batch(evaluation_problems(self.config, n, seed, dtype), dtype)]
-
-    def _batch(self, problems: Problems, dtype: torch.dtype) -> Batch:
+    def arrange(self, problems: Problems, dtype: torch.dtype) -> Batch:
+        """Tokens (B, 2N+1, D), inputs and values in turn; the targets are clean."""
         x, y = problems.x.to(dtype), problems.y.to(dtype)
         batch, inputs, dim = x.shape
         values = torch.nn.functional.pad(y, (0, dim - 1))
         pairs = torch.stack([x[:, :-1], values], dim=2).view(batch, 2 * (inputs - 1), dim)
         tokens = torch.cat([pairs, x[:, -1:]], dim=1)
         return Batch(Regression(tokens, x[:, :-1], y, x[:, -1:]), problems.clean)
-
-    def loss(self, prediction: Tensor, target: Tensor) -> Tensor:
-        """Mean squared error over the prefixes of each prompt, (B,)."""
-        return (prediction - target).square().mean(dim=(1, 2))
 
     def metrics(self, prediction: Tensor, batch: Batch) -> dict[str, Tensor]:
         """prefix_error (B, N+1), and squared_error (B,), its last: the query after N examples."""

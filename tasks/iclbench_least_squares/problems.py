@@ -111,4 +111,5 @@ def minimum_norm(x: Tensor, y: Tensor) -> Tensor:
         return x.new_zeros(x.shape[0], x.shape[2], 1)
     # gels is LAPACK's QR, and LQ for the underdetermined prefixes. torch's gelsy, which would bear
     # rank deficiency, gives other last bits from call to call and beside other prompts.
-    return torch.linalg.lstsq(x.cpu(), y.cpu(), driver="gels").solution.to(x.device)
+    solution: Tensor = torch.linalg.lstsq(x.cpu(), y.cpu(), driver="gels").solution
+    return solution.to(x.device)

@@ -1,0 +1,51 @@
+"""What the least-squares tasks share: their problems, their loss and their recipe."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from iclbench import Batch, Task
+
+from .problems import (
+    LeastSquaresConfig,
+    Problems,
+    draw_problems,
+    evaluation_problems,
+    sample_problems,
+)
+from .recipes import PAPER
+
+ConfigT = TypeVar("ConfigT", bound=LeastSquaresConfig)
+
+
+class LeastSquaresTask(Task[ConfigT]):
+    """A task on regression problems; all see the same problems and differ in what they ask."""
+
+    recipes = {"paper": PAPER}
+
+    @abstractmethod
+    def arrange(self, problems: Problems, dtype: torch.dtype) -> Batch:
+        """The prompts, in `dtype`, and the targets, in the problems' own, of what is asked."""
+
+    def sample(
+        self, n: int, generator: torch.Generator, device: torch.device, dtype: torch.dtype
+    ) -> Batch:
+        """n fresh prompts with their targets in `dtype`."""
+        return self.arrange(sample_problems(self.config, n, generator, device, dtype), dtype)
+
+    def evaluation_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:
+        """x, w, noise and rotation, all standard normal."""
+        return draw_problems(self.config, n, seed)
+
+    def evaluation_set(self, n: int, seed: int, dtype: torch.dtype) -> list[Batch]:
+        """One batch of n prompts."""
+        return [self.arrange(evaluation_problems(self.config, n, seed, dtype), dtype)]
+
+    def loss(self, prediction: Tensor, target: Tensor) -> Tensor:
+        """Mean squared error of each prompt, (B,)."""
+        return (prediction - target).square().mean(dim=(1, 2))
