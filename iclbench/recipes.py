@@ -41,6 +41,7 @@ SMOKE = Recipe(
 QUICK = Recipe(
     steps=1500,
     batch=64,
+    learning_rate=7e-4,
     schedule="cosine",
     warmup=50,
     # Wider than GPT-2's 0.02, from which so few steps get nowhere.
