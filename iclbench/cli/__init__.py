@@ -20,13 +20,15 @@ app = typer.Typer(
     rich_markup_mode=None,
     add_completion=False,
 )
-app.command("run")(run.run)
-app.command("sweep")(sweep.sweep)
-app.command("ls")(ls.ls)
-app.command("describe")(describe.describe)
-app.command("plugins")(plugins.plugins)
+app.command("run", short_help="Run models on tasks and rank them.")(run.run)
+app.command("sweep", short_help="Run the grids of a file.")(sweep.sweep)
+app.command("ls", short_help="List what there is to run.")(ls.ls)
+app.command("describe", short_help="Show the arguments of a model, task or recipe.")(
+    describe.describe
+)
+app.command("plugins", short_help="List plugins, the broken ones too.")(plugins.plugins)
 app.add_typer(leaderboard.app, name="leaderboard")
-app.command("verify")(verify.verify)
+app.command("verify", short_help="Check records and measure them again.")(verify.verify)
 
 
 def _version(asked: bool) -> None:
