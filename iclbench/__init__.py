@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from .runner import run
     from .specs import RunSpec
     from .sweeps import sweep
-    from .tasks import Axis, EvaluationContext, Primary, Task, TaskConfig, load_task
+    from .tasks import Axis, EvaluationContext, Primary, Task, TaskConfig, load_task, predict
+    from .verification import verify
 
 _HOME = {
     "architectures": (
@@ -57,7 +58,8 @@ _HOME = {
     "runner": ("run",),
     "specs": ("RunSpec",),
     "sweeps": ("sweep",),
-    "tasks": ("Axis", "EvaluationContext", "Primary", "Task", "TaskConfig", "load_task"),
+    "verification": ("verify",),
+    "tasks": ("Axis", "EvaluationContext", "Primary", "Task", "TaskConfig", "load_task", "predict"),
 }
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
 
@@ -96,8 +98,10 @@ __all__ = [
     "leaderboard",
     "load_task",
     "philox",
+    "predict",
     "run",
     "sweep",
+    "verify",
 ]
 
 

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from .errors import UsageError
 
@@ -15,6 +15,16 @@ class Config(BaseModel):
     """Base of every configuration: unknown fields are refused, values are immutable and finite."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bool_is_no_number(cls, values: Any) -> Any:
+        # pydantic takes true for 1: `layers=true` would train one layer.
+        for name, value in values.items() if isinstance(values, dict) else ():
+            kind = cls.model_fields[name].annotation if name in cls.model_fields else None
+            if isinstance(value, bool) and kind in (int, float):
+                raise ValueError(f"{name}: a number is needed (got {value})")
+        return values
 
 
 C = TypeVar("C", bound=BaseModel)
@@ -35,6 +45,7 @@ def _explain(detail: Any, config: type[BaseModel]) -> str:
         known = list(config.model_fields)
         near = difflib.get_close_matches(where, known, n=2, cutoff=0.5)
         hint = "did you mean " + " or ".join(near) if near else "known: " + ", ".join(known)
+        hint = hint if known else "there are none"
         return f"unknown field {where!r}; {hint}"
     message = detail["msg"].removeprefix("Value error, ")
     if not where:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import math
+from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from .architectures import Architecture, SequenceModel
 from .config import Config
@@ -23,39 +25,65 @@ class ConformanceError(IclbenchError):
     """A plugin does not do what its interface promises."""
 
 
-def reads_ahead(model: SequenceModel, real: Tensor, ids: Tensor) -> int | None:
-    """The first position whose state changes when later tokens do, or None.
+def reads_ahead(module: nn.Module, task: Task[Any]) -> int | None:
+    """The first position or answer that changes when what comes later does, or None.
 
-    Every position of real (B, S, d) and ids (B, S) after t is replaced, for each t. A copy of the
-    model in float64 with random parameters is asked, since an initial mixer may do next to nothing.
+    A sequence model's states are compared with every later token replaced, another module's
+    answers with what the task conceals. A copy in float64 is asked at random parameters of several
+    sizes, since an initial model may do next to nothing; raises UsageError if it can't be asked.
     """
-    model = copy.deepcopy(model).double().eval()
-    generator = torch_generator("cpu", "causality, parameters")
+    module = copy.deepcopy(module).double().eval()
+    batch = task.sample(4, torch_generator("cpu", "causality"), torch.device("cpu"), torch.float64)
+    changes = _state_changes if isinstance(module, SequenceModel) else _answer_changes
+    asked = False
     with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.copy_(0.5 * torch.randn(parameter.shape, generator=generator).double())
-        real = real.double()
-        before = model.hidden(real, ids)
-        for t in range(ids.shape[1] - 1):
-            later, other = real.clone(), ids.clone()
-            later[:, t + 1 :] = -3.0 * later[:, t + 1 :] + 1.0
-            other[:, t + 1 :] = other[:, t + 1 :].flip(0)
-            change = (model.hidden(later, other) - before)[:, : t + 1].abs().max()
-            if not change <= LEAK * before.abs().max():
-                return t
+        for scale in (0.5, 0.1, 0.02) if any(True for _ in module.parameters()) else (0.0,):
+            generator = torch_generator("cpu", "causality, parameters")
+            for parameter in module.parameters():
+                parameter.copy_(scale * torch.randn(parameter.shape, generator=generator).double())
+            for position, (change, size) in enumerate(changes(module, task, batch.prompt)):
+                if not math.isfinite(size) or not math.isfinite(change):
+                    break
+                asked = True
+                if change > LEAK * size:
+                    return position
+    if not asked:
+        raise UsageError(f"it can't be told whether the model reads the answers of {task.name}")
     return None
 
 
+def _state_changes(model: Any, task: Task[Any], prompt: Any) -> Iterator[tuple[float, float]]:
+    """For each position: how far states up to it move with later tokens, and their size."""
+    real, ids = prompt.sequence()
+    before = model.hidden(real, ids)
+    for t in range(ids.shape[1] - 1):
+        later, other = real.clone(), ids.clone()
+        later[:, t + 1 :] = -3.0 * later[:, t + 1 :] + 1.0
+        other[:, t + 1 :] = other[:, t + 1 :].flip(0)
+        change = (model.hidden(later, other) - before)[:, : t + 1]
+        yield float(change.abs().max()), float(before.abs().max())
+
+
+def _answer_changes(module: Any, task: Task[Any], prompt: Any) -> Iterator[tuple[float, float]]:
+    """For each read-out: how far answers up to it move with what comes later, and their size."""
+    before = module(prompt)
+    for k in range(before.shape[1]):
+        concealed = task.conceal(prompt, k)
+        if concealed is None:
+            return
+        change = (module(concealed) - before)[:, : k + 1]
+        yield float(change.abs().max()), float(before.abs().max())
+
+
 def require_causal(module: nn.Module, task: Task[Any]) -> None:
-    """Refuse a sequence model that would read the answers; raises UsageError."""
-    if not task.signature.causal or not isinstance(module, SequenceModel):
+    """Refuse a model that would read the answers, or can't be asked; raises UsageError."""
+    if not task.signature.causal:
         return
-    batch = task.sample(4, torch_generator("cpu", "causality"), torch.device("cpu"), torch.float64)
-    position = reads_ahead(module, *batch.prompt.sequence())
+    position = reads_ahead(module, task)
     if position is not None:
         raise UsageError(
-            f"the model can't do {task.name}: position {position} changes with later tokens, "
-            "so it would read the answers"
+            f"the model can't do {task.name}: what it says at {position} changes with what comes "
+            "later, so it would read the answers"
         )
 
 
@@ -79,9 +107,10 @@ def check_architecture(architecture: Architecture, task: Task[Any], config: Conf
     _expect(torch.equal(prediction, again), "two evaluations of one prompt differ")
     close = torch.allclose(prediction, single, rtol=1e-3, atol=1e-4)
     _expect(close, "a prompt's prediction depends on the prompts beside it")
-    if isinstance(module, SequenceModel) and (signature.causal or getattr(config, "causal", False)):
-        position = reads_ahead(module, *batch.prompt.sequence())
-        _expect(position is None, f"is not causal: position {position} sees later tokens")
+    claims = isinstance(module, SequenceModel) and getattr(config, "causal", False)
+    if signature.causal or claims:
+        position = reads_ahead(module, task)
+        _expect(position is None, f"is not causal: position {position} sees what comes later")
     if any(True for _ in module.parameters()):
         loss = task.loss(module(batch.prompt), batch.target).mean()
         named = dict(module.named_parameters())
@@ -98,7 +127,9 @@ def check_task(task: Task[Any], n: int = 8) -> None:
         batch = task.sample(n, torch_generator("cpu", "conformance"), cpu, dtype)
         same = task.sample(n, torch_generator("cpu", "conformance"), cpu, dtype)
         _expect(isinstance(batch.prompt, signature.prompt), "the prompt is not the signature's")
-        _expect(tuple(batch.target.shape) == shape, f"targets are not {shape}")
+        named = not batch.target.is_floating_point()
+        expected = shape[:2] if named else shape
+        _expect(tuple(batch.target.shape) == expected, f"targets are not {expected}")
         _expect(torch.equal(batch.target, same.target), "sample() draws from elsewhere too")
         real, ids = batch.prompt.sequence()
         _expect(
@@ -106,19 +137,22 @@ def check_task(task: Task[Any], n: int = 8) -> None:
             f"the sequence is {tuple(real.shape)}, not as the signature says",
         )
         _expect(ids.shape == (n, signature.length), "ids have another length than the signature")
-        _expect(task.loss(batch.target, batch.target).shape == (n,), "loss() must be (B,)")
-        _check_evaluation(task, n, dtype)
+        zeros = torch.zeros(shape, dtype=dtype)
+        _expect(task.loss(zeros, batch.target).shape == (n,), "loss() must be (B,)")
+        _check_evaluation(task, shape, dtype)
     more, fewer = task.evaluation_draws(2 * n, 0), task.evaluation_draws(n, 0)
     prefix = all((more[name][:n] == values).all() for name, values in fewer.items())
     _expect(prefix, "the first prompts of a larger evaluation set are not the smaller set's")
 
 
-def _check_evaluation(task: Task[Any], n: int, dtype: torch.dtype) -> None:
-    for batch in task.evaluation_set(n, 0, dtype):
-        _expect(batch.target.dtype == torch.float64, "evaluation targets must stay float64")
+def _check_evaluation(task: Task[Any], shape: tuple[int, int, int], dtype: torch.dtype) -> None:
+    for batch in task.evaluation_set(shape[0], 0, dtype):
+        exact = not batch.target.is_floating_point() or batch.target.dtype == torch.float64
+        _expect(exact, "evaluation targets must stay float64")
         types = {t.dtype for t in batch.prompt if t.is_floating_point()}
         _expect(types <= {dtype}, f"evaluation prompts are {types}, not {dtype}")
-        scores = task.metrics(task.reference(batch).to(torch.float64), batch)
+        prediction = torch.zeros(len(batch.target), *shape[1:], dtype=torch.float64)
+        scores = {**task.metrics(prediction, batch), **task.floor(batch)}
         _expect(task.primary.metric in scores, f"metrics() lacks {task.primary.metric}")
         for name, values in scores.items():
             axis = [len(task.axes[name].values)] if name in task.axes else []

@@ -38,9 +38,7 @@ def evaluate(
 
 def floor(task: Task[Any], batches: list[Batch]) -> dict[str, np.ndarray]:
     """The metrics of the task's own reference on the same prompts."""
-    found = [
-        task.metrics(task.reference(batch).to("cpu", torch.float64), batch) for batch in batches
-    ]
+    found = [task.floor(batch) for batch in batches]
     return {
         name: np.concatenate([values[name].to(torch.float64).numpy() for values in found])
         for name in found[0]

@@ -26,7 +26,11 @@ States = dict[int | None, dict[str, Tensor]]
 
 @dataclass(frozen=True)
 class Plan:
-    """One run, ready to go. `states` are the given weights, by seed; None holds for every seed."""
+    """One run, ready to go.
+
+    `states` are the given weights, by seed; None holds for every seed. They are `partial` where a
+    construction may leave parameters to the initialization.
+    """
 
     request: RunSpec
     spec: ResolvedSpec
@@ -35,6 +39,7 @@ class Plan:
     config: Config
     recipe: Recipe | None = None
     states: States = field(default_factory=dict)
+    partial: bool = False
     metrics: tuple[Metric, ...] = ()
     plugins: tuple[Plugin, ...] = ()
 
@@ -46,6 +51,8 @@ class _Given:
     states: States = field(default_factory=dict)
     model_args: dict[str, Any] = field(default_factory=dict)
     digest: str | None = None
+    args: dict[str, Any] = field(default_factory=dict)
+    partial: bool = False
 
 
 def resolve(request: RunSpec) -> Plan:
@@ -68,6 +75,7 @@ def resolve(request: RunSpec) -> Plan:
             "task_version": task.version,
             "origin": origin,
             "weights": request.weights if origin in {"constructed", "loaded"} else None,
+            "weights_args": given.args,
             "recipe": request.recipe if trained else "",
             "recipe_args": recipe.model_dump(mode="json") if trained else {},
             "seeds": request.seeds if trained else (),
@@ -82,6 +90,7 @@ def resolve(request: RunSpec) -> Plan:
         config=config,
         recipe=recipe if trained else None,
         states=given.states,
+        partial=given.partial,
         metrics=metrics,
         plugins=tuple(_participants(request, trained and request.recipe not in task.recipes)),
     )
@@ -96,10 +105,13 @@ def _recipe(request: RunSpec, task_class: type[Task[Any]]) -> Recipe:
         if request.recipe not in known:
             raise unknown("recipe", request.recipe, [*own, *known])
         recipe = host().load("recipe", request.recipe, Recipe)
+    for option in ("model_args", "task_args"):
+        if option in request.recipe_args:
+            raise UsageError(f"recipe_args: {option} are given by --{option.replace('_', '-')}")
     values = {**recipe.model_dump(), **request.recipe_args}
     recipe = parse_config(Recipe, values, f"recipe {request.recipe}")
-    check_optimizer(recipe.optimizer, recipe.optimizer_args)
-    return recipe
+    arguments = check_optimizer(recipe.optimizer, recipe.optimizer_args)
+    return recipe.model_copy(update={"optimizer_args": arguments})
 
 
 def _task(request: RunSpec, task_class: type[Task[Any]], recipe: Recipe) -> Task[Any]:
@@ -148,8 +160,9 @@ def _given(request: RunSpec, architecture: Architecture, task: Task[Any], origin
         missing = [seed for seed in request.seeds if seed not in weights.states]
         if missing:
             raise UsageError(f"{path} has no weights of seed {missing[0]}")
-    elif origin == "trained":
-        weights.states[None] = next(iter(weights.states.values()))
+    if origin == "trained" and len(weights.states) == 1:
+        (state,) = weights.states.values()
+        return _Given({None: state}, weights.model_args, file_digest(path))
     return _Given(weights.states, weights.model_args, file_digest(path))
 
 
@@ -158,7 +171,7 @@ def _constructed(
 ) -> _Given:
     args = parse_config(construction.Config, request.weights_args, f"construction {name}")
     model_args, state = construction.build(task.signature, args, task)
-    return _Given({None: state}, model_args)
+    return _Given({None: state}, model_args, args=args.model_dump(mode="json"), partial=True)
 
 
 def _model_config(

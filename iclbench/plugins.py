@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import hashlib
 import os
 import pkgutil
 import re
@@ -16,6 +17,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import pluggy
@@ -76,6 +78,17 @@ class Plugin:
     import_seconds: float
     problem: str | None = None
     entries: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
+
+    def source_digest(self) -> str:
+        """SHA-256 of the plugin's Python files, so that a change of code can be told."""
+        module = sys.modules[self.module.split(":")[0]]
+        files = [Path(str(module.__file__))] if getattr(module, "__file__", None) else []
+        if hasattr(module, "__path__"):
+            files = sorted(file for part in module.__path__ for file in Path(part).rglob("*.py"))
+        digest = hashlib.sha256()
+        for file in files:
+            digest.update(file.name.encode() + file.read_bytes())
+        return digest.hexdigest()
 
     @property
     def label(self) -> str:

@@ -13,27 +13,40 @@ DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 @contextmanager
 def full_precision(dtype: torch.dtype) -> Iterator[None]:
-    """Switch off TF32 and reduced-precision reductions and make `dtype` torch's default.
+    """Switch off TF32 and all reduced precision of float32 and make `dtype` torch's default.
 
     cuDNN's TF32 is on by default, so a convolution would use it unasked. All is restored after.
     """
-    matmul = torch.backends.cuda.matmul
-    flags: list[tuple[Any, str]] = [
-        (matmul, "allow_fp16_reduced_precision_reduction"),
-        (matmul, "allow_bf16_reduced_precision_reduction"),
-        (torch.backends.cudnn, "allow_tf32"),
-    ]
-    before = [getattr(owner, name) for owner, name in flags]
-    matmul_before = torch.get_float32_matmul_precision()
+    settings = [*_reductions(), *_float32()]
+    before = [getattr(owner, name) for owner, name, _ in settings]
     dtype_before = torch.get_default_dtype()
     try:
-        for owner, name in flags:
-            setattr(owner, name, False)
-        torch.set_float32_matmul_precision("highest")
+        for owner, name, exact in settings:
+            setattr(owner, name, exact)
         torch.set_default_dtype(dtype)
         yield
     finally:
-        for (owner, name), value in zip(flags, before, strict=True):
+        for (owner, name, _), value in zip(settings, before, strict=True):
             setattr(owner, name, value)
-        torch.set_float32_matmul_precision(matmul_before)
         torch.set_default_dtype(dtype_before)
+
+
+def _reductions() -> list[tuple[Any, str, Any]]:
+    matmul = torch.backends.cuda.matmul
+    return [
+        (matmul, "allow_fp16_reduced_precision_reduction", False),
+        (matmul, "allow_bf16_reduced_precision_reduction", False),
+    ]
+
+
+def _float32() -> list[tuple[Any, str, Any]]:
+    """What sets the precision of float32: a value for each backend's operators since torch 2.9.
+
+    The older flags are not touched there: torch refuses to read them once the newer are set.
+    """
+    backends: Any = torch.backends
+    if not hasattr(backends.cudnn, "conv"):
+        return [(backends.cuda.matmul, "allow_tf32", False), (backends.cudnn, "allow_tf32", False)]
+    owners = [backends.cuda.matmul, backends.cudnn.conv, backends.cudnn.rnn]
+    owners += [backends.mkldnn.matmul, backends.mkldnn.conv, backends.mkldnn.rnn]
+    return [(owner, "fp32_precision", "ieee") for owner in owners]

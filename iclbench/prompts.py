@@ -7,8 +7,9 @@ be stacked and vmapped.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, cast
 
 import torch
@@ -71,10 +72,15 @@ class Text(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """A prompt with its answer; `target` has the shape of a prediction, (B, P, W)."""
+    """A prompt with its answer.
+
+    `target` has the shape of a prediction, (B, P, W), or (B, P) where it names a class or token.
+    `truth` holds what else the task alone knows, name → (B, …), for its metrics and bounds.
+    """
 
     prompt: Any
     target: Tensor
+    truth: Mapping[str, Tensor] = MappingProxyType({})
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,7 +18,7 @@ from pydantic import Field, ValidationError
 from .config import Config
 from .errors import RecordError
 from .files import write_atomically
-from .specs import ResolvedSpec, digest_of
+from .specs import ResolvedSpec, digest_of, spec_id
 from .statistics import Curve, Statistics
 
 SCHEMA_VERSION = 1
@@ -36,6 +37,7 @@ class Ranking(Config):
     metric: str
     better: Literal["lower", "higher"]
     statistic: Literal["mean", "median"]
+    scale: Literal["log", "linear"] = Field(description="log: compared by digits")
 
 
 class SeedResult(Config):
@@ -52,7 +54,7 @@ class TrainingReport(Config):
     steps: int
     batch: int
     replicas: int = Field(description="models trained as one program")
-    seconds: float
+    seconds: float = Field(description="this run's share of the program's time")
     steps_per_second: float = Field(description="model-steps, over all replicas of the program")
     curve_steps: list[int]
     curve: list[list[float | None]] = Field(description="mean loss since the last point, by seed")
@@ -83,6 +85,7 @@ class PluginReference(Config):
     name: str
     distribution: str
     version: str
+    source: str = Field(description="SHA-256 of the plugin's Python files")
 
 
 class Record(Config):
@@ -119,7 +122,7 @@ class Record(Config):
 def read_record(path: Path) -> Record:
     """The record in `path`; raises RecordError when it is truncated, edited or of another kind."""
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
+        raw = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse)
     except OSError as error:
         raise RecordError(f"{path} can't be read: {error.strerror}") from None
     except ValueError as error:
@@ -136,9 +139,14 @@ def read_record(path: Path) -> Record:
         record = Record.model_validate(raw)
     except ValidationError as error:
         raise RecordError(f"{path} is no record: {error.errors()[0]['msg']}") from None
-    if record.id != record.spec.id:
+    # The spec as it stands in the file: fields that are added later don't touch old records.
+    if record.id != spec_id(raw["spec"]):
         raise RecordError(f"{path} was edited: its id is not its spec's")
     return record
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
 
 
 def read_per_prompt(path: Path, record: Record) -> dict[str, np.ndarray]:
@@ -179,26 +187,31 @@ class RecordStore:
         return read_record(path) if path.exists() else None
 
     def write(self, record: Record) -> Path:
-        """Write the record atomically; refuses to replace the record of another run."""
+        """Write the record atomically, and then delete the files of the one it replaces."""
         path = self.path(record.spec)
         text = json.dumps(record.sealed().model_dump(mode="json"), indent=1, allow_nan=False)
         write_atomically(path, (text + "\n").encode())
+        kept = {reference.file for reference in (record.per_prompt, record.weights) if reference}
+        for file in path.parent.glob(f"{path.stem}.*.safetensors"):
+            if file.name not in kept:
+                file.unlink()
         return path
 
-    def write_per_prompt(
-        self, spec: ResolvedSpec, arrays: Mapping[str, np.ndarray]
-    ) -> FileReference:
-        """Write every prompt's values beside the record."""
-        from safetensors.numpy import save
-
-        path = self.path(spec, ".prompts.safetensors")
-        data = save({name: np.ascontiguousarray(values) for name, values in arrays.items()})
+    def write_file(self, spec: ResolvedSpec, kind: str, data: bytes) -> FileReference:
+        """Write a file beside the record, named by its content: no record loses its own."""
+        sha256 = hashlib.sha256(data).hexdigest()
+        path = self.path(spec, f".{sha256[:8]}.{kind}.safetensors")
         write_atomically(path, data)
-        return FileReference(file=path.name, sha256=hashlib.sha256(data).hexdigest())
+        return FileReference(file=path.name, sha256=sha256)
 
     def paths(self) -> Iterator[Path]:
-        """Every record's path, in a stable order."""
-        return iter(sorted(self.folder.glob("*/*.json")))
+        """Every record's path, in a stable order; other files are passed over."""
+        return (p for p in sorted(self.folder.glob("*/*.json")) if is_record_name(p))
+
+
+def is_record_name(path: Path) -> bool:
+    """Whether a file is named as records are, NAME-ID.json."""
+    return re.fullmatch(r".+-[0-9a-f]{16}\.json", path.name) is not None
 
 
 def record_schema() -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors.numpy import save
 from torch import nn
 
 from .config import parse_config
@@ -27,7 +28,6 @@ from .randomness import derive_seed, torch_generator
 from .records import (
     Environment,
     EvaluationReport,
-    FileReference,
     PluginReference,
     Ranking,
     Record,
@@ -35,11 +35,12 @@ from .records import (
     SeedResult,
     TrainingReport,
 )
-from .specs import RunSpec
+from .specs import RunSpec, digest_of
 from .statistics import Values, curve, finite, summarize
 from .tasks import EvaluationContext
-from .training.checkpoints import load_state, save_weights
+from .training.checkpoints import load_state, weights_bytes
 from .training.loop import Replica, Resumption, Trained, Training
+from .training.replicas import matching
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,8 @@ def run(
     device: str = "auto",
     force: bool = False,
     resume: bool = True,
+    checkpoint_seconds: float = 30.0,
+    eval_batch: int = 1024,
     **spec: Any,
 ) -> Record:
     """Run one spec (`iclbench.RunSpec`'s fields) and return its record, or the one it left before.
@@ -76,7 +79,8 @@ def run(
     Raises UsageError for what can't be run and RunError for what failed.
     """
     plan = resolve(parse_config(RunSpec, spec, "run"))
-    return run_plans([plan], Settings(Path(out), device, force, resume))[0]
+    settings = Settings(Path(out), device, force, resume, checkpoint_seconds, eval_batch)
+    return run_plans([plan], settings)[0]
 
 
 def run_plans(plans: Sequence[Plan], settings: Settings) -> list[Record]:
@@ -89,6 +93,7 @@ def run_plans(plans: Sequence[Plan], settings: Settings) -> list[Record]:
         found = None if settings.force else store.find(plan.spec)
         if found is not None:
             records[plan.spec.id] = found
+            _say_reused(plan, found)
     todo = [plan for plan in plans if plan.spec.id not in records]
     for plan in todo:
         host().notify("iclbench_run_started", spec=plan.spec)
@@ -100,11 +105,33 @@ def run_plans(plans: Sequence[Plan], settings: Settings) -> list[Record]:
     return [records[plan.spec.id] for plan in plans]
 
 
+def _say_reused(plan: Plan, record: Record) -> None:
+    """One line for a run that has a record, which names what has changed since."""
+    then = {p.name: p for p in record.plugins}
+    changed = [p.name for p in _plugin_references(plan) if then.get(p.name) != p]
+    since = f", made by another version of {', '.join(changed)}" if changed else ""
+    what = f"{plan.spec.model} on {plan.spec.task}"
+    report(f"{what}: has a record of {record.created}{since}; --force runs it again")
+
+
+def _plugin_references(plan: Plan) -> list[PluginReference]:
+    return [
+        PluginReference(
+            name=p.name,
+            distribution=p.distribution,
+            version=p.version,
+            source=p.source_digest(),
+        )
+        for p in plan.plugins
+    ]
+
+
 def _execute(
     plans: list[Plan], settings: Settings, device: torch.device, store: RecordStore
 ) -> list[Record]:
     if plans[0].recipe is None:
         return [_conclude(plan, given_models(plan), None, settings, device) for plan in plans]
+    require_causal(initial_module(plans[0], plans[0].spec.seeds[0]), plans[0].task)
     trained = _train(plans, settings, device)
     records, start = [], 0
     for plan in plans:
@@ -133,7 +160,6 @@ def _train(plans: list[Plan], settings: Settings, device: torch.device) -> Train
             rate = plan.spec.recipe_args["learning_rate"]
             replicas.append(Replica(seed, rate))
     first = plans[0]
-    require_causal(modules[0], first.task)
     training = Training(
         modules,
         replicas,
@@ -156,7 +182,10 @@ def _train(plans: list[Plan], settings: Settings, device: torch.device) -> Train
             start = stop
 
     path = _checkpoint_path(plans, RecordStore(settings.out))
-    resumption = Resumption(path, settings.checkpoint_seconds, settings.resume)
+    code = digest_of([r.model_dump() for plan in plans for r in _plugin_references(plan)])
+    code = f"{code[:16]} torch {torch.__version__} iclbench {metadata.version('iclbench')}"
+    resume = settings.resume and not settings.force
+    resumption = Resumption(path, settings.checkpoint_seconds, resume, code)
     return training.run(resumption, observe)
 
 
@@ -167,26 +196,28 @@ def initial_module(plan: Plan, seed: int) -> nn.Module:
         module = plan.architecture.build(plan.task.signature, plan.config)
     if plan.states:
         state = plan.states[seed] if seed in plan.states else plan.states[None]
-        load_state(module, state, str(plan.spec.init), partial=True)
+        load_state(module, state, str(plan.spec.init), partial=plan.partial)
     if plan.spec.perturb:
         noise = torch_generator("cpu", "perturbation", seed)
+        frozen = matching([name for name, _ in module.named_parameters()], plan.spec.freeze)
         with torch.no_grad():
-            for parameter in module.parameters():
+            for name, parameter in module.named_parameters():
                 draw = torch.randn(parameter.shape, generator=noise, dtype=parameter.dtype)
-                parameter.add_(plan.spec.perturb * draw)
+                if name not in frozen:
+                    parameter.add_(plan.spec.perturb * draw)
     return module
 
 
 def given_models(plan: Plan) -> list[Model]:
     """The models of a plan that trains nothing: a solver, a construction, loaded weights."""
-    if not plan.states:
-        return [Model(None, plan.architecture.build(plan.task.signature, plan.config))]
     models = []
-    for seed, state in sorted(plan.states.items(), key=lambda pair: pair[0] or 0):
+    states = plan.states or {None: {}}
+    for seed, state in sorted(states.items(), key=lambda pair: pair[0] or 0):
         module = plan.architecture.build(plan.task.signature, plan.config)
-        load_state(module, state, str(plan.spec.weights))
-        require_causal(module, plan.task)
+        if plan.spec.origin != "solver":
+            load_state(module, state, str(plan.spec.weights))
         models.append(Model(seed, module))
+    require_causal(models[0].module, plan.task)
     return models
 
 
@@ -222,9 +253,9 @@ def _conclude(
     seconds = time.perf_counter() - started
     store, spec, axes = RecordStore(settings.out), plan.spec, plan.task.axes
     keep = spec.origin in {"trained", "loaded"}
-    weights = _write_weights(plan, models, store) if keep else None
-    arrays = {f"metric/{name}": v for name, v in values.items()}
-    arrays.update({f"floor/{name}": v for name, v in bottom.items()})
+    weights = store.write_file(spec, "weights", _weights(plan, models)) if keep else None
+    arrays = {f"metric/{name}": np.ascontiguousarray(v) for name, v in values.items()}
+    arrays.update({f"floor/{name}": np.ascontiguousarray(v) for name, v in bottom.items()})
     floors = {name: v[None] for name, v in bottom.items()}
     record = Record(
         id=spec.id,
@@ -233,7 +264,7 @@ def _conclude(
         ranking=Ranking(**plan.task.primary._asdict()),
         parameters=sum(p.numel() for p in models[0].module.parameters()),
         metrics={name: summarize(v) for name, v in values.items()},
-        curves={name: curve(values[name], axis) for name, axis in axes.items()},
+        curves={name: curve(values[name], axis) for name, axis in axes.items() if name in values},
         seeds=[
             SeedResult(
                 seed=model.seed,
@@ -243,8 +274,8 @@ def _conclude(
             for i, model in enumerate(models)
         ],
         floor={name: summarize(v) for name, v in floors.items()},
-        floor_curves={name: curve(floors[name], axis) for name, axis in axes.items()},
-        per_prompt=store.write_per_prompt(spec, arrays),
+        floor_curves={n: curve(floors[n], axis) for n, axis in axes.items() if n in floors},
+        per_prompt=store.write_file(spec, "prompts", save(arrays)),
         weights=weights,
         training=training,
         evaluation=EvaluationReport(
@@ -254,18 +285,14 @@ def _conclude(
             seconds=seconds,
         ),
         environment=_environment(device),
-        plugins=[
-            PluginReference(name=p.name, distribution=p.distribution, version=p.version)
-            for p in plan.plugins
-        ],
+        plugins=_plugin_references(plan),
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     ).sealed()
     store.write(record)
     return record
 
 
-def _write_weights(plan: Plan, models: list[Model], store: RecordStore) -> FileReference:
-    path = store.path(plan.spec, ".weights.safetensors")
+def _weights(plan: Plan, models: list[Model]) -> bytes:
     states = {
         model.seed: {
             name: tensor.detach().cpu()
@@ -273,18 +300,16 @@ def _write_weights(plan: Plan, models: list[Model], store: RecordStore) -> FileR
         }
         for model in models
     }
-    digest = save_weights(path, states, plan.spec.model, plan.spec.model_args)
-    return FileReference(file=path.name, sha256=digest)
+    return weights_bytes(states, plan.spec.model, plan.spec.model_args)
 
 
 def _training_report(plan: Plan, trained: Trained, rows: list[int]) -> TrainingReport:
-    steps = trained.curve_steps[-1] if trained.curve_steps else 0
-    total = steps * len(trained.states)
+    total = trained.steps * len(trained.states)
     return TrainingReport(
-        steps=steps,
+        steps=trained.steps,
         batch=plan.spec.recipe_args["batch"],
         replicas=trained.replicas,
-        seconds=trained.seconds,
+        seconds=trained.seconds * len(rows) / len(trained.states),
         steps_per_second=total / trained.seconds if trained.seconds else 0.0,
         curve_steps=trained.curve_steps,
         curve=[[finite(point[row]) for row in rows] for point in trained.curve],
@@ -300,7 +325,7 @@ def _environment(device: torch.device) -> Environment:
         threads=torch.get_num_threads(),
         versions={
             "python": platform.python_version(),
-            **{name: metadata.version(name) for name in ("iclbench", "torch", "numpy")},
+            **{name: metadata.version(name) for name in ("iclbench", "torch", "numpy", "scipy")},
         },
     )
 

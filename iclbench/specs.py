@@ -7,7 +7,7 @@ import json
 import re
 import shlex
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +17,9 @@ from .config import Config
 from .errors import UsageError
 
 _PLAIN = re.compile(r"[\w./:+@-]+", re.ASCII)
+
+#: More seeds than this are a seed mistaken for a number of seeds.
+MOST_SEEDS = 10_000
 
 Origin = Literal["trained", "constructed", "solver", "loaded"]
 
@@ -49,6 +52,8 @@ class RunSpec(Config):
         if isinstance(value, int) and not isinstance(value, bool):
             if value < 1:
                 raise ValueError("at least one seed")
+            if value > MOST_SEEDS:
+                raise ValueError(f"{value} seeds are too many; one seed is written as [{value}]")
             return tuple(range(value))
         return value
 
@@ -89,12 +94,8 @@ class ResolvedSpec(RunSpec):
 
     @property
     def id(self) -> str:
-        """16 hexadecimal digits; a checkpoint counts by its content, not by its path."""
-        # Defaults are left out, so that a field added later leaves the ids of old records alone.
-        content = self.model_dump(mode="json", exclude_defaults=True)
-        if self.checkpoint_digest:
-            content.pop("weights" if self.origin == "loaded" else "init")
-        return digest_of(content)[:16]
+        """16 hexadecimal digits; see `spec_id`."""
+        return spec_id(self.model_dump(mode="json"))
 
     def train_key(self) -> str:
         """Runs with one key differ in learning rate or seeds alone: one program trains them."""
@@ -103,6 +104,12 @@ class ResolvedSpec(RunSpec):
             k: v for k, v in content["recipe_args"].items() if k != "learning_rate"
         }
         return digest_of(content)[:16]
+
+
+def spec_id(content: Mapping[str, Any]) -> str:
+    """The id of a resolved spec as JSON; a checkpoint counts by its content, not by its path."""
+    paths = ("weights", "init") if content["checkpoint_digest"] else ()
+    return digest_of({k: v for k, v in content.items() if k not in paths})[:16]
 
 
 def canonical_json(content: Any) -> str:

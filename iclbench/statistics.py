@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import Field
+from scipy.special import ndtri, stdtrit
 
 from .config import Config
 from .randomness import philox
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from .tasks import Axis
 
 RESAMPLES = 2000
+#: Prompts are resampled in blocks, which bounds the memory for many prompts.
+BLOCKS = 20
 QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95}
 
 #: Values of one metric: (seeds, prompts), or (seeds, prompts, axis).
@@ -75,37 +78,54 @@ def curve(values: Values, axis: Axis) -> Curve:
 
 
 def mean_interval(values: Values) -> tuple[np.ndarray, np.ndarray]:
-    """95% interval of the mean of (seeds, prompts, k) values, for each of the k.
+    """95% interval of the mean of (seeds, prompts, k) values, for each of the k; NaN if infinite.
 
     Crossed bootstrap: seeds and prompts are resampled independently, since every seed is
-    evaluated on the same prompts; with one seed it is prompts alone.
+    evaluated on the same prompts; with one seed it is prompts alone. No bound is given beyond 0
+    for values that have one sign.
     """
-    means = resampled_means(values)
-    if not np.isfinite(means).all():
-        nothing = np.full(values.shape[2], np.nan)
-        return nothing, nothing
-    low, high = np.quantile(means, [0.025, 0.975], axis=0)
+    usable = np.isfinite(values).all(axis=(0, 1))
+    low, high = np.full((2, values.shape[2]), np.nan)
+    if usable.any():
+        kept = values[:, :, usable]
+        bounds = np.quantile(resampled_means(kept), [0.025, 0.975], axis=0)
+        smallest, largest = kept.min(axis=(0, 1)), kept.max(axis=(0, 1))
+        low[usable] = np.where(smallest >= 0, np.maximum(bounds[0], 0), bounds[0])
+        high[usable] = np.where(largest <= 0, np.minimum(bounds[1], 0), bounds[1])
     return low, high
 
 
 def resampled_means(values: Values, stream: int = 0) -> np.ndarray:
-    """Bootstrap means (RESAMPLES, k) of (seeds, prompts, k) values.
+    """Bootstrap means (RESAMPLES, k) of finite (seeds, prompts, k) values.
 
     Prompts are resampled alike in every call, so that differences of two models are paired;
-    `stream` sets two models' resampled seeds apart.
+    `stream` sets two models' resampled seeds apart. A few seeds understate their own spread, so
+    their deviations are widened to what Student's t asks for that number of seeds.
     """
     seeds, prompts, _ = values.shape
-    with np.errstate(invalid="ignore", over="ignore"):
-        over_prompts = np.tensordot(_counts("prompts", prompts, 0), values, axes=(1, 1))
-        weights = _counts("seeds", seeds, stream)
-        means: np.ndarray = np.einsum("bs,bsk->bk", weights, over_prompts) / (seeds * prompts)
-    return means
+    equal = np.full(seeds, 1 / seeds)
+    weights = equal + _widening(seeds) * (_counts("seeds", seeds, stream, 0) / seeds - equal)
+    means = []
+    for block in range(BLOCKS):
+        over_prompts = np.tensordot(_counts("prompts", prompts, 0, block), values, axes=(1, 1))
+        rows = weights[block * len(over_prompts) :][: len(over_prompts)]
+        means.append(np.einsum("bs,bsk->bk", rows, over_prompts / prompts))
+    return np.concatenate(means)
 
 
-@functools.lru_cache(maxsize=8)
-def _counts(what: str, n: int, stream: int) -> np.ndarray:
-    rng = philox("interval", what, stream)
-    return rng.multinomial(n, np.full(n, 1 / n), size=RESAMPLES).astype(np.float64)
+def _widening(seeds: int) -> float:
+    """Turns the spread of resampled seeds, √((S−1)/S) of it, into that of a t interval."""
+    if seeds < 2:
+        return 1.0
+    return float(np.sqrt(seeds / (seeds - 1)) * stdtrit(seeds - 1, 0.975) / ndtri(0.975))
+
+
+@functools.lru_cache(maxsize=4 * BLOCKS)
+def _counts(what: str, n: int, stream: int, block: int) -> np.ndarray:
+    """How often each of n is drawn, (resamples, n): all resamples of seeds, a block of prompts."""
+    size = RESAMPLES if what == "seeds" else RESAMPLES // BLOCKS
+    rng = philox("interval", what, stream, block)
+    return rng.multinomial(n, np.full(n, 1 / n), size=size).astype(np.float32)
 
 
 def _ordered(values: np.ndarray) -> np.ndarray:

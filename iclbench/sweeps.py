@@ -93,7 +93,7 @@ def sweep(
         _take(groups[index], outcome, result)
         names = ", ".join(_name(plan) for plan in groups[index][:3])
         more = f" and {len(groups[index]) - 3} more" if len(groups[index]) > 3 else ""
-        failed = isinstance(outcome, BaseException) or "error" in outcome
+        failed = isinstance(outcome, BaseException) or any(outcome)
         report(f"[{finished}/{len(jobs)}] {names}{more}: {'failed' if failed else 'done'}")
     store = RecordStore(settings.out)
     failed_commands = {failure.command for failure in result.failures}
@@ -104,16 +104,27 @@ def sweep(
     return result
 
 
-def run_job(job: dict[str, Any]) -> dict[str, Any]:
-    """Run one program's cells; an error comes back as text, so that it crosses processes."""
+def run_job(job: dict[str, Any]) -> list[str | None]:
+    """Run one program's cells; what went wrong with each, as text, so that it crosses processes.
+
+    When the program fails, its cells are run one by one: a failure is its own cell's alone.
+    """
+    requests = [parse_config(RunSpec, request, "run") for request in job["requests"]]
+    settings = Settings(out=Path(job["out"]), device=job["device"])
+    together = _attempt(requests, settings)
+    if together is None or len(requests) == 1:
+        return [together] * len(requests)
+    return [_attempt([request], settings) for request in requests]
+
+
+def _attempt(requests: list[RunSpec], settings: Settings) -> str | None:
     try:
-        plans = [resolve(parse_config(RunSpec, r, "run")) for r in job["requests"]]
-        run_plans(plans, Settings(out=Path(job["out"]), device=job["device"]))
+        run_plans([resolve(request) for request in requests], settings)
     except IclbenchError as error:
-        return {"error": str(error)}
+        return str(error)
     except Exception as error:
-        return {"error": f"{type(error).__name__}: {error}"}
-    return {}
+        return f"{type(error).__name__}: {error}"
+    return None
 
 
 def expand(grid: Mapping[str, Any], defaults: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -165,6 +176,9 @@ def _resolve_cells(file: SweepFile, result: SweepResult) -> list[Plan]:
                 plan = resolve(request)
             except UsageError as error:
                 result.failures.append(Failure(request.command(), str(error)))
+            except Exception as error:  # a plugin's own
+                reason = f"{type(error).__name__}: {error}"
+                result.failures.append(Failure(request.command(), reason))
             else:
                 plans.setdefault(plan.spec.id, plan)
     return list(plans.values())
@@ -180,7 +194,8 @@ def _missing(plans: list[Plan], store: RecordStore, result: SweepResult) -> list
             continue
         if found is None:
             todo.append(plan)
-    result.already_done = len(plans) - len(todo) - len(result.failures)
+        else:
+            result.already_done += 1
     return todo
 
 
@@ -198,10 +213,10 @@ def _group(plans: list[Plan], replicas: int) -> list[list[Plan]]:
 
 def _take(group: list[Plan], outcome: Any, result: SweepResult) -> None:
     if isinstance(outcome, BaseException):
-        outcome = {"error": f"{type(outcome).__name__}: {outcome}"}
-    if "error" in outcome:
-        for plan in group:
-            result.failures.append(Failure(plan.request.command(), outcome["error"]))
+        outcome = [f"{type(outcome).__name__}: {outcome}"] * len(group)
+    for plan, reason in zip(group, outcome, strict=True):
+        if reason is not None:
+            result.failures.append(Failure(plan.request.command(), reason))
 
 
 def _name(plan: Plan) -> str:

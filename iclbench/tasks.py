@@ -29,11 +29,16 @@ class TaskConfig(Config):
 
 
 class Primary(NamedTuple):
-    """The number that a task ranks by: a metric, which way is better, and its statistic."""
+    """The number that a task ranks by: a metric, which way is better, and its statistic.
+
+    On a log scale models are compared, and shown, by their digits: for errors that span orders of
+    magnitude.
+    """
 
     metric: str
     better: Literal["lower", "higher"] = "lower"
     statistic: Literal["mean", "median"] = "median"
+    scale: Literal["log", "linear"] = "log"
 
 
 class Axis(NamedTuple):
@@ -125,6 +130,18 @@ class Task(ABC, Generic[ConfigT]):
     @abstractmethod
     def reference(self, batch: Batch) -> Tensor:
         """The prediction of the task's own reference in the prompt's dtype: the floor."""
+
+    def floor(self, batch: Batch) -> dict[str, Tensor]:
+        """The metrics of the reference, or a bound on them; {} where there is none."""
+        return self.metrics(self.reference(batch).to("cpu", torch.float64), batch)
+
+    def conceal(self, prompt: Any, position: int) -> Any | None:
+        """The prompt with all that comes after read-out `position` replaced.
+
+        A causal task gives it so that any model can be asked whether it reads the answers; None
+        where only the harness's sequence models can be asked.
+        """
+        return None
 
     def evaluate(self, model: Model, batch: Batch, context: EvaluationContext) -> dict[str, Tensor]:
         """The metrics of `model` on `batch`; tasks that iterate or generate override this."""

@@ -46,7 +46,7 @@ def provide() -> Iterator[Callable[..., None]]:
 
     def add(kind: str, name: str, target: Any, plugin: str = "test-plugin") -> None:
         entry = Entry(name, "for a test", target)
-        added.append(Plugin(plugin, "test-dist", "1.0", "test", 0.0, None, {kind: (entry,)}))
+        added.append(Plugin(plugin, "test-dist", "1.0", __name__, 0.0, None, {kind: (entry,)}))
         host().plugins.append(added[-1])
 
     yield add

@@ -14,6 +14,7 @@ from iclbench.conformance import (
     require_causal,
 )
 from iclbench.plugins import host
+from iclbench_baseconv.architecture import BaseConv, BaseConvConfig
 from iclbench_least_squares.fixed import FixedConfig, LeastSquares
 from iclbench_least_squares.prefixes import LeastSquaresPrefixes
 from iclbench_least_squares.problems import LeastSquaresConfig
@@ -79,6 +80,29 @@ class HasDeadParameters(SequenceArchitecture):
         return Mixer()
 
 
+class Peeking(Architecture):
+    """No sequence model, no parameters: it answers with the y that comes next."""
+
+    name = "peeking"
+
+    def supports(self, signature, config):
+        return None
+
+    def build(self, signature, config):
+        class Module(nn.Module):
+            def forward(self, prompt):
+                return torch.cat([prompt.y, 0 * prompt.y[:, :1]], dim=1)
+
+        return Module()
+
+
+class Silent(LeastSquaresPrefixes):
+    """A causal task that does not say how its answers are concealed."""
+
+    def conceal(self, prompt, position):
+        return None
+
+
 class WrongShape(Architecture):
     name = "wrong-shape"
 
@@ -96,8 +120,9 @@ class WrongShape(Architecture):
 @pytest.mark.parametrize(
     ("architecture", "reason"),
     [
-        (ReadsAhead, "later tokens"),
-        (LeaksAtLast, "later tokens"),
+        (ReadsAhead, "comes later"),
+        (LeaksAtLast, "comes later"),
+        (Peeking, "comes later"),
         (MixesPrompts, "prompts beside it"),
         (HasDeadParameters, "without a gradient: blocks.0.mixer.unused"),
         (WrongShape, "predicts"),
@@ -108,12 +133,25 @@ def test_an_architecture_that_breaks_its_promise_is_caught(architecture, reason)
         check_architecture(architecture(), PREFIXES, CONFIG)
 
 
-@pytest.mark.parametrize("architecture", [ReadsAhead, LeaksAtLast])
+@pytest.mark.parametrize("architecture", [ReadsAhead, LeaksAtLast, Peeking])
 def test_a_model_that_reads_the_answers_is_refused(architecture):
     module = architecture().build(PREFIXES.signature, CONFIG)
     with pytest.raises(UsageError, match="would read the answers"):
         require_causal(module, PREFIXES)
     require_causal(module, LeastSquares(FixedConfig()))
+
+
+def test_a_model_that_cannot_be_asked_is_refused():
+    silent = Silent(LeastSquaresConfig(dim=2, examples=4))
+    module = Peeking().build(silent.signature, CONFIG)
+    with pytest.raises(UsageError, match="can't be told"):
+        require_causal(module, silent)
+
+
+@pytest.mark.parametrize("layers", [1, 12])
+def test_a_deep_causal_model_without_norms_is_not_suspected(layers):
+    config = BaseConvConfig(layers=layers, width=64, layer_norm=False)
+    require_causal(BaseConv().build(PREFIXES.signature, config), PREFIXES)
 
 
 class DrawsElsewhere(LeastSquares):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -9,11 +10,13 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 import pytest
+from safetensors.numpy import save
 
-from iclbench import RecordError, RecordStore, run
+from iclbench import RecordError, RecordStore, run, verify
 from iclbench.files import write_atomically
 from iclbench.records import read_per_prompt, read_record, record_schema
-from iclbench.verify import DIGITS, NEAR_FLOOR, agree, verify
+from iclbench.statistics import summarize
+from iclbench.verification import DIGITS, NEAR_FLOOR, agree
 
 TINY = {
     "task": "least-squares",
@@ -100,6 +103,31 @@ def test_a_truncated_record_is_refused(copied, size):
         read_record(copied)
 
 
+def test_a_record_that_holds_nan_is_refused(copied):
+    copied.write_text(copied.read_text().replace('"seconds": ', '"seconds": NaN, "was": ', 1))
+    with pytest.raises(RecordError, match="NaN is no JSON"):
+        read_record(copied)
+
+
+def test_a_field_that_is_added_later_leaves_old_records_readable(copied):
+    """The id is that of the spec as it stands in the file."""
+    from iclbench.specs import digest_of, spec_id
+
+    content = json.loads(copied.read_text())
+    del content["spec"]["eval_seed"]
+    content["id"] = spec_id(content["spec"])
+    del content["digest"]
+    content["digest"] = digest_of(content)
+    copied.write_text(json.dumps(content))
+    assert read_record(copied).spec.eval_seed == 0
+
+
+def test_foreign_files_are_passed_over(store, tmp_path):
+    (tmp_path / "task").mkdir()
+    (tmp_path / "task" / "notes.json").write_text("{")
+    assert list(RecordStore(tmp_path).paths()) == []
+
+
 def test_a_missing_record_is_refused(tmp_path):
     with pytest.raises(RecordError, match="can't be read"):
         read_record(tmp_path / "nothing.json")
@@ -133,14 +161,19 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
 def test_solver_and_trained_records_verify(store):
     for path in store.paths():
         checks = verify(path)
-        assert {check.statistic for check in checks} == {"mean", "median"}
+        names = {check.name for check in checks}
+        assert {"parameters", "squared_error mean", "floor squared_error median"} <= names
+        if "prefixes" in str(path):
+            assert {"prefix_error mean at 3", "floor prefix_error median at 0"} <= names
+        if "baseconv" in path.name:
+            assert "seed 1 squared_error q95" in names
         assert all(check.holds for check in checks)
         assert all(check.recorded == check.measured for check in checks)
 
 
 def test_a_trained_record_verifies_from_its_weights_alone(copied):
     assert all(check.holds for check in verify(copied))
-    weights = copied.with_suffix(".weights.safetensors")
+    (weights,) = copied.parent.glob("*.weights.safetensors")
     data = bytearray(weights.read_bytes())
     data[-1] ^= 1
     weights.write_bytes(bytes(data))
@@ -148,19 +181,62 @@ def test_a_trained_record_verifies_from_its_weights_alone(copied):
         verify(copied)
 
 
-def test_a_sealed_lie_does_not_hold(copied):
-    """A record resealed after its metrics were improved has a fine digest, and fails."""
+def resealed(path: Path, **changes) -> None:
+    record = read_record(path)
+    path.write_text(record.model_copy(update=changes).sealed().model_dump_json())
+
+
+def forged(statistics, **changes):
+    return {"squared_error": statistics["squared_error"].model_copy(update=changes)}
+
+
+def test_a_resealed_statistic_contradicts_the_prompts_values(copied):
+    """Every statistic that can be changed is noticed, the floor's and one seed's too."""
     record = read_record(copied)
-    better = record.metrics["squared_error"].model_copy(update={"mean": 1e-9, "median": 1e-9})
-    lie = record.model_copy(update={"metrics": {"squared_error": better}}).sealed()
-    copied.write_text(lie.model_dump_json())
-    assert not any(check.holds for check in verify(copied))
+    text = copied.read_text()
+    seeds = [record.seeds[0].model_copy(update={"metrics": forged(record.metrics, q95=1e-9)})]
+    for changes in (
+        {"metrics": forged(record.metrics, mean=1e-9)},
+        {"metrics": forged(record.metrics, low=1e-9)},
+        {"floor": forged(record.floor, median=0.5)},
+        {"seeds": [*seeds, *record.seeds[1:]]},
+    ):
+        resealed(copied, **changes)
+        with pytest.raises(RecordError, match="its squared_error is not that of"):
+            verify(copied)
+        copied.write_text(text)
+    resealed(copied, parameters=3)
+    assert [check.name for check in verify(copied) if not check.holds] == ["parameters"]
+
+
+def test_a_consistent_forgery_does_not_hold(copied):
+    """Values, statistics and digests that all say the same, and are not what the model does."""
+    record = read_record(copied)
+    arrays = {name: v * 1e-3 for name, v in read_per_prompt(copied, record).items()}
+    data = save(arrays)
+    place = copied.parent / record.per_prompt.file
+    place.write_bytes(data)
+    values = arrays["metric/squared_error"]
+    resealed(
+        copied,
+        metrics={"squared_error": summarize(values)},
+        floor={"squared_error": summarize(arrays["floor/squared_error"][None])},
+        seeds=[
+            seed.model_copy(update={"metrics": {"squared_error": summarize(values[i : i + 1])}})
+            for i, seed in enumerate(record.seeds)
+        ],
+        per_prompt=record.per_prompt.model_copy(
+            update={"sha256": hashlib.sha256(data).hexdigest()}
+        ),
+    )
+    failing = {check.name for check in verify(copied) if not check.holds}
+    assert {"squared_error mean", "squared_error median", "seed 0 squared_error mean"} <= failing
 
 
 def test_other_evaluation_prompts_are_noticed(copied):
     record = read_record(copied)
     report = record.evaluation.model_copy(update={"digest": "0" * 64})
-    copied.write_text(record.model_copy(update={"evaluation": report}).sealed().model_dump_json())
+    resealed(copied, evaluation=report)
     with pytest.raises(RecordError, match="prompts are not those"):
         verify(copied)
 
@@ -168,8 +244,7 @@ def test_other_evaluation_prompts_are_noticed(copied):
 def test_another_version_of_the_task_is_noticed(copied):
     record = read_record(copied)
     spec = record.spec.model_copy(update={"task_version": 99})
-    changed = record.model_copy(update={"spec": spec, "id": spec.id})
-    copied.write_text(changed.sealed().model_dump_json())
+    resealed(copied, spec=spec, id=spec.id)
     with pytest.raises(RecordError, match="version 99"):
         verify(copied)
 

@@ -32,21 +32,51 @@ def test_one_seed_s_interval_is_that_of_the_mean_over_prompts():
 
 
 def test_the_interval_holds_the_spread_over_seeds():
-    """Effects of 20 seeds with deviation 1 dominate: the half width is about 1.96/√20."""
+    """Effects of 20 seeds with deviation 1 dominate: the half width is t₁₉ · s/√20."""
     values = rng.standard_normal((20, 1)) + 0.01 * rng.standard_normal((20, 500))
     low, high = mean_interval(values[..., None])
-    expected = 2 * 1.96 * values.mean(axis=1).std() / math.sqrt(20)
-    assert (high - low)[0] == pytest.approx(expected, rel=0.15)
+    expected = 2 * 2.093 * values.mean(axis=1).std(ddof=1) / math.sqrt(20)
+    assert (high - low)[0] == pytest.approx(expected, rel=0.1)
 
 
-def test_the_interval_covers_the_mean_as_often_as_it_says():
+@pytest.mark.parametrize("seeds", [2, 3, 5, 10])
+@pytest.mark.parametrize("weight", [0.0, 1.0, 10.0], ids=lambda w: f"seeds weigh {w}")
+def test_the_interval_covers_the_mean_as_often_as_it_says(seeds, weight):
     hits = 0
     for _ in range(200):
-        seeds, prompts = rng.standard_normal((8, 1)), rng.standard_normal((1, 60))
-        low, high = mean_interval((seeds + prompts)[..., None])
+        effects = weight * rng.standard_normal((seeds, 1)) + rng.standard_normal((1, 60))
+        low, high = mean_interval((effects + rng.standard_normal((seeds, 60)))[..., None])
         hits += low[0] <= 0 <= high[0]
-    # A bootstrap over 8 seeds is somewhat narrow; pooled values would cover about half of this.
-    assert hits >= 170
+    assert hits >= 182
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 5])
+def test_models_that_do_not_differ_are_seldom_told_apart(seeds):
+    wrong = 0
+    for _ in range(200):
+        prompts = rng.standard_normal((1, 60))
+        first, second = (10 ** (rng.standard_normal((seeds, 1)) + prompts) for _ in range(2))
+        found = paired_difference(first, second, digits=True)
+        wrong += found.first_is_lower or found.first_is_higher
+    assert wrong <= 18
+
+
+def test_an_error_s_interval_has_no_negative_bound():
+    values = np.array([[1.0, 1.1] * 20, [9.0, 9.1] * 20])
+    low, high = mean_interval(values[..., None])
+    assert low[0] == 0
+    assert high[0] > 9
+
+
+def test_one_infinite_value_of_the_axis_leaves_the_others_their_interval():
+    values = rng.exponential(size=(2, 40, 3))
+    values[0, 0, 1] = np.inf
+    low, high = mean_interval(values)
+    assert np.isnan(low).tolist() == np.isnan(high).tolist() == [False, True, False]
+
+
+def test_many_prompts_need_no_more_than_a_block():
+    assert summarize(rng.exponential(size=(1, 60_000))).low > 0.98
 
 
 def test_values_that_are_not_finite_are_not_hidden():
@@ -81,19 +111,21 @@ def test_a_comparison_is_paired():
     first = 10 ** (hard + 0.01 * rng.standard_normal(hard.shape))
     second = 10 ** (hard - 0.1 + 0.01 * rng.standard_normal(hard.shape))
     found = paired_difference(first, second, digits=True)
-    assert found.significant
+    assert found.first_is_higher
     assert found.mean == pytest.approx(0.1, abs=0.01)
     shuffled = paired_difference(first, rng.permutation(second, axis=1), digits=True)
-    assert not shuffled.significant
+    assert not shuffled.first_is_higher
 
 
 def test_a_model_does_not_differ_from_itself():
     values = rng.exponential(size=(3, 100))
-    assert not paired_difference(values[:1], values[:1], digits=True).significant
-    assert not paired_difference(values, values, digits=False).significant
+    for digits, same in ((True, values[:1]), (False, values)):
+        found = paired_difference(same, same, digits=digits)
+        assert not found.first_is_lower
+        assert not found.first_is_higher
 
 
 def test_exact_and_infinite_errors_can_be_compared():
     found = paired_difference(np.zeros((1, 50)), np.full((1, 50), np.nan), digits=True)
-    assert found.significant
+    assert found.first_is_lower
     assert found.mean == -80

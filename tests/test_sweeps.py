@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from iclbench import RecordStore, UsageError, sweep
+from iclbench.executors.local import Local
 from iclbench.sweeps import expand
 
 DEFAULTS = {
@@ -15,6 +18,12 @@ DEFAULTS = {
     "seeds": 2,
     "eval_prompts": 32,
 }
+
+
+def die_or_answer(job):
+    if job["die"]:
+        os._exit(1)
+    return "alive"
 
 
 def test_every_list_is_an_axis():
@@ -96,6 +105,33 @@ def test_a_cell_that_fails_while_it_runs_is_reported(tmp_path, provide):
     assert [f.reason for f in result.failures] == ["RuntimeError: no luck"]
     assert "--model failing" in result.failures[0].command
     assert lines[-1].endswith("done")
+
+
+def test_a_worker_that_dies_fails_its_own_cell_alone(tmp_path):
+    jobs = [{"die": True}, {"die": False}, {"die": False}]
+    found = dict(Local().map(die_or_answer, jobs, workers=2))
+    assert "BrokenProcessPool" in type(found[0]).__name__
+    assert (found[1], found[2]) == ("alive", "alive")
+
+
+def test_a_cell_that_fails_in_a_group_takes_no_other_with_it(tmp_path):
+    """A learning rate's record can't be written; the other's stays, and is reported done."""
+    grid = {"model": "baseconv", "recipe_args": {"learning_rate": [1e-3, 2e-3]}}
+    content = {"defaults": DEFAULTS, "grid": [grid]}
+    first, second = sweep(content, out=tmp_path / "a").records
+    blocked = RecordStore(tmp_path / "b").path(second.spec)
+    blocked.mkdir(parents=True)
+    result = sweep(content, out=tmp_path / "b")
+    assert len(result.failures) == 1
+    assert "0.002" in result.failures[0].command
+    assert [r.id for r in result.records] == [first.id]
+
+
+def test_what_was_done_is_counted_beside_failures(tmp_path):
+    grids = [{"model": ["nonesuch", "zero"]}]
+    lines = []
+    sweep({"defaults": DEFAULTS, "grid": grids}, out=tmp_path, report=lines.append)
+    assert lines[0] == "1 runs: 0 done before, 1 to do"
 
 
 def test_one_process_a_worker_gives_the_same_records(tmp_path):

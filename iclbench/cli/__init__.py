@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import metadata
 from typing import Annotated
@@ -54,3 +55,9 @@ def main() -> None:
     except IclbenchError as error:
         print(f"iclbench: error: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
+    except Exception as error:
+        if os.environ.get("ICLBENCH_DEBUG"):
+            raise
+        what = f"{type(error).__name__}: {error}"
+        print(f"iclbench: error: {what} (ICLBENCH_DEBUG=1 shows where)", file=sys.stderr)
+        sys.exit(1)

@@ -52,9 +52,11 @@ def _lines(found: PluginHost, kind: str, name: str) -> Iterator[str]:
     yield f"  --{kind}-args:"
     yield from _fields(thing.Config)
     if kind == "task":
-        signature, primary = thing(thing.Config()).signature, thing(thing.Config()).primary
-        yield f"  version {thing.version}, ranked by the {primary.statistic} {primary.metric}"
-        yield f"  {signature}"
+        yield f"  version {thing.version}"
+        if not any(field.is_required() for field in thing.Config.model_fields.values()):
+            made = thing(thing.Config())
+            yield f"  ranked by the {made.primary.statistic} {made.primary.metric}"
+            yield f"  {made.signature}"
         yield from (f"  recipe {key}: {recipe!r}" for key, recipe in thing.recipes.items())
     else:
         for key, construction in thing.constructions.items():
@@ -67,4 +69,5 @@ def _fields(config: type[BaseModel]) -> Iterator[str]:
         kind: Any = field.annotation
         text = getattr(kind, "__name__", None) if isinstance(kind, type) else str(kind)
         shown = str(text).replace("typing.", "")
-        yield f"    {name} ({shown}) = {field.default!r}  {field.description or ''}".rstrip()
+        default = "(required)" if field.is_required() else f"= {field.default!r}"
+        yield f"    {name} ({shown}) {default}  {field.description or ''}".rstrip()

@@ -88,12 +88,12 @@ def run(
     if dry_run:
         _describe(plans, settings)
         return
-    records, failed = _run_all(plans, settings)
+    records, code = _run_all(plans, settings)
     _print_boards(records, settings.out)
     if strict:
         plugins.require_sound()
-    if failed:
-        raise typer.Exit(1)
+    if code:
+        raise typer.Exit(code)
 
 
 def _names(text: str) -> list[str]:
@@ -108,11 +108,29 @@ def _resolve(models: list[str], tasks: list[str], common: dict[str, Any]) -> lis
 
     if not models or not tasks:
         raise UsageError("--model and --task must name something")
-    return [
-        resolve(parse_config(RunSpec, {**common, "model": model, "task": task}, "run"))
-        for task in tasks
-        for model in models
-    ]
+    plans: dict[str, Plan] = {}
+    for task in tasks:
+        for model in models:
+            own = {
+                "model_args": scoped(common["model_args"], model, models, "--model-args"),
+                "task_args": scoped(common["task_args"], task, tasks, "--task-args"),
+            }
+            request = {**common, **own, "model": model, "task": task}
+            plan = resolve(parse_config(RunSpec, request, "run"))
+            plans.setdefault(plan.spec.id, plan)
+    return list(plans.values())
+
+
+def scoped(args: dict[str, Any], name: str, names: list[str], option: str) -> dict[str, Any]:
+    """The arguments for `name`: those without a prefix, and its own, given as `NAME.key`."""
+    found = {key: value for key, value in args.items() if "." not in key}
+    for key, value in args.items():
+        owner, dot, rest = key.partition(".")
+        if dot and owner not in names:
+            raise UsageError(f"{option}: {key!r} is for {owner!r}, which is not run")
+        if dot and owner == name:
+            found[rest] = value
+    return found
 
 
 def _describe(plans: list[Plan], settings: Settings) -> None:
@@ -134,30 +152,31 @@ def _describe(plans: list[Plan], settings: Settings) -> None:
         typer.echo(spec.model_dump_json(indent=2))
 
 
-def _run_all(plans: list[Plan], settings: Settings) -> tuple[list[Record], bool]:
+def _run_all(plans: list[Plan], settings: Settings) -> tuple[list[Record], int]:
+    """Every plan's record, and the exit code: a run that fails does not stop the next."""
     from ..plugins import host
     from ..runner import run_plans
     from .progress import ProgressDisplay
 
-    records, failed = [], False
+    records: list[Record] = []
+    code = 0
     with ProgressDisplay() as display:
         host().observe(display, "progress")
         try:
             for plan in plans:
                 try:
                     records += run_plans([plan], settings)
-                except UsageError:
-                    raise
                 except Exception as error:
                     if os.environ.get("ICLBENCH_DEBUG"):
                         raise
-                    failed = True
-                    reason = str(error) if isinstance(error, IclbenchError) else repr(error)
+                    known = isinstance(error, IclbenchError)
+                    code = max(code, error.exit_code if isinstance(error, IclbenchError) else 1)
                     where = f"{plan.spec.model} on {plan.spec.task}"
-                    print(f"iclbench: {where} failed: {reason}", file=sys.stderr)
+                    reason = str(error) if known else repr(error)
+                    print(f"iclbench: error: {where}: {reason}", file=sys.stderr)
         finally:
             host().forget(display)
-    return records, failed
+    return records, code
 
 
 def _print_boards(records: list[Record], out: Path) -> None:

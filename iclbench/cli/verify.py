@@ -15,15 +15,18 @@ from .common import Device, Strict, sound_host
 def verify(
     records: Annotated[list[Path], typer.Argument(help="Records, or folders of them.")],
     device: Device = "auto",
+    every: Annotated[
+        bool, typer.Option("--all", help="Show every number, not what fails.")
+    ] = False,
     strict: Strict = False,
 ) -> None:
-    """Check each record's digest, build its model again and compare every metric.
+    """Check each record's digests, build its model again and compare every number.
 
-    Exits with 1 when a metric does not hold, with 2 when a record is damaged.
+    Exits with 1 when a number does not hold, with 2 when a record is damaged.
     """
     sound_host(strict)
-    from ..verify import DIGITS, NEAR_FLOOR, RELATIVE
-    from ..verify import verify as verify_record
+    from ..verification import DIGITS, NEAR_FLOOR, RELATIVE
+    from ..verification import verify as verify_record
 
     tolerances = ", ".join(f"{value:g} in {dtype}" for dtype, value in RELATIVE.items())
     typer.echo(
@@ -38,12 +41,18 @@ def verify(
             print(f"iclbench: error: {error}", file=sys.stderr)
             worst = max(worst, code)
             continue
-        holds = all(check.holds for check in checks)
-        typer.echo(f"{path}: {'holds' if holds else 'does not hold'}")
-        for check in checks:
+        failing = [check for check in checks if not check.holds]
+        holds = not failing
+        summary = (
+            f"{len(failing)} of {len(checks)} numbers do not hold"
+            if failing
+            else (f"all {len(checks)} numbers hold")
+        )
+        typer.echo(f"{path}: {summary}")
+        for check in checks if every else failing or checks[1:3]:
             state = "holds" if check.holds else "DIFFERS"
             typer.echo(
-                f"  {check.metric} {check.statistic}: recorded {_show(check.recorded)}, "
+                f"  {check.name}: recorded {_show(check.recorded)}, "
                 f"measured {_show(check.measured)}: {state}"
             )
         worst = max(worst, 0 if holds else 1)
@@ -52,13 +61,17 @@ def verify(
 
 
 def _show(value: float | None) -> str:
-    return "not finite" if value is None else f"{value:.6e}"
+    return "not finite" if value is None else f"{value:.6g}"
 
 
 def _paths(given: list[Path]) -> list[Path]:
+    from ..records import is_record_name
+
     paths = []
     for path in given:
-        found = sorted(path.rglob("*.json")) if path.is_dir() else [path]
+        found = [path]
+        if path.is_dir():
+            found = [p for p in sorted(path.rglob("*.json")) if is_record_name(p)]
         if not found:
             raise UsageError(f"there are no records in {path}")
         paths += found

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import multiprocessing
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 from . import Executor
@@ -23,15 +25,29 @@ class Local(Executor):
             for index, job in enumerate(jobs):
                 yield index, function(job)
             return
-        # Small models are bound by arithmetic: a thread a process beats threads within one.
-        pool = ProcessPoolExecutor(
-            workers, multiprocessing.get_context("spawn"), initializer=_use_one_thread
-        )
-        with pool:
-            futures = {pool.submit(function, job): index for index, job in enumerate(jobs)}
+        # Small models are bound by arithmetic: a thread a process beats threads within one. Each
+        # worker is a pool of its own, so that one that dies takes no other's job with it.
+        slots = threading.local()
+
+        def in_process(job: Any) -> Any:
+            if getattr(slots, "pool", None) is None:
+                slots.pool = _one_process()
+            try:
+                return slots.pool.submit(function, job).result()
+            except BrokenProcessPool:
+                slots.pool = None
+                raise
+
+        with ThreadPoolExecutor(workers) as threads:
+            futures = {threads.submit(in_process, job): i for i, job in enumerate(jobs)}
             for future in as_completed(futures):
                 error = future.exception()
                 yield futures[future], error if error is not None else future.result()
+
+
+def _one_process() -> ProcessPoolExecutor:
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(1, context, initializer=_use_one_thread)
 
 
 def _use_one_thread() -> None:

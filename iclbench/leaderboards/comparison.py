@@ -20,9 +20,14 @@ class Difference(NamedTuple):
     high: float
 
     @property
-    def significant(self) -> bool:
-        """Whether the interval leaves out 0."""
-        return not self.low <= 0.0 <= self.high
+    def first_is_lower(self) -> bool:
+        """Whether the whole interval is below 0."""
+        return self.high < 0.0
+
+    @property
+    def first_is_higher(self) -> bool:
+        """Whether the whole interval is above 0."""
+        return self.low > 0.0
 
 
 def paired_difference(first: np.ndarray, second: np.ndarray, digits: bool) -> Difference:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from tabulate import tabulate
 
-from ..records import Record, RecordStore, read_per_prompt, read_record
+from ..records import Ranking, Record, RecordStore, read_per_prompt, read_record
 from ..specs import canonical_json
 from ..statistics import Statistics
 from .comparison import paired_difference
@@ -102,7 +102,7 @@ def _board(records: list[Record], store: RecordStore) -> Board:
     ]
     bottom = first.floor.get(ranking.metric)
     if bottom is not None:
-        floor = _statistics("floor", bottom, ranking.better)
+        floor = _statistics("floor", bottom, ranking)
         rows.insert(0, {**floor, "rank": "", "origin": "floor", "seeds": "", "spread": "",
                         "parameters": "", "seconds": math.nan})  # fmt: skip
     args = ", ".join(f"{k}={v}" for k, v in spec.task_args.items())
@@ -117,7 +117,7 @@ def _row(rank: str, label: str, record: Record) -> dict[str, Any]:
     metric = record.ranking.metric
     seconds = record.training.seconds if record.training else record.evaluation.seconds
     return {
-        **_statistics(label, record.metrics[metric], record.ranking.better),
+        **_statistics(label, record.metrics[metric], record.ranking),
         "rank": rank,
         "origin": record.spec.origin,
         "seeds": str(len(record.seeds)) if record.training else "",
@@ -127,9 +127,10 @@ def _row(rank: str, label: str, record: Record) -> dict[str, Any]:
     }
 
 
-def _statistics(label: str, found: Statistics, better: str) -> dict[str, Any]:
+def _statistics(label: str, found: Statistics, ranking: Ranking) -> dict[str, Any]:
     values = {name: _number(getattr(found, name)) for name in ("median", "mean", "low", "high")}
-    digits = -math.log10(values["median"]) if better == "lower" and values["median"] > 0 else None
+    shown = ranking.scale == "log" and values["median"] > 0
+    digits = -math.log10(values["median"]) if shown else None
     return {"model": label, **values, "digits": math.nan if digits is None else digits}
 
 
@@ -148,13 +149,16 @@ def _ranks(ordered: list[Record], store: RecordStore) -> list[str]:
     values = [v.mean(axis=2) if v.ndim == 3 else v for v in values]
     ranks: list[int] = []
     for i, record in enumerate(ordered):
-        tied = bool(ranks) and not _differ(values[ranks[-1] - 1], values[i], record)
+        tied = bool(ranks) and not _is_better(values[ranks[-1] - 1], values[i], record)
         ranks.append(ranks[-1] if tied else i + 1)
     return [f"{rank}=" if ranks.count(rank) > 1 else str(rank) for rank in ranks]
 
 
-def _differ(first: np.ndarray, second: np.ndarray, record: Record) -> bool:
-    return paired_difference(first, second, record.ranking.better == "lower").significant
+def _is_better(first: np.ndarray, second: np.ndarray, record: Record) -> bool:
+    """Whether the first of two rows is better beyond doubt, in the direction of the ranking."""
+    difference = paired_difference(first, second, digits=record.ranking.scale == "log")
+    lower = record.ranking.better == "lower"
+    return difference.first_is_lower if lower else difference.first_is_higher
 
 
 def _labels(records: list[Record]) -> list[str]:

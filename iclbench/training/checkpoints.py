@@ -6,7 +6,6 @@ leaves the last whole one. Nothing is pickled.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
+from ..config import Config, parse_config
 from ..errors import RecordError
 from ..files import write_atomically
 
@@ -53,13 +53,10 @@ class Checkpoint:
         return cls(tensors, values)
 
 
-def save_weights(
-    path: Path,
-    states: Mapping[int | None, Mapping[str, Tensor]],
-    model: str,
-    model_args: dict[str, Any],
-) -> str:
-    """Write the weights of several seeds as `seed/name` tensors; returns the file's SHA-256.
+def weights_bytes(
+    states: Mapping[int | None, Mapping[str, Tensor]], model: str, model_args: dict[str, Any]
+) -> bytes:
+    """The weights of several seeds as `seed/name` tensors of a safetensors file.
 
     A state dict without a seed keeps its names.
 
@@ -71,9 +68,14 @@ def save_weights(
         for name, tensor in state.items()
     }
     about = json.dumps({"model": model, "model_args": model_args}, sort_keys=True)
-    data = save(tensors, metadata={"iclbench": about})
-    write_atomically(path, data)
-    return hashlib.sha256(data).hexdigest()
+    return save(tensors, metadata={"iclbench": about})
+
+
+class _About(Config):
+    """What a weights file says of itself."""
+
+    model: str | None = None
+    model_args: dict[str, Any] = {}
 
 
 @dataclass(frozen=True)
@@ -90,15 +92,18 @@ def load_weights(path: Path) -> Weights:
     states: dict[int | None, dict[str, Tensor]] = {}
     try:
         with safe_open(path, framework="pt") as file:
-            about = json.loads((file.metadata() or {}).get("iclbench", "{}"))
+            text = (file.metadata() or {}).get("iclbench", "{}")
+            about = parse_config(_About, json.loads(text), f"{path}: metadata")
             for name in file.keys():  # noqa: SIM118
                 seed, slash, rest = name.partition("/")
                 seeded = bool(slash) and seed.isdigit()
                 key = int(seed) if seeded else None
                 states.setdefault(key, {})[rest if seeded else name] = file.get_tensor(name)
-    except (SafetensorError, OSError, ValueError) as error:
+    except (SafetensorError, OSError, ValueError, TypeError) as error:
         raise RecordError(f"checkpoint {path} can't be read: {error}") from None
-    return Weights(states, about.get("model"), about.get("model_args", {}))
+    if not states:
+        raise RecordError(f"checkpoint {path} holds no tensors")
+    return Weights(states, about.model, about.model_args)
 
 
 def load_state(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import RecordError
+from ..plugins import report
 from ..prompts import Batch, map_tensors
 from ..randomness import derive_seed, torch_generator
 from ..recipes import Recipe
@@ -21,10 +23,31 @@ from .optimizers import make_optimizer
 from .replicas import Replicas, random_state, set_random_state
 from .schedules import learning_rate_factor
 
-#: Largest relative difference of stacked and single losses and gradients, by dtype.
-AGREEMENT = {torch.float32: 1e-3, torch.float64: 1e-9}
-
 Observer = Callable[[int, list[float]], None]
+
+
+#: Longest time between two calls of the observer.
+OBSERVE_SECONDS = 10.0
+
+
+class Window:
+    """The losses since the last point of the curve."""
+
+    def __init__(self, replicas: int) -> None:
+        self.sums, self.count = [0.0] * replicas, 0
+        self.latest: list[float] = self.sums
+
+    def add(self, losses: Tensor) -> None:
+        """Take up losses (steps, R)."""
+        chunk = losses.sum(dim=0, dtype=torch.float64).tolist()
+        self.sums = [a + b for a, b in zip(self.sums, chunk, strict=True)]
+        self.count += len(losses)
+        self.latest = [value / self.count for value in self.sums]
+
+    def close(self) -> list[float]:
+        """The mean of each replica, (R,); the next window is empty."""
+        self.sums, self.count = [0.0] * len(self.sums), 0
+        return self.latest
 
 
 @dataclass(frozen=True)
@@ -42,6 +65,7 @@ class Resumption:
     path: Path
     every_seconds: float = 30.0
     resume: bool = True
+    code: str = ""  # what names the code that trains: another can't continue
 
 
 @dataclass
@@ -49,6 +73,7 @@ class Trained:
     """What a training leaves: a state dict a replica, and how it went."""
 
     states: list[dict[str, Tensor]]
+    steps: int
     curve_steps: list[int]
     curve: list[
         list[float]
@@ -85,6 +110,7 @@ class Training:
         self.diverged_at: list[int | None] = [None] * len(replicas)
         self.curve_steps: list[int] = []
         self.curve: list[list[float]] = []
+        self.window = Window(len(replicas))
         self.step = 0
         self.seconds = 0.0
         self.random_states: list[Tensor] | None = None
@@ -98,11 +124,12 @@ class Training:
                              self.dtype)
             for r in range(len(self.who))
         ]  # fmt: skip
-        problem = self.replicas.disagreement(_stack(sample), self.task.loss, AGREEMENT[self.dtype])
+        batch = _stack(sample)
+        problem = self.replicas.disagreement(batch, self.task.loss)
         if problem is None:
             return
         self.replicas.stacked = False
-        if "random" in problem:
+        if self.replicas.draws(batch):
             self.random_states = [self._random_start(r.seed) for r in self.who]
         if len(self.who) > 1:
             self.note = f"replicas are trained one after another: {problem}"
@@ -116,32 +143,36 @@ class Training:
         return [self.device] if self.device.type == "cuda" else []
 
     def run(self, resumption: Resumption | None, observer: Observer) -> Trained:
-        """Train to the recipe's last step, from the checkpoint where there is one."""
-        if resumption and resumption.resume and resumption.path.exists():
-            self._restore(Checkpoint.load(resumption.path), resumption.path)
+        """Train to the recipe's last step, from the checkpoint where there is one.
+
+        The observer is called at each point of the curve, and in between every few seconds.
+        """
+        keep = resumption or Resumption(Path(), every_seconds=math.inf)
+        if resumption and keep.resume and keep.path.exists():
+            self._restore(Checkpoint.load(keep.path), keep)
         self.replicas.template.train()
-        started, saved = time.perf_counter() - self.seconds, time.perf_counter()
-        points = max(1, self.recipe.steps // 100)
-        window: list[Tensor] = []
+        started = time.perf_counter() - self.seconds
+        saved = said = time.perf_counter()
         with torch.random.fork_rng(self._forked()):
-            while self.step < self.recipe.steps:
-                window.append(self._chunk())
-                if sum(map(len, window)) >= points or self.step == self.recipe.steps:
-                    self._log(torch.cat(window), observer)
-                    window = []
-                self.seconds = time.perf_counter() - started
-                # Only between windows, so that a resumed curve has the same points.
-                due = time.perf_counter() - saved >= (resumption.every_seconds if resumption else 0)
-                if resumption and due and not window:
-                    self._checkpoint().save(resumption.path)
-                    saved = time.perf_counter()
-                if not self.alive.any():
-                    break
-        if self.device.type == "cuda":
-            torch.cuda.synchronize(self.device)
+            while self.step < self.recipe.steps and self.alive.any():
+                self.window.add(self._chunk())
+                now = time.perf_counter()
+                self.seconds = now - started
+                if self._close_window() or now - said >= OBSERVE_SECONDS:
+                    observer(self.step, self.window.latest)
+                    said = now
+                if now - saved >= keep.every_seconds:
+                    self._checkpoint(keep.code).save(keep.path)
+                    saved = now
         self.seconds = time.perf_counter() - started
+        if resumption:
+            self._checkpoint(keep.code).save(keep.path)
+        return self._result()
+
+    def _result(self) -> Trained:
         return Trained(
             states=[self.replicas.state(r) for r in range(self.replicas.count)],
+            steps=self.step,
             curve_steps=self.curve_steps,
             curve=self.curve,
             diverged_at=self.diverged_at,
@@ -149,6 +180,16 @@ class Training:
             seconds=self.seconds,
             note=self.note,
         )
+
+    def _close_window(self) -> bool:
+        """Add a point to the curve when it is due: about a hundred, and the last step's."""
+        point = max(1, self.recipe.steps // 100)
+        last = self.step == self.recipe.steps or not self.alive.any()
+        if self.window.count < point and not last:
+            return False
+        self.curve_steps.append(self.step)
+        self.curve.append(self.window.close())
+        return True
 
     def _chunk(self) -> Tensor:
         """Draw one chunk of data and take its steps; returns the losses (steps, R)."""
@@ -199,20 +240,15 @@ class Training:
             self.random_states[r] = random_state(self.device)
         return torch.stack([v for v, _ in results]), torch.stack([g for _, g in results])
 
-    def _log(self, losses: Tensor, observer: Observer) -> None:
-        means = losses.mean(dim=0, dtype=torch.float64).tolist()
-        self.curve_steps.append(self.step)
-        self.curve.append(means)
-        observer(self.step, means)
-
-    def _layout(self) -> dict[str, Any]:
+    def _layout(self, code: str) -> dict[str, Any]:
         return {
+            "code": code,
             "shapes": {name: list(shape) for name, shape in self.replicas.shapes.items()},
             "replicas": [[r.seed, r.learning_rate] for r in self.who],
             "device": self.device.type,
         }
 
-    def _checkpoint(self) -> Checkpoint:
+    def _checkpoint(self, code: str) -> Checkpoint:
         tensors, values = self.optimizer.state()
         content = {
             "flat": self.replicas.flat,
@@ -225,7 +261,8 @@ class Training:
         return Checkpoint(
             content,
             {
-                "layout": self._layout(),
+                "layout": self._layout(code),
+                "window": [self.window.sums, self.window.count],
                 "step": self.step,
                 "seconds": self.seconds,
                 "optimizer": values,
@@ -235,10 +272,16 @@ class Training:
             },
         )
 
-    def _restore(self, checkpoint: Checkpoint, path: Path) -> None:
+    def _restore(self, checkpoint: Checkpoint, keep: Resumption) -> None:
         tensors, values = checkpoint.tensors, checkpoint.values
-        if values["layout"] != self._layout():
-            raise RecordError(f"checkpoint {path} does not fit this run; --no-resume starts afresh")
+        found, own = values["layout"], self._layout(keep.code)
+        if found != own:
+            other = (
+                "was made by other code" if found["code"] != own["code"] else "is of another run"
+            )
+            raise RecordError(f"checkpoint {keep.path} {other}; --no-resume starts afresh")
+        report(f"continuing from step {values['step']} of {keep.path}")
+        self.window.sums, self.window.count = values["window"]
         self.replicas.flat.copy_(tensors["flat"])
         for name, value in self.replicas.fixed.items():
             value.copy_(tensors[f"fixed/{name}"])

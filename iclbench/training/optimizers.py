@@ -9,15 +9,17 @@ from __future__ import annotations
 import inspect
 import math
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor
 
 from ..config import Config, parse_config
 from ..errors import UsageError, unknown
 from .replicas import Replicas
+
+Beta = Annotated[float, Field(ge=0, lt=1)]
 
 
 class Optimizer(ABC):
@@ -67,7 +69,7 @@ class Adam(Stacked):
     class Arguments(Config):
         """As in torch.optim."""
 
-        betas: tuple[float, float] = (0.9, 0.999)
+        betas: tuple[Beta, Beta] = (0.9, 0.999)
         eps: float = Field(1e-8, ge=0)
         weight_decay: float = Field(0.0, ge=0)
 
@@ -111,6 +113,12 @@ class SGD(Stacked):
         momentum: float = Field(0.0, ge=0)
         nesterov: bool = False
         weight_decay: float = Field(0.0, ge=0)
+
+        @model_validator(mode="after")
+        def _nesterov_has_momentum(self) -> SGD.Arguments:
+            if self.nesterov and not self.momentum:
+                raise ValueError("nesterov needs momentum")
+            return self
 
     moments = ("velocity",)
 
@@ -187,15 +195,21 @@ def make_optimizer(replicas: Replicas, name: str, arguments: dict[str, Any]) -> 
     return TorchOptimizer(replicas, name, arguments)
 
 
-def check_optimizer(name: str, arguments: dict[str, Any]) -> None:
-    """Raise UsageError for a name or arguments that no optimizer takes, before a run starts."""
+def check_optimizer(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments, checked before a run starts; the engine's own with every default.
+
+    Raises UsageError for a name or arguments that no optimizer takes.
+    """
+    if "lr" in arguments:
+        raise UsageError(f"optimizer {name}: lr is the recipe's learning_rate")
     if name.lower() in OWN:
-        parse_config(OWN[name.lower()].Arguments, arguments, f"optimizer {name}")
-        return
+        made = parse_config(OWN[name.lower()].Arguments, arguments, f"optimizer {name}")
+        return made.model_dump(mode="json")
     try:
         _torch_class(name)([torch.nn.Parameter(torch.zeros(2, 2))], **arguments)
     except (TypeError, ValueError) as error:
         raise UsageError(f"optimizer {name}: {error}") from None
+    return arguments
 
 
 def _torch_class(name: str) -> Any:

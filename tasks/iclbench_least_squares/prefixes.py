@@ -56,6 +56,17 @@ class LeastSquaresPrefixes(LeastSquaresTask[LeastSquaresConfig]):
         tokens = torch.cat([pairs, x[:, -1:]], dim=1)
         return Batch(Regression(tokens, x[:, :-1], y, x[:, -1:]), problems.clean)
 
+    def conceal(self, prompt: Regression, position: int) -> Regression:
+        """All after the input of that prefix moved: its value, later inputs and their values."""
+
+        def moved(t: Tensor, start: int) -> Tensor:
+            return torch.cat([t[:, :start], 1.0 - 3.0 * t[:, start:]], dim=1)
+
+        k = position
+        last = prompt.query if k == self.config.examples else 1.0 - 3.0 * prompt.query
+        tokens = moved(prompt.tokens, 2 * k + 1)
+        return Regression(tokens, moved(prompt.x, k + 1), moved(prompt.y, k), last)
+
     def metrics(self, prediction: Tensor, batch: Batch) -> dict[str, Tensor]:
         """prefix_error (B, N+1), and squared_error (B,), its last: the query after N examples."""
         errors = (prediction - batch.target).squeeze(2).square()

@@ -73,11 +73,13 @@ def test_a_shorter_training_is_the_beginning_of_a_longer():
     assert longer.curve[:7] == shorter.curve
 
 
-def test_observing_and_checkpointing_change_no_bit(tmp_path):
-    plain = trained([1, 2])
+@pytest.mark.parametrize("cls", [Small, Noisy])
+def test_observing_and_checkpointing_change_no_bit(tmp_path, cls):
+    plain = trained([1, 2], cls=cls)
     seen = []
     watched = trained(
         [1, 2],
+        cls=cls,
         resumption=Resumption(tmp_path / "c.safetensors", every_seconds=0),
         observer=lambda step, loss: seen.append((step, loss, torch.randn(3))),
     )
@@ -118,19 +120,49 @@ def test_no_resume_starts_afresh(tmp_path):
     assert again.curve_steps[0] == 5
 
 
-@pytest.mark.parametrize("damage", ["truncated", "other seeds", "not safetensors"])
+@pytest.mark.parametrize("damage", ["truncated", "other seeds", "not safetensors", "other code"])
 def test_a_checkpoint_that_does_not_fit_is_refused(tmp_path, damage):
     path = tmp_path / "c.safetensors"
-    trained([1, 2], resumption=Resumption(path, every_seconds=0))
+    trained([1, 2], resumption=Resumption(path, every_seconds=0, code="one"))
     seeds = [1, 2]
     if damage == "truncated":
         path.write_bytes(path.read_bytes()[:-10])
     elif damage == "other seeds":
         seeds = [1, 3]
-    else:
+    elif damage == "not safetensors":
         path.write_text("nonsense")
+    code = "other" if damage == "other code" else "one"
     with pytest.raises(RecordError, match="--no-resume"):
-        trained(seeds, resumption=Resumption(path))
+        trained(seeds, resumption=Resumption(path, code=code))
+
+
+def test_a_checkpoint_is_kept_between_two_points_of_the_curve(tmp_path):
+    """One point in 500 steps, and a cut in the middle: the resumed curve is the same."""
+    options = {"steps": 50_000, "chunk": 50}
+    path = tmp_path / "c.safetensors"
+
+    class Stop(Training):
+        def _chunk(self):
+            if self.step == 600:
+                raise CutError
+            return super()._chunk()
+
+    cut = training([1], **options)
+    cut.__class__ = Stop
+    with pytest.raises(CutError):
+        cut.run(Resumption(path, every_seconds=0), lambda step, loss: None)
+    saved = Checkpoint.load(path).values
+    assert (saved["step"], saved["curve_steps"], saved["window"][1]) == (600, [500], 100)
+    straight, resumed = training([1], **options), training([1], **options)
+    for one in (straight, resumed):
+        one.recipe = one.recipe.model_copy(update={"steps": 1000})
+    resumed._restore(Checkpoint.load(path), Resumption(path))
+    for one in (straight, resumed):
+        while one.step < 1000:
+            one.window.add(one._chunk())
+            if one.step % 500 == 0:
+                one.curve.append(one.window.close())
+    assert straight.curve == resumed.curve
 
 
 def test_a_diverging_replica_is_frozen_and_the_others_go_on():

@@ -1,0 +1,172 @@
+"""Verifying a record: its digests, its model built again, and all its numbers measured again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from .config import parse_config
+from .errors import RecordError
+from .plans import Plan, resolve
+from .precision import DTYPES, full_precision
+from .records import Record, read_per_prompt, read_record, read_referenced
+from .runner import find_device, given_models, measure
+from .specs import RunSpec
+from .statistics import Curve, Statistics, curve, summarize
+
+#: How far a statistic may move, relatively: other machines sum in another order.
+RELATIVE = {"float32": 1e-3, "float64": 1e-6}
+#: Near the floor an error is rounding alone: within this factor of the floor measured now, …
+NEAR_FLOOR = 1000.0
+#: … a statistic may move by this many digits.
+DIGITS = 0.5
+
+
+@dataclass(frozen=True)
+class Check:
+    """One number of the record, and what was measured again."""
+
+    name: str
+    recorded: float | None
+    measured: float | None
+    holds: bool
+
+
+def verify(path: str | Path, device: str = "auto") -> list[Check]:
+    """Measure a record again and compare every number that it reports of the model.
+
+    Solvers and constructions are built anew; trained and loaded models come from the weights file
+    beside the record. Raises RecordError when the record or its files are damaged, contradict each
+    other, or were made on other prompts.
+    """
+    path = Path(path)
+    record = read_record(path)
+    plan = _plan(path, record)
+    digest = plan.task.evaluation_digest(record.spec.eval_prompts, record.spec.eval_seed)
+    if digest != record.evaluation.digest:
+        raise RecordError(f"{path}: the evaluation prompts are not those of the record")
+    _require_consistent(path, record)
+    with full_precision(DTYPES[record.spec.dtype]):
+        models = given_models(plan)
+        values, bottom = measure(plan, models, find_device(device), eval_batch=1024)
+    parameters = sum(p.numel() for p in models[0].module.parameters())
+    checks = [
+        Check("parameters", record.parameters, parameters, record.parameters == parameters),
+        *_compare(record, plan, "", record.metrics, values=values, bottom=bottom),
+    ]
+    floors = {name: v[None] for name, v in bottom.items()}
+    checks += _compare(record, plan, "floor ", record.floor, values=floors, bottom=bottom)
+    for i, seed in enumerate(record.seeds):
+        own = {name: v[i : i + 1] for name, v in values.items()}
+        label = f"seed {seed.seed} "
+        checks += _compare(record, plan, label, seed.metrics, values=own, bottom=bottom)
+    return checks
+
+
+def _plan(path: Path, record: Record) -> Plan:
+    spec = record.spec
+    asked = {
+        name: getattr(spec, name)
+        for name in RunSpec.model_fields
+        if name not in {"recipe", "recipe_args", "seeds", "init", "freeze", "perturb"}
+    }
+    if record.weights is not None:
+        read_referenced(path, record.weights)
+        asked["weights"], asked["weights_args"] = str(path.parent / record.weights.file), {}
+    plan = resolve(parse_config(RunSpec, asked, str(path)))
+    if plan.task.version != spec.task_version:
+        raise RecordError(
+            f"{path}: made with version {spec.task_version} of {spec.task}, "
+            f"which is now version {plan.task.version}"
+        )
+    return plan
+
+
+def _require_consistent(path: Path, record: Record) -> None:
+    """The statistics must be those of the prompts' values, which rank the record."""
+    arrays = read_per_prompt(path, record)
+    groups = [("metric/", record.metrics), ("floor/", record.floor)]
+    groups += [("metric/", seed.metrics) for seed in record.seeds]
+    for index, (prefix, reported) in enumerate(groups):
+        for name, found in reported.items():
+            values = arrays[prefix + name] if prefix + name in arrays else np.full((1, 1), np.nan)
+            values = values[None] if prefix == "floor/" else values
+            values = values[index - 2 : index - 1] if index >= 2 else values
+            own = summarize(values)
+            if not all(_close(a, b, 1e-9) for _, a, b in _pairs(found, own)):
+                raise RecordError(f"{path}: its {name} is not that of {record.per_prompt.file}")
+
+
+def _compare(
+    record: Record,
+    plan: Plan,
+    label: str,
+    reported: dict[str, Statistics],
+    *,
+    values: dict[str, np.ndarray],
+    bottom: dict[str, np.ndarray],
+) -> Iterator[Check]:
+    """Every statistic that is reported, and each point of a curve over a second axis."""
+    if set(reported) != set(values):
+        yield Check(f"{label}metrics", len(reported), len(values), False)
+        return
+    relative = RELATIVE[record.spec.dtype]
+    for name, found in reported.items():
+        own = summarize(values[name])
+        floor = summarize(bottom[name][None]) if name in bottom else None
+        for statistic, a, b in _pairs(found, own):
+            near = None if floor is None else getattr(floor, _floor_statistic(statistic))
+            yield Check(f"{label}{name} {statistic}", a, b, agree(a, b, near, relative))
+    curves = {"": record.curves, "floor ": record.floor_curves}.get(label, {})
+    for name, points in curves.items():
+        yield from _compare_curve(f"{label}{name}", points, plan, values[name], bottom.get(name))
+
+
+def _compare_curve(
+    label: str, points: Curve, plan: Plan, values: np.ndarray, bottom: np.ndarray | None
+) -> Iterator[Check]:
+    axis = plan.task.axes[label.removeprefix("floor ")]
+    own = curve(values, axis)
+    floor = None if bottom is None else curve(bottom[None], axis)
+    relative = RELATIVE[plan.spec.dtype]
+    for statistic in ("mean", "median"):
+        near = [None] * len(own.values) if floor is None else getattr(floor, statistic)
+        rows = zip(getattr(points, statistic), getattr(own, statistic), near, strict=True)
+        for at, (a, b, c) in zip(points.values, rows, strict=True):
+            yield Check(f"{label} {statistic} at {at:g}", a, b, agree(a, b, c, relative))
+
+
+def _pairs(
+    recorded: Statistics, measured: Statistics
+) -> Iterator[tuple[str, float | None, float | None]]:
+    for name in Statistics.model_fields:
+        yield name, getattr(recorded, name), getattr(measured, name)
+
+
+def _floor_statistic(statistic: str) -> str:
+    # The bounds are the mean's, and the low quantiles of the floor are too low to measure by.
+    return "mean" if statistic in {"mean", "low", "high", "q95"} else "median"
+
+
+def agree(
+    recorded: float | None, measured: float | None, floor: float | None, relative: float
+) -> bool:
+    """Whether two values of a statistic are the same within the stated tolerance."""
+    if _close(recorded, measured, relative):
+        return True
+    if recorded is None or measured is None or floor is None:
+        return False
+    if min(recorded, measured, floor) <= 0:
+        return False
+    near = max(recorded, measured) <= NEAR_FLOOR * floor
+    return near and abs(math.log10(recorded / measured)) <= DIGITS
+
+
+def _close(a: float | None, b: float | None, relative: float) -> bool:
+    if a is None or b is None:
+        return a is b
+    return abs(a - b) <= relative * max(abs(a), abs(b))
