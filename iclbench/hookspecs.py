@@ -58,3 +58,8 @@ def iclbench_training_step(spec: ResolvedSpec, step: int, loss: list[float]) -> 
 @hookspec
 def iclbench_run_finished(spec: ResolvedSpec, record: Record) -> None:
     """Act when a run's record has been written."""
+
+
+@hookspec
+def iclbench_run_failed(spec: ResolvedSpec, error: Exception) -> None:
+    """Act when a run that had started ended without a record."""

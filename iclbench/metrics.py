@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import Tensor
@@ -10,13 +11,18 @@ from torch import Tensor
 from .prompts import Batch, Signature
 
 if TYPE_CHECKING:
-    from .tasks import EvaluationContext, Model, Task
+    from .tasks import Axis, EvaluationContext, Model, Task
 
 
 class Metric(ABC):
     """Values for each prompt beside the task's own metrics."""
 
     name: ClassVar[str]
+
+    @property
+    def axes(self) -> Mapping[str, Axis]:
+        """The second axis of each value that has one."""
+        return {}
 
     @abstractmethod
     def supports(self, signature: Signature) -> str | None:
@@ -26,4 +32,4 @@ class Metric(ABC):
     def compute(
         self, model: Model, task: Task[Any], batch: Batch, context: EvaluationContext
     ) -> dict[str, Tensor]:
-        """name → float64 values (B,) on the CPU."""
+        """name → float64 values (B,) on the CPU, or (B, n) for a name in `axes`."""

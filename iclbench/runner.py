@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import platform
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,19 +13,19 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors.numpy import save
-from torch import nn
 
 from .config import parse_config
 from .conformance import require_causal
-from .errors import RunError, UsageError
+from .devices import environment, find_device
+from .errors import RunError
 from .evaluation import evaluate, floor
 from .files import require_writable
+from .models import Model, given_models, initial_module
 from .plans import Plan, resolve
 from .plugins import host, report
 from .precision import DTYPES, full_precision
 from .randomness import derive_seed, torch_generator
 from .records import (
-    Environment,
     EvaluationReport,
     PluginReference,
     Ranking,
@@ -37,10 +36,9 @@ from .records import (
 )
 from .specs import RunSpec, digest_of
 from .statistics import Values, curve, finite, summarize
-from .tasks import EvaluationContext
+from .tasks import Axis, EvaluationContext
 from .training.checkpoints import load_state, weights_bytes
 from .training.loop import Replica, Resumption, Trained, Training
-from .training.replicas import matching
 
 
 @dataclass(frozen=True)
@@ -53,15 +51,6 @@ class Settings:
     resume: bool = True
     checkpoint_seconds: float = 30.0
     eval_batch: int = 1024
-
-
-@dataclass(frozen=True)
-class Model:
-    """A module with its parameters, and the seed that it comes from."""
-
-    seed: int | None
-    module: nn.Module
-    diverged_at: int | None = None
 
 
 def run(
@@ -98,10 +87,16 @@ def run_plans(plans: Sequence[Plan], settings: Settings) -> list[Record]:
     for plan in todo:
         host().notify("iclbench_run_started", spec=plan.spec)
     if todo:
-        with full_precision(DTYPES[todo[0].spec.dtype]):
-            for plan, record in zip(todo, _execute(todo, settings, device, store), strict=True):
-                records[plan.spec.id] = record
-                host().notify("iclbench_run_finished", spec=plan.spec, record=record)
+        try:
+            with full_precision(DTYPES[todo[0].spec.dtype]):
+                made = _execute(todo, settings, device, store)
+        except Exception as error:
+            for plan in todo:
+                host().notify("iclbench_run_failed", spec=plan.spec, error=error)
+            raise
+        for plan, record in zip(todo, made, strict=True):
+            records[plan.spec.id] = record
+            host().notify("iclbench_run_finished", spec=plan.spec, record=record)
     return [records[plan.spec.id] for plan in plans]
 
 
@@ -189,38 +184,6 @@ def _train(plans: list[Plan], settings: Settings, device: torch.device) -> Train
     return training.run(resumption, observe)
 
 
-def initial_module(plan: Plan, seed: int) -> nn.Module:
-    """One seed's model before training: random, or from given weights, perturbed if asked."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(derive_seed("initialization", seed))
-        module = plan.architecture.build(plan.task.signature, plan.config)
-    if plan.states:
-        state = plan.states[seed] if seed in plan.states else plan.states[None]
-        load_state(module, state, str(plan.spec.init), partial=plan.partial)
-    if plan.spec.perturb:
-        noise = torch_generator("cpu", "perturbation", seed)
-        frozen = matching([name for name, _ in module.named_parameters()], plan.spec.freeze)
-        with torch.no_grad():
-            for name, parameter in module.named_parameters():
-                draw = torch.randn(parameter.shape, generator=noise, dtype=parameter.dtype)
-                if name not in frozen:
-                    parameter.add_(plan.spec.perturb * draw)
-    return module
-
-
-def given_models(plan: Plan) -> list[Model]:
-    """The models of a plan that trains nothing: a solver, a construction, loaded weights."""
-    models = []
-    states = plan.states or {None: {}}
-    for seed, state in sorted(states.items(), key=lambda pair: pair[0] or 0):
-        module = plan.architecture.build(plan.task.signature, plan.config)
-        if plan.spec.origin != "solver":
-            load_state(module, state, str(plan.spec.weights))
-        models.append(Model(seed, module))
-    require_causal(models[0].module, plan.task)
-    return models
-
-
 def measure(
     plan: Plan, models: list[Model], device: torch.device, eval_batch: int
 ) -> tuple[dict[str, Values], dict[str, np.ndarray]]:
@@ -251,7 +214,8 @@ def _conclude(
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     seconds = time.perf_counter() - started
-    store, spec, axes = RecordStore(settings.out), plan.spec, plan.task.axes
+    store, spec = RecordStore(settings.out), plan.spec
+    axes = axes_of(plan)
     keep = spec.origin in {"trained", "loaded"}
     weights = store.write_file(spec, "weights", _weights(plan, models)) if keep else None
     arrays = {f"metric/{name}": np.ascontiguousarray(v) for name, v in values.items()}
@@ -284,12 +248,17 @@ def _conclude(
             digest=plan.task.evaluation_digest(spec.eval_prompts, spec.eval_seed),
             seconds=seconds,
         ),
-        environment=_environment(device),
+        environment=environment(device),
         plugins=_plugin_references(plan),
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     ).sealed()
     store.write(record)
     return record
+
+
+def axes_of(plan: Plan) -> dict[str, Axis]:
+    """The second axes of the task's metrics and of those asked for."""
+    return dict(plan.task.axes) | {n: axis for m in plan.metrics for n, axis in m.axes.items()}
 
 
 def _weights(plan: Plan, models: list[Model]) -> bytes:
@@ -315,34 +284,6 @@ def _training_report(plan: Plan, trained: Trained, rows: list[int]) -> TrainingR
         curve=[[finite(point[row]) for row in rows] for point in trained.curve],
         note=trained.note,
     )
-
-
-def _environment(device: torch.device) -> Environment:
-    cuda = device.type == "cuda"
-    return Environment(
-        device=torch.cuda.get_device_name(device) if cuda else "cpu",
-        platform=platform.platform(),
-        threads=torch.get_num_threads(),
-        versions={
-            "python": platform.python_version(),
-            **{name: metadata.version(name) for name in ("iclbench", "torch", "numpy", "scipy")},
-        },
-    )
-
-
-def find_device(name: str) -> torch.device:
-    """The device of that name, `auto` for a GPU where there is one; raises UsageError."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise UsageError(f"--device: {name!r} is no device; use auto, cpu or cuda[:N]") from None
-    if device.type not in {"cpu", "cuda"}:
-        raise UsageError(f"--device: {name!r} is not supported; use auto, cpu or cuda[:N]")
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise UsageError(f"--device: {name!r} is not there ({torch.cuda.device_count()} GPUs)")
-    return device
 
 
 def _checkpoint_path(plans: Sequence[Plan], store: RecordStore) -> Path:

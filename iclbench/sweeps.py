@@ -16,13 +16,14 @@ from typing import Any
 from pydantic import Field
 
 from .config import Config, parse_config
+from .devices import find_device
 from .errors import IclbenchError, UsageError
 from .executors import Executor
 from .files import require_writable
 from .plans import Plan, resolve
 from .plugins import host
 from .records import Record, RecordStore
-from .runner import Settings, find_device, run_plans
+from .runner import Settings, run_plans
 from .specs import RunSpec, parse_seeds
 
 _WHOLE = {"seeds", "freeze", "metrics"}

@@ -10,11 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from .config import parse_config
+from .devices import find_device
 from .errors import RecordError
+from .models import given_models
 from .plans import Plan, resolve
 from .precision import DTYPES, full_precision
 from .records import Record, read_per_prompt, read_record, read_referenced
-from .runner import find_device, given_models, measure
+from .runner import axes_of, measure
 from .specs import RunSpec
 from .statistics import Curve, Statistics, curve, summarize
 
@@ -129,7 +131,7 @@ def _compare(
 def _compare_curve(
     label: str, points: Curve, plan: Plan, values: np.ndarray, bottom: np.ndarray | None
 ) -> Iterator[Check]:
-    axis = plan.task.axes[label.removeprefix("floor ")]
+    axis = axes_of(plan)[label.removeprefix("floor ")]
     own = curve(values, axis)
     floor = None if bottom is None else curve(bottom[None], axis)
     relative = RELATIVE[plan.spec.dtype]

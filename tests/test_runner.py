@@ -11,6 +11,7 @@ from safetensors.torch import save
 from torch import nn
 
 from iclbench import (
+    Axis,
     Config,
     Construction,
     Metric,
@@ -25,14 +26,20 @@ from iclbench import (
     Task,
     TaskConfig,
     UsageError,
+    hookimpl,
+    leaderboard,
     run,
     verify,
 )
+from iclbench.models import initial_module
 from iclbench.plans import resolve
+from iclbench.plugins import host
 from iclbench.precision import full_precision
 from iclbench.records import read_per_prompt
-from iclbench.runner import Settings, initial_module, run_plans
+from iclbench.runner import Settings, run_plans
 from iclbench.training.checkpoints import load_weights, weights_bytes
+from iclbench_least_squares.fixed import LeastSquares
+from iclbench_solvers.simple import Zero
 
 TINY = {
     "task": "least-squares",
@@ -308,6 +315,82 @@ def test_further_metrics_are_measured(tmp_path, provide):
     assert record.id != run(model="zero", **TINY, out=tmp_path).id
     with pytest.raises(UsageError, match="doubled does not apply"):
         run(model="zero", **{**TINY, "task": "least-squares-prefixes"}, metrics=["doubled"])
+
+
+def test_a_further_metric_may_have_an_axis(tmp_path, provide):
+    class Twofold(Doubled):
+        name = "twofold"
+        axes = {"twofold": Axis("times", (1.0, 2.0))}
+
+        def compute(self, model, task, batch, context):
+            error = task.evaluate(model, batch, context)["squared_error"]
+            return {"twofold": torch.stack([error, 2 * error], dim=1)}
+
+    provide("metric", "twofold", Twofold)
+    record = run(model="zero", **TINY, metrics=["twofold"], out=tmp_path)
+    curve = record.curves["twofold"]
+    assert (curve.axis, curve.values) == ("times", [1, 2])
+    assert curve.mean[1] == pytest.approx(2 * curve.mean[0])
+    assert all(check.holds for check in verify(RecordStore(tmp_path).path(record.spec)))
+
+
+def test_a_task_without_a_reference_has_no_floor(tmp_path, provide):
+    class Floorless(LeastSquares):
+        name = "floorless"
+
+        def floor(self, batch):
+            return {}
+
+    provide("task", "floorless", Floorless)
+    record = run(model="zero", **{**TINY, "task": "floorless"}, out=tmp_path)
+    assert record.floor == {}
+    (board,) = leaderboard(tmp_path)
+    assert board.rows["model"].tolist() == ["zero"]
+    assert all(check.holds for check in verify(RecordStore(tmp_path).path(record.spec)))
+
+
+def test_a_tracker_hears_how_a_run_ends(tmp_path, provide):
+    class Failing(Zero):
+        name = "failing"
+
+        def weights(self, x, y, config):
+            raise RuntimeError("no luck")
+
+    class Tracker:
+        heard = []
+
+        @hookimpl
+        def iclbench_run_started(self, spec):
+            self.heard.append(("started", spec.model))
+
+        @hookimpl
+        def iclbench_training_step(self, spec, step, loss):
+            self.heard.append(("step", len(loss)))
+
+        @hookimpl
+        def iclbench_run_finished(self, spec, record):
+            self.heard.append(("finished", record.id == spec.id))
+
+        @hookimpl
+        def iclbench_run_failed(self, spec, error):
+            self.heard.append(("failed", str(error)))
+
+    provide("model", "failing", Failing)
+    tracker = Tracker()
+    host().observe(tracker, "tracker")
+    try:
+        run(model="baseconv", **{**TINY, "recipe_args": {"steps": 1}}, out=tmp_path)
+        with pytest.raises(RuntimeError):
+            run(model="failing", **TINY, out=tmp_path)
+    finally:
+        host().forget(tracker)
+    assert tracker.heard == [
+        ("started", "baseconv"),
+        ("step", 2),
+        ("finished", True),
+        ("started", "failing"),
+        ("failed", "no luck"),
+    ]
 
 
 def test_a_metric_cannot_replace_the_task_s(tmp_path, provide):

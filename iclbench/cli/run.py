@@ -134,8 +134,8 @@ def scoped(args: dict[str, Any], name: str, names: list[str], option: str) -> di
 
 
 def _describe(plans: list[Plan], settings: Settings) -> None:
+    from ..devices import find_device
     from ..records import RecordStore
-    from ..runner import find_device
 
     find_device(settings.device)
     store = RecordStore(settings.out)

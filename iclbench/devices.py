@@ -1,0 +1,40 @@
+"""The device of a run, and where it was made."""
+
+from __future__ import annotations
+
+import platform
+from importlib import metadata
+
+import torch
+
+from .errors import UsageError
+from .records import Environment
+
+
+def environment(device: torch.device) -> Environment:
+    """What a record says of the machine and its libraries."""
+    cuda = device.type == "cuda"
+    return Environment(
+        device=torch.cuda.get_device_name(device) if cuda else "cpu",
+        platform=platform.platform(),
+        threads=torch.get_num_threads(),
+        versions={
+            "python": platform.python_version(),
+            **{name: metadata.version(name) for name in ("iclbench", "torch", "numpy", "scipy")},
+        },
+    )
+
+
+def find_device(name: str) -> torch.device:
+    """The device of that name, `auto` for a GPU where there is one; raises UsageError."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise UsageError(f"--device: {name!r} is no device; use auto, cpu or cuda[:N]") from None
+    if device.type not in {"cpu", "cuda"}:
+        raise UsageError(f"--device: {name!r} is not supported; use auto, cpu or cuda[:N]")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise UsageError(f"--device: {name!r} is not there ({torch.cuda.device_count()} GPUs)")
+    return device

@@ -1,0 +1,55 @@
+"""The models of a plan: initial ones to train, and given ones to evaluate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from .conformance import require_causal
+from .plans import Plan
+from .randomness import derive_seed, torch_generator
+from .training.checkpoints import load_state
+from .training.replicas import matching
+
+
+@dataclass(frozen=True)
+class Model:
+    """A module with its parameters, and the seed that it comes from."""
+
+    seed: int | None
+    module: nn.Module
+    diverged_at: int | None = None
+
+
+def initial_module(plan: Plan, seed: int) -> nn.Module:
+    """One seed's model before training: random, or from given weights, perturbed if asked."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(derive_seed("initialization", seed))
+        module = plan.architecture.build(plan.task.signature, plan.config)
+    if plan.states:
+        state = plan.states[seed] if seed in plan.states else plan.states[None]
+        load_state(module, state, str(plan.spec.init), partial=plan.partial)
+    if plan.spec.perturb:
+        noise = torch_generator("cpu", "perturbation", seed)
+        frozen = matching([name for name, _ in module.named_parameters()], plan.spec.freeze)
+        with torch.no_grad():
+            for name, parameter in module.named_parameters():
+                draw = torch.randn(parameter.shape, generator=noise, dtype=parameter.dtype)
+                if name not in frozen:
+                    parameter.add_(plan.spec.perturb * draw)
+    return module
+
+
+def given_models(plan: Plan) -> list[Model]:
+    """The models of a plan that trains nothing: a solver, a construction, loaded weights."""
+    models = []
+    states = plan.states or {None: {}}
+    for seed, state in sorted(states.items(), key=lambda pair: pair[0] or 0):
+        module = plan.architecture.build(plan.task.signature, plan.config)
+        if plan.spec.origin != "solver":
+            load_state(module, state, str(plan.spec.weights))
+        models.append(Model(seed, module))
+    require_causal(models[0].module, plan.task)
+    return models
