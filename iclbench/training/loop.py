@@ -70,14 +70,15 @@ class Resumption:
 
 @dataclass
 class Trained:
-    """What a training leaves: a state dict a replica, and how it went."""
+    """What a training leaves: a state dict a replica, and how it went.
+
+    `curve` holds, for each of `curve_steps`, every replica's mean loss since the point before.
+    """
 
     states: list[dict[str, Tensor]]
     steps: int
     curve_steps: list[int]
-    curve: list[
-        list[float]
-    ]  # mean loss since the last point, one list a point, one value a replica
+    curve: list[list[float]]
     diverged_at: list[int | None]
     replicas: int  # trained in one program; 1 where they were trained one after another
     seconds: float
@@ -125,13 +126,14 @@ class Training:
             for r in range(len(self.who))
         ]  # fmt: skip
         batch = _stack(sample)
-        problem = self.replicas.disagreement(batch, self.task.loss)
-        if problem is None:
-            return
-        self.replicas.stacked = False
+        problem = None
         if self.replicas.draws(batch):
+            problem = "it draws random numbers in its forward pass"
             self.random_states = [self._random_start(r.seed) for r in self.who]
-        if len(self.who) > 1:
+        elif self.replicas.stacked:
+            problem = self.replicas.disagreement(batch, self.task.loss)
+        if problem is not None and self.replicas.stacked:
+            self.replicas.stacked = False
             self.note = f"replicas are trained one after another: {problem}"
 
     def _random_start(self, seed: int) -> Tensor:

@@ -109,8 +109,6 @@ class Replicas:
         small gradients as much as large ones), and once more at moved parameters (what starts at
         zero hides what follows).
         """
-        if self.draws(batch):
-            return "it draws random numbers in its forward pass"
         found = self._copy()._compare(batch, loss, 1e-3, whole=True)
         if found is not None:
             return found

@@ -132,7 +132,6 @@ def test_losses_and_gradients_are_each_module_s_own(cls):
     ("cls", "reason"),
     [
         (Branching, "can't be vmapped"),
-        (Dropping, "random numbers"),
         (Recurrent, "can't be vmapped"),
         (Lying, "differ"),
         (LyingALittle, "gradients of small differ"),
@@ -144,10 +143,17 @@ def test_what_cannot_be_stacked_is_noticed(cls, reason):
     assert reason in replicas.disagreement(batch, loss)
 
 
+def test_random_numbers_in_a_forward_pass_are_noticed():
+    for cls, draws in ((Dropping, True), (Plain, False), (Counting, False)):
+        _, replicas, batch = stacked(cls)
+        assert replicas.draws(batch) is draws
+
+
 def test_the_check_leaves_everything_as_it_was():
     _, replicas, batch = stacked(Counting)
     fixed = {name: value.clone() for name, value in replicas.fixed.items()}
     flat, state = replicas.flat.clone(), torch.get_rng_state()
+    replicas.draws(batch)
     replicas.disagreement(batch, loss)
     assert torch.equal(replicas.flat, flat)
     assert torch.equal(torch.get_rng_state(), state)
