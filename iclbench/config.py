@@ -14,7 +14,9 @@ from .errors import UsageError
 class Config(BaseModel):
     """Base of every configuration: unknown fields are refused, values are immutable and finite."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=()
+    )
 
     @model_validator(mode="before")
     @classmethod
