@@ -12,6 +12,7 @@ from torch import nn
 
 from .architectures import Architecture, SequenceModel
 from .config import Config
+from .devices import one_thread
 from .errors import IclbenchError, UsageError
 from .prompts import map_tensors
 from .randomness import torch_generator
@@ -36,7 +37,7 @@ def reads_ahead(module: nn.Module, task: Task[Any]) -> int | None:
     batch = task.sample(4, torch_generator("cpu", "causality"), torch.device("cpu"), torch.float64)
     changes = _state_changes if isinstance(module, SequenceModel) else _answer_changes
     asked = False
-    with torch.no_grad():
+    with torch.no_grad(), one_thread():
         for scale in (0.5, 0.1, 0.02) if any(True for _ in module.parameters()) else (0.0,):
             generator = torch_generator("cpu", "causality, parameters")
             for parameter in module.parameters():

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import metadata
 
 import torch
 
 from .errors import UsageError
 from .records import Environment
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """One CPU thread: on a busy machine, threads of many small operations wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def environment(device: torch.device) -> Environment:
