@@ -132,6 +132,8 @@ def check_task(task: Task[Any], n: int = 8) -> None:
         expected = shape[:2] if named else shape
         _expect(tuple(batch.target.shape) == expected, f"targets are not {expected}")
         _expect(torch.equal(batch.target, same.target), "sample() draws from elsewhere too")
+        types = {t.dtype for t in (*batch.prompt, batch.target) if t.is_floating_point()}
+        _expect(types <= {dtype}, f"sample() gives {types}, not {dtype}")
         real, ids = batch.prompt.sequence()
         _expect(
             real.shape == (n, signature.length, signature.input_width),
@@ -141,13 +143,18 @@ def check_task(task: Task[Any], n: int = 8) -> None:
         zeros = torch.zeros(shape, dtype=dtype)
         _expect(task.loss(zeros, batch.target).shape == (n,), "loss() must be (B,)")
         _check_evaluation(task, shape, dtype)
+        inside = all(0 <= position < signature.length for position in signature.readout)
+        _expect(inside, "a read-out position is outside the sequence")
     more, fewer = task.evaluation_draws(2 * n, 0), task.evaluation_draws(n, 0)
     prefix = all((more[name][:n] == values).all() for name, values in fewer.items())
     _expect(prefix, "the first prompts of a larger evaluation set are not the smaller set's")
 
 
 def _check_evaluation(task: Task[Any], shape: tuple[int, int, int], dtype: torch.dtype) -> None:
-    for batch in task.evaluation_set(shape[0], 0, dtype):
+    batches = task.evaluation_set(shape[0], 0, dtype)
+    total = sum(len(batch.target) for batch in batches)
+    _expect(total == shape[0], f"the evaluation set has {total} prompts, not {shape[0]}")
+    for batch in batches:
         exact = not batch.target.is_floating_point() or batch.target.dtype == torch.float64
         _expect(exact, "evaluation targets must stay float64")
         types = {t.dtype for t in batch.prompt if t.is_floating_point()}

@@ -174,8 +174,8 @@ def read_referenced(path: Path, reference: FileReference) -> bytes:
 class RecordStore:
     """A folder of records: `TASK/MODEL-ID.json`, with the files that they name beside them."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
 
     def path(self, spec: ResolvedSpec, suffix: str = ".json") -> Path:
         """Where a run's record is, or another of its files."""

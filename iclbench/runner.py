@@ -17,7 +17,7 @@ from safetensors.numpy import save
 from .config import parse_config
 from .conformance import require_causal
 from .devices import environment, find_device
-from .errors import RunError
+from .errors import RunError, UsageError
 from .evaluation import evaluate, floor
 from .files import require_writable
 from .models import Model, given_models, initial_module
@@ -87,6 +87,7 @@ def run_plans(plans: Sequence[Plan], settings: Settings) -> list[Record]:
     for plan in todo:
         host().notify("iclbench_run_started", spec=plan.spec)
     if todo:
+        _require_scored(todo[0])
         try:
             with full_precision(DTYPES[todo[0].spec.dtype]):
                 made = _execute(todo, settings, device, store)
@@ -100,13 +101,28 @@ def run_plans(plans: Sequence[Plan], settings: Settings) -> list[Record]:
     return [records[plan.spec.id] for plan in plans]
 
 
+def _require_scored(plan: Plan) -> None:
+    """Refuse a task whose targets or metrics don't fit, before any time is spent."""
+    task, signature = plan.task, plan.task.signature
+    batch = task.evaluation_set(2, plan.spec.eval_seed, DTYPES[plan.spec.dtype])[0]
+    shape = (len(batch.target), len(signature.readout), signature.output_width)
+    named = not batch.target.is_floating_point()
+    if tuple(batch.target.shape) != (shape[:2] if named else shape):
+        raise UsageError(f"task {task.name}: targets are {tuple(batch.target.shape)}, not {shape}")
+
+
 def _say_reused(plan: Plan, record: Record) -> None:
     """One line for a run that has a record, which names what has changed since."""
-    then = {p.name: p for p in record.plugins}
-    changed = [p.name for p in _plugin_references(plan) if then.get(p.name) != p]
+    changed = changed_plugins(plan, record)
     since = f", made by another version of {', '.join(changed)}" if changed else ""
     what = f"{plan.spec.model} on {plan.spec.task}"
     report(f"{what}: has a record of {record.created}{since}; --force runs it again")
+
+
+def changed_plugins(plan: Plan, record: Record) -> list[str]:
+    """The record's plugins whose version or source is another now."""
+    now = {p.name: p for p in _plugin_references(plan)}
+    return [p.name for p in record.plugins if p.name in now and now[p.name] != p]
 
 
 def _plugin_references(plan: Plan) -> list[PluginReference]:
@@ -211,6 +227,9 @@ def _conclude(
     """Evaluate, and write the record with its files."""
     started = time.perf_counter()
     values, bottom = measure(plan, models, device, settings.eval_batch)
+    if plan.task.primary.metric not in values:
+        known = ", ".join(values)
+        raise RunError(f"task {plan.task.name} ranks by {plan.task.primary.metric}, not in {known}")
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     seconds = time.perf_counter() - started

@@ -80,6 +80,8 @@ def sweep(
     result = SweepResult()
     plans = _resolve_cells(plan_file, result)
     todo = _missing(plans, RecordStore(settings.out), result)
+    for failure in result.failures:
+        report(f"can't be run: {failure.command}: {failure.reason}")
     report(f"{len(plans)} runs: {result.already_done} done before, {len(todo)} to do")
     groups = _group(todo, plan_file.replicas)
     jobs = [
@@ -154,6 +156,8 @@ def expand(grid: Mapping[str, Any], defaults: Mapping[str, Any]) -> Iterator[dic
 
 
 def _axis(value: Any) -> list[Any]:
+    if value == []:
+        raise UsageError("sweep: an empty list makes an empty grid")
     return value if isinstance(value, list) else [value]
 
 

@@ -14,17 +14,20 @@ from .devices import find_device
 from .errors import RecordError
 from .models import given_models
 from .plans import Plan, resolve
+from .plugins import report
 from .precision import DTYPES, full_precision
 from .records import Record, read_per_prompt, read_record, read_referenced
-from .runner import axes_of, measure
+from .runner import axes_of, changed_plugins, measure
 from .specs import RunSpec
 from .statistics import Curve, Statistics, curve, summarize
 
 #: How far a statistic may move, relatively: other machines sum in another order.
 RELATIVE = {"float32": 1e-3, "float64": 1e-6}
-#: Near the floor an error is rounding alone: within this factor of the floor measured now, …
+#: A floor is arithmetic if its median is at most this many squares of the dtype's epsilon; …
+ARITHMETIC = 1e4
+#: … then an error within this factor of the floor measured now is rounding alone, …
 NEAR_FLOOR = 1000.0
-#: … a statistic may move by this many digits.
+#: … and may move by this many digits.
 DIGITS = 0.5
 
 
@@ -52,6 +55,8 @@ def verify(path: str | Path, device: str = "auto") -> list[Check]:
     if digest != record.evaluation.digest:
         raise RecordError(f"{path}: the evaluation prompts are not those of the record")
     _require_consistent(path, record)
+    for name in changed_plugins(plan, record):
+        report(f"{path}: plugin {name} has changed since this record")
     with full_precision(DTYPES[record.spec.dtype]):
         models = given_models(plan)
         values, bottom = measure(plan, models, find_device(device), eval_batch=1024)
@@ -121,7 +126,8 @@ def _compare(
         own = summarize(values[name])
         floor = summarize(bottom[name][None]) if name in bottom else None
         for statistic, a, b in _pairs(found, own):
-            near = None if floor is None else getattr(floor, _floor_statistic(statistic))
+            near = getattr(floor, _floor_statistic(statistic)) if floor else None
+            near = near if floor and _is_arithmetic(floor.median, plan) else None
             yield Check(f"{label}{name} {statistic}", a, b, agree(a, b, near, relative))
     curves = {"": record.curves, "floor ": record.floor_curves}.get(label, {})
     for name, points in curves.items():
@@ -136,7 +142,10 @@ def _compare_curve(
     floor = None if bottom is None else curve(bottom[None], axis)
     relative = RELATIVE[plan.spec.dtype]
     for statistic in ("mean", "median"):
-        near = [None] * len(own.values) if floor is None else getattr(floor, statistic)
+        near = [None] * len(own.values)
+        if floor is not None:
+            points_of_floor = zip(getattr(floor, statistic), floor.median, strict=True)
+            near = [value if _is_arithmetic(m, plan) else None for value, m in points_of_floor]
         rows = zip(getattr(points, statistic), getattr(own, statistic), near, strict=True)
         for at, (a, b, c) in zip(points.values, rows, strict=True):
             yield Check(f"{label} {statistic} at {at:g}", a, b, agree(a, b, c, relative))
@@ -147,6 +156,12 @@ def _pairs(
 ) -> Iterator[tuple[str, float | None, float | None]]:
     for name in Statistics.model_fields:
         yield name, getattr(recorded, name), getattr(measured, name)
+
+
+def _is_arithmetic(median: float | None, plan: Plan) -> bool:
+    """Whether a floor is that of rounding, rather than of noise or of too few examples."""
+    eps = float(np.finfo(plan.spec.dtype).eps)
+    return median is not None and median <= ARITHMETIC * eps**2
 
 
 def _floor_statistic(statistic: str) -> str:

@@ -189,7 +189,10 @@ def test_a_run_that_fails_does_not_stop_the_next(cli, tmp_path, provide):
     found = cli("run", "--model", "failing,zero", "--task", "least-squares", *TINY,
                 "--out", tmp_path)  # fmt: skip
     assert found.code == 1
-    assert "error: failing on least-squares: RuntimeError('no luck')" in found.err
+    assert (
+        "error: failing on least-squares: RuntimeError('no luck') (ICLBENCH_DEBUG=1 shows where)"
+        in found.err
+    )
     assert "| zero" in found.out
     assert [p.name.split("-")[0] for p in tmp_path.glob("*/*")] == ["zero", "zero"]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from iclbench import hookspecs, load_task
-from iclbench.conformance import check_architecture
+from iclbench import hookspecs, load_task, run
+from iclbench.conformance import check_architecture, check_task
 
 ROOT = Path(__file__).parents[1]
 HOOKS = [name for name in vars(hookspecs) if name.startswith("iclbench_")]
@@ -46,6 +46,18 @@ def test_the_python_of_the_records_page_works(tmp_path, monkeypatch, capsys):
     (text,) = blocks(ROOT / "docs" / "records.md", "python")
     exec(compile(text, "records.md", "exec"), {})
     assert "least-squares v1" in capsys.readouterr().out
+
+
+def test_the_task_of_the_plugins_page_works(cli, tmp_path, provide):
+    (text,) = (t for t in blocks(ROOT / "docs" / "plugins.md", "python") if "MeanEst" in t)
+    module: dict = {"__name__": "mean_estimation"}
+    exec(compile(text, "plugins.md", "exec"), module)
+    task = module["MeanEstimation"]
+    check_task(task(task.Config()))
+    provide("task", "mean-estimation", task)
+    record = run(model="baseconv", task="mean-estimation", recipe="smoke", seeds=1, out=tmp_path)
+    # The posterior variance of N samples is 1/(N+1).
+    assert record.floor["squared_error"].mean == pytest.approx(1 / 9, rel=0.1)
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,15 @@ def test_rows_that_cannot_be_told_apart_share_a_rank(folder, tmp_path):
     assert board.rows["rank"].tolist() == ["", "1=", "1=", "3"]
 
 
+def test_a_diverged_model_shares_no_rank_with_one_that_is_finite(tmp_path):
+    spec = {**TINY, "seeds": 2, "model": "baseconv"}
+    run(**spec, out=tmp_path)
+    run(**spec, recipe_args={"optimizer": "sgd", "learning_rate": 1e12}, out=tmp_path)
+    (board,) = iclbench.leaderboard(tmp_path)
+    assert board.rows["rank"].tolist() == ["", "1", "2"]
+    assert board.rows["origin"].tolist()[2] == "trained, 2 diverged"
+
+
 def test_other_evaluations_are_other_boards(folder, tmp_path):
     for changes in ({}, {"eval_seed": 1}, {"task_args": {"dim": 4}}):
         run(model="zero", **TINY, **changes, out=tmp_path)

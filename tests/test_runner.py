@@ -393,6 +393,27 @@ def test_a_tracker_hears_how_a_run_ends(tmp_path, provide):
     ]
 
 
+@pytest.mark.parametrize("fault", ["no primary metric", "targets without positions"])
+def test_a_task_that_does_not_fit_leaves_no_record(tmp_path, provide, fault):
+    class Faulty(LeastSquares):
+        name = "faulty"
+
+        def metrics(self, prediction, batch):
+            found = super().metrics(prediction, batch)
+            return {"other": found["squared_error"]} if fault == "no primary metric" else found
+
+        def evaluation_set(self, n, seed, dtype):
+            batches = super().evaluation_set(n, seed, dtype)
+            return (
+                [b._replace(target=b.target[:, 0]) for b in batches] if "out" in fault else batches
+            )
+
+    provide("task", "faulty", Faulty)
+    with pytest.raises((RunError, UsageError), match=r"ranks by squared_error|targets are"):
+        run(model="zero", **{**TINY, "task": "faulty"}, out=tmp_path)
+    assert not list(tmp_path.glob("*/*.json"))
+
+
 def test_a_metric_cannot_replace_the_task_s(tmp_path, provide):
     class Impostor(Doubled):
         name = "impostor"

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -114,6 +118,30 @@ def test_a_worker_that_dies_fails_its_own_cell_alone(tmp_path):
     assert (found[1], found[2]) == ("alive", "alive")
 
 
+def test_workers_end_with_a_parent_that_is_killed(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import time, os\n"
+        "from iclbench.executors.local import Local\n"
+        "def job(folder):\n"
+        "    open(f'{folder}/pid', 'w').write(str(os.getpid()))\n"
+        "    time.sleep(60)\n"
+        "if __name__ == '__main__':\n"
+        f"    list(Local().map(job, [{str(tmp_path)!r}, {str(tmp_path)!r}], 2))\n"
+    )
+    parent = subprocess.Popen([sys.executable, str(script)])
+    deadline = time.monotonic() + 30
+    while not (tmp_path / "pid").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.2)
+    worker = int((tmp_path / "pid").read_text())
+    parent.kill()
+    parent.wait()
+    while Path(f"/proc/{worker}").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not Path(f"/proc/{worker}").exists()
+
+
 def test_a_cell_that_fails_in_a_group_takes_no_other_with_it(tmp_path):
     """A learning rate's record can't be written; the other's stays, and is reported done."""
     grid = {"model": "baseconv", "recipe_args": {"learning_rate": [1e-3, 2e-3]}}
@@ -131,7 +159,10 @@ def test_what_was_done_is_counted_beside_failures(tmp_path):
     grids = [{"model": ["nonesuch", "zero"]}]
     lines = []
     sweep({"defaults": DEFAULTS, "grid": grids}, out=tmp_path, report=lines.append)
-    assert lines[0] == "1 runs: 0 done before, 1 to do"
+    assert lines[0].startswith("can't be run: iclbench run --model nonesuch")
+    assert lines[1] == "1 runs: 0 done before, 1 to do"
+    with pytest.raises(UsageError, match="empty list"):
+        sweep({"defaults": DEFAULTS, "grid": [{"model": []}]}, out=tmp_path)
 
 
 def test_one_process_a_worker_gives_the_same_records(tmp_path):

@@ -42,7 +42,9 @@ def run(
     model_args: Arguments = None,
     task_args: Arguments = None,
     recipe_args: Arguments = None,
-    seeds: Annotated[str, typer.Option(metavar="N|A,B", help="How many seeds, or which.")] = "5",
+    seeds: Annotated[
+        str, typer.Option(metavar="N|A,B", help="How many seeds, or which: 5, or 3,7, or [7].")
+    ] = "5",
     device: Device = "auto",
     dtype: Annotated[
         str, typer.Option(metavar="float32|float64", help="Of all arithmetic.")
@@ -172,7 +174,7 @@ def _run_all(plans: list[Plan], settings: Settings) -> tuple[list[Record], int]:
                     known = isinstance(error, IclbenchError)
                     code = max(code, error.exit_code if isinstance(error, IclbenchError) else 1)
                     where = f"{plan.spec.model} on {plan.spec.task}"
-                    reason = str(error) if known else repr(error)
+                    reason = str(error) if known else f"{error!r} (ICLBENCH_DEBUG=1 shows where)"
                     print(f"iclbench: error: {where}: {reason}", file=sys.stderr)
         finally:
             host().forget(display)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -47,10 +49,18 @@ class Local(Executor):
 
 def _one_process() -> ProcessPoolExecutor:
     context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(1, context, initializer=_use_one_thread)
+    return ProcessPoolExecutor(1, context, initializer=_start_worker, initargs=(os.getpid(),))
 
 
-def _use_one_thread() -> None:
+def _start_worker(parent: int) -> None:
     import torch
 
     torch.set_num_threads(1)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    # A killed parent can't end its workers, and a restarted sweep must not meet them.
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)

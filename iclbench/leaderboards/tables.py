@@ -119,7 +119,7 @@ def _row(rank: str, label: str, record: Record) -> dict[str, Any]:
     return {
         **_statistics(label, record.metrics[metric], record.ranking),
         "rank": rank,
-        "origin": record.spec.origin,
+        "origin": _origin(record),
         "seeds": str(len(record.seeds)) if record.training else "",
         "spread": _spread(record),
         "parameters": f"{record.parameters:,}",
@@ -132,6 +132,11 @@ def _statistics(label: str, found: Statistics, ranking: Ranking) -> dict[str, An
     shown = ranking.scale == "log" and values["median"] > 0
     digits = -math.log10(values["median"]) if shown else None
     return {"model": label, **values, "digits": math.nan if digits is None else digits}
+
+
+def _origin(record: Record) -> str:
+    diverged = sum(seed.diverged_at is not None for seed in record.seeds)
+    return record.spec.origin + (f", {diverged} diverged" if diverged else "")
 
 
 def _spread(record: Record) -> str:
@@ -156,6 +161,8 @@ def _ranks(ordered: list[Record], store: RecordStore) -> list[str]:
 
 def _is_better(first: np.ndarray, second: np.ndarray, record: Record) -> bool:
     """Whether the first of two rows is better beyond doubt, in the direction of the ranking."""
+    if np.isfinite(first).all() and not np.isfinite(second).all():
+        return True
     difference = paired_difference(first, second, digits=record.ranking.scale == "log")
     lower = record.ranking.better == "lower"
     return difference.first_is_lower if lower else difference.first_is_higher
