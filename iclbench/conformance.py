@@ -128,8 +128,7 @@ def check_task(task: Task[Any], n: int = 8) -> None:
         batch = task.sample(n, torch_generator("cpu", "conformance"), cpu, dtype)
         same = task.sample(n, torch_generator("cpu", "conformance"), cpu, dtype)
         _expect(isinstance(batch.prompt, signature.prompt), "the prompt is not the signature's")
-        named = not batch.target.is_floating_point()
-        expected = shape[:2] if named else shape
+        expected = signature.target_shape(batch.target)
         _expect(tuple(batch.target.shape) == expected, f"targets are not {expected}")
         _expect(torch.equal(batch.target, same.target), "sample() draws from elsewhere too")
         types = {t.dtype for t in (*batch.prompt, batch.target) if t.is_floating_point()}

@@ -19,16 +19,25 @@ def full_precision(dtype: torch.dtype) -> Iterator[None]:
     """
     settings = [*_reductions(), *_float32()]
     before = [getattr(owner, name) for owner, name, _ in settings]
-    dtype_before = torch.get_default_dtype()
     try:
         for owner, name, exact in settings:
             setattr(owner, name, exact)
-        torch.set_default_dtype(dtype)
-        yield
+        with default_dtype(dtype):
+            yield
     finally:
         for (owner, name, _), value in zip(settings, before, strict=True):
             setattr(owner, name, value)
-        torch.set_default_dtype(dtype_before)
+
+
+@contextmanager
+def default_dtype(dtype: torch.dtype) -> Iterator[None]:
+    """Make `dtype` torch's default for a while."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
 
 
 def _reductions() -> list[tuple[Any, str, Any]]:

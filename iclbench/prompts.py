@@ -100,6 +100,11 @@ class Signature:
     vocabulary: int = 0  # number of ids; 0 where a prompt has none
     classes: int = 0
 
+    def target_shape(self, target: Tensor) -> tuple[int, ...]:
+        """The shape that `target` must have: (B, P, W), or (B, P) where it names classes."""
+        shape = (len(target), len(self.readout), self.output_width)
+        return shape if target.is_floating_point() else shape[:2]
+
 
 P = TypeVar("P")
 

@@ -25,6 +25,7 @@ from .plans import Plan, resolve
 from .plugins import host, report
 from .precision import DTYPES, full_precision
 from .randomness import derive_seed, torch_generator
+from .recipes import Recipe
 from .records import (
     EvaluationReport,
     PluginReference,
@@ -87,7 +88,7 @@ def run_plans(plans: Sequence[Plan], settings: Settings) -> list[Record]:
     for plan in todo:
         host().notify("iclbench_run_started", spec=plan.spec)
     if todo:
-        _require_scored(todo[0])
+        _require_targets(todo[0])
         try:
             with full_precision(DTYPES[todo[0].spec.dtype]):
                 made = _execute(todo, settings, device, store)
@@ -101,14 +102,13 @@ def run_plans(plans: Sequence[Plan], settings: Settings) -> list[Record]:
     return [records[plan.spec.id] for plan in plans]
 
 
-def _require_scored(plan: Plan) -> None:
-    """Refuse a task whose targets or metrics don't fit, before any time is spent."""
-    task, signature = plan.task, plan.task.signature
-    batch = task.evaluation_set(2, plan.spec.eval_seed, DTYPES[plan.spec.dtype])[0]
-    shape = (len(batch.target), len(signature.readout), signature.output_width)
-    named = not batch.target.is_floating_point()
-    if tuple(batch.target.shape) != (shape[:2] if named else shape):
-        raise UsageError(f"task {task.name}: targets are {tuple(batch.target.shape)}, not {shape}")
+def _require_targets(plan: Plan) -> None:
+    """Refuse a task whose targets would be broadcast against predictions, before time is spent."""
+    task = plan.task
+    target = task.evaluation_set(2, plan.spec.eval_seed, DTYPES[plan.spec.dtype])[0].target
+    expected = task.signature.target_shape(target)
+    if tuple(target.shape) != expected:
+        raise UsageError(f"task {task.name}: targets are {tuple(target.shape)}, not {expected}")
 
 
 def _say_reused(plan: Plan, record: Record) -> None:
@@ -140,10 +140,11 @@ def _plugin_references(plan: Plan) -> list[PluginReference]:
 def _execute(
     plans: list[Plan], settings: Settings, device: torch.device, store: RecordStore
 ) -> list[Record]:
-    if plans[0].recipe is None:
+    recipe = plans[0].recipe
+    if recipe is None:
         return [_conclude(plan, given_models(plan), None, settings, device) for plan in plans]
     require_causal(initial_module(plans[0], plans[0].spec.seeds[0]), plans[0].task)
-    trained = _train(plans, settings, device)
+    trained = _train(plans, recipe, settings, device)
     records, start = [], 0
     for plan in plans:
         rows = range(start, start + len(plan.spec.seeds))
@@ -159,11 +160,8 @@ def _execute(
     return records
 
 
-def _train(plans: list[Plan], settings: Settings, device: torch.device) -> Trained:
+def _train(plans: list[Plan], recipe: Recipe, settings: Settings, device: torch.device) -> Trained:
     """Train all seeds of all plans as replicas of one program."""
-    recipe = plans[0].recipe
-    if recipe is None:
-        raise RunError(f"{plans[0].spec.model} has nothing to train")
     modules, replicas = [], []
     for plan in plans:
         for seed in plan.spec.seeds:

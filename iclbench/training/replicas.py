@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -13,6 +12,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from ..errors import UsageError
+from ..precision import default_dtype
 from ..prompts import Batch, map_tensors
 
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -114,7 +114,7 @@ class Replicas:
             return found
         exact = self._in_float64()
         batch = Batch(*(_to_float64(part) for part in batch[:2]))
-        with _default_dtype(torch.float64):
+        with default_dtype(torch.float64):
             try:
                 exact._copy().gradient_of(0, batch, loss)
             except Exception:
@@ -200,16 +200,6 @@ def _to_float64(value: Any) -> Any:
     if isinstance(value, Tensor):
         return value.double() if value.is_floating_point() else value.clone()
     return map_tensors(_to_float64, value)
-
-
-@contextmanager
-def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(dtype)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(before)
 
 
 def _replica(batch: Batch, replica: int) -> Batch:
