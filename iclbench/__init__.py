@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .executors import Executor
     from .leaderboards import leaderboard
     from .metrics import Metric
-    from .prompts import Batch, Regression, Sequence, Signature, Text
+    from .prompts import Batch, Regression, Ridge, Sequence, Signature, Text
     from .randomness import philox
     from .recipes import Recipe
     from .records import Record, RecordStore
@@ -51,7 +51,7 @@ _HOME = {
     "executors": ("Executor",),
     "leaderboards": ("leaderboard",),
     "metrics": ("Metric",),
-    "prompts": ("Batch", "Regression", "Sequence", "Signature", "Text"),
+    "prompts": ("Batch", "Regression", "Ridge", "Sequence", "Signature", "Text"),
     "randomness": ("philox",),
     "recipes": ("Recipe",),
     "records": ("Record", "RecordStore"),
@@ -81,6 +81,7 @@ __all__ = [
     "RecordError",
     "RecordStore",
     "Regression",
+    "Ridge",
     "RunError",
     "RunSpec",
     "Sequence",

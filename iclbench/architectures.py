@@ -46,7 +46,11 @@ class Architecture(ABC):
 
     @abstractmethod
     def build(self, signature: Signature, config: Any) -> nn.Module:
-        """A module that maps a prompt to a prediction (B, P, W), in torch's default dtype."""
+        """A module that maps a prompt to a prediction (B, P, W), in torch's default dtype.
+
+        One that iterates may offer `trajectory(prompt)`, its estimates of the weights
+        (B, T + 1, D), and T as `iterates`.
+        """
 
 
 class Solver(Architecture):

@@ -133,6 +133,9 @@ def check_task(task: Task[Any], n: int = 8) -> None:
         _expect(torch.equal(batch.target, same.target), "sample() draws from elsewhere too")
         types = {t.dtype for t in (*batch.prompt, batch.target) if t.is_floating_point()}
         _expect(types <= {dtype}, f"sample() gives {types}, not {dtype}")
+        for name, wanted in signature.shapes.items():
+            found = tuple(getattr(batch.prompt, name).shape[1:])
+            _expect(found == wanted, f"{name} is {found}, not {wanted} as the signature says")
         real, ids = batch.prompt.sequence()
         _expect(
             real.shape == (n, signature.length, signature.input_width),

@@ -6,16 +6,17 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 
 from .errors import RunError
 from .metrics import Metric
 from .prompts import Batch
-from .tasks import EvaluationContext, Model, Task
+from .tasks import EvaluationContext, Task
 
 
 def evaluate(
     task: Task[Any],
-    model: Model,
+    model: nn.Module,
     batches: list[Batch],
     context: EvaluationContext,
     metrics: list[Metric],
@@ -26,20 +27,34 @@ def evaluate(
         for batch in batches:
             found = dict(task.evaluate(model, batch, context))
             for metric in metrics:
-                extra = metric.compute(model, task, batch, context)
-                taken = sorted(set(extra) & set(found))
-                if taken:
-                    raise RunError(f"metric {metric.name}: {taken[0]!r} is measured twice")
-                found.update(extra)
+                _add(found, metric, metric.compute(model, task, batch, context))
             for name, values in found.items():
                 parts.setdefault(name, []).append(values.to("cpu", torch.float64).numpy())
     return {name: np.concatenate(values) for name, values in parts.items()}
 
 
-def floor(task: Task[Any], batches: list[Batch]) -> dict[str, np.ndarray]:
-    """The metrics of the task's own reference on the same prompts."""
-    found = [task.floor(batch) for batch in batches]
+def floor(
+    task: Task[Any], batches: list[Batch], model: nn.Module | None = None, *metrics: Metric
+) -> dict[str, np.ndarray]:
+    """The metrics of the task's own reference on the same prompts, and the further metrics' floors.
+
+    Those may depend on what `model` is measured by.
+    """
+    found = []
+    with torch.no_grad():
+        for batch in batches:
+            values = dict(task.floor(batch))
+            for metric in metrics if model is not None else ():
+                _add(values, metric, metric.floor(model, task, batch))
+            found.append(values)
     return {
         name: np.concatenate([values[name].to(torch.float64).numpy() for values in found])
         for name in found[0]
     }
+
+
+def _add(found: dict[str, Tensor], metric: Metric, extra: dict[str, Tensor]) -> None:
+    taken = sorted(set(extra) & set(found))
+    if taken:
+        raise RunError(f"metric {metric.name}: {taken[0]!r} is measured twice")
+    found.update(extra)

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import Tensor
 
-from .prompts import Batch, Signature
+from .prompts import Batch
 
 if TYPE_CHECKING:
-    from .tasks import Axis, EvaluationContext, Model, Task
+    from torch import nn
+
+    from .tasks import Axis, EvaluationContext, Task
 
 
 class Metric(ABC):
@@ -19,17 +21,24 @@ class Metric(ABC):
 
     name: ClassVar[str]
 
-    @property
-    def axes(self) -> Mapping[str, Axis]:
+    @abstractmethod
+    def supports(self, task: Task[Any]) -> str | None:
+        """None, or the reason why this metric doesn't apply to the task."""
+
+    def supports_model(self, model: nn.Module) -> str | None:
+        """None, or what the model lacks; asked before anything is trained."""
+        return None
+
+    def axes(self, model: nn.Module) -> Mapping[str, Axis]:
         """The second axis of each value that has one."""
         return {}
 
     @abstractmethod
-    def supports(self, signature: Signature) -> str | None:
-        """None, or the reason why this metric doesn't apply to the signature."""
-
-    @abstractmethod
     def compute(
-        self, model: Model, task: Task[Any], batch: Batch, context: EvaluationContext
+        self, model: nn.Module, task: Task[Any], batch: Batch, context: EvaluationContext
     ) -> dict[str, Tensor]:
         """name → float64 values (B,) on the CPU, or (B, n) for a name in `axes`."""
+
+    def floor(self, model: nn.Module, task: Task[Any], batch: Batch) -> dict[str, Tensor]:
+        """The same values of what the model is measured by, in the prompt's dtype, if it has any."""
+        return {}

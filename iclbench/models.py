@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from .conformance import require_causal
+from .errors import UsageError
 from .plans import Plan
 from .randomness import derive_seed, torch_generator
 from .training.checkpoints import load_state
@@ -51,5 +52,14 @@ def given_models(plan: Plan) -> list[Model]:
         if plan.spec.origin != "solver":
             load_state(module, state, str(plan.spec.weights))
         models.append(Model(seed, module))
-    require_causal(models[0].module, plan.task)
+    require_usable(models[0].module, plan)
     return models
+
+
+def require_usable(module: nn.Module, plan: Plan) -> None:
+    """Refuse a model that reads the answers, or lacks what a metric needs; raises UsageError."""
+    require_causal(module, plan.task)
+    for metric in plan.metrics:
+        reason = metric.supports_model(module)
+        if reason is not None:
+            raise UsageError(f"metric {metric.name} does not apply to {plan.spec.model}: {reason}")

@@ -193,7 +193,7 @@ def _require_support(
 
 def _metric(name: str, task: Task[Any]) -> Metric:
     metric: Metric = host().load("metric", name, Metric)()
-    reason = metric.supports(task.signature)
+    reason = metric.supports(task)
     if reason is not None:
         raise UsageError(f"metric {name} does not apply to {task.name}: {reason}")
     return metric

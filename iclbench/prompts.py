@@ -8,7 +8,7 @@ be stacked and vmapped.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, cast
 
@@ -45,6 +45,25 @@ class Regression(NamedTuple):
     x: Tensor
     y: Tensor
     query: Tensor
+
+    def sequence(self) -> tuple[Tensor, Tensor]:
+        """tokens (B, S, d) and no ids."""
+        return self.tokens, _ids(self.tokens)
+
+
+class Ridge(NamedTuple):
+    """In-context ridge regression: a Regression prompt with its penalty and a step size.
+
+    tokens (B, S, d), the sequence form; x (B, N, D); y (B, N, K); query (B, Q, D); ridge (B,), the
+    λ of ½‖y − Xw‖² + ½λ‖w‖²; step (B,), the η of gradient descent on it (elsa, eqs. 33–36).
+    """
+
+    tokens: Tensor
+    x: Tensor
+    y: Tensor
+    query: Tensor
+    ridge: Tensor
+    step: Tensor
 
     def sequence(self) -> tuple[Tensor, Tensor]:
         """tokens (B, S, d) and no ids."""
@@ -99,6 +118,8 @@ class Signature:
     causal: bool = False  # whether a model that sees later tokens would see the answers
     vocabulary: int = 0  # number of ids; 0 where a prompt has none
     classes: int = 0
+    # The prompt's fields without B, name → shape, for models built for the structured fields.
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def target_shape(self, target: Tensor) -> tuple[int, ...]:
         """The shape that `target` must have: (B, P, W), or (B, P) where it names classes."""

@@ -15,12 +15,11 @@ import torch
 from safetensors.numpy import save
 
 from .config import parse_config
-from .conformance import require_causal
 from .devices import environment, find_device
 from .errors import RunError, UsageError
 from .evaluation import evaluate, floor
 from .files import require_writable
-from .models import Model, given_models, initial_module
+from .models import Model, given_models, initial_module, require_usable
 from .plans import Plan, resolve
 from .plugins import host, report
 from .precision import DTYPES, full_precision
@@ -143,7 +142,7 @@ def _execute(
     recipe = plans[0].recipe
     if recipe is None:
         return [_conclude(plan, given_models(plan), None, settings, device) for plan in plans]
-    require_causal(initial_module(plans[0], plans[0].spec.seeds[0]), plans[0].task)
+    require_usable(initial_module(plans[0], plans[0].spec.seeds[0]), plans[0])
     trained = _train(plans, recipe, settings, device)
     records, start = [], 0
     for plan in plans:
@@ -212,7 +211,7 @@ def measure(
         module = model.module.to(device).eval()
         found.append(evaluate(plan.task, module, batches, context, list(plan.metrics)))
     values = {name: np.stack([each[name] for each in found]) for name in found[0]}
-    return values, floor(plan.task, batches)
+    return values, floor(plan.task, batches, module, *plan.metrics)
 
 
 def _conclude(
@@ -232,7 +231,7 @@ def _conclude(
         torch.cuda.synchronize(device)
     seconds = time.perf_counter() - started
     store, spec = RecordStore(settings.out), plan.spec
-    axes = axes_of(plan)
+    axes = axes_of(plan, models[0])
     keep = spec.origin in {"trained", "loaded"}
     weights = store.write_file(spec, "weights", _weights(plan, models)) if keep else None
     arrays = {f"metric/{name}": np.ascontiguousarray(v) for name, v in values.items()}
@@ -273,9 +272,10 @@ def _conclude(
     return record
 
 
-def axes_of(plan: Plan) -> dict[str, Axis]:
+def axes_of(plan: Plan, model: Model) -> dict[str, Axis]:
     """The second axes of the task's metrics and of those asked for."""
-    return dict(plan.task.axes) | {n: axis for m in plan.metrics for n, axis in m.axes.items()}
+    asked = [metric.axes(model.module) for metric in plan.metrics]
+    return dict(plan.task.axes) | {name: axis for axes in asked for name, axis in axes.items()}
 
 
 def _weights(plan: Plan, models: list[Model]) -> bytes:

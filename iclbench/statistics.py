@@ -45,6 +45,7 @@ class Curve(Config):
     values: list[float]
     mean: list[float | None]
     median: list[float | None]
+    max: list[float | None] = Field(description="the largest of all prompts and seeds")
     low: list[float | None]
     high: list[float | None]
 
@@ -72,6 +73,7 @@ def curve(values: Values, axis: Axis) -> Curve:
         values=list(axis.values),
         mean=[finite(v) for v in values.mean(axis=(0, 1))],
         median=[finite(v) for v in np.median(_ordered(values), axis=(0, 1))],
+        max=[finite(v) for v in _ordered(values).max(axis=(0, 1))],
         low=[finite(v) for v in low],
         high=[finite(v) for v in high],
     )

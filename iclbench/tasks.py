@@ -143,6 +143,13 @@ class Task(ABC, Generic[ConfigT]):
         """
         return None
 
+    def ask(self, prompt: Any, query: Tensor) -> Any | None:
+        """The prompt with the query (B, Q, D) in place of its own, in every field that shows it.
+
+        A regression task gives it so that a model's sensitivity to the query can be measured.
+        """
+        return None
+
     def evaluate(self, model: Model, batch: Batch, context: EvaluationContext) -> dict[str, Tensor]:
         """The metrics of `model` on `batch`; tasks that iterate or generate override this."""
         return self.metrics(predict(model, batch.prompt, context), batch)

@@ -12,7 +12,7 @@ import numpy as np
 from .config import parse_config
 from .devices import find_device
 from .errors import RecordError
-from .models import given_models
+from .models import Model, given_models
 from .plans import Plan, resolve
 from .plugins import report
 from .precision import DTYPES, full_precision
@@ -20,6 +20,7 @@ from .records import Record, read_per_prompt, read_record, read_referenced
 from .runner import axes_of, changed_plugins, measure
 from .specs import RunSpec
 from .statistics import Curve, Statistics, curve, summarize
+from .tasks import Axis
 
 #: How far a statistic may move, relatively: other machines sum in another order.
 RELATIVE = {"float32": 1e-3, "float64": 1e-6}
@@ -64,6 +65,7 @@ def verify(path: str | Path, device: str = "auto") -> list[Check]:
     checks = [
         Check("parameters", record.parameters, parameters, record.parameters == parameters),
         *_compare(record, plan, "", record.metrics, values=values, bottom=bottom),
+        *_compare_curves(record, plan, models[0], values, bottom),
     ]
     floors = {name: v[None] for name, v in bottom.items()}
     checks += _compare(record, plan, "floor ", record.floor, values=floors, bottom=bottom)
@@ -129,19 +131,30 @@ def _compare(
             near = getattr(floor, _floor_statistic(statistic)) if floor else None
             near = near if floor and _is_arithmetic(floor.median, plan) else None
             yield Check(f"{label}{name} {statistic}", a, b, agree(a, b, near, relative))
-    curves = {"": record.curves, "floor ": record.floor_curves}.get(label, {})
-    for name, points in curves.items():
-        yield from _compare_curve(f"{label}{name}", points, plan, values[name], bottom.get(name))
+
+
+def _compare_curves(
+    record: Record,
+    plan: Plan,
+    model: Model,
+    values: dict[str, np.ndarray],
+    bottom: dict[str, np.ndarray],
+) -> Iterator[Check]:
+    axes = axes_of(plan, model)
+    for name, points in record.curves.items():
+        yield from _compare_curve(name, points, axes[name], plan, values[name], bottom.get(name))
+    for name, points in record.floor_curves.items():
+        floor = bottom[name]
+        yield from _compare_curve(f"floor {name}", points, axes[name], plan, floor[None], floor)
 
 
 def _compare_curve(
-    label: str, points: Curve, plan: Plan, values: np.ndarray, bottom: np.ndarray | None
+    label: str, points: Curve, axis: Axis, plan: Plan, values: np.ndarray, bottom: np.ndarray | None
 ) -> Iterator[Check]:
-    axis = axes_of(plan)[label.removeprefix("floor ")]
     own = curve(values, axis)
     floor = None if bottom is None else curve(bottom[None], axis)
     relative = RELATIVE[plan.spec.dtype]
-    for statistic in ("mean", "median"):
+    for statistic in ("mean", "median", "max"):
         near = [None] * len(own.values)
         if floor is not None:
             points_of_floor = zip(getattr(floor, statistic), floor.median, strict=True)

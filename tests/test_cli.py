@@ -182,7 +182,7 @@ def test_a_run_that_fails_does_not_stop_the_next(cli, tmp_path, provide):
     class Failing(Zero):
         name = "failing"
 
-        def weights(self, x, y, config):
+        def weights(self, examples, config):
             raise RuntimeError("no luck")
 
     provide("model", "failing", Failing)

@@ -94,7 +94,7 @@ FINE_PARTS = """
     class One(Metric):
         name = "fine-metric"
 
-        def supports(self, signature):
+        def supports(self, task):
             return None
 
         def compute(self, model, task, batch, context):

@@ -91,8 +91,8 @@ class Fake(SequenceArchitecture):
 class Doubled(Metric):
     name = "doubled"
 
-    def supports(self, signature):
-        return None if signature.target == "query" else "it needs a query"
+    def supports(self, task):
+        return None if task.signature.target == "query" else "it needs a query"
 
     def compute(self, model, task, batch, context):
         return {"doubled": 2 * task.evaluate(model, batch, context)["squared_error"]}
@@ -353,7 +353,7 @@ def test_a_tracker_hears_how_a_run_ends(tmp_path, provide):
     class Failing(Zero):
         name = "failing"
 
-        def weights(self, x, y, config):
+        def weights(self, examples, config):
             raise RuntimeError("no luck")
 
     class Tracker:

@@ -23,3 +23,14 @@ def iclbench_architectures() -> list[Entry]:
               f"{_HOME}.simple:NearestNeighbours"),
         Entry("zero", "predicts 0", f"{_HOME}.simple:Zero"),
     ]  # fmt: skip
+
+
+@hookimpl
+def iclbench_metrics() -> list[Entry]:
+    """alignment and iterates."""
+    return [
+        Entry("alignment", "how near a model is to k steps of gradient descent, and the best k",
+              f"{_HOME}.alignment:Alignment"),
+        Entry("iterates", "how far each iterate is from gradient descent's",
+              f"{_HOME}.alignment:Iterates"),
+    ]  # fmt: skip

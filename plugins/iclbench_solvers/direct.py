@@ -8,7 +8,7 @@ from torch import Tensor
 
 from iclbench import Config
 
-from .solver import LinearSolver
+from .solver import Examples, LinearSolver
 
 
 class LeastSquaresQR(LinearSolver):
@@ -19,16 +19,22 @@ class LeastSquaresQR(LinearSolver):
 
     name = "least-squares-qr"
 
-    def weights(self, x: Tensor, y: Tensor, config: Config) -> Tensor:
-        """w (B, D, K) from x (B, k, D), y (B, k, K)."""
-        solution: Tensor = torch.linalg.lstsq(x.cpu(), y.cpu(), driver="gels").solution
-        return solution.to(x.device)
+    def weights(self, examples: Examples, config: Config) -> Tensor:
+        """w (B, D, K)."""
+        solution: Tensor = torch.linalg.lstsq(
+            examples.x.cpu(), examples.y.cpu(), driver="gels"
+        ).solution
+        return solution.to(examples.x.device)
 
 
 class RidgeConfig(Config):
     """The penalty."""
 
-    ridge: float = Field(1e-2, gt=0, description="λ of ‖Xw − y‖² + λ‖w‖²; no 1/N")
+    ridge: float | None = Field(
+        None,
+        gt=0,
+        description="λ of ‖Xw − y‖² + λ‖w‖², no 1/N; null is the prompt's, or 0.01 if it has none",
+    )
 
 
 class Ridge(LinearSolver):
@@ -37,12 +43,15 @@ class Ridge(LinearSolver):
     name = "ridge"
     Config = RidgeConfig
 
-    def weights(self, x: Tensor, y: Tensor, config: RidgeConfig) -> Tensor:
-        """w (B, D, K) from x (B, k, D), y (B, k, K)."""
+    def weights(self, examples: Examples, config: RidgeConfig) -> Tensor:
+        """w (B, D, K)."""
+        x, y, ridge = examples.x, examples.y, config.ridge
+        if ridge is None:
+            ridge = 1e-2 if examples.ridge is None else examples.ridge
         wide = x.shape[1] < x.shape[2]
         gram = x @ x.mT if wide else x.mT @ x
         identity = torch.eye(gram.shape[-1], dtype=x.dtype, device=x.device)
-        factor = torch.linalg.cholesky(gram + config.ridge * identity)
+        factor = torch.linalg.cholesky(gram + ridge * identity)
         if wide:
             return x.mT @ torch.cholesky_solve(y, factor)
         return torch.cholesky_solve(x.mT @ y, factor)

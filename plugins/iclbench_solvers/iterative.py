@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, Literal, cast
 
 import torch
 from pydantic import Field
-from torch import Tensor
+from torch import Tensor, nn
 
-from iclbench import Config
+from iclbench import Config, Signature
 
-from .solver import LinearSolver
+from .solver import Examples, LinearSolver, Solve, examples_of
 
 
 class GradientDescentConfig(Config):
     """Steps and step size."""
 
     steps: int = Field(400, ge=0, description="number of gradient steps")
-    step_size: float | Literal["optimal"] = Field(
-        "optimal", description="η, or 2/(λmin + λmax) of each prompt's Hessian"
+    step_size: float | Literal["optimal", "prompt"] = Field(
+        "optimal", description="η; optimal: 2/(λmin + λmax) of each prompt's Hessian; prompt: its η"
     )
     normalize: Literal["mean", "sum"] = Field(
         "mean", description="the gradient's 1/N, or none (elsa, eqs. 35–36)"
@@ -26,27 +28,72 @@ class GradientDescentConfig(Config):
 
 
 class GradientDescent(LinearSolver):
-    """w ← w − η (1/N) Xᵀ(Xw − y) from w = 0 (least_squares, eq. 45)."""
+    """w ← w − η (1/N) [Xᵀ(Xw − y) + λw] from w = 0 (least_squares, eq. 45; elsa, eqs. 35–36).
+
+    λ is the prompt's, 0 where it has none.
+    """
 
     name = "gradient-descent"
     Config = GradientDescentConfig
 
-    def weights(self, x: Tensor, y: Tensor, config: GradientDescentConfig) -> Tensor:
-        """w (B, D, K) from x (B, k, D), y (B, k, K)."""
-        scale = 1.0 / x.shape[1] if config.normalize == "mean" else 1.0
-        eta = _optimal_step(x, scale) if config.step_size == "optimal" else config.step_size
-        w = x.new_zeros(x.shape[0], x.shape[2], y.shape[2])
+    def supports(self, signature: Signature, config: GradientDescentConfig) -> str | None:
+        """As every solver; the prompt's step needs a prompt that has one."""
+        if config.step_size == "prompt" and "step" not in signature.prompt._fields:
+            return f"step_size=prompt: {signature.prompt.__name__} has no step"
+        return super().supports(signature, config)
+
+    def build(self, signature: Signature, config: GradientDescentConfig) -> nn.Module:
+        """A module that also offers its iterates."""
+        return _Descend(self, signature, config)
+
+    def weights(self, examples: Examples, config: GradientDescentConfig) -> Tensor:
+        """w (B, D, K)."""
+        return deque(self.iterates(examples, config), maxlen=1).pop()
+
+    def iterates(self, examples: Examples, config: GradientDescentConfig) -> Iterator[Tensor]:
+        """w₀ = 0, w₁, …, each (B, D, K)."""
+        scale = 1.0 / examples.x.shape[1] if config.normalize == "mean" else 1.0
+        eta: float | Tensor
+        if config.step_size == "optimal":
+            eta = optimal_step(examples, scale)
+        elif config.step_size == "prompt":
+            eta = cast(Tensor, examples.step)
+        else:
+            eta = config.step_size
+        w = torch.zeros_like(examples.x.mT @ examples.y)
+        yield w
         for _ in range(config.steps):
-            w = w - eta * (scale * (x.mT @ (x @ w - y)))
-        return w
+            w = w - eta * (scale * gradient(examples, w))
+            yield w
 
 
-def _optimal_step(x: Tensor, scale: float) -> Tensor:
-    """2/(λmin + λmax) of scale·XᵀX on the row space of X, (B, 1, 1)."""
+class _Descend(Solve):
+    @property
+    def iterates(self) -> int:
+        return int(self.config.steps)
+
+    def trajectory(self, prompt: Any) -> Tensor:
+        """The iterates (B, steps + 1, D) of one output."""
+        solver: Any = self.solver
+        steps = list(solver.iterates(examples_of(prompt), self.config))
+        return torch.stack([w[..., 0] for w in steps], dim=1)
+
+
+def gradient(examples: Examples, w: Tensor) -> Tensor:
+    """Xᵀ(Xw − y) + λw, the gradient of ½‖Xw − y‖² + ½λ‖w‖² at w (B, D, K); λ = 0 without one."""
+    x, y = examples.x, examples.y
+    plain = x.mT @ (x @ w - y)
+    return plain if examples.ridge is None else plain + examples.ridge * w
+
+
+def optimal_step(examples: Examples, scale: float) -> Tensor:
+    """2/(λmin + λmax) of scale·(XᵀX + λI) on the row space of X, (B, 1, 1)."""
     # Started at 0, the iterate never leaves the row space: the zero eigenvalues don't count.
+    x = examples.x
     gram = x @ x.mT if x.shape[1] < x.shape[2] else x.mT @ x
     eigenvalues: Tensor = torch.linalg.eigvalsh(scale * gram)
-    return (2.0 / (eigenvalues[:, 0] + eigenvalues[:, -1]))[:, None, None]
+    extremes = (eigenvalues[:, 0] + eigenvalues[:, -1])[:, None, None]
+    return 2.0 / (extremes if examples.ridge is None else extremes + 2.0 * scale * examples.ridge)
 
 
 class ConjugateGradientConfig(Config):
@@ -61,8 +108,9 @@ class ConjugateGradient(LinearSolver):
     name = "conjugate-gradient"
     Config = ConjugateGradientConfig
 
-    def weights(self, x: Tensor, y: Tensor, config: ConjugateGradientConfig) -> Tensor:
-        """w (B, D, K) from x (B, k, D), y (B, k, K)."""
+    def weights(self, examples: Examples, config: ConjugateGradientConfig) -> Tensor:
+        """w (B, D, K)."""
+        x, y = examples.x, examples.y
         w = x.new_zeros(x.shape[0], x.shape[2], y.shape[2])
         # A gradient below the first is rounding alone, and one below the second no longer changes
         # w; steps along either would end in overflow.
@@ -104,11 +152,11 @@ class Newton(LinearSolver):
     name = "newton"
     Config = NewtonConfig
 
-    def weights(self, x: Tensor, y: Tensor, config: NewtonConfig) -> Tensor:
-        """w (B, D, K) from x (B, k, D), y (B, k, K)."""
-        gram = x.mT @ x
+    def weights(self, examples: Examples, config: NewtonConfig) -> Tensor:
+        """w (B, D, K)."""
+        gram = examples.x.mT @ examples.x
         largest = torch.linalg.eigvalsh(gram)[:, -1, None, None]
         inverse: Tensor = gram / largest.square()
         for _ in range(config.steps):
             inverse = 2.0 * inverse - inverse @ gram @ inverse
-        return inverse @ (x.mT @ y)
+        return inverse @ (examples.x.mT @ examples.y)

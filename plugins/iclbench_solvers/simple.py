@@ -8,7 +8,7 @@ from torch import Tensor
 
 from iclbench import Config
 
-from .solver import LinearSolver, RegressionSolver
+from .solver import Examples, LinearSolver, RegressionSolver
 
 
 class Averaging(LinearSolver):
@@ -16,9 +16,9 @@ class Averaging(LinearSolver):
 
     name = "averaging"
 
-    def weights(self, x: Tensor, y: Tensor, config: Config) -> Tensor:
-        """w (B, D, K) from x (B, k, D), y (B, k, K)."""
-        return x.mT @ y / x.shape[1]
+    def weights(self, examples: Examples, config: Config) -> Tensor:
+        """w (B, D, K)."""
+        return examples.x.mT @ examples.y / examples.x.shape[1]
 
 
 class NearestNeighboursConfig(Config):
@@ -33,10 +33,9 @@ class NearestNeighbours(RegressionSolver):
     name = "nearest-neighbours"
     Config = NearestNeighboursConfig
 
-    def answer(
-        self, x: Tensor, y: Tensor, query: Tensor, config: NearestNeighboursConfig
-    ) -> Tensor:
+    def answer(self, examples: Examples, query: Tensor, config: NearestNeighboursConfig) -> Tensor:
         """The values (B, Q, K) at query (B, Q, D)."""
+        x, y = examples.x, examples.y
         if x.shape[1] == 0:
             return query.new_zeros(query.shape[0], query.shape[1], y.shape[2])
         # Exact differences: cdist's expansion loses digits, and ties with them.
@@ -56,6 +55,7 @@ class Zero(LinearSolver):
 
     name = "zero"
 
-    def weights(self, x: Tensor, y: Tensor, config: Config) -> Tensor:
+    def weights(self, examples: Examples, config: Config) -> Tensor:
         """Zeros (B, D, K)."""
-        return x.new_zeros(x.shape[0], x.shape[2], y.shape[2])
+        x = examples.x
+        return x.new_zeros(x.shape[0], x.shape[2], examples.y.shape[2])

@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from iclbench import Signature, Solver
+
+
+class Examples(NamedTuple):
+    """The examples of a regression problem: x (B, k, D), y (B, k, K), k ≥ 0.
+
+    ridge and step (B, 1, 1) are those of a prompt that carries them, else None.
+    """
+
+    x: Tensor
+    y: Tensor
+    ridge: Tensor | None = None
+    step: Tensor | None = None
+
+
+def examples_of(prompt: Any) -> Examples:
+    """All examples of a prompt with the fields x and y."""
+    given = (getattr(prompt, name, None) for name in ("ridge", "step"))
+    return Examples(prompt.x, prompt.y, *(None if v is None else v[:, None, None] for v in given))
 
 
 class RegressionSolver(Solver):
@@ -27,23 +45,23 @@ class RegressionSolver(Solver):
 
     def build(self, signature: Signature, config: Any) -> nn.Module:
         """A module without parameters that maps a prompt to a prediction."""
-        return _Solve(self, signature, config)
+        return Solve(self, signature, config)
 
     def solve(self, prompt: Any, target: str, config: Any) -> Tensor:
         """The prediction (B, P, W) that the signature asks for."""
-        x, y, query = prompt.x, prompt.y, prompt.query
+        all_of_them = examples_of(prompt)
         if target == "query":
-            return self.answer(x, y, query, config)
-        inputs = torch.cat([x, query], dim=1)
-        answers = [
-            self.answer(x[:, :k], y[:, :k], inputs[:, k : k + 1], config)
-            for k in range(inputs.shape[1])
-        ]
+            return self.answer(all_of_them, prompt.query, config)
+        inputs = torch.cat([prompt.x, prompt.query], dim=1)
+        answers = []
+        for k in range(inputs.shape[1]):
+            first = all_of_them._replace(x=prompt.x[:, :k], y=prompt.y[:, :k])
+            answers.append(self.answer(first, inputs[:, k : k + 1], config))
         return torch.cat(answers, dim=1)
 
     @abstractmethod
-    def answer(self, x: Tensor, y: Tensor, query: Tensor, config: Any) -> Tensor:
-        """The values (B, Q, K) at query (B, Q, D) from x (B, k, D), y (B, k, K), k ≥ 0."""
+    def answer(self, examples: Examples, query: Tensor, config: Any) -> Tensor:
+        """The values (B, Q, K) at query (B, Q, D)."""
 
 
 class LinearSolver(RegressionSolver):
@@ -54,24 +72,27 @@ class LinearSolver(RegressionSolver):
     def solve(self, prompt: Any, target: str, config: Any) -> Tensor:
         """The weights (B, K, D) if they are asked for, else as every solver."""
         if target == "weights":
-            return self.weights(prompt.x, prompt.y, config).mT
+            return self.weights(examples_of(prompt), config).mT
         return super().solve(prompt, target, config)
 
-    def answer(self, x: Tensor, y: Tensor, query: Tensor, config: Any) -> Tensor:
+    def answer(self, examples: Examples, query: Tensor, config: Any) -> Tensor:
         """query · w, and 0 without examples."""
-        if x.shape[1] == 0:
-            return query.new_zeros(query.shape[0], query.shape[1], y.shape[2])
-        return query @ self.weights(x, y, config)
+        if examples.x.shape[1] == 0:
+            return query.new_zeros(query.shape[0], query.shape[1], examples.y.shape[2])
+        return query @ self.weights(examples, config)
 
     @abstractmethod
-    def weights(self, x: Tensor, y: Tensor, config: Any) -> Tensor:
-        """w (B, D, K) from x (B, k, D), y (B, k, K), k ≥ 1."""
+    def weights(self, examples: Examples, config: Any) -> Tensor:
+        """w (B, D, K) from k ≥ 1 examples."""
 
 
-class _Solve(nn.Module):
+class Solve(nn.Module):
+    """A solver as a module: prompt → prediction (B, P, W)."""
+
     def __init__(self, solver: RegressionSolver, signature: Signature, config: Any) -> None:
         super().__init__()
         self.solver, self.target, self.config = solver, signature.target, config
 
     def forward(self, prompt: Any) -> Tensor:
+        """The prediction that the signature asks for."""
         return self.solver.solve(prompt, self.target, self.config)

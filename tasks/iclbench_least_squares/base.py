@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -36,7 +36,13 @@ class LeastSquaresTask(Task[ConfigT]):
         self, n: int, generator: torch.Generator, device: torch.device, dtype: torch.dtype
     ) -> Batch:
         """n fresh prompts with their targets in `dtype`."""
-        return self.arrange(sample_problems(self.config, n, generator, device, dtype), dtype)
+        return self.arrange(self.problems(n, generator, device, dtype), dtype)
+
+    def problems(
+        self, n: int, generator: torch.Generator, device: torch.device, dtype: torch.dtype
+    ) -> Problems:
+        """n problems for training, in `dtype` on `device`."""
+        return sample_problems(self.config, n, generator, device, dtype)
 
     def evaluation_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:
         """x, w, noise and rotation, all standard normal."""
@@ -44,7 +50,22 @@ class LeastSquaresTask(Task[ConfigT]):
 
     def evaluation_set(self, n: int, seed: int, dtype: torch.dtype) -> list[Batch]:
         """One batch of n prompts."""
-        return [self.arrange(evaluation_problems(self.config, n, seed, dtype), dtype)]
+        return [self.arrange(self.evaluation_problems(n, seed, dtype), dtype)]
+
+    def evaluation_problems(self, n: int, seed: int, dtype: torch.dtype) -> Problems:
+        """n problems in float64, their independent inputs rounded to `dtype`."""
+        return evaluation_problems(self.config, n, seed, dtype)
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of x, y and query, for a signature."""
+        c = self.config
+        return {"x": (c.examples, c.dim), "y": (c.examples, 1), "query": (1, c.dim)}
+
+    def ask(self, prompt: Any, query: Tensor) -> Any:
+        """The prompt with another query (B, 1, D), which is also the start of the last token."""
+        last = torch.cat([query, prompt.tokens[:, -1:, query.shape[2] :]], dim=2)
+        tokens = torch.cat([prompt.tokens[:, :-1], last], dim=1)
+        return prompt._replace(tokens=tokens, query=query)
 
     def loss(self, prediction: Tensor, target: Tensor) -> Tensor:
         """Mean squared error of each prompt, (B,)."""

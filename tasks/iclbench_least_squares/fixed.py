@@ -49,14 +49,13 @@ class LeastSquares(LeastSquaresTask[FixedConfig]):
             input_width=c.dim + 1,
             output_width=1 if c.target == "query" else c.dim,
             readout=(c.examples,),
+            shapes=self.shapes(),
         )
 
     def arrange(self, problems: Problems, dtype: torch.dtype) -> Batch:
         """Tokens (B, N+1, D+1) with (x_query, 0) last; the target is clean."""
         x, y = problems.x.to(dtype), problems.y.to(dtype)
-        last = torch.zeros_like(y[:, :1])
-        tokens = torch.cat([x, torch.cat([y, last], dim=1)], dim=2)
-        prompt = Regression(tokens, x[:, :-1], y, x[:, -1:])
+        prompt = Regression(problems.rows(dtype), x[:, :-1], y, x[:, -1:])
         if self.config.target == "query":
             return Batch(prompt, problems.clean[:, -1:])
         return Batch(prompt, problems.w.transpose(1, 2))

@@ -40,6 +40,7 @@ class LeastSquaresPrefixes(LeastSquaresTask[LeastSquaresConfig]):
             output_width=1,
             readout=tuple(range(0, 2 * c.examples + 1, 2)),
             causal=True,
+            shapes=self.shapes(),
         )
 
     @property

@@ -30,12 +30,21 @@ class LeastSquaresConfig(TaskConfig):
 
 
 class Problems(NamedTuple):
-    """x (B, N+1, D), the query last; w (B, D, 1); y (B, N, 1); clean (B, N+1, 1) = x w."""
+    """x (B, N+1, D), the query last; w (B, D, 1); y (B, N, 1); clean (B, N+1, 1) = x w.
+
+    ridge (B,) is the penalty of a ridge problem.
+    """
 
     x: Tensor
     w: Tensor
     y: Tensor
     clean: Tensor
+    ridge: Tensor | None = None
+
+    def rows(self, dtype: torch.dtype) -> Tensor:
+        """(xᵢ, yᵢ) and last (x_query, 0), (B, N+1, D+1)."""
+        values = torch.nn.functional.pad(self.y, (0, 0, 0, 1))
+        return torch.cat([self.x, values], dim=2).to(dtype)
 
 
 def sample_problems(

@@ -51,7 +51,7 @@ def test_exact_solvers_find_the_minimum_norm_solution(name, examples, dim, seed)
     y = rng.standard_normal((examples, 2))
     solver = host().load("model", name, Architecture)()
     config = solver.Config(**EXACT[name])
-    found = solver.weights(torch.from_numpy(x)[None], torch.from_numpy(y)[None], config)
+    found = solver.weights(Examples(torch.from_numpy(x)[None], torch.from_numpy(y)[None]), config)
     expected = np.linalg.pinv(x) @ y
     np.testing.assert_allclose(found[0].numpy(), expected, atol=1e-10)
 
@@ -62,7 +62,7 @@ def test_ridge_solves_its_normal_equations(examples, dim, seed):
     x, y = rng.standard_normal((examples, dim)), rng.standard_normal((examples, 1))
     solver = host().load("model", "ridge", Architecture)()
     config = solver.Config(ridge=0.3)
-    found = solver.weights(torch.from_numpy(x)[None], torch.from_numpy(y)[None], config)
+    found = solver.weights(Examples(torch.from_numpy(x)[None], torch.from_numpy(y)[None]), config)
     expected = np.linalg.solve(x.T @ x + 0.3 * np.eye(dim), x.T @ y)
     np.testing.assert_allclose(found[0].numpy(), expected, atol=1e-12)
 
@@ -77,7 +77,9 @@ def test_gradient_descent_takes_the_steps_of_the_paper():
         w = np.zeros((3, 1))
         for _ in range(2):
             w = w - 0.05 * scale * x.T @ (x @ w - y)
-        found = solver.weights(torch.from_numpy(x)[None], torch.from_numpy(y)[None], config)
+        found = solver.weights(
+            Examples(torch.from_numpy(x)[None], torch.from_numpy(y)[None]), config
+        )
         np.testing.assert_allclose(found[0].numpy(), w, atol=1e-14)
 
 

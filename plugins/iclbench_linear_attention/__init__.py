@@ -1,0 +1,22 @@
+"""LSA and ELSA: linear self-attention, its extension by bias matrices, exact constructions."""
+
+from iclbench import Entry, hookimpl
+
+_HOME = "iclbench_linear_attention"
+
+
+@hookimpl
+def iclbench_architectures() -> list[Entry]:
+    """lsa and elsa on the paper's input matrices and on tokens, and Gaussian elimination."""
+    return [
+        Entry("lsa", "linear self-attention on a designed or enumerated input matrix (elsa, eq. 8)",
+              f"{_HOME}.architecture:LinearSelfAttention"),
+        Entry("elsa", "linear self-attention extended by bias matrices (elsa, eq. 16)",
+              f"{_HOME}.architecture:ExtendedLinearSelfAttention"),
+        Entry("lsa-tokens", "linear self-attention in the harness's sequence model (elsa, eq. 8)",
+              f"{_HOME}.tokens:LSATokens"),
+        Entry("elsa-tokens", "the same with bias matrices over positions (elsa, eq. 16)",
+              f"{_HOME}.tokens:ELSATokens"),
+        Entry("gaussian-elimination-network", "Gaussian elimination by ReLU networks (elsa, A)",
+              f"{_HOME}.elimination:GaussianEliminationNetwork"),
+    ]  # fmt: skip

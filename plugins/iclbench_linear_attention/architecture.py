@@ -1,0 +1,132 @@
+"""The architectures `lsa` and `elsa` on the paper's input matrices."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from iclbench import Architecture, Config, Signature, initialize
+
+from .forms import FORMS, LAYOUTS, Layout
+from .modules import ELSA, LSA, Stack, Step
+from .ridge_gd import ExtendedRidgeGD, RidgeGD
+
+
+class MatrixConfig(Config):
+    """What both architectures share."""
+
+    form: Literal["designed", "enumerated"] = Field(
+        "designed", description="the input matrix: eq. 37, or eq. 56"
+    )
+    layers: int = Field(3, ge=0, description="modules before the output module")
+    heads: int = Field(3, ge=1, description="heads of each block")
+    blocks: int = Field(1, ge=1, description="blocks in sequence within a module")
+    shared: bool = Field(False, description="whether all modules have the same parameters")
+    mlp: bool = Field(False, description="after each module an MLP with ReLU on every row of H")
+    mlp_ratio: int = Field(4, ge=1, description="hidden size of the MLP, in columns of H")
+    init_std: float = Field(0.05, gt=0, description="standard deviation of initial weights")
+    step: float = Field(
+        0.5, gt=0, description="N·η in the matrix of prompts that state no step; their λ is 0"
+    )
+
+
+class ExtendedConfig(MatrixConfig):
+    """The paper's ELSA: the enumerated form, two blocks of four heads."""
+
+    form: Literal["designed", "enumerated"] = Field(
+        "enumerated", description="the input matrix: eq. 37, or eq. 56"
+    )
+    heads: int = Field(4, ge=1, description="heads of each block")
+    blocks: int = Field(2, ge=1, description="blocks in sequence within a module")
+
+
+class MatrixModel(nn.Module):
+    """H₀ of the prompt, `layers` modules, an output module; the answer is one cell of H.
+
+    `stack.steps.t.blocks.j.{weights, biases}` and `output.blocks.j.{weights, biases}` are public
+    names that constructions write.
+    """
+
+    def __init__(self, layout: Layout, config: MatrixConfig, stack: Stack, output: Step) -> None:
+        super().__init__()
+        self.layout, self.form, self.step = layout, FORMS[config.form], config.step
+        self.stack, self.output = stack, output
+
+    def forward(self, prompt: Any) -> Tensor:
+        """The prediction at the query, (B, 1, 1) (eqs. 55 and 86)."""
+        row, column = self.layout.output
+        final: Tensor = self.output(self.states(prompt)[-1])
+        return final[:, row : row + 1, column : column + 1]
+
+    @property
+    def iterates(self) -> int:
+        """T, the modules before the output module."""
+        return self.stack.depth
+
+    def trajectory(self, prompt: Any) -> Tensor:
+        """The weights after every module, (B, layers + 1, D)."""
+        dim = prompt.x.shape[2]
+        return torch.stack([H[:, :dim, -1] for H in self.states(prompt)], dim=1)
+
+    def states(self, prompt: Any) -> list[Tensor]:
+        """H₀, …, H_T, each (B, m, s)."""
+        nothing = torch.zeros_like(prompt.x[:, 0, 0])
+        ridge = getattr(prompt, "ridge", nothing)
+        step = getattr(prompt, "step", nothing + self.step / prompt.x.shape[1])
+        return self.stack.states(self.form(prompt, ridge, step))
+
+
+class LinearSelfAttention(Architecture):
+    """Modules H + Σ_k LSA_k(H) on the input matrix of a regression prompt (elsa, eqs. 37–55)."""
+
+    name = "lsa"
+    Config: type[Config] = MatrixConfig
+    constructions = {"ridge-gd": RidgeGD()}
+
+    def supports(self, signature: Signature, config: MatrixConfig) -> str | None:
+        """It needs X, y and one query of known shapes, and answers the query."""
+        shapes = signature.shapes
+        missing = [name for name in ("x", "y", "query") if name not in shapes]
+        if missing:
+            return f"it needs the shape of {', '.join(missing)}, which the task does not state"
+        if signature.target != "query":
+            return f"it answers query, not {signature.target}"
+        if shapes["y"][1] != 1 or shapes["query"][0] != 1:
+            return "it answers one query with one value"
+        return None
+
+    def build(self, signature: Signature, config: MatrixConfig) -> nn.Module:
+        """A model for N examples in D dimensions, as the signature's shapes say."""
+        layout = LAYOUTS[config.form](*signature.shapes["x"])
+        distinct = min(1, config.layers) if config.shared else config.layers
+        steps = [self._step(layout, config) for _ in range(distinct)]
+        output = Step([self.block(layout, config) for _ in range(config.blocks)], None)
+        return MatrixModel(layout, config, Stack(steps, config.layers), output)
+
+    def _step(self, layout: Layout, config: MatrixConfig) -> Step:
+        blocks = [self.block(layout, config) for _ in range(config.blocks)]
+        if not config.mlp:
+            return Step(blocks, None)
+        s, hidden = layout.columns, config.mlp_ratio * layout.columns
+        mlp = nn.Sequential(nn.Linear(s, hidden), nn.ReLU(), nn.Linear(hidden, s))
+        initialize(mlp, config.init_std)
+        return Step(blocks, mlp)
+
+    def block(self, layout: Layout, config: MatrixConfig) -> nn.Module:
+        """One multi-head block."""
+        return LSA(layout.columns, config.heads, config.init_std)
+
+
+class ExtendedLinearSelfAttention(LinearSelfAttention):
+    """Modules H + ELSA₂(ELSA₁(H)) with four heads each (elsa, eqs. 56–86)."""
+
+    name = "elsa"
+    Config = ExtendedConfig
+    constructions = {"ridge-gd": ExtendedRidgeGD()}
+
+    def block(self, layout: Layout, config: MatrixConfig) -> nn.Module:
+        """One multi-head block with bias matrices."""
+        return ELSA(layout.rows, layout.columns, config.heads, config.init_std)

@@ -1,0 +1,77 @@
+"""Multi-head LSA and ELSA, and stacks of them with skip connections."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from .operators import attend
+
+
+class LSA(nn.Module):
+    """The sum of the heads' linear self-attentions (elsa, eqs. 8 and 39): (..., m, n) → the same.
+
+    `weights` (3, heads, n, n) are W₁, W₂, W₃ of each head. They are drawn from N(0, init_std²).
+    """
+
+    def __init__(self, n: int, heads: int, init_std: float, causal: bool = False) -> None:
+        super().__init__()
+        self.causal = causal
+        self.weights = nn.Parameter(init_std * torch.randn(3, heads, n, n))
+
+    def forward(self, H: Tensor) -> Tensor:
+        """Σ_k (HW₃)(HW₁)ᵀ(HW₂)."""
+        first, second, third = self.project(H).unbind(-4)
+        return attend(third, first, second, self.causal).sum(dim=-3)
+
+    def project(self, H: Tensor) -> Tensor:
+        """HW for all three and every head by one product, (..., 3, heads, m, n)."""
+        kinds, heads, n, _ = self.weights.shape
+        wide = self.weights.permute(2, 0, 1, 3).reshape(n, kinds * heads * n)
+        projected = (H @ wide).unflatten(-1, (kinds, heads, n))
+        return projected.movedim(-4, -2)
+
+
+class ELSA(LSA):
+    """LSA with bias matrices, `biases` (3, heads, m, n), which start at 0 (elsa, eqs. 16, 58)."""
+
+    def __init__(self, m: int, n: int, heads: int, init_std: float, causal: bool = False) -> None:
+        super().__init__(n, heads, init_std, causal)
+        self.biases = nn.Parameter(torch.zeros(3, heads, m, n))
+
+    def project(self, H: Tensor) -> Tensor:
+        """HW + B for all three and every head, (..., 3, heads, m, n)."""
+        return super().project(H) + self.biases
+
+
+class Step(nn.Module):
+    """H + P, P the blocks in sequence (elsa, eqs. 38 and 57); then H + mlp(H), if there is one."""
+
+    def __init__(self, blocks: list[nn.Module], mlp: nn.Module | None) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(blocks)
+        self.mlp = mlp
+
+    def forward(self, H: Tensor) -> Tensor:
+        """(..., m, n) → (..., m, n)."""
+        P = H
+        for block in self.blocks:
+            P = block(P)
+        H = H + P
+        return H if self.mlp is None else H + self.mlp(H)
+
+
+class Stack(nn.Module):
+    """`depth` steps, each with its own parameters, or one that is applied `depth` times."""
+
+    def __init__(self, steps: list[Step], depth: int) -> None:
+        super().__init__()
+        self.depth = depth
+        self.steps = nn.ModuleList(steps)
+
+    def states(self, H: Tensor) -> list[Tensor]:
+        """H₀, …, H_depth, each (..., m, n)."""
+        found = [H]
+        for t in range(self.depth):
+            found.append(self.steps[t % len(self.steps)](found[-1]))
+        return found

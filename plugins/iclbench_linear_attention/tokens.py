@@ -1,0 +1,44 @@
+"""`lsa-tokens` and `elsa-tokens`: the operators as mixers of the harness's sequence model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+from torch import nn
+
+from iclbench import SequenceArchitecture, SequenceConfig
+
+from .modules import ELSA, LSA
+
+
+class TokensConfig(SequenceConfig):
+    """One layer of linear attention and nothing else, which is what the closed form is of."""
+
+    layers: int = Field(1, ge=1, description="number of blocks")
+    heads: int = Field(1, ge=1, description="heads, each of full width")
+    layer_norm: bool = Field(False, description="LayerNorm before mixer, MLP and read-out")
+    mlp: bool = Field(False, description="an MLP with ReLU after each mixer")
+    init_std: float = Field(0.1, gt=0, description="standard deviation of initial weights")
+
+
+class LSATokens(SequenceArchitecture):
+    """(HW₃)(HW₁)ᵀ(HW₂) on the states H (S, width) of a sequence (elsa, eq. 8); no 1/S."""
+
+    name = "lsa-tokens"
+    Config = TokensConfig
+
+    def mixer(self, width: int, length: int, causal: bool, config: Any) -> nn.Module:
+        """Multi-head LSA, (B, S, width) → (B, S, width)."""
+        return LSA(width, config.heads, config.init_std, causal)
+
+
+class ELSATokens(SequenceArchitecture):
+    """(HW₃+B₃)(HW₁+B₁)ᵀ(HW₂+B₂), with a bias for each position (elsa, eq. 16)."""
+
+    name = "elsa-tokens"
+    Config = TokensConfig
+
+    def mixer(self, width: int, length: int, causal: bool, config: Any) -> nn.Module:
+        """Multi-head ELSA for S = length positions, (B, S, width) → (B, S, width)."""
+        return ELSA(length, width, config.heads, config.init_std, causal)

@@ -1,0 +1,164 @@
+"""The task `ridge`: what ridge regression on the examples predicts for a new input (elsa, 3.1)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, cast
+
+import numpy as np
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor
+
+from iclbench import Batch, Primary, Ridge, Signature, philox
+
+from .base import LeastSquaresTask
+from .problems import LeastSquaresConfig, Problems
+
+Penalty = Annotated[float, Field(ge=0)]
+
+
+class RidgeConfig(LeastSquaresConfig):
+    """The problems, the penalty and the step size that a prompt states."""
+
+    noise: float = Field(0.5, ge=0, description="standard deviation of the noise on y")
+    ridge: Penalty | tuple[Penalty, Penalty] = Field(
+        0.25, description="λ; [low, high] draws it log-uniformly for each prompt"
+    )
+    step: Annotated[float, Field(gt=0)] | Literal["optimal"] = Field(
+        "optimal", description="η in the prompt; optimal: 2/(λmin + λmax) of XᵀX + λI"
+    )
+
+    @model_validator(mode="after")
+    def _has_an_answer(self) -> RidgeConfig:
+        if isinstance(self.ridge, tuple) and not 0 < self.ridge[0] <= self.ridge[1]:
+            raise ValueError("ridge=[low, high] needs 0 < low <= high")
+        if self.ridge == 0 and self.examples < self.dim:
+            raise ValueError("ridge=0 needs at least as many examples as dimensions")
+        return self
+
+
+class RidgeRegression(LeastSquaresTask[RidgeConfig]):
+    """Predict uᵀŵ, ŵ = (XᵀX + λI)⁻¹Xᵀy, from X, y, λ and a new input u (elsa, eqs. 31–33).
+
+    The prompt also states the step size η of gradient descent on that objective (eqs. 35–36; no
+    1/N). Tokens are (xᵢ, yᵢ), then (λ, η, 0, …), and last (u, 0): S = N + 2, d = D + 1, read at the
+    last. The answer is a function of the prompt, so targets are computed from its own numbers.
+    """
+
+    name = "ridge"
+    version = 1
+    Config = RidgeConfig
+
+    @property
+    def primary(self) -> Primary:
+        """The squared distance to the estimator's prediction."""
+        return Primary("squared_error")
+
+    @property
+    def signature(self) -> Signature:
+        """S = N + 2 tokens of width D + 1, read at the last."""
+        c = self.config
+        return Signature(
+            prompt=Ridge,
+            target="query",
+            length=c.examples + 2,
+            input_width=c.dim + 1,
+            output_width=1,
+            readout=(c.examples + 1,),
+            shapes={**self.shapes(), "ridge": (), "step": ()},
+        )
+
+    def problems(
+        self, n: int, generator: torch.Generator, device: torch.device, dtype: torch.dtype
+    ) -> Problems:
+        """n problems for training, with their penalties."""
+        drawn = super().problems(n, generator, device, dtype)
+        uniform = torch.rand(n, generator=generator, device=device, dtype=dtype)
+        return drawn._replace(ridge=self._penalties(uniform))
+
+    def evaluation_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:
+        """Those of least squares, and ridge, uniform on [0, 1)."""
+        uniform = philox("least squares evaluation", "ridge", seed).uniform(size=n)
+        return {**super().evaluation_draws(n, seed), "ridge": uniform}
+
+    def evaluation_problems(self, n: int, seed: int, dtype: torch.dtype) -> Problems:
+        """n problems in float64, their independent inputs, λ too, rounded to `dtype`."""
+        uniform = torch.from_numpy(self.evaluation_draws(n, seed)["ridge"])
+        ridge = self._penalties(uniform).to(dtype).double()
+        return super().evaluation_problems(n, seed, dtype)._replace(ridge=ridge)
+
+    def evaluation_set(self, n: int, seed: int, dtype: torch.dtype) -> list[Batch]:
+        """One batch of n prompts; targets are exact answers to the prompts' own numbers."""
+        (batch,) = super().evaluation_set(n, seed, dtype)
+        return [batch._replace(target=exact_answer(batch.prompt))]
+
+    def _penalties(self, uniform: Tensor) -> Tensor:
+        """λ of each prompt, (B,), from uniform draws."""
+        if not isinstance(self.config.ridge, tuple):
+            return torch.full_like(uniform, self.config.ridge)
+        low, high = self.config.ridge
+        drawn: Tensor = low * (high / low) ** uniform
+        return drawn
+
+    def _step(self, x: Tensor, ridge: Tensor) -> Tensor:
+        """η of each prompt, (B,), from x (B, N, D) and ridge (B,)."""
+        if self.config.step != "optimal":
+            return torch.full_like(ridge, self.config.step)
+        # Gradient descent from 0 stays in the row space, so zero eigenvalues don't count.
+        values = torch.linalg.eigvalsh(x @ x.mT if x.shape[1] < x.shape[2] else x.mT @ x)
+        step: Tensor = 2.0 / (values[:, 0] + values[:, -1] + 2.0 * ridge)
+        return step
+
+    def arrange(self, problems: Problems, dtype: torch.dtype) -> Batch:
+        """Tokens (B, N+2, D+1); step and target are computed in the problems' own dtype."""
+        x, query, ridge = problems.x[:, :-1], problems.x[:, -1:], cast(Tensor, problems.ridge)
+        step = self._step(x, ridge)
+        rows = problems.rows(dtype)
+        stated = torch.stack([ridge, step], dim=1).to(dtype)
+        facts = torch.nn.functional.pad(stated, (0, rows.shape[2] - 2))
+        tokens = torch.cat([rows[:, :-1], facts[:, None], rows[:, -1:]], dim=1)
+        fields = (field.to(dtype) for field in (x, problems.y, query, ridge, step))
+        target = query @ ridge_estimate(x, problems.y, ridge)
+        return Batch(Ridge(tokens, *fields), target, {"clean": problems.clean[:, -1:]})
+
+    def metrics(self, prediction: Tensor, batch: Batch) -> dict[str, Tensor]:
+        """squared_error, to the estimator's prediction, and clean_error, to w*ᵀu; both (B,)."""
+        return {
+            "squared_error": (prediction - batch.target)[:, 0, 0].square(),
+            "clean_error": (prediction - batch.truth["clean"])[:, 0, 0].square(),
+        }
+
+    def reference(self, batch: Batch) -> Tensor:
+        """The estimator by Cholesky in the prompt's dtype."""
+        prompt = batch.prompt
+        return prompt.query @ ridge_estimate(prompt.x, prompt.y, prompt.ridge)
+
+
+def ridge_estimate(x: Tensor, y: Tensor, ridge: Tensor) -> Tensor:
+    """ŵ (B, D, 1) = (XᵀX + λI)⁻¹Xᵀy by Cholesky, from x (B, N, D), y (B, N, 1), ridge (B,)."""
+    return _solve(x, x.mT @ y, ridge)
+
+
+def _solve(x: Tensor, right: Tensor, ridge: Tensor) -> Tensor:
+    """(XᵀX + λI)⁻¹ right, (B, D, 1)."""
+    identity = torch.eye(x.shape[2], dtype=x.dtype, device=x.device)
+    factor = torch.linalg.cholesky(x.mT @ x + ridge[:, None, None] * identity)
+    return torch.cholesky_solve(right, factor)
+
+
+def exact_answer(prompt: Ridge) -> Tensor:
+    """uᵀŵ (B, 1, 1) for the prompt's numbers as they are, correct to the last bits of float64.
+
+    Cholesky in float64, its residual taken in extended precision and solved for again: a target
+    from Cholesky alone would make the floor of float64 zero.
+    """
+    x, y, u = (field.double() for field in (prompt.x, prompt.y, prompt.query))
+    ridge = prompt.ridge.double()
+    X, Y, U, R = (t.numpy().astype(np.longdouble) for t in (x, y, u, ridge[:, None, None]))
+    w = ridge_estimate(x, y, ridge).numpy().astype(np.longdouble)
+    transposed = X.transpose(0, 2, 1)
+    for _ in range(3):
+        residual = transposed @ (Y - X @ w) - R * w
+        correction = _solve(x, torch.from_numpy(residual.astype(np.float64)), ridge)
+        w = w + correction.numpy()
+    return torch.from_numpy((U @ w).astype(np.float64))
