@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,10 @@ def evaluate(
 
 
 def floor(
-    task: Task[Any], batches: list[Batch], model: nn.Module | None = None, *metrics: Metric
+    task: Task[Any],
+    batches: list[Batch],
+    model: nn.Module | None = None,
+    metrics: Sequence[Metric] = (),
 ) -> dict[str, np.ndarray]:
     """The metrics of the task's own reference on the same prompts, and the further metrics' floors.
 
@@ -44,8 +48,9 @@ def floor(
     with torch.no_grad():
         for batch in batches:
             values = dict(task.floor(batch))
-            for metric in metrics if model is not None else ():
-                _add(values, metric, metric.floor(model, task, batch))
+            for metric in metrics:
+                if model is not None:
+                    _add(values, metric, metric.floor(model, task, batch))
             found.append(values)
     return {
         name: np.concatenate([values[name].to(torch.float64).numpy() for values in found])

@@ -40,5 +40,5 @@ class Metric(ABC):
         """name → float64 values (B,) on the CPU, or (B, n) for a name in `axes`."""
 
     def floor(self, model: nn.Module, task: Task[Any], batch: Batch) -> dict[str, Tensor]:
-        """The same values of what the model is measured by, in the prompt's dtype, if it has any."""
+        """The same values of what the model is compared with, in the prompt's dtype, if any."""
         return {}

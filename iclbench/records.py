@@ -21,7 +21,7 @@ from .files import write_atomically
 from .specs import ResolvedSpec, digest_of, spec_id
 from .statistics import Curve, Statistics
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 class FileReference(Config):

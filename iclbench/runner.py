@@ -211,7 +211,7 @@ def measure(
         module = model.module.to(device).eval()
         found.append(evaluate(plan.task, module, batches, context, list(plan.metrics)))
     values = {name: np.stack([each[name] for each in found]) for name in found[0]}
-    return values, floor(plan.task, batches, module, *plan.metrics)
+    return values, floor(plan.task, batches, module, plan.metrics)
 
 
 def _conclude(

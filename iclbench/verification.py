@@ -20,7 +20,6 @@ from .records import Record, read_per_prompt, read_record, read_referenced
 from .runner import axes_of, changed_plugins, measure
 from .specs import RunSpec
 from .statistics import Curve, Statistics, curve, summarize
-from .tasks import Axis
 
 #: How far a statistic may move, relatively: other machines sum in another order.
 RELATIVE = {"float32": 1e-3, "float64": 1e-6}
@@ -141,18 +140,17 @@ def _compare_curves(
     bottom: dict[str, np.ndarray],
 ) -> Iterator[Check]:
     axes = axes_of(plan, model)
+    floors = {name: curve(bottom[name][None], axes[name]) for name in record.floor_curves}
     for name, points in record.curves.items():
-        yield from _compare_curve(name, points, axes[name], plan, values[name], bottom.get(name))
+        own = curve(values[name], axes[name])
+        yield from _compare_curve(name, points, own, floors.get(name), plan)
     for name, points in record.floor_curves.items():
-        floor = bottom[name]
-        yield from _compare_curve(f"floor {name}", points, axes[name], plan, floor[None], floor)
+        yield from _compare_curve(f"floor {name}", points, floors[name], floors[name], plan)
 
 
 def _compare_curve(
-    label: str, points: Curve, axis: Axis, plan: Plan, values: np.ndarray, bottom: np.ndarray | None
+    label: str, points: Curve, own: Curve, floor: Curve | None, plan: Plan
 ) -> Iterator[Check]:
-    own = curve(values, axis)
-    floor = None if bottom is None else curve(bottom[None], axis)
     relative = RELATIVE[plan.spec.dtype]
     for statistic in ("mean", "median", "max"):
         near = [None] * len(own.values)

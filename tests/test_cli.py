@@ -123,7 +123,7 @@ def test_ls_lists_and_describe_describes(cli):
     names = [row["name"] for row in json.loads(cli("ls", "models", "--json").out)]
     assert {"transformer", "baseconv", "least-squares-qr", "zero"} <= set(names)
     assert "least-squares-prefixes" in cli("ls", "tasks").out
-    assert {"smoke", "quick"} == {r["name"] for r in json.loads(cli("ls", "recipes", "--json").out)}
+    assert {"smoke", "quick"} <= {r["name"] for r in json.loads(cli("ls", "recipes", "--json").out)}
     everything = cli("ls").out
     assert "executor local" in everything
     transformer = cli("describe", "transformer").out
@@ -382,3 +382,17 @@ def test_a_killed_sweep_continues(tmp_path):
     found = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "3 runs: 2 done before, 1 to do" in found.stdout
     assert all(p.read_bytes() == content for p, content in before.items())
+
+
+def test_show_prints_metrics_floor_and_curves(cli, tmp_path):
+    arguments = ("--model", "gradient-descent", "--task", "least-squares-prefixes")
+    cli("run", *arguments, "--eval-prompts", 32, "--out", tmp_path)
+    shown = cli("show", tmp_path)
+    assert shown.code == 0
+    assert "gradient-descent on least-squares-prefixes v1 · solver · float32 · 32 prompts" in shown.out
+    assert "| floor squared_error" in shown.out
+    assert "prefix_error by prefix" in shown.out
+    assert sum(line.startswith("| 20 ") for line in shown.out.splitlines()) == 1
+    nothing = cli("show", tmp_path / "elsewhere.json")
+    assert nothing.code == 2
+    assert nothing.err.count("\n") == 1

@@ -92,3 +92,12 @@ def test_the_readme_s_plugin_works(cli, tmp_path, provide):
                 "--seeds", "2", "--out", tmp_path)  # fmt: skip
     assert found.code == 0
     assert "| decay" in found.out
+
+
+def test_the_metric_of_the_plugins_page_works(tmp_path, provide):
+    (text,) = (t for t in blocks(ROOT / "docs" / "plugins.md", "python") if "(Metric)" in t)
+    module: dict = {}
+    exec(compile(text, "plugins.md", "exec"), module)
+    provide("metric", "bias", module["Bias"])
+    record = run(model="zero", task="least-squares", metrics=("bias",), out=tmp_path)
+    assert abs(record.metrics["bias"].mean) < 0.3

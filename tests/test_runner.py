@@ -320,7 +320,8 @@ def test_further_metrics_are_measured(tmp_path, provide):
 def test_a_further_metric_may_have_an_axis(tmp_path, provide):
     class Twofold(Doubled):
         name = "twofold"
-        axes = {"twofold": Axis("times", (1.0, 2.0))}
+        def axes(self, model):
+            return {"twofold": Axis("times", (1.0, 2.0))}
 
         def compute(self, model, task, batch, context):
             error = task.evaluate(model, batch, context)["squared_error"]

@@ -94,7 +94,7 @@ def test_a_cell_that_fails_while_it_runs_is_reported(tmp_path, provide):
     class Failing(Zero):
         name = "failing"
 
-        def weights(self, x, y, config):
+        def weights(self, examples, config):
             raise RuntimeError("no luck")
 
     provide("model", "failing", Failing)

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from ..errors import IclbenchError
-from . import describe, leaderboard, ls, plugins, run, sweep, verify
+from . import describe, leaderboard, ls, plugins, run, show, sweep, verify
 from .extra import add_plugin_commands
 
 app = typer.Typer(
@@ -29,6 +29,7 @@ app.command("describe", short_help="Show the arguments of a model, task or recip
 )
 app.command("plugins", short_help="List plugins, the broken ones too.")(plugins.plugins)
 app.add_typer(leaderboard.app, name="leaderboard")
+app.command("show", short_help="Show the numbers and curves of records.")(show.show)
 app.command("verify", short_help="Check records and measure them again.")(verify.verify)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from ..errors import UsageError
 from ..plugins import PluginHost, host, report
 
 Strict = Annotated[bool, typer.Option("--strict", help="Make any plugin problem an error.")]
@@ -25,3 +27,18 @@ def sound_host(strict: bool) -> PluginHost:
     for problem in found.problems:
         report(problem)
     return found
+
+
+def record_paths(given: list[Path]) -> list[Path]:
+    """The records among the paths, and in the folders; raises UsageError for an empty folder."""
+    from ..records import is_record_name
+
+    paths = []
+    for path in given:
+        found = [path]
+        if path.is_dir():
+            found = [p for p in sorted(path.rglob("*.json")) if is_record_name(p)]
+        if not found:
+            raise UsageError(f"there are no records in {path}")
+        paths += found
+    return paths

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from ..errors import IclbenchError, RecordError, UsageError
-from .common import Device, Strict, sound_host
+from ..errors import IclbenchError, RecordError
+from .common import Device, Strict, record_paths, sound_host
 
 
 def verify(
@@ -33,7 +33,7 @@ def verify(
         f"tolerance: relative {tolerances}; within {NEAR_FLOOR:g} times the floor, {DIGITS} digits"
     )
     worst = 0
-    for path in _paths(records):
+    for path in record_paths(records):
         try:
             checks = verify_record(path, device)
         except IclbenchError as error:
@@ -62,17 +62,3 @@ def verify(
 
 def _show(value: float | None) -> str:
     return "not finite" if value is None else f"{value:.6g}"
-
-
-def _paths(given: list[Path]) -> list[Path]:
-    from ..records import is_record_name
-
-    paths = []
-    for path in given:
-        found = [path]
-        if path.is_dir():
-            found = [p for p in sorted(path.rglob("*.json")) if is_record_name(p)]
-        if not found:
-            raise UsageError(f"there are no records in {path}")
-        paths += found
-    return paths

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import Any
@@ -163,7 +164,7 @@ class Replicas:
         if not whole:
             parts = list(zip(self.shapes, self.split(grad_a), self.split(grad_b), strict=True))
         for name, a, b in parts:
-            difference, size = (t.reshape(len(a), -1).norm(dim=1) for t in (a - b, b))
+            difference, size = (_rows(t).norm(dim=1) for t in (a - b, b))
             if not (difference <= tolerance * size + rounding).all():
                 return f"stacked and single gradients of {name} differ"
         return None
@@ -178,6 +179,11 @@ class Replicas:
             before = random_state(self.flat.device)
             functional_call(self.template, state, (_replica(batch, 0).prompt,))
             return not torch.equal(before, random_state(self.flat.device))
+
+
+def _rows(t: Tensor) -> Tensor:
+    """(R, …) as (R, n), also for R = 0."""
+    return t.reshape(len(t), math.prod(t.shape[1:]))
 
 
 def random_state(device: torch.device) -> Tensor:

@@ -20,3 +20,15 @@ def iclbench_architectures() -> list[Entry]:
         Entry("gaussian-elimination-network", "Gaussian elimination by ReLU networks (elsa, A)",
               f"{_HOME}.elimination:GaussianEliminationNetwork"),
     ]  # fmt: skip
+
+
+@hookimpl
+def iclbench_recipes() -> list[Entry]:
+    """linear-attention."""
+    return [
+        Entry(
+            "linear-attention",
+            "half a minute for a few modules of linear attention on two cores",
+            f"{_HOME}.recipes:LINEAR_ATTENTION",
+        )
+    ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -21,13 +21,13 @@ class MatrixConfig(Config):
     form: Literal["designed", "enumerated"] = Field(
         "designed", description="the input matrix: eq. 37, or eq. 56"
     )
-    layers: int = Field(3, ge=0, description="modules before the output module")
+    layers: int = Field(1, ge=0, description="modules before the output module")
     heads: int = Field(3, ge=1, description="heads of each block")
     blocks: int = Field(1, ge=1, description="blocks in sequence within a module")
     shared: bool = Field(False, description="whether all modules have the same parameters")
     mlp: bool = Field(False, description="after each module an MLP with ReLU on every row of H")
     mlp_ratio: int = Field(4, ge=1, description="hidden size of the MLP, in columns of H")
-    init_std: float = Field(0.05, gt=0, description="standard deviation of initial weights")
+    init_std: float = Field(0.02, gt=0, description="standard deviation of initial weights")
     step: float = Field(
         0.5, gt=0, description="N·η in the matrix of prompts that state no step; their λ is 0"
     )
@@ -41,6 +41,7 @@ class ExtendedConfig(MatrixConfig):
     )
     heads: int = Field(4, ge=1, description="heads of each block")
     blocks: int = Field(2, ge=1, description="blocks in sequence within a module")
+    init_std: float = Field(0.01, gt=0, description="standard deviation of initial weights")
 
 
 class MatrixModel(nn.Module):
@@ -83,7 +84,7 @@ class LinearSelfAttention(Architecture):
     """Modules H + Σ_k LSA_k(H) on the input matrix of a regression prompt (elsa, eqs. 37–55)."""
 
     name = "lsa"
-    Config: type[Config] = MatrixConfig
+    Config: ClassVar[type[Config]] = MatrixConfig
     constructions = {"ridge-gd": RidgeGD()}
 
     def supports(self, signature: Signature, config: MatrixConfig) -> str | None:

@@ -51,7 +51,7 @@ LAYOUTS = {"designed": designed_layout, "enumerated": enumerated_layout}
 def designed(prompt: Any, ridge: Tensor, step: Tensor) -> Tensor:
     """H₀ (B, D+1, 2N+D+3) of eq. 37, w₀ = 0, from ridge and step (B,)."""
     x, y, u = prompt.x.mT, prompt.y.mT, prompt.query.mT
-    dim, examples = x.shape[1:]
+    dim = x.shape[1]
     root = step.sqrt()[:, None, None]
     identity = torch.eye(dim, dtype=x.dtype, device=x.device)
     penalty = root * ridge.sqrt()[:, None, None] * identity

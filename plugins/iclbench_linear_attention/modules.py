@@ -28,7 +28,7 @@ class LSA(nn.Module):
         """HW for all three and every head by one product, (..., 3, heads, m, n)."""
         kinds, heads, n, _ = self.weights.shape
         wide = self.weights.permute(2, 0, 1, 3).reshape(n, kinds * heads * n)
-        projected = (H @ wide).unflatten(-1, (kinds, heads, n))
+        projected: Tensor = (H @ wide).reshape(*H.shape[:-1], kinds, heads, n)
         return projected.movedim(-4, -2)
 
 

@@ -53,19 +53,14 @@ def move(n: int, columns: Range, right: int, dtype: torch.dtype | None = None) -
 
 
 def mask_and_move_matrices(
-    m: int,
-    n: int,
-    rows: Range,
-    columns: Range,
-    down: int,
-    right: int,
-    dtype: torch.dtype | None = None,
+    shape: tuple[int, int], rows: Range, columns: Range, down: int, right: int
 ) -> tuple[Tensor, Tensor]:
-    """W (m, m) and V (n, n) such that mask_and_move(A) = WAV (elsa, Property 1).
+    """W (m, m) and V (n, n) such that mask_and_move(A) = WAV, A of `shape` (elsa, Property 1).
 
     Raises ValueError for a block that is not there, or would be moved outside.
     """
-    return move(m, rows, down, dtype).T, move(n, columns, right, dtype)
+    m, n = shape
+    return move(m, rows, down).T, move(n, columns, right)
 
 
 def mask_and_move(A: Tensor, rows: Range, columns: Range, down: int, right: int) -> Tensor:
@@ -74,5 +69,5 @@ def mask_and_move(A: Tensor, rows: Range, columns: Range, down: int, right: int)
     Raises ValueError for a block that is not there, or would be moved outside.
     """
     m, n = A.shape[-2:]
-    W, V = mask_and_move_matrices(m, n, rows, columns, down, right, A.dtype)
-    return W.to(A.device) @ A @ V.to(A.device)
+    W, V = mask_and_move_matrices((m, n), rows, columns, down, right)
+    return W.to(A) @ A @ V.to(A)

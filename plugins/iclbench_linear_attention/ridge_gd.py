@@ -6,7 +6,7 @@ uᵀw. With s columns, [rows, columns] of HᵀH are taken and moved by W₁ and 
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -32,7 +32,7 @@ class RidgeGD(Construction):
     """LSA on the designed input: three heads a module (elsa, eqs. 37–55)."""
 
     summary = "gradient descent on the ridge objective, T steps of the prompt's size (eqs. 37–55)"
-    Config: type[Config] = RidgeGDConfig
+    Config: ClassVar[type[Config]] = RidgeGDConfig
 
     def build(
         self, signature: Signature, args: Any, task: Any

@@ -16,10 +16,11 @@ class TokensConfig(SequenceConfig):
     """One layer of linear attention and nothing else, which is what the closed form is of."""
 
     layers: int = Field(1, ge=1, description="number of blocks")
+    width: int = Field(16, ge=1, description="embedding size")
     heads: int = Field(1, ge=1, description="heads, each of full width")
     layer_norm: bool = Field(False, description="LayerNorm before mixer, MLP and read-out")
     mlp: bool = Field(False, description="an MLP with ReLU after each mixer")
-    init_std: float = Field(0.1, gt=0, description="standard deviation of initial weights")
+    init_std: float = Field(0.05, gt=0, description="standard deviation of initial weights")
 
 
 class LSATokens(SequenceArchitecture):

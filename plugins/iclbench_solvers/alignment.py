@@ -38,9 +38,10 @@ class Alignment(Metric):
     """How near a model is to k steps of gradient descent from 0 (after von Oswald et al. 2023).
 
     One step size serves all prompts: a multiple of the prompt's η, or of 1/N where it states none.
-    It is fitted for each k by the mean squared distance of predictions on fresh prompts; k is the
-    best of 1…64. On the evaluation prompts, at the last query: `alignment_distance`, the squared
-    difference of predictions; `alignment_cosine`, that of the sensitivities ∂prediction/∂query;
+    It is fitted for each k by the median squared distance of predictions on fresh prompts, since a
+    mean is decided by the prompts on which a polynomial of the data explodes; k is the best of
+    1…64. On the evaluation prompts, at the last query: `alignment_distance`, the squared difference
+    of predictions; `alignment_cosine`, that of the sensitivities ∂prediction/∂query;
     `alignment_steps` and `alignment_step_size`, what fitted; `alignment_by_steps`, the distance for
     every k.
     """
@@ -52,7 +53,7 @@ class Alignment(Metric):
         signature = task.signature
         if signature.target not in {"query", "prefixes"} or signature.output_width != 1:
             return "it needs a regression task that asks for one value at a query"
-        if not {"x", "y", "query"} <= set(signature.prompt._fields):
+        if not {"x", "y", "query"} <= set(getattr(signature.prompt, "_fields", ())):
             return f"it needs x, y and query, which {signature.prompt.__name__} does not have"
         prompt = _fresh(task, 1, torch.float64).prompt
         asked = task.ask(prompt, prompt.query)
@@ -109,7 +110,8 @@ class Descent:
 
     def at_query(self, w: Tensor) -> Tensor:
         """The predictions (B,) of w (B, D)."""
-        return (w * self.query).sum(dim=1)
+        found: Tensor = (w * self.query).sum(dim=1)
+        return found
 
 
 def fit(model: nn.Module, task: Task[Any], dtype: torch.dtype, context: EvaluationContext) -> Fit:
@@ -120,8 +122,8 @@ def fit(model: nn.Module, task: Task[Any], dtype: torch.dtype, context: Evaluati
 
     def distances(factor: float, steps: int) -> np.ndarray:
         found = torch.stack([descent.at_query(w) for w in descent.weights(factor, steps)], dim=1)
-        mean = (found - predictions[:, None]).square().mean(dim=0).numpy()
-        return np.where(np.isfinite(mean), mean, np.inf)
+        squares = (found - predictions[:, None]).square().nan_to_num(torch.inf)
+        return np.asarray(squares.median(dim=0).values)
 
     grid = np.stack([distances(factor, STEPS) for factor in FACTORS])
     factors, best = [], []
@@ -151,7 +153,9 @@ def sensitivity(
         with torch.enable_grad():
             query = prompt.query.detach().clone().requires_grad_()
             answer = model(task.ask(prompt, query))[:, -1, 0].sum()
-            (found,) = torch.autograd.grad(answer, query, materialize_grads=True)
+            if not answer.requires_grad:
+                return torch.zeros_like(query[:, -1])
+            found: Tensor = torch.autograd.grad(answer, query, materialize_grads=True)[0]
         return found[:, -1]
 
     return predict(gradient, batch.prompt, context)
@@ -164,15 +168,15 @@ def _fresh(task: Task[Any], n: int, dtype: torch.dtype) -> Batch:
 class Iterates(Metric):
     """`iterate_error`: the largest squared difference of a component of w_t from gradient descent.
 
-    Gradient descent has the prompt's step size and runs in float64 on the prompt's numbers (elsa,
-    eqs. 35–36); w_t are the model's `trajectory`. The floor is gradient descent in the run's dtype.
+    Gradient descent has the prompt's step size and runs in extended precision on the prompt's
+    numbers (elsa, eqs. 35–36); w_t are the model's `trajectory`. The floor is gradient descent in the run's dtype.
     """
 
     name = "iterates"
 
     def supports(self, task: Task[Any]) -> str | None:
         """It needs prompts that state a step size."""
-        missing = {"x", "y", "step"} - set(task.signature.prompt._fields)
+        missing = {"x", "y", "ridge", "step"} - set(getattr(task.signature.prompt, "_fields", ()))
         return f"it needs {', '.join(sorted(missing))} in the prompt" if missing else None
 
     def supports_model(self, model: nn.Module) -> str | None:
@@ -209,5 +213,19 @@ def _gradient_descent(prompt: Any, steps: int) -> Tensor:
 
 def _difference(found: Tensor, prompt: Any) -> Tensor:
     """The largest squared difference of a component from exact gradient descent, (B, T + 1)."""
-    exact = _gradient_descent(map_tensors(lambda t: t.double(), prompt), found.shape[1] - 1)
-    return (found - exact).abs().amax(dim=2).square()
+    exact = _exact_descent(prompt, found.shape[1] - 1)
+    differences = np.abs(found.numpy() - exact).max(axis=2)
+    return torch.from_numpy(np.square(differences).astype(np.float64))
+
+
+def _exact_descent(prompt: Any, steps: int) -> np.ndarray:
+    """w₀ = 0, …, w_steps, (B, steps + 1, D), in extended precision on the prompt's numbers."""
+    fields = (prompt.x, prompt.y, prompt.ridge[:, None, None], prompt.step[:, None, None])
+    x, y, ridge, step = (f.cpu().numpy().astype(np.longdouble) for f in fields)
+    transposed = np.ascontiguousarray(x.transpose(0, 2, 1))
+    w = np.zeros((len(x), x.shape[2], 1), dtype=np.longdouble)
+    found = [w]
+    for _ in range(steps):
+        w = w - step * (transposed @ (x @ w - y) + ridge * w)
+        found.append(w)
+    return np.stack(found, axis=1)[..., 0]

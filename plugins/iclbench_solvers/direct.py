@@ -45,9 +45,9 @@ class Ridge(LinearSolver):
 
     def weights(self, examples: Examples, config: RidgeConfig) -> Tensor:
         """w (B, D, K)."""
-        x, y, ridge = examples.x, examples.y, config.ridge
-        if ridge is None:
-            ridge = 1e-2 if examples.ridge is None else examples.ridge
+        x, y = examples.x, examples.y
+        given = 1e-2 if examples.ridge is None else examples.ridge
+        ridge = given if config.ridge is None else config.ridge
         wide = x.shape[1] < x.shape[2]
         gram = x @ x.mT if wide else x.mT @ x
         identity = torch.eye(gram.shape[-1], dtype=x.dtype, device=x.device)

@@ -38,7 +38,7 @@ class GradientDescent(LinearSolver):
 
     def supports(self, signature: Signature, config: GradientDescentConfig) -> str | None:
         """As every solver; the prompt's step needs a prompt that has one."""
-        if config.step_size == "prompt" and "step" not in signature.prompt._fields:
+        if config.step_size == "prompt" and "step" not in getattr(signature.prompt, "_fields", ()):
             return f"step_size=prompt: {signature.prompt.__name__} has no step"
         return super().supports(signature, config)
 

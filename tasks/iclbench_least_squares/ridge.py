@@ -130,7 +130,7 @@ class RidgeRegression(LeastSquaresTask[RidgeConfig]):
 
     def reference(self, batch: Batch) -> Tensor:
         """The estimator by Cholesky in the prompt's dtype."""
-        prompt = batch.prompt
+        prompt: Ridge = batch.prompt
         return prompt.query @ ridge_estimate(prompt.x, prompt.y, prompt.ridge)
 
 
@@ -143,7 +143,8 @@ def _solve(x: Tensor, right: Tensor, ridge: Tensor) -> Tensor:
     """(XᵀX + λI)⁻¹ right, (B, D, 1)."""
     identity = torch.eye(x.shape[2], dtype=x.dtype, device=x.device)
     factor = torch.linalg.cholesky(x.mT @ x + ridge[:, None, None] * identity)
-    return torch.cholesky_solve(right, factor)
+    solution: Tensor = torch.cholesky_solve(right, factor)
+    return solution
 
 
 def exact_answer(prompt: Ridge) -> Tensor:

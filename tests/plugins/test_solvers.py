@@ -14,6 +14,9 @@ from iclbench.plugins import host
 from iclbench_least_squares.fixed import FixedConfig, LeastSquares
 from iclbench_least_squares.prefixes import LeastSquaresPrefixes
 from iclbench_least_squares.problems import LeastSquaresConfig
+from iclbench_least_squares.ridge import RidgeConfig, RidgeRegression
+from iclbench_solvers.iterative import optimal_step
+from iclbench_solvers.solver import Examples, examples_of
 
 EXACT = {
     "least-squares-qr": {},
@@ -23,6 +26,10 @@ EXACT = {
 }
 LINEAR = [*EXACT, "ridge", "averaging", "zero"]
 ALL = [*LINEAR, "nearest-neighbours"]
+
+
+def seen(x, y):
+    return Examples(torch.from_numpy(x)[None], torch.from_numpy(y)[None])
 
 
 def solve(name, prompt, signature, **config):
@@ -51,7 +58,7 @@ def test_exact_solvers_find_the_minimum_norm_solution(name, examples, dim, seed)
     y = rng.standard_normal((examples, 2))
     solver = host().load("model", name, Architecture)()
     config = solver.Config(**EXACT[name])
-    found = solver.weights(Examples(torch.from_numpy(x)[None], torch.from_numpy(y)[None]), config)
+    found = solver.weights(seen(x, y), config)
     expected = np.linalg.pinv(x) @ y
     np.testing.assert_allclose(found[0].numpy(), expected, atol=1e-10)
 
@@ -62,7 +69,7 @@ def test_ridge_solves_its_normal_equations(examples, dim, seed):
     x, y = rng.standard_normal((examples, dim)), rng.standard_normal((examples, 1))
     solver = host().load("model", "ridge", Architecture)()
     config = solver.Config(ridge=0.3)
-    found = solver.weights(Examples(torch.from_numpy(x)[None], torch.from_numpy(y)[None]), config)
+    found = solver.weights(seen(x, y), config)
     expected = np.linalg.solve(x.T @ x + 0.3 * np.eye(dim), x.T @ y)
     np.testing.assert_allclose(found[0].numpy(), expected, atol=1e-12)
 
@@ -77,9 +84,7 @@ def test_gradient_descent_takes_the_steps_of_the_paper():
         w = np.zeros((3, 1))
         for _ in range(2):
             w = w - 0.05 * scale * x.T @ (x @ w - y)
-        found = solver.weights(
-            Examples(torch.from_numpy(x)[None], torch.from_numpy(y)[None]), config
-        )
+        found = solver.weights(seen(x, y), config)
         np.testing.assert_allclose(found[0].numpy(), w, atol=1e-14)
 
 
@@ -171,3 +176,41 @@ def test_an_exactly_solved_system_stays_finite():
     (batch,) = task.evaluation_set(2, 0, torch.float32)
     prompt = batch.prompt._replace(y=torch.zeros_like(batch.prompt.y))
     assert (solve("conjugate-gradient", prompt, task.signature) == 0).all()
+
+
+def test_gradient_descent_takes_the_prompt_s_penalty_and_step():
+    """Equations 35 and 36 of the elsa paper, in numpy."""
+    task = RidgeRegression(RidgeConfig(dim=3, examples=6, ridge=(0.1, 2.0)))
+    (batch,) = task.evaluation_set(4, 0, torch.float64)
+    config = {"steps": 5, "step_size": "prompt", "normalize": "sum"}
+    found = solve("gradient-descent", batch.prompt, task.signature, **config)
+    for i in range(4):
+        x, y, u, ridge, step = (field[i].numpy() for field in batch.prompt[1:])
+        w = np.zeros((3, 1))
+        for _ in range(5):
+            w = w - step * (-x.T @ y + x.T @ x @ w + ridge * w)
+        np.testing.assert_allclose(found[i].numpy(), u @ w, atol=1e-13)
+
+
+def test_ridge_takes_the_prompt_s_penalty_unless_it_is_told_another():
+    task = RidgeRegression(RidgeConfig(dim=3, examples=6, ridge=(0.1, 2.0)))
+    (batch,) = task.evaluation_set(8, 0, torch.float64)
+    own = solve("ridge", batch.prompt, task.signature)
+    assert (own - batch.target).abs().max() < 1e-12
+    other = solve("ridge", batch.prompt, task.signature, ridge=5.0)
+    assert (other - batch.target).abs().max() > 1e-2
+
+
+@given(examples=st.integers(1, 7), dim=st.integers(1, 5))
+def test_the_optimal_step_counts_the_penalty(examples, dim):
+    """The same step as the task's, and no larger contraction at either end of the spectrum."""
+    task = RidgeRegression(RidgeConfig(dim=dim, examples=examples, ridge=(0.1, 2.0)))
+    (batch,) = task.evaluation_set(4, 0, torch.float64)
+    found = optimal_step(examples_of(batch.prompt), 1.0)[:, 0, 0]
+    np.testing.assert_allclose(found.numpy(), batch.prompt.step.numpy(), rtol=1e-10)
+
+
+def test_the_prompt_s_step_needs_a_prompt_that_states_one():
+    solver = host().load("model", "gradient-descent", Architecture)()
+    config = solver.Config(step_size="prompt")
+    assert "has no step" in solver.supports(LeastSquares(FixedConfig()).signature, config)

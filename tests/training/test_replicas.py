@@ -105,6 +105,17 @@ class LyingLater(Lying):
         return honest + self.gain**2 * Lying.forward(self, prompt)
 
 
+class Exploding(Plain):
+    """Overflows, even in float64, once its parameters are moved."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.power = nn.Parameter(torch.zeros(3))
+
+    def forward(self, prompt: Sequence) -> Tensor:
+        return Plain.forward(self, prompt) + (1e300 * self.power.square()).square().sum()
+
+
 def loss(prediction: Tensor, target: Tensor) -> Tensor:
     return (prediction - target).square().mean(dim=(1, 2))
 
@@ -114,6 +125,11 @@ def stacked(cls, count=3):
     modules = [cls() for _ in range(count)]
     batch = Batch(Sequence(torch.randn(count, 5, 7, 4)), torch.randn(count, 5, 7, 1))
     return modules, Replicas(modules, CPU), batch
+
+
+def test_models_that_overflow_when_moved_are_compared_where_they_are():
+    _, replicas, batch = stacked(Exploding)
+    assert replicas.disagreement(batch, loss) is None
 
 
 @pytest.mark.parametrize("cls", [Plain, Tied, Counting, SinglePrecision])

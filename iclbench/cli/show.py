@@ -1,0 +1,62 @@
+"""`iclbench show`: one record's numbers and curves as tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from tabulate import tabulate
+
+from .common import record_paths
+
+if TYPE_CHECKING:
+    from ..records import Record
+
+_STATISTICS = ("median", "mean", "low", "high", "q05", "q95")
+
+
+def show(
+    records: Annotated[list[Path], typer.Argument(help="Records, or folders of them.")],
+) -> None:
+    """Show what a record holds: every metric, the floor, and curves over a second axis."""
+    from ..records import read_record
+
+    for path in record_paths(records):
+        typer.echo(_page(read_record(path)))
+
+
+def _page(record: Record) -> str:
+    spec = record.spec
+    where = f"{spec.model} on {spec.task} v{spec.task_version}"
+    about = f"{where} · {spec.origin} · {spec.dtype} · {record.evaluation.prompts} prompts"
+    rows = [_row(name, found) for name, found in record.metrics.items()]
+    rows += [_row(f"floor {name}", found) for name, found in record.floor.items()]
+    parts = [about, record.command, _table(rows)]
+    for name, curve in record.curves.items():
+        points = zip(curve.values, curve.median, curve.mean, curve.max, strict=True)
+        found = [
+            {curve.axis: f"{at:g}", "median": median, "mean": mean, "largest": largest}
+            for at, median, mean, largest in points
+        ]
+        if name in record.floor_curves:
+            floor = record.floor_curves[name]
+            for row, median, largest in zip(found, floor.median, floor.max, strict=True):
+                row.update({"floor median": median, "floor largest": largest})
+        parts.append(f"{name} by {curve.axis}\n\n{_table(found)}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _row(name: str, found: object) -> dict[str, object]:
+    return {"metric": name, **{s: getattr(found, s) for s in _STATISTICS}}
+
+
+def _table(rows: list[dict[str, object]]) -> str:
+    shown = [{key: _cell(value) for key, value in row.items()} for row in rows]
+    return tabulate(shown, headers="keys", tablefmt="github", disable_numparse=True)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "inf"
+    return f"{value:.2e}" if isinstance(value, float) else str(value)

@@ -1,0 +1,141 @@
+"""Gaussian elimination from ReLU networks, against the paper's formula and exact solutions."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from iclbench import Signature, UsageError, run
+from iclbench.config import parse_config
+from iclbench_least_squares.ridge import RidgeConfig, RidgeRegression
+from iclbench_linear_attention.elimination import (
+    Elimination,
+    EliminationConfig,
+    GaussianEliminationNetwork,
+    InverseSquare,
+    geometric_knots,
+)
+
+
+@pytest.fixture(autouse=True)
+def _float64():
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+def hard_sigmoids(x, knots):
+    """σ_f as equations 93–117 state it, with f = 1/x², y_{n+1} = 0."""
+    knots = np.append(knots, knots[-1] ** 2 / knots[-2])
+    y = np.append(knots[:-1] ** -2.0, 0.0)
+    total = np.zeros_like(x)
+    for k in range(1, len(knots)):
+        slope = (y[k] - y[k - 1]) / (knots[k] - knots[k - 1])
+        total += np.maximum(slope * (x - knots[k]), 0) - np.maximum(slope * (x - knots[k - 1]), 0)
+        total += np.maximum(slope * (x + knots[k]), 0) - np.maximum(slope * (x + knots[k - 1]), 0)
+    return total
+
+
+@given(count=st.integers(2, 40), seed=st.integers(0, 99))
+def test_the_network_is_the_paper_s_sum_of_hard_sigmoids(count, seed):
+    knots = geometric_knots(0.5, 8.0, count)
+    x = np.random.default_rng(seed).uniform(-12, 12, 50)
+    found = InverseSquare(knots)(torch.from_numpy(x)).numpy()
+    np.testing.assert_allclose(found, hard_sigmoids(x, knots.numpy()), atol=1e-12)
+
+
+def test_the_network_passes_through_its_knots_and_is_flat_outside():
+    knots = geometric_knots(0.5, 8.0, 12)
+    network = InverseSquare(knots)
+    torch.testing.assert_close(network(knots), knots**-2)
+    torch.testing.assert_close(network(-knots), knots**-2)
+    assert torch.allclose(network(torch.tensor([0.0, 0.1, -0.3])), torch.tensor(4.0))
+    assert (network(torch.tensor([100.0, -100.0])) == 0).all()
+
+
+def test_between_geometric_knots_the_relative_error_is_that_of_a_chord():
+    """0.75 ln(ratio)² at most."""
+    count = 1000
+    knots = geometric_knots(0.1, 10.0, count)
+    x = torch.linspace(0.1, 10.0, 20_001)
+    error = (InverseSquare(knots)(x) * x**2 - 1).max()
+    ratio = np.log(100.0) / (count - 1)
+    assert error == pytest.approx(0.75 * ratio**2, rel=0.01)
+
+
+def well_conditioned(size, n, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    vectors = torch.linalg.qr(torch.randn(n, size, size, generator=generator))[0]
+    F = (vectors * torch.logspace(0, 1, size)) @ vectors.mT
+    x = torch.randn(n, size, generator=generator)
+    return F, (F @ x[..., None])[..., 0], x
+
+
+def test_the_default_knots_give_six_digits_on_well_conditioned_systems():
+    F, a, x = well_conditioned(5, 256)
+    config = EliminationConfig()
+    network = Elimination(geometric_knots(config.low, config.high, config.knots))
+    for sign in (1.0, -1.0):
+        found, outside = network(sign * F, sign * a)
+        relative = (found - x).norm(dim=1) / x.norm(dim=1)
+        assert not outside.any()
+        assert 0 < relative.max() < 1e-6
+
+
+@given(size=st.integers(1, 6), seed=st.integers(0, 20))
+def test_it_solves_systems_of_any_size(size, seed):
+    F, a, x = well_conditioned(size, 4, seed)
+    found, outside = Elimination(geometric_knots(1e-2, 1e3, 3000))(F, a)
+    assert not outside.any()
+    assert ((found - x).norm(dim=1) < 2e-4 * x.norm(dim=1)).all()
+
+
+def test_the_error_falls_with_the_square_of_the_knots():
+    F, a, x = well_conditioned(5, 64)
+    errors = [
+        (Elimination(geometric_knots(1e-2, 1e3, n))(F, a)[0] - x).norm() for n in (1000, 10_000)
+    ]
+    assert 80 < errors[0] / errors[1] < 125
+
+
+class System(NamedTuple):
+    a: Tensor
+    b: Tensor
+
+
+def test_a_pivot_outside_the_knots_is_reported_and_no_number_is_given(capsys):
+    signature = Signature(System, "solution", 2, 3, 2, (0,))
+    solver, config = GaussianEliminationNetwork(), EliminationConfig(knots=500, low=0.1, high=10)
+    assert solver.supports(signature, config) is None
+    a = torch.tensor([[[1.0, 0.0], [0.0, 2.0]], [[1.0, 0.0], [0.0, 1e-3]], [[50.0, 0], [0, 1]]])
+    answer = solver.build(signature, config)(System(a, torch.ones(3, 2)))
+    assert answer.shape == (3, 1, 2)
+    np.testing.assert_allclose(answer[0, 0].numpy(), [1.0, 0.5], rtol=1e-3)
+    assert answer[1:].isnan().all()
+    assert "2 of 3 prompts have a pivot outside 0.1 … 10" in capsys.readouterr().err
+
+
+def test_on_ridge_it_comes_near_the_estimator(tmp_path):
+    task = RidgeRegression(RidgeConfig())
+    record = run(
+        model="gaussian-elimination-network",
+        task=task.name,
+        dtype="float64",
+        eval_prompts=64,
+        out=tmp_path,
+    )
+    assert record.spec.origin == "solver"
+    assert record.metrics["squared_error"].median < 1e-12
+
+
+def test_what_it_can_t_do_is_said():
+    with pytest.raises(UsageError, match="low must be less than high"):
+        parse_config(EliminationConfig, {"low": 2, "high": 1}, "model x")
+    solver, config = GaussianEliminationNetwork(), EliminationConfig()
+    assert "not query" in solver.supports(Signature(System, "query", 2, 3, 2, (0,)), config)

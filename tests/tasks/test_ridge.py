@@ -1,0 +1,170 @@
+"""The task ridge: its answer against exact arithmetic, its prompts, its draws."""
+
+from __future__ import annotations
+
+import hashlib
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iclbench import UsageError
+from iclbench.config import parse_config
+from iclbench.conformance import check_task
+from iclbench.evaluation import floor
+from iclbench_least_squares.fixed import FixedConfig, LeastSquares
+from iclbench_least_squares.ridge import RidgeConfig, RidgeRegression
+
+CPU = torch.device("cpu")
+
+
+def ridge(**config) -> RidgeRegression:
+    return RidgeRegression(RidgeConfig(**config))
+
+
+def exactly(x, y, u, penalty) -> Fraction:
+    """uᵀ(XᵀX + λI)⁻¹Xᵀy in rational arithmetic, by Gauss–Jordan elimination."""
+    X = [[Fraction(float(v)) for v in row] for row in x]
+    Y = [Fraction(float(v)) for v in y]
+    d = len(X[0])
+    rows = [
+        [
+            sum(r[i] * r[j] for r in X) + (Fraction(float(penalty)) if i == j else 0)
+            for j in range(d)
+        ]
+        + [sum(r[i] * v for r, v in zip(X, Y, strict=True))]
+        for i in range(d)
+    ]
+    for k in range(d):
+        rows[k] = [v / rows[k][k] for v in rows[k]]
+        for i in range(d):
+            if i != k:
+                rows[i] = [a - rows[i][k] * b for a, b in zip(rows[i], rows[k], strict=True)]
+    return sum(Fraction(float(v)) * row[d] for v, row in zip(u, rows, strict=True))
+
+
+@given(
+    dim=st.integers(1, 5),
+    examples=st.integers(1, 9),
+    penalty=st.sampled_from([0.1, (0.01, 10.0)]),
+    step=st.sampled_from(["optimal", 0.02]),
+)
+def test_it_conforms_in_every_shape(dim, examples, penalty, step):
+    check_task(ridge(dim=dim, examples=examples, ridge=penalty, step=step), n=3)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("examples", [3, 7])
+def test_targets_are_the_exact_answers_to_what_the_prompt_says(dtype, examples):
+    task = ridge(dim=4, examples=examples, ridge=(0.01, 1.0))
+    (batch,) = task.evaluation_set(16, 0, dtype)
+    for i in range(16):
+        x, y, u, penalty, _ = (field[i] for field in batch.prompt[1:])
+        exact = float(exactly(x, y[:, 0], u[0], penalty))
+        assert float(batch.target[i, 0, 0]) == pytest.approx(exact, rel=4e-16, abs=1e-16)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bound"), [(torch.float32, 1e-12), (torch.float64, 1e-29)], ids=str
+)
+def test_the_floor_is_that_of_the_arithmetic(dtype, bound):
+    task = ridge()
+    errors = floor(task, task.evaluation_set(2048, 0, dtype))["squared_error"]
+    assert 0 < np.median(errors) <= errors.mean() <= bound
+
+
+def test_tokens_state_examples_penalty_step_and_query():
+    (batch,) = ridge(dim=3, examples=4, ridge=(0.1, 1.0)).evaluation_set(2, 0, torch.float32)
+    tokens, x, y, query, penalty, step = batch.prompt
+    assert torch.equal(tokens[:, :4], torch.cat([x, y], dim=2))
+    assert torch.equal(tokens[:, 4, :2], torch.stack([penalty, step], dim=1))
+    assert (tokens[:, 4, 2:] == 0).all()
+    assert torch.equal(tokens[:, 5, :3], query[:, 0])
+    assert (tokens[:, 5, 3] == 0).all()
+
+
+def test_penalties_are_log_uniform_or_one_number():
+    (drawn,) = ridge(ridge=(0.1, 10.0)).evaluation_set(4096, 0, torch.float64)
+    logs = drawn.prompt.ridge.log10()
+    assert -1 <= logs.min() < -0.99 < 0.99 < logs.max() <= 1
+    assert abs(logs.mean()) < 0.04
+    (fixed,) = ridge(ridge=0.3, step=0.01).evaluation_set(4, 0, torch.float64)
+    assert (fixed.prompt.ridge == 0.3).all()
+    assert (fixed.prompt.step == 0.01).all()
+
+
+def test_gradient_descent_with_the_stated_step_contracts():
+    (batch,) = ridge().evaluation_set(64, 0, torch.float64)
+    x, step = batch.prompt.x, batch.prompt.step
+    values = torch.linalg.eigvalsh(x.mT @ x) + 0.25
+    assert (1 - step[:, None] * values).abs().max() < 1
+
+
+def test_the_problems_are_those_of_least_squares():
+    (a,) = ridge(noise=0.2).evaluation_set(4, 0, torch.float32)
+    (b,) = LeastSquares(FixedConfig(noise=0.2)).evaluation_set(4, 0, torch.float32)
+    assert torch.equal(a.prompt.x, b.prompt.x)
+    assert torch.equal(a.prompt.y, b.prompt.y)
+    assert torch.equal(a.truth["clean"], b.target)
+
+
+def test_the_estimator_beats_least_squares_on_the_clean_value():
+    """λ = σ² is the Bayes estimator for w ~ N(0, I)."""
+    task = ridge(noise=1.0, ridge=1.0, examples=6)
+    batches = task.evaluation_set(4096, 0, torch.float64)
+    best = floor(task, batches)["clean_error"].mean()
+    for other in (0.5, 2.0):
+        changed = ridge(noise=1.0, ridge=other, examples=6)
+        assert (
+            best
+            < floor(changed, changed.evaluation_set(4096, 0, torch.float64))["clean_error"].mean()
+        )
+
+
+def test_training_and_evaluation_have_one_distribution():
+    task = ridge(ridge=(0.1, 10.0))
+    batch = task.sample(4096, torch.Generator().manual_seed(0), CPU, torch.float64)
+    (fixed,) = task.evaluation_set(4096, 0, torch.float64)
+    for found, expected in ((batch.target, fixed.target), (batch.prompt.y, fixed.prompt.y)):
+        assert float(found.std()) == pytest.approx(float(expected.std()), rel=0.1)
+    logs = [float(b.prompt.ridge.log().mean()) for b in (batch, fixed)]
+    assert logs[0] == pytest.approx(logs[1], abs=0.1)
+
+
+def test_another_query_is_shown_in_every_field():
+    for task in (ridge(dim=3), LeastSquares(FixedConfig(dim=3))):
+        (batch,) = task.evaluation_set(2, 0, torch.float32)
+        query = torch.ones(2, 1, 3)
+        asked = task.ask(batch.prompt, query)
+        assert torch.equal(asked.query, query)
+        assert torch.equal(asked.tokens[:, -1, :3], query[:, 0])
+        assert torch.equal(asked.tokens[:, :-1], batch.prompt.tokens[:, :-1])
+        assert torch.equal(task.ask(batch.prompt, batch.prompt.query).tokens, batch.prompt.tokens)
+
+
+GOLDEN = {"x": "6b34533fc572c8b9", "ridge": "f3ff1c9785bc5ad0"}
+
+
+def test_raw_evaluation_draws_never_change():
+    draws = ridge().evaluation_draws(16, 0)
+    hashes = {n: hashlib.sha256(draws[n].tobytes()).hexdigest()[:16] for n in GOLDEN}
+    assert hashes == GOLDEN
+    assert RidgeRegression.version == 1
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"ridge": [2.0, 1.0]}, "0 < low <= high"),
+        ({"ridge": [0.0, 1.0]}, "0 < low <= high"),
+        ({"ridge": -1.0}, "greater than or equal to 0"),
+        ({"ridge": 0.0, "examples": 3}, "at least as many examples"),
+        ({"step": 0.0}, "greater than 0"),
+    ],
+)
+def test_bad_configurations_are_refused(config, message):
+    with pytest.raises(UsageError, match=message):
+        parse_config(RidgeConfig, config, "task ridge")
