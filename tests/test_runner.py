@@ -320,6 +320,7 @@ def test_further_metrics_are_measured(tmp_path, provide):
 def test_a_further_metric_may_have_an_axis(tmp_path, provide):
     class Twofold(Doubled):
         name = "twofold"
+
         def axes(self, model):
             return {"twofold": Axis("times", (1.0, 2.0))}
 

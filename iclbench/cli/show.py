@@ -35,7 +35,7 @@ def _page(record: Record) -> str:
     parts = [about, record.command, _table(rows)]
     for name, curve in record.curves.items():
         points = zip(curve.values, curve.median, curve.mean, curve.max, strict=True)
-        found = [
+        found: list[dict[str, object]] = [
             {curve.axis: f"{at:g}", "median": median, "mean": mean, "largest": largest}
             for at, median, mean, largest in points
         ]

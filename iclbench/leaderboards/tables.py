@@ -175,19 +175,27 @@ def _labels(records: list[Record]) -> list[str]:
     for record, own in zip(records, facts, strict=True):
         same = [f for r, f in zip(records, facts, strict=True) if r.spec.model == record.spec.model]
         names = sorted({name for fact in same for name in fact})
-        differing = [n for n in names if len({str(f.get(n)) for f in same}) > 1]
-        shown = [f"{name.split('.')[-1]}={own[name]}" for name in differing if name in own]
+        # What a record has not at all, as a solver has no recipe, sets it apart by its origin.
+        differing = [n for n in names if len({str(f[n]) for f in same if n in f}) > 1]
+        shown = [f"{n.split('.')[-1]}={own[n]}" for n in differing if n in own and own[n] != _UNSET]
         labels.append(" ".join([record.spec.model, *shown]))
     return labels
 
 
+#: What is said by its absence, and by the column of origins.
+_UNSET = "none"
+
+
 def _facts(record: Record) -> dict[str, Any]:
     spec = record.spec
-    facts: dict[str, Any] = {"origin": spec.origin}
+    facts: dict[str, Any] = {}
     for group in ("model_args", "weights_args", "recipe_args"):
         facts.update({f"{group}.{k}": v for k, v in getattr(spec, group).items()})
-    for name in ("recipe", "weights", "init", "freeze", "perturb", "seeds"):
-        facts[name] = getattr(spec, name)
+    for name in ("recipe", "seeds"):
+        if spec.origin == "trained":
+            facts[name] = getattr(spec, name)
+    for name in ("weights", "init", "freeze", "perturb"):
+        facts[name] = getattr(spec, name) or _UNSET
     for derived in ("recipe_args.model_args", "recipe_args.task_args", "recipe_args.chunk"):
         facts.pop(derived, None)
     return facts

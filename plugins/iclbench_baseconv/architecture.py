@@ -9,6 +9,15 @@ from torch import nn
 
 from iclbench import SequenceArchitecture, SequenceConfig
 
+from .constructions import (
+    AffineMap,
+    CausalDescent,
+    Gradient,
+    Multiplication,
+    NonCausalDescent,
+    Reading,
+    Squaring,
+)
 from .mixer import BaseConvMixer
 
 
@@ -28,6 +37,15 @@ class BaseConv(SequenceArchitecture):
 
     name = "baseconv"
     Config = BaseConvConfig
+    constructions = {
+        "read": Reading(),
+        "affine": AffineMap(),
+        "multiply": Multiplication(),
+        "square": Squaring(),
+        "gd-causal": CausalDescent(),
+        "gd-non-causal": NonCausalDescent(),
+        "gradient": Gradient(),
+    }
 
     def mixer(self, width: int, length: int, causal: bool, config: BaseConvConfig) -> nn.Module:
         """One BaseConv layer, (B, S, width) → (B, S, width)."""

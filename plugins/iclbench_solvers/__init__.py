@@ -14,6 +14,8 @@ def iclbench_architectures() -> list[Entry]:
         Entry("ridge", "ridge regression by Cholesky", f"{_HOME}.direct:Ridge"),
         Entry("gradient-descent", "gradient descent from 0, step fixed or optimal for each prompt",
               f"{_HOME}.iterative:GradientDescent"),
+        Entry("exact-gradient", "the gradient of least squares at the prompt's weights",
+              f"{_HOME}.iterative:ExactGradient"),
         Entry("conjugate-gradient", "conjugate gradients on the normal equations (CGLS)",
               f"{_HOME}.iterative:ConjugateGradient"),
         Entry("newton", "Newton–Schulz iteration for the inverse of XᵀX",

@@ -169,7 +169,8 @@ class Iterates(Metric):
     """`iterate_error`: the largest squared difference of a component of w_t from gradient descent.
 
     Gradient descent has the prompt's step size and runs in extended precision on the prompt's
-    numbers (elsa, eqs. 35–36); w_t are the model's `trajectory`. The floor is gradient descent in the run's dtype.
+    numbers (elsa, eqs. 35–36); w_t are the model's `trajectory`. The floor is gradient descent in
+    the run's dtype.
     """
 
     name = "iterates"

@@ -10,7 +10,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from iclbench import Config, Signature
+from iclbench import Config, Signature, Solver
 
 from .solver import Examples, LinearSolver, Solve, examples_of
 
@@ -65,6 +65,29 @@ class GradientDescent(LinearSolver):
         for _ in range(config.steps):
             w = w - eta * (scale * gradient(examples, w))
             yield w
+
+
+class ExactGradient(Solver):
+    """(1/N) Xᵀ(Xw − y) at the prompt's own w (least_squares, eq. 45)."""
+
+    name = "exact-gradient"
+
+    def supports(self, signature: Signature, config: Config) -> str | None:
+        """It needs x, y and w, and a task that asks for the gradient."""
+        missing = {"x", "y", "w"} - set(getattr(signature.prompt, "_fields", ()))
+        if missing:
+            return f"it needs {', '.join(sorted(missing))} in the prompt"
+        return None if signature.target == "gradient" else f"it can't answer {signature.target}"
+
+    def build(self, signature: Signature, config: Config) -> nn.Module:
+        """A module without parameters."""
+        return _GradientOf()
+
+
+class _GradientOf(nn.Module):
+    def forward(self, prompt: Any) -> Tensor:
+        examples = Examples(prompt.x, prompt.y)
+        return gradient(examples, prompt.w.mT).mT / examples.x.shape[1]
 
 
 class _Descend(Solve):

@@ -1,11 +1,11 @@
-"""In-context least squares, at a fixed number of examples and on every prefix, and ridge."""
+"""In-context least squares and its gradient, and ridge regression."""
 
 from iclbench import Entry, hookimpl
 
 
 @hookimpl
 def iclbench_tasks() -> list[Entry]:
-    """least-squares, least-squares-prefixes and ridge."""
+    """Least squares in its variants, its gradient, and ridge."""
     return [
         Entry(
             "least-squares",
@@ -16,6 +16,21 @@ def iclbench_tasks() -> list[Entry]:
             "least-squares-prefixes",
             "the same on every prefix of the examples, k = 0…N (least_squares, D.2.1)",
             "iclbench_least_squares.prefixes:LeastSquaresPrefixes",
+        ),
+        Entry(
+            "least-squares-features",
+            "w* from examples with the features of gradient descent (least_squares, D.2.4)",
+            "iclbench_least_squares.features:LeastSquaresFeatures",
+        ),
+        Entry(
+            "gradient",
+            "the gradient of least squares at given weights, iterated (least_squares, D.2.5)",
+            "iclbench_least_squares.descent:Gradient",
+        ),
+        Entry(
+            "gradient-steps",
+            "the weights after k steps of gradient descent",
+            "iclbench_least_squares.descent:GradientSteps",
         ),
         Entry(
             "ridge",

@@ -32,7 +32,7 @@ class LeastSquaresConfig(TaskConfig):
 class Problems(NamedTuple):
     """x (B, N+1, D), the query last; w (B, D, 1); y (B, N, 1); clean (B, N+1, 1) = x w.
 
-    ridge (B,) is the penalty of a ridge problem.
+    ridge (B,) is the penalty of a ridge problem, start (B, D, 1) where a descent starts.
     """
 
     x: Tensor
@@ -40,6 +40,7 @@ class Problems(NamedTuple):
     y: Tensor
     clean: Tensor
     ridge: Tensor | None = None
+    start: Tensor | None = None
 
     def rows(self, dtype: torch.dtype) -> Tensor:
         """(xᵢ, yᵢ) and last (x_query, 0), (B, N+1, D+1)."""

@@ -1,0 +1,15 @@
+"""Exact BaseConv models: the primitives, gradient descent and its gradient."""
+
+from .descent import CausalDescent, NonCausalDescent
+from .gradient import Gradient
+from .primitives import AffineMap, Multiplication, Reading, Squaring
+
+__all__ = [
+    "AffineMap",
+    "CausalDescent",
+    "Gradient",
+    "Multiplication",
+    "NonCausalDescent",
+    "Reading",
+    "Squaring",
+]

@@ -1,0 +1,138 @@
+"""`gd-causal` and `gd-non-causal`: gradient descent on least squares (least_squares, C.2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from iclbench import Config, Construction, Signature, UsageError
+
+from .circuit import Circuit, Product, channels, examples_and_dim
+
+Built = tuple[dict[str, Any], dict[str, Tensor]]
+
+
+class DescentConfig(Config):
+    """The algorithm: T steps w ← w − (η/N)(Σ xᵢxᵢᵀ w − Σ yᵢxᵢ) from 0."""
+
+    steps: int = Field(200, ge=1, description="T, gradient steps")
+    step_size: float = Field(0.5, gt=0, description="η; the gradient has its 1/N")
+
+
+class CausalDescent(Construction):
+    """C.2.2: two layers form Σ yᵢxᵢ and Σ xᵢxᵢᵀ, then each layer is a step; a last one predicts.
+
+    The sums are over earlier positions, so the query, the last, is in none of them; the sign of
+    eq. 46 is corrected. 2D² + 4D + 2 channels.
+    """
+
+    summary = "T steps of gradient descent, one causal layer each (C.2.2)"
+    Config = DescentConfig
+
+    def build(self, signature: Signature, args: DescentConfig, task: Any) -> Built:
+        """Raises UsageError for a task that is not N examples and a query."""
+        n, d = _fit("gd-causal", signature)
+        c = channels(x=d, y=1, yx=d, xx=d * d, b=d, A=d * d, w=d, answer=1)
+        circuit = Circuit(signature.length, c["answer"].stop)
+        circuit.layers += [form_products(circuit, c), sum_products(circuit, c)]
+        rate = args.step_size / n
+        for _ in range(args.steps):
+            circuit.layers.append(
+                times_w(circuit, c, "w", -rate)
+                + [circuit.product(b, None, {w: rate}) for b, w in zip(c["b"], c["w"], strict=True)]
+            )
+        return _predict(circuit, c, signature, query="x", causal=True)
+
+
+class NonCausalDescent(Construction):
+    """C.2.1: a layer moves the query away, then three layers a step; a last one predicts.
+
+    Every position sees all others: the residual r = xᵀw − y, then r·x, then its sum everywhere and
+    the step with its 1/N, which the paper omits. 5D + 4 channels.
+    """
+
+    summary = "T steps of gradient descent, three non-causal layers each (C.2.1)"
+    Config = DescentConfig
+
+    def build(self, signature: Signature, args: DescentConfig, task: Any) -> Built:
+        """Raises UsageError for a task that is not N examples and a query."""
+        n, d = _fit("gd-non-causal", signature)
+        c = channels(x=d, y=1, w=d, r=1, g=d, query=d, last=1, answer=1)
+        circuit = Circuit(signature.length, c["answer"].stop)
+        (y,), (r,), (last,) = c["y"], c["r"], c["last"]
+        product = circuit.product
+        circuit.layers.append(
+            [product(x, last, {x: -1.0, q: 1.0}) for x, q in zip(c["x"], c["query"], strict=True)]
+        )
+        residual = [product(x, w, {r: 1.0}) for x, w in zip(c["x"], c["w"], strict=True)]
+        residual.append(product(y, None, {r: -1.0}))
+        weighted = [product(r, x, {g: 1.0}) for x, g in zip(c["x"], c["g"], strict=True)]
+        weighted.append(product(r, None, {r: -1.0}))
+        rate, everywhere = args.step_size / n, circuit.everywhere()
+        step = [product(g, None, {w: -rate}, everywhere)
+                for g, w in zip(c["g"], c["w"], strict=True)]  # fmt: skip
+        step += [product(g, None, {g: -1.0}) for g in c["g"]]
+        circuit.layers += [residual, weighted, step] * args.steps
+        positions = torch.zeros(circuit.length, circuit.width)
+        positions[-1, last] = 1.0
+        return _predict(circuit, c, signature, query="query", causal=False, positions=positions)
+
+
+def form_products(circuit: Circuit, c: dict[str, range]) -> list[Product]:
+    """yx and flt(xxᵀ) at every position (C.2.2, layer 1)."""
+    (y,) = c["y"]
+    found = [circuit.product(x, y, {yx: 1.0}) for x, yx in zip(c["x"], c["yx"], strict=True)]
+    pairs = [(a, b) for a in c["x"] for b in c["x"]]
+    squares = zip(pairs, c["xx"], strict=True)
+    return found + [circuit.product(a, b, {xx: 1.0}) for (a, b), xx in squares]
+
+
+def sum_products(circuit: Circuit, c: dict[str, range]) -> list[Product]:
+    """b = Σ yx and A = Σ flt(xxᵀ) over earlier positions (C.2.2, layer 2)."""
+    pairs = [*zip(c["yx"], c["b"], strict=True), *zip(c["xx"], c["A"], strict=True)]
+    return [circuit.product(s, None, {t: 1.0}, circuit.earlier()) for s, t in pairs]
+
+
+def times_w(
+    circuit: Circuit, c: dict[str, range], to: str, weight: float, by: str = "w"
+) -> list[Product]:
+    """weight · A w, added to the channels `to`; w stands in the channels `by`."""
+    entries = [(row, column) for row in c[to] for column in c[by]]
+    return [
+        circuit.product(a, column, {row: weight})
+        for a, (row, column) in zip(c["A"], entries, strict=True)
+    ]
+
+
+def _fit(name: str, signature: Signature) -> tuple[int, int]:
+    n, d = examples_and_dim(name, signature, tokens=1)
+    if signature.target not in {"query", "weights"} or signature.readout != (n,):
+        raise UsageError(f"construction {name}: it answers query or weights at the last token")
+    if "w" in signature.shapes:
+        raise UsageError(f"construction {name}: the last token must be a query")
+    return n, d
+
+
+def _predict(
+    circuit: Circuit,
+    c: dict[str, range],
+    signature: Signature,
+    *,
+    query: str,
+    causal: bool,
+    positions: Tensor | None = None,
+) -> Built:
+    """The weights as they are, or their product with the query."""
+    embed = dict(enumerate([*c["x"], *c["y"]]))
+    readout = [[w] for w in c["w"]]
+    if signature.target == "query":
+        (answer,) = c["answer"]
+        pairs = zip(c[query], c["w"], strict=True)
+        circuit.layers.append([circuit.product(q, w, {answer: 1.0}) for q, w in pairs])
+        readout = [[answer]]
+    return circuit.model(
+        signature, embed=embed, readout=readout, causal=causal, positions=positions
+    )

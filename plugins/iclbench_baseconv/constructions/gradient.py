@@ -1,0 +1,89 @@
+"""`gradient`: the gradient of least squares in two causal layers, or one where features are given.
+
+Layer 1 forms yᵢxᵢ and flt(xᵢxᵢᵀ) with the gate, and keeps w where it stands; layer 2 takes sums
+over earlier positions, gates them by 1 and by w, and adds (1/N)(Σ xᵢxᵢᵀ w − Σ yᵢxᵢ) to the answer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field, model_validator
+from torch import Tensor
+
+from iclbench import Config, Construction, Signature, UsageError
+
+from .circuit import Circuit, Product, channels, examples_and_dim
+from .descent import form_products
+
+Built = tuple[dict[str, Any], dict[str, Tensor]]
+
+
+class GradientConfig(Config):
+    """How much is constructed: all of it, or the first layers of a model that is then trained."""
+
+    layers: int | None = Field(
+        None, ge=1, description="layers of the model; more than the construction's do nothing"
+    )
+    constructed: int | None = Field(
+        None, ge=1, description="first layers that are constructed; the rest is initialized"
+    )
+    width: int | None = Field(None, ge=1, description="width of the model, if wider than needed")
+
+    @model_validator(mode="after")
+    def _layers_hold_the_constructed(self) -> GradientConfig:
+        if self.constructed and self.layers and self.constructed > self.layers:
+            raise ValueError("constructed must not be more than layers")
+        return self
+
+
+class Gradient(Construction):
+    """The exact gradient at the last token, which holds w (least_squares, eq. 46 corrected)."""
+
+    summary = "the exact gradient in two layers, one where the prompt gives features"
+    Config = GradientConfig
+
+    def build(self, signature: Signature, args: GradientConfig, task: Any) -> Built:
+        """Raises UsageError for a task that is not N examples and w, or too few layers or width."""
+        n, d = examples_and_dim("gradient", signature, tokens=1)
+        if signature.target != "gradient" or "w" not in signature.shapes:
+            raise UsageError("construction gradient: the task does not ask for a gradient at w")
+        features = int(getattr(task.config, "features", 0))
+        c = channels(x=d, y=1, yx=d, xx=d * d, answer=d)
+        width = args.width or c["answer"].stop
+        if width < c["answer"].stop:
+            raise UsageError(f"construction gradient: it needs a width of {c['answer'].stop}")
+        circuit = Circuit(signature.length, width)
+        if features == 0:
+            circuit.layers.append(form_products(circuit, c))
+        circuit.layers.append(_gate_sums(circuit, c, 1.0 / n, summed=features == 2))
+        layers = args.layers or len(circuit.layers)
+        if layers < len(circuit.layers):
+            raise UsageError(f"construction gradient: it needs {len(circuit.layers)} layers")
+        circuit.layers += [[]] * (layers - len(circuit.layers))
+        inputs = [*c["x"], *c["y"], *c["yx"], *c["xx"]][: signature.input_width]
+        embed = dict(enumerate(inputs if features else inputs[: d + 1]))
+        config, state = circuit.model(
+            signature, embed=embed, readout=[[g] for g in c["answer"]], causal=True
+        )
+        return config, _first_layers(state, args.constructed)
+
+
+def _gate_sums(circuit: Circuit, c: dict[str, range], rate: float, summed: bool) -> list[Product]:
+    """(1/N)(Σ xxᵀ w − Σ yx) at the last token; `summed` features are sums already."""
+    taps = circuit.here() if summed else circuit.earlier()
+    found = [circuit.product(yx, None, {g: -rate}, taps)
+             for yx, g in zip(c["yx"], c["answer"], strict=True)]  # fmt: skip
+    entries = [(row, w) for row in c["answer"] for w in c["x"]]
+    return found + [
+        circuit.product(xx, w, {row: rate}, taps)
+        for xx, (row, w) in zip(c["xx"], entries, strict=True)
+    ]
+
+
+def _first_layers(state: dict[str, Tensor], constructed: int | None) -> dict[str, Tensor]:
+    """The embedding, positions and first layers; what follows is left to the initialization."""
+    if constructed is None:
+        return state
+    first = tuple(f"blocks.{i}." for i in range(constructed))
+    return {n: v for n, v in state.items() if n.startswith(("embed.", "positions", *first))}

@@ -1,0 +1,113 @@
+"""One layer for each primitive (least_squares, C.1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from iclbench import Config, Construction, Signature, UsageError
+
+from .circuit import Circuit, channels
+
+Built = tuple[dict[str, Any], dict[str, Tensor]]
+
+
+class ReadingConfig(Config):
+    """Whether the model is causal."""
+
+    causal: bool = Field(True, description="a causal model can copy forwards alone")
+
+
+class Reading(Construction):
+    """READ: at row j the gate, a one-hot position, adds u[i] − u[j] to the stream (C.1.1)."""
+
+    summary = "one layer that copies row i to row j (C.1.1)"
+    Config = ReadingConfig
+
+    def build(self, signature: Signature, args: ReadingConfig, task: Any) -> Built:
+        """Raises UsageError for a task without i and j, or a copy that causality forbids."""
+        _require("read", task, "i", "j")
+        i, j = (int(task.parameters[name]) for name in ("i", "j"))
+        if args.causal and i > j:
+            raise UsageError(f"construction read: a causal model can't copy row {i} to row {j}")
+        length, dim = signature.length, signature.input_width
+        c = channels(u=dim, position=length)
+        circuit = Circuit(length, dim + length)
+        taps = circuit.lag(j - i) - circuit.here()
+        at_j = c["position"][j]
+        circuit.layers.append([circuit.product(u, at_j, {u: 1.0}, taps) for u in c["u"]])
+        positions = torch.cat([torch.zeros(length, dim), torch.eye(length)], dim=1)
+        return circuit.model(
+            signature,
+            embed=dict(enumerate(c["u"])),
+            readout=[[u] for u in c["u"]],
+            causal=args.causal,
+            positions=positions,
+        )
+
+
+class AffineMap(Construction):
+    """AFFINE: 1 × u, and the output projection is h (C.1.2)."""
+
+    summary = "one layer that computes xᵀh at every row (C.1.2)"
+
+    def build(self, signature: Signature, args: Config, task: Any) -> Built:
+        """Raises UsageError for a task without h."""
+        _require("affine", task, "h")
+        h = task.parameters["h"].tolist()
+        c = channels(u=signature.input_width, answer=1)
+        circuit = Circuit(signature.length, signature.input_width + 1)
+        (answer,) = c["answer"]
+        weights = zip(c["u"], h, strict=True)
+        circuit.layers.append([circuit.product(None, u, {answer: weight}) for u, weight in weights])
+        return circuit.model(
+            signature, embed=dict(enumerate(c["u"])), readout=[[answer]], causal=True
+        )
+
+
+class Multiplication(Construction):
+    """MULTIPLY: the second half × the first (C.1.3)."""
+
+    summary = "one layer that multiplies the halves of every row (C.1.3)"
+
+    def build(self, signature: Signature, args: Config, task: Any) -> Built:
+        """Raises UsageError for widths that are not 2n and n."""
+        n = signature.output_width
+        if signature.target != "positions" or signature.input_width != 2 * n:
+            raise UsageError("construction multiply: it needs inputs twice as wide as outputs")
+        return _products(signature, [(d, n + d) for d in range(n)])
+
+
+class Squaring(Construction):
+    """SQUARE, which is MULTIPLY(0, 0, D) (eq. 9)."""
+
+    summary = "one layer that squares every entry (eq. 9)"
+
+    def build(self, signature: Signature, args: Config, task: Any) -> Built:
+        """Raises UsageError for widths that differ."""
+        n = signature.output_width
+        if signature.target != "positions" or signature.input_width != n:
+            raise UsageError("construction square: it needs inputs as wide as outputs")
+        return _products(signature, [(d, d) for d in range(n)])
+
+
+def _products(signature: Signature, pairs: list[tuple[int, int]]) -> Built:
+    """Output k is the product of the features of pair k."""
+    c = channels(u=signature.input_width, answer=len(pairs))
+    circuit = Circuit(signature.length, signature.input_width + len(pairs))
+    circuit.layers.append(
+        [circuit.product(a, b, {answer: 1.0})
+         for (a, b), answer in zip(pairs, c["answer"], strict=True)]
+    )  # fmt: skip
+    return circuit.model(
+        signature, embed=dict(enumerate(c["u"])), readout=[[a] for a in c["answer"]], causal=True
+    )
+
+
+def _require(name: str, task: Any, *parameters: str) -> None:
+    missing = [p for p in parameters if p not in task.parameters]
+    if missing:
+        raise UsageError(f"construction {name}: task {task.name} has no {' and no '.join(missing)}")

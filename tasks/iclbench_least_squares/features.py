@@ -1,0 +1,92 @@
+"""The task `least-squares-features`: tokens that hold the features of gradient descent (D.2.4)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from iclbench import Batch, Primary, Regression, Signature
+
+from .base import LeastSquaresTask
+from .problems import LeastSquaresConfig, Problems, minimum_norm
+from .recipes import WIDE
+
+Features = Literal[0, 1, 2]
+
+
+class FeaturesConfig(LeastSquaresConfig):
+    """Which features the tokens hold."""
+
+    features: Features = Field(
+        1, description="k: 0 none, 1 yx and xxᵀ of each example, 2 their sums over the examples"
+    )
+
+
+def feature_tokens(x: Tensor, y: Tensor, features: int) -> Tensor:
+    """(xᵢ, yᵢ, yᵢxᵢ, flt(xᵢxᵢᵀ)), (B, N, D²+2D+1), as `features` says (least_squares, D.2.4)."""
+    weighted = y * x
+    squares = (x.unsqueeze(3) * x.unsqueeze(2)).flatten(2)
+    formed = torch.cat([weighted, squares], dim=2)
+    if features == 0:
+        formed = torch.zeros_like(formed)
+    if features == 2:
+        formed = formed.sum(dim=1, keepdim=True).expand_as(formed)
+    return torch.cat([x, y, formed], dim=2)
+
+
+class LeastSquaresFeatures(LeastSquaresTask[FeaturesConfig]):
+    """Predict w* at the last example (least_squares, D.2.4).
+
+    Tokens (xᵢ, yᵢ, features), so S = N and d = D² + 2D + 1. The prompt's query is in no token: it
+    is where `squared_error` is measured.
+    """
+
+    name = "least-squares-features"
+    version = 1
+    Config = FeaturesConfig
+    recipes = {"paper": WIDE}
+
+    @property
+    def primary(self) -> Primary:
+        """‖ŵ − w*‖²."""
+        return Primary("weight_error")
+
+    @property
+    def signature(self) -> Signature:
+        """S = N tokens of width D² + 2D + 1, read at the last."""
+        c = self.config
+        return Signature(
+            prompt=Regression,
+            target="weights",
+            length=c.examples,
+            input_width=c.dim**2 + 2 * c.dim + 1,
+            output_width=c.dim,
+            readout=(c.examples - 1,),
+            shapes=self.shapes(),
+        )
+
+    def arrange(self, problems: Problems, dtype: torch.dtype) -> Batch:
+        """Features are computed in the problems' own dtype; the target is w*."""
+        x, y = problems.x[:, :-1], problems.y
+        tokens = feature_tokens(x, y, self.config.features).to(dtype)
+        prompt = Regression(tokens, x.to(dtype), y.to(dtype), problems.x[:, -1:].to(dtype))
+        return Batch(prompt, problems.w.mT)
+
+    def ask(self, prompt: Regression, query: Tensor) -> None:
+        """The model sees no query."""
+
+    def metrics(self, prediction: Tensor, batch: Batch) -> dict[str, Tensor]:
+        """weight_error, ‖ŵ − w*‖², and squared_error at the query; both (B,)."""
+        error = prediction - batch.target
+        at_query = (batch.prompt.query.double() * error).sum(dim=2)
+        return {
+            "weight_error": error.square().sum(dim=(1, 2)),
+            "squared_error": at_query[:, 0].square(),
+        }
+
+    def reference(self, batch: Batch) -> Tensor:
+        """Least squares, of minimum norm where N < D, in the prompt's dtype."""
+        return minimum_norm(batch.prompt.x, batch.prompt.y).mT

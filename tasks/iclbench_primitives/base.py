@@ -1,0 +1,99 @@
+"""What the primitives share: Gaussian sequences u (N, D), and a function of u at every row."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import ClassVar, TypeVar
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from iclbench import Batch, Primary, Recipe, Sequence, Signature, Task, TaskConfig, philox
+
+
+class PrimitiveConfig(TaskConfig):
+    """The size of the sequence (least_squares, D.2.3)."""
+
+    dim: int = Field(20, ge=1, description="D, the width of a row")
+    length: int = Field(40, ge=1, description="N, rows of the sequence")
+
+
+PAPER = Recipe(
+    steps=1_000_000,
+    batch=256,
+    learning_rate=1e-3,
+    schedule="step",
+    decay_every=10_000,
+    decay=0.9,
+)
+"""Table D.1 of the least-squares paper."""
+
+ConfigT = TypeVar("ConfigT", bound=PrimitiveConfig)
+
+
+class Primitive(Task[ConfigT]):
+    """f(u) at every row of u (N, D), whose entries are N(0, 1) (least_squares, D.2.3 and D.3)."""
+
+    recipes: ClassVar[Mapping[str, Recipe]] = {"paper": PAPER}
+
+    @property
+    def primary(self) -> Primary:
+        """The mean squared error over rows and outputs."""
+        return Primary("squared_error")
+
+    @property
+    @abstractmethod
+    def outputs(self) -> int:
+        """The width of f(u)."""
+
+    @abstractmethod
+    def function(self, u: Tensor) -> Tensor:
+        """f(u) (B, N, outputs) of u (B, N, D)."""
+
+    @property
+    def signature(self) -> Signature:
+        """N tokens of width D, read at all of them."""
+        c = self.config
+        return Signature(
+            prompt=Sequence,
+            target="positions",
+            length=c.length,
+            input_width=c.dim,
+            output_width=self.outputs,
+            readout=tuple(range(c.length)),
+            shapes={"tokens": (c.length, c.dim)},
+        )
+
+    def sample(
+        self, n: int, generator: torch.Generator, device: torch.device, dtype: torch.dtype
+    ) -> Batch:
+        """n fresh sequences."""
+        shape = (n, self.config.length, self.config.dim)
+        u = torch.randn(*shape, generator=generator, device=device, dtype=dtype)
+        return Batch(Sequence(u), self.function(u))
+
+    def evaluation_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:
+        """u, standard normal."""
+        shape = (n, self.config.length, self.config.dim)
+        return {"u": philox("primitives evaluation", "u", seed).standard_normal(shape)}
+
+    def evaluation_set(self, n: int, seed: int, dtype: torch.dtype) -> list[Batch]:
+        """One batch of n sequences."""
+        u = torch.from_numpy(self.evaluation_draws(n, seed)["u"]).to(dtype)
+        return [Batch(Sequence(u), self.function(u.double()))]
+
+    def loss(self, prediction: Tensor, target: Tensor) -> Tensor:
+        """Mean squared error of each sequence, (B,)."""
+        return (prediction - target).square().mean(dim=(1, 2))
+
+    def metrics(self, prediction: Tensor, batch: Batch) -> dict[str, Tensor]:
+        """squared_error, (B,)."""
+        return {"squared_error": self.loss(prediction, batch.target)}
+
+    def reference(self, batch: Batch) -> Tensor:
+        """The function itself, in the prompt's dtype."""
+        u: Tensor = batch.prompt.tokens
+        return self.function(u)

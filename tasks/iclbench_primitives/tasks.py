@@ -1,0 +1,122 @@
+"""The tasks `read`, `affine`, `multiply` and `square`.
+
+What the paper samples "at each iteration" is not in the prompt, so it could not be learned: it is
+drawn once from `task_seed`, and is the instance's `parameters`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor
+
+from iclbench import philox
+
+from .base import Primitive, PrimitiveConfig
+
+
+class ReadConfig(PrimitiveConfig):
+    """Which rows may be drawn."""
+
+    length: int = Field(40, ge=2, description="N, rows of the sequence")
+    order: Literal["forward", "any"] = Field(
+        "forward", description="i < j, which a causal model can do; any: i ≠ j, as in the paper"
+    )
+
+
+class Read(Primitive[ReadConfig]):
+    """Row j becomes row i, the others stay (least_squares, eq. 5); i ≠ j are the parameters."""
+
+    name = "read"
+    version = 1
+    Config = ReadConfig
+
+    @property
+    def outputs(self) -> int:
+        """D."""
+        return self.config.dim
+
+    @property
+    def parameters(self) -> Mapping[str, Tensor]:
+        """i and j, uniform; from 0."""
+        rng = philox("read", self.config.task_seed)
+        i, j = rng.choice(self.config.length, size=2, replace=False).tolist()
+        if self.config.order == "forward":
+            i, j = sorted((i, j))
+        return {name: torch.tensor(float(value), dtype=torch.float64)
+                for name, value in (("i", i), ("j", j))}  # fmt: skip
+
+    def function(self, u: Tensor) -> Tensor:
+        """u with row j replaced by row i."""
+        i, j = (int(self.parameters[name]) for name in ("i", "j"))
+        return torch.cat([u[:, :j], u[:, i : i + 1], u[:, j + 1 :]], dim=1)
+
+
+class Affine(Primitive[PrimitiveConfig]):
+    """xᵀh of every row x (least_squares, eq. 6 and D.2.3); h ~ N(0, 3I) is the parameter."""
+
+    name = "affine"
+    version = 1
+    Config = PrimitiveConfig
+
+    @property
+    def outputs(self) -> int:
+        """1."""
+        return 1
+
+    @property
+    def parameters(self) -> Mapping[str, Tensor]:
+        """h (D,), each entry of variance 3."""
+        h = philox("affine", self.config.task_seed).standard_normal(self.config.dim)
+        return {"h": 3.0**0.5 * torch.from_numpy(h)}
+
+    def function(self, u: Tensor) -> Tensor:
+        """u · h."""
+        return u @ self.parameters["h"].to(u)[:, None]
+
+
+class EvenConfig(PrimitiveConfig):
+    """Two halves."""
+
+    @model_validator(mode="after")
+    def _has_halves(self) -> EvenConfig:
+        if self.dim % 2:
+            raise ValueError("multiply needs an even dim")
+        return self
+
+
+class Multiply(Primitive[EvenConfig]):
+    """The product of the first and the second half of every row (least_squares, eq. 7, D.2.3)."""
+
+    name = "multiply"
+    version = 1
+    Config = EvenConfig
+
+    @property
+    def outputs(self) -> int:
+        """D/2."""
+        return self.config.dim // 2
+
+    def function(self, u: Tensor) -> Tensor:
+        """u[:D/2] ⊙ u[D/2:]."""
+        return u[..., : self.outputs] * u[..., self.outputs :]
+
+
+class Square(Primitive[PrimitiveConfig]):
+    """The square of every entry, MULTIPLY(0, 0, D) (least_squares, eqs. 8–9)."""
+
+    name = "square"
+    version = 1
+    Config = PrimitiveConfig
+
+    @property
+    def outputs(self) -> int:
+        """D."""
+        return self.config.dim
+
+    def function(self, u: Tensor) -> Tensor:
+        """u ⊙ u."""
+        return u.square()
