@@ -17,11 +17,33 @@ class Recipe(Config):
     optimizer: str = Field("adam", description="adam, adamw, sgd, or a class of torch.optim")
     optimizer_args: dict[str, Any] = Field({}, description="the optimizer's own arguments")
     learning_rate: float = Field(1e-3, ge=0, description="before the schedule's factor")
-    schedule: Literal["constant", "step", "cosine"] = "constant"
+    schedule: Literal["constant", "step", "cosine", "adaptive"] = "constant"
     warmup: int = Field(0, ge=0, description="steps of linear warm-up")
-    decay_every: int = Field(10_000, ge=1, description="step schedule: steps between decays")
-    decay: float = Field(0.9, gt=0, le=1, description="step schedule: factor of each decay")
+    decay_every: int = Field(
+        10_000, ge=1, description="step and adaptive schedule: steps between changes"
+    )
+    decay: float = Field(
+        0.9, gt=0, le=1, description="step and adaptive schedule: factor of each change"
+    )
+    measure_every: int = Field(
+        1000, ge=1, description="adaptive schedule: steps between measurements of the cosine"
+    )
+    measure_batches: int = Field(
+        8, ge=2, description="adaptive schedule: minibatch gradients a measurement"
+    )
+    cosine_memory: float = Field(
+        0.9, ge=0, lt=1, description="adaptive schedule: decay of the running mean of the cosine"
+    )
+    cosine_threshold: float = Field(
+        0.9, ge=-1, le=1, description="adaptive schedule: below it the rate is raised, not lowered"
+    )
     clip: float | None = Field(None, gt=0, description="largest norm of a replica's gradient")
+    gradient_memory: float = Field(
+        0.0, ge=0, lt=1, description="decay of a running mean of gradients; 0: none"
+    )
+    gradient_weight: float = Field(
+        2.0, ge=0, description="weight with which that mean is added to the gradient"
+    )
     chunk: int = Field(20, ge=1, description="steps whose data are drawn in one call")
     model_args: dict[str, Any] = Field(
         {}, description="model arguments of this recipe, where the architecture has them"

@@ -21,7 +21,7 @@ from ..tasks import Task
 from .checkpoints import Checkpoint
 from .optimizers import make_optimizer
 from .replicas import Replicas, random_state, set_random_state
-from .schedules import learning_rate_factor
+from .schedules import AdaptiveRate, learning_rate_factor
 
 Observer = Callable[[int, list[float]], None]
 
@@ -116,6 +116,14 @@ class Training:
         self.seconds = 0.0
         self.random_states: list[Tensor] | None = None
         self.note: str | None = None
+        self.mean_gradient = (
+            torch.zeros_like(self.replicas.flat) if recipe.gradient_memory else None
+        )
+        self.adaptive: AdaptiveRate | None = None
+        if recipe.schedule == "adaptive":
+            self.adaptive = AdaptiveRate(recipe, len(replicas), device)
+            # Of their own: what is measured draws nothing from the training data.
+            self.measuring = [torch_generator(device, "gradient cosine", r.seed) for r in replicas]
         self._choose_program()
 
     def _choose_program(self) -> None:
@@ -196,29 +204,36 @@ class Training:
     def _chunk(self) -> Tensor:
         """Draw one chunk of data and take its steps; returns the losses (steps, R)."""
         recipe = self.recipe
-        drawn = _stack([self._draw(generator) for generator in self.generators])
+        drawn = self._draw(self.generators, recipe.chunk)
         losses, living = [], []
         for offset in range(min(recipe.chunk, recipe.steps - self.step)):
-            batch = Batch(
-                map_tensors(lambda t, i=offset: t[:, i], drawn.prompt), drawn.target[:, offset]
-            )
-            losses.append(self._update(batch))
+            losses.append(self._update(_batch(drawn, offset)))
             living.append(self.alive)
             self.step += 1
+            if self.adaptive is not None:
+                self.adaptive.advance(self.step, self._measure)
         for r, row in enumerate(torch.stack(living, dim=1).tolist()):
             if self.diverged_at[r] is None and not all(row):
                 self.diverged_at[r] = self.step - len(row) + row.index(False)
         return torch.stack(losses)
 
-    def _draw(self, generator: torch.Generator) -> Batch:
-        """One replica's next chunk, every field (chunk, batch, …)."""
-        chunk, batch = self.recipe.chunk, self.recipe.batch
-        drawn = self.task.sample(chunk * batch, generator, self.device, self.dtype)
+    def _draw(self, generators: list[torch.Generator], batches: int) -> Batch:
+        """The next batches of all replicas, every field (R, batches, batch, …)."""
+        size = self.recipe.batch
 
         def shaped(t: Tensor) -> Tensor:
-            return t.reshape(chunk, batch, *t.shape[1:])
+            return t.reshape(batches, size, *t.shape[1:])
 
-        return Batch(map_tensors(shaped, drawn.prompt), shaped(drawn.target))
+        drawn = []
+        for generator in generators:
+            found = self.task.sample(batches * size, generator, self.device, self.dtype)
+            drawn.append(Batch(map_tensors(shaped, found.prompt), shaped(found.target)))
+        return _stack(drawn)
+
+    def _measure(self, batches: int) -> list[Tensor]:
+        """Gradients (R, P) on that many fresh batches, at the present parameters."""
+        drawn = self._draw(self.measuring, batches)
+        return [self._gradients(_batch(drawn, i))[1] for i in range(batches)]
 
     def _update(self, batch: Batch) -> Tensor:
         """One optimizer step of every living replica; returns the losses (R,)."""
@@ -227,7 +242,14 @@ class Training:
         self.alive = self.alive & torch.isfinite(losses) & torch.isfinite(norms)
         if self.recipe.clip is not None:
             grad = grad * (self.recipe.clip / (norms + 1e-6)).clamp(max=1.0).unsqueeze(1)
+        if self.mean_gradient is not None:
+            # It starts as the first gradient.
+            share = 1 - self.recipe.gradient_memory if self.step else 1.0
+            self.mean_gradient.lerp_(grad, share)
+            grad = grad + self.recipe.gradient_weight * self.mean_gradient
         rate = self.rates * learning_rate_factor(self.recipe, self.step)
+        if self.adaptive is not None:
+            rate = rate * self.adaptive.factor.to(rate)
         self.optimizer.update(grad, rate, self.alive, self.step + 1)
         return losses
 
@@ -259,6 +281,7 @@ class Training:
             **{f"optimizer/{n}": t for n, t in tensors.items()},
             **{f"generator/{r}": g.get_state() for r, g in enumerate(self.generators)},
             **{f"random/{r}": s for r, s in enumerate(self.random_states or [])},
+            **self._schedule_state(),
         }
         return Checkpoint(
             content,
@@ -273,6 +296,18 @@ class Training:
                 "curve": self.curve,
             },
         )
+
+    def _schedule_state(self) -> dict[str, Tensor]:
+        """What the running mean of gradients and the adaptive rate continue from."""
+        state = {}
+        if self.mean_gradient is not None:
+            state["schedule/mean_gradient"] = self.mean_gradient
+        if self.adaptive is not None:
+            state["schedule/factor"] = self.adaptive.factor
+            state["schedule/cosine"] = self.adaptive.cosine
+            for r, generator in enumerate(self.measuring):
+                state[f"schedule/generator/{r}"] = generator.get_state()
+        return state
 
     def _restore(self, checkpoint: Checkpoint, keep: Resumption) -> None:
         tensors, values = checkpoint.tensors, checkpoint.values
@@ -292,10 +327,22 @@ class Training:
             generator.set_state(tensors[f"generator/{r}"])
         if self.random_states is not None:
             self.random_states = [tensors[f"random/{r}"] for r in range(len(self.who))]
+        if self.mean_gradient is not None:
+            self.mean_gradient.copy_(tensors["schedule/mean_gradient"])
+        if self.adaptive is not None:
+            self.adaptive.factor.copy_(tensors["schedule/factor"])
+            self.adaptive.cosine.copy_(tensors["schedule/cosine"])
+            for r, generator in enumerate(self.measuring):
+                generator.set_state(tensors[f"schedule/generator/{r}"])
         self.alive = tensors["alive"].to(self.device)
         self.step, self.seconds = values["step"], values["seconds"]
         self.diverged_at = values["diverged_at"]
         self.curve_steps, self.curve = values["curve_steps"], values["curve"]
+
+
+def _batch(drawn: Batch, index: int) -> Batch:
+    """One of the batches that were drawn, every field (R, batch, …)."""
+    return Batch(map_tensors(lambda t: t[:, index], drawn.prompt), drawn.target[:, index])
 
 
 def _stack(batches: list[Batch]) -> Batch:

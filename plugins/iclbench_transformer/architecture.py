@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field, model_validator
 from torch import nn
 
 from iclbench import SequenceArchitecture, SequenceConfig
 
-from .attention import SoftmaxAttention
+from .attention import LinearAttention, SoftmaxAttention
 
 
 class TransformerConfig(SequenceConfig):
     """Table D.1 of the least-squares paper: 12 layers, width 64, one head."""
 
     heads: int = Field(1, ge=1, description="attention heads; they divide the width")
+    attention: Literal["softmax", "linear"] = Field(
+        "softmax", description="softmax(QKᵀ/√d)V, or (QKᵀ/√d)V"
+    )
+    mean: bool = Field(False, description="divide linear attention by the number of positions")
 
     @model_validator(mode="after")
     def _heads_divide_width(self) -> TransformerConfig:
         if self.width % self.heads:
             raise ValueError(f"{self.heads} heads do not divide the width {self.width}")
+        if self.mean and self.attention == "softmax":
+            raise ValueError("mean=true is for attention=linear")
         return self
 
 
 class Transformer(SequenceArchitecture):
-    """GPT-2-like (least_squares, eq. 1 and D.1): pre-norm blocks of softmax attention and MLP."""
+    """GPT-2-like (least_squares, eq. 1 and D.1): pre-norm blocks of attention and MLP."""
 
     name = "transformer"
     Config = TransformerConfig
 
     def mixer(self, width: int, length: int, causal: bool, config: TransformerConfig) -> nn.Module:
-        """Softmax attention, (B, S, width) → (B, S, width)."""
+        """Attention, (B, S, width) → (B, S, width)."""
+        if config.attention == "linear":
+            return LinearAttention(width, config.heads, causal, config.init_std, config.mean)
         return SoftmaxAttention(width, config.heads, causal, config.init_std)

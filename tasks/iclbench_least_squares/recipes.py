@@ -14,3 +14,18 @@ PAPER = Recipe(
 
 WIDE = PAPER.model_copy(update={"model_args": {"width": 256}})
 """The same with an embedding size of 256 (D.2.4 and D.2.5)."""
+
+PRECISION = Recipe(
+    steps=2_500_000,
+    batch=1024,
+    optimizer_args={"eps": 1e-16},
+    learning_rate=1e-2,
+    schedule="adaptive",
+    decay_every=3_000,
+    decay=0.9,
+    clip=100.0,
+    gradient_memory=0.98,
+    gradient_weight=2.0,
+    model_args={"layers": 3, "width": 64, "layer_norm": False, "mlp": False},
+)
+"""The published high-precision recipe (Liu et al., ICLR 2025): explicit gradients to 1e-13."""

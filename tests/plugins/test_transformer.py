@@ -14,7 +14,7 @@ from iclbench_least_squares.fixed import FixedConfig, LeastSquares
 from iclbench_least_squares.prefixes import LeastSquaresPrefixes
 from iclbench_least_squares.problems import LeastSquaresConfig
 from iclbench_transformer.architecture import Transformer, TransformerConfig
-from iclbench_transformer.attention import SoftmaxAttention
+from iclbench_transformer.attention import LinearAttention, SoftmaxAttention
 
 SMALL = {"layers": 2, "width": 8, "heads": 2}
 
@@ -38,7 +38,17 @@ def test_attention_is_its_formula(causal, heads):
     torch.testing.assert_close(layer(x), expected)
 
 
-@pytest.mark.parametrize("config", [{}, {"layer_norm": False}, {"mlp": False}, {"causal": False}])
+@pytest.mark.parametrize(
+    "config",
+    [
+        {},
+        {"layer_norm": False},
+        {"mlp": False},
+        {"causal": False},
+        {"attention": "linear"},
+        {"attention": "linear", "mean": True, "causal": False},
+    ],
+)
 def test_it_conforms(config):
     made = TransformerConfig(**SMALL, **config)
     check_architecture(Transformer(), LeastSquares(FixedConfig(examples=6)), made)
@@ -91,6 +101,7 @@ def test_initial_weights_have_the_stated_deviation():
         ({"layers": 0}, "layers: "),
         ({"layer": 2}, "did you mean layers"),
         ({"width": "wide"}, "width: "),
+        ({"mean": True}, "mean=true is for attention=linear"),
     ],
 )
 def test_bad_arguments_are_refused(args, message):
@@ -102,3 +113,19 @@ def test_a_model_that_is_not_causal_refuses_prefixes():
     signature = LeastSquaresPrefixes(LeastSquaresConfig()).signature
     assert Transformer().supports(signature, TransformerConfig()) is None
     assert "answers" in Transformer().supports(signature, TransformerConfig(causal=False))
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("mean", [True, False])
+def test_linear_attention_is_attention_without_softmax(causal, mean):
+    torch.manual_seed(0)
+    layer = LinearAttention(6, 2, causal, 0.5, mean).double()
+    u = torch.randn(3, 5, 6, dtype=torch.float64)
+    query, key, value = layer.qkv(u).split(6, dim=2)
+    heads = []
+    for h in (slice(0, 3), slice(3, 6)):
+        scores = torch.einsum("bsd,btd->bst", query[..., h], key[..., h]) / 3**0.5
+        scores = scores / 5 if mean else scores
+        scores = torch.tril(scores) if causal else scores
+        heads.append(torch.einsum("bst,btd->bsd", scores, value[..., h]))
+    torch.testing.assert_close(layer(u), layer.output(torch.cat(heads, dim=2)))

@@ -230,3 +230,93 @@ def test_seeds_alone_and_as_replicas_agree_on_a_gpu():
         alone = Training([modules[r]], [who[r]], TASK, recipe, **options)
         curve = alone.run(None, lambda s, x: None).curve
         assert [row[r] for row in both.curve] == pytest.approx([row[0] for row in curve], rel=1e-9)
+
+
+ADAPTIVE = {
+    "schedule": "adaptive",
+    "decay_every": 6,
+    "measure_every": 4,
+    "measure_batches": 3,
+    "gradient_memory": 0.9,
+    "chunk": 1,
+}
+
+
+def test_measuring_the_cosine_changes_no_training_data():
+    """With a factor of 1 the adaptive schedule is the constant one, to the bit."""
+    constant = trained([1, 2], gradient_memory=0.9, chunk=1)
+    measured = trained([1, 2], **{**ADAPTIVE, "decay": 1.0})
+    assert constant.curve == measured.curve
+    assert same(constant, measured)
+
+
+@pytest.mark.parametrize(("threshold", "factor"), [(-1.0, 0.9**5), (1.0, 0.9**-5)])
+def test_the_adaptive_rate_falls_where_gradients_agree_and_rises_elsewhere(threshold, factor):
+    made = training([1, 2], **ADAPTIVE, cosine_threshold=threshold)
+    made.adaptive.cosine *= 0.99  # the running mean starts at 1, which is no measurement
+    made.run(None, lambda step, loss: None)
+    assert made.adaptive.factor.tolist() == pytest.approx([factor, factor])
+
+
+def test_the_running_cosine_is_that_of_consecutive_fresh_gradients():
+    made = training([1, 2], **ADAPTIVE, cosine_memory=0.5)
+    seen = []
+    measure = made._measure
+
+    def spy(batches):
+        seen.append(measure(batches))
+        return seen[-1]
+
+    made._measure = spy
+    made.run(None, lambda step, loss: None)
+    expected = torch.ones(2, dtype=torch.float64)
+    for gradients in seen:
+        a, b, c = gradients
+        cosines = [torch.nn.functional.cosine_similarity(*p, dim=1) for p in ((a, b), (b, c))]
+        expected = 0.5 * expected + 0.5 * (cosines[0] + cosines[1]) / 2
+    assert len(seen) == 7
+    torch.testing.assert_close(made.adaptive.cosine, expected)
+
+
+def test_replicas_adapt_by_themselves():
+    together = training([1, 2], **ADAPTIVE, cosine_threshold=0.97)
+    together.run(None, lambda step, loss: None)
+    for r, seed in enumerate([1, 2]):
+        alone = training([seed], **ADAPTIVE, cosine_threshold=0.97)
+        alone.run(None, lambda step, loss: None)
+        torch.testing.assert_close(alone.adaptive.cosine[0], together.adaptive.cosine[r])
+        torch.testing.assert_close(alone.adaptive.factor[0], together.adaptive.factor[r])
+
+
+def test_the_mean_of_gradients_is_added_to_them():
+    """SGD by hand on one replica: g + λ·mean, the mean starting as the first gradient."""
+    recipe = {"optimizer": "sgd", "gradient_memory": 0.8, "gradient_weight": 2.0, "chunk": 1}
+    made = training([1], steps=4, **recipe)
+    flat, mean, found = made.replicas.flat.clone(), None, []
+    gradients = made._gradients
+
+    def spy(batch):
+        found.append(gradients(batch))
+        return found[-1]
+
+    made._gradients = spy
+    made.run(None, lambda step, loss: None)
+    for _, grad in found:
+        mean = grad if mean is None else 0.8 * mean + 0.2 * grad
+        flat = flat - 1e-2 * (grad + 2.0 * mean)
+    torch.testing.assert_close(made.replicas.flat, flat)
+
+
+def test_a_cut_adaptive_training_continues_to_the_same_bits(tmp_path):
+    straight = trained([1, 2], **ADAPTIVE)
+    path = tmp_path / "c.safetensors"
+
+    def cut(step, loss):
+        if step == 21:
+            raise CutError
+
+    with pytest.raises(CutError):
+        trained([1, 2], **ADAPTIVE, observer=cut, resumption=Resumption(path, every_seconds=0))
+    result = trained([1, 2], **ADAPTIVE, resumption=Resumption(path))
+    assert same(straight, result)
+    assert straight.curve == result.curve

@@ -1,0 +1,177 @@
+"""BaseConv's constructions: exact primitives, gradient descent iterate by iterate, its gradient."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iclbench import EvaluationContext, UsageError, load_task, run
+from iclbench.precision import default_dtype
+from iclbench_baseconv.architecture import BaseConv, BaseConvConfig
+
+CONTEXT = EvaluationContext(torch.device("cpu"), torch.Generator())
+
+
+def build(name, task, dtype=torch.float64, **args):
+    construction = BaseConv.constructions[name]
+    config, state = construction.build(task.signature, construction.Config(**args), task)
+    with default_dtype(dtype):
+        model = BaseConv().build(task.signature, BaseConvConfig(**config))
+    model.load_state_dict({key: value.to(dtype) for key, value in state.items()})
+    return model.requires_grad_(False)
+
+
+def score(name, task, dtype=torch.float64, n=64, **args):
+    model = build(name, task, dtype, **args)
+    (batch,) = task.evaluation_set(n, 0, dtype)
+    return task.evaluate(model, batch, CONTEXT)
+
+
+@pytest.mark.parametrize("name", ["read", "affine", "multiply", "square"])
+@pytest.mark.parametrize(
+    ("dtype", "bound"), [(torch.float32, 1e-11), (torch.float64, 1e-28)], ids=str
+)
+def test_primitives_are_exact_to_rounding_in_one_layer(name, dtype, bound):
+    task = load_task(name)
+    model = build(name, task, dtype)
+    assert len(model.blocks) == 1
+    assert score(name, task, dtype)["squared_error"].max() < bound
+
+
+@given(seed=st.integers(0, 30), length=st.integers(2, 8), dim=st.integers(1, 4))
+def test_read_in_any_order_needs_a_model_that_sees_all(seed, length, dim):
+    task = load_task("read", dim=dim, length=length, order="any", task_seed=seed)
+    assert score("read", task, n=4, causal=False)["squared_error"].max() < 1e-28
+    if task.parameters["i"] > task.parameters["j"]:
+        with pytest.raises(UsageError, match="a causal model can't copy row"):
+            build("read", task)
+
+
+def iterates(model, prompt, channels, every, skip):
+    """w at the last position after every step's layers."""
+    found = []
+    x = model.embed(*prompt.sequence()) + model.positions
+    for i, block in enumerate(model.blocks, start=1):
+        x = block(x)
+        if i > skip and (i - skip) % every == 0:
+            found.append(x[:, -1, channels])
+    return found
+
+
+@pytest.mark.parametrize(("name", "every", "skip"), [("gd-causal", 1, 2), ("gd-non-causal", 3, 1)])
+@given(
+    dim=st.integers(1, 4),
+    examples=st.integers(1, 8),
+    steps=st.integers(1, 6),
+    eta=st.sampled_from([0.1, 0.5]),
+)
+def test_descent_is_gradient_descent_iterate_by_iterate(
+    name, every, skip, dim, examples, steps, eta
+):
+    task = load_task("least-squares", dim=dim, examples=examples)
+    (batch,) = task.evaluation_set(5, 0, torch.float64)
+    model = build(name, task, steps=steps, step_size=eta)
+    d = dim
+    start = d + 1 if name == "gd-non-causal" else 3 * d + 1 + 2 * d * d
+    found = iterates(model, batch.prompt, slice(start, start + d), every, skip)[:steps]
+    assert len(found) == steps
+    x, y = batch.prompt.x, batch.prompt.y
+    w = torch.zeros(5, d, 1, dtype=torch.float64)
+    for each in found:
+        w = w - eta / examples * x.mT @ (x @ w - y)
+        torch.testing.assert_close(each, w[..., 0], rtol=1e-10, atol=1e-11)
+    torch.testing.assert_close(model(batch.prompt), batch.prompt.query @ w, rtol=1e-10, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", ["gd-causal", "gd-non-causal"])
+def test_weights_are_answered_too(name):
+    task = load_task("least-squares", dim=3, examples=9, target="weights")
+    found = score(name, task, steps=150, step_size=0.6)
+    assert found["weight_error"].median() < 1e-12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["gd-causal", "gd-non-causal"])
+@pytest.mark.parametrize(("dtype", "bound"), [("float32", 2e-13), ("float64", 1e-27)])
+def test_two_hundred_steps_reach_the_floor(tmp_path, name, dtype, bound):
+    record = run(
+        model="baseconv",
+        task="least-squares",
+        weights=name,
+        weights_args={"steps": 200, "step_size": 0.5},
+        dtype=dtype,
+        eval_prompts=512,
+        out=tmp_path,
+    )
+    assert record.spec.origin == "constructed"
+    assert record.metrics["squared_error"].median <= bound
+
+
+@pytest.mark.parametrize("features", [0, 1, 2])
+@given(dim=st.integers(1, 4), examples=st.integers(1, 7))
+def test_the_gradient_takes_one_pass(features, dim, examples):
+    task = load_task("gradient", dim=dim, examples=examples, features=features, iterates=1)
+    assert len(build("gradient", task).blocks) == (2 if features == 0 else 1)
+    assert score("gradient", task, n=8)["gradient_error"].max() < 1e-24
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bound"), [(torch.float32, 2e-13), (torch.float64, 1e-29)], ids=str
+)
+def test_the_iterated_gradient_reaches_the_floor(dtype, bound):
+    found = score("gradient", load_task("gradient"), dtype, n=128)
+    assert found["weight_error"].median() <= bound
+
+
+def test_more_layers_and_width_change_nothing():
+    task = load_task("gradient", dim=2, examples=4, iterates=1)
+    (batch,) = task.evaluation_set(8, 0, torch.float64)
+    plain, wide = build("gradient", task), build("gradient", task, layers=4, width=64)
+    torch.testing.assert_close(plain(batch.prompt), wide(batch.prompt), rtol=0, atol=1e-14)
+    assert len(wide.blocks) == 4
+
+
+def test_the_first_layers_can_be_constructed_and_frozen_and_the_rest_trained(tmp_path):
+    record = run(
+        model="baseconv",
+        task="gradient",
+        task_args={"dim": 2, "examples": 4, "iterates": 2},
+        init="gradient",
+        weights_args={"layers": 3, "constructed": 1, "width": 24},
+        freeze=("embed.*", "positions", "blocks.0.*"),
+        recipe="smoke",
+        seeds=2,
+        eval_prompts=32,
+        out=tmp_path,
+    )
+    assert record.spec.model_args["layers"] == 3
+    assert record.spec.model_args["width"] == 24
+    assert record.training.replicas == 2
+
+
+@pytest.mark.parametrize(
+    ("construction", "task", "message"),
+    [
+        ("read", "affine", "has no i and no j"),
+        ("affine", "square", "has no h"),
+        ("multiply", "square", "twice as wide"),
+        ("square", "multiply", "as wide as outputs"),
+        ("gd-causal", "least-squares-prefixes", "N examples"),
+        ("gd-causal", "gradient", "answers query or weights"),
+        ("gd-non-causal", "ridge", "N examples"),
+        ("gradient", "least-squares", "does not ask for a gradient"),
+    ],
+)
+def test_a_construction_says_what_it_needs(construction, task, message):
+    with pytest.raises(UsageError, match=message):
+        build(construction, load_task(task))
+
+
+def test_too_few_layers_or_channels_are_refused():
+    task = load_task("gradient")
+    with pytest.raises(UsageError, match="needs 2 layers"):
+        build("gradient", task, layers=1)
+    with pytest.raises(UsageError, match="needs a width of 41"):
+        build("gradient", task, width=40)
