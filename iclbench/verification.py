@@ -127,8 +127,8 @@ def _compare(
         own = summarize(values[name])
         floor = summarize(bottom[name][None]) if name in bottom else None
         for statistic, a, b in _pairs(found, own):
-            near = getattr(floor, _floor_statistic(statistic)) if floor else None
-            near = near if floor and _is_arithmetic(floor.median, plan) else None
+            at = getattr(floor, _floor_statistic(statistic)) if floor else None
+            near = _rounding(at, floor.median, plan) if floor else None
             yield Check(f"{label}{name} {statistic}", a, b, agree(a, b, near, relative))
 
 
@@ -153,10 +153,10 @@ def _compare_curve(
 ) -> Iterator[Check]:
     relative = RELATIVE[plan.spec.dtype]
     for statistic in ("mean", "median", "max"):
-        near = [None] * len(own.values)
+        near: list[float | None] = [None] * len(own.values)
         if floor is not None:
             points_of_floor = zip(getattr(floor, statistic), floor.median, strict=True)
-            near = [value if _is_arithmetic(m, plan) else None for value, m in points_of_floor]
+            near = [_rounding(value, m, plan) for value, m in points_of_floor]
         rows = zip(getattr(points, statistic), getattr(own, statistic), near, strict=True)
         for at, (a, b, c) in zip(points.values, rows, strict=True):
             yield Check(f"{label} {statistic} at {at:g}", a, b, agree(a, b, c, relative))
@@ -169,10 +169,15 @@ def _pairs(
         yield name, getattr(recorded, name), getattr(measured, name)
 
 
-def _is_arithmetic(median: float | None, plan: Plan) -> bool:
-    """Whether a floor is that of rounding, rather than of noise or of too few examples."""
-    eps = float(np.finfo(plan.spec.dtype).eps)
-    return median is not None and median <= ARITHMETIC * eps**2
+def _rounding(value: float | None, median: float | None, plan: Plan) -> float | None:
+    """A floor's statistic, if it is that of rounding rather than of noise or too few examples.
+
+    It is at least ε²: a reference that computes as the target does is no exact one.
+    """
+    square = float(np.finfo(plan.spec.dtype).eps) ** 2
+    if value is None or median is None or median > ARITHMETIC * square:
+        return None
+    return max(value, square)
 
 
 def _floor_statistic(statistic: str) -> str:

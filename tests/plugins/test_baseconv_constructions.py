@@ -8,7 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iclbench import EvaluationContext, UsageError, load_task, run
+from iclbench.plans import resolve
 from iclbench.precision import default_dtype
+from iclbench.specs import RunSpec
+from iclbench.verification import _rounding, agree
 from iclbench_baseconv.architecture import BaseConv, BaseConvConfig
 
 CONTEXT = EvaluationContext(torch.device("cpu"), torch.Generator())
@@ -175,3 +178,22 @@ def test_too_few_layers_or_channels_are_refused():
         build("gradient", task, layers=1)
     with pytest.raises(UsageError, match="needs a width of 41"):
         build("gradient", task, width=40)
+
+
+def test_rounding_is_within_the_tolerance_where_the_floor_computes_as_the_target(tmp_path):
+    """affine in float64: the reference is the target, bit for bit, and a model is not."""
+    record = run(
+        model="baseconv",
+        task="affine",
+        weights="affine",
+        dtype="float64",
+        eval_prompts=16,
+        out=tmp_path,
+    )
+    asked = {"model": "baseconv", "task": "affine", "weights": "affine", "dtype": "float64"}
+    plan = resolve(RunSpec(**asked))
+    found = record.metrics["squared_error"].median
+    assert record.floor["squared_error"].median == 0
+    near = _rounding(0.0, 0.0, plan)
+    assert agree(found, 2 * found, near, 1e-6)
+    assert not agree(1e-20, 2e-20, near, 1e-6)
