@@ -20,6 +20,7 @@ from .devices import find_device
 from .errors import IclbenchError, UsageError
 from .executors import Executor
 from .files import require_writable
+from .leaderboards.figures import Figure
 from .plans import Plan, resolve
 from .plugins import host
 from .records import Record, RecordStore
@@ -36,6 +37,7 @@ class SweepFile(Config):
     replicas: int = Field(32, ge=1, description="most models trained as one program")
     defaults: dict[str, Any] = {}
     grid: list[dict[str, Any]] = Field(min_length=1)
+    figure: Figure | None = Field(None, description="a figure of the sweep's records")
 
 
 @dataclass(frozen=True)

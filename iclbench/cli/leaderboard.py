@@ -9,14 +9,16 @@ from typing import Annotated
 import typer
 
 from ..errors import UsageError
-from .common import Out
+from .common import Out, record_paths
 
-app = typer.Typer(help="Ranked tables from records.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Ranked tables and figures from records.", no_args_is_help=True, rich_markup_mode=None
+)
 
 
 @app.callback()
 def group() -> None:
-    """Ranked tables from records."""
+    """Ranked tables and figures from records."""
 
 
 @app.command()
@@ -60,3 +62,26 @@ def show(
         print(f"iclbench: error: {problem}", file=sys.stderr)
     if problems:
         raise typer.Exit(2)
+
+
+@app.command()
+def figure(
+    records: Annotated[list[Path], typer.Argument(help="Records, or folders of them.")],
+    x: Annotated[
+        str, typer.Option(help="A field of the spec (model_args.layers), curve, or training.")
+    ],
+    file: Annotated[Path, typer.Option(help="The page to write.")] = Path("figure.html"),
+    y: Annotated[str | None, typer.Option(help="A metric; default: the task's.")] = None,
+    lines: Annotated[str, typer.Option(help="Fields that set lines apart.")] = "model",
+    title: Annotated[str, typer.Option(help="Above the figure.")] = "",
+) -> None:
+    """Draw an error against a field of the spec, or along a curve, as a page."""
+    from ..config import parse_config
+    from ..leaderboards.figures import Figure, save
+    from ..records import read_record
+
+    found = [read_record(path) for path in record_paths(records)]
+    names = tuple(name.strip() for name in lines.split(",") if name.strip())
+    asked = {"x": x, "y": y, "lines": names, "title": title}
+    save(parse_config(Figure, asked, "figure"), found, file)
+    typer.echo(f"figure: {file}")

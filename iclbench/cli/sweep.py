@@ -24,6 +24,7 @@ def sweep(
     """Run every cell of a grid that has no record yet; a cell that fails stops nothing."""
     sound_host(strict)
     from ..leaderboards import boards, render
+    from ..leaderboards.figures import save
     from ..records import RecordStore
     from ..sweeps import read_sweep_file
     from ..sweeps import sweep as run_sweep
@@ -34,6 +35,11 @@ def sweep(
     )
     for board in boards(result.records, RecordStore(folder)):
         typer.echo("\n" + render(board))
+    figure = read_sweep_file(file).figure
+    if figure is not None and result.records:
+        page = folder / f"{file.stem}.html"
+        save(figure, result.records, page)
+        typer.echo(f"\nfigure: {page}")
     for failure in result.failures:
         print(f"iclbench: failed: {failure.command}\n  {failure.reason}", file=sys.stderr)
     if result.failures:
