@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import tomllib
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,8 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-import iclbench_linear_attention
-from iclbench import UsageError, load_task, run, sweep, verify
+from iclbench import UsageError, load_task, run, verify
 from iclbench.conformance import check_architecture
 from iclbench.precision import default_dtype
 from iclbench_least_squares.fixed import FixedConfig, LeastSquares
@@ -429,17 +426,3 @@ def test_a_trained_layer_of_lsa_finds_the_closed_form(tmp_path):
         assert seed.metrics["alignment_step_size"].median == pytest.approx(20 / 26, rel=0.05)
         assert seed.metrics["alignment_cosine"].median > 0.999
     assert math.isclose(20 / 26, 0.769, abs_tol=1e-3)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["ridge", "least-squares"])
-def test_every_cell_of_the_sweeps_can_be_run(tmp_path, name):
-    path = Path(iclbench_linear_attention.__file__).parent / "sweeps" / f"{name}.toml"
-    content = tomllib.loads(path.read_text("utf-8"))
-    content["defaults"] |= {"seeds": 1, "eval_prompts": 16}
-    for grid in content["grid"]:
-        grid["recipe_args"] = {"steps": 1, "batch": 4, "learning_rate": 1e-6}
-    result = sweep(content, out=tmp_path)
-    assert not result.failures
-    origins = {record.spec.origin for record in result.records}
-    assert origins == {"trained", "constructed", "solver"}

@@ -1,0 +1,46 @@
+"""The studies that tasks and plugins ship as sweeps: every cell can be run, every figure drawn."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from iclbench import sweep
+from iclbench.leaderboards.figures import draw
+from iclbench.sweeps import read_sweep_file
+
+ROOT = Path(__file__).parents[1]
+STUDIES = sorted([*ROOT.glob("tasks/*/sweeps/*.toml"), *ROOT.glob("plugins/*/sweeps/*.toml")])
+
+
+def short(path: Path) -> dict:
+    """The study with one step of training, one seed and few prompts."""
+    content = tomllib.loads(path.read_text("utf-8"))
+    small = {"batch": 4, "learning_rate": 1e-6}
+    content["defaults"] |= {"seeds": 1, "eval_prompts": 16}
+    for part in (content["defaults"], *content["grid"]):
+        if "recipe_args" in part or part is content["defaults"]:
+            asked = part.get("recipe_args", {})
+            kept = {k: v for k, v in asked.items() if k not in {"steps", "batch", "learning_rate"}}
+            steps = asked.get("steps", 1)
+            steps = list(range(1, len(steps) + 1)) if isinstance(steps, list) else 1
+            part["recipe_args"] = {**kept, **small, "steps": steps}
+        if isinstance(part.get("task_args"), dict) and "iterates" in part["task_args"]:
+            part["task_args"] = {**part["task_args"], "iterates": 3}
+    return content
+
+
+def test_there_are_studies():
+    assert len(STUDIES) >= 11
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", STUDIES, ids=lambda p: f"{p.parents[1].name}-{p.stem}")
+def test_every_cell_can_be_run_and_the_figure_drawn(path, tmp_path):
+    result = sweep(short(path), out=tmp_path)
+    assert not result.failures
+    figure = read_sweep_file(path).figure
+    if figure is not None:
+        assert draw(figure, result.records).data
