@@ -1,11 +1,13 @@
 """Optimizers on stacked parameters: one row a replica, each with its own learning rate.
 
 Adam, AdamW and SGD are the engine's own, since torch's take one learning rate for all; they follow
-`torch.optim` step for step. Any other class of `torch.optim` steps replica after replica.
+`torch.optim` step for step. Any other optimizer, torch's or a package's, steps replica after
+replica.
 """
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import math
 from abc import ABC, abstractmethod
@@ -134,12 +136,12 @@ class SGD(Stacked):
 
 
 class TorchOptimizer(Optimizer):
-    """A class of torch.optim, one instance a replica, on views of the stacked parameters."""
+    """A class of torch.optim or a package, one instance a replica, on views of the parameters."""
 
     def __init__(self, replicas: Replicas, name: str, arguments: dict[str, Any]) -> None:
         self._replicas = replicas
         self._views = [replicas.views(r) for r in range(replicas.count)]
-        cls = _torch_class(name)
+        cls = _optimizer_class(name)
         try:
             self._optimizers = [cls(list(v.values()), **arguments) for v in self._views]
         except (TypeError, ValueError) as error:
@@ -167,20 +169,17 @@ class TorchOptimizer(Optimizer):
             for index, entries in optimizer.state_dict()["state"].items():
                 for key, value in entries.items():
                     place = f"{r}/{index}/{key}"
-                    if isinstance(value, Tensor):
-                        tensors[place] = value
-                    else:
-                        values[place] = value
+                    values[place] = _take_tensors(value, place, tensors)
         return tensors, values
 
     def load(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
         """Rebuild every replica's state_dict."""
         for r, optimizer in enumerate(self._optimizers):
             state: dict[int, dict[str, Any]] = {}
-            for place, value in {**values, **tensors}.items():
+            for place, value in values.items():
                 replica, index, key = place.split("/", 2)
                 if int(replica) == r:
-                    state.setdefault(int(index), {})[key] = value
+                    state.setdefault(int(index), {})[key] = _put_tensors(value, tensors)
             groups = optimizer.state_dict()["param_groups"]
             optimizer.load_state_dict({"state": state, "param_groups": groups})
 
@@ -206,10 +205,40 @@ def check_optimizer(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         made = parse_config(OWN[name.lower()].Arguments, arguments, f"optimizer {name}")
         return made.model_dump(mode="json")
     try:
-        _torch_class(name)([torch.nn.Parameter(torch.zeros(2, 2))], **arguments)
+        _optimizer_class(name)([torch.nn.Parameter(torch.zeros(2, 2))], **arguments)
     except (TypeError, ValueError) as error:
         raise UsageError(f"optimizer {name}: {error}") from None
     return arguments
+
+
+def _take_tensors(value: Any, place: str, tensors: dict[str, Tensor]) -> Any:
+    """The value as JSON can hold it; its tensors go to `tensors`, by place."""
+    if isinstance(value, Tensor):
+        tensors[place] = value
+        return {"tensor": place}
+    if isinstance(value, list | tuple):
+        return [_take_tensors(v, f"{place}/{i}", tensors) for i, v in enumerate(value)]
+    return value
+
+
+def _put_tensors(value: Any, tensors: dict[str, Tensor]) -> Any:
+    if isinstance(value, dict):
+        return tensors[value["tensor"]]
+    return [_put_tensors(v, tensors) for v in value] if isinstance(value, list) else value
+
+
+def _optimizer_class(name: str) -> Any:
+    """A class of torch.optim by its name, or any other by its path, `package.Class`."""
+    if "." not in name:
+        return _torch_class(name)
+    module, _, attribute = name.rpartition(".")
+    try:
+        cls = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f"optimizer {name}: {error}") from None
+    if not (inspect.isclass(cls) and issubclass(cls, torch.optim.Optimizer)):
+        raise UsageError(f"optimizer {name} is no torch.optim.Optimizer")
+    return cls
 
 
 def _torch_class(name: str) -> Any:

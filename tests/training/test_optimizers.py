@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import sys
+import types
+
 import pytest
 import torch
 from torch import nn
 
 from iclbench import Recipe, UsageError
+from iclbench.training import optimizers
 from iclbench.training.optimizers import check_optimizer, make_optimizer
 from iclbench.training.replicas import Replicas
 from iclbench.training.schedules import learning_rate_factor
@@ -118,3 +123,52 @@ def test_warm_up_is_linear():
     recipe = Recipe(steps=50, batch=1, warmup=4)
     factors = [learning_rate_factor(recipe, step) for step in range(6)]
     assert factors == [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
+
+
+class Nested(torch.optim.SGD):
+    """Keeps lists of tensors, as SOAP and Shampoo do."""
+
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                state = self.state[p]
+                state.setdefault("sums", [torch.zeros_like(p), None, 0])
+                state["sums"][0] += p.grad
+                state["sums"][2] += 1
+                p.data -= group["lr"] * state["sums"][0] / state["sums"][2]
+
+
+def test_an_optimizer_of_a_package_is_named_by_its_path():
+    module = types.ModuleType("some_package")
+    module.Nested, module.nothing = Nested, 1
+    sys.modules["some_package"] = module
+    try:
+        assert check_optimizer("some_package.Nested", {"momentum": 0.0}) == {"momentum": 0.0}
+        for name, message in (
+            ("some_package.Missing", "no attribute 'Missing'"),
+            ("some_package.nothing", "is no torch.optim.Optimizer"),
+            ("no_such_package.Any", "No module named"),
+        ):
+            with pytest.raises(UsageError, match=message):
+                check_optimizer(name, {})
+    finally:
+        del sys.modules["some_package"]
+
+
+def test_nested_state_continues_to_the_same_bits(monkeypatch):
+    monkeypatch.setattr(optimizers, "_torch_class", lambda name: Nested)
+    straight, first = three_replicas(), three_replicas()
+    alive, rates = torch.ones(3, dtype=torch.bool), torch.tensor(RATES, dtype=torch.float64)
+    ours = make_optimizer(straight, "Nested", {})
+    cut = make_optimizer(first, "Nested", {})
+    for step, grad in enumerate(gradients(4), start=1):
+        ours.update(grad, rates, alive, step)
+        cut.update(grad, rates, alive, step)
+    tensors, values = cut.state()
+    resumed = make_optimizer(first, "Nested", {})
+    copied = {name: tensor.clone() for name, tensor in tensors.items()}
+    resumed.load(copied, json.loads(json.dumps(values)))
+    for step, grad in enumerate(gradients(8)[4:], start=5):
+        ours.update(grad, rates, alive, step)
+        resumed.update(grad, rates, alive, step)
+    assert torch.equal(straight.flat, first.flat)
