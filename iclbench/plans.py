@@ -177,7 +177,14 @@ def _constructed(
 def _model_config(
     request: RunSpec, architecture: Architecture, recipe: Recipe, given: _Given, origin: Origin
 ) -> Config:
-    """Defaults, then the recipe's arguments, then those of given weights, then the user's."""
+    """Defaults, then the recipe's arguments, then those of given weights, then the user's.
+
+    What a construction sets is part of its formula: raises UsageError where the user's differ.
+    """
+    formula = given.model_args if given.digest is None else {}
+    for name, value in request.model_args.items():
+        if name in formula and value != formula[name]:
+            raise UsageError(f"{name}={value}: the construction has {name}={formula[name]}")
     from_recipe = _known(recipe.model_args, architecture.Config) if origin == "trained" else {}
     values = {**from_recipe, **given.model_args, **request.model_args}
     return parse_config(architecture.Config, values, f"model {request.model}")

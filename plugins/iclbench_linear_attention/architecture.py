@@ -14,6 +14,9 @@ from .forms import FORMS, LAYOUTS, Layout
 from .modules import ELSA, LSA, Stack, Step
 from .ridge_gd import ExtendedRidgeGD, RidgeGD
 
+#: N·η where neither the prompt nor the user states it.
+OWN_STEP = 0.5
+
 
 class MatrixConfig(Config):
     """What both architectures share."""
@@ -28,8 +31,10 @@ class MatrixConfig(Config):
     mlp: bool = Field(False, description="after each module an MLP with ReLU on every row of H")
     mlp_ratio: int = Field(4, ge=1, description="hidden size of the MLP, in columns of H")
     init_std: float = Field(0.02, gt=0, description="standard deviation of initial weights")
-    step: float = Field(
-        0.5, gt=0, description="N·η in the matrix of prompts that state no step; their λ is 0"
+    step: float | None = Field(
+        None,
+        gt=0,
+        description="N·η for prompts that state no step (null: 0.5); their λ is 0",
     )
 
 
@@ -53,7 +58,8 @@ class MatrixModel(nn.Module):
 
     def __init__(self, layout: Layout, config: MatrixConfig, stack: Stack, output: Step) -> None:
         super().__init__()
-        self.layout, self.form, self.step = layout, FORMS[config.form], config.step
+        self.layout, self.form = layout, FORMS[config.form]
+        self.step = OWN_STEP if config.step is None else config.step
         self.stack, self.output = stack, output
 
     def forward(self, prompt: Any) -> Tensor:
@@ -97,6 +103,8 @@ class LinearSelfAttention(Architecture):
             return f"it answers query, not {signature.target}"
         if shapes["y"][1] != 1 or shapes["query"][0] != 1:
             return "it answers one query with one value"
+        if config.step is not None and "step" in shapes:
+            return "the prompts state their own step; leave the model's out"
         return None
 
     def build(self, signature: Signature, config: MatrixConfig) -> nn.Module:

@@ -11,7 +11,7 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from iclbench import Config, Signature, Solver
+from iclbench import Config, Signature, Solver, UsageError
 from iclbench.plugins import report
 
 #: Values that the ReLU network holds at once: bounds the memory of many prompts and knots.
@@ -30,10 +30,19 @@ class InverseSquare(nn.Module):
     slopes: Tensor
 
     def __init__(self, knots: Tensor) -> None:
-        """`knots` (n,) are x₁ < … < x_n, positive; x_{n+1} follows at their last ratio."""
+        """`knots` (n,) are x₁ < … < x_n, positive; x_{n+1} follows at their last ratio.
+
+        Raises UsageError where the default dtype can't tell them apart or can't hold 1/x₁².
+        """
         super().__init__()
         end = knots[-1:] * (knots[-1] / knots[-2])
-        x = torch.cat([knots, end]).to(torch.get_default_dtype())
+        dtype = torch.get_default_dtype()
+        x = torch.cat([knots, end]).to(dtype)
+        if not (x[1:] > x[:-1]).all() or not torch.isfinite(x[:1] ** -2 / (x[1] - x[0])):
+            raise UsageError(
+                f"{len(knots)} knots from {float(knots[0]):g} to {float(knots[-1]):g} are too "
+                f"close or too small for {str(dtype).removeprefix('torch.')}"
+            )
         exact = x.double()
         y = torch.cat([exact[:-1] ** -2, torch.zeros(1, dtype=torch.float64)])
         steepness = (y[:-1] - y[1:]) / (exact[1:] - exact[:-1])
@@ -90,8 +99,7 @@ class Elimination(nn.Module):
         """FE_k: subtract multiples of row k from the rows below (eqs. 122–132)."""
         below = _mask(P, slice(k + 1, P.shape[1] - 1), slice(k, k + 1))
         multipliers = (below * P) @ -self.inverse(P, k) + _identity(P)
-        # Without the mask, what the division gets wrong would stay below the diagonal.
-        return (1.0 - below) * (multipliers @ P)
+        return multipliers @ P
 
     def divide(self, Q: Tensor, k: int) -> Tensor:
         """Divide row k by its pivot, and drop that (eqs. 142–146).

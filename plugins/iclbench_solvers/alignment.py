@@ -42,8 +42,9 @@ class Alignment(Metric):
     mean is decided by the prompts on which a polynomial of the data explodes; k is the best of
     1…64. On the evaluation prompts, at the last query: `alignment_distance`, the squared difference
     of predictions; `alignment_cosine`, that of the sensitivities ∂prediction/∂query;
-    `alignment_steps` and `alignment_step_size`, what fitted; `alignment_by_steps`, the distance for
-    every k.
+    `alignment_steps` and `alignment_step_size`, what fitted (NaN where the model's predictions are
+    not finite; multiples from 2⁻⁵ to 4 are tried, so 0.03 is an edge: no step fits);
+    `alignment_by_steps`, the distance for every k.
     """
 
     name = "alignment"
@@ -74,11 +75,11 @@ class Alignment(Metric):
         distances = torch.stack([(predictions - descent.at_query(w)).square() for w in each], 1)
         best = found.best
         cosine = torch.cosine_similarity(sensitivity(model, task, batch, context), each[best])
-        same = torch.ones_like(cosine)
+        same, nothing = torch.ones_like(cosine), torch.full_like(cosine, torch.nan)
         return {
             "alignment_distance": distances[:, best],
             "alignment_cosine": cosine,
-            "alignment_steps": (best + 1) * same,
+            "alignment_steps": (best + 1) * same if np.isfinite(found.factors[best]) else nothing,
             "alignment_step_size": float(found.factors[best]) * same,
             "alignment_by_steps": distances,
         }
@@ -140,6 +141,8 @@ def fit(model: nn.Module, task: Task[Any], dtype: torch.dtype, context: Evaluati
         distance, factor = min(candidates)
         best.append(distance)
         factors.append(factor)
+    if not np.isfinite(min(best)):
+        return Fit(np.full(STEPS, np.nan), 0)
     good = np.asarray(best) <= AS_GOOD * min(best)
     return Fit(np.asarray(factors), int(np.argmax(good)))
 

@@ -118,7 +118,8 @@ class RidgeRegression(LeastSquaresTask[RidgeConfig]):
         facts = torch.nn.functional.pad(stated, (0, rows.shape[2] - 2))
         tokens = torch.cat([rows[:, :-1], facts[:, None], rows[:, -1:]], dim=1)
         fields = (field.to(dtype) for field in (x, problems.y, query, ridge, step))
-        target = query @ ridge_estimate(x, problems.y, ridge)
+        exact = (field.double() for field in (x, problems.y, ridge))
+        target = (query.double() @ ridge_estimate(*exact)).to(query.dtype)
         return Batch(Ridge(tokens, *fields), target, {"clean": problems.clean[:, -1:]})
 
     def metrics(self, prediction: Tensor, batch: Batch) -> dict[str, Tensor]:
@@ -135,23 +136,27 @@ class RidgeRegression(LeastSquaresTask[RidgeConfig]):
 
 
 def ridge_estimate(x: Tensor, y: Tensor, ridge: Tensor) -> Tensor:
-    """ŵ (B, D, 1) = (XᵀX + λI)⁻¹Xᵀy by Cholesky, from x (B, N, D), y (B, N, 1), ridge (B,)."""
+    """ŵ (B, D, 1) = (XᵀX + λI)⁻¹Xᵀy by Cholesky, from x (B, N, D), y (B, N, 1), ridge (B,).
+
+    NaN where the matrix is not positive definite to the dtype's precision.
+    """
     return _solve(x, x.mT @ y, ridge)
 
 
 def _solve(x: Tensor, right: Tensor, ridge: Tensor) -> Tensor:
     """(XᵀX + λI)⁻¹ right, (B, D, 1)."""
     identity = torch.eye(x.shape[2], dtype=x.dtype, device=x.device)
-    factor = torch.linalg.cholesky(x.mT @ x + ridge[:, None, None] * identity)
+    factor, failed = torch.linalg.cholesky_ex(x.mT @ x + ridge[:, None, None] * identity)
     solution: Tensor = torch.cholesky_solve(right, factor)
-    return solution
+    return solution.masked_fill(failed[:, None, None] > 0, torch.nan)
 
 
 def exact_answer(prompt: Ridge) -> Tensor:
-    """uᵀŵ (B, 1, 1) for the prompt's numbers as they are, correct to the last bits of float64.
+    """uᵀŵ (B, 1, 1) for the prompt's numbers as they are, float64.
 
-    Cholesky in float64, its residual taken in extended precision and solved for again: a target
-    from Cholesky alone would make the floor of float64 zero.
+    Cholesky in float64, its residual taken in extended precision (where the machine has one) and
+    solved for again, three times: a target from Cholesky alone would make float64's floor zero.
+    Right to the last bits while the condition number of XᵀX + λI is below 1e7 or so.
     """
     x, y, u = (field.double() for field in (prompt.x, prompt.y, prompt.query))
     ridge = prompt.ridge.double()

@@ -156,3 +156,13 @@ def test_what_can_t_be_measured_is_refused_before_anything_runs(tmp_path):
 
 def test_iterates_need_a_step():
     assert Iterates().supports(RidgeRegression(RidgeConfig())) is None
+    reason = Iterates().supports(LeastSquares(FixedConfig()))
+    assert reason == "it needs ridge, step in the prompt"
+
+
+def test_a_model_without_finite_answers_fits_nothing():
+    def broken(prompt):
+        return torch.full_like(prompt.query[..., :1], torch.nan)
+
+    found = aligned(broken, RidgeRegression(RidgeConfig()), n=8)
+    assert all(values.isnan().all() for values in found.values())

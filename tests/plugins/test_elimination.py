@@ -13,6 +13,7 @@ from torch import Tensor
 
 from iclbench import Signature, UsageError, run
 from iclbench.config import parse_config
+from iclbench.precision import default_dtype
 from iclbench_least_squares.ridge import RidgeConfig, RidgeRegression
 from iclbench_linear_attention.elimination import (
     Elimination,
@@ -60,7 +61,7 @@ def test_the_network_passes_through_its_knots_and_is_flat_outside():
 
 
 def test_between_geometric_knots_the_relative_error_is_that_of_a_chord():
-    """0.75 ln(ratio)² at most."""
+    """0.75 ln(ratio)² to leading order."""
     count = 1000
     knots = geometric_knots(0.1, 10.0, count)
     x = torch.linspace(0.1, 10.0, 20_001)
@@ -119,6 +120,33 @@ def test_a_pivot_outside_the_knots_is_reported_and_no_number_is_given(capsys):
     np.testing.assert_allclose(answer[0, 0].numpy(), [1.0, 0.5], rtol=1e-3)
     assert answer[1:].isnan().all()
     assert "2 of 3 prompts have a pivot outside 0.1 … 10" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("pivot", [0.4999, 8.01, 9.0, -9.0, float("nan")])
+def test_beyond_its_first_and_last_knot_the_network_says_so(pivot):
+    """Also between x_n and x_{n+1}, where it falls to 0."""
+    network = InverseSquare(geometric_knots(0.5, 8.0, 12))
+    assert network.outside(torch.tensor([pivot])).all()
+    assert not network.outside(torch.tensor([0.5, -0.5, 8.0, -8.0])).any()
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "count"), [(10.0, 30.0, 10_000_000), (1.0, 2.0, 10_000_000), (1e-30, 1e3, 1000)]
+)
+def test_knots_that_the_dtype_can_t_tell_apart_are_refused(low, high, count):
+    with (
+        default_dtype(torch.float32),
+        pytest.raises(UsageError, match="too close or too small for float32"),
+    ):
+        InverseSquare(geometric_knots(low, high, count))
+
+
+def test_in_float32_five_digits_remain():
+    F, a, x = well_conditioned(5, 256)
+    with default_dtype(torch.float32):
+        found, outside = Elimination(geometric_knots(1e-2, 1e3, 30_000))(F.float(), a.float())
+    assert not outside.any()
+    assert ((found - x).norm(dim=1) < 2e-5 * x.norm(dim=1)).all()
 
 
 def test_on_ridge_it_comes_near_the_estimator(tmp_path):

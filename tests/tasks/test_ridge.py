@@ -103,6 +103,29 @@ def test_gradient_descent_with_the_stated_step_contracts():
     assert (1 - step[:, None] * values).abs().max() < 1
 
 
+@pytest.mark.parametrize("examples", [3, 20])
+def test_the_optimal_step_balances_the_extreme_eigenvalues(examples):
+    """2/(λmin + λmax) of XᵀX + λI on the row space of X."""
+    (batch,) = ridge(examples=examples, ridge=(0.1, 2.0)).evaluation_set(64, 0, torch.float64)
+    prompt = batch.prompt
+    for x, penalty, step in zip(prompt.x, prompt.ridge, prompt.step, strict=True):
+        values = torch.linalg.svdvals(x).square() + penalty
+        assert float(step) == pytest.approx(2 / float(values[0] + values[-1]), rel=1e-12)
+
+
+def test_where_the_reference_fails_in_a_dtype_its_error_is_nan_and_nothing_stops():
+    """Float32 can't hold λ beside a singular XᵀX; the targets, in float64, can."""
+    task = ridge(ridge=1e-12, examples=2)
+    (batch,) = task.evaluation_set(64, 0, torch.float32)
+    assert torch.isfinite(batch.target).all()
+    assert np.isnan(floor(task, [batch])["squared_error"]).any()
+    drawn = ridge(ridge=0.0, examples=5).sample(
+        4096, torch.Generator().manual_seed(0), CPU, torch.float32
+    )
+    assert torch.isfinite(drawn.target).all()
+    assert drawn.target.dtype == torch.float32
+
+
 def test_the_problems_are_those_of_least_squares():
     (a,) = ridge(noise=0.2).evaluation_set(4, 0, torch.float32)
     (b,) = LeastSquares(FixedConfig(noise=0.2)).evaluation_set(4, 0, torch.float32)
