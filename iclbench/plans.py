@@ -110,7 +110,7 @@ def _recipe(request: RunSpec, task_class: type[Task[Any]]) -> Recipe:
             raise UsageError(f"recipe_args: {option} are given by --{option.replace('_', '-')}")
     values = {**recipe.model_dump(), **request.recipe_args}
     recipe = parse_config(Recipe, values, f"recipe {request.recipe}")
-    arguments = check_optimizer(recipe.optimizer, recipe.optimizer_args)
+    arguments = check_optimizer(recipe)
     return recipe.model_copy(update={"optimizer_args": arguments})
 
 

@@ -15,7 +15,8 @@ class Recipe(Config):
     steps: int = Field(ge=0, description="number of updates")
     batch: int = Field(ge=1, description="prompts an update")
     optimizer: str = Field(
-        "adam", description="adam, adamw, sgd, a class of torch.optim, or package.Class"
+        "adam",
+        description="the engine's adam, adamw, sgd, gauss-newton; torch.optim's; package.Class",
     )
     optimizer_args: dict[str, Any] = Field({}, description="the optimizer's own arguments")
     learning_rate: float = Field(1e-3, ge=0, description="before the schedule's factor")

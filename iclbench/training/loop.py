@@ -19,6 +19,7 @@ from ..randomness import derive_seed, torch_generator
 from ..recipes import Recipe
 from ..tasks import Task
 from .checkpoints import Checkpoint
+from .objective import Objective
 from .optimizers import make_optimizer
 from .replicas import Replicas, random_state, set_random_state
 from .schedules import AdaptiveRate, learning_rate_factor
@@ -250,7 +251,8 @@ class Training:
         rate = self.rates * learning_rate_factor(self.recipe, self.step)
         if self.adaptive is not None:
             rate = rate * self.adaptive.factor.to(rate)
-        self.optimizer.update(grad, rate, self.alive, self.step + 1)
+        objective = Objective(self.replicas, batch, self.task.loss)
+        self.optimizer.update(grad, rate, self.alive, self.step + 1, objective)
         return losses
 
     def _gradients(self, batch: Batch) -> tuple[Tensor, Tensor]:

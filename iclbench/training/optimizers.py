@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 import inspect
 import math
-from abc import ABC, abstractmethod
 from typing import Annotated, Any, ClassVar
 
 import torch
@@ -19,28 +18,13 @@ from torch import Tensor
 
 from ..config import Config, parse_config
 from ..errors import UsageError, unknown
+from ..recipes import Recipe
+from .gauss_newton import GaussNewton
+from .objective import Objective
+from .optimizer import Optimizer
 from .replicas import Replicas
 
 Beta = Annotated[float, Field(ge=0, lt=1)]
-
-
-class Optimizer(ABC):
-    """Updates the (R, P) parameters of all replicas in place."""
-
-    @abstractmethod
-    def update(self, grad: Tensor, rate: Tensor, alive: Tensor, step: int) -> None:
-        """One step: `grad` (R, P), `rate` (R,) learning rates, `alive` (R,) bool, `step` from 1.
-
-        A replica that is not alive keeps its parameters.
-        """
-
-    @abstractmethod
-    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Tensors and JSON values from which `load` continues to the same bits."""
-
-    @abstractmethod
-    def load(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
-        """Take up a state."""
 
 
 class Stacked(Optimizer):
@@ -78,7 +62,14 @@ class Adam(Stacked):
     moments = ("mean", "square")
     decoupled: ClassVar[bool] = False
 
-    def update(self, grad: Tensor, rate: Tensor, alive: Tensor, step: int) -> None:
+    def update(
+        self,
+        grad: Tensor,
+        rate: Tensor,
+        alive: Tensor,
+        step: int,
+        objective: Objective | None = None,
+    ) -> None:
         """See `Optimizer.update`."""
         a = self.arguments
         beta1, beta2 = a.betas
@@ -124,7 +115,14 @@ class SGD(Stacked):
 
     moments = ("velocity",)
 
-    def update(self, grad: Tensor, rate: Tensor, alive: Tensor, step: int) -> None:
+    def update(
+        self,
+        grad: Tensor,
+        rate: Tensor,
+        alive: Tensor,
+        step: int,
+        objective: Objective | None = None,
+    ) -> None:
         """See `Optimizer.update`."""
         a = self.arguments
         if a.weight_decay:
@@ -147,7 +145,14 @@ class TorchOptimizer(Optimizer):
         except (TypeError, ValueError) as error:
             raise UsageError(f"optimizer {name}: {error}") from None
 
-    def update(self, grad: Tensor, rate: Tensor, alive: Tensor, step: int) -> None:
+    def update(
+        self,
+        grad: Tensor,
+        rate: Tensor,
+        alive: Tensor,
+        step: int,
+        objective: Objective | None = None,
+    ) -> None:
         """See `Optimizer.update`."""
         rates, living = rate.tolist(), alive.tolist()
         for r, optimizer in enumerate(self._optimizers):
@@ -184,7 +189,12 @@ class TorchOptimizer(Optimizer):
             optimizer.load_state_dict({"state": state, "param_groups": groups})
 
 
-OWN: dict[str, type[Stacked]] = {"adam": Adam, "adamw": AdamW, "sgd": SGD}
+OWN: dict[str, type[Stacked] | type[GaussNewton]] = {
+    "adam": Adam,
+    "adamw": AdamW,
+    "sgd": SGD,
+    "gauss-newton": GaussNewton,
+}
 
 
 def make_optimizer(replicas: Replicas, name: str, arguments: dict[str, Any]) -> Optimizer:
@@ -194,11 +204,14 @@ def make_optimizer(replicas: Replicas, name: str, arguments: dict[str, Any]) -> 
     return TorchOptimizer(replicas, name, arguments)
 
 
-def check_optimizer(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+def check_optimizer(recipe: Recipe) -> dict[str, Any]:
     """The arguments, checked before a run starts; the engine's own with every default.
 
     Raises UsageError for a name or arguments that no optimizer takes.
     """
+    name, arguments = recipe.optimizer, recipe.optimizer_args
+    if OWN.get(name.lower()) is GaussNewton and (recipe.clip or recipe.gradient_memory):
+        raise UsageError(f"optimizer {name} has a gradient of its own: leave out clip and memory")
     if "lr" in arguments:
         raise UsageError(f"optimizer {name}: lr is the recipe's learning_rate")
     if name.lower() in OWN:
@@ -206,7 +219,9 @@ def check_optimizer(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         return made.model_dump(mode="json")
     try:
         _optimizer_class(name)([torch.nn.Parameter(torch.zeros(2, 2))], **arguments)
-    except (TypeError, ValueError) as error:
+    except UsageError:
+        raise
+    except Exception as error:  # a package's own
         raise UsageError(f"optimizer {name}: {error}") from None
     return arguments
 

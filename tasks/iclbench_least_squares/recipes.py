@@ -29,3 +29,13 @@ PRECISION = Recipe(
     model_args={"layers": 3, "width": 64, "layer_norm": False, "mlp": False},
 )
 """The published high-precision recipe (Liu et al., ICLR 2025): explicit gradients to 1e-13."""
+
+GAUSS_NEWTON = Recipe(
+    steps=100,
+    batch=6144,
+    chunk=1,
+    optimizer="gauss-newton",
+    learning_rate=1.0,
+    model_args={"layers": 3, "width": 16, "layer_norm": False, "mlp": False},
+)
+"""Damped Gauss–Newton for models of a few thousand parameters, best after some training (--init)."""

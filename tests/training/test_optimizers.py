@@ -34,6 +34,10 @@ OTHERS = [
 ]
 
 
+def recipe(name, arguments) -> Recipe:
+    return Recipe(steps=1, batch=1, optimizer=name, optimizer_args=arguments)
+
+
 def three_replicas() -> Replicas:
     torch.manual_seed(0)
     modules = [nn.Linear(3, 2, dtype=torch.float64) for _ in RATES]
@@ -101,7 +105,7 @@ def test_a_loaded_state_continues_to_the_same_bits(name, arguments):
 )
 def test_a_bad_optimizer_is_refused_before_the_run(name, arguments, message):
     with pytest.raises(UsageError, match=message):
-        check_optimizer(name, arguments)
+        check_optimizer(recipe(name, arguments))
 
 
 @pytest.mark.parametrize("schedule", ["constant", "step", "cosine"])
@@ -143,14 +147,16 @@ def test_an_optimizer_of_a_package_is_named_by_its_path():
     module.Nested, module.nothing = Nested, 1
     sys.modules["some_package"] = module
     try:
-        assert check_optimizer("some_package.Nested", {"momentum": 0.0}) == {"momentum": 0.0}
+        assert check_optimizer(recipe("some_package.Nested", {"momentum": 0.0})) == {
+            "momentum": 0.0
+        }
         for name, message in (
             ("some_package.Missing", "no attribute 'Missing'"),
             ("some_package.nothing", "is no torch.optim.Optimizer"),
             ("no_such_package.Any", "No module named"),
         ):
             with pytest.raises(UsageError, match=message):
-                check_optimizer(name, {})
+                check_optimizer(recipe(name, {}))
     finally:
         del sys.modules["some_package"]
 

@@ -1,0 +1,136 @@
+"""Optimizers at equal wall time, on learning the gradient of least squares to high precision.
+
+    python -m benchmarks.optimizers --minutes 5 --threads 1
+
+Trains BaseConv (3 layers, no LayerNorm, no MLP) on `gradient` for that long with each optimizer:
+its speed is timed first, and the number of steps set so that a cosine schedule ends with the time.
+Gauss–Newton takes its first third with Adam, from where its steps begin to help. Prints the errors
+in the dtype of training, and in float32 with the same weights rounded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+from tabulate import tabulate
+
+from iclbench import Record, run
+
+ADAM: dict[str, Any] = {"optimizer_args": {"eps": 1e-16}}
+PLAIN: dict[str, Any] = {**ADAM, "gradient_memory": 0}
+OPTIMIZERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "adam": ("float32", PLAIN),
+    "adam, running mean": ("float32", ADAM),
+    "adam, running mean, adaptive": (
+        "float32",
+        {**ADAM, "schedule": "adaptive", "decay_every": 300, "measure_every": 100},
+    ),
+    "adam, running mean, float64": ("float64", ADAM),
+    "soap, float64": (
+        "float64",
+        {"optimizer": "pytorch_optimizer.SOAP", "optimizer_args": {}, "learning_rate": 3e-3},
+    ),
+    "gauss-newton, float64": ("float64", {}),
+}
+
+
+class Bench:
+    """The problem, and a folder for its records."""
+
+    def __init__(self, arguments: argparse.Namespace, folder: Path) -> None:
+        self.arguments, self.folder = arguments, folder
+        self.model_args = {"layers": 3, "width": arguments.width, "init_std": 0.1}
+        self.task_args = {"dim": arguments.dim, "examples": arguments.examples, "iterates": 100}
+
+    def train(self, dtype: str, steps: int, init: str | None = None, **recipe: Any) -> Record:
+        """One seed's run, with Gauss–Newton where it starts from weights."""
+        base = {} if init else {"schedule": "cosine", "batch": 256}
+        return run(
+            model="baseconv",
+            task="gradient",
+            task_args=self.task_args,
+            model_args=self.model_args,
+            recipe="gauss-newton" if init else "precision",
+            recipe_args={**base, **recipe, "steps": steps},
+            init=init,
+            seeds=[0],
+            dtype=dtype,
+            out=self.folder,
+            force=True,
+        )
+
+    def for_seconds(self, seconds: float, dtype: str, trial: int, **options: Any) -> Record:
+        """A run of about that long; `trial` steps tell the speed."""
+        tried = self.train(dtype, trial, **options).training
+        assert tried is not None
+        return self.train(dtype, max(1, round(seconds * tried.steps_per_second)), **options)
+
+    def compare(self, name: str) -> dict[str, object]:
+        """One optimizer's row."""
+        seconds = 60 * self.arguments.minutes
+        dtype, recipe = OPTIMIZERS[name]
+        if name.startswith("gauss-newton"):
+            first = self.for_seconds(seconds / 3, dtype, 200, **ADAM)
+            record = self.for_seconds(2 * seconds / 3, dtype, 2, init=self.weights(first))
+        else:
+            record = self.for_seconds(seconds, dtype, 200, **recipe)
+        assert record.training is not None
+        rounded = run(
+            model="baseconv",
+            task="gradient",
+            task_args=self.task_args,
+            weights=self.weights(record),
+            dtype="float32",
+            out=self.folder,
+            force=True,
+        )
+        return {
+            "optimizer": name,
+            "steps": record.training.steps,
+            "time": f"{record.training.seconds:.0f} s",
+            **_errors(record, ""),
+            **_errors(rounded, " (float32)"),
+        }
+
+    def weights(self, record: Record) -> str:
+        """The file of a record's weights."""
+        assert record.weights is not None
+        (found,) = self.folder.rglob(record.weights.file)
+        return str(found)
+
+
+def _errors(record: Record, suffix: str) -> dict[str, str]:
+    return {
+        f"{short}{suffix}": f"{record.metrics[name].median:.1e}"
+        for short, name in (("gradient", "gradient_error"), ("iterated", "weight_error"))
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=5.0)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--dim", type=int, default=3)
+    parser.add_argument("--examples", type=int, default=8)
+    parser.add_argument("--width", type=int, default=16)
+    parser.add_argument("--only", nargs="*", default=list(OPTIMIZERS), choices=list(OPTIMIZERS))
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    print(
+        f"torch {torch.__version__}, CPU, {arguments.threads} threads; D = {arguments.dim}, "
+        f"N = {arguments.examples}, width {arguments.width}, one seed, medians of 2,048 prompts\n"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(arguments, Path(folder))
+        rows = []
+        for name in arguments.only:
+            rows.append(bench.compare(name))
+            print(tabulate(rows, headers="keys", tablefmt="pipe", disable_numparse=True) + "\n")
+
+
+if __name__ == "__main__":
+    main()

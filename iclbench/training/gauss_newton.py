@@ -1,0 +1,85 @@
+"""Gauss–Newton steps with Levenberg–Marquardt damping, for models of some thousand parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from ..config import Config, parse_config
+from .objective import Objective, ReplicaObjective
+from .optimizer import Optimizer
+from .replicas import Replicas
+
+#: Dampings that each step tries, as multiples of the last that served.
+FACTORS = (0.25, 1.0, 4.0, 16.0)
+
+
+class GaussNewton(Optimizer):
+    """δ = −(G + μI)⁻¹g for each replica, in float64.
+
+    G (P, P) is the generalized Gauss–Newton matrix JᵀHJ, J the predictions' Jacobian and H the
+    loss's Hessian in them, and g the gradient, both means over a part of the batch; of four
+    dampings μ the one is taken whose step leaves the least loss on the held-out rest, and none
+    where that does not fall. Needs memory for a few P × P matrices, and batches of several times
+    P / outputs prompts.
+    """
+
+    class Arguments(Config):
+        """Where the damping starts, and how much of a batch judges a step."""
+
+        damping: float = Field(1e-2, gt=0, description="μ at the first step")
+        holdout: float = Field(0.25, gt=0, lt=1, description="share of the batch that judges")
+
+    def __init__(self, replicas: Replicas, arguments: dict[str, Any]) -> None:
+        self.arguments: Any = parse_config(self.Arguments, arguments, "optimizer gauss-newton")
+        self.replicas = replicas
+        self.damping = torch.full((replicas.count,), self.arguments.damping, dtype=torch.float64)
+
+    def update(
+        self,
+        grad: Tensor,
+        rate: Tensor,
+        alive: Tensor,
+        step: int,
+        objective: Objective | None = None,
+    ) -> None:
+        """See `Optimizer.update`; the gradient is this one's own."""
+        assert objective is not None
+        for r, (size, living) in enumerate(zip(rate.tolist(), alive.tolist(), strict=True)):
+            if living:
+                self._step(r, size, objective.of(r, self.arguments.holdout))
+
+    def _step(self, r: int, rate: float, own: ReplicaObjective) -> None:
+        row = self.replicas.flat[r]
+        matrix, slope = own.curvature(row)
+        least, best = float(own.held_out(row)), None
+        for factor in FACTORS:
+            damping = float(self.damping[r]) * factor
+            factored, failed = torch.linalg.cholesky_ex(_damped(matrix, damping))
+            if int(failed):
+                continue
+            delta = torch.cholesky_solve(slope[:, None], factored)[:, 0].to(row)
+            moved = row - rate * delta
+            loss = float(own.held_out(moved))
+            if loss < least:
+                least, best = loss, (moved, damping)
+        if best is None:
+            self.damping[r] *= FACTORS[-1]
+            return
+        row.copy_(best[0])
+        self.damping[r] = best[1]
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """The dampings."""
+        return {"damping": self.damping}, {}
+
+    def load(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
+        """Copy the dampings."""
+        self.damping.copy_(tensors["damping"])
+
+
+def _damped(matrix: Tensor, damping: float) -> Tensor:
+    return matrix + damping * torch.eye(len(matrix), dtype=matrix.dtype, device=matrix.device)

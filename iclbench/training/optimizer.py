@@ -1,0 +1,37 @@
+"""Optimizer: what updates the stacked parameters of all replicas."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from torch import Tensor
+
+from .objective import Objective
+
+
+class Optimizer(ABC):
+    """Updates the (R, P) parameters of all replicas in place."""
+
+    @abstractmethod
+    def update(
+        self,
+        grad: Tensor,
+        rate: Tensor,
+        alive: Tensor,
+        step: int,
+        objective: Objective | None = None,
+    ) -> None:
+        """One step: `grad` (R, P), `rate` (R,) learning rates, `alive` (R,) bool, `step` from 1.
+
+        A replica that is not alive keeps its parameters. `objective` is the step's loss, for what
+        needs more than its gradient.
+        """
+
+    @abstractmethod
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Tensors and JSON values from which `load` continues to the same bits."""
+
+    @abstractmethod
+    def load(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
+        """Take up a state."""
