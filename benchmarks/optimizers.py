@@ -47,7 +47,7 @@ class Bench:
         self.task_args = {"dim": arguments.dim, "examples": arguments.examples, "iterates": 100}
 
     def train(self, dtype: str, steps: int, init: str | None = None, **recipe: Any) -> Record:
-        """One seed's run, with Gauss–Newton where it starts from weights."""
+        """A run, with Gauss–Newton where it starts from weights."""
         base = {} if init else {"schedule": "cosine", "batch": 256}
         return run(
             model="baseconv",
@@ -57,7 +57,7 @@ class Bench:
             recipe="gauss-newton" if init else "precision",
             recipe_args={**base, **recipe, "steps": steps},
             init=init,
-            seeds=[0],
+            seeds=self.arguments.seeds,
             dtype=dtype,
             out=self.folder,
             force=True,
@@ -67,7 +67,7 @@ class Bench:
         """A run of about that long; `trial` steps tell the speed."""
         tried = self.train(dtype, trial, **options).training
         assert tried is not None
-        return self.train(dtype, max(1, round(seconds * tried.steps_per_second)), **options)
+        return self.train(dtype, max(1, round(seconds * tried.steps / tried.seconds)), **options)
 
     def compare(self, name: str) -> dict[str, object]:
         """One optimizer's row."""
@@ -105,9 +105,13 @@ class Bench:
 
 def _errors(record: Record, suffix: str) -> dict[str, str]:
     return {
-        f"{short}{suffix}": f"{record.metrics[name].median:.1e}"
+        f"{short}{suffix}": ", ".join(_number(seed.metrics[name].median) for seed in record.seeds)
         for short, name in (("gradient", "gradient_error"), ("iterated", "weight_error"))
     }
+
+
+def _number(value: float | None) -> str:
+    return "inf" if value is None else f"{value:.1e}"
 
 
 def main() -> None:
@@ -117,12 +121,14 @@ def main() -> None:
     parser.add_argument("--dim", type=int, default=3)
     parser.add_argument("--examples", type=int, default=8)
     parser.add_argument("--width", type=int, default=16)
+    parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", nargs="*", default=list(OPTIMIZERS), choices=list(OPTIMIZERS))
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     print(
         f"torch {torch.__version__}, CPU, {arguments.threads} threads; D = {arguments.dim}, "
-        f"N = {arguments.examples}, width {arguments.width}, one seed, medians of 2,048 prompts\n"
+        f"N = {arguments.examples}, width {arguments.width}; for each of {arguments.seeds} seeds, "
+        "trained as one program, the median of 2,048 prompts\n"
     )
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(arguments, Path(folder))

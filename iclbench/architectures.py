@@ -80,6 +80,8 @@ class SequenceArchitecture(Architecture):
 
     def supports(self, signature: Signature, config: Any) -> str | None:
         """Any prompt can be embedded; a non-causal model must not see the answers."""
+        if signature.varies:
+            return "it is built for one size of prompts, and the task has several"
         if signature.causal and not config.causal:
             return "it is not causal, so it would read the answers; set causal=true"
         return None

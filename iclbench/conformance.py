@@ -123,14 +123,14 @@ def check_architecture(architecture: Architecture, task: Task[Any], config: Conf
 def check_task(task: Task[Any], n: int = 8) -> None:
     """A task's training and evaluation prompts have one form, and its reference is scored."""
     signature, cpu = task.signature, torch.device("cpu")
-    shape = (n, len(signature.readout), signature.output_width)
     for dtype in (torch.float32, torch.float64):
         batch = task.sample(n, torch_generator("cpu", "conformance"), cpu, dtype)
         same = task.sample(n, torch_generator("cpu", "conformance"), cpu, dtype)
         _expect(isinstance(batch.prompt, signature.prompt), "the prompt is not the signature's")
         expected = signature.target_shape(batch.target)
         _expect(tuple(batch.target.shape) == expected, f"targets are not {expected}")
-        _expect(torch.equal(batch.target, same.target), "sample() draws from elsewhere too")
+        again = torch.allclose(batch.target, same.target, rtol=0, atol=0, equal_nan=True)
+        _expect(again, "sample() draws from elsewhere too")
         types = {t.dtype for t in (*batch.prompt, batch.target) if t.is_floating_point()}
         _expect(types <= {dtype}, f"sample() gives {types}, not {dtype}")
         for name, wanted in signature.shapes.items():
@@ -142,9 +142,9 @@ def check_task(task: Task[Any], n: int = 8) -> None:
             f"the sequence is {tuple(real.shape)}, not as the signature says",
         )
         _expect(ids.shape == (n, signature.length), "ids have another length than the signature")
-        zeros = torch.zeros(shape, dtype=dtype)
+        zeros = torch.zeros(n, len(signature.readout), signature.output_width, dtype=dtype)
         _expect(task.loss(zeros, batch.target).shape == (n,), "loss() must be (B,)")
-        _check_evaluation(task, shape, dtype)
+        _check_evaluation(task, n, dtype)
         inside = all(0 <= position < signature.length for position in signature.readout)
         _expect(inside, "a read-out position is outside the sequence")
     more, fewer = task.evaluation_draws(2 * n, 0), task.evaluation_draws(n, 0)
@@ -152,22 +152,24 @@ def check_task(task: Task[Any], n: int = 8) -> None:
     _expect(prefix, "the first prompts of a larger evaluation set are not the smaller set's")
 
 
-def _check_evaluation(task: Task[Any], shape: tuple[int, int, int], dtype: torch.dtype) -> None:
-    batches = task.evaluation_set(shape[0], 0, dtype)
-    total = sum(len(batch.target) for batch in batches)
-    _expect(total == shape[0], f"the evaluation set has {total} prompts, not {shape[0]}")
-    for batch in batches:
+def _check_evaluation(task: Task[Any], n: int, dtype: torch.dtype) -> None:
+    parts = []
+    for batch in task.evaluation_set(n, 0, dtype):
         exact = not batch.target.is_floating_point() or batch.target.dtype == torch.float64
         _expect(exact, "evaluation targets must stay float64")
+        expected = task.signature.target_shape(batch.target)
+        _expect(tuple(batch.target.shape) == expected, f"evaluation targets are not {expected}")
         types = {t.dtype for t in batch.prompt if t.is_floating_point()}
         _expect(types <= {dtype}, f"evaluation prompts are {types}, not {dtype}")
-        prediction = torch.zeros(len(batch.target), *shape[1:], dtype=torch.float64)
-        scores = {**task.metrics(prediction, batch), **task.floor(batch)}
-        _expect(task.primary.metric in scores, f"metrics() lacks {task.primary.metric}")
-        for name, values in scores.items():
-            axis = [len(task.axes[name].values)] if name in task.axes else []
-            wanted = (len(batch.target), *axis)
-            _expect(tuple(values.shape) == wanted, f"metric {name} is not {wanted}")
+        width = batch.target.shape[2] if task.signature.varies else task.signature.output_width
+        shape = (len(batch.target), len(task.signature.readout), width)
+        prediction = torch.zeros(shape, dtype=torch.float64)
+        parts.append({**task.metrics(prediction, batch), **task.floor(batch)})
+    scores = task.combine(parts)
+    _expect(task.primary.metric in scores, f"metrics() lacks {task.primary.metric}")
+    for name, values in scores.items():
+        wanted = (n, *([len(task.axes[name].values)] if name in task.axes else []))
+        _expect(tuple(values.shape) == wanted, f"metric {name} is not {wanted}")
 
 
 def _expect(holds: bool, otherwise: str) -> None:

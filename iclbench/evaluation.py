@@ -23,15 +23,14 @@ def evaluate(
     metrics: list[Metric],
 ) -> dict[str, np.ndarray]:
     """Every metric's value for each prompt: (prompts,), or (prompts, axis)."""
-    parts: dict[str, list[np.ndarray]] = {}
+    parts = []
     with torch.no_grad():
         for batch in batches:
             found = dict(task.evaluate(model, batch, context))
             for metric in metrics:
                 _add(found, metric, metric.compute(model, task, batch, context))
-            for name, values in found.items():
-                parts.setdefault(name, []).append(values.to("cpu", torch.float64).numpy())
-    return {name: np.concatenate(values) for name, values in parts.items()}
+            parts.append(found)
+    return _whole(task, parts)
 
 
 def floor(
@@ -44,18 +43,21 @@ def floor(
 
     Those may depend on what `model` is measured by.
     """
-    found = []
+    parts = []
     with torch.no_grad():
         for batch in batches:
             values = dict(task.floor(batch))
             for metric in metrics:
                 if model is not None:
                     _add(values, metric, metric.floor(model, task, batch))
-            found.append(values)
-    return {
-        name: np.concatenate([values[name].to(torch.float64).numpy() for values in found])
-        for name in found[0]
-    }
+            parts.append(values)
+    return _whole(task, parts)
+
+
+def _whole(task: Task[Any], parts: list[dict[str, Tensor]]) -> dict[str, np.ndarray]:
+    """The values of all batches, float64."""
+    there = [{n: v.to("cpu", torch.float64) for n, v in part.items()} for part in parts]
+    return {name: values.numpy() for name, values in task.combine(there).items()}
 
 
 def _add(found: dict[str, Tensor], metric: Metric, extra: dict[str, Tensor]) -> None:

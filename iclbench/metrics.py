@@ -37,8 +37,14 @@ class Metric(ABC):
     def compute(
         self, model: nn.Module, task: Task[Any], batch: Batch, context: EvaluationContext
     ) -> dict[str, Tensor]:
-        """name → float64 values (B,) on the CPU, or (B, n) for a name in `axes`."""
+        """name → float64 values (B,) on the CPU, or (B, n) for a name in `axes`; may be empty."""
 
     def floor(self, model: nn.Module, task: Task[Any], batch: Batch) -> dict[str, Tensor]:
         """The same values of what the model is compared with, in the prompt's dtype, if any."""
+        return {}
+
+    def analysis(
+        self, model: nn.Module, task: Task[Any], batches: list[Batch], context: EvaluationContext
+    ) -> dict[str, Any]:
+        """What is to be said of the model as a whole: JSON, its numbers finite or None."""
         return {}

@@ -70,6 +70,26 @@ class Ridge(NamedTuple):
         return self.tokens, _ids(self.tokens)
 
 
+class LinearSystem(NamedTuple):
+    """Systems Ax = b, padded with zeros where they are smaller than N.
+
+    a (B, N, N); b (B, N); x0 (B, N), where an iteration may start; size (B,), int64, the number of
+    equations of each. The sequence form is the rows (aᵢ, bᵢ), then (x₀, 1): (B, N + 1, N + 1).
+    """
+
+    a: Tensor
+    b: Tensor
+    x0: Tensor
+    size: Tensor
+
+    def sequence(self) -> tuple[Tensor, Tensor]:
+        """Tokens (B, N + 1, N + 1) and no ids."""
+        rows = torch.cat([self.a, self.b.unsqueeze(2)], dim=2)
+        last = torch.cat([self.x0, torch.ones_like(self.x0[:, :1])], dim=1)
+        tokens = torch.cat([rows, last.unsqueeze(1)], dim=1)
+        return tokens, _ids(tokens)
+
+
 class Sequence(NamedTuple):
     """A plain sequence of real vectors: tokens (B, S, d)."""
 
@@ -120,10 +140,18 @@ class Signature:
     classes: int = 0
     # The prompt's fields without B, name → shape, for models built for the structured fields.
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    # Whether prompts, and answers with them, come in other sizes too, at most those stated here.
+    varies: bool = False
 
     def target_shape(self, target: Tensor) -> tuple[int, ...]:
-        """The shape that `target` must have: (B, P, W), or (B, P) where it names classes."""
-        shape = (len(target), len(self.readout), self.output_width)
+        """The shape that `target` must have: (B, P, W), or (B, P) where it names classes.
+
+        Where sizes vary, W is the target's own, up to `output_width`.
+        """
+        width = self.output_width
+        if self.varies and target.ndim == 3:
+            width = min(width, target.shape[2])
+        shape = (len(target), len(self.readout), width)
         return shape if target.is_floating_point() else shape[:2]
 
 

@@ -21,7 +21,7 @@ from .files import write_atomically
 from .specs import ResolvedSpec, digest_of, spec_id
 from .statistics import Curve, Statistics
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 class FileReference(Config):
@@ -67,6 +67,9 @@ class EvaluationReport(Config):
     prompts: int
     seed: int
     digest: str = Field(description="SHA-256 of the raw float64 draws")
+    task_args: dict[str, Any] = Field(
+        description="the task's arguments without those that matter to training alone"
+    )
     seconds: float
 
 
@@ -107,6 +110,9 @@ class Record(Config):
         None, description="trained or loaded parameters, safetensors"
     )
     training: TrainingReport | None = None
+    analyses: dict[str, Any] = Field(
+        {}, description="what the metrics that were asked for say of each model as a whole"
+    )
     evaluation: EvaluationReport
     environment: Environment
     plugins: list[PluginReference]

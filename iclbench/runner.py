@@ -214,6 +214,24 @@ def measure(
     return values, floor(plan.task, batches, module, plan.metrics)
 
 
+def analyse(plan: Plan, models: list[Model], device: torch.device) -> dict[str, Any]:
+    """What each metric says of each model as a whole: metric → a dictionary a model."""
+    batches = plan.task.evaluation_set(
+        plan.spec.eval_prompts, plan.spec.eval_seed, DTYPES[plan.spec.dtype]
+    )
+    found: dict[str, Any] = {}
+    for metric in plan.metrics:
+        each = []
+        for model in models:
+            context = EvaluationContext(device, torch_generator("cpu", "analysis"))
+            module = model.module.to(device).eval()
+            with torch.no_grad():
+                each.append(metric.analysis(module, plan.task, batches, context))
+        if any(each):
+            found[metric.name] = each
+    return found
+
+
 def _conclude(
     plan: Plan,
     models: list[Model],
@@ -258,10 +276,16 @@ def _conclude(
         per_prompt=store.write_file(spec, "prompts", save(arrays)),
         weights=weights,
         training=training,
+        analyses=analyse(plan, models, device),
         evaluation=EvaluationReport(
             prompts=spec.eval_prompts,
             seed=spec.eval_seed,
             digest=plan.task.evaluation_digest(spec.eval_prompts, spec.eval_seed),
+            task_args={
+                name: value
+                for name, value in spec.task_args.items()
+                if name not in plan.task.training_only
+            },
             seconds=seconds,
         ),
         environment=environment(device),

@@ -1,7 +1,8 @@
 """Sweeps: grids of runs from a TOML file; only what is missing is run, and a failure stops nothing.
 
 Every list is an axis of the grid, but for `seeds`, which is one run's set of seeds, and `freeze`
-and `metrics`; an argument that is itself a list is written as a list of lists.
+and `metrics`; an argument that is itself a list is written as a list of lists. A grid of one run
+may have a `name`, and a later one `init = "@name"` or `weights = "@name"`: the weights it left.
 """
 
 from __future__ import annotations
@@ -75,38 +76,135 @@ def sweep(
     Raises UsageError when the file itself can't be used; a cell that can't is a failure.
     """
     plan_file = read_sweep_file(file)
+    stages = _stages(plan_file)
     settings = Settings(out=Path(out or plan_file.out), device=device)
     find_device(device)
     require_writable(settings.out)
     runner: Executor = host().load("executor", executor, Executor)()
-    result = SweepResult()
-    plans = _resolve_cells(plan_file, result)
-    todo = _missing(plans, RecordStore(settings.out), result)
-    for failure in result.failures:
-        report(f"can't be run: {failure.command}: {failure.reason}")
-    report(f"{len(plans)} runs: {result.already_done} done before, {len(todo)} to do")
-    groups = _group(todo, plan_file.replicas)
-    jobs = [
-        {
-            "requests": [plan.request.model_dump(mode="json") for plan in group],
-            "out": str(settings.out),
-            "device": device,
-        }
-        for group in groups
-    ]
-    for finished, (index, outcome) in enumerate(runner.map(run_job, jobs, workers), start=1):
-        _take(groups[index], outcome, result)
-        names = ", ".join(_name(plan) for plan in groups[index][:3])
-        more = f" and {len(groups[index]) - 3} more" if len(groups[index]) > 3 else ""
-        failed = isinstance(outcome, BaseException) or any(outcome)
-        report(f"[{finished}/{len(jobs)}] {names}{more}: {'failed' if failed else 'done'}")
-    store = RecordStore(settings.out)
-    failed_commands = {failure.command for failure in result.failures}
-    for plan in plans:
-        record = None if plan.request.command() in failed_commands else store.find(plan.spec)
-        if record is not None:
-            result.records.append(record)
-    return result
+    going = _Sweep(plan_file, settings, runner, workers, report)
+    for stage in stages:
+        going.run(going.resolve(stage))
+    return going.finish()
+
+
+class _Sweep:
+    """A sweep on its way: what was run so far, and where the next stage finds its weights."""
+
+    def __init__(
+        self,
+        file: SweepFile,
+        settings: Settings,
+        runner: Executor,
+        workers: int,
+        report: Reporter,
+    ) -> None:
+        self.file, self.settings = file, settings
+        self.runner, self.workers, self.report = runner, workers, report
+        self.store = RecordStore(settings.out)
+        self.result = SweepResult()
+        self.plans: dict[str, Plan] = {}
+        self.named: dict[str, Plan] = {}
+
+    def resolve(self, grids: list[dict[str, Any]]) -> list[Plan]:
+        """The plans of these grids' cells that no stage before had."""
+        found: dict[str, Plan] = {}
+        for grid in grids:
+            try:
+                cells = list(expand(self._with_weights(grid), self.file.defaults))
+            except _NoWeightsError as error:
+                self._fail(f"{grid.get('model')} from {_reference(grid)}", str(error))
+                continue
+            if "name" in grid and len(cells) != 1:
+                raise UsageError(f"sweep: {grid['name']!r} names {len(cells)} runs, not one")
+            for cell in cells:
+                plan = self._plan(parse_config(RunSpec, cell, "sweep"))
+                if plan is None:
+                    continue
+                if plan.spec.id not in self.plans:
+                    found.setdefault(plan.spec.id, plan)
+                if "name" in grid:
+                    self.named[grid["name"]] = plan
+        self.plans.update(found)
+        return list(found.values())
+
+    def run(self, plans: list[Plan]) -> None:
+        """Run those of the plans that have no record."""
+        todo = [plan for plan in plans if self._is_missing(plan)]
+        done = len(plans) - len(todo)
+        self.report(f"{len(plans)} runs: {done} done before, {len(todo)} to do")
+        groups = _group(todo, self.file.replicas)
+        jobs = [
+            {
+                "requests": [plan.request.model_dump(mode="json") for plan in group],
+                "out": str(self.settings.out),
+                "device": self.settings.device,
+            }
+            for group in groups
+        ]
+        outcomes = self.runner.map(run_job, jobs, self.workers)
+        for finished, (index, outcome) in enumerate(outcomes, start=1):
+            self._take(groups[index], outcome)
+            names = ", ".join(_name(plan) for plan in groups[index][:3])
+            more = f" and {len(groups[index]) - 3} more" if len(groups[index]) > 3 else ""
+            failed = isinstance(outcome, BaseException) or any(outcome)
+            end = "failed" if failed else "done"
+            self.report(f"[{finished}/{len(jobs)}] {names}{more}: {end}")
+
+    def finish(self) -> SweepResult:
+        """The records, in the order of the grids."""
+        failed = {failure.command for failure in self.result.failures}
+        for plan in self.plans.values():
+            if plan.request.command() not in failed:
+                record = self.store.find(plan.spec)
+                if record is not None:
+                    self.result.records.append(record)
+        return self.result
+
+    def _with_weights(self, grid: Mapping[str, Any]) -> dict[str, Any]:
+        """The grid without its name, and with the file of the weights that it refers to."""
+        content = {key: value for key, value in grid.items() if key != "name"}
+        wanted = _reference(grid)
+        if wanted is None:
+            return content
+        plan = self.named.get(wanted)
+        record = None if plan is None else self.store.find(plan.spec)
+        if plan is None or record is None or record.weights is None:
+            raise _NoWeightsError(f"the run {wanted!r} left no weights")
+        path = str(self.store.path(plan.spec).parent / record.weights.file)
+        return {key: path if value == f"@{wanted}" else value for key, value in content.items()}
+
+    def _plan(self, request: RunSpec) -> Plan | None:
+        try:
+            return resolve(request)
+        except UsageError as error:
+            self._fail(request.command(), str(error))
+        except Exception as error:  # a plugin's own
+            self._fail(request.command(), f"{type(error).__name__}: {error}")
+        return None
+
+    def _is_missing(self, plan: Plan) -> bool:
+        try:
+            found = self.store.find(plan.spec)
+        except UsageError as error:
+            self._fail(plan.request.command(), str(error))
+            return False
+        self.result.already_done += found is not None
+        return found is None
+
+    def _take(self, group: list[Plan], outcome: Any) -> None:
+        if isinstance(outcome, BaseException):
+            outcome = [f"{type(outcome).__name__}: {outcome}"] * len(group)
+        for plan, reason in zip(group, outcome, strict=True):
+            if reason is not None:
+                self.result.failures.append(Failure(plan.request.command(), reason))
+
+    def _fail(self, command: str, reason: str) -> None:
+        self.result.failures.append(Failure(command, reason))
+        self.report(f"can't be run: {command}: {reason}")
+
+
+class _NoWeightsError(UsageError):
+    """The run whose weights are asked for failed, or trained nothing."""
 
 
 def run_job(job: dict[str, Any]) -> list[str | None]:
@@ -174,36 +272,32 @@ def read_sweep_file(file: str | Path | Mapping[str, Any]) -> SweepFile:
     return parse_config(SweepFile, content, str(file))
 
 
-def _resolve_cells(file: SweepFile, result: SweepResult) -> list[Plan]:
-    plans: dict[str, Plan] = {}
+def _stages(file: SweepFile) -> list[list[dict[str, Any]]]:
+    """The grids in an order in which each follows the one whose weights it takes."""
+    stages: list[list[dict[str, Any]]] = [[]]
+    names: dict[str, int] = {}
     for grid in file.grid:
-        for cell in expand(grid, file.defaults):
-            request = parse_config(RunSpec, cell, "sweep")
-            try:
-                plan = resolve(request)
-            except UsageError as error:
-                result.failures.append(Failure(request.command(), str(error)))
-            except Exception as error:  # a plugin's own
-                reason = f"{type(error).__name__}: {error}"
-                result.failures.append(Failure(request.command(), reason))
-            else:
-                plans.setdefault(plan.spec.id, plan)
-    return list(plans.values())
+        wanted = _reference(grid)
+        if wanted is not None and wanted not in names:
+            raise UsageError(f"sweep: no grid before this one has the name {wanted!r}")
+        stage = 0 if wanted is None else names[wanted] + 1
+        if "name" in grid:
+            if grid["name"] in names:
+                raise UsageError(f"sweep: two grids have the name {grid['name']!r}")
+            names[grid["name"]] = stage
+        while len(stages) <= stage:
+            stages.append([])
+        stages[stage].append(grid)
+    return stages
 
 
-def _missing(plans: list[Plan], store: RecordStore, result: SweepResult) -> list[Plan]:
-    todo = []
-    for plan in plans:
-        try:
-            found = store.find(plan.spec)
-        except UsageError as error:
-            result.failures.append(Failure(plan.request.command(), str(error)))
-            continue
-        if found is None:
-            todo.append(plan)
-        else:
-            result.already_done += 1
-    return todo
+def _reference(grid: Mapping[str, Any]) -> str | None:
+    """The name whose weights a grid takes."""
+    for option in ("init", "weights"):
+        value = grid.get(option)
+        if isinstance(value, str) and value.startswith("@"):
+            return value[1:]
+    return None
 
 
 def _group(plans: list[Plan], replicas: int) -> list[list[Plan]]:
@@ -216,14 +310,6 @@ def _group(plans: list[Plan], replicas: int) -> list[list[Plan]]:
             parts.append([])
         parts[-1].append(plan)
     return [part for parts in groups.values() for part in parts if part]
-
-
-def _take(group: list[Plan], outcome: Any, result: SweepResult) -> None:
-    if isinstance(outcome, BaseException):
-        outcome = [f"{type(outcome).__name__}: {outcome}"] * len(group)
-    for plan, reason in zip(group, outcome, strict=True):
-        if reason is not None:
-            result.failures.append(Failure(plan.request.command(), reason))
 
 
 def _name(plan: Plan) -> str:

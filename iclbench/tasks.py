@@ -74,6 +74,8 @@ class Task(ABC, Generic[ConfigT]):
     version: ClassVar[int]
     Config: ClassVar[type[TaskConfig]]
     recipes: ClassVar[Mapping[str, Recipe]] = {}
+    #: Names in Config that matter to training alone: records that differ in them are comparable.
+    training_only: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, config: ConfigT) -> None:
         self.config = config
@@ -103,6 +105,24 @@ class Task(ABC, Generic[ConfigT]):
         self, n: int, generator: torch.Generator, device: torch.device, dtype: torch.dtype
     ) -> Batch:
         """n training prompts with their targets, drawn on `device` from `generator` alone."""
+
+    def sample_batches(
+        self,
+        batches: int,
+        size: int,
+        generator: torch.Generator,
+        device: torch.device,
+        dtype: torch.dtype,
+    ) -> Batch:
+        """Training batches, every field (batches, size, …); one whose prompts share something
+        overrides this.
+        """
+
+        def shaped(t: Tensor) -> Tensor:
+            return t.reshape(batches, size, *t.shape[1:])
+
+        found = self.sample(batches * size, generator, device, dtype)
+        return Batch(map_tensors(shaped, found.prompt), shaped(found.target))
 
     @abstractmethod
     def evaluation_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:
@@ -153,6 +173,13 @@ class Task(ABC, Generic[ConfigT]):
     def evaluate(self, model: Model, batch: Batch, context: EvaluationContext) -> dict[str, Tensor]:
         """The metrics of `model` on `batch`; tasks that iterate or generate override this."""
         return self.metrics(predict(model, batch.prompt, context), batch)
+
+    def combine(self, parts: list[dict[str, Tensor]]) -> dict[str, Tensor]:
+        """The values of the whole evaluation set from those of each of its batches, in order.
+
+        By default a prompt is in one batch, and values are put one after the other.
+        """
+        return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
     def evaluation_digest(self, n: int, seed: int) -> str:
         """SHA-256 of the raw draws, which names the evaluation set in a record."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from .plans import Plan, resolve
 from .plugins import report
 from .precision import DTYPES, full_precision
 from .records import Record, read_per_prompt, read_record, read_referenced
-from .runner import axes_of, changed_plugins, measure
+from .runner import analyse, axes_of, changed_plugins, measure
 from .specs import RunSpec
 from .statistics import Curve, Statistics, curve, summarize
 
@@ -60,6 +61,7 @@ def verify(path: str | Path, device: str = "auto") -> list[Check]:
     with full_precision(DTYPES[record.spec.dtype]):
         models = given_models(plan)
         values, bottom = measure(plan, models, find_device(device), eval_batch=1024)
+        analyses = analyse(plan, models, find_device(device))
     parameters = sum(p.numel() for p in models[0].module.parameters())
     checks = [
         Check("parameters", record.parameters, parameters, record.parameters == parameters),
@@ -72,6 +74,7 @@ def verify(path: str | Path, device: str = "auto") -> list[Check]:
         own = {name: v[i : i + 1] for name, v in values.items()}
         label = f"seed {seed.seed} "
         checks += _compare(record, plan, label, seed.metrics, values=own, bottom=bottom)
+    checks += _compare_analyses(record, analyses)
     return checks
 
 
@@ -130,6 +133,24 @@ def _compare(
             at = getattr(floor, _floor_statistic(statistic)) if floor else None
             near = _rounding(at, floor.median, plan) if floor else None
             yield Check(f"{label}{name} {statistic}", a, b, agree(a, b, near, relative))
+
+
+def _compare_analyses(record: Record, measured: dict[str, Any]) -> Iterator[Check]:
+    relative = RELATIVE[record.spec.dtype]
+    reported, own = dict(_numbers("", record.analyses)), dict(_numbers("", measured))
+    for name in sorted({*reported, *own}):
+        a, b = reported.get(name), own.get(name)
+        yield Check(f"analysis{name}", a, b, name in reported and agree(a, b, None, relative))
+
+
+def _numbers(place: str, content: Any) -> Iterator[tuple[str, float | None]]:
+    """Every number in a JSON document, by its place."""
+    if isinstance(content, dict | list):
+        items = content.items() if isinstance(content, dict) else enumerate(content)
+        for key, value in items:
+            yield from _numbers(f"{place} {key}", value)
+    elif content is None or isinstance(content, int | float):
+        yield place, content
 
 
 def _compare_curves(

@@ -86,7 +86,13 @@ def render(board: Board, style: str = "github") -> str:
 def _comparable(record: Record) -> str:
     spec = record.spec
     return canonical_json(
-        [spec.task, spec.task_version, spec.task_args, spec.dtype, record.evaluation.digest]
+        [
+            spec.task,
+            spec.task_version,
+            record.evaluation.task_args,
+            spec.dtype,
+            record.evaluation.digest,
+        ]
     )
 
 
@@ -105,7 +111,7 @@ def _board(records: list[Record], store: RecordStore) -> Board:
         floor = _statistics("floor", bottom, ranking)
         rows.insert(0, {**floor, "rank": "", "origin": "floor", "seeds": "", "spread": "",
                         "parameters": "", "seconds": math.nan})  # fmt: skip
-    args = ", ".join(f"{k}={v}" for k, v in spec.task_args.items())
+    args = ", ".join(f"{k}={v}" for k, v in first.evaluation.task_args.items())
     title = (
         f"{spec.task} v{spec.task_version} ({args}) · {spec.dtype} · {ranking.metric} on "
         f"{first.evaluation.prompts} prompts, ranked by its {ranking.statistic}"
@@ -191,9 +197,11 @@ def _facts(record: Record) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     for group in ("model_args", "weights_args", "recipe_args"):
         facts.update({f"{group}.{k}": v for k, v in getattr(spec, group).items()})
-    for name in ("recipe", "seeds"):
-        if spec.origin == "trained":
-            facts[name] = getattr(spec, name)
+    if spec.origin == "trained":
+        facts.update({"recipe": spec.recipe, "seeds": spec.seeds})
+        for name, value in spec.task_args.items():
+            if name not in record.evaluation.task_args:
+                facts[f"task_args.{name}"] = value
     for name in ("weights", "init", "freeze", "perturb"):
         facts[name] = getattr(spec, name) or _UNSET
     for derived in ("recipe_args.model_args", "recipe_args.task_args", "recipe_args.chunk"):

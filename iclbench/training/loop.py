@@ -221,15 +221,12 @@ class Training:
     def _draw(self, generators: list[torch.Generator], batches: int) -> Batch:
         """The next batches of all replicas, every field (R, batches, batch, …)."""
         size = self.recipe.batch
-
-        def shaped(t: Tensor) -> Tensor:
-            return t.reshape(batches, size, *t.shape[1:])
-
-        drawn = []
-        for generator in generators:
-            found = self.task.sample(batches * size, generator, self.device, self.dtype)
-            drawn.append(Batch(map_tensors(shaped, found.prompt), shaped(found.target)))
-        return _stack(drawn)
+        return _stack(
+            [
+                self.task.sample_batches(batches, size, generator, self.device, self.dtype)
+                for generator in generators
+            ]
+        )
 
     def _measure(self, batches: int) -> list[Tensor]:
         """Gradients (R, P) on that many fresh batches, at the present parameters."""

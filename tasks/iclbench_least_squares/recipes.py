@@ -38,4 +38,4 @@ GAUSS_NEWTON = Recipe(
     learning_rate=1.0,
     model_args={"layers": 3, "width": 16, "layer_norm": False, "mlp": False},
 )
-"""Damped Gauss–Newton for models of a few thousand parameters, best after some training (--init)."""
+"""Damped Gauss–Newton for a few thousand parameters, best after some training (--init)."""
