@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .executors import Executor
     from .leaderboards import leaderboard
     from .metrics import Metric
-    from .prompts import Batch, Regression, Ridge, Sequence, Signature, Text
+    from .prompts import Batch, LinearSystem, Regression, Ridge, Sequence, Signature, Text
     from .randomness import philox
     from .recipes import Recipe
     from .records import Record, RecordStore
@@ -51,7 +51,7 @@ _HOME = {
     "executors": ("Executor",),
     "leaderboards": ("leaderboard",),
     "metrics": ("Metric",),
-    "prompts": ("Batch", "Regression", "Ridge", "Sequence", "Signature", "Text"),
+    "prompts": ("Batch", "LinearSystem", "Regression", "Ridge", "Sequence", "Signature", "Text"),
     "randomness": ("philox",),
     "recipes": ("Recipe",),
     "records": ("Record", "RecordStore"),
@@ -73,6 +73,7 @@ __all__ = [
     "EvaluationContext",
     "Executor",
     "IclbenchError",
+    "LinearSystem",
     "Metric",
     "PluginError",
     "Primary",

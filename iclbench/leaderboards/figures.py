@@ -125,7 +125,8 @@ def _lines_along(figure: Figure, label: str, members: Iterable[Record]) -> Itera
         if name not in record.curves:
             raise UsageError(f"figure: {record.spec.model} has no curve of {name}")
         curve = record.curves[name]
-        yield {"x": curve.values, "y": curve.median, "name": label, "mode": "lines"}
+        mode = "lines" if len(curve.values) > 1 else "markers"
+        yield {"x": curve.values, "y": curve.median, "name": label, "mode": mode}
         if name in record.floor_curves:
             yield {"x": curve.values, "y": record.floor_curves[name].median, "mode": "lines",
                    "name": f"{label}: floor", "line": {"dash": "dot", "color": "gray"},
@@ -136,6 +137,8 @@ def _label(figure: Figure, record: Record) -> str:
     parts = []
     for name in figure.lines:
         value = _field(record, name)
+        if value is None:
+            continue
         parts.append(str(value) if name == "model" else f"{name.split('.')[-1]}={value}")
     return " ".join(parts)
 

@@ -1,4 +1,4 @@
-"""Classical solvers of in-context regression: floors and baselines of every leaderboard."""
+"""Classical solvers of regression and linear systems: floors and baselines of leaderboards."""
 
 from iclbench import Entry, hookimpl
 
@@ -16,10 +16,19 @@ def iclbench_architectures() -> list[Entry]:
               f"{_HOME}.iterative:GradientDescent"),
         Entry("exact-gradient", "the gradient of least squares at the prompt's weights",
               f"{_HOME}.iterative:ExactGradient"),
-        Entry("conjugate-gradient", "conjugate gradients on the normal equations (CGLS)",
+        Entry("conjugate-gradient", "conjugate gradients on a system or on normal equations (CGLS)",
               f"{_HOME}.iterative:ConjugateGradient"),
-        Entry("newton", "Newton–Schulz iteration for the inverse of XᵀX",
+        Entry("newton", "Newton–Schulz iteration for the inverse of A or XᵀX",
               f"{_HOME}.iterative:Newton"),
+        Entry("cholesky", "linear systems by Cholesky's factorization",
+              f"{_HOME}.systems:Cholesky"),
+        Entry("richardson", "linear systems by Richardson's iteration with the optimal step",
+              f"{_HOME}.systems:Richardson"),
+        Entry("chebyshev", "linear systems by the Chebyshev iteration",
+              f"{_HOME}.systems:Chebyshev"),
+        Entry("jacobi", "linear systems by Jacobi's iteration", f"{_HOME}.systems:Jacobi"),
+        Entry("steepest-descent", "linear systems by gradient descent with exact line search",
+              f"{_HOME}.systems:SteepestDescent"),
         Entry("averaging", "w = (1/N) Σ yᵢxᵢ", f"{_HOME}.simple:Averaging"),
         Entry("nearest-neighbours", "the mean y of the nearest examples",
               f"{_HOME}.simple:NearestNeighbours"),

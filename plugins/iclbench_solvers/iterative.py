@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from iclbench import Config, Signature, Solver
 
 from .solver import Examples, LinearSolver, Solve, examples_of
+from .systems import Iterate, conjugate_gradient, newton, supports_systems
 
 
 class GradientDescentConfig(Config):
@@ -126,10 +127,22 @@ class ConjugateGradientConfig(Config):
 
 
 class ConjugateGradient(LinearSolver):
-    """Conjugate gradients on the normal equations, without forming XᵀX (CGLS), from w = 0."""
+    """Conjugate gradients on a system from x₀, or on the normal equations (CGLS) from w = 0."""
 
     name = "conjugate-gradient"
     Config = ConjugateGradientConfig
+
+    def supports(self, signature: Signature, config: ConjugateGradientConfig) -> str | None:
+        """As every solver of regression; and linear systems."""
+        if signature.target == "solution":
+            return supports_systems(signature)
+        return super().supports(signature, config)
+
+    def build(self, signature: Signature, config: ConjugateGradientConfig) -> nn.Module:
+        """A module; on a system plain conjugate gradients."""
+        if signature.target == "solution":
+            return Iterate(conjugate_gradient, config.steps)
+        return super().build(signature, config)
 
     def weights(self, examples: Examples, config: ConjugateGradientConfig) -> Tensor:
         """w (B, D, K)."""
@@ -169,11 +182,25 @@ class NewtonConfig(Config):
 class Newton(LinearSolver):
     """A ← 2A − A(XᵀX)A towards (XᵀX)⁺, then w = A Xᵀy (least_squares, B.2, corrected).
 
+    On a system the same for its own matrix.
+
     From A = XᵀX / λmax², λmax the largest eigenvalue of XᵀX, which converges for every X.
     """
 
     name = "newton"
     Config = NewtonConfig
+
+    def supports(self, signature: Signature, config: NewtonConfig) -> str | None:
+        """As every solver of regression; and linear systems."""
+        if signature.target == "solution":
+            return supports_systems(signature)
+        return super().supports(signature, config)
+
+    def build(self, signature: Signature, config: NewtonConfig) -> nn.Module:
+        """A module; on a system the inverse of A."""
+        if signature.target == "solution":
+            return Iterate(newton, config.steps)
+        return super().build(signature, config)
 
     def weights(self, examples: Examples, config: NewtonConfig) -> Tensor:
         """w (B, D, K)."""

@@ -1,0 +1,27 @@
+"""The linear transformer for linear systems."""
+
+from iclbench import Entry, hookimpl
+
+
+@hookimpl
+def iclbench_architectures() -> list[Entry]:
+    """linear-transformer."""
+    return [
+        Entry(
+            "linear-transformer",
+            "linear attention over the rows of a linear system, for any size (Vladymyrov et al.)",
+            "iclbench_linear_transformer.architecture:LinearTransformer",
+        )
+    ]
+
+
+@hookimpl
+def iclbench_metrics() -> list[Entry]:
+    """krylov."""
+    return [
+        Entry(
+            "krylov",
+            "the polynomial p(A)b that each layer computes, beside Chebyshev's and the best",
+            "iclbench_linear_transformer.krylov:Krylov",
+        )
+    ]

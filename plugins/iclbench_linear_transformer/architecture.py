@@ -1,0 +1,70 @@
+"""The architecture `linear-transformer`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+from torch import nn
+
+from iclbench import Architecture, Config, Signature
+
+from .constructions import Chebyshev, Richardson
+from .modules import BlockLayer, BlockModel, FullLayer, FullModel
+
+
+class LinearTransformerConfig(Config):
+    """Depth, heads and parametrization."""
+
+    form: Literal["block", "full"] = Field(
+        "block", description="P and Q of blocks p·I and p·1, for any N; or any matrices, for one N"
+    )
+    layers: int = Field(4, ge=1, description="L, number of layers")
+    heads: int = Field(1, ge=1, description="terms (eⱼᵀQeᵢ)Peⱼ of each layer")
+    embedding: int = Field(27, ge=1, description="form=full: width of the learned H")
+    normalize: bool = Field(
+        False, description="divide A and b by ‖A‖_F/√N, so that the scale does not matter"
+    )
+    init_std: float = Field(0.1, gt=0, description="standard deviation of initial P, Q and H")
+
+
+class LinearTransformer(Architecture):
+    """Δeᵢ = Σ_{j≤N} (eⱼᵀQeᵢ) P eⱼ over tokens (aᵢ, bᵢ, hᵢ) and the query (x₀, 1)."""
+
+    name = "linear-transformer"
+    Config = LinearTransformerConfig
+    constructions = {"richardson": Richardson(), "chebyshev": Chebyshev()}
+
+    def supports(self, signature: Signature, config: LinearTransformerConfig) -> str | None:
+        """Linear systems; form=full those of one size."""
+        missing = {"a", "b", "x0", "size"} - set(getattr(signature.prompt, "_fields", ()))
+        if missing:
+            return f"it needs {', '.join(sorted(missing))}, which {signature.prompt.__name__} lacks"
+        if signature.target != "solution":
+            return f"it answers solution, not {signature.target}"
+        if config.form == "full" and signature.varies:
+            return "form=full is built for one N, and the task has several; form=block takes any"
+        if config.form == "block" and "embedding" in config.model_fields_set:
+            default = type(config).model_fields["embedding"].default
+            if config.embedding != default:
+                return "form=block has no learned embedding"
+        return None
+
+    def build(self, signature: Signature, config: LinearTransformerConfig) -> nn.Module:
+        """A model for the signature; in the block form its parameters do not depend on it."""
+        c = config
+        if c.form == "block":
+            blocks: list[nn.Module] = [BlockLayer(c.heads, c.init_std) for _ in range(c.layers)]
+            return BlockModel(blocks, c.normalize)
+        size = signature.output_width
+        width = size + 1 + c.embedding
+        std = c.init_std * (9.0 / width) ** 0.5
+        layers: list[nn.Module] = [FullLayer(c.heads, width, std) for _ in range(c.layers)]
+        return FullModel(layers, c.normalize, size, c.embedding, c.init_std)
+
+
+def multiply_adds(n: int, layers: int, heads: int = 1) -> int:
+    """Multiply-adds of the block form on one system: scores and sums over the context."""
+    parts = 4 * n + 1
+    each = (n + 1) * n * parts * 2 + (2 * n + 1) * 25 * n
+    return layers * heads * each

@@ -1,0 +1,158 @@
+"""The metric `krylov`: which polynomial of A does each layer of a model apply to b?"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+import torch
+from numpy.polynomial import chebyshev
+from torch import Tensor, nn
+
+from iclbench import Batch, EvaluationContext, Metric, Task, predict
+from iclbench.prompts import map_tensors
+from iclbench.randomness import torch_generator
+
+#: Fresh training prompts that polynomials are fitted to.
+PROMPTS = 1024
+#: Largest degree that is fitted, and the share of x that a lower degree may leave besides.
+DEGREE, AS_GOOD = 15, 1.05
+TINY = np.finfo(np.float64).tiny
+#: Points of the spectrum at which residual polynomials are given.
+POINTS = 33
+
+
+class Krylov(Metric):
+    """What each layer computes, as `analyses.krylov` of a record: one entry a layer.
+
+    On fresh training prompts x_l − x₀ is fitted by p(A)(b − Ax₀), one polynomial p for all prompts.
+    `misfit` is the share of it that each degree 0…15 leaves, `degree` the smallest that leaves next
+    to no more than the best, and `residual_polynomial` 1 − λp(λ) of that degree on `eigenvalues`:
+    0 there solves exactly. `error` is the layer's median ‖x_l − x‖²/N. Beside it stand those of the
+    same number of iterations: `chebyshev_error`, `best_error` of the polynomial of degree l − 1
+    with the least mean error over the training spectrum, and `cg_error` of conjugate gradients,
+    whose polynomial is chosen for each prompt; with the residual polynomials of the first two.
+    """
+
+    name = "krylov"
+
+    def supports(self, task: Task[Any]) -> str | None:
+        """Linear systems."""
+        missing = {"a", "b", "x0", "size"} - set(getattr(task.signature.prompt, "_fields", ()))
+        if missing or task.signature.target != "solution":
+            return "it needs a task that asks for the solution of linear systems"
+        return None
+
+    def supports_model(self, model: nn.Module) -> str | None:
+        """It needs an estimate after every layer."""
+        return None if hasattr(model, "trajectory") else "it shows no trajectory"
+
+    def compute(
+        self, model: nn.Module, task: Task[Any], batch: Batch, context: EvaluationContext
+    ) -> dict[str, Tensor]:
+        """Nothing prompt by prompt."""
+        return {}
+
+    def analysis(
+        self, model: nn.Module, task: Task[Any], batches: list[Batch], context: EvaluationContext
+    ) -> dict[str, Any]:
+        """See the class."""
+        dtype = batches[0].prompt.a.dtype
+        fresh = task.sample(PROMPTS, torch_generator("cpu", "krylov"), torch.device("cpu"), dtype)
+        estimates = predict(cast(Any, model).trajectory, fresh.prompt, context).numpy()
+        systems = Systems(fresh)
+        layers = [
+            systems.describe(estimates[:, index], index) for index in range(1, estimates.shape[1])
+        ]
+        return {"eigenvalues": systems.points.tolist(), "layers": layers}
+
+
+class Systems:
+    """Systems in their eigenbasis, float64: eigenvalues, r₀ = b − Ax₀, and e₀ = x − x₀, (B, N)."""
+
+    def __init__(self, batch: Batch) -> None:
+        prompt = map_tensors(lambda t: t.cpu(), batch.prompt)
+        a, b, x0 = (t.double() for t in (prompt.a, prompt.b, prompt.x0))
+        values, basis = torch.linalg.eigh(a)
+        self.basis, self.sizes = basis.numpy(), prompt.size.numpy()
+        self.start = x0.numpy()
+        x = batch.target[:, 0].double().nan_to_num().numpy()
+        self.values = values.numpy()
+        # Padding has the eigenvalue 0, and no part in b.
+        there = self.values > 0
+        self.low, self.high = self.values[there].min(), self.values[there].max()
+        self.first = self._rotated(b.numpy() - np.einsum("bij,bj->bi", a.numpy(), self.start))
+        self.error = self._rotated(x - self.start)
+        self.points = np.linspace(self.low, self.high, POINTS)
+        self._columns = chebyshev.chebvander(self._scaled(self.values), DEGREE)
+
+    def describe(self, estimate: np.ndarray, layer: int) -> dict[str, Any]:
+        """One layer's entry, from its estimate (B, N)."""
+        moved = self._rotated(estimate - self.start)
+        if not np.isfinite(moved).all():
+            return {"error": None}
+        misfits, fits = [], []
+        for degree in range(DEGREE + 1):
+            found = self._fit(moved, degree)
+            fits.append(found)
+            left = moved - self._applied(found)
+            misfits.append(float(np.square(left).sum() / max(np.square(moved).sum(), TINY)))
+        floor = np.finfo(np.float64).eps
+        degree = int(np.argmax(np.asarray(misfits) <= AS_GOOD * min(misfits) + floor))
+        best = self._fit(self.error, layer - 1)
+        return {
+            "misfit": misfits,
+            "degree": degree,
+            "residual_polynomial": self._residual(fits[degree]),
+            "error": self._median(self.error - moved),
+            "chebyshev_error": self._median(self.error * self._chebyshev(self.values, layer)),
+            "chebyshev_polynomial": self._chebyshev(self.points, layer).tolist(),
+            "best_error": self._median(self.error - self._applied(best)),
+            "best_polynomial": self._residual(best),
+            "cg_error": self._median(self.error - self._conjugate_gradient(layer)),
+        }
+
+    def _rotated(self, v: np.ndarray) -> np.ndarray:
+        return np.asarray(np.einsum("bij,bi->bj", self.basis, v))
+
+    def _scaled(self, values: np.ndarray) -> np.ndarray:
+        """[λmin, λmax] as [−1, 1]."""
+        width = max(self.high - self.low, TINY)
+        return np.asarray((2.0 * values - self.high - self.low) / width)
+
+    def _fit(self, moved: np.ndarray, degree: int) -> np.ndarray:
+        """Coefficients, in Chebyshev's basis, of the p that fits moved ≈ p(λ)r₀ best."""
+        rows = (self._columns[..., : degree + 1] * self.first[..., None]).reshape(-1, degree + 1)
+        return np.asarray(np.linalg.lstsq(rows, moved.reshape(-1), rcond=None)[0])
+
+    def _applied(self, fitted: np.ndarray) -> np.ndarray:
+        return np.asarray((self._columns[..., : len(fitted)] @ fitted) * self.first)
+
+    def _residual(self, fitted: np.ndarray) -> list[float]:
+        """1 − λp(λ) at the points."""
+        values = 1.0 - self.points * chebyshev.chebval(self._scaled(self.points), fitted)
+        return [float(v) for v in values]
+
+    def _chebyshev(self, values: np.ndarray, degree: int) -> np.ndarray:
+        """T_l scaled to 1 at λ = 0, Chebyshev's residual polynomial."""
+        top = np.zeros(degree + 1)
+        top[degree] = 1.0
+        at_zero = chebyshev.chebval(self._scaled(np.zeros(1)), top)
+        return np.asarray(chebyshev.chebval(self._scaled(values), top) / at_zero)
+
+    def _conjugate_gradient(self, steps: int) -> np.ndarray:
+        """x_steps − x₀ of conjugate gradients, in the eigenbasis."""
+        x, r = np.zeros_like(self.first), self.first.copy()
+        p = r.copy()
+        for _ in range(steps):
+            size = np.square(r).sum(axis=1, keepdims=True)
+            curvature = (self.values * p * p).sum(axis=1, keepdims=True)
+            step = np.divide(size, curvature, out=np.zeros_like(size), where=curvature > 0)
+            x, r = x + step * p, r - step * self.values * p
+            new = np.square(r).sum(axis=1, keepdims=True)
+            p = r + np.divide(new, size, out=np.zeros_like(size), where=size > 0) * p
+        return x
+
+    def _median(self, error: np.ndarray) -> float:
+        """The median of ‖error‖²/N."""
+        return float(np.median(np.square(error).sum(axis=1) / self.sizes))

@@ -1,0 +1,222 @@
+"""Solvers of symmetric positive definite systems Ax = b, each with its number of iterations.
+
+An iteration costs one product with A, N² multiply-adds, but for `newton`'s 2N³.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from iclbench import Config, Signature, Solver
+
+
+class System(NamedTuple):
+    """a (B, N, N), b and x0 (B, N, 1)."""
+
+    a: Tensor
+    b: Tensor
+    x0: Tensor
+
+    def residual(self, x: Tensor) -> Tensor:
+        """b − Ax (B, N, 1)."""
+        return self.b - self.a @ x
+
+    def extremes(self) -> tuple[Tensor, Tensor]:
+        """The smallest and the largest eigenvalue, each (B, 1, 1)."""
+        values = torch.linalg.eigvalsh(self.a)
+        return values[:, :1, None], values[:, -1:, None]
+
+
+Iterates = Callable[[System, int], Iterator[Tensor]]
+
+
+def system_of(prompt: Any) -> System:
+    """The prompt's systems; where they are padded, A goes on with its first diagonal element.
+
+    That leaves the solution and the extreme eigenvalues as they are.
+    """
+    a, size = prompt.a, prompt.size
+    padded = torch.arange(a.shape[1], device=a.device) >= size[:, None]
+    diagonal = torch.where(padded, a[:, :1, 0], torch.zeros_like(a[:, 0]))
+    return System(a + torch.diag_embed(diagonal), prompt.b.unsqueeze(2), prompt.x0.unsqueeze(2))
+
+
+def supports_systems(signature: Signature) -> str | None:
+    """None, or why this is no linear system to be solved."""
+    missing = {"a", "b", "x0", "size"} - set(getattr(signature.prompt, "_fields", ()))
+    if missing:
+        return f"it needs {', '.join(sorted(missing))}, which {signature.prompt.__name__} lacks"
+    if signature.target != "solution":
+        return f"of a system it answers solution, not {signature.target}"
+    return None
+
+
+class IterationsConfig(Config):
+    """How many."""
+
+    steps: int = Field(4, ge=0, description="number of iterations")
+
+
+class SystemSolver(Solver):
+    """Iterates from the prompt's x₀."""
+
+    Config = IterationsConfig
+
+    def supports(self, signature: Signature, config: Any) -> str | None:
+        """See `supports_systems`."""
+        return supports_systems(signature)
+
+    def build(self, signature: Signature, config: Any) -> nn.Module:
+        """A module without parameters that also offers its iterates."""
+        return Iterate(self.iterates, config.steps)
+
+    @abstractmethod
+    def iterates(self, system: System, steps: int) -> Iterator[Tensor]:
+        """x₀, x₁, …, x_steps, each (B, N, 1)."""
+
+
+class Iterate(nn.Module):
+    """The last iterate, (B, 1, N), and on demand all of them."""
+
+    def __init__(self, method: Iterates, steps: int) -> None:
+        super().__init__()
+        self.method, self.iterates = method, steps
+
+    def forward(self, prompt: Any) -> Tensor:
+        """x (B, 1, N)."""
+        return self.trajectory(prompt)[:, -1:]
+
+    def trajectory(self, prompt: Any) -> Tensor:
+        """x₀, …, x_steps, (B, steps + 1, N)."""
+        found = self.method(system_of(prompt), self.iterates)
+        return torch.stack([x[..., 0] for x in found], dim=1)
+
+
+class Richardson(SystemSolver):
+    """x ← x + α(b − Ax) with α = 2/(λmin + λmax) of each prompt's A."""
+
+    name = "richardson"
+
+    def iterates(self, system: System, steps: int) -> Iterator[Tensor]:
+        """See `SystemSolver.iterates`."""
+        low, high = system.extremes()
+        x = system.x0
+        yield x
+        for _ in range(steps):
+            x = x + 2.0 / (low + high) * system.residual(x)
+            yield x
+
+
+class Chebyshev(SystemSolver):
+    """The Chebyshev iteration on [λmin, λmax] of each prompt's A: the least worst-case error of all
+    polynomials after every step (Saad, Iterative Methods for Sparse Linear Systems, Alg. 12.1).
+    """
+
+    name = "chebyshev"
+
+    def iterates(self, system: System, steps: int) -> Iterator[Tensor]:
+        """See `SystemSolver.iterates`."""
+        low, high = system.extremes()
+        middle, radius = (high + low) / 2.0, (high - low) / 2.0
+        x = system.x0
+        yield x
+        ratio = radius / middle
+        direction = system.residual(x) / middle
+        for _ in range(steps):
+            x = x + direction
+            yield x
+            below = 2.0 * middle - ratio * radius
+            direction = ratio * radius / below * direction + 2.0 / below * system.residual(x)
+            ratio = radius / below
+
+
+class Jacobi(SystemSolver):
+    """x ← x + D⁻¹(b − Ax), D the diagonal of A; it converges where 2D − A is positive definite."""
+
+    name = "jacobi"
+
+    def iterates(self, system: System, steps: int) -> Iterator[Tensor]:
+        """See `SystemSolver.iterates`."""
+        diagonal = system.a.diagonal(dim1=1, dim2=2).unsqueeze(2)
+        x = system.x0
+        yield x
+        for _ in range(steps):
+            x = x + system.residual(x) / diagonal
+            yield x
+
+
+class SteepestDescent(SystemSolver):
+    """Gradient descent on ½xᵀAx − bᵀx with exact line search: α = rᵀr / rᵀAr."""
+
+    name = "steepest-descent"
+
+    def iterates(self, system: System, steps: int) -> Iterator[Tensor]:
+        """See `SystemSolver.iterates`."""
+        x = system.x0
+        yield x
+        for _ in range(steps):
+            r = system.residual(x)
+            x = x + _quotient(_dot(r, r), _dot(r, system.a @ r)) * r
+            yield x
+
+
+def conjugate_gradient(system: System, steps: int) -> Iterator[Tensor]:
+    """Conjugate gradients on the system itself (Hestenes and Stiefel)."""
+    x = system.x0
+    yield x
+    r = direction = system.residual(x)
+    for _ in range(steps):
+        image = system.a @ direction
+        size = _dot(r, r)
+        step = _quotient(size, _dot(direction, image))
+        x = x + step * direction
+        r = r - step * image
+        direction = r + _quotient(_dot(r, r), size) * direction
+        yield x
+
+
+def newton(system: System, steps: int) -> Iterator[Tensor]:
+    """X ← 2X − XAX from X = A/λmax², applied to the first residual (Newton–Schulz)."""
+    _, high = system.extremes()
+    inverse = system.a / high.square()
+    first = system.residual(system.x0)
+    yield system.x0
+    for _ in range(steps):
+        inverse = 2.0 * inverse - inverse @ system.a @ inverse
+        yield system.x0 + inverse @ first
+
+
+class Cholesky(Solver):
+    """x by Cholesky's factorization, N³/6 multiply-adds."""
+
+    name = "cholesky"
+
+    def supports(self, signature: Signature, config: Config) -> str | None:
+        """See `supports_systems`."""
+        return supports_systems(signature)
+
+    def build(self, signature: Signature, config: Config) -> nn.Module:
+        """A module without parameters."""
+        return _Cholesky()
+
+
+class _Cholesky(nn.Module):
+    def forward(self, prompt: Any) -> Tensor:
+        system = system_of(prompt)
+        solution: Tensor = torch.cholesky_solve(system.b, torch.linalg.cholesky(system.a))
+        return solution.mT
+
+
+def _dot(u: Tensor, v: Tensor) -> Tensor:
+    return (u * v).sum(dim=1, keepdim=True)
+
+
+def _quotient(a: Tensor, b: Tensor) -> Tensor:
+    """a/b, and 0 where b is: an iteration that has arrived stays."""
+    return torch.where(b > 0, a / torch.where(b > 0, b, 1), 0)

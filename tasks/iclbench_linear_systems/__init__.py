@@ -1,0 +1,15 @@
+"""Linear systems of varying size."""
+
+from iclbench import Entry, hookimpl
+
+
+@hookimpl
+def iclbench_tasks() -> list[Entry]:
+    """linear-system."""
+    return [
+        Entry(
+            "linear-system",
+            "symmetric positive definite systems Ax = b of one size or several",
+            "iclbench_linear_systems.task:LinearSystems",
+        )
+    ]

@@ -1,0 +1,45 @@
+"""Eigenvalues with a given condition number, and matrices that have them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+Spectrum = Literal["log-uniform", "uniform", "clustered", "outlier"]
+
+
+def eigenvalues(uniform: Tensor, condition_number: float, spectrum: Spectrum) -> Tensor:
+    """Eigenvalues (B, N) from draws uniform on [0, 1), (B, N).
+
+    The largest is 1 and, for N > 1, the smallest 1/κ, so that every matrix has the condition number
+    κ; those between are log-uniform, uniform, within 5% of either extreme (clustered), or within 5%
+    of the smallest (outlier).
+    """
+    low = 1.0 / condition_number
+    if spectrum == "log-uniform":
+        values = low**uniform
+    elif spectrum == "uniform":
+        values = low + (1.0 - low) * uniform
+    else:
+        # The first bit of a draw chooses the cluster, the rest the place in it.
+        high = (uniform >= 0.5) if spectrum == "clustered" else torch.zeros_like(uniform).bool()
+        place = 0.05 * torch.frac(2.0 * uniform)
+        values = torch.where(high, 1.0 - place, low * (1.0 + place)).clamp(low, 1.0)
+    values = values.clone()
+    values[:, -1] = low
+    values[:, 0] = 1.0
+    return values
+
+
+def symmetric(normal: Tensor, values: Tensor) -> Tensor:
+    """A (B, N, N) with these eigenvalues (B, N) and Haar-random eigenvectors.
+
+    The eigenvectors are Q of the QR decomposition of `normal` (B, N, N), standard normal: with the
+    signs of R's diagonal Q would be Haar; signs cancel in A.
+    """
+    basis = torch.linalg.qr(normal).Q
+    product = (basis * values.unsqueeze(1)) @ basis.mT
+    made: Tensor = 0.5 * (product + product.mT)
+    return made

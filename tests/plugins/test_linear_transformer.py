@@ -1,0 +1,240 @@
+"""The linear transformer: its blocks against the matrices, its sizes, its constructions."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iclbench import LinearSystem, UsageError, run
+from iclbench.config import parse_config
+from iclbench_linear_systems.task import LinearSystemConfig, LinearSystems
+from iclbench_linear_transformer.architecture import LinearTransformer, LinearTransformerConfig
+from iclbench_linear_transformer.constructions import StepsConfig
+from iclbench_solvers.systems import Chebyshev, IterationsConfig, Richardson
+
+
+def task(**config) -> LinearSystems:
+    return LinearSystems(parse_config(LinearSystemConfig, config, "task"))
+
+
+def model(made, **config):
+    torch.manual_seed(0)
+    configured = LinearTransformerConfig(**config)
+    return LinearTransformer().build(made.signature, configured).double()
+
+
+def prompts(n, count=3, **config):
+    (batch,) = task(sizes=n, **config).evaluation_set(count, 0, torch.float64)
+    return batch
+
+
+def materialized(blocks, n):
+    """The (4N + 1) × (4N + 1) matrix of blocks, in the order a, b, h₁, h₂, h₃ of the poster."""
+    order, found = [0, 4, 1, 2, 3], []
+    for s in order:
+        row = []
+        for t in order:
+            value = float(blocks[s, t])
+            shape = (1 if s == 4 else n, 1 if t == 4 else n)
+            row.append(value * (np.eye(n) if shape == (n, n) else np.ones(shape)))
+        found.append(row)
+    return np.block(found)
+
+
+@given(n=st.integers(2, 6), layers=st.integers(1, 3), heads=st.integers(1, 2))
+def test_a_layer_is_the_poster_s_with_its_block_matrices(n, layers, heads):
+    made = task(sizes=n, start="normal")
+    (batch,) = made.evaluation_set(2, 0, torch.float64)
+    network = model(made, layers=layers, heads=heads, init_std=0.3)
+    found = network.trajectory(batch.prompt).detach().numpy()
+    for i in range(2):
+        a, b, x0 = (t[i].numpy() for t in batch.prompt[:3])
+        rows = np.concatenate([a, b[:, None], np.eye(n), np.eye(n), np.eye(n)], axis=1)
+        e = np.concatenate([rows, np.concatenate([x0, np.ones(1 + 3 * n)])[None]])
+        for k, layer in enumerate(network.layers):
+            change = np.zeros_like(e)
+            for blocks in zip(layer.P.detach(), layer.Q.detach(), strict=True):
+                P, Q = (materialized(each, n) for each in blocks)
+                for token in range(n + 1):
+                    for j in range(n):
+                        change[token] += (e[j] @ Q @ e[token]) * (P @ e[j])
+            e = e + change
+            np.testing.assert_allclose(found[i, k + 1], e[-1, :n], rtol=1e-9, atol=1e-9)
+
+
+def test_the_full_form_is_the_poster_s():
+    made = task(sizes=4, start="normal")
+    (batch,) = made.evaluation_set(2, 0, torch.float64)
+    network = model(made, form="full", layers=2, embedding=3, init_std=0.3)
+    found = network(batch.prompt).detach()
+    for i in range(2):
+        a, b, x0 = (t[i] for t in batch.prompt[:3])
+        rows = torch.cat([a, b[:, None], network.embedding], dim=1)
+        e = torch.cat([rows, torch.cat([x0, torch.ones(4).double()])[None]])
+        for layer in network.layers:
+            scores = e[:-1] @ layer.Q[0] @ e.T
+            e = e + scores.T @ (e[:-1] @ layer.P[0].T)
+        torch.testing.assert_close(found[i, 0], e[-1, :4])
+
+
+def test_parameters_of_the_block_form_do_not_depend_on_the_size():
+    counts = [
+        sum(p.numel() for p in model(task(sizes=n), layers=3, heads=2).parameters()) for n in (2, 9)
+    ]
+    assert counts == [300, 300]
+
+
+@given(n=st.integers(2, 5), extra=st.integers(1, 4))
+def test_padding_changes_nothing(n, extra):
+    prompt = prompts(n, start="normal").prompt
+    pad = torch.nn.functional.pad
+    grown = LinearSystem(
+        pad(prompt.a, (0, extra, 0, extra)),
+        pad(prompt.b, (0, extra)),
+        pad(prompt.x0, (0, extra)),
+        prompt.size,
+    )
+    for normalize in (False, True):
+        network = model(task(sizes="2-9"), layers=3, heads=2, normalize=normalize, init_std=0.3)
+        found, expected = network(grown), network(prompt)
+        torch.testing.assert_close(found[..., :n], expected, rtol=1e-9, atol=1e-9)
+        assert (found[..., n:] == 0).all()
+
+
+@given(scale=st.floats(1e-3, 1e3))
+def test_normalized_it_does_not_know_the_scale(scale):
+    prompt = prompts(4).prompt
+    network = model(task(sizes=4), normalize=True)
+    scaled = prompt._replace(a=scale * prompt.a, b=scale * prompt.b)
+    torch.testing.assert_close(network(scaled), network(prompt), rtol=1e-9, atol=1e-12)
+
+
+CONSTRUCTIONS = {"richardson": Richardson(), "chebyshev": Chebyshev()}
+
+
+def constructed(name, made, dtype, **args):
+    construction = LinearTransformer.constructions[name]
+    config, state = construction.build(made.signature, StepsConfig(**args), made)
+    network = LinearTransformer().build(made.signature, LinearTransformerConfig(**config))
+    network.to(dtype).load_state_dict(state)
+    return network
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+@pytest.mark.parametrize("steps", [1, 4, 12])
+@pytest.mark.parametrize("start", ["zero", "normal"])
+@pytest.mark.parametrize("n", [2, 9])
+def test_richardson_is_richardson_step_for_step(n, start, steps, heads):
+    made = task(sizes=n, start=start, scale=3.0)
+    (batch,) = made.evaluation_set(50, 0, torch.float64)
+    found = constructed("richardson", made, torch.float64, steps=steps, heads=heads)
+    path = found.trajectory(batch.prompt)[:, 2 - heads :]
+    solver = Richardson().build(made.signature, IterationsConfig(steps=steps))
+    torch.testing.assert_close(path, solver.trajectory(batch.prompt), rtol=1e-9, atol=1e-12)
+    assert len(found.layers) == steps + 2 - heads
+
+
+@pytest.mark.parametrize(("dtype", "bound"), [(torch.float32, 3e-6), (torch.float64, 1e-13)])
+@pytest.mark.parametrize("steps", [1, 4, 10])
+def test_chebyshev_ends_where_chebyshev_does(steps, dtype, bound):
+    made = task(sizes="2-9", condition_number=20)
+    for batch in made.evaluation_set(50, 0, dtype):
+        network = constructed("chebyshev", made, dtype, steps=steps)
+        solver = Chebyshev().build(made.signature, IterationsConfig(steps=steps))
+        difference = network(batch.prompt) - solver(batch.prompt)
+        assert difference.abs().max() < bound * math.sqrt(steps) * 10
+
+
+def test_it_serves_sizes_that_were_never_trained():
+    made = task(sizes=3, evaluate="3,40")
+    network = constructed("chebyshev", made, torch.float64, steps=30)
+    for batch in made.evaluation_set(10, 0, torch.float64):
+        assert (network(batch.prompt) - batch.target).abs().max() < 1e-6
+
+
+def test_what_it_can_t_do_is_said(tmp_path):
+    with pytest.raises(UsageError, match="built for one N"):
+        run(model="linear-transformer", task="linear-system", model_args={"form": "full"},
+            task_args={"sizes": "2-3"}, out=tmp_path)  # fmt: skip
+    with pytest.raises(UsageError, match="no learned embedding"):
+        run(model="linear-transformer", task="linear-system", model_args={"embedding": 3},
+            out=tmp_path)  # fmt: skip
+    with pytest.raises(UsageError, match="it needs a, b, size, x0"):
+        run(model="linear-transformer", task="least-squares", out=tmp_path)
+    with pytest.raises(UsageError, match="low must not be above high"):
+        run(model="linear-transformer", task="linear-system", weights="richardson",
+            weights_args={"low": 2, "high": 1}, out=tmp_path)  # fmt: skip
+    with pytest.raises(UsageError, match="low=2 is above high=1"):
+        run(model="linear-transformer", task="linear-system", weights="richardson",
+            weights_args={"low": 2}, out=tmp_path)  # fmt: skip
+    with pytest.raises(UsageError, match="several"):
+        run(model="transformer", task="linear-system", task_args={"sizes": "2-3"}, out=tmp_path)
+    network = model(task(sizes=4), form="full")
+    with pytest.raises(ValueError, match="built for N = 4, not 5"):
+        network(prompts(5).prompt)
+
+
+@pytest.mark.parametrize("name", ["richardson", "chebyshev"])
+def test_the_analysis_finds_the_polynomial_of_a_construction(tmp_path, name):
+    record = run(
+        model="linear-transformer",
+        task="linear-system",
+        task_args={"sizes": "2-6"},
+        weights=name,
+        weights_args={"steps": 3},
+        metrics=("krylov",),
+        eval_prompts=16,
+        dtype="float64",
+        out=tmp_path,
+    )
+    (found,) = record.analyses["krylov"]
+    points = np.asarray(found["eigenvalues"])
+    assert points[[0, -1]] == pytest.approx([0.1, 1.0])
+    last = found["layers"][-1]
+    assert last["degree"] == 2
+    assert last["misfit"][2] < 1e-20 < last["misfit"][1]
+    if name == "chebyshev":
+        expected = last["chebyshev_polynomial"]
+        assert last["error"] == pytest.approx(last["chebyshev_error"], rel=1e-6)
+    else:
+        expected = (1 - points / 0.55) ** 3
+    assert last["residual_polynomial"] == pytest.approx(list(expected), abs=1e-9)
+    # Chosen for each prompt, or for the spectrum, a polynomial does better than for the worst case.
+    assert last["cg_error"] < last["best_error"] < last["chebyshev_error"]
+
+
+def test_the_analysis_of_a_model_that_does_nothing(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        record = run(model="richardson", task="linear-system", model_args={"steps": 0},
+                     metrics=("krylov",), eval_prompts=4, out=tmp_path)  # fmt: skip
+    assert record.analyses["krylov"][0]["layers"] == []
+
+
+def test_it_learns_in_a_few_steps_and_a_second_run_starts_from_its_weights(tmp_path):
+    options = {"model": "linear-transformer", "task": "linear-system", "eval_prompts": 64}
+    small = {"steps": 150, "warmup": 20}
+    first = run(**options, task_args={"sizes": "2-4", "evaluate": "2-6"}, recipe="quick",
+                recipe_args=small, seeds=2, out=tmp_path)  # fmt: skip
+    zero = run(**options, task_args={"sizes": "2-6"}, weights="richardson",
+               weights_args={"steps": 1}, out=tmp_path)  # fmt: skip
+    assert first.metrics["squared_error"].median < zero.metrics["squared_error"].median
+    assert first.curves["squared_error_by_size"].values == [2, 3, 4, 5, 6]
+    (path,) = tmp_path.rglob(first.weights.file)
+    second = run(
+        **options,
+        task_args={"sizes": "5-6", "evaluate": "2-6"},
+        recipe="quick",
+        recipe_args={**small, "steps": 20},
+        init=str(path),
+        seeds=2,
+        out=tmp_path,
+    )
+    assert second.spec.init == str(path)
+    assert second.spec.checkpoint_digest is not None

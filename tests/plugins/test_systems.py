@@ -1,0 +1,130 @@
+"""The solvers of linear systems, each against its formula, its bound or exact arithmetic."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from iclbench import LinearSystem
+from iclbench.architectures import Architecture
+from iclbench.config import parse_config
+from iclbench.plugins import host
+from iclbench.precision import default_dtype
+from iclbench_linear_systems.task import LinearSystemConfig, LinearSystems
+
+ITERATIVE = [
+    "richardson",
+    "chebyshev",
+    "jacobi",
+    "steepest-descent",
+    "conjugate-gradient",
+    "newton",
+]
+
+
+def task(**config) -> LinearSystems:
+    return LinearSystems(parse_config(LinearSystemConfig, config, "task"))
+
+
+def solver(name, **config):
+    made = host().load("model", name, Architecture)()
+    return made.build(task().signature, parse_config(made.Config, config, name))
+
+
+def systems(n=6, count=20, **config):
+    (batch,) = task(sizes=n, **config).evaluation_set(count, 0, torch.float64)
+    return batch
+
+
+def residual_polynomial(name, a, b, x0, steps):
+    """The iterate written out in another way, for one system in numpy."""
+    values, basis = np.linalg.eigh(a)
+    low, high = values[0], values[-1]
+    error = np.linalg.solve(a, b) - x0
+    if name == "richardson":
+        left = (1 - 2 * values / (low + high)) ** steps
+    elif name == "chebyshev":
+        top = np.polynomial.Chebyshev.basis(steps, domain=[low, high])
+        left = top(values) / top(0.0)
+    elif name == "jacobi":
+        matrix = np.eye(len(a)) - a / np.diag(a)[:, None]
+        return np.linalg.solve(a, b) - np.linalg.matrix_power(matrix, steps) @ error
+    else:
+        # 1 − λX_k squares with every step of Newton–Schulz.
+        left = (1 - (values / high) ** 2) ** (2**steps)
+        left = left if steps else np.ones_like(values)
+    return np.linalg.solve(a, b) - basis @ (left * (basis.T @ error))
+
+
+@pytest.mark.parametrize("name", ["richardson", "chebyshev", "jacobi", "newton"])
+@pytest.mark.parametrize("start", ["zero", "normal"])
+@pytest.mark.parametrize("steps", [0, 1, 2, 5])
+def test_iterates_are_those_of_the_formula(name, start, steps):
+    batch = systems(start=start)
+    found = solver(name, steps=steps)(batch.prompt)
+    assert found.shape == (20, 1, 6)
+    for i in range(20):
+        a, b, x0 = (t[i].numpy() for t in batch.prompt[:3])
+        expected = residual_polynomial(name, a, b, x0, steps)
+        if name == "newton" and not steps:
+            expected = x0
+        np.testing.assert_allclose(found[i, 0].numpy(), expected, atol=1e-11)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_conjugate_gradients_have_the_least_energy_error_in_the_krylov_space(steps):
+    batch = systems(start="normal")
+    found = solver("conjugate-gradient", steps=steps)(batch.prompt)[:, 0].numpy()
+    for i in range(20):
+        a, b, x0 = (t[i].numpy() for t in batch.prompt[:3])
+        krylov = np.stack([np.linalg.matrix_power(a, k) @ (b - a @ x0) for k in range(steps)], 1)
+        best = np.linalg.solve(krylov.T @ a @ krylov, krylov.T @ (b - a @ x0))
+        np.testing.assert_allclose(found[i], x0 + krylov @ best, atol=1e-8)
+
+
+def test_steepest_descent_takes_the_best_step_along_the_residual():
+    batch = systems(start="normal")
+    path = solver("steepest-descent", steps=3).trajectory(batch.prompt).numpy()
+    for i in range(20):
+        a, b = batch.prompt.a[i].numpy(), batch.prompt.b[i].numpy()
+        for before, after in zip(path[i, :-1], path[i, 1:], strict=True):
+            # The next residual is orthogonal to the direction that was taken.
+            assert (b - a @ after) @ (after - before) == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", [*ITERATIVE, "cholesky"])
+def test_padding_changes_nothing(name):
+    batch = systems(n=4, start="normal")
+    prompt = batch.prompt
+    grown = LinearSystem(
+        torch.nn.functional.pad(prompt.a, (0, 3, 0, 3)),
+        torch.nn.functional.pad(prompt.b, (0, 3)),
+        torch.nn.functional.pad(prompt.x0, (0, 3)),
+        prompt.size,
+    )
+    model = solver(name)
+    found, expected = model(grown), model(prompt)
+    torch.testing.assert_close(found[..., :4], expected, atol=1e-12, rtol=1e-10)
+    assert (found[..., 4:] == 0).all()
+
+
+@pytest.mark.parametrize("name", ["conjugate-gradient", "newton", "steepest-descent", "chebyshev"])
+def test_an_iteration_that_has_arrived_stays(name):
+    batch = systems(n=3, condition_number=2)
+    found = solver(name, steps=300)(batch.prompt)
+    torch.testing.assert_close(found, batch.target, atol=1e-12, rtol=0)
+
+
+def test_one_eigenvalue_needs_one_step():
+    batch = systems(condition_number=1)
+    for name in ("richardson", "chebyshev", "steepest-descent", "conjugate-gradient", "newton"):
+        found = solver(name, steps=1)(batch.prompt)
+        torch.testing.assert_close(found, batch.target, atol=1e-12, rtol=0)
+
+
+def test_the_network_of_gaussian_elimination_solves_them_too():
+    batch = systems(n=5)
+    with default_dtype(torch.float64):
+        found = solver("gaussian-elimination-network")(batch.prompt)
+    assert float((found - batch.target).abs().max()) < 1e-5

@@ -1,0 +1,234 @@
+"""The task linear-system: its spectra, its exact answers, its padding, its sizes."""
+
+from __future__ import annotations
+
+import hashlib
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iclbench import UsageError
+from iclbench.config import parse_config
+from iclbench.conformance import check_task
+from iclbench.evaluation import evaluate, floor
+from iclbench_linear_systems.spectra import eigenvalues, symmetric
+from iclbench_linear_systems.task import LinearSystemConfig, LinearSystems, exact_solution
+
+CPU = torch.device("cpu")
+
+
+def task(**config) -> LinearSystems:
+    return LinearSystems(parse_config(LinearSystemConfig, config, "task linear-system"))
+
+
+@pytest.mark.parametrize("spectrum", ["log-uniform", "uniform", "clustered", "outlier"])
+@given(n=st.integers(1, 12), kappa=st.sampled_from([1.0, 10.0, 1e4]), seed=st.integers(0, 99))
+def test_every_matrix_has_the_condition_number(spectrum, n, kappa, seed):
+    generator = torch.Generator().manual_seed(seed)
+    uniform = torch.rand(3, n, generator=generator, dtype=torch.float64)
+    normal = torch.randn(3, n, n, generator=generator, dtype=torch.float64)
+    a = symmetric(normal, eigenvalues(uniform, kappa, spectrum))
+    assert torch.equal(a, a.mT)
+    found = torch.linalg.eigvalsh(a)
+    assert found[:, -1].numpy() == pytest.approx(1.0)
+    if n > 1:
+        assert found[:, 0].numpy() == pytest.approx(1.0 / kappa, abs=1e-13)
+
+
+def test_the_spectra_are_what_they_are_called():
+    uniform = torch.rand(20_000, 4, dtype=torch.float64)
+    names = ("log-uniform", "uniform", "clustered", "outlier")
+    inner = {name: eigenvalues(uniform, 100.0, name)[:, 1:3] for name in names}
+    logs = inner["log-uniform"].log10()
+    assert float(logs.mean()) == pytest.approx(-1.0, abs=0.02)
+    assert float(logs.var()) == pytest.approx(4 / 12, rel=0.03)
+    assert float(inner["uniform"].mean()) == pytest.approx(0.505, abs=0.01)
+    low = inner["clustered"] < 0.5
+    assert float(low.double().mean()) == pytest.approx(0.5, abs=0.02)
+    assert inner["clustered"][low].max() <= 0.0105
+    assert inner["clustered"][~low].min() >= 0.95
+    assert inner["outlier"].max() <= 0.0105
+
+
+def test_eigenvectors_are_haar():
+    """E[A] is a multiple of I, and E[A₁₁²], E[A₁₂²] are those of the orthogonal group."""
+    n = 3
+    values = torch.tensor([[1.0, 0.5, 0.1]], dtype=torch.float64).expand(40_000, n)
+    generator = torch.Generator().manual_seed(0)
+    a = symmetric(torch.randn(40_000, n, n, generator=generator, dtype=torch.float64), values)
+    trace, square = 1.6, 1.26
+    torch.testing.assert_close(a.mean(dim=0), trace / n * torch.eye(n).double(), atol=0.01, rtol=0)
+    expected = (trace**2 + 2 * square) / (n * (n + 2))
+    assert float(a[:, 0, 0].square().mean()) == pytest.approx(expected, rel=0.01)
+    expected = (n * square - trace**2) / (n * (n - 1) * (n + 2))
+    assert float(a[:, 0, 1].square().mean()) == pytest.approx(expected, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {},
+        {"sizes": "2-4"},
+        {"sizes": "2-4", "mixed": True, "loss": "log", "start": "normal"},
+        {"sizes": 3, "evaluate": "2,5", "spectrum": "outlier", "scale": 7.0},
+    ],
+    ids=str,
+)
+def test_it_conforms(config):
+    check_task(task(**config), n=6)
+
+
+def exactly(a, b):
+    """x with ax = b in rational arithmetic."""
+    rows = [[*map(Fraction, row), Fraction(right)] for row, right in zip(a, b, strict=True)]
+    n = len(rows)
+    for k in range(n):
+        rows[k] = [v / rows[k][k] for v in rows[k]]
+        for i in range(n):
+            if i != k:
+                rows[i] = [p - rows[i][k] * q for p, q in zip(rows[i], rows[k], strict=True)]
+    return [float(row[n]) for row in rows]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_targets_are_the_exact_answers_to_what_the_prompt_says(dtype):
+    batches = task(sizes="2,5", condition_number=1000).evaluation_set(8, 0, dtype)
+    for batch in batches:
+        for a, b, x in zip(batch.prompt.a, batch.prompt.b, batch.target[:, 0], strict=True):
+            assert x.tolist() == pytest.approx(exactly(a.tolist(), b.tolist()), rel=1e-14)
+
+
+def test_a_solution_that_is_known_is_found_in_extended_precision():
+    a = torch.tensor([[[2.0, 1.0], [1.0, 3.0]]])
+    assert exact_solution(a, torch.tensor([[3.0, 5.0]])).tolist() == [[0.8, 1.4]]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_the_floor_is_that_of_the_arithmetic(dtype):
+    made = task(sizes="2-9")
+    found = floor(made, made.evaluation_set(256, 0, dtype))
+    eps = torch.finfo(dtype).eps
+    assert 0 < np.median(found["squared_error"]) < 100 * eps**2
+    assert np.median(found["relative_residual"]) < 4 * eps
+    assert found["squared_error_by_size"].shape == (256, 8)
+    np.testing.assert_allclose(found["squared_error"], found["squared_error_by_size"].mean(axis=1))
+
+
+def test_metrics_are_those_of_their_names():
+    made = task(sizes=3)
+    (batch,) = made.evaluation_set(4, 0, torch.float64)
+    found = made.metrics(batch.target + 0.1, batch)
+    assert found["squared_error"].tolist() == pytest.approx([0.01] * 4)
+    assert found["digits"].tolist() == pytest.approx([2.0] * 4)
+    a, b = batch.prompt.a.numpy(), batch.prompt.b.numpy()
+    x = batch.target[:, 0].numpy() + 0.1
+    expected = [np.linalg.norm(a[i] @ x[i] - b[i]) / np.linalg.norm(b[i]) for i in range(4)]
+    assert found["relative_residual"].tolist() == pytest.approx(expected)
+    assert made.metrics(batch.target, batch)["digits"].tolist() == [32.0] * 4
+
+
+def test_one_size_a_batch_or_mixed():
+    sizes = {}
+    for mixed in (False, True):
+        made = task(sizes="2-6", mixed=mixed)
+        generator = torch.Generator().manual_seed(0)
+        drawn = made.sample_batches(40, 16, generator, CPU, torch.float32)
+        assert drawn.prompt.a.shape == (40, 16, 6, 6)
+        assert drawn.target.shape == (40, 16, 1, 6)
+        sizes[mixed] = drawn.prompt.size
+        assert set(sizes[mixed].flatten().tolist()) == {2, 3, 4, 5, 6}
+    assert (sizes[False] == sizes[False][:, :1]).all()
+    assert not (sizes[True] == sizes[True][:, :1]).all()
+
+
+def test_padding_is_zero_in_the_prompt_and_left_out_of_the_loss():
+    made = task(sizes="2-6", mixed=True, start="normal")
+    batch = made.sample(64, torch.Generator().manual_seed(0), CPU, torch.float64)
+    for i, n in enumerate(batch.prompt.size.tolist()):
+        a, b, x = batch.prompt.a[i], batch.prompt.b[i], batch.target[i, 0]
+        assert a[n:].abs().sum() == a[:, n:].abs().sum() == b[n:].abs().sum() == 0
+        assert batch.prompt.x0[i, n:].abs().sum() == 0
+        assert (x.isnan() == (torch.arange(6) >= n)).all()
+        torch.testing.assert_close(a[:n, :n] @ x[:n], b[:n])
+    shifted = torch.full((64, 1, 6), 7.0, dtype=torch.float64)
+    prediction = torch.where(batch.target.isnan(), shifted, batch.target.nan_to_num() + 0.5)
+    prediction = prediction.requires_grad_()
+    loss = made.loss(prediction, batch.target)
+    torch.testing.assert_close(loss, torch.full((64,), 0.25, dtype=torch.float64))
+    (grad,) = torch.autograd.grad(loss.sum(), prediction)
+    assert (grad[batch.target.isnan()] == 0).all()
+    logs = task(sizes="2-6", loss="log").loss(prediction, batch.target)
+    torch.testing.assert_close(logs, loss.log())
+
+
+def test_training_and_evaluation_have_one_distribution():
+    made = task(sizes=4, condition_number=50)
+    drawn = made.sample(4096, torch.Generator().manual_seed(0), CPU, torch.float64)
+    (fixed,) = made.evaluation_set(4096, 0, torch.float64)
+    for name in ("a", "b"):
+        found, expected = getattr(drawn.prompt, name), getattr(fixed.prompt, name)
+        assert float(found.std()) == pytest.approx(float(expected.std()), rel=0.05)
+    spectra = [torch.linalg.eigvalsh(b.prompt.a).log().mean(dim=0) for b in (drawn, fixed)]
+    torch.testing.assert_close(*spectra, atol=0.1, rtol=0)
+
+
+def test_what_concerns_training_alone_does_not_change_the_evaluation():
+    first, other = task(evaluate="3,5"), task(sizes="2-9", evaluate="3,5", mixed=True, loss="log")
+    assert first.evaluation_digest(4, 0) == other.evaluation_digest(4, 0)
+    assert LinearSystems.training_only == {"sizes", "mixed", "loss"}
+    for one, two in zip(*(t.evaluation_set(4, 0, torch.float32) for t in (first, other)),
+                        strict=True):  # fmt: skip
+        assert torch.equal(one.prompt.a, two.prompt.a)
+
+
+def test_each_size_is_asked_as_it_is():
+    made = task(sizes="2-4")
+    seen = []
+
+    class Model(torch.nn.Module):
+        def forward(self, prompt):
+            seen.append(tuple(prompt.a.shape))
+            return torch.zeros_like(prompt.b).unsqueeze(1)
+
+    from iclbench import EvaluationContext
+
+    context = EvaluationContext(CPU, torch.Generator())
+    found = evaluate(made, Model(), made.evaluation_set(5, 0, torch.float32), context, [])
+    assert seen == [(5, 2, 2), (5, 3, 3), (5, 4, 4)]
+    assert found["squared_error_by_size"].shape == (5, 3)
+
+
+GOLDEN = {
+    "vectors 9": "cdb0315051d23f43",
+    "values 9": "1f3a4b827d45f579",
+    "solution 9": "ea6e460a3bfd0c93",
+}
+
+
+def test_raw_evaluation_draws_never_change():
+    draws = task().evaluation_draws(16, 0)
+    hashes = {n: hashlib.sha256(draws[n].tobytes()).hexdigest()[:16] for n in GOLDEN}
+    assert hashes == GOLDEN
+    assert LinearSystems.version == 1
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"sizes": "9-2"}, "at least one"),
+        ({"sizes": "1-3"}, "greater than or equal to 2"),
+        ({"sizes": "two"}, "no size, list or range"),
+        ({"sizes": "2,2"}, "distinct"),
+        ({"condition_number": 0.5}, "greater than or equal to 1"),
+        ({"evaluate": ""}, "no size, list or range"),
+        ({"spectrum": "flat"}, "log-uniform"),
+    ],
+    ids=str,
+)
+def test_bad_configurations_are_refused(config, message):
+    with pytest.raises(UsageError, match=message):
+        task(**config)
