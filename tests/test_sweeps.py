@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -205,3 +206,46 @@ def test_a_file_that_is_no_toml_is_refused(tmp_path):
         sweep(path)
     with pytest.raises(UsageError, match="unknown executor"):
         sweep({"grid": [{"model": "zero"}]}, executor="nonesuch")
+
+
+def test_a_grid_starts_from_the_weights_that_another_left(tmp_path):
+    """Listed after it, in whatever stage; the second sweep finds everything done."""
+    first = {"name": "first", "model": "transformer", "model_args": {"layers": 1, "width": 8}}
+    tuned = {"name": "tuned", "model": "transformer", "init": "@first",
+             "recipe_args": {"steps": 3}}  # fmt: skip
+    asked = {"model": "transformer", "weights": "@tuned", "task_args": {"noise": 0.5}}
+    content = {"defaults": {**DEFAULTS, "recipe": "smoke"}, "grid": [first, tuned, asked]}
+    result = sweep(content, out=tmp_path)
+    assert not result.failures
+    one, two, three = result.records
+    assert Path(two.spec.init).name == one.weights.file
+    assert two.spec.checkpoint_digest == one.weights.sha256
+    assert three.spec.origin == "loaded"
+    assert three.spec.checkpoint_digest == two.weights.sha256
+    again = sweep(content, out=tmp_path)
+    assert again.already_done == 3
+    assert [r.id for r in again.records] == [r.id for r in result.records]
+
+
+def test_when_the_run_that_is_named_fails_what_follows_is_said_and_the_rest_goes_on(tmp_path):
+    broken = {"name": "first", "model": "transformer", "model_args": {"heads": 7}}
+    content = {
+        "defaults": {**DEFAULTS, "recipe": "smoke"},
+        "grid": [broken, {"model": "transformer", "init": "@first"}, {"model": "zero"}],
+    }
+    result = sweep(content, out=tmp_path)
+    assert [f.reason for f in result.failures][1] == "the run 'first' left no weights"
+    assert [r.spec.model for r in result.records] == ["zero"]
+
+
+@pytest.mark.parametrize(
+    ("grid", "message"),
+    [
+        ([{"model": "transformer", "init": "@other"}], "no grid before this one"),
+        ([{"name": "a", "model": "zero"}, {"name": "a", "model": "zero"}], "two grids"),
+        ([{"name": "a", "model": ["zero", "averaging"]}], "names 2 runs"),
+    ],
+)
+def test_names_that_can_t_be_used_are_refused(grid, message, tmp_path):
+    with pytest.raises(UsageError, match=message):
+        sweep({"defaults": DEFAULTS, "grid": grid}, out=tmp_path)

@@ -11,8 +11,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iclbench import LinearSystem, UsageError, run
+from iclbench import LinearSystem, UsageError, leaderboard, run, verify
 from iclbench.config import parse_config
+from iclbench.records import read_record
 from iclbench_linear_systems.task import LinearSystemConfig, LinearSystems
 from iclbench_linear_transformer.architecture import LinearTransformer, LinearTransformerConfig
 from iclbench_linear_transformer.constructions import StepsConfig
@@ -238,3 +239,26 @@ def test_it_learns_in_a_few_steps_and_a_second_run_starts_from_its_weights(tmp_p
     )
     assert second.spec.init == str(path)
     assert second.spec.checkpoint_digest is not None
+
+
+def test_an_analysis_is_verified_and_what_concerns_training_alone_shares_a_board(tmp_path):
+    options = {"model": "linear-transformer", "task": "linear-system", "eval_prompts": 32,
+               "recipe": "quick", "recipe_args": {"steps": 3}, "out": tmp_path}  # fmt: skip
+    for sizes in ("2-3", "3"):
+        run(**options, task_args={"sizes": sizes, "evaluate": "3,4"}, metrics=("krylov",), seeds=2)
+    (board,) = leaderboard(tmp_path)
+    labels = board.rows["model"].tolist()[1:]
+    assert sorted(labels) == [
+        "linear-transformer sizes=[2, 3]",
+        "linear-transformer sizes=[3]",
+    ]
+    path = next((tmp_path / "linear-system").glob("*.json"))
+    checks = verify(path)
+    assert all(check.holds for check in checks)
+    assert any(check.name == "analysis krylov 1 layers 3 degree" for check in checks)
+    record = read_record(path)
+    forged = record.model_copy(deep=True)
+    forged.analyses["krylov"][1]["layers"][3]["error"] *= 2
+    path.write_text(forged.sealed().model_dump_json(), "utf-8")
+    wrong = [check.name for check in verify(path) if not check.holds]
+    assert wrong == ["analysis krylov 1 layers 3 error"]
