@@ -171,13 +171,17 @@ def conjugate_gradient(system: System, steps: int) -> Iterator[Tensor]:
     x = system.x0
     yield x
     r = direction = system.residual(x)
+    size = _dot(r, r)
+    # A residual below this no longer changes x; steps along it would end in underflow.
+    nothing = torch.finfo(r.dtype).eps ** 4 * size
     for _ in range(steps):
         image = system.a @ direction
-        size = _dot(r, r)
-        step = _quotient(size, _dot(direction, image))
+        active = size > nothing
+        step = torch.where(active, _quotient(size, _dot(direction, image)), 0)
         x = x + step * direction
         r = r - step * image
-        direction = r + _quotient(_dot(r, r), size) * direction
+        size, before = _dot(r, r), size
+        direction = r + torch.where(active, _quotient(size, before), 0) * direction
         yield x
 
 
