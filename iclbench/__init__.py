@@ -26,7 +26,16 @@ if TYPE_CHECKING:
     from .executors import Executor
     from .leaderboards import leaderboard
     from .metrics import Metric
-    from .prompts import Batch, LinearSystem, Regression, Ridge, Sequence, Signature, Text
+    from .prompts import (
+        Batch,
+        Categorical,
+        LinearSystem,
+        Regression,
+        Ridge,
+        Sequence,
+        Signature,
+        Text,
+    )
     from .randomness import philox
     from .recipes import Recipe
     from .records import Record, RecordStore
@@ -51,7 +60,16 @@ _HOME = {
     "executors": ("Executor",),
     "leaderboards": ("leaderboard",),
     "metrics": ("Metric",),
-    "prompts": ("Batch", "LinearSystem", "Regression", "Ridge", "Sequence", "Signature", "Text"),
+    "prompts": (
+        "Batch",
+        "Categorical",
+        "LinearSystem",
+        "Regression",
+        "Ridge",
+        "Sequence",
+        "Signature",
+        "Text",
+    ),
     "randomness": ("philox",),
     "recipes": ("Recipe",),
     "records": ("Record", "RecordStore"),
@@ -67,6 +85,7 @@ __all__ = [
     "Architecture",
     "Axis",
     "Batch",
+    "Categorical",
     "Config",
     "Construction",
     "Entry",

@@ -90,6 +90,23 @@ class LinearSystem(NamedTuple):
         return tokens, _ids(tokens)
 
 
+class Categorical(NamedTuple):
+    """In-context classification: examples (x, y) and the inputs that are asked for.
+
+    x (B, N, D); y (B, N), int64 in [0, C); query (B, Q, D). The sequence form has the inputs as
+    real features and the classes as ids from 1, 0 at the queries: (B, N + Q, D) and (B, N + Q).
+    """
+
+    x: Tensor
+    y: Tensor
+    query: Tensor
+
+    def sequence(self) -> tuple[Tensor, Tensor]:
+        """Inputs (B, N + Q, D) and ids (B, N + Q)."""
+        nothing = torch.zeros(self.query.shape[:2], dtype=self.y.dtype, device=self.y.device)
+        return torch.cat([self.x, self.query], dim=1), torch.cat([self.y + 1, nothing], dim=1)
+
+
 class Sequence(NamedTuple):
     """A plain sequence of real vectors: tokens (B, S, d)."""
 

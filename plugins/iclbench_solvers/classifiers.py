@@ -1,0 +1,186 @@
+"""Classical classifiers of in-context categories; each gives log-probabilities (B, Q, C).
+
+A class that the context does not show can still be the answer: every classifier mixes its
+probabilities with the uniform ones, `smoothing` of the whole.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import Any
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn.functional import one_hot
+
+from iclbench import Config, Signature, Solver
+
+
+class ClassifierConfig(Config):
+    """What unseen classes get."""
+
+    smoothing: float = Field(0.1, gt=0, le=1, description="share of the uniform distribution")
+
+
+class Classifier(Solver):
+    """Answers `class` on prompts with x, y (classes) and query."""
+
+    Config = ClassifierConfig
+
+    def supports(self, signature: Signature, config: Any) -> str | None:
+        """It needs the structured fields and classes."""
+        missing = {"x", "y", "query"} - set(getattr(signature.prompt, "_fields", ()))
+        if missing:
+            return f"it needs {', '.join(sorted(missing))}, which {signature.prompt.__name__} lacks"
+        return None if signature.target == "class" else f"it answers class, not {signature.target}"
+
+    def build(self, signature: Signature, config: Any) -> nn.Module:
+        """A module without parameters."""
+        return _Classify(self, signature.classes, config)
+
+    @abstractmethod
+    def probabilities(self, x: Tensor, labels: Tensor, query: Tensor, config: Any) -> Tensor:
+        """(B, Q, C) from x (B, N, D), one-hot labels (B, N, C) and query (B, Q, D)."""
+
+
+class _Classify(nn.Module):
+    def __init__(self, classifier: Classifier, classes: int, config: Any) -> None:
+        super().__init__()
+        self.classifier, self.classes, self.config = classifier, classes, config
+
+    def forward(self, prompt: Any) -> Tensor:
+        labels = one_hot(prompt.y, self.classes).to(prompt.x)
+        found = self.classifier.probabilities(prompt.x, labels, prompt.query, self.config)
+        share = self.config.smoothing
+        mixed: Tensor = (1.0 - share) * found + share / self.classes
+        return mixed.log()
+
+
+class ClassFrequency(Classifier):
+    """Each class as often as in the context, whatever the query: the answer that ignores x."""
+
+    name = "class-frequency"
+
+    def probabilities(
+        self, x: Tensor, labels: Tensor, query: Tensor, config: ClassifierConfig
+    ) -> Tensor:
+        """See `Classifier.probabilities`."""
+        return labels.mean(dim=1, keepdim=True).expand(-1, query.shape[1], -1)
+
+
+class NearestMeanConfig(ClassifierConfig):
+    """How sure."""
+
+    temperature: float = Field(1.0, gt=0, description="τ of softmax(−‖x − μ_c‖² / 2τ)")
+
+
+class NearestClassMean(Classifier):
+    """softmax(−‖x − μ_c‖² / 2τ) over the classes in the context, μ_c the mean of a class's x."""
+
+    name = "nearest-class-mean"
+    Config = NearestMeanConfig
+
+    def probabilities(
+        self, x: Tensor, labels: Tensor, query: Tensor, config: NearestMeanConfig
+    ) -> Tensor:
+        """See `Classifier.probabilities`."""
+        count = labels.sum(dim=1)
+        means = labels.mT @ x / count.clamp(min=1).unsqueeze(2)
+        distances = _squared_distances(query, means)
+        absent = (count == 0).unsqueeze(1)
+        scores = (-distances / (2.0 * config.temperature)).masked_fill(absent, -math.inf)
+        return scores.softmax(dim=2)
+
+
+class NeighboursConfig(ClassifierConfig):
+    """How many."""
+
+    neighbours: int = Field(3, ge=1, description="neighbours that vote, or all if there are fewer")
+
+
+class NearestNeighbourVote(Classifier):
+    """The share of each class among the nearest examples."""
+
+    name = "nearest-neighbour-vote"
+    Config = NeighboursConfig
+
+    def probabilities(
+        self, x: Tensor, labels: Tensor, query: Tensor, config: NeighboursConfig
+    ) -> Tensor:
+        """See `Classifier.probabilities`."""
+        count = min(config.neighbours, x.shape[1])
+        nearest = _squared_distances(query, x).topk(count, dim=2, largest=False).indices
+        votes = torch.zeros(*nearest.shape[:2], x.shape[1]).to(x).scatter(2, nearest, 1.0 / count)
+        return votes @ labels
+
+
+class KernelConfig(ClassifierConfig):
+    """How wide."""
+
+    bandwidth: float = Field(1.0, gt=0, description="h of exp(−‖x − x'‖² / 2h²)")
+
+
+class KernelRegression(Classifier):
+    """Nadaraya–Watson: the classes' shares among the examples, weighted by an RBF kernel."""
+
+    name = "kernel-regression"
+    Config = KernelConfig
+
+    def probabilities(
+        self, x: Tensor, labels: Tensor, query: Tensor, config: KernelConfig
+    ) -> Tensor:
+        """See `Classifier.probabilities`."""
+        scores = -_squared_distances(query, x) / (2.0 * config.bandwidth**2)
+        return scores.softmax(dim=2) @ labels
+
+
+class LogisticConfig(ClassifierConfig):
+    """The penalty and the fit."""
+
+    penalty: float = Field(
+        1.0, gt=0, description="λ of Σ cross-entropy + ½λ‖W‖²; the biases are free"
+    )
+    steps: int = Field(200, ge=0, description="accelerated gradient steps")
+    smoothing: float = Field(0.01, gt=0, le=1, description="share of the uniform distribution")
+
+
+class LogisticRegression(Classifier):
+    """Multinomial logistic regression on the context, from 0, for all contexts at once.
+
+    Nesterov's method with the step size 1/L, L = ½λmax(X̃ᵀX̃) + λ, X̃ with a column of ones.
+    """
+
+    name = "logistic-regression"
+    Config = LogisticConfig
+
+    def probabilities(
+        self, x: Tensor, labels: Tensor, query: Tensor, config: LogisticConfig
+    ) -> Tensor:
+        """See `Classifier.probabilities`."""
+        inputs = _with_ones(x)
+        gram = inputs @ inputs.mT if x.shape[1] < inputs.shape[2] else inputs.mT @ inputs
+        largest = torch.linalg.eigvalsh(gram)[:, -1, None, None]
+        size = 1.0 / (0.5 * largest + config.penalty)
+        decay = torch.full_like(inputs[:1, :1], config.penalty).mT
+        decay[:, -1] = 0.0
+        absent = (labels.sum(dim=1, keepdim=True) == 0).expand(-1, x.shape[1], -1)
+        weights = ahead = torch.zeros_like(inputs.mT @ labels)
+        for step in range(config.steps):
+            scores = (inputs @ ahead).masked_fill(absent, -math.inf)
+            slope = inputs.mT @ (scores.softmax(dim=2) - labels) + decay * ahead
+            moved = ahead - size * slope
+            ahead = moved + step / (step + 3.0) * (moved - weights)
+            weights = moved
+        scores = _with_ones(query) @ weights
+        return scores.masked_fill(absent[:, :1], -math.inf).softmax(dim=2)
+
+
+def _with_ones(x: Tensor) -> Tensor:
+    return torch.cat([x, torch.ones_like(x[..., :1])], dim=2)
+
+
+def _squared_distances(a: Tensor, b: Tensor) -> Tensor:
+    """‖a − b‖² of every pair, (B, A, N), from exact differences."""
+    return (a.unsqueeze(2) - b.unsqueeze(1)).square().sum(dim=3)

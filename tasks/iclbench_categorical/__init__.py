@@ -1,0 +1,32 @@
+"""In-context classification: categories of a softmax of a function that each context has."""
+
+from iclbench import Entry, hookimpl
+
+
+@hookimpl
+def iclbench_tasks() -> list[Entry]:
+    """categorical and categorical-quadrants."""
+    return [
+        Entry(
+            "categorical",
+            "categories from kernels around anchors, another function a context (categorical, E)",
+            "iclbench_categorical.anchors:Anchors",
+        ),
+        Entry(
+            "categorical-quadrants",
+            "a category for each quadrant of the plane (categorical, F)",
+            "iclbench_categorical.quadrants:Quadrants",
+        ),
+    ]
+
+
+@hookimpl
+def iclbench_metrics() -> list[Entry]:
+    """calibration."""
+    return [
+        Entry(
+            "calibration",
+            "how far the confidence of predicted classes is from their accuracy",
+            "iclbench_categorical.calibration:Calibration",
+        )
+    ]

@@ -1,0 +1,65 @@
+"""The metric `calibration`: is a prediction of 70% right 70% of the time?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from iclbench import Batch, EvaluationContext, Metric, Task, predict
+
+#: Bins of confidence, of equal width.
+BINS = 15
+
+
+class Calibration(Metric):
+    """`brier`, the squared distance of probabilities from the class, prompt by prompt.
+
+    As an analysis the expected calibration error over all prompts: the mean over 15 bins of
+    confidence, weighted by how many predictions they hold, of |accuracy − confidence| (Guo et al.
+    2017); and the accuracy, the confidence and the number of each bin.
+    """
+
+    name = "calibration"
+
+    def supports(self, task: Task[Any]) -> str | None:
+        """Tasks that ask for a class."""
+        asked = task.signature.target
+        return None if asked == "class" else f"it needs a task that asks for a class, not {asked}"
+
+    def compute(
+        self, model: nn.Module, task: Task[Any], batch: Batch, context: EvaluationContext
+    ) -> dict[str, Tensor]:
+        """brier (B,)."""
+        return {"brier": _brier(predict(model, batch.prompt, context).softmax(dim=2), batch.target)}
+
+    def floor(self, model: nn.Module, task: Task[Any], batch: Batch) -> dict[str, Tensor]:
+        """brier of the task's reference."""
+        reference = task.reference(batch).to("cpu", torch.float64)
+        return {"brier": _brier(reference.softmax(dim=2), batch.target)}
+
+    def analysis(
+        self, model: nn.Module, task: Task[Any], batches: list[Batch], context: EvaluationContext
+    ) -> dict[str, Any]:
+        """See the class."""
+        found = [(predict(model, b.prompt, context).softmax(dim=2), b.target) for b in batches]
+        confidence = torch.cat([p.amax(dim=2).flatten() for p, _ in found])
+        right = torch.cat([(p.argmax(dim=2) == y).flatten() for p, y in found]).double()
+        place = (confidence * BINS).long().clamp(0, BINS - 1)
+        count = torch.bincount(place, minlength=BINS).double()
+        sums = [torch.zeros(BINS).double().index_add(0, place, v) for v in (right, confidence)]
+        accuracy, mean = (torch.where(count > 0, s / count, 0.0) for s in sums)
+        error = (count * (accuracy - mean).abs()).sum() / count.sum()
+        return {
+            "expected_calibration_error": float(error),
+            "accuracy": accuracy.tolist(),
+            "confidence": mean.tolist(),
+            "count": count.long().tolist(),
+        }
+
+
+def _brier(probabilities: Tensor, target: Tensor) -> Tensor:
+    """Mean over the queries of Σ_c (p_c − [c = y])², (B,)."""
+    one_hot = nn.functional.one_hot(target, probabilities.shape[2])
+    return (probabilities - one_hot).square().sum(dim=2).mean(dim=1)

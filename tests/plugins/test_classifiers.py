@@ -1,0 +1,116 @@
+"""The classifiers, each against its formula, and logistic regression against its optimum."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import minimize
+
+from iclbench import Categorical
+from iclbench.architectures import Architecture
+from iclbench.config import parse_config
+from iclbench.plugins import host
+from iclbench_categorical.quadrants import Quadrants
+
+CLASSES = 4
+
+
+def classify(name, prompt, **config):
+    solver = host().load("model", name, Architecture)()
+    config = parse_config(solver.Config, config, name)
+    signature = Quadrants(Quadrants.Config(classes=CLASSES)).signature
+    assert solver.supports(signature, config) is None
+    return solver.build(signature, config)(prompt)
+
+
+def prompt(n=12, queries=3, seed=0, classes=3):
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(2, n, 2, generator=generator, dtype=torch.float64)
+    y = torch.randint(classes, (2, n), generator=generator)
+    query = torch.randn(2, queries, 2, generator=generator, dtype=torch.float64)
+    return Categorical(x, y, query)
+
+
+def mixed(probabilities, smoothing):
+    return np.log((1 - smoothing) * np.asarray(probabilities) + smoothing / CLASSES)
+
+
+def points(asked):
+    for i in range(2):
+        x, y = asked.x[i].numpy(), asked.y[i].numpy()
+        for q, u in enumerate(asked.query[i].numpy()):
+            yield (i, q), x, y, u
+
+
+def one_hot(y):
+    return np.eye(CLASSES)[y]
+
+
+def test_frequencies_are_the_context_s():
+    asked = prompt()
+    found = classify("class-frequency", asked, smoothing=0.2)
+    for place, _, y, _ in points(asked):
+        expected = mixed(one_hot(y).mean(axis=0), 0.2)
+        np.testing.assert_allclose(found[place].numpy(), expected)
+
+
+def test_the_nearest_mean():
+    asked = prompt()
+    found = classify("nearest-class-mean", asked, smoothing=0.01, temperature=0.7)
+    for place, x, y, u in points(asked):
+        scores = np.full(CLASSES, -np.inf)
+        for c in set(y):
+            scores[c] = -np.square(u - x[y == c].mean(axis=0)).sum() / 1.4
+        p = np.exp(scores - scores.max())
+        np.testing.assert_allclose(found[place].numpy(), mixed(p / p.sum(), 0.01))
+
+
+@pytest.mark.parametrize("neighbours", [1, 3, 50])
+def test_neighbours_vote(neighbours):
+    asked = prompt()
+    found = classify("nearest-neighbour-vote", asked, neighbours=neighbours, smoothing=0.3)
+    for place, x, y, u in points(asked):
+        nearest = np.argsort(np.square(x - u).sum(axis=1))[:neighbours]
+        expected = mixed(one_hot(y[nearest]).mean(axis=0), 0.3)
+        np.testing.assert_allclose(found[place].numpy(), expected)
+
+
+def test_kernel_regression_is_nadaraya_and_watson_s():
+    asked = prompt()
+    found = classify("kernel-regression", asked, bandwidth=0.5, smoothing=0.3)
+    for place, x, y, u in points(asked):
+        weights = np.exp(-np.square(x - u).sum(axis=1) / 0.5)
+        expected = mixed(weights @ one_hot(y) / weights.sum(), 0.3)
+        np.testing.assert_allclose(found[place].numpy(), expected)
+
+
+def test_logistic_regression_reaches_its_optimum():
+    asked = prompt()
+    found = classify("logistic-regression", asked, steps=3000, penalty=0.5, smoothing=1e-9)
+    for i in range(2):
+        x = np.concatenate([asked.x[i].numpy(), np.ones((12, 1))], axis=1)
+        labels = one_hot(asked.y[i].numpy())[:, :3]
+
+        def objective(flat, x=x, labels=labels):
+            w = flat.reshape(3, 3)
+            logits = x @ w
+            logs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+            return -(labels * logs).sum() + 0.25 * np.square(w[:2]).sum()
+
+        best = minimize(objective, np.zeros(9), tol=1e-14).x.reshape(3, 3)
+        query = np.concatenate([asked.query[i].numpy(), np.ones((3, 1))], axis=1)
+        logits = query @ best
+        expected = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        np.testing.assert_allclose(found[i, :, :3].numpy(), expected, atol=1e-5)
+
+
+def test_a_class_that_the_context_lacks_can_still_be_the_answer():
+    asked = prompt(classes=2)
+    for name in ("class-frequency", "nearest-class-mean", "nearest-neighbour-vote",
+                 "kernel-regression", "logistic-regression"):  # fmt: skip
+        found = classify(name, asked, smoothing=0.4)
+        assert torch.allclose(found.exp().sum(dim=2), torch.ones(2, 3).double())
+        assert float(found[..., 3].max()) == pytest.approx(math.log(0.1))

@@ -1,0 +1,213 @@
+"""The categorical tasks: their functions, their categories, their bound, their pools."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from iclbench import EvaluationContext, UsageError, run
+from iclbench.config import parse_config
+from iclbench.conformance import check_task
+from iclbench.evaluation import evaluate, floor
+from iclbench_categorical.anchors import Anchors
+from iclbench_categorical.calibration import Calibration
+from iclbench_categorical.quadrants import Quadrants
+
+CPU = torch.device("cpu")
+
+
+def made(cls, **config):
+    return cls(parse_config(cls.Config, config, "task"))
+
+
+def log_probabilities(task, batch):
+    return batch.truth["log_probabilities"].numpy()
+
+
+def test_the_function_of_anchors_is_the_paper_s():
+    """Appendix E written out, for each context and query."""
+    task = made(Anchors, queries=3)
+    draws = task.evaluation_draws(20, 0)
+    (batch,) = task.evaluation_set(20, 0, torch.float64)
+    W = task.parameters["embedding"].numpy()
+    assert W.shape == (25, 5)
+    for i in range(20):
+        anchors = draws["shape"][i]
+        classes = np.argsort(draws["order"][i])[:5]
+        assert len(set(classes)) == 5
+        rates = [
+            math.log(10) / min(np.linalg.norm(a - b) for k, b in enumerate(anchors) if k != m)
+            for m, a in enumerate(anchors)
+        ]
+        for q, u in enumerate(batch.prompt.query[i].numpy()):
+            f = 10 * sum(
+                W[c] * math.exp(-r * np.linalg.norm(u - a))
+                for c, r, a in zip(classes, rates, anchors, strict=True)
+            )
+            logits = W @ f
+            expected = logits - np.log(np.exp(logits - logits.max()).sum()) - logits.max()
+            np.testing.assert_allclose(log_probabilities(task, batch)[i, q], expected, atol=1e-9)
+
+
+def test_each_quadrant_has_a_category_of_its_own():
+    task = made(Quadrants)
+    (batch,) = task.evaluation_set(200, 0, torch.float64)
+    W = task.parameters["embedding"]
+    every = (W @ W.mT).log_softmax(dim=1)
+    seen = set()
+    for x, logs in zip(batch.prompt.query[:, 0], batch.truth["log_probabilities"][:, 0],
+                       strict=True):  # fmt: skip
+        distance = (every - logs).abs().amax(dim=1)
+        assert distance.min() < 1e-12
+        seen.add((bool(x[0] < 0), bool(x[1] < 0)))
+    assert len(seen) == 4
+    assert float(batch.prompt.x.abs().max()) <= 1
+
+
+@pytest.mark.parametrize("cls", [Anchors, Quadrants])
+def test_categories_are_drawn_with_their_probabilities(cls):
+    task = made(cls, examples=5)
+    (batch,) = task.evaluation_set(8000, 0, torch.float64)
+    logs = batch.truth["log_probabilities"][:, 0]
+    picked = logs.gather(1, batch.target)[:, 0]
+    entropy = -(logs.exp() * logs).sum(dim=1)
+    error = float((-picked).std() / math.sqrt(8000))
+    assert float(-picked.mean()) == pytest.approx(float(entropy.mean()), abs=4 * error)
+    assert batch.prompt.y.min() >= 0
+    assert batch.prompt.y.max() < task.config.classes
+
+
+@pytest.mark.parametrize(("cls", "low", "high"), [(Anchors, 0.55, 0.65), (Quadrants, 0.4, 0.6)])
+def test_the_bound_is_the_mean_largest_probability_and_the_entropy(cls, low, high):
+    task = made(cls)
+    (batch,) = task.evaluation_set(2048, 0, torch.float32)
+    found = floor(task, [batch])
+    assert low < found["accuracy"].mean() < high
+
+    class Knows(nn.Module):
+        def forward(self, prompt):
+            return batch.truth["log_probabilities"]
+
+    context = EvaluationContext(CPU, torch.Generator())
+    best = evaluate(task, Knows(), [batch], context, [])
+    for name, tolerance in (("accuracy", 0.04), ("nll", 0.1)):
+        assert best[name].mean() == pytest.approx(found[name].mean(), abs=tolerance)
+
+
+def test_points_near_the_anchors_raise_the_bound():
+    """Measured in the notes: about 0.86 where x is drawn near the anchors."""
+    task = made(Anchors, spread=0.1)
+    found = floor(task, task.evaluation_set(2048, 0, torch.float32))
+    assert found["accuracy"].mean() > 0.8
+
+
+@pytest.mark.parametrize("cls", [Anchors, Quadrants])
+@pytest.mark.parametrize("config", [{}, {"pool": 7}, {"queries": 3, "examples": 4}], ids=str)
+def test_they_conform(cls, config):
+    check_task(made(cls, **config), n=6)
+
+
+def test_a_pool_is_the_same_for_every_run_and_is_passed_over_whole():
+    task, again = (made(Anchors, pool=8, task_seed=3) for _ in range(2))
+    first = task.sample(16, torch.Generator().manual_seed(0), CPU, torch.float32)
+    other = again.sample(8, torch.Generator().manual_seed(1), CPU, torch.float32)
+
+    def contexts(batch, start, stop):
+        return {tuple(x[0].tolist()) for x in batch.prompt.x[start:stop]}
+
+    assert len(contexts(first, 0, 8)) == 8
+    assert contexts(first, 0, 8) == contexts(first, 8, 16) == contexts(other, 0, 8)
+    assert not torch.equal(first.prompt.x[:8], first.prompt.x[8:])
+    elsewhere = made(Anchors, pool=8).sample(8, torch.Generator(), CPU, torch.float32)
+    assert not contexts(elsewhere, 0, 8) & contexts(first, 0, 8)
+
+
+def test_a_pool_concerns_training_alone():
+    fresh, pooled = made(Anchors), made(Anchors, pool=5)
+    assert fresh.evaluation_digest(8, 0) == pooled.evaluation_digest(8, 0)
+    assert Anchors.training_only == {"pool"}
+
+
+@pytest.mark.parametrize("cls", [Anchors, Quadrants])
+def test_training_and_evaluation_have_one_distribution(cls):
+    task = made(cls, examples=4)
+    drawn = task.sample(4096, torch.Generator().manual_seed(0), CPU, torch.float64)
+    (fixed,) = task.evaluation_set(4096, 0, torch.float64)
+    for a, b in ((drawn.prompt.x, fixed.prompt.x), (drawn.prompt.query, fixed.prompt.query)):
+        assert float(a.std()) == pytest.approx(float(b.std()), rel=0.03)
+    shares = [torch.bincount(b.prompt.y.flatten(), minlength=25)[:25] / b.prompt.y.numel()
+              for b in (drawn, fixed)]  # fmt: skip
+    torch.testing.assert_close(*shares, atol=0.012, rtol=0)
+    repeated = [float((b.prompt.y[:, :1] == b.target).double().mean()) for b in (drawn, fixed)]
+    assert repeated[0] == pytest.approx(repeated[1], abs=0.04)
+
+
+def test_the_calibration_error_is_that_of_the_bins():
+    class Fixed(nn.Module):
+        def forward(self, prompt):
+            row = torch.full((len(prompt.x), 1, 20), 0.25 / 19, dtype=torch.float64)
+            row[..., 0] = 0.75
+            return row.log()
+
+    task = made(Quadrants)
+    batches = task.evaluation_set(500, 0, torch.float64)
+    context = EvaluationContext(CPU, torch.Generator())
+    found = Calibration().analysis(Fixed(), task, batches, context)
+    share = float((batches[0].target == 0).double().mean())
+    assert found["expected_calibration_error"] == pytest.approx(0.75 - share)
+    assert sum(found["count"]) == 500
+    brier = Calibration().compute(Fixed(), task, batches[0], context)["brier"]
+    right = 0.25**2 + 19 * (0.25 / 19) ** 2
+    wrong = 0.75**2 + (1 - 0.25 / 19) ** 2 + 18 * (0.25 / 19) ** 2
+    expected = share * right + (1 - share) * wrong
+    assert float(brier.mean()) == pytest.approx(expected)
+
+
+def test_any_sequence_model_learns_something(tmp_path):
+    record = run(
+        model="transformer",
+        task="categorical-quadrants",
+        task_args={"examples": 20},
+        model_args={"layers": 1, "width": 16},
+        recipe="quick",
+        recipe_args={"steps": 150},
+        metrics=("calibration",),
+        eval_prompts=256,
+        seeds=1,
+        out=tmp_path,
+    )
+    assert record.metrics["nll"].mean < math.log(20)
+    assert 0 <= record.analyses["calibration"][0]["expected_calibration_error"] < 1
+
+
+GOLDEN = {
+    Anchors: {"x": "550893ec14d8bfeb", "order": "c885bb787da5ea53"},
+    Quadrants: {"x": "25e99721713aafc8", "choice": "2dbb30bc9b54ac71"},
+}
+
+
+@pytest.mark.parametrize("cls", [Anchors, Quadrants])
+def test_raw_evaluation_draws_never_change(cls):
+    draws = made(cls).evaluation_draws(16, 0)
+    hashes = {n: hashlib.sha256(draws[n].tobytes()).hexdigest()[:16] for n in GOLDEN[cls]}
+    assert hashes == GOLDEN[cls]
+    assert cls.version == 1
+
+
+@pytest.mark.parametrize(
+    ("cls", "config", "message"),
+    [
+        (Anchors, {"anchors": 30}, "30 anchors need as many classes"),
+        (Anchors, {"pool": 0}, "greater than or equal to 1"),
+        (Quadrants, {"classes": 3}, "greater than or equal to 4"),
+        (Quadrants, {"dim": 3}, "input should be 2"),
+    ],
+)
+def test_bad_configurations_are_refused(cls, config, message):
+    with pytest.raises(UsageError, match=message):
+        made(cls, **config)
