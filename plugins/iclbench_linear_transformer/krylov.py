@@ -15,7 +15,7 @@ from iclbench.randomness import torch_generator
 
 #: Fresh training prompts that polynomials are fitted to.
 PROMPTS = 1024
-#: Largest degree that is fitted, and the share of x that a lower degree may leave besides.
+#: Largest degree whose misfit is given, and how much more a lower degree may leave to be taken.
 DEGREE, AS_GOOD = 15, 1.05
 TINY = np.finfo(np.float64).tiny
 #: Points of the spectrum at which residual polynomials are given.
@@ -28,10 +28,10 @@ class Krylov(Metric):
     On fresh training prompts x_l − x₀ is fitted by p(A)(b − Ax₀), one polynomial p for all prompts.
     `misfit` is the share of it that each degree 0…15 leaves, `degree` the smallest that leaves next
     to no more than the best, and `residual_polynomial` 1 − λp(λ) of that degree on `eigenvalues`:
-    0 there solves exactly. `error` is the layer's median ‖x_l − x‖²/N. Beside it stand those of the
-    same number of iterations: `chebyshev_error`, `best_error` of the polynomial of degree l − 1
-    with the least mean error over the training spectrum, and `cg_error` of conjugate gradients,
-    whose polynomial is chosen for each prompt; with the residual polynomials of the first two.
+    0 there solves exactly. `error` is the layer's median ‖x_l − x‖²/N. Beside it stand the error
+    and the residual polynomial of as many iterations of Chebyshev (`chebyshev_…`), of the one
+    polynomial of degree l − 1 with the least mean error on these prompts (`best_…`), and of
+    conjugate gradients (`cg_…`), whose polynomial is another for each prompt: its mean is given.
     """
 
     name = "krylov"
@@ -60,17 +60,19 @@ class Krylov(Metric):
         dtype = batches[0].prompt.a.dtype
         fresh = task.sample(PROMPTS, torch_generator("cpu", "krylov"), torch.device("cpu"), dtype)
         estimates = predict(cast(Any, model).trajectory, fresh.prompt, context).numpy()
-        systems = Systems(fresh)
-        layers = [
-            systems.describe(estimates[:, index], index) for index in range(1, estimates.shape[1])
-        ]
+        count = estimates.shape[1]
+        systems = Systems(fresh, max(DEGREE, count))
+        layers = [systems.describe(estimates[:, index], index) for index in range(1, count)]
         return {"eigenvalues": systems.points.tolist(), "layers": layers}
 
 
 class Systems:
     """Systems in their eigenbasis, float64: eigenvalues, r₀ = b − Ax₀, and e₀ = x − x₀, (B, N)."""
 
-    def __init__(self, batch: Batch) -> None:
+    def __init__(self, batch: Batch, degree: int) -> None:
+        """`degree` is the largest that can be fitted."""
+        # The misfit is a square: below this it is the rounding of the estimates.
+        self.rounding = 100.0 * torch.finfo(batch.prompt.a.dtype).eps ** 2
         prompt = map_tensors(lambda t: t.cpu(), batch.prompt)
         a, b, x0 = (t.double() for t in (prompt.a, prompt.b, prompt.x0))
         values, basis = torch.linalg.eigh(a)
@@ -84,22 +86,23 @@ class Systems:
         self.first = self._rotated(b.numpy() - np.einsum("bij,bj->bi", a.numpy(), self.start))
         self.error = self._rotated(x - self.start)
         self.points = np.linspace(self.low, self.high, POINTS)
-        self._columns = chebyshev.chebvander(self._scaled(self.values), DEGREE)
+        self._columns = chebyshev.chebvander(self._scaled(self.values), degree)
 
     def describe(self, estimate: np.ndarray, layer: int) -> dict[str, Any]:
         """One layer's entry, from its estimate (B, N)."""
         moved = self._rotated(estimate - self.start)
-        if not np.isfinite(moved).all():
+        if not np.isfinite(np.square(moved).sum()):
             return {"error": None}
         misfits, fits = [], []
         for degree in range(DEGREE + 1):
             found = self._fit(moved, degree)
             fits.append(found)
             left = moved - self._applied(found)
-            misfits.append(float(np.square(left).sum() / max(np.square(moved).sum(), TINY)))
-        floor = np.finfo(np.float64).eps
-        degree = int(np.argmax(np.asarray(misfits) <= AS_GOOD * min(misfits) + floor))
-        best = self._fit(self.error, layer - 1)
+            misfit = float(np.square(left).sum() / max(np.square(moved).sum(), TINY))
+            misfits.append(max(misfit, self.rounding))
+        degree = int(np.argmax(np.asarray(misfits) <= AS_GOOD * min(misfits)))
+        best = self._fit(self.error, layer - 1, weights=1.0 / np.sqrt(self.sizes))
+        iterate, polynomial = self._conjugate_gradient(layer)
         return {
             "misfit": misfits,
             "degree": degree,
@@ -109,7 +112,8 @@ class Systems:
             "chebyshev_polynomial": self._chebyshev(self.points, layer).tolist(),
             "best_error": self._median(self.error - self._applied(best)),
             "best_polynomial": self._residual(best),
-            "cg_error": self._median(self.error - self._conjugate_gradient(layer)),
+            "cg_error": self._median(self.error - iterate),
+            "cg_polynomial": polynomial.tolist(),
         }
 
     def _rotated(self, v: np.ndarray) -> np.ndarray:
@@ -120,9 +124,15 @@ class Systems:
         width = max(self.high - self.low, TINY)
         return np.asarray((2.0 * values - self.high - self.low) / width)
 
-    def _fit(self, moved: np.ndarray, degree: int) -> np.ndarray:
-        """Coefficients, in Chebyshev's basis, of the p that fits moved ≈ p(λ)r₀ best."""
-        rows = (self._columns[..., : degree + 1] * self.first[..., None]).reshape(-1, degree + 1)
+    def _fit(self, moved: np.ndarray, degree: int, weights: np.ndarray | None = None) -> np.ndarray:
+        """Coefficients, in Chebyshev's basis, of the p that fits moved ≈ p(λ)r₀ best.
+
+        `weights` (B,) are those of the systems' errors.
+        """
+        rows = self._columns[..., : degree + 1] * self.first[..., None]
+        if weights is not None:
+            rows, moved = rows * weights[:, None, None], moved * weights[:, None]
+        rows = rows.reshape(-1, degree + 1)
         return np.asarray(np.linalg.lstsq(rows, moved.reshape(-1), rcond=None)[0])
 
     def _applied(self, fitted: np.ndarray) -> np.ndarray:
@@ -140,18 +150,22 @@ class Systems:
         at_zero = chebyshev.chebval(self._scaled(np.zeros(1)), top)
         return np.asarray(chebyshev.chebval(self._scaled(values), top) / at_zero)
 
-    def _conjugate_gradient(self, steps: int) -> np.ndarray:
-        """x_steps − x₀ of conjugate gradients, in the eigenbasis."""
+    def _conjugate_gradient(self, steps: int) -> tuple[np.ndarray, np.ndarray]:
+        """x_steps − x₀ in the eigenbasis, (B, N), and the mean residual polynomial."""
         x, r = np.zeros_like(self.first), self.first.copy()
         p = r.copy()
+        at_points = np.ones((len(x), len(self.points)))
+        along = at_points.copy()
         for _ in range(steps):
             size = np.square(r).sum(axis=1, keepdims=True)
             curvature = (self.values * p * p).sum(axis=1, keepdims=True)
             step = np.divide(size, curvature, out=np.zeros_like(size), where=curvature > 0)
             x, r = x + step * p, r - step * self.values * p
+            at_points = at_points - step * self.points * along
             new = np.square(r).sum(axis=1, keepdims=True)
-            p = r + np.divide(new, size, out=np.zeros_like(size), where=size > 0) * p
-        return x
+            share = np.divide(new, size, out=np.zeros_like(size), where=size > 0)
+            p, along = r + share * p, at_points + share * along
+        return x, np.asarray(at_points.mean(axis=0))
 
     def _median(self, error: np.ndarray) -> float:
         """The median of ‖error‖²/N."""

@@ -1,0 +1,73 @@
+"""The paper's Trained TF: the same tokens and cross-attention, all attention matrices free."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import embedding as look_up
+
+from .kernels import Kernel, attention, expectation
+
+
+class FreeHead(nn.Module):
+    """P Σᵢ κ(W_K eᵢ, W_Q eⱼ) W_V eᵢ with matrices (D, D) that multiply tokens from the left."""
+
+    def __init__(self, width: int, kernel: Kernel) -> None:
+        super().__init__()
+        self.kernel: Kernel = kernel
+        self.query, self.key, self.value, self.project = (
+            nn.Parameter(nn.init.xavier_uniform_(torch.empty(width, width))) for _ in range(4)
+        )
+
+    def forward(self, tokens: Tensor, seen: Tensor) -> Tensor:
+        """(B, S, D) → (B, S, D); `seen` (S, S) says which keys a position sees."""
+        weights = attention(self.kernel, tokens @ self.query.mT, tokens @ self.key.mT, seen)
+        return weights @ (tokens @ self.value.mT) @ self.project.mT
+
+
+class FreeForm(nn.Module):
+    """Blocks of self-attention and cross-attention over tokens (x, w_y, E, f) (categorical, 4).
+
+    One block has the tokens (x, w_y − w̄, f), one head and no cross-attention (3.5); more have two
+    heads each, the second of which sees its own position too. `embedding` is W_e (C, d'), and the
+    answer is W_e f of the queries.
+    """
+
+    def __init__(self, *, classes: int, dim: int, width: int, blocks: int, kernel: Kernel) -> None:
+        super().__init__()
+        self.dim, self.width, self.single = dim, width, blocks == 1
+        self.embedding = nn.Parameter(torch.randn(classes, width))
+        tokens = dim + (2 if self.single else 3) * width
+        self.first = nn.ModuleList(FreeHead(tokens, kernel) for _ in range(blocks))
+        second = 0 if self.single else blocks
+        self.second = nn.ModuleList(FreeHead(tokens, kernel) for _ in range(second))
+
+    def forward(self, prompt: Any) -> Tensor:
+        """Logits (B, Q, C)."""
+        n, width = prompt.x.shape[1], self.width
+        x = torch.cat([prompt.x, prompt.query], dim=1)
+        count = x.shape[1]
+        context = torch.zeros(count, count, dtype=torch.bool, device=x.device)
+        context[:, :n] = True
+        itself = context | torch.eye(count, dtype=torch.bool, device=x.device)
+        f = torch.zeros(*x.shape[:2], width, dtype=x.dtype, device=x.device)
+        w = look_up(prompt.y, self.embedding)
+        expected = expectation(f, self.embedding)
+        if self.single:
+            w = w - expected[:, :n]
+        given = torch.cat([w, f[:, n:]], dim=1)
+        parts = [x, given, f] if self.single else [x, given, expected, f]
+        tokens = torch.cat(parts, dim=2)
+        for k, head in enumerate(self.first):
+            change = head(tokens, context)
+            if self.single:
+                tokens = tokens + change
+            else:
+                tokens = tokens + change + self.second[k](tokens, itself)
+                crossed = expectation(tokens[..., -width:], self.embedding)
+                before = tokens[..., : self.dim + width]
+                erased = tokens[..., self.dim + width : -width]
+                tokens = torch.cat([before, erased + crossed, tokens[..., -width:]], dim=2)
+        return tokens[:, n:, -width:] @ self.embedding.mT
