@@ -156,14 +156,16 @@ class Systems:
         p = r.copy()
         at_points = np.ones((len(x), len(self.points)))
         along = at_points.copy()
+        arrived = 1e-20 * np.square(r).sum(axis=1, keepdims=True)
         for _ in range(steps):
             size = np.square(r).sum(axis=1, keepdims=True)
             curvature = (self.values * p * p).sum(axis=1, keepdims=True)
-            step = np.divide(size, curvature, out=np.zeros_like(size), where=curvature > 0)
+            # A small system is solved early; steps along its rounding would mean nothing.
+            step = np.divide(size, curvature, out=np.zeros_like(size), where=size > arrived)
             x, r = x + step * p, r - step * self.values * p
             at_points = at_points - step * self.points * along
             new = np.square(r).sum(axis=1, keepdims=True)
-            share = np.divide(new, size, out=np.zeros_like(size), where=size > 0)
+            share = np.divide(new, size, out=np.zeros_like(size), where=size > arrived)
             p, along = r + share * p, at_points + share * along
         return x, np.asarray(at_points.mean(axis=0))
 
