@@ -76,11 +76,11 @@ def sweep(
     Raises UsageError when the file itself can't be used; a cell that can't is a failure.
     """
     plan_file = read_sweep_file(file)
-    stages = _stages(plan_file)
     settings = Settings(out=Path(out or plan_file.out), device=device)
     find_device(device)
     require_writable(settings.out)
     runner: Executor = host().load("executor", executor, Executor)()
+    stages = _stages(plan_file)
     going = _Sweep(plan_file, settings, runner, workers, report)
     for stage in stages:
         going.run(going.resolve(stage))
@@ -103,6 +103,7 @@ class _Sweep:
         self.store = RecordStore(settings.out)
         self.result = SweepResult()
         self.plans: dict[str, Plan] = {}
+        self.places: dict[str, tuple[int, int]] = {}
         self.named: dict[str, Plan] = {}
 
     def resolve(self, grids: list[dict[str, Any]]) -> list[Plan]:
@@ -114,12 +115,11 @@ class _Sweep:
             except _NoWeightsError as error:
                 self._fail(f"{grid.get('model')} from {_reference(grid)}", str(error))
                 continue
-            if "name" in grid and len(cells) != 1:
-                raise UsageError(f"sweep: {grid['name']!r} names {len(cells)} runs, not one")
-            for cell in cells:
+            for number, cell in enumerate(cells):
                 plan = self._plan(parse_config(RunSpec, cell, "sweep"))
                 if plan is None:
                     continue
+                self.places.setdefault(plan.spec.id, (self.file.grid.index(grid), number))
                 if plan.spec.id not in self.plans:
                     found.setdefault(plan.spec.id, plan)
                 if "name" in grid:
@@ -153,7 +153,7 @@ class _Sweep:
     def finish(self) -> SweepResult:
         """The records, in the order of the grids."""
         failed = {failure.command for failure in self.result.failures}
-        for plan in self.plans.values():
+        for plan in sorted(self.plans.values(), key=lambda plan: self.places[plan.spec.id]):
             if plan.request.command() not in failed:
                 record = self.store.find(plan.spec)
                 if record is not None:
@@ -167,7 +167,10 @@ class _Sweep:
         if wanted is None:
             return content
         plan = self.named.get(wanted)
-        record = None if plan is None else self.store.find(plan.spec)
+        try:
+            record = None if plan is None else self.store.find(plan.spec)
+        except UsageError as error:
+            raise _NoWeightsError(str(error)) from None
         if plan is None or record is None or record.weights is None:
             raise _NoWeightsError(f"the run {wanted!r} left no weights")
         path = str(self.store.path(plan.spec).parent / record.weights.file)
@@ -273,7 +276,12 @@ def read_sweep_file(file: str | Path | Mapping[str, Any]) -> SweepFile:
 
 
 def _stages(file: SweepFile) -> list[list[dict[str, Any]]]:
-    """The grids in an order in which each follows the one whose weights it takes."""
+    """The grids in an order in which each follows the one whose weights it takes.
+
+    Raises UsageError for what can be told before anything runs.
+    """
+    if _reference(file.defaults) is not None:
+        raise UsageError("sweep: defaults can't take the weights of one run")
     stages: list[list[dict[str, Any]]] = [[]]
     names: dict[str, int] = {}
     for grid in file.grid:
@@ -281,10 +289,19 @@ def _stages(file: SweepFile) -> list[list[dict[str, Any]]]:
         if wanted is not None and wanted not in names:
             raise UsageError(f"sweep: no grid before this one has the name {wanted!r}")
         stage = 0 if wanted is None else names[wanted] + 1
+        # The weights' path is known later; all else can be checked now.
+        cells = list(expand({k: v for k, v in grid.items() if k != "name"}, file.defaults))
+        for cell in cells:
+            parse_config(RunSpec, cell, "sweep")
         if "name" in grid:
-            if grid["name"] in names:
-                raise UsageError(f"sweep: two grids have the name {grid['name']!r}")
-            names[grid["name"]] = stage
+            name = grid["name"]
+            if not isinstance(name, str):
+                raise UsageError(f"sweep: the name of a grid must be text, not {name!r}")
+            if name in names:
+                raise UsageError(f"sweep: two grids have the name {name!r}")
+            if len(cells) != 1:
+                raise UsageError(f"sweep: {name!r} names {len(cells)} runs, not one")
+            names[name] = stage
         while len(stages) <= stage:
             stages.append([])
         stages[stage].append(grid)
@@ -292,9 +309,12 @@ def _stages(file: SweepFile) -> list[list[dict[str, Any]]]:
 
 
 def _reference(grid: Mapping[str, Any]) -> str | None:
-    """The name whose weights a grid takes."""
+    """The name whose weights a grid takes; raises UsageError for several at once."""
     for option in ("init", "weights"):
         value = grid.get(option)
+        several = value if isinstance(value, list) else []
+        if any(isinstance(v, str) and v.startswith("@") for v in several):
+            raise UsageError(f"sweep: {option} = {value} takes several weights; write a grid each")
         if isinstance(value, str) and value.startswith("@"):
             return value[1:]
     return None

@@ -74,6 +74,8 @@ class Task(ABC, Generic[ConfigT]):
     version: ClassVar[int]
     Config: ClassVar[type[TaskConfig]]
     recipes: ClassVar[Mapping[str, Recipe]] = {}
+    #: Metrics that are no squared errors: errors themselves, or digits, −log₁₀ of a squared error.
+    scales: ClassVar[Mapping[str, Literal["first", "digits"]]] = {}
     #: Names in Config that matter to training alone: records that differ in them are comparable.
     training_only: ClassVar[frozenset[str]] = frozenset()
 

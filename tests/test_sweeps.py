@@ -214,17 +214,33 @@ def test_a_grid_starts_from_the_weights_that_another_left(tmp_path):
     tuned = {"name": "tuned", "model": "transformer", "init": "@first",
              "recipe_args": {"steps": 3}}  # fmt: skip
     asked = {"model": "transformer", "weights": "@tuned", "task_args": {"noise": 0.5}}
-    content = {"defaults": {**DEFAULTS, "recipe": "smoke"}, "grid": [first, tuned, asked]}
+    grid = [first, tuned, {"model": "zero"}, asked]
+    content = {"defaults": {**DEFAULTS, "recipe": "smoke"}, "grid": grid}
     result = sweep(content, out=tmp_path)
     assert not result.failures
-    one, two, three = result.records
+    one, two, other, three = result.records
+    assert other.spec.model == "zero"
     assert Path(two.spec.init).name == one.weights.file
     assert two.spec.checkpoint_digest == one.weights.sha256
     assert three.spec.origin == "loaded"
     assert three.spec.checkpoint_digest == two.weights.sha256
     again = sweep(content, out=tmp_path)
-    assert again.already_done == 3
+    assert again.already_done == 4
     assert [r.id for r in again.records] == [r.id for r in result.records]
+
+
+def test_a_damaged_record_of_a_named_run_stops_nothing_else(tmp_path):
+    first = {"name": "first", "model": "transformer", "model_args": {"layers": 1, "width": 8}}
+    content = {
+        "defaults": {**DEFAULTS, "recipe": "smoke"},
+        "grid": [first, {"model": "transformer", "weights": "@first"}, {"model": "zero"}],
+    }
+    found = sweep(content, out=tmp_path)
+    path = RecordStore(tmp_path).path(found.records[0].spec)
+    path.write_text(path.read_text().replace('"parameters"', '"parametres"'))
+    again = sweep(content, out=tmp_path)
+    assert [r.spec.model for r in again.records] == ["zero"]
+    assert len(again.failures) == 2
 
 
 def test_when_the_run_that_is_named_fails_what_follows_is_said_and_the_rest_goes_on(tmp_path):
@@ -244,8 +260,15 @@ def test_when_the_run_that_is_named_fails_what_follows_is_said_and_the_rest_goes
         ([{"model": "transformer", "init": "@other"}], "no grid before this one"),
         ([{"name": "a", "model": "zero"}, {"name": "a", "model": "zero"}], "two grids"),
         ([{"name": "a", "model": ["zero", "averaging"]}], "names 2 runs"),
+        ([{"name": ["a"], "model": "zero"}], "must be text"),
+        ([{"name": "a", "model": "zero"}, {"model": "transformer", "init": ["@a"]}], "a grid each"),
+        (
+            [{"name": "a", "model": "zero"}, {"model": "transformer", "init": "@a", "sedes": 3}],
+            "did you mean seeds",
+        ),
     ],
 )
 def test_names_that_can_t_be_used_are_refused(grid, message, tmp_path):
     with pytest.raises(UsageError, match=message):
         sweep({"defaults": DEFAULTS, "grid": grid}, out=tmp_path)
+    assert not list(tmp_path.rglob("*.json"))

@@ -15,16 +15,18 @@ from .replicas import Replicas
 
 #: Dampings that each step tries, as multiples of the last that served.
 FACTORS = (0.25, 1.0, 4.0, 16.0)
+#: Damping, as a multiple of the first, at which steps are too small to help: it starts again.
+LARGEST = 1e8
 
 
 class GaussNewton(Optimizer):
     """δ = −(G + μI)⁻¹g for each replica, in float64.
 
     G (P, P) is the generalized Gauss–Newton matrix JᵀHJ, J the predictions' Jacobian and H the
-    loss's Hessian in them, and g the gradient, both means over a part of the batch; of four
-    dampings μ the one is taken whose step leaves the least loss on the held-out rest, and none
-    where that does not fall. Needs memory for a few P × P matrices, and batches of several times
-    P / outputs prompts.
+    loss's Hessian in them (its negative eigenvalues taken as 0), and g the gradient, both means
+    over a part of the batch; of four dampings μ the one is taken whose step leaves the least loss
+    on the held-out rest, and none where that does not fall. Needs memory for a few P × P
+    matrices, and batches of several times P / outputs prompts.
     """
 
     class Arguments(Config):
@@ -67,7 +69,9 @@ class GaussNewton(Optimizer):
             if loss < least:
                 least, best = loss, (moved, damping)
         if best is None:
-            self.damping[r] *= FACTORS[-1]
+            grown = float(self.damping[r]) * FACTORS[-1]
+            first = self.arguments.damping
+            self.damping[r] = grown if grown <= LARGEST * first else first
             return
         row.copy_(best[0])
         self.damping[r] = best[1]

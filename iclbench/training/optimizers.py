@@ -210,8 +210,13 @@ def check_optimizer(recipe: Recipe) -> dict[str, Any]:
     Raises UsageError for a name or arguments that no optimizer takes.
     """
     name, arguments = recipe.optimizer, recipe.optimizer_args
-    if OWN.get(name.lower()) is GaussNewton and (recipe.clip or recipe.gradient_memory):
-        raise UsageError(f"optimizer {name} has a gradient of its own: leave out clip and memory")
+    if OWN.get(name.lower()) is GaussNewton:
+        if recipe.clip or recipe.gradient_memory:
+            raise UsageError(
+                f"optimizer {name} has a gradient of its own: leave out clip and memory"
+            )
+        if recipe.batch < 2:
+            raise UsageError(f"optimizer {name} divides its batch: it needs two prompts or more")
     if "lr" in arguments:
         raise UsageError(f"optimizer {name}: lr is the recipe's learning_rate")
     if name.lower() in OWN:

@@ -64,7 +64,9 @@ class LinearTransformer(Architecture):
 
 
 def multiply_adds(n: int, layers: int, heads: int = 1) -> int:
-    """Multiply-adds of the block form on one system: scores and sums over the context."""
-    parts = 4 * n + 1
-    each = (n + 1) * n * parts * 2 + (2 * n + 1) * 25 * n
-    return layers * heads * each
+    """Multiply-adds of the block form on one system of n equations.
+
+    Scores and sums over the context, (n + 1)·n·(4n + 1) each, and Q on n + 1 tokens and P on n,
+    16n + 9 a token.
+    """
+    return layers * heads * (2 * (n + 1) * n * (4 * n + 1) + (2 * n + 1) * (16 * n + 9))

@@ -126,8 +126,7 @@ class Chebyshev(Iteration):
 def leja(nodes: list[float]) -> list[float]:
     """The nodes in Leja's order, each as far as can be from those before.
 
-    The product Π(1 − λ/node) then stays small at every stage; in their own order its rounding
-    errors grow by orders of magnitude (Reichel, BIT 30, 1990).
+    In their own order rounding errors grow by orders of magnitude (Reichel, BIT 30, 1990).
     """
     left = sorted(nodes)
     found: list[float] = []

@@ -31,7 +31,7 @@ class Krylov(Metric):
     0 there solves exactly. `error` is the layer's median ‖x_l − x‖²/N. Beside it stand the error
     and the residual polynomial of as many iterations of Chebyshev (`chebyshev_…`), of the one
     polynomial of degree l − 1 with the least mean error on these prompts (`best_…`), and of
-    conjugate gradients (`cg_…`), whose polynomial is another for each prompt: its mean is given.
+    conjugate gradients (`cg_…`), whose polynomial is another for each prompt: the median.
     """
 
     name = "krylov"
@@ -151,12 +151,12 @@ class Systems:
         return np.asarray(chebyshev.chebval(self._scaled(values), top) / at_zero)
 
     def _conjugate_gradient(self, steps: int) -> tuple[np.ndarray, np.ndarray]:
-        """x_steps − x₀ in the eigenbasis, (B, N), and the mean residual polynomial."""
+        """x_steps − x₀ in the eigenbasis, (B, N), and the median residual polynomial."""
         x, r = np.zeros_like(self.first), self.first.copy()
         p = r.copy()
         at_points = np.ones((len(x), len(self.points)))
         along = at_points.copy()
-        arrived = 1e-20 * np.square(r).sum(axis=1, keepdims=True)
+        arrived = 1e-12 * np.square(r).sum(axis=1, keepdims=True)
         for _ in range(steps):
             size = np.square(r).sum(axis=1, keepdims=True)
             curvature = (self.values * p * p).sum(axis=1, keepdims=True)
@@ -167,7 +167,7 @@ class Systems:
             new = np.square(r).sum(axis=1, keepdims=True)
             share = np.divide(new, size, out=np.zeros_like(size), where=size > arrived)
             p, along = r + share * p, at_points + share * along
-        return x, np.asarray(at_points.mean(axis=0))
+        return x, np.median(at_points, axis=0)
 
     def _median(self, error: np.ndarray) -> float:
         """The median of ‖error‖²/N."""

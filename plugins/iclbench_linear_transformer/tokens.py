@@ -10,9 +10,6 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-#: The parts of a token with N components, in order: aᵢ, and hᵢ as three one-hots. bᵢ is the fifth.
-VECTORS = ("a", "h1", "h2", "h3")
-
 
 class Tokens(NamedTuple):
     """vectors (B, S, 4, N), the parts aᵢ, h₁ᵢ, h₂ᵢ, h₃ᵢ; scalars (B, S), the part bᵢ."""

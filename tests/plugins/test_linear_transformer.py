@@ -10,12 +10,17 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch.utils.flop_counter import FlopCounterMode
 
 from iclbench import LinearSystem, UsageError, leaderboard, run, verify
 from iclbench.config import parse_config
 from iclbench.records import read_record
 from iclbench_linear_systems.task import LinearSystemConfig, LinearSystems
-from iclbench_linear_transformer.architecture import LinearTransformer, LinearTransformerConfig
+from iclbench_linear_transformer.architecture import (
+    LinearTransformer,
+    LinearTransformerConfig,
+    multiply_adds,
+)
 from iclbench_linear_transformer.constructions import StepsConfig
 from iclbench_solvers.systems import Chebyshev, IterationsConfig, Richardson
 
@@ -106,6 +111,17 @@ def test_padding_changes_nothing(n, extra):
         found, expected = network(grown), network(prompt)
         torch.testing.assert_close(found[..., :n], expected, rtol=1e-9, atol=1e-9)
         assert (found[..., n:] == 0).all()
+
+
+@pytest.mark.parametrize("n", [4, 9, 30])
+def test_multiply_adds_are_those_of_a_forward_pass(n):
+    """torch counts the products of matrices; adding up the parts of a token is no such product."""
+    prompt = prompts(n, count=1).prompt
+    network = model(task(sizes=n), layers=2, heads=2)
+    with FlopCounterMode(display=False) as counter:
+        network(prompt)
+    expected = multiply_adds(n, layers=2, heads=2)
+    assert 0.9 * expected < counter.get_total_flops() / 2 <= expected
 
 
 @given(scale=st.floats(1e-3, 1e3))

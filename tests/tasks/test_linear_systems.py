@@ -216,10 +216,19 @@ def test_raw_evaluation_draws_never_change():
     assert LinearSystems.version == 1
 
 
+def test_where_cholesky_fails_in_a_dtype_the_floor_is_nan_and_nothing_stops():
+    made = task(condition_number=1e9)
+    found = floor(made, made.evaluation_set(32, 0, torch.float32))["squared_error"]
+    assert np.isnan(found).any()
+
+
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"sizes": "9-2"}, "at least one"),
+        ({"sizes": "9-2"}, "empty range"),
+        ({"sizes": "9-2,5"}, "empty range"),
+        ({"sizes": "2-4-9"}, "no size, list or range"),
+        ({"sizes": 3, "mixed": True}, "several sizes"),
         ({"sizes": "1-3"}, "greater than or equal to 2"),
         ({"sizes": "two"}, "no size, list or range"),
         ({"sizes": "2,2"}, "distinct"),

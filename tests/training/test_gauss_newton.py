@@ -126,8 +126,23 @@ def test_float32_is_solved_in_float64_and_the_damping_is_continued():
 
 
 def test_what_would_do_nothing_is_refused():
-    recipe = Recipe(steps=1, batch=1, optimizer="gauss-newton", clip=1.0)
+    recipe = Recipe(steps=1, batch=2, optimizer="gauss-newton", clip=1.0)
     with pytest.raises(UsageError, match="a gradient of its own"):
         check_optimizer(recipe)
     with pytest.raises(UsageError, match="holdout"):
         check_optimizer(recipe.model_copy(update={"clip": None, "optimizer_args": {"holdout": 1}}))
+    with pytest.raises(UsageError, match="two prompts or more"):
+        check_optimizer(recipe.model_copy(update={"clip": None, "batch": 1}))
+
+
+def test_after_many_refusals_it_can_still_learn():
+    replicas, useless = problem(linear, lambda x: torch.zeros(*x.shape[:2], 1, 3).double())
+    replicas.flat.zero_()
+    optimizer = GaussNewton(replicas, {})
+    for _ in range(50):
+        step(replicas, useless, squared, optimizer)
+    matrix = torch.randn(4, 3, dtype=torch.float64)
+    _, useful = problem(linear, lambda x: x @ matrix)
+    for _ in range(30):
+        step(replicas, useful, squared, optimizer)
+    torch.testing.assert_close(replicas.split(replicas.flat[0])[0].T, matrix, atol=1e-5, rtol=0)
