@@ -61,8 +61,8 @@ class _Descend(nn.Module):
         """Logits W_e f of the queries, (B, Q, C)."""
         c = self.config
         x, query = c.scale * prompt.x, c.scale * prompt.query
-        given = torch.eye(self.classes) if c.embedding is None else torch.tensor(c.embedding)
-        W = given.to(x)
+        one = torch.eye(self.classes, dtype=x.dtype, device=x.device)
+        W = one if c.embedding is None else x.new_tensor(c.embedding)
         labels = one_hot(prompt.y, self.classes).to(x)
         if c.kernel == "linear":
             return self._on_parameters(x, query, labels, W)
