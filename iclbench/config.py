@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from .errors import UsageError
 
@@ -27,6 +27,14 @@ class Config(BaseModel):
             if isinstance(value, bool) and kind in (int, float):
                 raise ValueError(f"{name}: a number is needed (got {value})")
         return values
+
+
+def added_later(default: Any, **options: Any) -> Any:
+    """A pydantic Field that a dump leaves out at its default.
+
+    For a field that is added to what enters a run's id: runs that don't use it keep theirs.
+    """
+    return Field(default, exclude_if=lambda value: value == default, **options)
 
 
 C = TypeVar("C", bound=BaseModel)

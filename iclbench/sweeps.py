@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from .config import Config, parse_config
 from .devices import find_device
-from .errors import IclbenchError, UsageError
+from .errors import IclbenchError, UsageError, unknown
 from .executors import Executor
 from .files import require_writable
 from .leaderboards.figures import Figure
@@ -31,6 +31,17 @@ from .specs import RunSpec, parse_seeds
 _WHOLE = {"seeds", "freeze", "metrics"}
 
 
+class Size(Config):
+    """Another size of a sweep: what it says takes the place of what the file says."""
+
+    out: str | None = Field(None, description="default: the file's, with the size's name")
+    title: str | None = Field(None, description="above the figure")
+    defaults: dict[str, Any] = Field({}, description="fields of a run, each taken whole")
+    grid: list[dict[str, Any]] = Field(
+        [], description="one table a grid of the file, in order; fields of a run, each taken whole"
+    )
+
+
 class SweepFile(Config):
     """A sweep: settings, defaults for every run, and grids whose union is run."""
 
@@ -39,6 +50,41 @@ class SweepFile(Config):
     defaults: dict[str, Any] = {}
     grid: list[dict[str, Any]] = Field(min_length=1)
     figure: Figure | None = Field(None, description="a figure of the sweep's records")
+    recipes: dict[str, Size] = Field({}, description="other sizes by name; the file is `quick`")
+
+    @model_validator(mode="after")
+    def _sizes_fit(self) -> SweepFile:
+        for name, size in self.recipes.items():
+            if len(size.grid) not in {0, len(self.grid)}:
+                raise ValueError(
+                    f"recipes.{name} has {len(size.grid)} grids, the file {len(self.grid)}"
+                )
+        return self
+
+    def sized(self, name: str) -> SweepFile:
+        """The sweep at the size of that name; raises UsageError where it has none."""
+        if name == QUICK and QUICK not in self.recipes:
+            return self
+        if name not in self.recipes:
+            raise unknown("size of this sweep", name, [QUICK, *self.recipes])
+        size = self.recipes[name]
+        grids = size.grid or [{} for _ in self.grid]
+        titled = size.title is not None and self.figure is not None
+        return self.model_copy(
+            update={
+                "out": size.out or f"{self.out}-{name}",
+                "defaults": {**self.defaults, **size.defaults},
+                "grid": [{**a, **b} for a, b in zip(self.grid, grids, strict=True)],
+                "figure": self.figure.model_copy(update={"title": size.title})
+                if titled and self.figure is not None
+                else self.figure,
+                "recipes": {},
+            }
+        )
+
+
+#: The size that a sweep file itself describes.
+QUICK = "quick"
 
 
 @dataclass(frozen=True)
@@ -68,14 +114,17 @@ def sweep(
     device: str = "auto",
     executor: str = "local",
     workers: int = 1,
+    recipe: str = QUICK,
     report: Reporter = lambda line: None,
 ) -> SweepResult:
     """Run every cell of a sweep file (a path, or its content) that has no record yet.
 
+    `recipe` is the size: `quick` is the file as it stands, others are named in its `recipes`.
+
     Cells that differ in learning rate or seeds alone are trained as replicas of one program.
     Raises UsageError when the file itself can't be used; a cell that can't is a failure.
     """
-    plan_file = read_sweep_file(file)
+    plan_file = read_sweep_file(file).sized(recipe)
     settings = Settings(out=Path(out or plan_file.out), device=device)
     find_device(device)
     require_writable(settings.out)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iclbench import RunSpec, UsageError
-from iclbench.config import parse_config
+from iclbench.config import Config, added_later, parse_config
 from iclbench.specs import ResolvedSpec, canonical_json, parse_arguments, parse_seeds
 
 
@@ -133,3 +133,14 @@ def test_runs_that_one_program_trains_share_a_key():
         recipe_args={"learning_rate": 2.0, "steps": 3}, seeds=(1, 2)
     ).train_key()  # fmt: skip
     assert a.train_key() != resolved(recipe_args={"steps": 4}).train_key()
+
+
+def test_a_field_added_later_leaves_itself_out_of_a_dump_at_its_default():
+    class Old(Config):
+        a: int = 1
+
+    class New(Old):
+        b: int = added_later(2, ge=0, description="new")
+
+    assert New().model_dump() == Old().model_dump() == {"a": 1}
+    assert New(b=3).model_dump(mode="json") == {"a": 1, "b": 3}

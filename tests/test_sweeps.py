@@ -12,7 +12,7 @@ import pytest
 
 from iclbench import RecordStore, UsageError, sweep
 from iclbench.executors.local import Local
-from iclbench.sweeps import expand
+from iclbench.sweeps import expand, read_sweep_file
 
 DEFAULTS = {
     "task": "least-squares",
@@ -272,3 +272,39 @@ def test_names_that_can_t_be_used_are_refused(grid, message, tmp_path):
     with pytest.raises(UsageError, match=message):
         sweep({"defaults": DEFAULTS, "grid": grid}, out=tmp_path)
     assert not list(tmp_path.rglob("*.json"))
+
+
+def test_a_size_takes_the_place_of_what_the_file_says():
+    grids = [{"model": "baseconv", "model_args": {"width": 8}}, {"model": "zero"}]
+    size = {
+        "defaults": {"recipe_args": {"steps": 2}, "seeds": 1},
+        "grid": [{"model_args": {"layers": [1, 2]}}, {}],
+    }
+    file = read_sweep_file({"defaults": DEFAULTS, "grid": grids, "recipes": {"paper": size}})
+    assert file.sized("quick") is file
+    paper = file.sized("paper")
+    assert paper.out == "results-paper"
+    assert paper.defaults == {**DEFAULTS, "recipe_args": {"steps": 2}, "seeds": 1}
+    assert paper.grid == [
+        {"model": "baseconv", "model_args": {"layers": [1, 2]}},
+        {"model": "zero"},
+    ]
+
+
+def test_a_size_runs_by_its_name(tmp_path):
+    content = {
+        "defaults": {**DEFAULTS, "seeds": 1},
+        "grid": [{"model": "zero"}],
+        "recipes": {"small": {"grid": [{"model": "averaging"}]}},
+    }
+    result = sweep(content, out=tmp_path, recipe="small")
+    assert [r.spec.model for r in result.records] == ["averaging"]
+
+
+def test_an_unknown_size_and_one_that_does_not_fit_are_refused(tmp_path):
+    content = {"defaults": DEFAULTS, "grid": [{"model": "zero"}], "recipes": {"paper": {}}}
+    with pytest.raises(UsageError, match="did you mean 'paper'"):
+        sweep(content, out=tmp_path, recipe="papr")
+    content["recipes"]["paper"] = {"grid": [{}, {}]}
+    with pytest.raises(UsageError, match="2 grids, the file 1"):
+        sweep(content, out=tmp_path)

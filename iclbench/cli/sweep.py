@@ -19,6 +19,9 @@ def sweep(
     workers: Annotated[
         int, typer.Option(min=1, help="Programs at once; more than 1: a process each, one thread.")
     ] = 1,
+    recipe: Annotated[
+        str, typer.Option(help="The size: quick is the file as it stands; it may name others.")
+    ] = "quick",
     strict: Strict = False,
 ) -> None:
     """Run every cell of a grid that has no record yet; a cell that fails stops nothing."""
@@ -29,16 +32,22 @@ def sweep(
     from ..sweeps import read_sweep_file
     from ..sweeps import sweep as run_sweep
 
-    folder = Path(out or read_sweep_file(file).out)
+    sized = read_sweep_file(file).sized(recipe)
+    folder = Path(out or sized.out)
     result = run_sweep(
-        file, out=folder, device=device, executor=executor, workers=workers, report=typer.echo
+        file,
+        out=folder,
+        device=device,
+        executor=executor,
+        workers=workers,
+        recipe=recipe,
+        report=typer.echo,
     )
     for board in boards(result.records, RecordStore(folder)):
         typer.echo("\n" + render(board))
-    figure = read_sweep_file(file).figure
-    if figure is not None and result.records:
+    if sized.figure is not None and result.records:
         page = folder / f"{file.stem}.html"
-        save(figure, result.records, page)
+        save(sized.figure, result.records, page)
         typer.echo(f"\nfigure: {page}")
     for failure in result.failures:
         print(f"iclbench: failed: {failure.command}\n  {failure.reason}", file=sys.stderr)
