@@ -31,6 +31,10 @@ class LinearTransformerConfig(Config):
         True, description="form=block: blocks p·1, and the query's h is 1; without them it is 0"
     )
 
+    homogeneous: bool = added_later(
+        False, description="divide b and x₀ by ‖b‖, and multiply the answer by it"
+    )
+
 
 class LinearTransformer(Architecture):
     """Δeᵢ = Σ_{j≤N} (eⱼᵀQeᵢ) P eⱼ over tokens (aᵢ, bᵢ, hᵢ) and the query (x₀, 1)."""
@@ -62,12 +66,12 @@ class LinearTransformer(Architecture):
         if c.form == "block":
             layer = BlockLayer if c.ones else SquareBlockLayer
             blocks: list[nn.Module] = [layer(c.heads, c.init_std) for _ in range(c.layers)]
-            return BlockModel(blocks, c.normalize, c.ones)
+            return BlockModel(blocks, c.normalize, c.homogeneous, c.ones)
         size = signature.output_width
         width = size + 1 + c.embedding
         std = c.init_std * (9.0 / width) ** 0.5
         layers: list[nn.Module] = [FullLayer(c.heads, width, std) for _ in range(c.layers)]
-        return FullModel(layers, c.normalize, size, c.embedding, c.init_std)
+        return FullModel(layers, c.normalize, c.homogeneous, size, c.embedding, c.init_std)
 
 
 def multiply_adds(n: int, layers: int, heads: int = 1) -> int:

@@ -88,12 +88,14 @@ class SystemModel(nn.Module):
     """The answer (B, 1, N) is the query's part a after the last layer.
 
     With `normalize`, A and b are divided by ‖A‖_F/√N first, which leaves x as it is: the model
-    gives the same answer whatever the scale of the system.
+    gives the same answer whatever the scale of the system. With `homogeneous`, b and x₀ are divided
+    by ‖b‖ and the answer is multiplied by it: t times b gives t times x, as in the solution.
     """
 
-    def __init__(self, layers: list[nn.Module], normalize: bool) -> None:
+    def __init__(self, layers: list[nn.Module], normalize: bool, homogeneous: bool) -> None:
         super().__init__()
-        self.layers, self.normalize = nn.ModuleList(layers), normalize
+        self.layers = nn.ModuleList(layers)
+        self.normalize, self.homogeneous = normalize, homogeneous
 
     @property
     def iterates(self) -> int:
@@ -109,7 +111,12 @@ class SystemModel(nn.Module):
         if self.normalize:
             size = prompt.a.norm(dim=(1, 2)) / prompt.size.to(prompt.a).sqrt()
             prompt = prompt._replace(a=prompt.a / size[:, None, None], b=prompt.b / size[:, None])
-        return torch.stack(self.states(prompt), dim=1)
+        if not self.homogeneous:
+            return torch.stack(self.states(prompt), dim=1)
+        length = prompt.b.norm(dim=1, keepdim=True)
+        length = torch.where(length > 0, length, torch.ones_like(length))
+        prompt = prompt._replace(b=prompt.b / length, x0=prompt.x0 / length)
+        return torch.stack(self.states(prompt), dim=1) * length.unsqueeze(1)
 
     def states(self, prompt: Any) -> list[Tensor]:
         """The query's part a before and after every layer, each (B, N)."""
@@ -123,8 +130,10 @@ class BlockModel(SystemModel):
     components, and a rotation R of the system, (RARᵀ, Rb), rotates every state.
     """
 
-    def __init__(self, layers: list[nn.Module], normalize: bool, ones: bool) -> None:
-        super().__init__(layers, normalize)
+    def __init__(
+        self, layers: list[nn.Module], normalize: bool, homogeneous: bool, ones: bool
+    ) -> None:
+        super().__init__(layers, normalize, homogeneous)
         self.ones = ones
 
     def states(self, prompt: Any) -> list[Tensor]:
@@ -142,9 +151,15 @@ class FullModel(SystemModel):
     """Runs at one size; `embedding` (N, K) is H, and the query's h is all ones."""
 
     def __init__(
-        self, layers: list[nn.Module], normalize: bool, size: int, embedding: int, init_std: float
+        self,
+        layers: list[nn.Module],
+        normalize: bool,
+        homogeneous: bool,
+        size: int,
+        embedding: int,
+        init_std: float,
     ) -> None:
-        super().__init__(layers, normalize)
+        super().__init__(layers, normalize, homogeneous)
         self.embedding = nn.Parameter(init_std * torch.randn(size, embedding))
 
     def states(self, prompt: Any) -> list[Tensor]:

@@ -182,6 +182,17 @@ def constructed(name, made, dtype, **args):
     return network
 
 
+@given(factor=st.floats(1e-3, 1e3), form=st.sampled_from(["block", "full"]))
+def test_homogeneous_it_answers_in_proportion_to_b(factor, form):
+    prompt = prompts(5, start="normal").prompt
+    network = model(task(sizes=5), layers=3, init_std=0.3, form=form, homogeneous=True)
+    scaled = prompt._replace(b=factor * prompt.b, x0=factor * prompt.x0)
+    expected = factor * network(prompt).detach()
+    np.testing.assert_allclose(network(scaled).detach(), expected, rtol=1e-9)
+    nothing = prompt._replace(b=0 * prompt.b, x0=0 * prompt.x0)
+    assert torch.isfinite(network(nothing)).all()
+
+
 @pytest.mark.parametrize("heads", [1, 2])
 @pytest.mark.parametrize("steps", [1, 4, 12])
 @pytest.mark.parametrize("start", ["zero", "normal"])
