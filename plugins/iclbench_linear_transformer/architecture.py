@@ -12,6 +12,11 @@ from iclbench.config import added_later
 
 from .constructions import Chebyshev, Richardson
 from .modules import BlockLayer, BlockModel, FullLayer, FullModel, SquareBlockLayer
+from .regression import RegressionModel
+
+
+#: What the block form answers on regression prompts.
+REGRESSION = ("query", "weights")
 
 
 class LinearTransformerConfig(Config):
@@ -44,12 +49,14 @@ class LinearTransformer(Architecture):
     constructions = {"richardson": Richardson(), "chebyshev": Chebyshev()}
 
     def supports(self, signature: Signature, config: LinearTransformerConfig) -> str | None:
-        """Linear systems; form=full those of one size."""
+        """Linear systems, form=full those of one size; and regression in the block form."""
+        if signature.target in REGRESSION:
+            return _supports_regression(signature, config)
         missing = {"a", "b", "x0", "size"} - set(getattr(signature.prompt, "_fields", ()))
         if missing:
             return f"it needs {', '.join(sorted(missing))}, which {signature.prompt.__name__} lacks"
         if signature.target != "solution":
-            return f"it answers solution, not {signature.target}"
+            return f"it answers solution, query or weights, not {signature.target}"
         if config.form == "full" and signature.varies:
             return "form=full is built for one N, and the task has several; form=block takes any"
         if config.form == "block" and "embedding" in config.model_fields_set:
@@ -65,13 +72,32 @@ class LinearTransformer(Architecture):
         c = config
         if c.form == "block":
             layer = BlockLayer if c.ones else SquareBlockLayer
-            blocks: list[nn.Module] = [layer(c.heads, c.init_std) for _ in range(c.layers)]
+            regression = signature.target in REGRESSION
+            vectors = 1 if regression else 4
+            blocks: list[nn.Module] = [
+                layer(c.heads, c.init_std, vectors) for _ in range(c.layers)
+            ]
+            if regression:
+                weights = signature.target == "weights"
+                return RegressionModel(blocks, c.normalize, c.homogeneous, weights)
             return BlockModel(blocks, c.normalize, c.homogeneous, c.ones)
         size = signature.output_width
         width = size + 1 + c.embedding
         std = c.init_std * (9.0 / width) ** 0.5
         layers: list[nn.Module] = [FullLayer(c.heads, width, std) for _ in range(c.layers)]
         return FullModel(layers, c.normalize, c.homogeneous, size, c.embedding, c.init_std)
+
+
+def _supports_regression(signature: Signature, config: LinearTransformerConfig) -> str | None:
+    shapes = signature.shapes
+    missing = [name for name in ("x", "y", "query") if name not in shapes]
+    if missing:
+        return f"it needs the shape of {', '.join(missing)}, which the task does not state"
+    if shapes["y"][1] != 1:
+        return "it answers with one value"
+    if config.form == "full":
+        return "form=full is for linear systems; form=block takes regression too"
+    return None
 
 
 def multiply_adds(n: int, layers: int, heads: int = 1) -> int:

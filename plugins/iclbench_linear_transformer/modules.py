@@ -11,24 +11,26 @@ from .tokens import Tokens, apply_blocks, block_tokens, component_mask
 
 
 class BlockLayer(nn.Module):
-    """Heads whose P and Q are blocks p·I and p·1: 50 parameters each, whatever N is.
+    """Heads whose P and Q are blocks p·I and p·1: (V + 1)² parameters each, whatever N is.
 
-    `P` and `Q` (heads, 5, 5) have the parts a, h₁, h₂, h₃, b in rows and columns. A layer costs
-    O(N³): N + 1 times N scores of 4N + 1 products, and as much to add up P eⱼ.
+    `P` and `Q` (heads, V + 1, V + 1) have the V vector parts in rows and columns, for a system a,
+    h₁, h₂, h₃, and then the scalar one, b. A layer costs O(N³): N + 1 times N scores of VN + 1
+    products, and as much to add up P eⱼ.
     """
 
-    def __init__(self, heads: int, init_std: float) -> None:
+    def __init__(self, heads: int, init_std: float, vectors: int = 4) -> None:
         super().__init__()
-        self.P = nn.Parameter(init_std * torch.randn(heads, 5, 5))
-        self.Q = nn.Parameter(init_std * torch.randn(heads, 5, 5))
+        shape = (heads, vectors + 1, vectors + 1)
+        self.P = nn.Parameter(init_std * torch.randn(shape))
+        self.Q = nn.Parameter(init_std * torch.randn(shape))
 
     def blocks(self) -> tuple[Tensor, Tensor]:
-        """P and Q, (heads, 5, 5) each."""
+        """P and Q, (heads, V + 1, V + 1) each."""
         return self.P, self.Q
 
-    def forward(self, tokens: Tokens, there: Tensor) -> Tokens:
-        """e + Δe; `there` (B, N) says which components exist."""
-        rows = Tokens(tokens.vectors[:, :-1], tokens.scalars[:, :-1])
+    def forward(self, tokens: Tokens, there: Tensor, queries: int = 1) -> Tokens:
+        """e + Δe; `there` (B, N) says which components exist; the last tokens are no context."""
+        rows = Tokens(tokens.vectors[:, :-queries], tokens.scalars[:, :-queries])
         changed = tokens
         for P, Q in zip(*self.blocks(), strict=True):
             right = apply_blocks(Q, tokens, there)
@@ -43,15 +45,15 @@ class BlockLayer(nn.Module):
 
 
 class SquareBlockLayer(BlockLayer):
-    """The same without the blocks p·1: 34 parameters a head.
+    """The same without the blocks p·1: V² + 1 parameters each.
 
-    `P` and `Q` (heads, 4, 4) have the parts a, h₁, h₂, h₃; `p` and `q` (heads,) are b's blocks.
+    `P` and `Q` (heads, V, V) have the vector parts; `p` and `q` (heads,) are the scalar's blocks.
     """
 
-    def __init__(self, heads: int, init_std: float) -> None:
+    def __init__(self, heads: int, init_std: float, vectors: int = 4) -> None:
         nn.Module.__init__(self)
-        self.P = nn.Parameter(init_std * torch.randn(heads, 4, 4))
-        self.Q = nn.Parameter(init_std * torch.randn(heads, 4, 4))
+        self.P = nn.Parameter(init_std * torch.randn(heads, vectors, vectors))
+        self.Q = nn.Parameter(init_std * torch.randn(heads, vectors, vectors))
         self.p = nn.Parameter(init_std * torch.randn(heads))
         self.q = nn.Parameter(init_std * torch.randn(heads))
 
@@ -61,9 +63,10 @@ class SquareBlockLayer(BlockLayer):
 
 
 def _bordered(square: Tensor, last: Tensor) -> Tensor:
-    """(heads, 4, 4) and (heads,) on the diagonal of (heads, 5, 5)."""
-    right = nn.functional.pad(square, (0, 1, 0, 1))
-    return right + nn.functional.pad(last[:, None, None], (4, 0, 4, 0))
+    """(heads, V, V) and (heads,) on the diagonal of (heads, V + 1, V + 1)."""
+    vectors = square.shape[-1]
+    corner = nn.functional.pad(last[:, None, None], (vectors, 0, vectors, 0))
+    return nn.functional.pad(square, (0, 1, 0, 1)) + corner
 
 
 class FullLayer(nn.Module):

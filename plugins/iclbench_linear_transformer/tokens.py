@@ -12,7 +12,7 @@ from torch import Tensor
 
 
 class Tokens(NamedTuple):
-    """vectors (B, S, 4, N), the parts aᵢ, h₁ᵢ, h₂ᵢ, h₃ᵢ; scalars (B, S), the part bᵢ."""
+    """vectors (B, S, V, N), for a system the parts aᵢ, h₁ᵢ, h₂ᵢ, h₃ᵢ; scalars (B, S), bᵢ."""
 
     vectors: Tensor
     scalars: Tensor
@@ -43,12 +43,13 @@ def component_mask(prompt: Any) -> Tensor:
 
 
 def apply_blocks(blocks: Tensor, tokens: Tokens, there: Tensor) -> Tokens:
-    """The matrix of blocks m (5, 5) times every token: m·I, m·1, m·1ᵀ or m by the parts' shapes.
+    """The matrix of blocks m (V + 1, V + 1) times every token: m·I, m·1, m·1ᵀ or m by its shapes.
 
-    The fifth row and column are b's; `there` (B, N) are the components that exist. O(N) a token.
+    The last row and column are the scalar's; `there` (B, N) are the components that exist. O(N) a
+    token.
     """
-    vectors = torch.einsum("st,bntc->bnsc", blocks[:4, :4], tokens.vectors)
-    vectors = vectors + tokens.scalars[..., None, None] * blocks[:4, 4, None]
+    vectors = torch.einsum("st,bntc->bnsc", blocks[:-1, :-1], tokens.vectors)
+    vectors = vectors + tokens.scalars[..., None, None] * blocks[:-1, -1, None]
     sums = tokens.vectors.sum(dim=3)
-    scalars = sums @ blocks[4, :4] + blocks[4, 4] * tokens.scalars
+    scalars = sums @ blocks[-1, :-1] + blocks[-1, -1] * tokens.scalars
     return Tokens(vectors * there[:, None, None], scalars)

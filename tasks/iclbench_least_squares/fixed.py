@@ -9,6 +9,7 @@ from pydantic import Field
 from torch import Tensor
 
 from iclbench import Batch, Primary, Regression, Signature
+from iclbench.config import added_later
 
 from .base import LeastSquaresTask
 from .problems import LeastSquaresConfig, Problems, minimum_norm
@@ -19,6 +20,10 @@ class FixedConfig(LeastSquaresConfig):
 
     target: Literal["query", "weights"] = Field(
         "query", description="predict the query's value, or the weights w*"
+    )
+    loss: Literal["mean", "log"] = added_later(
+        "mean",
+        description="squared error, or its logarithm, to which every digit counts alike; training",
     )
 
 
@@ -32,6 +37,7 @@ class LeastSquares(LeastSquaresTask[FixedConfig]):
     name = "least-squares"
     version = 1
     Config = FixedConfig
+    training_only = frozenset({"loss"})
 
     @property
     def primary(self) -> Primary:
@@ -59,6 +65,13 @@ class LeastSquares(LeastSquaresTask[FixedConfig]):
         if self.config.target == "query":
             return Batch(prompt, problems.clean[:, -1:])
         return Batch(prompt, problems.w.transpose(1, 2))
+
+    def loss(self, prediction: Tensor, target: Tensor) -> Tensor:
+        """Mean squared error of each prompt, or its logarithm, (B,)."""
+        error = super().loss(prediction, target)
+        # Below ε² an error is rounding.
+        floor = torch.finfo(error.dtype).eps ** 2
+        return error if self.config.loss == "mean" else (error + floor).log()
 
     def metrics(self, prediction: Tensor, batch: Batch) -> dict[str, Tensor]:
         """squared_error at the query; for the weights also weight_error, ‖ŵ − w*‖²."""

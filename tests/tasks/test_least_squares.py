@@ -178,3 +178,12 @@ def test_every_prefix_statistic_is_in_the_summary():
 def test_a_condition_number_needs_enough_examples():
     with pytest.raises(UsageError, match="at least as many examples"):
         parse_config(FixedConfig, {"dim": 5, "examples": 4, "condition_number": 10}, "task x")
+
+
+def test_the_logarithm_of_the_loss_concerns_training_alone():
+    mean, log = (load_task("least-squares", target="weights", loss=v) for v in ("mean", "log"))
+    prediction, target = torch.rand(2, 4, 1, 5, dtype=torch.float64)
+    torch.testing.assert_close(log.loss(prediction, target), mean.loss(prediction, target).log())
+    assert torch.isfinite(log.loss(target, target)).all()
+    assert log.evaluation_digest(8, 0) == mean.evaluation_digest(8, 0)
+    assert "loss" not in mean.config.model_dump()
