@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+import torch
 from pydantic import Field
 from torch import nn
 
@@ -13,7 +14,6 @@ from iclbench.config import added_later
 from .constructions import Chebyshev, Richardson
 from .modules import BlockLayer, BlockModel, FullLayer, FullModel, SquareBlockLayer
 from .regression import RegressionModel
-
 
 #: What the block form answers on regression prompts.
 REGRESSION = ("query", "weights")
@@ -57,15 +57,7 @@ class LinearTransformer(Architecture):
             return f"it needs {', '.join(sorted(missing))}, which {signature.prompt.__name__} lacks"
         if signature.target != "solution":
             return f"it answers solution, query or weights, not {signature.target}"
-        if config.form == "full" and signature.varies:
-            return "form=full is built for one N, and the task has several; form=block takes any"
-        if config.form == "block" and "embedding" in config.model_fields_set:
-            default = type(config).model_fields["embedding"].default
-            if config.embedding != default:
-                return "form=block has no learned embedding"
-        if config.form == "full" and not config.ones:
-            return "form=full has any matrices; ones is of form=block"
-        return None
+        return _supports_systems(signature, config)
 
     def build(self, signature: Signature, config: LinearTransformerConfig) -> nn.Module:
         """A model for the signature; in the block form its parameters do not depend on it."""
@@ -74,9 +66,7 @@ class LinearTransformer(Architecture):
             layer = BlockLayer if c.ones else SquareBlockLayer
             regression = signature.target in REGRESSION
             vectors = 1 if regression else 4
-            blocks: list[nn.Module] = [
-                layer(c.heads, c.init_std, vectors) for _ in range(c.layers)
-            ]
+            blocks: list[nn.Module] = [layer(c.heads, c.init_std, vectors) for _ in range(c.layers)]
             if regression:
                 weights = signature.target == "weights"
                 return RegressionModel(blocks, c.normalize, c.homogeneous, weights)
@@ -85,7 +75,19 @@ class LinearTransformer(Architecture):
         width = size + 1 + c.embedding
         std = c.init_std * (9.0 / width) ** 0.5
         layers: list[nn.Module] = [FullLayer(c.heads, width, std) for _ in range(c.layers)]
-        return FullModel(layers, c.normalize, c.homogeneous, size, c.embedding, c.init_std)
+        embedding = nn.Parameter(c.init_std * torch.randn(size, c.embedding))
+        return FullModel(layers, c.normalize, c.homogeneous, embedding)
+
+
+def _supports_systems(signature: Signature, config: LinearTransformerConfig) -> str | None:
+    if config.form == "full" and signature.varies:
+        return "form=full is built for one N, and the task has several; form=block takes any"
+    if config.form == "full" and not config.ones:
+        return "form=full has any matrices; ones is of form=block"
+    default = type(config).model_fields["embedding"].default
+    if config.form == "block" and config.embedding != default:
+        return "form=block has no learned embedding"
+    return None
 
 
 def _supports_regression(signature: Signature, config: LinearTransformerConfig) -> str | None:

@@ -158,12 +158,10 @@ class FullModel(SystemModel):
         layers: list[nn.Module],
         normalize: bool,
         homogeneous: bool,
-        size: int,
-        embedding: int,
-        init_std: float,
+        embedding: nn.Parameter,
     ) -> None:
         super().__init__(layers, normalize, homogeneous)
-        self.embedding = nn.Parameter(init_std * torch.randn(size, embedding))
+        self.embedding = embedding
 
     def states(self, prompt: Any) -> list[Tensor]:
         """See `SystemModel.states`; raises ValueError for another size."""

@@ -13,10 +13,11 @@ from .tokens import Tokens
 class RegressionModel(nn.Module):
     """The answer (B, Q, 1) is the queries' scalar part after the last layer; or weights (B, 1, D).
 
-    The weights are the answers to the unit vectors. The layers are those of the block form with one vector part, x (von Oswald et al. 2023;
-    Vladymyrov et al. 2024). With `normalize` x and y are divided by √N first and the answer is
-    multiplied by it, as if sums were means; with `homogeneous` y is divided by its root mean
-    square and the answer multiplied by it: t times y gives t times the answer.
+    The weights are the answers to the unit vectors. The layers are those of the block form with one
+    vector part, x (von Oswald et al. 2023; Vladymyrov et al. 2024). With `normalize` x and y are
+    divided by √N first and the answer is multiplied by it, as if sums were means; with `homogeneous`
+    y is divided by its root mean square and the answer multiplied by it: t times y gives t times the
+    answer.
     """
 
     def __init__(

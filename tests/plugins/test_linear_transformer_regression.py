@@ -72,7 +72,7 @@ def test_homogeneous_it_answers_in_proportion_to_y(factor):
     network = model(5, 3, layers=3, init_std=0.3, homogeneous=True)
     found = network(prompt._replace(y=factor * prompt.y)).detach()
     np.testing.assert_allclose(found, factor * network(prompt).detach(), rtol=1e-9)
-    assert (network(prompt._replace(y=0 * prompt.y)) == network(prompt._replace(y=0 * prompt.y))).all()
+    assert torch.isfinite(network(prompt._replace(y=0 * prompt.y))).all()
 
 
 def test_normalized_it_does_not_know_how_often_the_examples_are_repeated():

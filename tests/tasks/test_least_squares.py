@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iclbench import UsageError
+from iclbench import UsageError, load_task
 from iclbench.config import parse_config
 from iclbench.conformance import check_task
 from iclbench.evaluation import floor
