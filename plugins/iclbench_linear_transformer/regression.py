@@ -15,9 +15,9 @@ class RegressionModel(nn.Module):
 
     The weights are the answers to the unit vectors. The layers are those of the block form with one
     vector part, x (von Oswald et al. 2023; Vladymyrov et al. 2024). With `normalize` x and y are
-    divided by √N first and the answer is multiplied by it, as if sums were means; with `homogeneous`
-    y is divided by its root mean square and the answer multiplied by it: t times y gives t times the
-    answer.
+    divided by √N first and the answer is multiplied by it, as if sums were means; with
+    `homogeneous` y is divided by its root mean square and the answer multiplied by it: t times y
+    gives t times the answer.
     """
 
     def __init__(

@@ -233,7 +233,7 @@ def test_what_it_can_t_do_is_said(tmp_path):
         run(model="linear-transformer", task="linear-system", model_args={"embedding": 3},
             out=tmp_path)  # fmt: skip
     with pytest.raises(UsageError, match="it needs a, b, size, x0"):
-        run(model="linear-transformer", task="least-squares", out=tmp_path)
+        run(model="linear-transformer", task="multiply", out=tmp_path)
     with pytest.raises(UsageError, match="low must not be above high"):
         run(model="linear-transformer", task="linear-system", weights="richardson",
             weights_args={"low": 2, "high": 1}, out=tmp_path)  # fmt: skip
