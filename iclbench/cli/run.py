@@ -52,6 +52,13 @@ def run(
     metrics: Annotated[
         str, typer.Option(metavar="NAME[,NAME]", help="Further metrics to measure.")
     ] = "",
+    grader: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What grades the endings a model writes.")
+    ] = None,
+    grader_args: Arguments = None,
+    grader_budget: Annotated[
+        float | None, typer.Option(metavar="USD", help="What grading a run may cost at most.")
+    ] = None,
     eval_prompts: Annotated[int, typer.Option(help="Prompts to evaluate on.")] = 2048,
     eval_seed: Annotated[int, typer.Option(help="Seed of the evaluation prompts.")] = 0,
     eval_batch: Annotated[int, typer.Option(min=1, help="Prompts a model sees at once.")] = 1024,
@@ -81,6 +88,9 @@ def run(
         "eval_prompts": eval_prompts,
         "eval_seed": eval_seed,
         "metrics": tuple(_names(metrics)),
+        "grader": grader,
+        "grader_args": parse_arguments(grader_args or [], "--grader-args"),
+        "grader_budget": grader_budget,
     }
     plans = _resolve(_names(model), _names(task), common)
 
