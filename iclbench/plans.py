@@ -52,7 +52,7 @@ class Plan:
             return None
         grader = self.grader()
         models = len(self.spec.seeds) or len(self.states) or 1
-        completions = models * self.task.completions(self.spec.eval_prompts)
+        completions = self.task.completions(models, self.spec.eval_prompts)
         grader.prepare(completions, self.request.grader_budget)
         return Grading(grader)
 

@@ -187,12 +187,12 @@ class Task(ABC, Generic[ConfigT]):
         """
         return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
-    def completions(self, prompts: int) -> int:
-        """How many completions a grader gets of one model that is evaluated on so many prompts.
+    def completions(self, models: int, prompts: int) -> int:
+        """How many completions a grader gets in a run: costs are estimated by it beforehand.
 
-        Costs are estimated by it; a task that is gradable and has fewer graded overrides this.
+        A gradable task overrides this where it has fewer graded, or those of its floor too.
         """
-        return prompts
+        return models * prompts
 
     def evaluation_digest(self, n: int, seed: int) -> str:
         """SHA-256 of the raw draws, which names the evaluation set in a record."""

@@ -114,6 +114,8 @@ def serving(answer: Callable[[int, dict[str, Any]], Reply]) -> Iterator[Server]:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
         http.daemon_threads = True
+        # A client that hangs up is no news.
+        http.handle_error = lambda *_: None  # type: ignore[method-assign]
         thread = threading.Thread(target=http.serve_forever, args=(0.02,))
         thread.start()
         server.url = f"http://127.0.0.1:{http.server_port}/v1"

@@ -164,7 +164,7 @@ class Asker:
     def _meaning(self, error: Any) -> Exception:
         """What a status code asks for: to stop, to try again, to count a completion as failed."""
         status, code = error.status_code, str(error.code or "")
-        said = self._clean(error.message)
+        said = self._clean(error.message.removeprefix(f"Error code: {status} - "))
         if status == 401:
             return RunError(f"{self.config.base_url} refuses the key in OPENAI_API_KEY (HTTP 401)")
         if status in {403, 404}:
