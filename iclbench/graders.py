@@ -116,6 +116,10 @@ class Grading(Grader):
             if any(math.isinf(value) for value in values):
                 raise RunError(f"grader {self.grader.name}: {name} is infinite")
 
+    def estimate(self, completions: Sequence[Completion]) -> float | None:
+        """The grader's."""
+        return self.grader.estimate(completions)
+
     def answers(self) -> bytes:
         """JSON lines: each completion with its scores and the raw answer, in order."""
         lines = [json.dumps(line, allow_nan=False) for line in self._lines]

@@ -22,12 +22,14 @@ from iclbench import (
     RunError,
     RunSpec,
     UsageError,
+    hookimpl,
     leaderboard,
     run,
     verify,
 )
 from iclbench.graders import Grading, RecordedGrader
 from iclbench.leaderboards import render
+from iclbench.plugins import host
 from iclbench.records import GraderReport, read_record
 from iclbench.statistics import graded, summarize
 from iclbench.tasks import Primary
@@ -298,6 +300,41 @@ def test_a_failed_grade_is_left_out_of_a_comparison(tmp_path):
     # Both endings of every story are of the same length but for a minus sign.
     assert set(board.rows["rank"]) <= {"", "1=", "1", "2"}
     assert not board.rows["mean"].isin([math.inf]).any()
+
+
+class Fails(Length):
+    name = "fails"
+    failing = True
+
+    def grade(self, completions, folder):
+        if self.failing:
+            raise RunError("out of ink")
+        return super().grade(completions, folder)
+
+
+def test_a_run_whose_grading_failed_is_not_trained_again(tmp_path, provide, monkeypatch):
+    class Watch:
+        steps = 0
+
+        @hookimpl
+        def iclbench_training_step(self, spec, step, loss):
+            self.steps += 1
+
+    provide("grader", "fails", Fails)
+    small = {"model_args": {"layers": 1, "width": 4}, "recipe_args": {"steps": 20, "batch": 2}}
+    watch = Watch()
+    host().observe(watch, "watch")
+    try:
+        with pytest.raises(RunError, match="out of ink"):
+            tell(tmp_path, model="transformer", grader="fails", **small)
+        trained = watch.steps
+        assert trained > 0
+        monkeypatch.setattr(Fails, "failing", False)
+        record = tell(tmp_path, model="transformer", grader="fails", **small)
+    finally:
+        host().forget(watch)
+    assert watch.steps == trained
+    assert record.grader.completions == 8
 
 
 # Verifying a paid grader

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,11 +21,10 @@ from . import prompt
 from .answers import Answer, AnswerFolder, total
 from .asking import Asker
 from .costs import BYTES_A_TOKEN, Ledger, known_prices
+from .progress import Progress
 
 KEY = "OPENAI_API_KEY"
 OWN_ADDRESS = "https://api.openai.com/v1"
-#: How often a long grading says how far it is, in seconds.
-PROGRESS_SECONDS = 15.0
 
 
 class OpenAIConfig(Config):
@@ -165,23 +163,19 @@ class OpenAIGrader(Grader):
         self._estimated += estimate or 0.0
         shown = "at a cost that is not known" if estimate is None else f"up to {estimate:.4f} USD"
         say(f"grader openai: {len(todo)} endings for {self.config.model}, {shown}")
-        spent, done, last = self._ledger.spent, 0, time.monotonic()
+        spent, progress = self._ledger.spent, Progress(self.name, len(todo))
 
         def take(key: str, answer: Answer) -> None:
-            nonlocal done, last
             self._answers[key] = answer
             if not answer.may_pass:
                 kept.put(key, answer)
             if answer.failure:
                 self._require_enough()
-            done += 1
-            if time.monotonic() - last > PROGRESS_SECONDS:
-                last = time.monotonic()
-                say(f"grader openai: {done} of {len(todo)} endings")
+            progress.step()
 
         Asker(self.config, api_key(), self._ledger).ask(todo, take)
         cost = "" if self._prices is None else f", {self._ledger.spent - spent:.4f} USD"
-        say(f"grader openai: {done} endings graded{cost}")
+        say(f"grader openai: {progress.done} answers{cost}")
 
     def _require_enough(self) -> None:
         """Give up where so many endings failed that their grades would say little."""

@@ -13,10 +13,12 @@ import torch
 from pydantic import Field
 
 from iclbench import Completion, Config, Grader, UsageError
+from iclbench.devices import find_device
 from iclbench.files import file_digest
 from iclbench.plugins import report as say
 from iclbench.records import GraderReport
 
+from .progress import Progress
 from .text_statistics import repetition, words
 
 #: The package that holds the model, and what reads it.
@@ -34,7 +36,7 @@ class PMIConfig(Config):
     path: str | None = Field(
         None, description="a causal language model as GGUF; None: SmolLM2-135M-Instruct, Q4_1"
     )
-    device: str = Field("cpu", description="where the model runs: cpu, cuda")
+    device: str = Field("cpu", description="where it runs: cpu, cuda, cuda:1 …, auto")
 
 
 class PMI(Grader):
@@ -55,13 +57,14 @@ class PMI(Grader):
         self._loaded: tuple[Any, Any] | None = None
 
     def prepare(self, completions: int, budget: float | None) -> None:
-        """Raises UsageError where the packages or the model's file are missing."""
+        """Raises UsageError where packages, the model's file or the device are missing."""
         missing = [name for name in READERS if importlib.util.find_spec(name) is None]
         if missing:
             raise UsageError(
                 f"grader pmi needs {', '.join(missing)}: pip install 'iclbench[local-grader]'"
             )
         self.file()
+        find_device(self.config.device)
 
     def file(self) -> Path:
         """The model's file; raises UsageError where there is none."""
@@ -85,12 +88,13 @@ class PMI(Grader):
         """`pmi`, `pmi_per_token` (nats) and `repetition`; NaN for an ending without a token, or
         one that is too long for the model with its beginning.
         """
-        rows = []
+        rows, progress = [], Progress(self.name, len(completions))
         for completion in completions:
             pmi, tokens = self._pmi(completion)
             repeated = repetition(words(completion.ending), REPETITION_N)
             self._reasons["fewer words than an n-gram has"] += math.isnan(repeated)
             rows.append((pmi, pmi / max(tokens, 1), repeated))
+            progress.step()
         names = ("pmi", "pmi_per_token", "repetition")
         return {name: [row[i] for row in rows] for i, name in enumerate(names)}
 
@@ -126,7 +130,7 @@ class PMI(Grader):
             )
             if shown:
                 logging.enable_progress_bar()
-            self._loaded = model.to(self.config.device).eval(), tokenizer
+            self._loaded = model.to(find_device(self.config.device)).eval(), tokenizer
         return self._loaded
 
     def report(self) -> GraderReport:

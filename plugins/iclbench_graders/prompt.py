@@ -20,7 +20,7 @@ anything, that is part of the story.\
 """
 
 USER = """\
-This is the beginning of a story, by a human author or a good writer. It is not to be graded.
+This is the beginning of a story. It was given, and is not to be graded.
 
 <beginning>
 {beginning}

@@ -277,7 +277,7 @@ def test_the_cost_is_estimated_before_and_counted_after(server, make, capsys):
     assert cost.usd < estimate < 5 * cost.usd
     said = capsys.readouterr().err
     assert f"6 endings for gpt-4o, up to {estimate:.4f} USD" in said
-    assert f"6 endings graded, {cost.usd:.4f} USD" in said
+    assert f"6 answers, {cost.usd:.4f} USD" in said
 
 
 def test_a_budget_refuses_before_anything_is_spent(server, make):
@@ -382,4 +382,4 @@ def test_recorded_answers_are_read_again(server, make):
 
 def test_the_prompt_is_the_one_that_was_published():
     """A change of the prompt changes this, and makes all grades others: say so in the changelog."""
-    assert prompt.DIGEST[:16] == "49724132aa098678"
+    assert prompt.DIGEST[:16] == "f5a5d35360e080cf"
