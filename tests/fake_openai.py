@@ -86,16 +86,16 @@ def serving(answer: Callable[[int, dict[str, Any]], Reply]) -> Iterator[Server]:
                 server.times.append(time.monotonic())
                 server.under_way += 1
                 server.most_at_once = max(server.most_at_once, server.under_way)
+            reply = server.answer(number, asked)
+            time.sleep(reply.wait)
+            with server.lock:
+                server.under_way -= 1
             try:
-                self.reply(server.answer(number, asked))
+                self.reply(reply)
             except (BrokenPipeError, ConnectionResetError):
                 self.close_connection = True
-            finally:
-                with server.lock:
-                    server.under_way -= 1
 
         def reply(self, reply: Reply) -> None:
-            time.sleep(reply.wait)
             body = reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
             self.send_response(reply.status)
             for name, value in {"Content-Type": "application/json", **reply.headers}.items():
