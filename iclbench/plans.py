@@ -51,10 +51,13 @@ class Plan:
         if self.grader is None:
             return None
         grader = self.grader()
-        models = len(self.spec.seeds) or len(self.states) or 1
-        completions = self.task.completions(models, self.spec.eval_prompts)
-        grader.prepare(completions, self.request.grader_budget)
+        grader.prepare(self.completions(), self.request.grader_budget)
         return Grading(grader)
+
+    def completions(self) -> int:
+        """About how many completions a grader will get."""
+        models = len(self.spec.seeds) or len(self.states) or 1
+        return self.task.completions(models, self.spec.eval_prompts)
 
 
 @dataclass(frozen=True)

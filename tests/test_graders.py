@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import os
+import re
 
 import numpy as np
 import pytest
@@ -282,6 +283,16 @@ def test_the_command_line_runs_lists_and_describes_it(tmp_path, cli):
     shown = cli("describe", "length").out
     assert shown.startswith("grader length, of test-plugin")
     assert "factor (float) = 1.0  of each length" in shown
+
+
+def test_a_dry_run_says_what_is_graded_and_what_it_costs_at_least(cli, tmp_path):
+    args = ("run", "--model", "zero", "--task", "storyteller", "--out", tmp_path, "--dry-run")
+    assert "grade about 4 endings by length, free" in cli(*args, "--grader", "length").out
+    assert re.search(
+        r"4 endings by openai, from 0\.00\d\d USD on", cli(*args, "--grader", "openai").out
+    )
+    other = ("--grader", "openai", "--grader-args", "model=mine")
+    assert "by openai, at a cost that is not known" in cli(*args, *other).out
 
 
 def test_boards_by_grade_hold_one_grader_each(tmp_path):

@@ -161,7 +161,20 @@ def _describe(plans: list[Plan], settings: Settings) -> None:
             "loaded": f"load {spec.weights}",
         }[spec.origin]
         typer.echo(f"{spec.id}  {spec.model} on {spec.task}: {'done before' if exists else action}")
+        if plan.grader is not None:
+            typer.echo(f"  {_grading(plan)}")
         typer.echo(spec.model_dump_json(indent=2))
+
+
+def _grading(plan: Plan) -> str:
+    """How much is graded, and what that costs before anything is known of the texts."""
+    from ..graders import Completion
+
+    assert plan.grader is not None
+    n = plan.completions()
+    least = plan.grader().estimate([Completion("", "")] * n)
+    cost = "at a cost that is not known" if least is None else f"from {least:.4f} USD on"
+    return f"grade about {n} endings by {plan.spec.grader}, " + (cost if least != 0 else "free")
 
 
 def _run_all(plans: list[Plan], settings: Settings) -> tuple[list[Record], int]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from iclbench import Config
 from iclbench.files import write_atomically
@@ -59,8 +59,8 @@ class _Choice(_Lenient):
 
 
 class _Usage(_Lenient):
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
+    prompt_tokens: int | None = Field(None, ge=0)
+    completion_tokens: int | None = Field(None, ge=0)
 
 
 class _Envelope(_Lenient):
@@ -84,8 +84,8 @@ def read_body(body: bytes) -> Answer:
         finish_reason=choice.finish_reason,
         model=envelope.model,
         requests=1,
-        prompt_tokens=usage.prompt_tokens,
-        answer_tokens=usage.completion_tokens,
+        prompt_tokens=usage.prompt_tokens or 0,
+        answer_tokens=usage.completion_tokens or 0,
     )
 
 

@@ -48,6 +48,7 @@ class Asker:
         self._key = key
         self._not_before = 0.0
         self._stopped = False
+        self._random = random.Random()
 
     def ask(self, todo: Mapping[str, Completion], take: Callable[[str, Answer], None]) -> None:
         """Give `take` the answer to each completion as it comes, by its key.
@@ -98,7 +99,8 @@ class Asker:
         spent = {"requests": 0, "prompt_tokens": 0, "answer_tokens": 0}
         failures = 0
         while True:
-            await asyncio.sleep(max(0.0, self._not_before - time.monotonic()))
+            while (pause := self._not_before - time.monotonic()) > 0:
+                await asyncio.sleep(pause)
             try:
                 answer = await self._request(client, said)
             except _FailedError as error:
@@ -107,7 +109,8 @@ class Asker:
                 failures += 1
                 if failures >= config.attempts:
                     return Answer(**spent, failure=str(error), may_pass=True)
-                wait = min(LONGEST, config.backoff * 2 ** (failures - 1)) * random.uniform(0.5, 1.0)
+                wait = min(LONGEST, config.backoff * 2.0 ** (failures - 1))
+                wait *= self._random.uniform(0.5, 1.0)
                 if error.wait is not None:
                     # A server's limit holds for all requests.
                     wait = error.wait

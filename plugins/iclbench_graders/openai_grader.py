@@ -107,11 +107,10 @@ class OpenAIGrader(Grader):
         self._asked: list[str] = []
 
     def prepare(self, completions: int, budget: float | None) -> None:
-        """Raises UsageError without a key, or with a budget that the prompt alone exceeds."""
+        """Raises UsageError without a key, or with a budget for prices that are not known."""
         api_key()
         self._ledger.limit(budget)
         self._expected = completions
-        self._require_budget(self.estimate([Completion("", "")] * completions))
 
     def estimate(self, completions: Sequence[Completion]) -> float | None:
         """USD for one answer each of the full length, a token for three bytes of the prompt."""

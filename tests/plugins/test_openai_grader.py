@@ -108,6 +108,7 @@ BAD_BODIES = {
     "other JSON": Reply([1, 2]),
     "no choices": Reply({**completion(), "choices": []}),
     "empty body": Reply(b""),
+    "negative tokens": Reply({**completion(), "usage": {"prompt_tokens": -1}}),
 }
 
 
@@ -284,7 +285,7 @@ def test_the_cost_is_estimated_before_and_counted_after(server, make, capsys):
 
 def test_a_budget_refuses_before_anything_is_spent(server, make):
     with pytest.raises(UsageError, match="--grader-budget: grading would cost up to"):
-        make(budget=0.001, **PRICED)
+        make(budget=0.001, **PRICED).grade(STORIES, None)
     long = [Completion("Once. " * 1000, " The end.")]
     grader = make(completions=10, budget=0.03, **PRICED)
     # One costs a little over half a cent; all ten of a run would be too much.
@@ -293,6 +294,18 @@ def test_a_budget_refuses_before_anything_is_spent(server, make):
     with pytest.raises(UsageError, match="prices are not known"):
         make(budget=1.0)
     assert server.requests == []
+
+
+def test_a_run_that_goes_on_needs_a_budget_for_the_rest_alone(server, make, tmp_path):
+    grades(make(), STORIES[:5], tmp_path)
+    assert grades(make(budget=0.006, **PRICED), STORIES, tmp_path) == [7] * 6
+
+
+def test_what_a_server_does_not_count_is_booked_as_estimated(server, make):
+    server.script(Reply({**completion(), "usage": None}))
+    grader = make(**PRICED)
+    grades(grader)
+    assert grader.report().cost.usd == pytest.approx(grader.estimate(STORIES), rel=1e-3)
 
 
 def test_a_budget_is_never_exceeded_even_where_answers_must_be_paid_twice(server, make):
