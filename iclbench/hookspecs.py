@@ -36,6 +36,11 @@ def iclbench_metrics() -> list[Entry]:
 
 
 @hookspec
+def iclbench_graders() -> list[Entry]:
+    """Return graders of what a model writes, each an `iclbench.Grader` class."""
+
+
+@hookspec
 def iclbench_executors() -> list[Entry]:
     """Return executors for sweeps, each an `iclbench.Executor` class."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from .architectures import Architecture, Construction, Solver
 from .config import Config, parse_config
 from .errors import UsageError, unknown
 from .files import file_digest
+from .graders import Grader, Grading
 from .metrics import Metric
 from .plugins import Plugin, host
 from .recipes import Recipe
@@ -42,6 +44,20 @@ class Plan:
     partial: bool = False
     metrics: tuple[Metric, ...] = ()
     plugins: tuple[Plugin, ...] = ()
+    grader: Callable[[], Grader] | None = None
+
+    def grading(self) -> Grading | None:
+        """The grader, ready for one run; raises UsageError for what it lacks, such as a key."""
+        if self.grader is None:
+            return None
+        grader = self.grader()
+        grader.prepare(self.completions(), self.request.grader_budget)
+        return Grading(grader)
+
+    def completions(self) -> int:
+        """About how many completions a grader will get."""
+        models = len(self.spec.seeds) or len(self.states) or 1
+        return self.task.completions(models, self.spec.eval_prompts)
 
 
 @dataclass(frozen=True)
@@ -66,6 +82,7 @@ def resolve(request: RunSpec) -> Plan:
     config = _model_config(request, architecture, recipe, given, origin)
     _require_support(request, architecture, config, task)
     metrics = tuple(_metric(name, task) for name in request.metrics)
+    grader, grader_args = _grader(request, task)
     trained = origin == "trained"
     spec = ResolvedSpec(
         **{
@@ -80,6 +97,8 @@ def resolve(request: RunSpec) -> Plan:
             "recipe_args": recipe.model_dump(mode="json") if trained else {},
             "seeds": request.seeds if trained else (),
             "checkpoint_digest": given.digest,
+            "grader_args": grader_args,
+            "grader_budget": None,
         }
     )
     return Plan(
@@ -93,6 +112,7 @@ def resolve(request: RunSpec) -> Plan:
         partial=given.partial,
         metrics=metrics,
         plugins=tuple(_participants(request, trained and request.recipe not in task.recipes)),
+        grader=grader,
     )
 
 
@@ -206,10 +226,28 @@ def _metric(name: str, task: Task[Any]) -> Metric:
     return metric
 
 
+def _grader(
+    request: RunSpec, task: Task[Any]
+) -> tuple[Callable[[], Grader] | None, dict[str, Any]]:
+    """What makes the grader, and those of its arguments that a score depends on."""
+    if request.grader is None:
+        for option in ("grader_args", "grader_budget"):
+            if getattr(request, option):
+                raise UsageError(f"--{option.replace('_', '-')} needs --grader")
+        return None, {}
+    found: type[Grader] = host().load("grader", request.grader, Grader)
+    if not task.gradable:
+        raise UsageError(f"{task.name} has nothing to grade: --grader is for tasks that write text")
+    config = parse_config(found.Config, request.grader_args, f"grader {request.grader}")
+    values = config.model_dump(mode="json")
+    return partial(found, config), {k: v for k, v in values.items() if k not in found.operational}
+
+
 def _participants(request: RunSpec, with_recipe: bool) -> Iterator[Plugin]:
     names = [("task", request.task), ("model", request.model)]
     names += [("recipe", request.recipe)] if with_recipe else []
     names += [("metric", name) for name in request.metrics]
+    names += [("grader", request.grader)] if request.grader else []
     seen = []
     for kind, name in names:
         plugin, _ = host().provider(kind, name)

@@ -36,6 +36,7 @@ KINDS = {
     "task": "iclbench_tasks",
     "recipe": "iclbench_recipes",
     "metric": "iclbench_metrics",
+    "grader": "iclbench_graders",
     "executor": "iclbench_executors",
     "command": "iclbench_commands",
 }

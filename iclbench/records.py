@@ -91,6 +91,32 @@ class PluginReference(Config):
     source: str = Field(description="SHA-256 of the plugin's Python files")
 
 
+class GradingCost(Config):
+    """What asking a paid grader cost, at list price; None where prices are not known."""
+
+    requests: int = Field(description="answers that were paid for, those of earlier runs too")
+    prompt_tokens: int
+    answer_tokens: int
+    usd: float | None = Field(description="of all these answers")
+    paid_usd: float | None = Field(description="of this, what this run paid; the rest was kept")
+    estimated_usd: float | None = Field(description="what this run was to pay at most, before")
+
+
+class GraderReport(Config):
+    """What graded the endings that the model wrote."""
+
+    name: str
+    model: str | None = Field(None, description="the model that graded, as it names itself")
+    prompt: str | None = Field(None, description="SHA-256 of the prompt and the answer's form")
+    completions: int = 0
+    failures: int = Field(0, description="completions without a grade, left out of the statistics")
+    reasons: dict[str, int] = Field({}, description="why grading failed, and how often")
+    cost: GradingCost | None = None
+    answers: FileReference | None = Field(
+        None, description="each completion with its scores and the raw answer, JSON lines"
+    )
+
+
 class Record(Config):
     """All that a run leaves, but for the files that it names."""
 
@@ -113,11 +139,17 @@ class Record(Config):
     analyses: dict[str, Any] = Field(
         {}, description="what the metrics that were asked for say of each model as a whole"
     )
+    grader: GraderReport | None = Field(None, description="where --grader was given")
     evaluation: EvaluationReport
     environment: Environment
     plugins: list[PluginReference]
     created: str
     digest: str = Field("", description="SHA-256 of the record without this field")
+
+    def files(self) -> list[FileReference]:
+        """The files beside the record."""
+        answers = self.grader.answers if self.grader else None
+        return [file for file in (self.per_prompt, self.weights, answers) if file]
 
     def sealed(self) -> Record:
         """The same record with its digest."""
@@ -197,16 +229,19 @@ class RecordStore:
         path = self.path(record.spec)
         text = json.dumps(record.sealed().model_dump(mode="json"), indent=1, allow_nan=False)
         write_atomically(path, (text + "\n").encode())
-        kept = {reference.file for reference in (record.per_prompt, record.weights) if reference}
-        for file in path.parent.glob(f"{path.stem}.*.safetensors"):
-            if file.name not in kept:
-                file.unlink()
+        kept = {reference.file for reference in record.files()}
+        for ending in ("safetensors", "jsonl"):
+            for file in path.parent.glob(f"{path.stem}.*.{ending}"):
+                if file.name not in kept:
+                    file.unlink()
         return path
 
-    def write_file(self, spec: ResolvedSpec, kind: str, data: bytes) -> FileReference:
+    def write_file(
+        self, spec: ResolvedSpec, kind: str, data: bytes, ending: str = "safetensors"
+    ) -> FileReference:
         """Write a file beside the record, named by its content: no record loses its own."""
         sha256 = hashlib.sha256(data).hexdigest()
-        path = self.path(spec, f".{sha256[:8]}.{kind}.safetensors")
+        path = self.path(spec, f".{sha256[:8]}.{kind}.{ending}")
         write_atomically(path, data)
         return FileReference(file=path.name, sha256=sha256)
 

@@ -19,6 +19,7 @@ from .devices import environment, find_device
 from .errors import RunError, UsageError
 from .evaluation import evaluate, floor
 from .files import require_writable
+from .graders import Grader, Grading
 from .models import Model, given_models, initial_module, require_usable
 from .plans import Plan, resolve
 from .plugins import host, report
@@ -27,6 +28,7 @@ from .randomness import derive_seed, torch_generator
 from .recipes import Recipe
 from .records import (
     EvaluationReport,
+    GraderReport,
     PluginReference,
     Ranking,
     Record,
@@ -34,8 +36,8 @@ from .records import (
     SeedResult,
     TrainingReport,
 )
-from .specs import RunSpec, digest_of
-from .statistics import Values, curve, finite, summarize
+from .specs import ResolvedSpec, RunSpec, digest_of
+from .statistics import Values, curve, finite, graded, summarize
 from .tasks import Axis, EvaluationContext
 from .training.checkpoints import load_state, weights_bytes
 from .training.loop import Replica, Resumption, Trained, Training
@@ -84,6 +86,8 @@ def run_plans(plans: Sequence[Plan], settings: Settings) -> list[Record]:
             records[plan.spec.id] = found
             _say_reused(plan, found)
     todo = [plan for plan in plans if plan.spec.id not in records]
+    for plan in todo:
+        plan.grading()
     for plan in todo:
         host().notify("iclbench_run_started", spec=plan.spec)
     if todo:
@@ -198,15 +202,28 @@ def _train(plans: list[Plan], recipe: Recipe, settings: Settings, device: torch.
 
 
 def measure(
-    plan: Plan, models: list[Model], device: torch.device, eval_batch: int
+    plan: Plan,
+    models: list[Model],
+    device: torch.device,
+    eval_batch: int,
+    *,
+    grader: Grader | None = None,
+    folder: Path | None = None,
 ) -> tuple[dict[str, Values], dict[str, np.ndarray]]:
-    """Every metric as (seeds, prompts[, axis]), and the floor's as (prompts[, axis])."""
+    """Every metric as (seeds, prompts[, axis]), and the floor's as (prompts[, axis]).
+
+    A grader may keep its answers in `folder`.
+    """
     spec = plan.spec
     batches = plan.task.evaluation_set(spec.eval_prompts, spec.eval_seed, DTYPES[spec.dtype])
     found = []
     for model in models:
         context = EvaluationContext(
-            device, torch_generator("cpu", "evaluation", spec.eval_seed), None, eval_batch
+            device,
+            torch_generator("cpu", "evaluation", spec.eval_seed),
+            folder,
+            eval_batch,
+            grader,
         )
         module = model.module.to(device).eval()
         found.append(evaluate(plan.task, module, batches, context, list(plan.metrics)))
@@ -241,7 +258,11 @@ def _conclude(
 ) -> Record:
     """Evaluate, and write the record with its files."""
     started = time.perf_counter()
-    values, bottom = measure(plan, models, device, settings.eval_batch)
+    grading = plan.grading()
+    folder = settings.out / "graders" if grading else None
+    values, bottom = measure(
+        plan, models, device, settings.eval_batch, grader=grading, folder=folder
+    )
     if plan.task.primary.metric not in values:
         known = ", ".join(values)
         raise RunError(f"task {plan.task.name} ranks by {plan.task.primary.metric}, not in {known}")
@@ -261,22 +282,23 @@ def _conclude(
         command=plan.request.command(),
         ranking=Ranking(**plan.task.primary._asdict()),
         parameters=sum(p.numel() for p in models[0].module.parameters()),
-        metrics={name: summarize(v) for name, v in values.items()},
+        metrics={name: summarize(graded(name, v)) for name, v in values.items()},
         curves={name: curve(values[name], axis) for name, axis in axes.items() if name in values},
         seeds=[
             SeedResult(
                 seed=model.seed,
                 diverged_at=model.diverged_at,
-                metrics={name: summarize(v[i : i + 1]) for name, v in values.items()},
+                metrics={n: summarize(graded(n, v[i : i + 1])) for n, v in values.items()},
             )
             for i, model in enumerate(models)
         ],
-        floor={name: summarize(v) for name, v in floors.items()},
+        floor={name: summarize(graded(name, v)) for name, v in floors.items()},
         floor_curves={n: curve(floors[n], axis) for n, axis in axes.items() if n in floors},
         per_prompt=store.write_file(spec, "prompts", save(arrays)),
         weights=weights,
         training=training,
         analyses=analyse(plan, models, device),
+        grader=_grader_report(grading, store, spec) if grading else None,
         evaluation=EvaluationReport(
             prompts=spec.eval_prompts,
             seed=spec.eval_seed,
@@ -294,6 +316,15 @@ def _conclude(
     ).sealed()
     store.write(record)
     return record
+
+
+def _grader_report(grading: Grading, store: RecordStore, spec: ResolvedSpec) -> GraderReport:
+    """What the grader says of itself, with the file of its answers; raises RunError if unused."""
+    report = grading.report()
+    if not report.completions:
+        raise RunError(f"task {spec.task} gave grader {report.name} nothing to grade")
+    answers = store.write_file(spec, "answers", grading.answers(), "jsonl")
+    return report.model_copy(update={"answers": answers})
 
 
 def axes_of(plan: Plan, model: Model) -> dict[str, Axis]:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
-from .config import Config
+from .config import Config, added_later
 from .errors import UsageError
 
 _PLAIN = re.compile(r"[\w./:+@-]+", re.ASCII)
@@ -45,6 +45,11 @@ class RunSpec(Config):
     eval_prompts: int = Field(2048, ge=2)
     eval_seed: int = Field(0, ge=0)
     metrics: tuple[str, ...] = ()
+    grader: str | None = added_later(None, description="what grades the endings a model writes")
+    grader_args: dict[str, Any] = added_later({})
+    grader_budget: float | None = added_later(
+        None, gt=0, description="USD that grading may cost at most; no part of a run's id"
+    )
 
     @field_validator("seeds", mode="before")
     @classmethod

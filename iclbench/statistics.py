@@ -23,6 +23,9 @@ QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95}
 #: Values of one metric: (seeds, prompts), or (seeds, prompts, axis).
 Values = np.ndarray
 
+#: The metrics that a grader's scores become begin with this.
+GRADE = "grade_"
+
 
 class Statistics(Config):
     """A metric over all prompts and seeds; None stands for a number that is not finite."""
@@ -50,8 +53,21 @@ class Curve(Config):
     high: list[float | None]
 
 
+def graded(name: str, values: Values) -> Values:
+    """A metric's values; of a grade's, those of the prompts whose grading failed for no seed.
+
+    A grade that is NaN is one that could not be had, which says nothing of the model, while any
+    other value that is not a number is as bad as an infinite error.
+    """
+    if not name.startswith(GRADE):
+        return values
+    return values[:, ~np.isnan(values).any(axis=(0, *range(2, values.ndim)))]
+
+
 def summarize(values: Values) -> Statistics:
     """Statistics of (seeds, prompts[, axis]) values; an axis is averaged for each prompt."""
+    if values.shape[1] == 0:
+        return Statistics(**dict.fromkeys(set(Statistics.model_fields) - {"n"}), n=0)
     per_prompt = values.mean(axis=2) if values.ndim == 3 else values
     low, high = mean_interval(per_prompt[..., None])
     with np.errstate(invalid="ignore"):

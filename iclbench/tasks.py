@@ -15,6 +15,7 @@ from pydantic import Field
 from torch import Tensor
 
 from .config import Config, parse_config
+from .graders import Grader
 from .plugins import host
 from .prompts import Batch, Signature, map_tensors, to_device
 from .recipes import Recipe
@@ -51,13 +52,14 @@ class Axis(NamedTuple):
 @dataclass(frozen=True)
 class EvaluationContext:
     """What an evaluation may use: a device, a generator of its own, a folder for files, a limit
-    on the prompts a model sees at once (None: all).
+    on the prompts a model sees at once (None: all), a grader for what a model writes.
     """
 
     device: torch.device
     generator: torch.Generator
     folder: Path | None = None
     batch_size: int | None = None
+    grader: Grader | None = None
 
 
 ConfigT = TypeVar("ConfigT", bound=TaskConfig)
@@ -78,6 +80,8 @@ class Task(ABC, Generic[ConfigT]):
     scales: ClassVar[Mapping[str, Literal["first", "digits"]]] = {}
     #: Names in Config that matter to training alone: records that differ in them are comparable.
     training_only: ClassVar[frozenset[str]] = frozenset()
+    #: Whether `evaluate` gives what a model writes to the context's grader, where there is one.
+    gradable: ClassVar[bool] = False
 
     def __init__(self, config: ConfigT) -> None:
         self.config = config
@@ -182,6 +186,13 @@ class Task(ABC, Generic[ConfigT]):
         By default a prompt is in one batch, and values are put one after the other.
         """
         return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+
+    def completions(self, models: int, prompts: int) -> int:
+        """How many completions a grader gets in a run: costs are estimated by it beforehand.
+
+        A gradable task overrides this where it has fewer graded, or those of its floor too.
+        """
+        return models * prompts
 
     def evaluation_digest(self, n: int, seed: int) -> str:
         """SHA-256 of the raw draws, which names the evaluation set in a record."""

@@ -13,6 +13,7 @@ import numpy as np
 from .config import parse_config
 from .devices import find_device
 from .errors import RecordError
+from .graders import Grader, RecordedGrader
 from .models import Model, given_models
 from .plans import Plan, resolve
 from .plugins import report
@@ -20,7 +21,7 @@ from .precision import DTYPES, full_precision
 from .records import Record, read_per_prompt, read_record, read_referenced
 from .runner import analyse, axes_of, changed_plugins, measure
 from .specs import RunSpec
-from .statistics import Curve, Statistics, curve, summarize
+from .statistics import Curve, Statistics, curve, graded, summarize
 
 #: How far a statistic may move, relatively: other machines sum in another order.
 RELATIVE = {"float32": 1e-3, "float64": 1e-6}
@@ -60,7 +61,8 @@ def verify(path: str | Path, device: str = "auto") -> list[Check]:
         report(f"{path}: plugin {name} has changed since this record")
     with full_precision(DTYPES[record.spec.dtype]):
         models = given_models(plan)
-        values, bottom = measure(plan, models, find_device(device), eval_batch=1024)
+        grader = _grader(path, record, plan)
+        values, bottom = measure(plan, models, find_device(device), 1024, grader=grader)
         analyses = analyse(plan, models, find_device(device))
     parameters = sum(p.numel() for p in models[0].module.parameters())
     checks = [
@@ -75,7 +77,23 @@ def verify(path: str | Path, device: str = "auto") -> list[Check]:
         label = f"seed {seed.seed} "
         checks += _compare(record, plan, label, seed.metrics, values=own, bottom=bottom)
     checks += _compare_analyses(record, analyses)
+    if isinstance(grader, RecordedGrader):
+        # A paid grader is not asked again: its answers count for the endings that they are about.
+        same = grader.same == grader.total
+        checks.append(Check("graded endings, written again", grader.total, grader.same, same))
     return checks
+
+
+def _grader(path: Path, record: Record, plan: Plan) -> Grader | None:
+    """The grader, or for one that is paid the answers that it gave."""
+    if record.grader is None or plan.grader is None:
+        return None
+    answers = record.grader.answers
+    if answers is None:
+        raise RecordError(f"{path} names no file of its grader's answers")
+    data = read_referenced(path, answers)
+    grader = plan.grader()
+    return RecordedGrader(grader, data) if grader.paid else plan.grading()
 
 
 def _plan(path: Path, record: Record) -> Plan:
@@ -107,7 +125,7 @@ def _require_consistent(path: Path, record: Record) -> None:
             values = arrays[prefix + name] if prefix + name in arrays else np.full((1, 1), np.nan)
             values = values[None] if prefix == "floor/" else values
             values = values[index - 2 : index - 1] if index >= 2 else values
-            own = summarize(values)
+            own = summarize(graded(name, values))
             if not all(_close(a, b, 1e-9) for _, a, b in _pairs(found, own)):
                 raise RecordError(f"{path}: its {name} is not that of {record.per_prompt.file}")
 
@@ -126,8 +144,8 @@ def _compare(
         yield Check(f"{label}metrics", len(reported), len(values), False)
         return
     for name, found in reported.items():
-        own = summarize(values[name])
-        floor = summarize(bottom[name][None]) if name in bottom else None
+        own = summarize(graded(name, values[name]))
+        floor = summarize(graded(name, bottom[name][None])) if name in bottom else None
         for statistic, a, b in _pairs(found, own):
             at = getattr(floor, _floor_statistic(statistic)) if floor else None
             holds = _holds(name, plan, a, b, floor=at, median=floor.median if floor else None)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from iclbench import hookspecs, load_task, run
+from iclbench import Completion, Config, hookspecs, load_task, run
 from iclbench.conformance import check_architecture, check_task
+from iclbench.graders import Grading
 
 ROOT = Path(__file__).parents[1]
 HOOKS = [name for name in vars(hookspecs) if name.startswith("iclbench_")]
@@ -92,6 +93,16 @@ def test_the_readme_s_plugin_works(cli, tmp_path, provide):
                 "--seeds", "2", "--out", tmp_path)  # fmt: skip
     assert found.code == 0
     assert "| decay" in found.out
+
+
+def test_the_grader_of_the_plugins_page_works():
+    (text,) = (t for t in blocks(ROOT / "docs" / "plugins.md", "python") if "(Grader)" in t)
+    module: dict = {}
+    exec(compile(text, "plugins.md", "exec"), module)
+    grading = Grading(module["Brevity"](Config()))
+    found = grading.grade([Completion("Once", "upon a time"), Completion("Once", "")], None)
+    assert found == {"brevity": [0.25, 1.0]}
+    assert grading.report().name == "brevity"
 
 
 def test_the_metric_of_the_plugins_page_works(tmp_path, provide):

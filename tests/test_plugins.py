@@ -18,6 +18,7 @@ from fake_distributions import write_distribution, write_plugin
 from iclbench import (
     Architecture,
     Executor,
+    Grader,
     Metric,
     PluginError,
     Recipe,
@@ -37,6 +38,7 @@ BASES = {
     "task": Task,
     "recipe": Recipe,
     "metric": Metric,
+    "grader": Grader,
     "executor": Executor,
 }
 RUN = ("run", "--task", "least-squares", "--device", "cpu", "--eval-prompts", 8)
@@ -63,6 +65,10 @@ FINE = """
         return [Entry("fine-metric", "always 1", "fine_parts:One")]
 
     @hookimpl
+    def iclbench_graders():
+        return [Entry("fine-grader", "always 1", "fine_parts:Grade")]
+
+    @hookimpl
     def iclbench_executors():
         return [Entry("fine-executor", "local again", "fine_parts:Here")]
 
@@ -77,7 +83,7 @@ FINE_PARTS = """
     from iclbench_least_squares.fixed import LeastSquares
     from iclbench_solvers.simple import Zero
 
-    from iclbench import Metric, Recipe
+    from iclbench import Grader, Metric, Recipe
     from iclbench.executors.local import Local
 
     RECIPE = Recipe(steps=1, batch=1)
@@ -99,6 +105,13 @@ FINE_PARTS = """
 
         def compute(self, model, task, batch, context):
             return {"one": torch.ones(len(batch.target), dtype=torch.float64)}
+
+
+    class Grade(Grader):
+        name = "fine-grader"
+
+        def grade(self, completions, folder):
+            return {"one": [1.0] * len(completions)}
 
 
     class Here(Local):
@@ -566,18 +579,21 @@ BAD_TARGETS = {
     "task": ("task", "targets:Right", "is no class derived from iclbench.Task"),
     "recipe": ("recipe", "targets:Recipe", "is no iclbench.Recipe"),
     "metric": ("metric", "targets:Right", "is no class derived from iclbench.Metric"),
+    "grader": ("grader", "targets:Right", "is no class derived from iclbench.Grader"),
 }
 OPTIONS = {
     "model": ("--model", "odd"),
     "task": ("--task", "odd", "--model", "zero"),
     "recipe": ("--recipe", "odd", "--model", "zero"),
     "metric": ("--metrics", "odd", "--model", "zero"),
+    "grader": ("--grader", "odd", "--model", "zero"),
 }
 HOOK_OF = {
     "model": "iclbench_architectures",
     "task": "iclbench_tasks",
     "recipe": "iclbench_recipes",
     "metric": "iclbench_metrics",
+    "grader": "iclbench_graders",
     "command": "iclbench_commands",
 }
 

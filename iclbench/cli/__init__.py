@@ -24,7 +24,7 @@ app = typer.Typer(
 app.command("run", short_help="Run models on tasks and rank them.")(run.run)
 app.command("sweep", short_help="Run the grids of a file.")(sweep.sweep)
 app.command("ls", short_help="List what there is to run.")(ls.ls)
-app.command("describe", short_help="Show the arguments of a model, task or recipe.")(
+app.command("describe", short_help="Show the arguments of a model, task, recipe or grader.")(
     describe.describe
 )
 app.command("plugins", short_help="List plugins, the broken ones too.")(plugins.plugins)

@@ -1,4 +1,4 @@
-"""`iclbench describe NAME`: the arguments that a model, task or recipe takes."""
+"""`iclbench describe NAME`: the arguments that a model, task, recipe or grader takes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def describe(
-    name: Annotated[str, typer.Argument(help="A model, task, recipe or metric.")],
+    name: Annotated[str, typer.Argument(help="A model, task, recipe, metric or grader.")],
     strict: Strict = False,
 ) -> None:
-    """Show what a model, task, recipe or metric is and which arguments it takes."""
+    """Show what a model, task, recipe, metric or grader is and which arguments it takes."""
     found = sound_host(strict)
-    kinds = ("model", "task", "recipe", "metric")
+    kinds = ("model", "task", "recipe", "metric", "grader")
     holding = [kind for kind in kinds if name in {e.name for _, e in found.entries(kind)}]
     if not holding:
         raise unknown("name", name, [e.name for kind in kinds for _, e in found.entries(kind)])
@@ -33,6 +33,7 @@ def describe(
 
 def _lines(found: PluginHost, kind: str, name: str) -> Iterator[str]:
     from ..architectures import Architecture
+    from ..graders import Grader
     from ..metrics import Metric
     from ..recipes import Recipe
     from ..tasks import Task
@@ -41,8 +42,12 @@ def _lines(found: PluginHost, kind: str, name: str) -> Iterator[str]:
     yield f"{kind} {name}, of {plugin.label}"
     yield f"  {entry.summary}"
     bases: dict[str, type] = {
-        "model": Architecture, "task": Task, "recipe": Recipe, "metric": Metric
-    }  # fmt: skip
+        "model": Architecture,
+        "task": Task,
+        "recipe": Recipe,
+        "metric": Metric,
+        "grader": Grader,
+    }
     thing = found.load(kind, name, bases[kind])
     if kind == "recipe":
         yield from (f"    {field} = {value!r}" for field, value in thing.model_dump().items())
@@ -58,7 +63,7 @@ def _lines(found: PluginHost, kind: str, name: str) -> Iterator[str]:
             yield f"  ranked by the {made.primary.statistic} {made.primary.metric}"
             yield f"  {made.signature}"
         yield from (f"  recipe {key}: {recipe!r}" for key, recipe in thing.recipes.items())
-    else:
+    elif kind == "model":
         for key, construction in thing.constructions.items():
             yield f"  --weights {key}: {construction.summary}"
             yield from _fields(construction.Config)

@@ -9,7 +9,7 @@ import typer
 
 from .common import AsJson, Strict, sound_host
 
-Kind = Literal["models", "tasks", "recipes", "metrics", "executors", "plugins"]
+Kind = Literal["models", "tasks", "recipes", "metrics", "graders", "executors", "plugins"]
 
 
 def ls(
@@ -17,7 +17,7 @@ def ls(
     as_json: AsJson = False,
     strict: Strict = False,
 ) -> None:
-    """List models, tasks, recipes, metrics, executors or plugins."""
+    """List models, tasks, recipes, metrics, graders, executors or plugins."""
     found = sound_host(strict)
     rows = []
     if kind == "plugins":
@@ -26,7 +26,8 @@ def ls(
             for p in found.plugins
         ]
     else:
-        kinds = [kind] if kind else ["models", "tasks", "recipes", "metrics", "executors"]
+        every = ["models", "tasks", "recipes", "metrics", "graders", "executors"]
+        kinds = [kind] if kind else every
         for one in kinds:
             word = one.removesuffix("s")
             rows += [

@@ -52,6 +52,13 @@ def run(
     metrics: Annotated[
         str, typer.Option(metavar="NAME[,NAME]", help="Further metrics to measure.")
     ] = "",
+    grader: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What grades the endings a model writes.")
+    ] = None,
+    grader_args: Arguments = None,
+    grader_budget: Annotated[
+        float | None, typer.Option(metavar="USD", help="What grading a run may cost at most.")
+    ] = None,
     eval_prompts: Annotated[int, typer.Option(help="Prompts to evaluate on.")] = 2048,
     eval_seed: Annotated[int, typer.Option(help="Seed of the evaluation prompts.")] = 0,
     eval_batch: Annotated[int, typer.Option(min=1, help="Prompts a model sees at once.")] = 1024,
@@ -81,6 +88,9 @@ def run(
         "eval_prompts": eval_prompts,
         "eval_seed": eval_seed,
         "metrics": tuple(_names(metrics)),
+        "grader": grader,
+        "grader_args": parse_arguments(grader_args or [], "--grader-args"),
+        "grader_budget": grader_budget,
     }
     plans = _resolve(_names(model), _names(task), common)
 
@@ -151,7 +161,20 @@ def _describe(plans: list[Plan], settings: Settings) -> None:
             "loaded": f"load {spec.weights}",
         }[spec.origin]
         typer.echo(f"{spec.id}  {spec.model} on {spec.task}: {'done before' if exists else action}")
+        if plan.grader is not None:
+            typer.echo(f"  {_grading(plan)}")
         typer.echo(spec.model_dump_json(indent=2))
+
+
+def _grading(plan: Plan) -> str:
+    """How much is graded, and what that costs before anything is known of the texts."""
+    from ..graders import Completion
+
+    assert plan.grader is not None
+    n = plan.completions()
+    least = plan.grader().estimate([Completion("", "")] * n)
+    cost = "at a cost that is not known" if least is None else f"from {least:.4f} USD on"
+    return f"grade about {n} endings by {plan.spec.grader}, " + (cost if least != 0 else "free")
 
 
 def _run_all(plans: list[Plan], settings: Settings) -> tuple[list[Record], int]:

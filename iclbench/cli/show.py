@@ -32,7 +32,7 @@ def _page(record: Record) -> str:
     about = f"{where} · {spec.origin} · {spec.dtype} · {record.evaluation.prompts} prompts"
     rows = [_row(name, found) for name, found in record.metrics.items()]
     rows += [_row(f"floor {name}", found) for name, found in record.floor.items()]
-    parts = [about, record.command, _table(rows)]
+    parts = [about, record.command, *_grading(record), _table(rows)]
     for name, curve in record.curves.items():
         points = zip(curve.values, curve.median, curve.mean, curve.max, strict=True)
         found: list[dict[str, object]] = [
@@ -45,6 +45,23 @@ def _page(record: Record) -> str:
                 row.update({"floor median": median, "floor largest": largest})
         parts.append(f"{name} by {curve.axis}\n\n{_table(found)}")
     return "\n\n".join(parts) + "\n"
+
+
+def _grading(record: Record) -> list[str]:
+    """What graded, how much of it failed and what it cost."""
+    found = record.grader
+    if found is None:
+        return []
+    facts = [f"graded by {found.name}"]
+    facts += [found.model] if found.model else []
+    facts += [f"prompt {found.prompt[:8]}"] if found.prompt else []
+    why = ", ".join(f"{n} × {reason}" for reason, n in found.reasons.items())
+    failed = f"{found.failures} of {found.completions} endings failed"
+    facts.append(f"{failed} ({why})" if why else failed)
+    if found.cost is not None:
+        usd = "unknown cost" if found.cost.usd is None else f"{found.cost.usd:.4f} USD"
+        facts.append(f"{found.cost.requests} answers, {usd}")
+    return [" · ".join(facts)]
 
 
 def _row(name: str, found: object) -> dict[str, object]:

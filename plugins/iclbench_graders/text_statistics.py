@@ -1,0 +1,86 @@
+"""Repetition and diversity of a text, counted: no judge of its quality, and named as what it is."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from pydantic import Field
+
+from iclbench import Completion, Config, Grader
+from iclbench.records import GraderReport
+
+_WORD = re.compile(r"\w+(?:['’]\w+)*")
+_SENTENCE = re.compile(r"[^.!?…]+[.!?…]+")
+
+
+class TextStatisticsConfig(Config):
+    """Arguments of `text-statistics`."""
+
+    repetition_n: int = Field(4, ge=1, description="words in the n-grams of `repetition`")
+    distinct_n: int = Field(3, ge=1, description="distinct_1 up to distinct_N are counted")
+
+
+def words(text: str) -> list[str]:
+    """The text's words in lower case, without punctuation."""
+    return _WORD.findall(text.lower())
+
+
+def distinct(tokens: Sequence[str], n: int) -> float:
+    """Distinct n-grams by all n-grams (Li et al. 2016, distinct-n); NaN where there are none."""
+    total = len(tokens) - n + 1
+    if total < 1:
+        return math.nan
+    return len({tuple(tokens[i : i + n]) for i in range(total)}) / total
+
+
+def repetition(tokens: Sequence[str], n: int) -> float:
+    """The share of n-grams that have been there before: 1 − distinct-n (Welleck et al. 2020,
+    seq-rep-n); NaN where there are none.
+    """
+    return 1.0 - distinct(tokens, n)
+
+
+def repeated_sentences(text: str) -> float:
+    """The share of finished sentences that have been there before; 0 where there are none."""
+    sentences = [" ".join(words(found)) for found in _SENTENCE.findall(text)]
+    sentences = [sentence for sentence in sentences if sentence]
+    return 1.0 - len(set(sentences)) / len(sentences) if sentences else 0.0
+
+
+class TextStatistics(Grader):
+    """Counts of an ending alone; its beginning is not looked at."""
+
+    name = "text-statistics"
+    Config: ClassVar[type[Config]] = TextStatisticsConfig
+
+    def __init__(self, config: TextStatisticsConfig) -> None:
+        super().__init__(config)
+        self._reasons: Counter[str] = Counter()
+
+    def grade(
+        self, completions: Sequence[Completion], folder: Path | None
+    ) -> dict[str, list[float]]:
+        """`repetition`, `repeated_sentences`, `distinct_1` … and the number of `words`."""
+        rows = [self._row(completion.ending) for completion in completions]
+        self._reasons["fewer words than an n-gram has"] += sum(
+            any(math.isnan(score) for score in row.values()) for row in rows
+        )
+        return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
+
+    def _row(self, ending: str) -> dict[str, float]:
+        tokens, config = words(ending), self.config
+        return {
+            "repetition": repetition(tokens, config.repetition_n),
+            "repeated_sentences": repeated_sentences(ending),
+            **{f"distinct_{n}": distinct(tokens, n) for n in range(1, config.distinct_n + 1)},
+            "words": float(len(tokens)),
+        }
+
+    def report(self) -> GraderReport:
+        """With the number of endings that are too short."""
+        return GraderReport(name=self.name, reasons=dict(+self._reasons))
