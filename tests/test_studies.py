@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from iclbench import sweep
+from iclbench import RunSpec, sweep
 from iclbench.leaderboards.figures import draw
-from iclbench.sweeps import read_sweep_file
+from iclbench.plans import resolve
+from iclbench.sweeps import expand, read_sweep_file
 
 ROOT = Path(__file__).parents[1]
 STUDIES = sorted([*ROOT.glob("tasks/*/sweeps/*.toml"), *ROOT.glob("plugins/*/sweeps/*.toml")])
@@ -34,6 +35,26 @@ def short(path: Path) -> dict:
 
 def test_there_are_studies():
     assert len(STUDIES) >= 11
+
+
+def sizes() -> list:
+    found = [(path, size) for path in STUDIES for size in read_sweep_file(path).recipes]
+    return [pytest.param(*f, id=f"{f[0].parents[1].name}-{f[0].stem}-{f[1]}") for f in found]
+
+
+def has_weights_of_another_grid(grid: dict) -> bool:
+    return any(str(grid.get(option)).startswith("@") for option in ("weights", "init"))
+
+
+@pytest.mark.parametrize(("path", "size"), sizes())
+def test_every_cell_of_a_further_size_can_be_planned(path, size):
+    file = read_sweep_file(path).sized(size)
+    for grid in file.grid:
+        alone = {k: v for k, v in grid.items() if k != "name"}
+        if has_weights_of_another_grid(grid):
+            alone = {k: v for k, v in alone.items() if k not in {"weights", "init"}}
+        for cell in expand(alone, file.defaults):
+            resolve(RunSpec(**cell))
 
 
 @pytest.mark.slow

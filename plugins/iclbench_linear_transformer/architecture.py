@@ -8,9 +8,10 @@ from pydantic import Field
 from torch import nn
 
 from iclbench import Architecture, Config, Signature
+from iclbench.config import added_later
 
 from .constructions import Chebyshev, Richardson
-from .modules import BlockLayer, BlockModel, FullLayer, FullModel
+from .modules import BlockLayer, BlockModel, FullLayer, FullModel, SquareBlockLayer
 
 
 class LinearTransformerConfig(Config):
@@ -26,6 +27,9 @@ class LinearTransformerConfig(Config):
         False, description="divide A and b by ‖A‖_F/√N, so that the scale does not matter"
     )
     init_std: float = Field(0.1, gt=0, description="standard deviation of initial P, Q and H")
+    ones: bool = added_later(
+        True, description="form=block: blocks p·1, and the query's h is 1; without them it is 0"
+    )
 
 
 class LinearTransformer(Architecture):
@@ -48,14 +52,17 @@ class LinearTransformer(Architecture):
             default = type(config).model_fields["embedding"].default
             if config.embedding != default:
                 return "form=block has no learned embedding"
+        if config.form == "full" and not config.ones:
+            return "form=full has any matrices; ones is of form=block"
         return None
 
     def build(self, signature: Signature, config: LinearTransformerConfig) -> nn.Module:
         """A model for the signature; in the block form its parameters do not depend on it."""
         c = config
         if c.form == "block":
-            blocks: list[nn.Module] = [BlockLayer(c.heads, c.init_std) for _ in range(c.layers)]
-            return BlockModel(blocks, c.normalize)
+            layer = BlockLayer if c.ones else SquareBlockLayer
+            blocks: list[nn.Module] = [layer(c.heads, c.init_std) for _ in range(c.layers)]
+            return BlockModel(blocks, c.normalize, c.ones)
         size = signature.output_width
         width = size + 1 + c.embedding
         std = c.init_std * (9.0 / width) ** 0.5

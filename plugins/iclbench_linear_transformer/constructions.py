@@ -64,6 +64,7 @@ class Iteration(Construction):
             "layers": len(layers),
             "heads": args.heads,
             "normalize": False,
+            "ones": True,
         }
         return config, state
 

@@ -22,11 +22,15 @@ class BlockLayer(nn.Module):
         self.P = nn.Parameter(init_std * torch.randn(heads, 5, 5))
         self.Q = nn.Parameter(init_std * torch.randn(heads, 5, 5))
 
+    def blocks(self) -> tuple[Tensor, Tensor]:
+        """P and Q, (heads, 5, 5) each."""
+        return self.P, self.Q
+
     def forward(self, tokens: Tokens, there: Tensor) -> Tokens:
         """e + Δe; `there` (B, N) says which components exist."""
         rows = Tokens(tokens.vectors[:, :-1], tokens.scalars[:, :-1])
         changed = tokens
-        for P, Q in zip(self.P, self.Q, strict=True):
+        for P, Q in zip(*self.blocks(), strict=True):
             right = apply_blocks(Q, tokens, there)
             scores = torch.einsum("bjsc,bisc->bij", rows.vectors, right.vectors)
             scores = scores + right.scalars.unsqueeze(2) * rows.scalars.unsqueeze(1)
@@ -36,6 +40,30 @@ class BlockLayer(nn.Module):
                 (scores @ values.scalars.unsqueeze(2))[..., 0],
             )
         return changed
+
+
+class SquareBlockLayer(BlockLayer):
+    """The same without the blocks p·1: 34 parameters a head.
+
+    `P` and `Q` (heads, 4, 4) have the parts a, h₁, h₂, h₃; `p` and `q` (heads,) are b's blocks.
+    """
+
+    def __init__(self, heads: int, init_std: float) -> None:
+        nn.Module.__init__(self)
+        self.P = nn.Parameter(init_std * torch.randn(heads, 4, 4))
+        self.Q = nn.Parameter(init_std * torch.randn(heads, 4, 4))
+        self.p = nn.Parameter(init_std * torch.randn(heads))
+        self.q = nn.Parameter(init_std * torch.randn(heads))
+
+    def blocks(self) -> tuple[Tensor, Tensor]:
+        """See `BlockLayer.blocks`."""
+        return _bordered(self.P, self.p), _bordered(self.Q, self.q)
+
+
+def _bordered(square: Tensor, last: Tensor) -> Tensor:
+    """(heads, 4, 4) and (heads,) on the diagonal of (heads, 5, 5)."""
+    right = nn.functional.pad(square, (0, 1, 0, 1))
+    return right + nn.functional.pad(last[:, None, None], (4, 0, 4, 0))
 
 
 class FullLayer(nn.Module):
@@ -89,12 +117,20 @@ class SystemModel(nn.Module):
 
 
 class BlockModel(SystemModel):
-    """Runs on systems of every size; `layers.i.{P, Q}` are public names."""
+    """Runs on systems of every size; `layers.i.{P, Q}` are public names.
+
+    Without `ones` the query is (x₀, 1, 0), and no layer has blocks p·1: nothing adds up
+    components, and a rotation R of the system, (RARᵀ, Rb), rotates every state.
+    """
+
+    def __init__(self, layers: list[nn.Module], normalize: bool, ones: bool) -> None:
+        super().__init__(layers, normalize)
+        self.ones = ones
 
     def states(self, prompt: Any) -> list[Tensor]:
         """See `SystemModel.states`."""
         there = component_mask(prompt)
-        tokens = block_tokens(prompt)
+        tokens = block_tokens(prompt, self.ones)
         found = [tokens.vectors[:, -1, 0]]
         for layer in self.layers:
             tokens = layer(tokens, there)

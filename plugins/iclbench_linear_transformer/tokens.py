@@ -21,16 +21,16 @@ class Tokens(NamedTuple):
         return Tokens(self.vectors + other.vectors, self.scalars + other.scalars)
 
 
-def block_tokens(prompt: Any) -> Tokens:
-    """(aᵢ, bᵢ, hᵢ) with hᵢ the rows of three identities, and the query (x₀, 1, 1).
+def block_tokens(prompt: Any, ones: bool = True) -> Tokens:
+    """(aᵢ, bᵢ, hᵢ) with hᵢ the rows of three identities, and the query (x₀, 1, 1), or (x₀, 1, 0).
 
     Where a system is padded, all is zero, and stays so: layers are linear in every token.
     """
     there = component_mask(prompt)
     identity = torch.diag_embed(there)
     rows = torch.stack([prompt.a, identity, identity, identity], dim=2)
-    ones = there[:, None]
-    query = torch.stack([prompt.x0.unsqueeze(1), ones, ones, ones], dim=2)
+    h = there[:, None] if ones else torch.zeros_like(there[:, None])
+    query = torch.stack([prompt.x0.unsqueeze(1), h, h, h], dim=2)
     scalars = torch.cat([prompt.b, torch.ones_like(prompt.b[:, :1])], dim=1)
     return Tokens(torch.cat([rows, query], dim=1), scalars)
 

@@ -18,7 +18,7 @@ from .problems import (
     evaluation_problems,
     sample_problems,
 )
-from .recipes import GAUSS_NEWTON, PAPER, PRECISION
+from .recipes import GAUSS_NEWTON, PAPER, PRECISION, SOAP
 
 ConfigT = TypeVar("ConfigT", bound=LeastSquaresConfig)
 
@@ -26,7 +26,12 @@ ConfigT = TypeVar("ConfigT", bound=LeastSquaresConfig)
 class LeastSquaresTask(Task[ConfigT]):
     """A task on regression problems; all see the same problems and differ in what they ask."""
 
-    recipes = {"paper": PAPER, "precision": PRECISION, "gauss-newton": GAUSS_NEWTON}
+    recipes = {
+        "paper": PAPER,
+        "precision": PRECISION,
+        "soap": SOAP,
+        "gauss-newton": GAUSS_NEWTON,
+    }
 
     @abstractmethod
     def arrange(self, problems: Problems, dtype: torch.dtype) -> Batch:

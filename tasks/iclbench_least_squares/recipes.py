@@ -30,6 +30,21 @@ PRECISION = Recipe(
 )
 """The published high-precision recipe (Liu et al., ICLR 2025): explicit gradients to 1e-13."""
 
+SOAP = PRECISION.model_copy(
+    update={
+        "steps": 250_000,
+        "batch": 256,
+        "optimizer": "pytorch_optimizer.SOAP",
+        "optimizer_args": {"eps": 1e-16, "weight_decay": 0.0},
+        "learning_rate": 3e-3,
+        "schedule": "cosine",
+        "warmup": 100,
+        "clip": 1.0,
+        "gradient_memory": 0.0,
+    }
+)
+"""Adam in Shampoo's eigenbasis (Vyas et al. 2024), of the package pytorch-optimizer."""
+
 GAUSS_NEWTON = Recipe(
     steps=100,
     batch=6144,

@@ -74,6 +74,45 @@ def test_a_layer_is_the_poster_s_with_its_block_matrices(n, layers, heads):
             np.testing.assert_allclose(found[i, k + 1], e[-1, :n], rtol=1e-9, atol=1e-9)
 
 
+@given(n=st.integers(2, 6), layers=st.integers(1, 3), heads=st.integers(1, 2))
+def test_without_ones_it_is_the_poster_s_with_zeros_there_and_turns_with_the_system(
+    n, layers, heads
+):
+    prompt = prompts(n, start="normal").prompt
+    network = model(task(sizes=n), layers=layers, heads=heads, init_std=0.3, ones=False)
+    assert sum(p.numel() for p in network.parameters()) == 34 * heads * layers
+    found = network.trajectory(prompt).detach()
+    identity = torch.eye(n, dtype=torch.float64).expand(len(prompt.a), n, n)
+    rows = [prompt.a, identity, identity, identity]
+    query = [prompt.x0, *[torch.zeros_like(prompt.x0)] * 3]
+    b, last = prompt.b, torch.ones_like(prompt.b[:, 0])
+    for k, layer in enumerate(network.layers):
+        new_rows, new_query, new_b, new_last = list(rows), list(query), b, last
+        parameters = (layer.P, layer.Q, layer.p, layer.q)
+        for P, Q, p, q in zip(*(each.detach() for each in parameters), strict=True):
+            within, towards = q * b[:, :, None] * b[:, None], q * (b * last[:, None])
+            for s in range(4):
+                right = sum(Q[s, t] * rows[t] for t in range(4))
+                within = within + right @ rows[s].mT
+                asked = sum(Q[s, t] * query[t] for t in range(4))
+                towards = towards + (rows[s] @ asked[..., None])[..., 0]
+            for s in range(4):
+                value = sum(P[s, t] * rows[t] for t in range(4))
+                new_rows[s] = new_rows[s] + within @ value
+                new_query[s] = new_query[s] + (towards[:, None] @ value)[:, 0]
+            new_b = new_b + (within @ (p * b)[..., None])[..., 0]
+            new_last = new_last + (towards * p * b).sum(1)
+        rows, query, b, last = new_rows, new_query, new_b, new_last
+        np.testing.assert_allclose(found[:, k + 1], query[0], rtol=1e-9, atol=1e-9)
+    turn = torch.linalg.qr(torch.randn(n, n, dtype=torch.float64)).Q
+    turned = prompt._replace(
+        a=turn @ prompt.a @ turn.mT, b=prompt.b @ turn.mT, x0=prompt.x0 @ turn.mT
+    )
+    np.testing.assert_allclose(
+        network.trajectory(turned).detach(), found @ turn.mT, rtol=1e-8, atol=1e-8
+    )
+
+
 def test_the_full_form_is_the_poster_s():
     made = task(sizes=4, start="normal")
     (batch,) = made.evaluation_set(2, 0, torch.float64)
