@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from iclbench import Batch, EvaluationContext, Metric, Task
+from iclbench.statistics import finite
 
 from .free_form import FreeForm, FreeHead
 
@@ -71,23 +72,26 @@ def _numbers(whole: dict[str, Tensor], inner: dict[str, Tensor]) -> dict[str, An
     return {
         "query_key": {**_identity(A.mT @ B), "difference": _difference(A, B)},
         "value_project": {**_identity(E @ D), "difference": _difference(E, D.mT)},
-        **{f"share_{name}": float(_square(part) / _square(all_)) for name, all_, part in shares},
+        **{
+            f"share_{name}": finite(float(_square(part) / _square(matrix)))
+            for name, matrix, part in shares
+        },
     }
 
 
-def _identity(matrix: Tensor) -> dict[str, float]:
+def _identity(matrix: Tensor) -> dict[str, float | None]:
     """c, and how far the matrix is from cI and from a symmetric one."""
     c = matrix.diagonal().mean()
     left = matrix - c * torch.eye(len(matrix)).to(matrix)
     return {
-        "c": float(c),
-        "deviation": float((_square(left) / _square(matrix)).sqrt()),
-        "asymmetry": float((_square(matrix - matrix.mT) / _square(matrix)).sqrt() / 2.0),
+        "c": finite(float(c)),
+        "deviation": finite(float((_square(left) / _square(matrix)).sqrt())),
+        "asymmetry": finite(float((_square(matrix - matrix.mT) / _square(matrix)).sqrt() / 2.0)),
     }
 
 
-def _difference(a: Tensor, b: Tensor) -> float:
-    return float((_square(a - b) / (_square(a) + _square(b))).sqrt())
+def _difference(a: Tensor, b: Tensor) -> float | None:
+    return finite(float((_square(a - b) / (_square(a) + _square(b))).sqrt()))
 
 
 def _square(matrix: Tensor) -> Tensor:
@@ -99,6 +103,9 @@ def _maps(head: FreeHead, model: FreeForm, block: int) -> list[dict[str, Any]]:
     products = {"AᵀB": inner["A"].mT @ inner["B"], "ED": inner["E"] @ inner["D"]}
     label = f" of block {block + 1}" if len(model.first) > 1 else ""
     return [
-        {"name": name + label, "values": [[round(v, 6) for v in row] for row in matrix.tolist()]}
+        {
+            "name": name + label,
+            "values": [[finite(round(v, 6)) for v in row] for row in matrix.tolist()],
+        }
         for name, matrix in {**whole, **products}.items()
     ]

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from iclbench import Batch, Categorical, EvaluationContext, Metric, Task, predict
 from iclbench.randomness import torch_generator
+from iclbench.statistics import finite
 
 from .base import CategoricalTask, Draws
 
@@ -95,11 +96,11 @@ def _categories(truth: Tensor, points: Tensor) -> list[int]:
     return found
 
 
-def _numbers(found: Tensor, truth: Tensor) -> dict[str, float]:
+def _numbers(found: Tensor, truth: Tensor) -> dict[str, float | None]:
     best, true = found.argmax(dim=1), truth.argmax(dim=1)
     there = truth.exp()
     return {
-        "divergence": float((there * (truth - found)).sum(dim=1).mean()),
+        "divergence": finite(float((there * (truth - found)).sum(dim=1).mean())),
         "agreement": float((best == true).double().mean()),
         "accuracy": float(there.gather(1, best[:, None]).mean()),
         "bound": float(there.amax(dim=1).mean()),
@@ -114,7 +115,7 @@ def _map(found: Tensor, prompt: Any, category: int, chosen: list[int]) -> dict[s
     return {
         "name": f"p(y = {category} | x)",
         "group": "probability",
-        "values": [[round(v, 6) for v in row] for row in values.tolist()],
+        "values": [[finite(round(v, 6)) for v in row] for row in values.tolist()],
         "x": places,
         "y": places,
         "points": {"x": x, "y": y, "text": text},
