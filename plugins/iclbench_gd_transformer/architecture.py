@@ -28,7 +28,10 @@ class GDTransformerConfig(Config):
     heads: int = Field(1, ge=1, description="form=gd: kernels κ(Λ_m x, Λ_m x') that are added up")
     embedding: int = Field(5, ge=1, description="d', width of f and of the class embeddings")
     scale: float | None = Field(
-        None, gt=0, description="form=gd: initial factor on x in the kernel; null: d^−½"
+        None,
+        gt=0,
+        description="factor in the kernel: form=gd, on x at first, null: d^−½; form=free, on "
+        "tokens, null: 1, but D^−½ for several blocks of an unbounded kernel",
     )
     erase: float | None = Field(
         None, gt=0, description="form=gd: λ of head 2, which erases E; null: E is overwritten"
@@ -98,7 +101,7 @@ class GDTransformer(Architecture):
         if signature.target != "class":
             return f"it answers class, not {signature.target}"
         if config.form == "free":
-            for name in ("scale", "erase", "bias", "projection"):
+            for name in ("erase", "bias", "projection"):
                 if getattr(config, name) != type(config).model_fields[name].default:
                     return f"form=free has no {name}"
             if config.heads > 1:
@@ -117,6 +120,7 @@ class GDTransformer(Architecture):
                 kernel=c.kernel,
                 degree=c.degree,
                 normalize=c.normalize,
+                scale=c.scale,
             )
         return GDForm(
             classes=signature.classes,

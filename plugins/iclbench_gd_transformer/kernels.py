@@ -13,6 +13,8 @@ Kernel = Literal["linear", "polynomial", "rbf", "exponential", "laplacian", "sof
 
 #: Degree of the polynomial kernel where none is given.
 DEGREE = 2
+#: Monomials beyond which features are not written out.
+MOST_FEATURES = 4096
 
 
 def attention(
@@ -56,14 +58,14 @@ def expectation(f: Tensor, embedding: Tensor) -> Tensor:
 
 
 def features(kernel: Kernel, x: Tensor, degree: int = DEGREE) -> Tensor | None:
-    """ψ(x) (…, m) of x (…, d) with ψ(x)ᵀψ(x') = κ(x, x'); None where m is infinite.
+    """ψ(x) (…, m) of x (…, d) with ψ(x)ᵀψ(x') = κ(x, x'); None where m is infinite, or too large.
 
     Of the polynomial kernel: every monomial of (1, x) of that degree, times the square root of its
     multinomial coefficient; m = C(d + degree, degree).
     """
     if kernel == "linear":
         return x
-    if kernel != "polynomial":
+    if kernel != "polynomial" or math.comb(x.shape[-1] + degree, degree) > MOST_FEATURES:
         return None
     inputs = torch.cat([torch.ones_like(x[..., :1]), x], dim=-1)
     found = []

@@ -139,6 +139,7 @@ def test_finite_features_have_the_kernel_as_their_product(seed, degree):
     found = 5 * attention("polynomial", x[None], x[None], degree=degree)[0]
     torch.testing.assert_close(found, (1 + x @ x.mT) ** degree)
     assert features("rbf", x) is None
+    assert features("polynomial", torch.zeros(1, 512)) is None  # 131,841 of them
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -340,6 +341,14 @@ def test_the_expectation_is_the_mean_under_the_softmax(seed):
     torch.testing.assert_close(expectation(f, W), expected)
 
 
+def test_the_free_form_s_scale_is_a_factor_on_queries_and_keys():
+    asked, model, scaled = prompt(), free_form(1), free_form(1, scale=0.5)
+    with torch.no_grad():
+        for matrix in (model.first[0].query, model.first[0].key):
+            matrix.mul_(0.5)
+    torch.testing.assert_close(scaled(asked), model(asked))
+
+
 def test_masked_keys_are_not_seen():
     x = torch.randn(1, 4, 2, dtype=torch.float64)
     mask = torch.tensor([[True, True, False, False]] * 4)
@@ -366,6 +375,22 @@ def test_options_that_were_added_later_leave_ids_alone():
 
 
 @pytest.mark.parametrize("form", ["gd", "free"])
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_untrained_models_are_finite_in_float32(form, kernel, blocks):
+    """No kernel overflows, nor does its gradient, on the task's covariates, N(0, I) in d = 10."""
+    task = Anchors(Anchors.Config())
+    batch = task.sample(256, torch.Generator().manual_seed(0), torch.device("cpu"), torch.float32)
+    torch.manual_seed(0)
+    config = GDTransformerConfig(form=form, kernel=kernel, blocks=blocks)
+    model = GDTransformer().build(task.signature, config)
+    loss = task.loss(model(batch.prompt), batch.target).mean()
+    loss.backward()
+    assert torch.isfinite(loss)
+    assert all(torch.isfinite(p.grad).all() for p in model.parameters())
+
+
+@pytest.mark.parametrize("form", ["gd", "free"])
 def test_both_forms_learn(tmp_path, form):
     record = run(
         model="gd-transformer",
@@ -386,7 +411,6 @@ def test_both_forms_learn(tmp_path, form):
     ("args", "message"),
     [
         ({"form": "free", "erase": 3.0}, "form=free has no erase"),
-        ({"form": "free", "scale": 3.0}, "form=free has no scale"),
         ({"form": "free", "heads": 2}, "leave heads out"),
         ({"form": "free", "bias": True}, "form=free has no bias"),
         ({"form": "free", "projection": "diagonal"}, "form=free has no projection"),
