@@ -46,5 +46,9 @@ class Metric(ABC):
     def analysis(
         self, model: nn.Module, task: Task[Any], batches: list[Batch], context: EvaluationContext
     ) -> dict[str, Any]:
-        """What is to be said of the model as a whole: JSON, its numbers finite or None."""
+        """What is to be said of the model as a whole: JSON, its numbers finite or None.
+
+        Under `maps` it may list matrices that figures draw: {name, values}, and if wanted x and y
+        (what columns and rows stand for), points {x, y, text}, and group (one scale of colours).
+        """
         return {}

@@ -395,6 +395,11 @@ def test_show_prints_metrics_floor_and_curves(cli, tmp_path):
     assert "| floor squared_error" in shown.out
     assert "prefix_error by prefix" in shown.out
     assert sum(line.startswith("| 20 ") for line in shown.out.splitlines()) == 1
+    assert cli("run", "--model", "class-frequency", "--task", "categorical", "--metrics",
+               "calibration", "--eval-prompts", 32, "--out", tmp_path / "c").code == 0  # fmt: skip
+    analysed = cli("show", tmp_path / "c").out.splitlines()
+    (line,) = [line for line in analysed if line.startswith("| expected_calibration_error")]
+    assert 0 < float(line.split("|")[2]) < 1
     nothing = cli("show", tmp_path / "elsewhere.json")
     assert nothing.code == 2
     assert nothing.err.count("\n") == 1

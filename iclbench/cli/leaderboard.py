@@ -68,20 +68,31 @@ def show(
 def figure(
     records: Annotated[list[Path], typer.Argument(help="Records, or folders of them.")],
     x: Annotated[
-        str, typer.Option(help="A field of the spec (model_args.layers), curve, or training.")
-    ],
+        str | None,
+        typer.Option(help="A field of the spec (model_args.layers), curve, or training."),
+    ] = None,
     file: Annotated[Path, typer.Option(help="The page to write.")] = Path("figure.html"),
-    y: Annotated[str | None, typer.Option(help="A metric; default: the task's.")] = None,
+    y: Annotated[
+        str | None, typer.Option(help="Metrics, a panel each; default: the task's.")
+    ] = None,
     lines: Annotated[str, typer.Option(help="Fields that set lines apart.")] = "model",
+    panels: Annotated[str, typer.Option(help="Fields that set panels apart.")] = "",
+    maps: Annotated[
+        str | None, typer.Option(help="A metric whose maps are drawn instead, a row a record.")
+    ] = None,
     title: Annotated[str, typer.Option(help="Above the figure.")] = "",
 ) -> None:
-    """Draw an error against a field of the spec, or along a curve, as a page."""
+    """Draw metrics against a field of the spec or along a curve, or maps, as a page."""
     from ..config import parse_config
     from ..leaderboards.figures import Figure, save
     from ..records import read_record
 
     found = [read_record(path) for path in record_paths(records)]
-    names = tuple(name.strip() for name in lines.split(",") if name.strip())
-    asked = {"x": x, "y": y, "lines": names, "title": title}
+
+    def names(text: str) -> tuple[str, ...]:
+        return tuple(name.strip() for name in text.split(",") if name.strip())
+
+    asked = {"x": x, "y": None if y is None else names(y), "lines": names(lines),
+             "panels": names(panels), "maps": maps, "title": title}  # fmt: skip
     save(parse_config(Figure, asked, "figure"), found, file)
     typer.echo(f"figure: {file}")

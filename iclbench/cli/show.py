@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from tabulate import tabulate
@@ -19,7 +20,7 @@ _STATISTICS = ("median", "mean", "low", "high", "q05", "q95")
 def show(
     records: Annotated[list[Path], typer.Argument(help="Records, or folders of them.")],
 ) -> None:
-    """Show what a record holds: every metric, the floor, and curves over a second axis."""
+    """Show what a record holds: metrics, the floor, curves, the single numbers of analyses."""
     from ..records import read_record
 
     for path in record_paths(records):
@@ -44,6 +45,15 @@ def _page(record: Record) -> str:
             for row, median, largest in zip(found, floor.median, floor.max, strict=True):
                 row.update({"floor median": median, "floor largest": largest})
         parts.append(f"{name} by {curve.axis}\n\n{_table(found)}")
+    for name, each in record.analyses.items():
+        labels = ["value" if s.seed is None else f"seed {s.seed}" for s in record.seeds]
+        columns = dict(zip(labels, (dict(_numbers("", one)) for one in each), strict=True))
+        found = [
+            {name: place, **{label: own.get(place) for label, own in columns.items()}}
+            for place in dict.fromkeys(place for own in columns.values() for place in own)
+        ]
+        if found:
+            parts.append(_table(found))
     return "\n\n".join(parts) + "\n"
 
 
@@ -62,6 +72,19 @@ def _grading(record: Record) -> list[str]:
         usd = "unknown cost" if found.cost.usd is None else f"{found.cost.usd:.4f} USD"
         facts.append(f"{found.cost.requests} answers, {usd}")
     return [" · ".join(facts)]
+
+
+def _numbers(place: str, content: Any) -> Iterator[tuple[str, float]]:
+    """The single numbers of an analysis by their place; lists of numbers are left out."""
+    if isinstance(content, dict):
+        for key, value in content.items():
+            yield from _numbers(f"{place} {key}".strip(), value)
+    elif isinstance(content, list):
+        for index, value in enumerate(content):
+            if isinstance(value, dict):
+                yield from _numbers(f"{place} {index}", value)
+    elif isinstance(content, int | float):
+        yield place, float(content)
 
 
 def _row(name: str, found: object) -> dict[str, object]:

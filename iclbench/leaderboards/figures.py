@@ -1,4 +1,4 @@
-"""Figures from records: an error against a field of the spec, or along a curve."""
+"""Figures from records: metrics against a field of the spec or along a curve; maps."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ..errors import UsageError, unknown
 from ..files import write_atomically
 from ..records import Record
 from ..specs import ResolvedSpec
+from .maps import draw_maps
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -23,18 +24,36 @@ ALONG = ("curve", "training")
 
 
 class Figure(Config):
-    """What a figure shows: one line for each value of `lines`, seeds' range as bars, the floor."""
+    """What a figure shows: one line for each value of `lines`, seeds' range as bars, the floor.
 
-    x: str = Field(
-        description="a field such as model_args.layers; curve: the second axis of y; training"
+    Several metrics are panels above each other, the values of the fields in `panels` panels side by
+    side. With `maps` it shows the matrices that a metric's analysis holds instead of lines.
+    """
+
+    x: str | None = Field(
+        None,
+        description="a field such as model_args.layers; curve: the second axis of y; training",
     )
-    y: str | None = Field(None, description="a metric; null is the one that the task ranks by")
+    y: str | tuple[str, ...] | None = Field(
+        None, description="a metric, or several; null is the one that the task ranks by"
+    )
     lines: tuple[str, ...] = Field(("model",), description="fields that set lines apart")
+    panels: tuple[str, ...] = Field((), description="fields that set panels apart")
+    log_x: bool = Field(False, description="x on a logarithmic scale")
+    log_y: bool | None = Field(
+        None, description="y on a logarithmic scale; null: as the task's metric is ranked"
+    )
+    maps: str | None = Field(
+        None, description="a metric whose analyses hold maps: a row of them for each line"
+    )
     title: str = ""
 
     @model_validator(mode="after")
     def _fields_exist(self) -> Figure:
-        for name in (*self.lines, *(() if self.x in ALONG else (self.x,))):
+        if (self.x is None) == (self.maps is None):
+            raise ValueError("a figure needs x or maps, and not both")
+        own = () if self.x is None or self.x in ALONG else (self.x,)
+        for name in (*self.lines, *self.panels, *own):
             group, _, key = name.partition(".")
             if group not in ResolvedSpec.model_fields:
                 known = [*ALONG, *ResolvedSpec.model_fields]
@@ -46,28 +65,46 @@ class Figure(Config):
 
 def draw(figure: Figure, records: Sequence[Record]) -> go.Figure:
     """The figure of these records; raises UsageError for a field or metric that none has."""
-    import plotly.graph_objects as go
-
     if not records:
         raise UsageError("a figure needs records")
-    found = go.Figure()
-    groups: dict[str, list[Record]] = {}
-    for record in records:
-        groups.setdefault(_label(figure, record), []).append(record)
-    for color, (label, members) in zip(_colors(len(groups)), groups.items(), strict=True):
-        draw_lines = _lines_along if figure.x in ALONG else _line_of_points
-        for line in draw_lines(figure, label, members):
-            found.add_trace(go.Scatter(**{"line": {"color": color}, **line}))
-    y = "training loss" if figure.x == "training" else _metric(figure, records[0])
-    scale = "log" if records[0].ranking.scale == "log" else "linear"
-    about = "; bars are the range over seeds" if figure.x not in ALONG else ""
-    found.update_layout(
-        title=figure.title,
-        xaxis_title=_axis_title(figure, records[0]),
-        yaxis={"title": f"{y} ({records[0].ranking.statistic}{about})", "type": scale,
-               "exponentformat": "power"},
-        template="plotly_white",
-    )  # fmt: skip
+    if figure.maps is not None:
+        rows = [(_label(figure.lines, record), record) for record in records]
+        return draw_maps(figure.maps, rows, figure.title)
+    return _draw_lines(figure, records)
+
+
+def _draw_lines(figure: Figure, records: Sequence[Record]) -> go.Figure:
+    """A panel for each metric, downwards, and for each value of `panels`, sideways."""
+    import plotly.graph_objects as go
+    from plotly.subplots import make_subplots
+
+    metrics = _metrics(figure)
+    columns = _grouped(figure.panels, records)
+    names = list(_grouped(figure.lines, records))
+    colors = dict(zip(names, _colors(len(names)), strict=True))
+    found = make_subplots(
+        len(metrics),
+        len(columns),
+        column_titles=list(columns) if figure.panels else None,
+        shared_xaxes=len(metrics) > 1,
+        shared_yaxes=len(columns) > 1,
+    )
+    shown: set[str] = set()
+    for row, name in enumerate(metrics, start=1):
+        for column, members in enumerate(columns.values(), start=1):
+            for label, group in _grouped(figure.lines, members).items():
+                for line in _lines(figure, name, label, group):
+                    # A line stands once in the legend, which switches it in every panel.
+                    again = {"showlegend": False} if line["name"] in shown else {}
+                    shown.add(line["name"])
+                    style = {"line": {"color": colors[label]}, "legendgroup": line["name"]}
+                    found.add_trace(go.Scatter(**{**style, **line, **again}), row=row, col=column)
+        found.update_yaxes(**_y_axis(figure, records[0]), row=row)
+        found.update_yaxes(title=_y_title(figure, name, records[0]), row=row, col=1)
+    found.update_xaxes(title=_axis_title(figure, metrics[0], records[0]), row=len(metrics))
+    if figure.log_x:
+        found.update_xaxes(type="log")
+    found.update_layout(title=figure.title, template="plotly_white")
     return found
 
 
@@ -83,12 +120,23 @@ def save(figure: Figure, records: Sequence[Record], path: Path) -> None:
     write_atomically(path, page.encode())
 
 
+def _lines(
+    figure: Figure, metric: str | None, label: str, members: list[Record]
+) -> Iterable[dict[str, Any]]:
+    if figure.x == "training":
+        return _training_lines(label, members)
+    along = _lines_along if figure.x == "curve" else _line_of_points
+    return along(figure, metric, label, members)
+
+
 def _line_of_points(
-    figure: Figure, label: str, members: Iterable[Record]
+    figure: Figure, metric: str | None, label: str, members: list[Record]
 ) -> Iterable[dict[str, Any]]:
     """One line with a point a record, and the floor under it."""
-    rows = sorted(((_field(r, figure.x), r) for r in members), key=lambda row: _order(row[0]))
-    name = _metric(figure, rows[0][1])
+    assert figure.x is not None
+    x = figure.x
+    rows = sorted(((_field(r, x), r) for r in members), key=lambda row: _order(row[0]))
+    name = _metric(metric, rows[0][1])
     values = [_value(record, name) for _, record in rows]
     ranges = [_range(record, name) for _, record in rows]
     xs = [x for x, _ in rows]
@@ -110,18 +158,12 @@ def _line_of_points(
            "line": {"dash": "dot", "color": "gray"}, "showlegend": False}  # fmt: skip
 
 
-def _lines_along(figure: Figure, label: str, members: Iterable[Record]) -> Iterable[dict[str, Any]]:
-    """A line for each record: its curve over the second axis, or its training curve."""
+def _lines_along(
+    figure: Figure, metric: str | None, label: str, members: list[Record]
+) -> Iterable[dict[str, Any]]:
+    """A line for each record: its curve over the second axis, and the floor's."""
     for record in members:
-        if figure.x == "training":
-            if record.training is None:
-                continue
-            for seed, row in zip(record.seeds, zip(*record.training.curve, strict=True),
-                                 strict=True):  # fmt: skip
-                yield {"x": record.training.curve_steps, "y": list(row), "mode": "lines",
-                       "name": f"{label}, seed {seed.seed}"}  # fmt: skip
-            continue
-        name = _metric(figure, record)
+        name = _metric(metric, record)
         if name not in record.curves:
             raise UsageError(f"figure: {record.spec.model} has no curve of {name}")
         curve = record.curves[name]
@@ -133,9 +175,27 @@ def _lines_along(figure: Figure, label: str, members: Iterable[Record]) -> Itera
                    "showlegend": False}  # fmt: skip
 
 
-def _label(figure: Figure, record: Record) -> str:
+def _training_lines(label: str, members: list[Record]) -> Iterable[dict[str, Any]]:
+    """A line for each seed of each record that was trained."""
+    for record in members:
+        if record.training is None:
+            continue
+        for seed, row in zip(record.seeds, zip(*record.training.curve, strict=True), strict=True):
+            yield {"x": record.training.curve_steps, "y": list(row), "mode": "lines",
+                   "name": f"{label}, seed {seed.seed}"}  # fmt: skip
+
+
+def _grouped(fields: tuple[str, ...], records: Iterable[Record]) -> dict[str, list[Record]]:
+    """The records by what these fields say of them, in order of appearance."""
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        groups.setdefault(_label(fields, record), []).append(record)
+    return groups
+
+
+def _label(fields: tuple[str, ...], record: Record) -> str:
     parts = []
-    for name in figure.lines:
+    for name in fields:
         value = _field(record, name)
         if value is None:
             continue
@@ -150,8 +210,15 @@ def _field(record: Record, name: str) -> Any:
     return content.get(key) if key else content
 
 
-def _metric(figure: Figure, record: Record) -> str:
-    name = figure.y or record.ranking.metric
+def _metrics(figure: Figure) -> list[str | None]:
+    """The metrics asked for; None is the one that the task ranks by."""
+    if figure.x == "training" or figure.y is None:
+        return [None]
+    return [figure.y] if isinstance(figure.y, str) else list(figure.y)
+
+
+def _metric(asked: str | None, record: Record) -> str:
+    name = asked or record.ranking.metric
     if name not in record.metrics:
         raise UsageError(f"figure: {unknown('metric', name, list(record.metrics))}")
     return name
@@ -173,10 +240,21 @@ def _order(value: Any) -> tuple[bool, float, str]:
     return (not number, float(value) if number else 0.0, str(value))
 
 
-def _axis_title(figure: Figure, record: Record) -> str:
+def _axis_title(figure: Figure, metric: str | None, record: Record) -> str:
     if figure.x == "curve":
-        return record.curves[_metric(figure, record)].axis
-    return "step" if figure.x == "training" else figure.x.split(".")[-1]
+        return record.curves[_metric(metric, record)].axis
+    return "step" if figure.x == "training" else str(figure.x).split(".")[-1]
+
+
+def _y_title(figure: Figure, metric: str | None, record: Record) -> str:
+    name = "training loss" if figure.x == "training" else _metric(metric, record)
+    about = "; bars are the range over seeds" if figure.x not in ALONG else ""
+    return f"{name} ({record.ranking.statistic}{about})"
+
+
+def _y_axis(figure: Figure, record: Record) -> dict[str, Any]:
+    log = record.ranking.scale == "log" if figure.log_y is None else figure.log_y
+    return {"type": "log" if log else "linear", "exponentformat": "power"}
 
 
 def _colors(count: int) -> list[str]:

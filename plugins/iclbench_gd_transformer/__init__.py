@@ -18,3 +18,20 @@ def iclbench_architectures() -> list[Entry]:
             "iclbench_gd_transformer.solver:FunctionalGD",
         ),
     ]
+
+
+@hookimpl
+def iclbench_metrics() -> list[Entry]:
+    """descent-error and attention-matrices."""
+    return [
+        Entry(
+            "descent-error",
+            "how far each block of gd-transformer is from gradient descent in float64",
+            "iclbench_gd_transformer.exactness:DescentError",
+        ),
+        Entry(
+            "attention-matrices",
+            "W_Q, W_K, W_V, P of gd-transformer's free form: are AᵀB and ED identities?",
+            "iclbench_gd_transformer.matrices:AttentionMatrices",
+        ),
+    ]

@@ -10,10 +10,11 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from iclbench import Architecture, Config, Construction, Signature, UsageError
+from iclbench.config import added_later
 
 from .free_form import FreeForm
-from .gd_form import GDForm
-from .kernels import Kernel
+from .gd_form import GDForm, Projection
+from .kernels import DEGREE, Kernel
 
 
 class GDTransformerConfig(Config):
@@ -27,10 +28,19 @@ class GDTransformerConfig(Config):
     heads: int = Field(1, ge=1, description="form=gd: kernels κ(Λ_m x, Λ_m x') that are added up")
     embedding: int = Field(5, ge=1, description="d', width of f and of the class embeddings")
     scale: float | None = Field(
-        None, gt=0, description="form=gd: initial factor on x in the kernel; null: d^−½"
+        None,
+        gt=0,
+        description="factor in the kernel: form=gd, on x at first, null: d^−½; form=free, on "
+        "tokens, null: 1, but D^−½ for several blocks of an unbounded kernel",
     )
     erase: float | None = Field(
         None, gt=0, description="form=gd: λ of head 2, which erases E; null: E is overwritten"
+    )
+    degree: int = added_later(DEGREE, ge=1, description="of the polynomial kernel")
+    bias: bool = added_later(False, description="form=gd: f(x) = Aψ(x) + b, with steps of b too")
+    normalize: bool = added_later(False, description="covariates divided by their norms")
+    projection: Projection = added_later(
+        "full", description="form=gd: P_m as matrices, or their diagonals alone"
     )
 
 
@@ -41,6 +51,7 @@ class FunctionalGDConfig(Config):
     kernel: Kernel = Field("rbf", description="κ")
     step: float = Field(1.0, description="α of every step")
     scale: float = Field(1.0, gt=0, description="factor on x in the kernel")
+    degree: int = added_later(DEGREE, ge=1, description="of the polynomial kernel")
 
 
 class GivenEmbeddings(Construction):
@@ -63,6 +74,8 @@ class GivenEmbeddings(Construction):
             "kernel": args.kernel,
             "heads": 1,
             "embedding": width,
+            "degree": args.degree,
+            "projection": "full",
         }
         state = {
             "embedding": embedding,
@@ -88,8 +101,8 @@ class GDTransformer(Architecture):
         if signature.target != "class":
             return f"it answers class, not {signature.target}"
         if config.form == "free":
-            for name in ("scale", "erase"):
-                if getattr(config, name) is not None:
+            for name in ("erase", "bias", "projection"):
+                if getattr(config, name) != type(config).model_fields[name].default:
                     return f"form=free has no {name}"
             if config.heads > 1:
                 return "form=free has the paper's heads; leave heads out"
@@ -105,6 +118,9 @@ class GDTransformer(Architecture):
                 width=c.embedding,
                 blocks=c.blocks,
                 kernel=c.kernel,
+                degree=c.degree,
+                normalize=c.normalize,
+                scale=c.scale,
             )
         return GDForm(
             classes=signature.classes,
@@ -115,4 +131,8 @@ class GDTransformer(Architecture):
             kernel=c.kernel,
             scale=1.0 / math.sqrt(dim) if c.scale is None else c.scale,
             erase=c.erase,
+            degree=c.degree,
+            bias=c.bias,
+            normalize=c.normalize,
+            projection=c.projection,
         )

@@ -2,31 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import math
+from itertools import combinations_with_replacement
+from typing import Any, Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-Kernel = Literal["linear", "rbf", "exponential", "laplacian", "softmax"]
+Kernel = Literal["linear", "polynomial", "rbf", "exponential", "laplacian", "softmax"]
+
+#: Degree of the polynomial kernel where none is given.
+DEGREE = 2
+#: Monomials beyond which features are not written out.
+MOST_FEATURES = 4096
 
 
-def attention(kernel: Kernel, queries: Tensor, keys: Tensor, mask: Tensor | None = None) -> Tensor:
+def attention(
+    kernel: Kernel,
+    queries: Tensor,
+    keys: Tensor,
+    mask: Tensor | None = None,
+    degree: int = DEGREE,
+) -> Tensor:
     """Weights (B, S, N) of keys (B, N, d) for queries (B, S, d).
 
-    `softmax` normalizes exp(qᵀk) over the keys. The others are κ(q, k)/N: `linear` qᵀk, `rbf`
-    exp(−‖q − k‖²), `exponential` exp(qᵀk), `laplacian` exp(−‖q − k‖₁). Scales are those of q and k.
-    `mask` (S, N) says which keys a query sees; N is the number of keys that the first query sees.
+    `softmax` normalizes exp(qᵀk) over the keys. The others are κ(q, k)/N: `linear` qᵀk,
+    `polynomial` (1 + qᵀk)^degree, `rbf` exp(−‖q − k‖²), `exponential` exp(qᵀk), `laplacian`
+    exp(−‖q − k‖₁). Scales are those of q and k. `mask` (S, N) says which keys a query sees; N is
+    the number of keys that the first query sees.
     """
     if kernel == "rbf":
-        scores = -_squared_distances(queries, keys)
+        scores = -_distances(queries, keys, p=2.0).square()
     elif kernel == "laplacian":
-        scores = -(queries.unsqueeze(2) - keys.unsqueeze(1)).abs().sum(dim=3)
+        scores = -_distances(queries, keys, p=1.0)
     else:
         scores = queries @ keys.mT
     if kernel == "softmax":
         hidden = scores if mask is None else scores.masked_fill(~mask, -torch.inf)
         return hidden.softmax(dim=2)
-    values = scores if kernel == "linear" else scores.exp()
+    if kernel == "polynomial":
+        values = (1.0 + scores) ** degree
+    else:
+        values = scores if kernel == "linear" else scores.exp()
     if mask is None:
         return values / keys.shape[1]
     return values * mask / mask[0].sum()
@@ -40,6 +57,31 @@ def expectation(f: Tensor, embedding: Tensor) -> Tensor:
     return (f @ embedding.mT).softmax(dim=-1) @ embedding
 
 
-def _squared_distances(a: Tensor, b: Tensor) -> Tensor:
-    """‖a − b‖² of every pair, from exact differences."""
-    return (a.unsqueeze(2) - b.unsqueeze(1)).square().sum(dim=3)
+def features(kernel: Kernel, x: Tensor, degree: int = DEGREE) -> Tensor | None:
+    """ψ(x) (…, m) of x (…, d) with ψ(x)ᵀψ(x') = κ(x, x'); None where m is infinite, or too large.
+
+    Of the polynomial kernel: every monomial of (1, x) of that degree, times the square root of its
+    multinomial coefficient; m = C(d + degree, degree).
+    """
+    if kernel == "linear":
+        return x
+    if kernel != "polynomial" or math.comb(x.shape[-1] + degree, degree) > MOST_FEATURES:
+        return None
+    inputs = torch.cat([torch.ones_like(x[..., :1]), x], dim=-1)
+    found = []
+    for chosen in combinations_with_replacement(range(inputs.shape[-1]), degree):
+        repeated = math.prod(math.factorial(chosen.count(i)) for i in set(chosen))
+        factor = math.sqrt(math.factorial(degree) / repeated)
+        found.append(factor * inputs[..., list(chosen)].prod(dim=-1))
+    return torch.stack(found, dim=-1)
+
+
+def _distances(a: Tensor, b: Tensor, p: float) -> Tensor:
+    """‖a − b‖_p of every pair, from exact differences, which are never held all at once."""
+    return torch.cdist(a, b, p, compute_mode="donot_use_mm_for_euclid_dist")
+
+
+def covariates(prompt: Any, normalize: bool = False) -> Tensor:
+    """x of the context and then of the queries, (B, N + Q, d), with norm 1 if asked."""
+    x = torch.cat([prompt.x, prompt.query], dim=1)
+    return nn.functional.normalize(x, dim=2) if normalize else x

@@ -1,4 +1,4 @@
-"""The solver `functional-gd`: gradient descent on each context's cross-entropy, written out."""
+"""The solver `functional-gd`: gradient descent on each context's cross-entropy."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any
 import torch
 from pydantic import Field
 from torch import Tensor, nn
-from torch.nn.functional import one_hot
 
 from iclbench import Config, Signature, Solver
+from iclbench.config import added_later
 
-from .kernels import Kernel, attention
+from .descent import Head, descend
+from .kernels import DEGREE, Kernel, covariates
 
 
 class FunctionalGDSolverConfig(Config):
@@ -19,17 +20,22 @@ class FunctionalGDSolverConfig(Config):
 
     steps: int = Field(10, ge=0, description="K, gradient steps from f = 0")
     step_size: float = Field(1.0, description="α")
-    kernel: Kernel = Field("rbf", description="κ; linear descends on the parameters A themselves")
+    kernel: Kernel = Field(
+        "rbf", description="κ; with linear and polynomial the parameters A are descended on"
+    )
     scale: float = Field(1.0, gt=0, description="factor on x in the kernel")
     embedding: tuple[tuple[float, ...], ...] | None = Field(
         None, description="W_e, a row a class; null: one-hot, multinomial logistic regression"
     )
+    degree: int = added_later(DEGREE, ge=1, description="of the polynomial kernel")
+    bias: bool = added_later(False, description="f(x) = Aψ(x) + b, with b descended on too")
+    normalize: bool = added_later(False, description="covariates divided by their norms")
 
 
 class FunctionalGD(Solver):
     """f(x) = Aψ(x) by K steps of gradient descent on the context's cross-entropy (eqs. 2–3).
 
-    With the linear kernel ψ(x) = x and A (d', d) is descended on explicitly; elsewhere f is.
+    Where ψ is finite A (d', m) is descended on explicitly; elsewhere f is.
     """
 
     name = "functional-gd"
@@ -60,29 +66,9 @@ class _Descend(nn.Module):
     def forward(self, prompt: Any) -> Tensor:
         """Logits W_e f of the queries, (B, Q, C)."""
         c = self.config
-        x, query = c.scale * prompt.x, c.scale * prompt.query
+        x = c.scale * covariates(prompt, c.normalize)
         one = torch.eye(self.classes, dtype=x.dtype, device=x.device)
         W = one if c.embedding is None else x.new_tensor(c.embedding)
-        labels = one_hot(prompt.y, self.classes).to(x)
-        if c.kernel == "linear":
-            return self._on_parameters(x, query, labels, W)
-        return self._on_function(x, query, labels, W)
-
-    def _on_parameters(self, x: Tensor, query: Tensor, labels: Tensor, W: Tensor) -> Tensor:
-        """A ← A + (α/N) Σᵢ W_eᵀ(onehot(yᵢ) − p(xᵢ)) xᵢᵀ (Appendix B)."""
-        A = x.new_zeros(len(x), W.shape[1], x.shape[2])
-        for _ in range(self.config.steps):
-            wrong = labels - (x @ A.mT @ W.mT).softmax(dim=2)
-            A = A + self.config.step_size / x.shape[1] * (wrong @ W).mT @ x
-        return query @ A.mT @ W.mT
-
-    def _on_function(self, x: Tensor, query: Tensor, labels: Tensor, W: Tensor) -> Tensor:
-        """f(xⱼ) ← f(xⱼ) + (α/N) Σᵢ (w_yᵢ − E(w_e)|fᵢ) κ(xᵢ, xⱼ) (eq. 3)."""
-        within = attention(self.config.kernel, x, x)
-        across = attention(self.config.kernel, query, x)
-        f = x.new_zeros(*x.shape[:2], W.shape[1])
-        answer = x.new_zeros(*query.shape[:2], W.shape[1])
-        for _ in range(self.config.steps):
-            values = self.config.step_size * (labels - (f @ W.mT).softmax(dim=2)) @ W
-            f, answer = f + within @ values, answer + across @ values
-        return answer @ W.mT
+        steps = x.new_full((c.steps,), c.step_size)
+        states = descend([Head(x)], W[prompt.y], W, steps, c.kernel, degree=c.degree, bias=c.bias)
+        return states[-1][0][:, prompt.x.shape[1] :] @ W.mT

@@ -22,11 +22,16 @@ def iclbench_tasks() -> list[Entry]:
 
 @hookimpl
 def iclbench_metrics() -> list[Entry]:
-    """calibration."""
+    """calibration and probability-maps."""
     return [
         Entry(
             "calibration",
             "how far the confidence of predicted classes is from their accuracy",
             "iclbench_categorical.calibration:Calibration",
-        )
+        ),
+        Entry(
+            "probability-maps",
+            "p(y = c | x) over the plane for one context, beside the truth (categorical, F)",
+            "iclbench_categorical.maps:ProbabilityMaps",
+        ),
     ]

@@ -100,9 +100,13 @@ class CategoricalTask(Task[ConfigT]):
     def sample(
         self, n: int, generator: torch.Generator, device: torch.device, dtype: torch.dtype
     ) -> Batch:
-        """n contexts: fresh ones, or from the pool in shuffled passes over it."""
+        """n contexts: fresh ones, or from the pool in shuffled passes over it.
+
+        Every call begins a new pass, so passes are whole where n, which is a recipe's chunk times
+        its batch, is a multiple of L; else the last one is cut short.
+        """
         if self.config.pool is None:
-            batch = self._arrange(self.draw(n, generator, device), dtype)
+            batch = self.arrange(self.draw(n, generator, device), dtype)
             return batch._replace(truth={})
         pool = self._pool(device, dtype)
         passes = -(-n // self.config.pool)
@@ -117,7 +121,7 @@ class CategoricalTask(Task[ConfigT]):
             c, cpu = self.config, torch.device("cpu")
             assert c.pool is not None
             generator = torch_generator(cpu, "categorical pool", self.name, c.task_seed)
-            made = self._arrange(self.draw(c.pool, generator, cpu), dtype)
+            made = self.arrange(self.draw(c.pool, generator, cpu), dtype)
             prompt = map_tensors(lambda t: t.to(device), made.prompt)
             self._pools[device, dtype] = Batch(prompt, made.target.to(device))
         return self._pools[device, dtype]
@@ -125,9 +129,10 @@ class CategoricalTask(Task[ConfigT]):
     def evaluation_set(self, n: int, seed: int, dtype: torch.dtype) -> list[Batch]:
         """One batch of n contexts; x is rounded once, categories are drawn in float64 from that."""
         draws = {k: torch.from_numpy(v) for k, v in self.evaluation_draws(n, seed).items()}
-        return [self._arrange(Draws(**draws), dtype)]
+        return [self.arrange(Draws(**draws), dtype)]
 
-    def _arrange(self, draws: Draws, dtype: torch.dtype) -> Batch:
+    def arrange(self, draws: Draws, dtype: torch.dtype) -> Batch:
+        """The contexts of these draws: x is rounded once, y drawn in float64 from that."""
         examples = self.config.examples
         stated = draws.x.to(dtype)
         embedding = self.parameters["embedding"].to(draws.x)

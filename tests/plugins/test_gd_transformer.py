@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iclbench import Categorical, UsageError, run
+from iclbench import Categorical, EvaluationContext, UsageError, run
 from iclbench.precision import default_dtype
 from iclbench_categorical.anchors import Anchors
 from iclbench_gd_transformer.architecture import (
@@ -18,12 +18,14 @@ from iclbench_gd_transformer.architecture import (
     GDTransformer,
     GDTransformerConfig,
 )
+from iclbench_gd_transformer.exactness import DescentError
 from iclbench_gd_transformer.free_form import FreeForm
 from iclbench_gd_transformer.gd_form import GDForm
-from iclbench_gd_transformer.kernels import attention, expectation
+from iclbench_gd_transformer.kernels import attention, expectation, features
+from iclbench_gd_transformer.matrices import AttentionMatrices
 from iclbench_gd_transformer.solver import FunctionalGD, FunctionalGDSolverConfig
 
-KERNELS = ["linear", "rbf", "exponential", "laplacian", "softmax"]
+KERNELS = ["linear", "polynomial", "rbf", "exponential", "laplacian", "softmax"]
 C, D, WIDTH, N, Q = 6, 3, 4, 7, 2
 
 
@@ -48,6 +50,8 @@ def gd_form(**options):
 def kernel_of(kernel, a, b):
     if kernel == "linear":
         return a @ b
+    if kernel == "polynomial":
+        return (1 + a @ b) ** 2
     if kernel == "rbf":
         return math.exp(-np.square(a - b).sum())
     if kernel == "laplacian":
@@ -60,18 +64,24 @@ def softmax(v):
     return e / e.sum()
 
 
-def functional_descent(kernel, x, y, query, W, steps, sigma):
-    """Eqs. (2)–(3) written out, point by point; returns f at the context and the queries."""
-    points = np.concatenate([x, query]) * sigma
-    f = np.zeros((len(points), W.shape[1]))
+def functional_descent(kernel, x, y, query, W, steps, sigmas, projections=None, bias=0.0):
+    """Eqs. (2)–(3), and Appendix H for several kernels, written out point by point.
+
+    `sigmas` are each kernel's factors on x. Returns f at the context and the queries.
+    """
+    every = np.concatenate([x, query])
+    f = np.zeros((len(every), W.shape[1]))
     for alpha in steps:
         wrong = [W[y[i]] - softmax(W @ f[i]) @ W for i in range(len(x))]
         change = np.zeros_like(f)
-        for j, point in enumerate(points):
-            weights = [kernel_of(kernel, points[i], point) for i in range(len(x))]
-            total = sum(weights) if kernel == "softmax" else len(x)
-            for i, weight in enumerate(weights):
-                change[j] += alpha * weight / total * wrong[i]
+        for m, sigma in enumerate(sigmas):
+            points = every * sigma
+            P = np.eye(W.shape[1]) if projections is None else projections[m]
+            for j, point in enumerate(points):
+                weights = [kernel_of(kernel, points[i], point) for i in range(len(x))]
+                total = sum(weights) if kernel == "softmax" else len(x)
+                for i, weight in enumerate(weights):
+                    change[j] += alpha * (weight / total + bias / len(x)) * P @ wrong[i]
         f = f + change
     return f
 
@@ -84,7 +94,7 @@ def test_every_block_is_a_step_of_functional_descent(kernel):
     for i in range(3):
         x, y, query = (t[i].numpy() for t in asked)
         for k, (f, expected) in enumerate(states):
-            exact = functional_descent(kernel, x, y, query, W, steps[:k], 0.7)
+            exact = functional_descent(kernel, x, y, query, W, steps[:k], [0.7])
             np.testing.assert_allclose(f[i].detach().numpy(), exact, atol=1e-12)
             means = np.stack([softmax(W @ v) @ W for v in exact])
             np.testing.assert_allclose(expected[i].detach().numpy(), means, atol=1e-12)
@@ -92,18 +102,44 @@ def test_every_block_is_a_step_of_functional_descent(kernel):
     torch.testing.assert_close(model(asked), logits)
 
 
-def test_with_the_linear_kernel_it_descends_on_the_parameters():
-    """The cross-entropy of eq. 2, differentiated by torch, on A explicitly."""
-    asked, model = prompt(), gd_form(kernel="linear", scale=1.0)
+def features_of(kernel, x):
+    """ψ of the linear kernel, or of (1 + xᵀx')², by products of all pairs (with repetitions)."""
+    if kernel == "linear":
+        return x
+    inputs = torch.cat([torch.ones_like(x[:, :1]), x], dim=1)
+    return torch.einsum("ni,nj->nij", inputs, inputs).flatten(1)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "polynomial"])
+@pytest.mark.parametrize("bias", [False, True])
+def test_with_finite_features_it_descends_on_the_parameters(kernel, bias):
+    """The cross-entropy of eq. 2, differentiated by torch, on A and b explicitly."""
+    asked, model = prompt(), gd_form(kernel=kernel, scale=0.7, bias=bias)
     W = model.embedding.detach()
     for i in range(3):
         x, y, query = (t[i] for t in asked)
-        A = torch.zeros(WIDTH, D, dtype=torch.float64, requires_grad=True)
+        psi, psi_query = (features_of(kernel, 0.7 * v) for v in (x, query))
+        A = torch.zeros(WIDTH, psi.shape[1], dtype=torch.float64, requires_grad=True)
+        b = torch.zeros(WIDTH, dtype=torch.float64, requires_grad=True)
         for alpha in model.step.tolist():
-            loss = torch.nn.functional.cross_entropy(x @ A.T @ W.T, y)
-            (slope,) = torch.autograd.grad(loss, A)
-            A = (A - alpha * slope).detach().requires_grad_()
-        torch.testing.assert_close(model(asked)[i], query @ A.T @ W.T, atol=1e-12, rtol=0)
+            loss = torch.nn.functional.cross_entropy((psi @ A.T + b) @ W.T, y)
+            slopes = torch.autograd.grad(loss, (A, b))
+            A = (A - alpha * slopes[0]).detach().requires_grad_()
+            b = (b - bias * alpha * slopes[1]).detach().requires_grad_()
+        answer = (psi_query @ A.T + b) @ W.T
+        torch.testing.assert_close(model(asked)[i], answer, atol=1e-12, rtol=0)
+
+
+@given(seed=st.integers(0, 99), degree=st.integers(1, 4))
+def test_finite_features_have_the_kernel_as_their_product(seed, degree):
+    x = torch.randn(5, D, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    psi = features("polynomial", x, degree)
+    assert psi.shape[1] == math.comb(D + degree, degree)
+    torch.testing.assert_close(psi @ psi.mT, (1 + x @ x.mT) ** degree)
+    found = 5 * attention("polynomial", x[None], x[None], degree=degree)[0]
+    torch.testing.assert_close(found, (1 + x @ x.mT) ** degree)
+    assert features("rbf", x) is None
+    assert features("polynomial", torch.zeros(1, 512)) is None  # 131,841 of them
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -121,18 +157,113 @@ def test_the_solver_is_the_transformer_with_the_same_embeddings(kernel):
     torch.testing.assert_close(found, model(asked))
 
 
-def test_several_kernels_are_added_up():
-    """Appendix H: κ(Λ_m x, Λ_m x') and P_m."""
-    asked, model = prompt(), gd_form(heads=2, blocks=1)
+@pytest.mark.parametrize("kernel", ["rbf", "softmax"])
+@pytest.mark.parametrize("projection", ["full", "diagonal"])
+@pytest.mark.parametrize("bias", [False, True])
+def test_several_kernels_are_added_up(kernel, projection, bias):
+    """Appendix H: κ(Λ_m x, Λ_m x') and P_m, which all see the same expectation, over blocks."""
+    asked = prompt()
+    model = gd_form(kernel=kernel, heads=2, projection=projection, bias=bias)
+    with torch.no_grad():
+        model.project.add_(0.3 * torch.randn_like(model.project))
     W = model.embedding.detach().numpy()
+    sigmas = [0.7 * row.detach().numpy() for row in model.diagonal]
+    matrices = [P.detach().numpy() for P in model.project]
+    matrices = matrices if projection == "full" else [np.diag(P) for P in matrices]
     for i in range(3):
         x, y, query = (t[i].numpy() for t in asked)
-        total = np.zeros((N + Q, WIDTH))
-        for P, diagonal in zip(model.project, model.diagonal, strict=True):
-            scaled = [v * diagonal.detach().numpy() for v in (x, query)]
-            f = functional_descent("rbf", scaled[0], y, scaled[1], W, model.step.tolist(), 0.7)
-            total += f @ P.detach().numpy().T
-        np.testing.assert_allclose(model.states(asked)[-1][0][i].detach(), total, atol=1e-12)
+        f = functional_descent(
+            kernel, x, y, query, W, model.step.tolist(), sigmas, matrices, float(bias)
+        )
+        np.testing.assert_allclose(model.states(asked)[-1][0][i].detach(), f, atol=1e-12)
+
+
+def on_the_sphere(asked):
+    return asked._replace(
+        x=asked.x / asked.x.norm(dim=2, keepdim=True),
+        query=asked.query / asked.query.norm(dim=2, keepdim=True),
+    )
+
+
+def test_normalized_covariates_are_those_of_a_normalized_prompt():
+    asked = prompt()
+    for form in (gd_form, free_form):
+        normal, plain = form(normalize=True), form()
+        torch.testing.assert_close(normal(asked), plain(on_the_sphere(asked)))
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("heads", [1, 2])
+def test_the_error_of_every_block_is_rounding(kernel, heads):
+    task = Anchors(Anchors.Config(classes=C, dim=D, anchors=3, embedding=WIDTH))
+    (batch,) = task.evaluation_set(20, 0, torch.float64)
+    model = gd_form(kernel=kernel, heads=heads, bias=True)
+    metric, context = DescentError(), EvaluationContext(torch.device("cpu"), torch.Generator())
+    with torch.no_grad():
+        found = metric.compute(model, task, batch, context)
+        wrong = metric.compute(gd_form(kernel="rbf", erase=1.0), task, batch, context)
+    assert found["f_squared_error_by_block"].shape == (20, 3)
+    scale = max(float(f.detach().square().sum(dim=2).max()) for f, _ in model.states(batch.prompt))
+    for name, values in found.items():
+        assert float(values.max()) < 1e-26 * scale, name
+    # The first step is made before E is erased for the first time.
+    assert float(wrong["f_squared_error_by_block"][:, 0].max()) < 1e-28
+    assert float(wrong["expectation_squared_error"].mean()) > 1e-4
+    assert metric.supports_model(free_form(1)) is not None
+    assert metric.supports_model(model) is None
+
+
+def test_the_metrics_say_what_they_need(tmp_path):
+    gd = {"model": "gd-transformer", "task": "categorical", "recipe": "smoke", "out": tmp_path}
+    with pytest.raises(UsageError, match="form=free has attention matrices"):
+        run(**gd, metrics=("attention-matrices",))
+    with pytest.raises(UsageError, match="form=gd has steps"):
+        run(**gd, model_args={"form": "free"}, metrics=("descent-error",))
+    with pytest.raises(UsageError, match="asks for the class"):
+        run(model="transformer", task="least-squares", metrics=("descent-error",), out=tmp_path)
+
+
+def matrices_of(model):
+    context = EvaluationContext(torch.device("cpu"), torch.Generator())
+    return AttentionMatrices().analysis(model, None, [], context)
+
+
+def test_gradient_descent_s_matrices_pass_the_identity_tests():
+    """Those of Appendix C, turned by orthogonal matrices inside each product."""
+    model = free_form(1)
+    (head,) = model.first
+    size = D + 2 * WIDTH
+    turn = [torch.linalg.qr(torch.randn(size, size, dtype=torch.float64)).Q for _ in range(2)]
+    with torch.no_grad():
+        for parameter in head.parameters():
+            parameter.zero_()
+        head.query.copy_(2.0 * turn[0])
+        head.query[:, D:] = 0
+        head.key.copy_(head.query)
+        head.value[:, D : D + WIDTH] = turn[1][:, :WIDTH]
+        head.project[-WIDTH:] = 3.0 * turn[1][:, :WIDTH].T
+    found = matrices_of(model)
+    (numbers,) = found["blocks"]
+    assert numbers["query_key"]["c"] == pytest.approx(4.0)
+    assert numbers["value_project"]["c"] == pytest.approx(3.0)
+    for product in ("query_key", "value_project"):
+        assert numbers[product]["deviation"] < 1e-12
+        assert numbers[product]["asymmetry"] < 1e-12
+    assert numbers["query_key"]["difference"] < 1e-12
+    shares = [v for name, v in numbers.items() if name.startswith("share")]
+    assert shares == pytest.approx([1.0] * 4)
+    maps = {one["name"]: np.array(one["values"]) for one in found["maps"]}
+    np.testing.assert_allclose(maps["AᵀB"], 4.0 * np.eye(D), atol=1e-6)
+    assert maps["W_Q"].shape == maps["P"].shape == (size, size)
+
+
+def test_random_matrices_fail_the_identity_tests():
+    found = matrices_of(free_form(2))
+    assert len(found["blocks"]) == 2
+    assert "ED of block 2" in [one["name"] for one in found["maps"]]
+    for numbers in found["blocks"]:
+        assert numbers["value_project"]["deviation"] > 0.8
+        assert 0.1 < numbers["share_query"] < 0.5
 
 
 def erased(kernel, sharpness, asked):
@@ -155,11 +286,7 @@ def test_with_softmax_head_2_fails_unless_covariates_are_normalized():
     """λ → ∞ selects the largest inner product, which is the position itself on a sphere alone."""
     asked = prompt()
     assert erased("softmax", 50.0, asked) > 0.1
-    unit = asked._replace(
-        x=asked.x / asked.x.norm(dim=2, keepdim=True),
-        query=asked.query / asked.query.norm(dim=2, keepdim=True),
-    )
-    assert erased("softmax", 100.0, unit) < 1e-6
+    assert erased("softmax", 100.0, on_the_sphere(asked)) < 1e-6
 
 
 def test_several_queries_are_asked_in_one_pass_and_do_not_see_each_other():
@@ -171,20 +298,18 @@ def test_several_queries_are_asked_in_one_pass_and_do_not_see_each_other():
             torch.testing.assert_close(together[:, q : q + 1], alone)
 
 
-def free_form(blocks, kernel="softmax"):
+def free_form(blocks=1, kernel="softmax", **options):
     torch.manual_seed(2)
-    return FreeForm(classes=C, dim=D, width=WIDTH, blocks=blocks, kernel=kernel).double()
+    return FreeForm(classes=C, dim=D, width=WIDTH, blocks=blocks, kernel=kernel, **options).double()
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "softmax", "linear"])
-@pytest.mark.parametrize("blocks", [1, 3])
+@pytest.mark.parametrize(
+    ("blocks", "kernel"), [(1, "rbf"), (1, "softmax"), (1, "linear"), (3, "rbf"), (3, "softmax")]
+)  # linear attention can't single out a position, which several blocks need
 def test_the_free_form_contains_the_gd_form(blocks, kernel):
     """With the matrices of Appendices C and D, and head 2 sharp, it is the same."""
     asked = prompt()
-    unit = asked._replace(
-        x=asked.x / asked.x.norm(dim=2, keepdim=True),
-        query=asked.query / asked.query.norm(dim=2, keepdim=True),
-    )
+    unit = on_the_sphere(asked)
     gd, free = gd_form(blocks=blocks, kernel=kernel), free_form(blocks, kernel)
     d, w = D, WIDTH
     with torch.no_grad():
@@ -197,14 +322,12 @@ def test_the_free_form_contains_the_gd_form(blocks, kernel):
             if blocks > 1:
                 head.value[-w:, d + w : d + 2 * w] = -torch.eye(w)
             head.project[-w:, -w:] = gd.step[k] * torch.eye(w)
-        if blocks > 1 and kernel != "linear":
+        if blocks > 1:
             for head in free.second:
                 head.query[:d, :d] = head.key[:d, :d] = 60.0 * torch.eye(d)
                 head.value[d + w : d + 2 * w, d + w : d + 2 * w] = torch.eye(w)
                 factor = -1.0 if kernel == "softmax" else -float(N)
                 head.project[d + w : d + 2 * w, d + w : d + 2 * w] = factor * torch.eye(w)
-    if blocks > 1 and kernel == "linear":
-        return  # linear attention can't single out a position
     torch.testing.assert_close(free(unit), gd(unit), atol=1e-6, rtol=0)
 
 
@@ -216,6 +339,14 @@ def test_the_expectation_is_the_mean_under_the_softmax(seed):
     p = (f @ W.T).softmax(dim=2)
     expected = (p.unsqueeze(3) * W).sum(dim=2)
     torch.testing.assert_close(expectation(f, W), expected)
+
+
+def test_the_free_form_s_scale_is_a_factor_on_queries_and_keys():
+    asked, model, scaled = prompt(), free_form(1), free_form(1, scale=0.5)
+    with torch.no_grad():
+        for matrix in (model.first[0].query, model.first[0].key):
+            matrix.mul_(0.5)
+    torch.testing.assert_close(scaled(asked), model(asked))
 
 
 def test_masked_keys_are_not_seen():
@@ -235,6 +366,28 @@ def test_the_construction_takes_the_task_s_embeddings():
     model.load_state_dict(state)
     assert torch.equal(model.embedding, task.parameters["embedding"])
     assert model.step.tolist() == [2.0] * 4
+
+
+def test_options_that_were_added_later_leave_ids_alone():
+    before = {"form", "blocks", "kernel", "heads", "embedding", "scale", "erase"}
+    assert set(GDTransformerConfig().model_dump(mode="json")) == before
+    assert set(GDTransformerConfig(bias=True).model_dump(mode="json")) == before | {"bias"}
+
+
+@pytest.mark.parametrize("form", ["gd", "free"])
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_untrained_models_are_finite_in_float32(form, kernel, blocks):
+    """No kernel overflows, nor does its gradient, on the task's covariates, N(0, I) in d = 10."""
+    task = Anchors(Anchors.Config())
+    batch = task.sample(256, torch.Generator().manual_seed(0), torch.device("cpu"), torch.float32)
+    torch.manual_seed(0)
+    config = GDTransformerConfig(form=form, kernel=kernel, blocks=blocks)
+    model = GDTransformer().build(task.signature, config)
+    loss = task.loss(model(batch.prompt), batch.target).mean()
+    loss.backward()
+    assert torch.isfinite(loss)
+    assert all(torch.isfinite(p.grad).all() for p in model.parameters())
 
 
 @pytest.mark.parametrize("form", ["gd", "free"])
@@ -258,8 +411,10 @@ def test_both_forms_learn(tmp_path, form):
     ("args", "message"),
     [
         ({"form": "free", "erase": 3.0}, "form=free has no erase"),
-        ({"form": "free", "scale": 3.0}, "form=free has no scale"),
         ({"form": "free", "heads": 2}, "leave heads out"),
+        ({"form": "free", "bias": True}, "form=free has no bias"),
+        ({"form": "free", "projection": "diagonal"}, "form=free has no projection"),
+        ({"degree": 0}, "greater than or equal to 1"),
         ({"kernel": "cosine"}, "linear"),
     ],
 )

@@ -14,8 +14,10 @@ from iclbench import EvaluationContext, UsageError, run
 from iclbench.config import parse_config
 from iclbench.conformance import check_task
 from iclbench.evaluation import evaluate, floor
+from iclbench.randomness import torch_generator
 from iclbench_categorical.anchors import Anchors
 from iclbench_categorical.calibration import Calibration
+from iclbench_categorical.maps import GRID, ProbabilityMaps
 from iclbench_categorical.quadrants import Quadrants
 
 CPU = torch.device("cpu")
@@ -166,6 +168,64 @@ def test_the_calibration_error_is_that_of_the_bins():
     wrong = 0.75**2 + (1 - 0.25 / 19) ** 2 + 18 * (0.25 / 19) ** 2
     expected = share * right + (1 - share) * wrong
     assert float(brier.mean()) == pytest.approx(expected)
+
+
+def mapped(model, task):
+    context = EvaluationContext(CPU, torch.Generator())
+    batches = task.evaluation_set(2, 0, torch.float64)
+    return ProbabilityMaps().analysis(model, task, batches, context)
+
+
+def test_the_maps_of_one_who_knows_are_the_truth():
+    """The plane's points, quadrants and categories are where they belong."""
+    task = made(Quadrants, examples=6)
+    W = task.parameters["embedding"]
+    quadrants = []
+
+    class Knows(nn.Module):
+        def forward(self, prompt):
+            x = prompt.query[:, 0]
+            found = quadrants or torch.zeros(4, dtype=torch.long)
+            place = (x[:, 0] < 0).long() + 2 * (x[:, 1] < 0).long()
+            return (W[torch.as_tensor(found)[place]] @ W.mT)[:, None]
+
+    # The context's categories, from the draws that the metric makes.
+    draws = task.draw(1, torch_generator("cpu", "probability maps", task.name), CPU)
+    quadrants += draws.order[0].argsort()[:4].tolist()
+    found = mapped(Knows(), task)
+    assert found["divergence"] == pytest.approx(0.0, abs=1e-12)
+    assert found["agreement"] == 1
+    assert found["accuracy"] == found["bound"]
+    best = (W @ W.mT).argmax(dim=1)
+    in_order = [int(best[quadrants[i]]) for i in (0, 1, 3, 2)]
+    assert found["categories"] == list(dict.fromkeys(in_order))
+    one = found["maps"][0]
+    assert len(one["values"]) == len(one["y"]) == len(one["x"]) == GRID
+    p = (W[quadrants] @ W.mT).softmax(dim=1)[:, in_order[0]]
+    corners = [one["values"][row][column] for row in (-1, 0) for column in (-1, 0)]
+    assert corners == pytest.approx(p.tolist(), abs=1e-6)
+    (batch,) = [task.arrange(draws, torch.float64)]
+    assert one["points"]["x"] == pytest.approx(batch.prompt.x[0, :, 0].tolist(), abs=1e-4)
+    shown = [int(t) for t in one["points"]["text"] if t != "○"]
+    assert shown == [y for y in batch.prompt.y[0].tolist() if y in found["categories"]]
+
+
+def test_any_model_that_answers_can_be_mapped():
+    task = made(Quadrants, examples=6, queries=3)
+
+    class Even(nn.Module):
+        def forward(self, prompt):
+            assert prompt.query.shape[1] == 3
+            return torch.zeros(len(prompt.x), 3, classes)
+
+    classes = 20
+    found = mapped(Even(), task)
+    assert {v for row in found["maps"][0]["values"] for v in row} == {0.05}
+    assert found["divergence"] > 0.5
+    assert ProbabilityMaps().supports(made(Anchors)) == "it needs a categorical task with d = 2"
+    assert ProbabilityMaps().supports(made(Anchors, dim=2)) is None
+    classes = 25
+    assert mapped(Even(), made(Anchors, dim=2, queries=3))["bound"] > 0.3
 
 
 def test_any_sequence_model_learns_something(tmp_path):

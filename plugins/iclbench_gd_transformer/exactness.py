@@ -1,0 +1,92 @@
+"""The metric `descent-error`: is every block a step of functional gradient descent?"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from iclbench import Axis, Batch, EvaluationContext, Metric, Task, predict
+from iclbench.prompts import map_tensors
+
+from .descent import Head, descend
+from .gd_form import GDForm, kernel_inputs
+from .kernels import covariates
+
+
+class DescentError(Metric):
+    """How far f and E(w_e) are from functional gradient descent written out in float64.
+
+    `f_squared_error` and `expectation_squared_error` are the mean over positions of the squared
+    distance after the last block, `…_by_block` after each. The descent overwrites E exactly, so
+    with head 2 (`erase`) the latter is its error; and it is on the parameters A where the kernel's
+    features are finite. Their floor is the same descent in the prompt's dtype.
+    """
+
+    name = "descent-error"
+
+    def supports(self, task: Task[Any]) -> str | None:
+        """Tasks that ask for a class by x, y and query."""
+        fields = set(getattr(task.signature.prompt, "_fields", ()))
+        if {"x", "y", "query"} <= fields and task.signature.target == "class":
+            return None
+        return "it needs a task that asks for the class of a query"
+
+    def supports_model(self, model: nn.Module) -> str | None:
+        """The constrained form of gd-transformer."""
+        return None if isinstance(model, GDForm) else "only gd-transformer with form=gd has steps"
+
+    def axes(self, model: nn.Module) -> dict[str, Axis]:
+        """Blocks 1…K."""
+        blocks = Axis("block", tuple(float(k + 1) for k in range(cast(GDForm, model).blocks)))
+        return {"f_squared_error_by_block": blocks, "expectation_squared_error_by_block": blocks}
+
+    def compute(
+        self, model: nn.Module, task: Task[Any], batch: Batch, context: EvaluationContext
+    ) -> dict[str, Tensor]:
+        """See the class."""
+        gd = cast(GDForm, model)
+        found = predict(lambda prompt: _stacked(gd.states(prompt)), batch.prompt, context)
+        return _errors(found, _stacked(written_out(gd, batch.prompt, torch.float64)))
+
+    def floor(self, model: nn.Module, task: Task[Any], batch: Batch) -> dict[str, Tensor]:
+        """The descent in the prompt's dtype, beside that in float64."""
+        gd = cast(GDForm, model)
+        rounded = _stacked(written_out(gd, batch.prompt, batch.prompt.x.dtype)).double()
+        return _errors(rounded, _stacked(written_out(gd, batch.prompt, torch.float64)))
+
+
+def written_out(model: GDForm, prompt: Any, dtype: torch.dtype) -> list[tuple[Tensor, Tensor]]:
+    """The descent with the parameters of the model, in that dtype, on the CPU (see `descend`)."""
+
+    def cast_to(t: Tensor) -> Tensor:
+        t = t.detach().cpu()
+        return t.to(dtype) if t.is_floating_point() else t
+
+    prompt = map_tensors(cast_to, prompt)
+    given = {name: cast_to(p) for name, p in model.named_parameters()}
+    W, project = given["embedding"], given["project"]
+    matrices = project if project.ndim == 3 else project.diag_embed()
+    x = covariates(prompt, model.normalize)
+    inputs = kernel_inputs(x, given["log_scale"], given.get("diagonal"))
+    heads = [Head(each, matrix) for each, matrix in zip(inputs, matrices, strict=True)]
+    return descend(
+        heads, W[prompt.y], W, given["step"], model.kernel, degree=model.degree, bias=model.bias
+    )
+
+
+def _stacked(states: list[tuple[Tensor, Tensor]]) -> Tensor:
+    """f and E(w_e) after every step, (B, K, 2, N + Q, d')."""
+    return torch.stack([torch.stack(pair, dim=1) for pair in states[1:]], dim=1)
+
+
+def _errors(found: Tensor, exact: Tensor) -> dict[str, Tensor]:
+    squares = (found - exact).square().sum(dim=4).mean(dim=3)
+    f, expectation = squares.unbind(dim=2)
+    return {
+        "f_squared_error": f[:, -1],
+        "expectation_squared_error": expectation[:, -1],
+        "f_squared_error_by_block": f,
+        "expectation_squared_error_by_block": expectation,
+    }
