@@ -290,20 +290,30 @@ def test_weights_of_features_of_another_width_are_refused(tmp_path, cli):
     assert "does not fit the model: embed.real.weight is" in found.err
 
 
-def test_the_committed_features_are_neither_trivial_nor_saturated(tmp_path):
-    """Measured on all 33 classes: nearest class mean 72%, logistic regression 74%."""
+def test_the_committed_features_are_whole():
     found = read_features(COMMITTED)
     assert len(found.about.classes) == 33
     assert found.features.shape == (860, 512)
     assert found.features.dtype == torch.float16
     assert (COMMITTED / FILE).stat().st_size < 1_000_000
-    for model, low, high in (
-        ("nearest-class-mean", 0.67, 0.79),
-        ("logistic-regression", 0.68, 0.80),
-    ):
-        record = run(model=model, task="imagenet", task_args={"test_classes": 28},
-                     eval_prompts=512, out=tmp_path)  # fmt: skip
-        assert low < record.metrics["accuracy"].mean < high, model
+
+
+def accuracy(model, prompts, out, **args):
+    """On contexts of 28 of the 33 classes, the most that leave a training half."""
+    record = run(model=model, task="imagenet", task_args={"test_classes": 28, **args},
+                 eval_prompts=prompts, out=out)  # fmt: skip
+    return record.metrics["accuracy"].mean
+
+
+def test_emoji_are_neither_trivial_nor_saturated(tmp_path):
+    """About 73% on all 33 classes, of 20% by chance."""
+    assert 0.69 < accuracy("nearest-class-mean", 2048, tmp_path) < 0.78
+
+
+@pytest.mark.slow
+def test_logistic_regression_on_emoji(tmp_path):
+    """A little more than the nearest class mean."""
+    assert 0.71 < accuracy("logistic-regression", 1024, tmp_path) < 0.80
 
 
 @pytest.mark.parametrize("task", ["imagenet", "categorical"])
@@ -324,10 +334,10 @@ def test_generic_sequence_models_stand_on_one_board(tmp_path, cli, task):
 
 
 GOLDEN = {
-    "order": "",
-    "images": "",
-    "place": "",
-    "asked": "",
+    "order": "35c3c55b66dd53aa",
+    "images": "e464c68c893f88de",
+    "place": "5ed22af670b21c46",
+    "asked": "b4a57678440807a5",
 }
 
 
@@ -341,5 +351,6 @@ def test_the_evaluation_set_never_changes():
     """The images that are shown, by the committed features: to rounding on every machine."""
     (batch,) = made().evaluation_set(4, 0, torch.float64)
     found = [float(batch.prompt.x.sum()), float(batch.prompt.query.square().sum())]
-    np.testing.assert_allclose(found, [0.0, 0.0], rtol=1e-9)
-    assert batch.target.flatten().tolist() == []
+    np.testing.assert_allclose(found, [1186.4876517472328, 2224.086095041729], rtol=1e-9)
+    assert batch.target.flatten().tolist() == [2, 0, 1, 1]
+    assert made().config.digest == "bdb15c44bc0561d0"
