@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         Solver,
         initialize,
     )
+    from .classification import ClassificationConfig, ClassificationTask
     from .config import Config
     from .errors import IclbenchError, PluginError, RecordError, RunError, UsageError
     from .executors import Executor
@@ -56,6 +57,7 @@ _HOME = {
         "Solver",
         "initialize",
     ),
+    "classification": ("ClassificationConfig", "ClassificationTask"),
     "config": ("Config",),
     "errors": ("IclbenchError", "PluginError", "RecordError", "RunError", "UsageError"),
     "executors": ("Executor",),
@@ -88,6 +90,8 @@ __all__ = [
     "Axis",
     "Batch",
     "Categorical",
+    "ClassificationConfig",
+    "ClassificationTask",
     "Completion",
     "Config",
     "Construction",

@@ -70,6 +70,9 @@ class EvaluationReport(Config):
     task_args: dict[str, Any] = Field(
         description="the task's arguments without those that matter to training alone"
     )
+    provenance: dict[str, Any] = Field(
+        {}, description="where data that are not drawn come from, with their digests"
+    )
     seconds: float
 
 

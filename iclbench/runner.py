@@ -308,6 +308,7 @@ def _conclude(
                 for name, value in spec.task_args.items()
                 if name not in plan.task.training_only
             },
+            provenance=dict(plan.task.provenance),
             seconds=seconds,
         ),
         environment=environment(device),

@@ -78,7 +78,8 @@ class Task(ABC, Generic[ConfigT]):
     recipes: ClassVar[Mapping[str, Recipe]] = {}
     #: Metrics that are no squared errors: errors themselves, or digits, −log₁₀ of a squared error.
     scales: ClassVar[Mapping[str, Literal["first", "digits"]]] = {}
-    #: Names in Config that matter to training alone: records that differ in them are comparable.
+    #: Names in Config that matter to training alone, or say where a file lies: records that differ
+    #: in them are comparable.
     training_only: ClassVar[frozenset[str]] = frozenset()
     #: Whether `evaluate` gives what a model writes to the context's grader, where there is one.
     gradable: ClassVar[bool] = False
@@ -99,6 +100,14 @@ class Task(ABC, Generic[ConfigT]):
     @property
     def parameters(self) -> Mapping[str, Tensor]:
         """What defines this instance, from `task_seed` alone: name → float64 tensor."""
+        return {}
+
+    @property
+    def provenance(self) -> Mapping[str, Any]:
+        """JSON: where data that are not drawn come from, with digests; {} where all are drawn.
+
+        It is kept in the record, and `verify` holds the task's own against it.
+        """
         return {}
 
     @property
@@ -154,12 +163,16 @@ class Task(ABC, Generic[ConfigT]):
         """
 
     @abstractmethod
-    def reference(self, batch: Batch) -> Tensor:
-        """The prediction of the task's own reference in the prompt's dtype: the floor."""
+    def reference(self, batch: Batch) -> Tensor | None:
+        """The prediction of the task's own reference in the prompt's dtype, which is the floor.
+
+        None where there is neither a reference nor a bound.
+        """
 
     def floor(self, batch: Batch) -> dict[str, Tensor]:
         """The metrics of the reference, or a bound on them; {} where there is none."""
-        return self.metrics(self.reference(batch).to("cpu", torch.float64), batch)
+        found = self.reference(batch)
+        return {} if found is None else self.metrics(found.to("cpu", torch.float64), batch)
 
     def conceal(self, prompt: Any, position: int) -> Any | None:
         """The prompt with all that comes after read-out `position` replaced.

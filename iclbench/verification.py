@@ -56,6 +56,8 @@ def verify(path: str | Path, device: str = "auto") -> list[Check]:
     digest = plan.task.evaluation_digest(record.spec.eval_prompts, record.spec.eval_seed)
     if digest != record.evaluation.digest:
         raise RecordError(f"{path}: the evaluation prompts are not those of the record")
+    if record.evaluation.provenance != plan.task.provenance:
+        raise RecordError(f"{path}: the data of {record.spec.task} are not those of the record")
     _require_consistent(path, record)
     for name in changed_plugins(plan, record):
         report(f"{path}: plugin {name} has changed since this record")

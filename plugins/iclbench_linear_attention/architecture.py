@@ -99,6 +99,11 @@ class LinearSelfAttention(Architecture):
         missing = [name for name in ("x", "y", "query") if name not in shapes]
         if missing:
             return f"it needs the shape of {', '.join(missing)}, which the task does not state"
+        if signature.target == "class":
+            return (
+                "its input matrix holds a real y in a cell and its answer is one cell; "
+                f"{self.name}-tokens embeds classes"
+            )
         if signature.target != "query":
             return f"it answers query, not {signature.target}"
         if shapes["y"][1] != 1 or shapes["query"][0] != 1:

@@ -39,6 +39,8 @@ def iclbench_architectures() -> list[Entry]:
               f"{_HOME}.classifiers:KernelRegression"),
         Entry("logistic-regression", "categories by logistic regression on each context",
               f"{_HOME}.classifiers:LogisticRegression"),
+        Entry("linear-probe", "categories by a linear layer trained on each context",
+              f"{_HOME}.classifiers:LinearProbe"),
         Entry("averaging", "w = (1/N) Σ yᵢxᵢ", f"{_HOME}.simple:Averaging"),
         Entry("nearest-neighbours", "the mean y of the nearest examples",
               f"{_HOME}.simple:NearestNeighbours"),

@@ -165,16 +165,58 @@ class LogisticRegression(Classifier):
         size = 1.0 / (0.5 * largest + config.penalty)
         decay = torch.full_like(inputs[:1, :1], config.penalty).mT
         decay[:, -1] = 0.0
-        absent = (labels.sum(dim=1, keepdim=True) == 0).expand(-1, x.shape[1], -1)
+        absent = labels.sum(dim=1, keepdim=True) == 0
         weights = ahead = torch.zeros_like(inputs.mT @ labels)
         for step in range(config.steps):
-            scores = (inputs @ ahead).masked_fill(absent, -math.inf)
-            slope = inputs.mT @ (scores.softmax(dim=2) - labels) + decay * ahead
+            slope = _slope(inputs, labels, ahead, absent) + decay * ahead
             moved = ahead - size * slope
             ahead = moved + step / (step + 3.0) * (moved - weights)
             weights = moved
-        scores = _with_ones(query) @ weights
-        return scores.masked_fill(absent[:, :1], -math.inf).softmax(dim=2)
+        return _shares(_with_ones(query), weights, absent)
+
+
+class ProbeConfig(ClassifierConfig):
+    """The training of each probe."""
+
+    epochs: int = Field(500, ge=0, description="steps of Adam, each on the whole context")
+    learning_rate: float = Field(1e-3, gt=0, description="of Adam; its other values are the usual")
+    smoothing: float = Field(0.01, gt=0, le=1, description="share of the uniform distribution")
+
+
+class LinearProbe(Classifier):
+    """A linear layer with biases, trained from 0 on each context, all contexts at once.
+
+    Adam (β = 0.9, 0.999, ε = 1e-8) on the mean cross-entropy, without a penalty (categorical, 6.2:
+    500 epochs for each context; the optimizer is not stated there).
+    """
+
+    name = "linear-probe"
+    Config = ProbeConfig
+
+    def probabilities(
+        self, x: Tensor, labels: Tensor, query: Tensor, config: ProbeConfig
+    ) -> Tensor:
+        """See `Classifier.probabilities`."""
+        inputs = _with_ones(x)
+        absent = labels.sum(dim=1, keepdim=True) == 0
+        weights = mean = square = torch.zeros_like(inputs.mT @ labels)
+        for epoch in range(1, config.epochs + 1):
+            slope = _slope(inputs, labels, weights, absent) / x.shape[1]
+            mean = 0.9 * mean + 0.1 * slope
+            square = 0.999 * square + 0.001 * slope.square()
+            size = (square / (1.0 - 0.999**epoch)).sqrt() + 1e-8
+            weights = weights - config.learning_rate * mean / (1.0 - 0.9**epoch) / size
+        return _shares(_with_ones(query), weights, absent)
+
+
+def _slope(inputs: Tensor, labels: Tensor, weights: Tensor, absent: Tensor) -> Tensor:
+    """The gradient of the summed cross-entropy, (B, D, C); `absent` (B, 1, C) have no share."""
+    return inputs.mT @ (_shares(inputs, weights, absent) - labels)
+
+
+def _shares(inputs: Tensor, weights: Tensor, absent: Tensor) -> Tensor:
+    """softmax(inputs · weights) over the classes that are not absent, (B, N, C)."""
+    return (inputs @ weights).masked_fill(absent, -math.inf).softmax(dim=2)
 
 
 def _with_ones(x: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from iclbench import philox
+from iclbench.classification import uniform
 
 from .base import (
     CategoricalConfig,
@@ -19,7 +20,6 @@ from .base import (
     normal,
     standard_draws,
     standard_evaluation_draws,
-    uniform,
 )
 
 #: The kernel's value at the nearest other anchor.
@@ -74,7 +74,7 @@ class Anchors(CategoricalTask[AnchorsConfig]):
         return anchors.gather(1, index) + self.config.spread * x
 
     def draw(self, n: int, generator: torch.Generator, device: torch.device) -> Draws:
-        """See `CategoricalTask.draw`; shape holds the anchors (n, M, d)."""
+        """See `ClassificationTask.draw`; shape holds the anchors (n, M, d)."""
         c = self.config
         points = c.examples + c.queries
         x = normal((n, points, c.dim), generator, device)

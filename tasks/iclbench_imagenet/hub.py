@@ -1,0 +1,82 @@
+"""Images of a data set of the hub, or of a folder of Parquet or Arrow files, by `datasets`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from iclbench import UsageError
+
+from .sources import Source
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+#: Names that this package knows by heart.
+SHORT = {"imagenet-1k": "ILSVRC/imagenet-1k"}
+
+
+class Hub(Source):
+    """A split of a data set with one column of images and one of class labels."""
+
+    def __init__(self, data: str, split: str) -> None:
+        """Load the split; raises UsageError where that fails or it has no images and classes."""
+        name = SHORT.get(data, data)
+        self.rows = _load(data, name, split)
+        images, labels = _columns(self.rows.features, name)
+        self.column = images
+        self.classes = tuple(str(n) for n in self.rows.features[labels].names)
+        self.labels = np.asarray(self.rows[labels], dtype=np.int64)
+        if len(self.labels) and self.labels.min() < 0:
+            raise UsageError(f"--data {data}: split {split!r} has images without a class")
+        self.data = f"{name} ({split})"
+        self.identity = str(self.rows._fingerprint)
+
+    def images(self, rows: Sequence[int]) -> list[Image]:
+        """See `Source.images`."""
+        try:
+            return [image.convert("RGB") for image in self.rows[list(rows)][self.column]]
+        except Exception as error:
+            first, last = min(rows), max(rows)
+            raise UsageError(
+                f"an image of {self.data} between {first} and {last} can't be read: {_line(error)}"
+            ) from None
+
+
+def _load(data: str, name: str, split: str) -> Any:
+    try:
+        import datasets
+    except Exception as error:
+        raise UsageError(
+            f"--data {data}: there is no such folder, and the hub needs datasets: "
+            f"pip install 'iclbench[imagenet]' ({_line(error)})"
+        ) from None
+    try:
+        return datasets.load_dataset(name, split=split)
+    except KeyboardInterrupt:
+        raise
+    except Exception as error:
+        raise UsageError(
+            f"--data {data}: there is no such folder, and {name!r} with the split {split!r} can't "
+            f"be had from the hub: {_line(error)}"
+        ) from None
+
+
+def _columns(features: Any, name: str) -> tuple[str, str]:
+    """The names of the columns of images and of class labels."""
+    kinds = {column: type(kind).__name__ for column, kind in features.items()}
+    found = []
+    for kind in ("Image", "ClassLabel"):
+        columns = [column for column, k in kinds.items() if k == kind]
+        if len(columns) != 1:
+            listed = ", ".join(f"{c} ({k})" for c, k in kinds.items())
+            raise UsageError(f"{name} needs one column of {kind}; it has {listed}")
+        found.append(columns[0])
+    return found[0], found[1]
+
+
+def _line(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:200]}" if text else type(error).__name__

@@ -1,0 +1,27 @@
+"""How models of images are trained."""
+
+from iclbench import Recipe
+
+#: d' of the paper, where a model has it.
+_EMBEDDING = 4
+
+QUICK = Recipe(
+    steps=400,
+    batch=64,
+    learning_rate=3e-3,
+    schedule="cosine",
+    warmup=50,
+    model_args={"embedding": _EMBEDDING, "layers": 2, "width": 32, "init_std": 0.06},
+)
+"""Seconds on two cores: few classes are soon learned by heart."""
+
+PAPER = Recipe(
+    steps=16_000,
+    batch=64,
+    learning_rate=1e-3,
+    schedule="cosine",
+    warmup=500,
+    model_args={"embedding": _EMBEDDING},
+    task_args={"pool": 2048},
+)
+"""500 epochs of L = 2048 contexts, as the paper states; it states no optimizer and no batch."""

@@ -1,0 +1,206 @@
+"""Where images come from: emoji of a font, a folder, IDX files, or a data set of the hub."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from iclbench import UsageError
+from iclbench.specs import digest_of
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"}
+
+#: Debian's fonts-noto-color-emoji and unicode-data.
+FONT = Path("/usr/share/fonts/truetype/noto/NotoColorEmoji.ttf")
+EMOJI_TEST = Path("/usr/share/unicode/emoji/emoji-test.txt")
+#: The one size that the font has.
+FONT_SIZE = 109
+#: A subgroup with fewer emoji is no class.
+FEWEST_EMOJI = 15
+_VARIATION = "FE0F"
+
+
+class Source(ABC):
+    """Images with their classes, in a fixed order.
+
+    `data` says in words what it is; `classes` are the names; `labels` (n,) their numbers;
+    `identity` is what another content would change, known without reading every image.
+    """
+
+    data: str
+    classes: tuple[str, ...]
+    labels: np.ndarray
+    identity: str
+
+    @abstractmethod
+    def images(self, rows: Sequence[int]) -> list[Image]:
+        """These images in RGB; raises UsageError for one that can't be read."""
+
+
+def pillow() -> Any:
+    """Pillow; raises UsageError where it is not installed."""
+    try:
+        from PIL import Image, ImageDraw, ImageFont  # noqa: F401
+    except ImportError as error:
+        raise UsageError(f"images need Pillow: pip install 'iclbench[emoji]' ({error})") from None
+    import PIL
+
+    return PIL
+
+
+class Emoji(Source):
+    """Colour emoji of a font: the subgroups of emoji-test.txt with 15 members of one code point.
+
+    Fully qualified emoji count, a variation selector apart; they are drawn on white at the font's
+    own size.
+    """
+
+    def __init__(self, font: Path, table: Path) -> None:
+        """Read font and table; raises UsageError where one is missing or has too little."""
+        pil = pillow()
+        for path, package in ((font, "fonts-noto-color-emoji"), (table, "unicode-data")):
+            if not path.is_file():
+                raise UsageError(f"--data emoji: there is no {path}; it is in Debian's {package}")
+        groups = _subgroups(table)
+        if len(groups) < 2:
+            raise UsageError(f"{table} has {len(groups)} subgroups of {FEWEST_EMOJI} emoji")
+        self.characters = [character for members in groups.values() for character in members]
+        self.classes = tuple(groups)
+        sizes = [len(members) for members in groups.values()]
+        self.labels = np.repeat(np.arange(len(groups)), sizes)
+        digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in (font, table)]
+        self.data = "emoji"
+        self.identity = digest_of(digests)
+        try:
+            layout = pil.ImageFont.Layout.BASIC
+            self.font = pil.ImageFont.truetype(str(font), FONT_SIZE, layout_engine=layout)
+        except OSError as error:
+            raise UsageError(f"the font {font} can't be used: {error}") from None
+        self.pil = pil
+
+    def images(self, rows: Sequence[int]) -> list[Image]:
+        """See `Source.images`."""
+        return [self._drawn(self.characters[row]) for row in rows]
+
+    def _drawn(self, character: str) -> Image:
+        left, top, right, bottom = (int(v) for v in self.font.getbbox(character))
+        image: Image = self.pil.Image.new("RGB", (right - left, bottom - top), "white")
+        pen = self.pil.ImageDraw.Draw(image)
+        pen.text((-left, -top), character, font=self.font, embedded_color=True)
+        return image
+
+
+def _subgroups(table: Path) -> dict[str, list[str]]:
+    """The emoji of one code point by subgroup, in the table's order."""
+    groups: dict[str, list[str]] = {}
+    group = ""
+    for line in table.read_text("utf-8").splitlines():
+        heading = re.match(r"# subgroup: (.+)", line)
+        entry = re.match(r"([0-9A-F ]+); fully-qualified ", line)
+        if heading:
+            group = heading[1].strip()
+        elif entry:
+            points = [point for point in entry[1].split() if point != _VARIATION]
+            if len(points) == 1:
+                groups.setdefault(group, []).append(chr(int(points[0], 16)))
+    return {name: found for name, found in groups.items() if len(found) >= FEWEST_EMOJI}
+
+
+class Folder(Source):
+    """A folder with a folder of images for each class; both in alphabetical order."""
+
+    def __init__(self, folder: Path) -> None:
+        """List the images; raises UsageError where there are none."""
+        self.pil = pillow()
+        found: dict[str, list[Path]] = {}
+        for part in sorted(path for path in folder.iterdir() if path.is_dir()):
+            files = sorted(f for f in part.rglob("*") if f.suffix.lower() in SUFFIXES)
+            if files:
+                found[part.name] = files
+        if not found:
+            raise UsageError(f"{folder} holds no images in a folder for each class")
+        self.files = [file for files in found.values() for file in files]
+        self.classes = tuple(found)
+        self.labels = np.repeat(np.arange(len(found)), [len(files) for files in found.values()])
+        self.data = folder.name
+        listed = [[str(f.relative_to(folder)), f.stat().st_size] for f in self.files]
+        self.identity = digest_of(listed)
+
+    def images(self, rows: Sequence[int]) -> list[Image]:
+        """See `Source.images`."""
+        return [self._read(self.files[row]) for row in rows]
+
+    def _read(self, file: Path) -> Image:
+        try:
+            with self.pil.Image.open(file) as image:
+                found: Image = image.convert("RGB")
+        except (OSError, ValueError, SyntaxError, self.pil.Image.DecompressionBombError) as error:
+            raise UsageError(f"image {file} can't be read: {error}") from None
+        return found
+
+
+class IDX(Source):
+    """A pair of IDX files, such as those of MNIST and Fashion-MNIST; the classes are digits."""
+
+    def __init__(self, images: Path) -> None:
+        """Read both files; raises UsageError where one is missing or does not fit the other."""
+        self.pil = pillow()
+        labels = images.with_name(images.name.replace("images-idx3", "labels-idx1"))
+        self.pixels, self.labels = _idx(images, 3), _idx(labels, 1).astype(np.int64)
+        if len(self.pixels) != len(self.labels):
+            raise UsageError(f"{images} has {len(self.pixels)} images, {labels} {len(self.labels)}")
+        self.classes = tuple(str(c) for c in range(int(self.labels.max(initial=-1)) + 1))
+        self.data = f"{images.parent.name}/{images.name.split('-')[0]}"
+        contents = (self.pixels.tobytes(), self.labels.tobytes())
+        self.identity = digest_of([hashlib.sha256(content).hexdigest() for content in contents])
+
+    def images(self, rows: Sequence[int]) -> list[Image]:
+        """See `Source.images`."""
+        return [self.pil.Image.fromarray(self.pixels[row]).convert("RGB") for row in rows]
+
+
+def _idx(path: Path, dimensions: int) -> np.ndarray:
+    """The bytes of an IDX file as an array of so many dimensions."""
+    try:
+        raw = path.read_bytes()
+        raw = gzip.decompress(raw) if path.suffix == ".gz" else raw
+    except (OSError, EOFError) as error:
+        raise UsageError(f"{path} can't be read: {error}") from None
+    header = 4 + 4 * dimensions
+    shape = tuple(int.from_bytes(raw[i : i + 4], "big") for i in range(4, header, 4))
+    bytes_only = raw[:4] == bytes([0, 0, 8, dimensions])
+    if not bytes_only or len(raw) != header + int(np.prod(shape)):
+        raise UsageError(f"{path} is no IDX file of bytes in {dimensions} dimensions, or is cut")
+    return np.frombuffer(raw, np.uint8, offset=header).reshape(shape)
+
+
+def find_source(data: str, split: str, font: Path, table: Path) -> Source:
+    """The source of that name: emoji, a folder, or what the hub calls so; raises UsageError."""
+    if data == "emoji":
+        return Emoji(font, table)
+    folder = Path(data)
+    if folder.is_dir():
+        pattern = {"train": "train", "test": "t10k"}.get(split, split)
+        idx = sorted(folder.glob(f"{pattern}-images-idx3-ubyte*"))
+        if idx:
+            return IDX(idx[0])
+        if any(folder.rglob("*.parquet")) or any(folder.rglob("*.arrow")):
+            from .hub import Hub
+
+            return Hub(data, split)
+        return Folder(folder)
+    if data.startswith(("/", "./", "../", "~")) or data.count("/") > 1:
+        raise UsageError(f"--data {data}: there is no such folder")
+    from .hub import Hub
+
+    return Hub(data, split)

@@ -1,0 +1,76 @@
+"""Which classes are trained on, and which are tested."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from iclbench import UsageError, philox
+
+#: A file in a folder of features that fixes the split by names.
+FILE = "split.json"
+
+
+class Split(NamedTuple):
+    """Numbers of the classes of each half, ascending; they have none in common."""
+
+    training: tuple[int, ...]
+    test: tuple[int, ...]
+
+
+def find_split(
+    folder: Path, classes: Sequence[str], seed: int, test: int | None, ways: int
+) -> Split:
+    """The folder's own split, or else `test` classes by `seed`.
+
+    Without a number they are a tenth, or 2 · ways if that is more, as long as `ways` are left.
+    Raises UsageError for a class that is in both halves or unknown, and for too few of them.
+    """
+    own = folder / FILE
+    if own.exists():
+        if test is not None and test != len(_names(own)["test"]):
+            raise UsageError(f"test_classes={test}: {own} has another split; leave it out")
+        found = _given(own, classes)
+    else:
+        own_choice = min(max(2 * ways, len(classes) // 10), max(len(classes) - ways, 0))
+        count = own_choice if test is None else test
+        if count > len(classes):
+            raise UsageError(f"{count} classes to test: {folder} has {len(classes)} classes in all")
+        order = philox("imagenet split", seed).permutation(len(classes)).tolist()
+        found = Split(tuple(sorted(order[count:])), tuple(sorted(order[:count])))
+    for half, members in found._asdict().items():
+        if len(members) < ways:
+            raise UsageError(
+                f"{ways}-way contexts need {ways} classes: {len(members)} of the {len(classes)} "
+                f"classes in {folder} are for {half}"
+            )
+    return found
+
+
+def _names(path: Path) -> dict[str, list[str]]:
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} can't be read: {error}") from None
+    halves = content if isinstance(content, dict) else {}
+    if set(halves) != {"training", "test"} or not all(isinstance(v, list) for v in halves.values()):
+        raise UsageError(f"{path} must hold two lists of names of classes, training and test")
+    return halves
+
+
+def _given(path: Path, classes: Sequence[str]) -> Split:
+    content = _names(path)
+    number = {name: index for index, name in enumerate(classes)}
+    for half, names in content.items():
+        for name in names:
+            if not isinstance(name, str) or name not in number:
+                raise UsageError(f"{path}: there is no class {name!r} for {half}")
+            if names.count(name) > 1:
+                raise UsageError(f"{path}: class {name!r} is twice in {half}")
+    both = sorted(set(content["training"]) & set(content["test"]))
+    if both:
+        raise UsageError(f"{path}: class {both[0]!r} is in both halves")
+    halves = {half: tuple(sorted(number[n] for n in names)) for half, names in content.items()}
+    return Split(halves["training"], halves["test"])

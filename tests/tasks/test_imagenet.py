@@ -1,0 +1,356 @@
+"""The task `imagenet`: contexts, halves, covariates, what comes of other features."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from iclbench import UsageError, run
+from iclbench.config import parse_config
+from iclbench.conformance import check_task
+from iclbench_imagenet.covariates import Covariates
+from iclbench_imagenet.picking import without_replacement
+from iclbench_imagenet.store import FILE, About, read_features, write_features
+from iclbench_imagenet.task import COMMITTED, ImageNet
+
+CPU = torch.device("cpu")
+
+
+def made(**config):
+    return ImageNet(parse_config(ImageNet.Config, config, "task imagenet"))
+
+
+def about(classes, images, width):
+    return About(
+        data="made", images_sha256="0", backbone="none", weights_sha256="0", classes=classes,
+        images=images, width=width,
+    )  # fmt: skip
+
+
+def folder_of(path, sizes=(6, 7, 8, 9), width=3, seed=0, **changes):
+    """A folder of random features: classes a, b, c, … of these sizes, in a mixed order."""
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
+    labels = labels[torch.randperm(len(labels), generator=generator)]
+    features = torch.randn(len(labels), width, generator=generator).half()
+    names = tuple("abcdefghij"[: len(sizes)])
+    header = about(changes.get("names", names), changes.get("images", len(labels)), width)
+    write_features(path, changes.get("features", features), changes.get("labels", labels), header)
+    return path
+
+
+SMALL = {"ways": 2, "shots": 3, "test_classes": 2}
+
+
+def test_draws_without_replacement_are_uniform():
+    """Every ordered pair of 4 equally often; in cells of the unit square exactly so."""
+    steps = (torch.arange(12, dtype=torch.float64) + 0.5) / 12
+    uniform = torch.cartesian_prod(steps, steps)
+    pairs = without_replacement(uniform, torch.full((144,), 4)).tolist()
+    counts = {pair: pairs.count(list(pair)) for pair in itertools.permutations(range(4), 2)}
+    assert set(counts.values()) == {12}
+
+
+def test_draws_without_replacement_take_each_number_once():
+    generator = torch.Generator().manual_seed(0)
+    uniform = torch.rand(500, 7, generator=generator, dtype=torch.float64)
+    size = torch.randint(7, 20, (500,), generator=generator)
+    uniform[0], size[0] = 1.0 - 2.0**-53, 1300  # times 1300 this rounds to 1300
+    found = without_replacement(uniform, size)
+    assert (found < size[:, None]).all()
+    assert (found >= 0).all()
+    assert all(len(set(row)) == 7 for row in found.tolist())
+    everything = without_replacement(uniform[:, :7], torch.full((500,), 7))
+    assert all(sorted(row) == list(range(7)) for row in everything.tolist())
+
+
+@pytest.mark.parametrize("half", ["training", "test"])
+def test_contexts_are_of_one_half_and_labelled_anew(tmp_path, half):
+    folder = folder_of(tmp_path, sizes=(9, 7, 8, 9, 10, 7, 8), width=4)
+    task = made(features=str(folder), ways=3, shots=4, queries=3, test_classes=3)
+    if half == "training":
+        batch = task.sample(200, torch.Generator().manual_seed(0), CPU, torch.float64)
+    else:
+        (batch,) = task.evaluation_set(200, 0, torch.float64)
+    rows = {tuple(x.tolist()): i for i, x in enumerate(task.covariates.table(CPU, torch.float64))}
+    seen = set()
+    for x, y, query, asked in zip(*batch.prompt, batch.target, strict=True):
+        images = [rows[tuple(v.tolist())] for v in (*x, *query)]
+        assert len(set(images)) == len(images)
+        classes = task.found.labels[torch.tensor(images)].tolist()
+        labels = [*y.tolist(), *asked.tolist()]
+        assert len(set(zip(labels, classes, strict=True))) == len(set(classes)) == 3
+        assert [y.tolist().count(label) for label in range(3)] == [4, 4, 4]
+        assert set(classes) <= set(getattr(task.split, half))
+        seen.update(zip(labels, classes, strict=True))
+    # Every class has been given every label.
+    assert len(seen) == 3 * len(getattr(task.split, half))
+    # Neither the order of the examples nor the query's label gives anything away.
+    assert torch.bincount(batch.prompt.y[:, 0], minlength=3).min() > 40
+    assert torch.bincount(batch.target.flatten(), minlength=3).min() > 150
+
+
+def test_covariates_are_centred_and_scaled_by_the_training_half(tmp_path):
+    task = made(features=str(folder_of(tmp_path, sizes=(30, 40, 30, 20), width=5)), **SMALL)
+    x = task.covariates.table(CPU, torch.float64)
+    training = torch.isin(task.found.labels, torch.tensor(task.split.training))
+    torch.testing.assert_close(x[training].mean(dim=0), torch.zeros(5).double(), atol=1e-9, rtol=0)
+    assert float(x[training].square().sum(dim=1).mean()) == pytest.approx(5)
+    raw = task.found.features.double()
+    factor = (raw[0] - raw[1]).norm() / (x[0] - x[1]).norm()
+    torch.testing.assert_close(torch.cdist(raw, raw), factor * torch.cdist(x, x))
+    plain = made(features=str(tmp_path), normalize=False, **SMALL)
+    assert torch.equal(plain.covariates.table(CPU, torch.float64), raw)
+
+
+def test_principal_components_are_those_of_the_training_half():
+    generator = torch.Generator().manual_seed(0)
+    features = torch.randn(60, 8, generator=generator, dtype=torch.float64)
+    training = torch.arange(60) < 40
+    x = Covariates(features, training, dim=3, normalize=True).table(CPU, torch.float64)
+    apart = features - features[:40].mean(dim=0)
+    _, _, right = torch.linalg.svd(apart[:40])
+    components = apart @ right[:3].mT
+    expected = components * math.sqrt(3 / float(components[:40].square().sum(dim=1).mean()))
+    torch.testing.assert_close(x.abs(), expected.abs())
+    assert float(x[:40].square().sum(dim=1).mean()) == pytest.approx(3)
+    other = features.clone()
+    other[40:] += 5.0
+    again = Covariates(other, training, dim=3, normalize=True).table(CPU, torch.float64)
+    torch.testing.assert_close(again[:40], x[:40])
+
+
+def test_the_split_is_seeded_and_has_no_class_twice():
+    splits = [made(task_seed=seed).split for seed in (0, 0, 1)]
+    assert splits[0] == splits[1] != splits[2]
+    assert len(splits[0].test) == 10
+    assert sorted([*splits[0].training, *splits[0].test]) == list(range(33))
+    assert len(made(test_classes=20).split.test) == 20
+
+
+def test_a_folder_may_fix_the_split(tmp_path):
+    folder = folder_of(tmp_path)
+    other = made(features=str(folder), ways=2, shots=3).config.digest
+    (folder / "split.json").write_text('{"training": ["d", "a"], "test": ["b", "c"]}')
+    task = made(features=str(folder), ways=2, shots=3)
+    assert task.split == ((0, 3), (1, 2))
+    assert task.config.test_classes == 2
+    assert task.config.digest != other
+    with pytest.raises(UsageError, match=r"test_classes=3: .* has another split"):
+        made(features=str(folder), ways=2, shots=3, test_classes=3)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"training": ["a", "b"], "test": ["b", "c"]}, "class 'b' is in both halves"),
+        ({"training": ["a", "z"], "test": ["b", "c"]}, "no class 'z' for training"),
+        ({"training": ["a", "d"], "test": ["b", "b"]}, "class 'b' is twice in test"),
+        ({"training": ["a", "d"]}, "must hold two lists"),
+        ({"training": "a", "test": ["b"]}, "must hold two lists"),
+        ({"training": ["a"], "test": ["b", "c"]}, "2-way contexts need 2 classes: 1 of the 4"),
+    ],
+)
+def test_bad_splits_are_refused(tmp_path, content, message):
+    folder = folder_of(tmp_path)
+    (folder / "split.json").write_text(json.dumps(content))
+    with pytest.raises(UsageError, match=message):
+        made(features=str(folder), ways=2, shots=3)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"ways": 3}, "3-way contexts need 3 classes: 2 of the 4 classes in .* are for training"),
+        ({"test_classes": 9}, "9 classes to test: .* has 4 classes in all"),
+        ({"shots": 6}, "class 'a' has 6 images; 6 shots and 1 queries need 7"),
+        ({"queries": 4}, "class 'a' has 6 images; 3 shots and 4 queries need 7"),
+        ({"dim": 4}, "dim=4: features are 3 wide"),
+        ({"ways": 1}, "greater than or equal to 2"),
+        ({"digest": "0" * 16}, r"their split, are others \(.*\) than those asked for \(0000"),
+        ({"digest": "nonsense"}, "should match pattern"),
+    ],
+)
+def test_bad_configurations_are_refused(tmp_path, config, message):
+    folder = folder_of(tmp_path)
+    with pytest.raises(UsageError, match=message):
+        made(features=str(folder), **{**SMALL, **config})
+
+
+def broken(path, kind):
+    n = 30
+    nan = torch.zeros(n, 3)
+    nan[7, 1] = math.nan
+    changes = {
+        "nan": {"features": nan},
+        "width": {"features": torch.zeros(n, 4)},
+        "labels": {"labels": torch.full((n,), 4)},
+        "negative": {"labels": torch.full((n,), -1)},
+        "few labels": {"labels": torch.zeros(3)},
+        "names": {"names": ("a", "b", "a", "c")},
+    }
+    folder_of(path, **changes.get(kind, {}))
+    file = path / FILE
+    if kind == "truncated":
+        file.write_bytes(file.read_bytes()[:-10])
+    if kind == "other file":
+        file.write_bytes(b"hello")
+    if kind == "empty":
+        file.unlink()
+    return path / "nowhere" if kind == "missing" else path
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("nan", "features of image 7 are not finite"),
+        ("width", r"features are \(30, 4\), not \(30, 3\) as the header says"),
+        ("labels", "label 4 is out of range: there are 4 classes"),
+        ("negative", "label -1 is out of range"),
+        ("few labels", r"labels are \(3,\), not \(30,\)"),
+        ("names", "two classes are called 'a', so one could be in both halves"),
+        ("truncated", "is no file of features, or is damaged"),
+        ("other file", "is no file of features, or is damaged"),
+        ("empty", "holds no features.safetensors; `iclbench features` makes one"),
+        ("missing", "there is no folder of features"),
+    ],
+)
+def test_bad_features_are_one_line(tmp_path, cli, kind, message):
+    folder = broken(tmp_path, kind)
+    with pytest.raises(UsageError, match=message):
+        read_features(folder)
+    args = f"features={folder},ways=2,shots=3"
+    found = cli("run", "--model", "nearest-class-mean", "--task", "imagenet", "--task-args", args)
+    assert found.code == 2
+    assert len(found.err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "config", [{}, {"pool": 7}, {"queries": 3, "shots": 4, "ways": 3}, {"dim": 6}], ids=str
+)
+def test_it_conforms(config):
+    check_task(made(**config), n=6)
+
+
+def test_a_pool_is_the_same_for_every_run_and_is_passed_over_whole():
+    task, again = (made(pool=8, task_seed=3) for _ in range(2))
+    first = task.sample(16, torch.Generator().manual_seed(0), CPU, torch.float32)
+    other = again.sample(8, torch.Generator().manual_seed(1), CPU, torch.float32)
+
+    def contexts(batch, start, stop):
+        return {tuple(x[0].tolist()) for x in batch.prompt.x[start:stop]}
+
+    assert contexts(first, 0, 8) == contexts(first, 8, 16) == contexts(other, 0, 8)
+    assert len(contexts(first, 0, 8)) >= 7  # two contexts may begin with one image
+    assert made(pool=8).evaluation_digest(4, 0) == made().evaluation_digest(4, 0)
+
+
+def test_a_record_says_where_the_features_are_from(tmp_path, cli):
+    folder = folder_of(tmp_path / "features")
+    args = {"features": str(folder), **SMALL}
+    record = run(model="nearest-class-mean", task="imagenet", task_args=args, eval_prompts=16,
+                 out=tmp_path / "out")  # fmt: skip
+    provenance = record.evaluation.provenance
+    assert provenance["features"]["sha256"] == read_features(folder).sha256
+    split = provenance["split"]
+    assert sorted([*split["training"], *split["test"]]) == ["a", "b", "c", "d"]
+    assert record.spec.task_args["digest"] == made(**args).config.digest
+    assert record.floor == {}
+    assert "features" not in record.evaluation.task_args
+    assert cli("verify", tmp_path / "out").code == 0
+    # The same features elsewhere are comparable, others are told apart.
+    board = cli("leaderboard", "show", "--out", tmp_path / "out").out
+    assert "| floor" not in board
+    folder_of(folder, seed=1)
+    found = cli("verify", tmp_path / "out")
+    assert found.code == 2
+    assert "or their split, are others" in found.err
+    changed = run(model="nearest-class-mean", task="imagenet", task_args=args, eval_prompts=16,
+                  out=tmp_path / "out")  # fmt: skip
+    assert changed.id != record.id
+
+
+def test_weights_of_features_of_another_width_are_refused(tmp_path, cli):
+    folder_of(tmp_path / "three", width=3)
+    folder_of(tmp_path / "four", width=4)
+    ask = ["run", "--model", "transformer", "--task", "imagenet", "--recipe", "smoke",
+           "--recipe-args", "steps=1", "--seeds", "1", "--eval-prompts", "8",
+           "--out", tmp_path / "out"]  # fmt: skip
+    assert cli(*ask, "--task-args", f"features={tmp_path / 'three'},ways=2,shots=3").code == 0
+    (weights,) = (tmp_path / "out").rglob("*.weights.safetensors")
+    found = cli(*ask[:5], "--weights", weights, "--out", tmp_path / "out", "--task-args",
+                f"features={tmp_path / 'four'},ways=2,shots=3")  # fmt: skip
+    assert found.code == 2
+    assert "does not fit the model: embed.real.weight is" in found.err
+
+
+def test_the_committed_features_are_whole():
+    found = read_features(COMMITTED)
+    assert len(found.about.classes) == 33
+    assert found.features.shape == (860, 512)
+    assert found.features.dtype == torch.float16
+    assert (COMMITTED / FILE).stat().st_size < 1_000_000
+
+
+def accuracy(model, prompts, out, **args):
+    """On contexts of 28 of the 33 classes, the most that leave a training half."""
+    record = run(model=model, task="imagenet", task_args={"test_classes": 28, **args},
+                 eval_prompts=prompts, out=out)  # fmt: skip
+    return record.metrics["accuracy"].mean
+
+
+def test_emoji_are_neither_trivial_nor_saturated(tmp_path):
+    """About 73% on all 33 classes, of 20% by chance."""
+    assert 0.69 < accuracy("nearest-class-mean", 2048, tmp_path) < 0.78
+
+
+@pytest.mark.slow
+def test_logistic_regression_on_emoji(tmp_path):
+    """A little more than the nearest class mean."""
+    assert 0.71 < accuracy("logistic-regression", 1024, tmp_path) < 0.80
+
+
+@pytest.mark.parametrize("task", ["imagenet", "categorical"])
+def test_generic_sequence_models_stand_on_one_board(tmp_path, cli, task):
+    models = "transformer,baseconv,lsa-tokens,elsa-tokens,gd-transformer,linear-probe"
+    small = "features=" + str(folder_of(tmp_path / "f")) + ",ways=2,shots=3"
+    args = small if task == "imagenet" else "classes=6,dim=3,examples=4"
+    found = cli("run", "--model", models, "--task", task, "--task-args", args, "--recipe", "smoke",
+                "--recipe-args", "steps=2,batch=4", "--seeds", "1", "--eval-prompts", "16",
+                "--out", tmp_path / "out")  # fmt: skip
+    assert found.code == 0, found.err
+    for model in models.split(","):
+        assert f"| {model} " in found.out
+    for model in ("lsa", "elsa"):
+        refused = cli("run", "--model", model, "--task", task, "--out", tmp_path / "out")
+        assert refused.code == 2
+        assert f"{model}-tokens embeds classes" in refused.err
+
+
+GOLDEN = {
+    "order": "35c3c55b66dd53aa",
+    "images": "e464c68c893f88de",
+    "place": "5ed22af670b21c46",
+    "asked": "b4a57678440807a5",
+}
+
+
+def test_raw_evaluation_draws_never_change():
+    draws = made().evaluation_draws(16, 0)
+    assert {n: hashlib.sha256(v.tobytes()).hexdigest()[:16] for n, v in draws.items()} == GOLDEN
+    assert ImageNet.version == 1
+
+
+def test_the_evaluation_set_never_changes():
+    """The images that are shown, by the committed features: to rounding on every machine."""
+    (batch,) = made().evaluation_set(4, 0, torch.float64)
+    found = [float(batch.prompt.x.sum()), float(batch.prompt.query.square().sum())]
+    np.testing.assert_allclose(found, [1186.4876517472328, 2224.086095041729], rtol=1e-9)
+    assert batch.target.flatten().tolist() == [2, 0, 1, 1]
+    assert made().config.digest == "bdb15c44bc0561d0"
