@@ -80,6 +80,7 @@ def resolve(request: RunSpec) -> Plan:
             "recipe_args": recipe.model_dump(mode="json") if trained else {},
             "seeds": request.seeds if trained else (),
             "checkpoint_digest": given.digest,
+            "data_digest": task.data_digest,
         }
     )
     return Plan(

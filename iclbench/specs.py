@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
-from .config import Config
+from .config import Config, added_later
 from .errors import UsageError
 
 _PLAIN = re.compile(r"[\w./:+@-]+", re.ASCII)
@@ -84,6 +84,7 @@ class ResolvedSpec(RunSpec):
     task_version: int
     origin: Origin
     checkpoint_digest: str | None = Field(None, description="SHA-256 of the weights or init file")
+    data_digest: str | None = added_later(None, description="SHA-256 of the data a task reads")
     recipe: str = ""
     seeds: tuple[int, ...] = ()
 

@@ -108,7 +108,7 @@ def _board(records: list[Record], store: RecordStore) -> Board:
     ]
     bottom = first.floor.get(ranking.metric)
     if bottom is not None:
-        floor = _statistics("floor", bottom, ranking)
+        floor = _statistics(first.floor_name, bottom, ranking)
         rows.insert(0, {**floor, "rank": "", "origin": "floor", "seeds": "", "spread": "",
                         "parameters": "", "seconds": math.nan})  # fmt: skip
     args = ", ".join(f"{k}={v}" for k, v in first.evaluation.task_args.items())

@@ -10,10 +10,13 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from iclbench import Architecture, Config, Construction, Signature, UsageError
+from iclbench.config import added_later
 
 from .free_form import FreeForm
 from .gd_form import GDForm
 from .kernels import Kernel
+from .text_architecture import build_text, text_refusal
+from .text_form import Covariates
 
 
 class GDTransformerConfig(Config):
@@ -31,6 +34,12 @@ class GDTransformerConfig(Config):
     )
     erase: float | None = Field(
         None, gt=0, description="form=gd: λ of head 2, which erases E; null: E is overwritten"
+    )
+    feed_forward: bool = added_later(
+        False, description="target token: f + mlp(norm(f)) of the query before the answer"
+    )
+    covariates: Covariates = added_later(
+        "random", description="target token: what the learned positions start from"
     )
 
 
@@ -81,12 +90,17 @@ class GDTransformer(Architecture):
     constructions = {"functional-gd": GivenEmbeddings()}
 
     def supports(self, signature: Signature, config: GDTransformerConfig) -> str | None:
-        """It needs x, y and query of known shapes, and classes."""
+        """It needs x, y and query of known shapes, and classes; or ids, and to answer tokens."""
+        if signature.target == "token":
+            return text_refusal(config)
         missing = [name for name in ("x", "y", "query") if name not in signature.shapes]
         if missing:
             return f"it needs the shape of {', '.join(missing)}, which the task does not state"
         if signature.target != "class":
             return f"it answers class, not {signature.target}"
+        for name in ("feed_forward", "covariates"):
+            if name in config.model_dump():
+                return f"{name} is for tasks that ask for a token"
         if config.form == "free":
             for name in ("scale", "erase"):
                 if getattr(config, name) is not None:
@@ -97,6 +111,8 @@ class GDTransformer(Architecture):
 
     def build(self, signature: Signature, config: GDTransformerConfig) -> nn.Module:
         """A model for the signature's classes and inputs."""
+        if signature.target == "token":
+            return build_text(signature, config, exact=True)
         c, dim = config, signature.shapes["x"][1]
         if c.form == "free":
             return FreeForm(
@@ -116,3 +132,20 @@ class GDTransformer(Architecture):
             scale=1.0 / math.sqrt(dim) if c.scale is None else c.scale,
             erase=c.erase,
         )
+
+
+class CausalGDTransformer(GDTransformer):
+    """The form for text with all prefixes in one pass, in every block: no gradient descent."""
+
+    name = "gd-transformer-causal"
+    constructions = {}
+
+    def supports(self, signature: Signature, config: GDTransformerConfig) -> str | None:
+        """It needs a task that asks for tokens."""
+        if signature.target != "token":
+            return f"it answers token, not {signature.target}"
+        return text_refusal(config)
+
+    def build(self, signature: Signature, config: GDTransformerConfig) -> nn.Module:
+        """A model for the signature's vocabulary and length."""
+        return build_text(signature, config, exact=False)
