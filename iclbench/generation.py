@@ -37,7 +37,9 @@ class Sampling(NamedTuple):
         """Ids (B,) from logits (B, V) and draws (B,) on [0, 1); ties go to the lower id."""
         if self.temperature == 0:
             return logits.argmax(dim=1)
-        ordered, ids = (logits.double() / self.temperature).sort(dim=1, descending=True, stable=True)
+        ordered, ids = (logits.double() / self.temperature).sort(
+            dim=1, descending=True, stable=True
+        )
         keep = torch.ones_like(ordered, dtype=torch.bool)
         if self.top_k is not None:
             keep[:, self.top_k :] = False

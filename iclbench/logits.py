@@ -68,7 +68,10 @@ class _CrossEntropy(torch.autograd.Function):
         (grad,) = grads
         size = _rows(weight)
         d_states = []
-        d_weight, d_bias = torch.zeros_like(weight), None if bias is None else torch.zeros_like(bias)
+        d_weight, d_bias = (
+            torch.zeros_like(weight),
+            None if bias is None else torch.zeros_like(bias),
+        )
         columns = torch.arange(len(weight), device=weight.device)
         for start, (part, wanted) in enumerate(_chunks(states, target, weight)):
             share = _logits(part, weight, bias, ctx.dtype).softmax(dim=1)

@@ -82,6 +82,19 @@ class GivenEmbeddings(Construction):
         return config, state
 
 
+def _class_refusal(config: GDTransformerConfig) -> str | None:
+    """Why a configuration does not fit a task that asks for classes, or None."""
+    if config.feed_forward or config.covariates != "random":
+        return "feed_forward and covariates are for tasks that ask for a token"
+    if config.form == "free":
+        for name in ("scale", "erase"):
+            if getattr(config, name) is not None:
+                return f"form=free has no {name}"
+        if config.heads > 1:
+            return "form=free has the paper's heads; leave heads out"
+    return None
+
+
 class GDTransformer(Architecture):
     """Self-attention over covariates, cross-attention to the class embeddings (categorical, 3)."""
 
@@ -98,16 +111,7 @@ class GDTransformer(Architecture):
             return f"it needs the shape of {', '.join(missing)}, which the task does not state"
         if signature.target != "class":
             return f"it answers class, not {signature.target}"
-        for name in ("feed_forward", "covariates"):
-            if name in config.model_dump():
-                return f"{name} is for tasks that ask for a token"
-        if config.form == "free":
-            for name in ("scale", "erase"):
-                if getattr(config, name) is not None:
-                    return f"form=free has no {name}"
-            if config.heads > 1:
-                return "form=free has the paper's heads; leave heads out"
-        return None
+        return _class_refusal(config)
 
     def build(self, signature: Signature, config: GDTransformerConfig) -> nn.Module:
         """A model for the signature's classes and inputs."""

@@ -1,4 +1,4 @@
-"""The GD transformer on text: covariates are positions alone (categorical, 3.6, 6.3, Appendix H)."""
+"""The GD transformer on text: covariates are positions alone (categorical, 3.6, 6.3 and H)."""
 
 from __future__ import annotations
 

@@ -44,5 +44,5 @@ class Transformer(SequenceArchitecture):
         """Attention, (B, S, width) → (B, S, width)."""
         shape = (width, config.heads, config.head_width or width // config.heads)
         if config.attention == "linear":
-            return LinearAttention(*shape, causal, config.init_std, config.mean)
+            return LinearAttention(*shape, causal, config.init_std, mean=config.mean)
         return SoftmaxAttention(*shape, causal, config.init_std)

@@ -77,6 +77,7 @@ class LinearAttention(SoftmaxAttention):
         head_width: int,
         causal: bool,
         init_std: float,
+        *,
         mean: bool = False,
     ) -> None:
         super().__init__(width, heads, head_width, causal, init_std)

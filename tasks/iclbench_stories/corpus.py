@@ -56,6 +56,7 @@ def cache_folder() -> Path:
 
 @functools.lru_cache(maxsize=4)
 def open_corpus(
+    *,
     data: str,
     column: str,
     revision: str | None,
@@ -170,9 +171,14 @@ class _Packing:
         kind = np.dtype(np.uint16 if vocabulary.size <= 2**16 else np.uint32)
         end = np.array([vocabulary.end], dtype=kind)
         starts, length = [], 0
-        with (folder / "train.bin").open("wb") as train, (folder / "held_out.bin").open("wb") as out:
+        with (
+            (folder / "train.bin").open("wb") as train,
+            (folder / "held_out.bin").open("wb") as out,
+        ):
             for batch in self._shown("packing", total):
-                for (key, _), ids in zip(batch, vocabulary.encode([s for _, s in batch]), strict=True):
+                for (key, _), ids in zip(
+                    batch, vocabulary.encode([s for _, s in batch]), strict=True
+                ):
                     packed = np.concatenate([end, np.array(ids, dtype=kind)])
                     if key in held:
                         starts.append(length)

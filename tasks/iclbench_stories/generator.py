@@ -20,7 +20,7 @@ MIDDLES = (
     "{name} loved the {thing} more than anything.",
     "Every morning {name} took the {thing} to the {place}.",
     "But one day, the {thing} was gone, and {name} was {feeling}.",
-    'The {animal} looked in the {place}, but could not find the {thing}.',
+    "The {animal} looked in the {place}, but could not find the {thing}.",
     'Then {friend} came by and asked, "Why are you so {feeling}, {name}?"',
     '"I lost my {thing}," said {name}. "Will you help me?"',
     "{friend} said yes, and they went to the {place} together.",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from iclbench import Recipe
 
-#: One layer with d' = 512 and 8 heads of full width (categorical, 6.3); what the paper does not
-#: state, the optimizer, its rate, the batch and the steps, are usual values for models of this size.
+#: One layer with d' = 512 and 8 heads of full width (categorical, 6.3). The paper does not state
+#: the optimizer, its rate, the batch and the steps: those here are usual for models of this size.
 PAPER = Recipe(
     steps=60_000,
     batch=64,

@@ -46,7 +46,9 @@ class StoriesConfig(TaskConfig):
         "bpe", description="bpe (trained on the stories), gpt2, or a path of a tokenizer"
     )
     vocabulary: int = Field(512, ge=258, description="tokenizer=bpe: number of ids")
-    length: int = Field(64, ge=2, description="T, ids that a model sees; stories are packed to T + 1")
+    length: int = Field(
+        64, ge=2, description="T, ids that a model sees; stories are packed to T + 1"
+    )
     held_out: float = Field(0.05, gt=0, lt=1, description="share of the stories that is held out")
     prefixes: int | None = Field(
         None, ge=1, description="prefixes of a window that are asked for, evenly spaced; null: all"
@@ -56,7 +58,9 @@ class StoriesConfig(TaskConfig):
     temperature: float = Field(0.0, ge=0, description="of generating; 0: the likeliest id")
     top_k: int | None = Field(None, ge=1, description="ids that are drawn from; null: all")
     top_p: float | None = Field(None, gt=0, le=1, description="their probability; null: all")
-    cache: bool = Field(True, description="generate with a model's key-value cache, where it has one")
+    cache: bool = Field(
+        True, description="generate with a model's key-value cache, where it has one"
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> StoriesConfig:
@@ -93,7 +97,13 @@ class Stories(Task[StoriesConfig]):
         c = self.config
         seed = c.task_seed if "generated" in c.data.split("+") else 0
         found = open_corpus(
-            c.data, c.column, c.revision, c.tokenizer, c.vocabulary, c.held_out, seed
+            data=c.data,
+            column=c.column,
+            revision=c.revision,
+            tokenizer=c.tokenizer,
+            vocabulary=c.vocabulary,
+            held_out=c.held_out,
+            seed=seed,
         )
         for name, stream in (("training", found.train), ("held-out", found.held_out)):
             if len(stream) <= c.length:
@@ -167,7 +177,7 @@ class Stories(Task[StoriesConfig]):
         return Batch(Text(ids[:, :-1]), ids[:, 1:][:, read])
 
     def _stories(self, count: int, seed: int) -> np.ndarray:
-        """The first T + 1 ids of held-out stories, END first, (count, T + 1), −1 after their end."""
+        """T + 1 ids of held-out stories, END first, (count, T + 1), −1 after their end."""
         c, corpus = self.config, self.corpus
         edges = np.append(corpus.starts, len(corpus.held_out) - 1)
         # END and the beginning, and one id more at least.

@@ -1,4 +1,4 @@
-"""Tokenizers: GPT-2's from its two files, any file of `tokenizers`, or a BPE of the stories' own."""
+"""Tokenizers: GPT-2's from its two files, any of `tokenizers`, or a BPE of the stories' own."""
 
 from __future__ import annotations
 
@@ -144,9 +144,7 @@ def _gpt2(folder: Path) -> Vocabulary:
         if file_digest(folder / name) != expected:
             raise UsageError(f"stories: {folder / name} is not GPT-2's: its SHA-256 is another")
     tokenizers = import_tokenizers()
-    model = tokenizers.models.BPE.from_file(
-        str(folder / "encoder.json"), str(folder / "vocab.bpe")
-    )
+    model = tokenizers.models.BPE.from_file(str(folder / "encoder.json"), str(folder / "vocab.bpe"))
     made = _byte_level(tokenizers, model)
     made.add_special_tokens([END])
     return Vocabulary(made, str(folder))

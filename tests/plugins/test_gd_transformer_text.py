@@ -146,9 +146,7 @@ def test_generating_with_a_cache_equals_generating_without(architecture, kind, b
         own, plain = decoder_of(model, T), decoder_of(model, T, cache=False)
         assert type(own) is not type(plain)
         for new in (text, text[:, :1], text[:, 1:2], text[:, :2]):
-            torch.testing.assert_close(
-                own.advance(new), plain.advance(new), rtol=1e-10, atol=1e-10
-            )
+            torch.testing.assert_close(own.advance(new), plain.advance(new), rtol=1e-10, atol=1e-10)
         uniform = torch.rand(2, 4, generator=torch.Generator().manual_seed(0))
         made = [
             generate(model, text, 4, length=T, end=0, sampling=Sampling(1.0), uniform=uniform,
