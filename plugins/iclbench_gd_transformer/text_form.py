@@ -46,6 +46,7 @@ class TextForm(nn.Module):
         super().__init__()
         self.kernel: Kernel = kernel
         self.blocks, self.length, self.readout = blocks, length, list(readout)
+        self.factored = False  # training sets it
         self.embedding = nn.Parameter(0.02 * torch.randn(vocabulary, width))
         start = _waves(length + 1, width) if covariates == "sinusoidal" else None
         self.positions = nn.Parameter(torch.randn(length + 1, width) if start is None else start)
@@ -60,9 +61,9 @@ class TextForm(nn.Module):
         )
 
     def forward(self, prompt: Any) -> Tensor | FactoredLogits:
-        """Logits (B, P, C) at the read-outs; in training their factors."""
+        """Logits (B, P, C) at the read-outs, or their factors where `factored` is set."""
         states = self.answer(self.functions(prompt.ids)[:, self.readout])
-        if self.training:
+        if self.factored:
             return FactoredLogits(states, self.embedding, None)
         return states @ self.embedding.mT
 

@@ -45,7 +45,7 @@ class Endings:
         # Drawn for all at once: what a story gets does not depend on those beside it.
         uniform = torch.rand(count, self.steps, generator=context.generator, dtype=torch.float64)
         size = max(1, AT_ONCE // (c.length * self.vocabulary.size))
-        size = min(max(size, 8), context.batch_size or count)
+        size = max(1, min(max(size, 8), context.batch_size or count))
         found: list[list[int]] = []
         for start in range(0, count, size):
             part = slice(start, start + size)

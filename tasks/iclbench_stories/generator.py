@@ -43,10 +43,16 @@ def generated_stories(count: int, seed: int) -> list[str]:
 
 
 def _story(seed: int, number: int) -> str:
-    draw = philox("generated story", seed, number)
+    draws = iter(philox("generated story", seed, number).random(16 + len(MIDDLES) + len(ENDINGS)))
 
     def one(words: tuple[str, ...]) -> str:
-        return words[int(draw.integers(len(words)))]
+        return words[int(next(draws) * len(words))]
+
+    def some(sentences: tuple[str, ...], least: int) -> list[str]:
+        """`least` of them or more, in their order."""
+        count = least + int(next(draws) * (len(sentences) - least + 1))
+        ranks = sorted((next(draws), i) for i in range(len(sentences)))
+        return [sentences[i] for i in sorted(i for _, i in ranks[:count])]
 
     name = one(NAMES)
     cast = {
@@ -58,8 +64,5 @@ def _story(seed: int, number: int) -> str:
         "place": one(PLACES),
         "feeling": one(FEELINGS),
     }
-    order = draw.permutation(len(MIDDLES))[: int(draw.integers(5, len(MIDDLES) + 1))]
-    middle = [MIDDLES[i] for i in sorted(order)]
-    closing = draw.permutation(len(ENDINGS))[: int(draw.integers(2, len(ENDINGS) + 1))]
-    sentences = [one(OPENINGS), *middle, *(ENDINGS[i] for i in sorted(closing))]
+    sentences = [one(OPENINGS), *some(MIDDLES, 5), *some(ENDINGS, 2)]
     return " ".join(sentence.format(**cast) for sentence in sentences)

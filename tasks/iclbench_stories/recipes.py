@@ -32,6 +32,7 @@ PAPER = Recipe(
         "tokenizer": "gpt2",
         "length": 256,
         "beginning": 96,
+        "held_out": 0.01,
         "endings": 200,
     },
 )

@@ -23,7 +23,7 @@ BUILDERS = {".parquet": "parquet", ".jsonl": "json", ".json": "json", ".txt": "t
 #: What sets stories of a text file apart, in the files of TinyStories too.
 SEPARATOR = "<|endoftext|>"
 #: Stories that the generator makes.
-GENERATED_STORIES = 2000
+GENERATED_STORIES = 4000
 BATCH = 1000
 
 

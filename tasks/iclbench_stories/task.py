@@ -49,7 +49,7 @@ class StoriesConfig(TaskConfig):
     length: int = Field(
         64, ge=2, description="T, ids that a model sees; stories are packed to T + 1"
     )
-    held_out: float = Field(0.05, gt=0, lt=1, description="share of the stories that is held out")
+    held_out: float = Field(0.2, gt=0, lt=1, description="share of the stories that is held out")
     prefixes: int | None = Field(
         None, ge=1, description="prefixes of a window that are asked for, evenly spaced; null: all"
     )
