@@ -103,8 +103,9 @@ class Training:
         self.task, self.recipe, self.device, self.dtype = task, recipe, device, dtype
         self.who = replicas
         self.replicas = Replicas(modules, device, freeze)
-        if hasattr(self.replicas.template, "factored"):
-            self.replicas.template.factored = True
+        template: Any = self.replicas.template
+        if hasattr(template, "factored"):
+            template.factored = True  # logits of a large vocabulary are not held
         self.optimizer = make_optimizer(self.replicas, recipe.optimizer, recipe.optimizer_args)
         self.generators = [torch_generator(device, "training data", r.seed) for r in replicas]
         self.rates = torch.tensor(
