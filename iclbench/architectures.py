@@ -10,7 +10,9 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from .config import Config
+from .config import Config, added_later
+from .generation import Decoder, SequenceDecoder
+from .logits import FactoredLogits
 from .prompts import Signature
 
 if TYPE_CHECKING:
@@ -67,6 +69,9 @@ class SequenceConfig(Config):
     mlp_ratio: int = Field(4, ge=1, description="hidden size of the MLP, in widths")
     causal: bool = Field(True, description="whether position t sees positions <= t only")
     init_std: float = Field(0.02, gt=0, description="standard deviation of initial weights")
+    tied: bool = added_later(
+        False, description="target token: the read-out is the embedding's table, without bias"
+    )
 
 
 class SequenceArchitecture(Architecture):
@@ -84,6 +89,8 @@ class SequenceArchitecture(Architecture):
             return "it is built for one size of prompts, and the task has several"
         if signature.causal and not config.causal:
             return "it is not causal, so it would read the answers; set causal=true"
+        if config.tied and signature.target != "token":
+            return "tied=true is for tasks that ask for a token"
         return None
 
     def build(self, signature: Signature, config: Any) -> SequenceModel:
@@ -133,7 +140,10 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, S, width) → (B, S, width)."""
-        x = x + self.mixer(self.norm1(x))
+        return self.feed(x + self.mixer(self.norm1(x)))
+
+    def feed(self, x: Tensor) -> Tensor:
+        """x + mlp(norm2(x)), where there is an MLP."""
         if self.mlp is not None and self.norm2 is not None:
             x = x + self.mlp(self.norm2(x))
         return x
@@ -143,7 +153,7 @@ class SequenceModel(nn.Module):
     """Embedding, learned positions, blocks, norm, read-out.
 
     `embed`, `positions`, `blocks.i.{norm1, mixer, norm2, mlp}`, `norm` and `readout` are public
-    names that constructions write.
+    names that constructions write. Training sets `factored`, which has an effect on tokens alone.
     """
 
     def __init__(
@@ -157,11 +167,17 @@ class SequenceModel(nn.Module):
         self.norm = _norm(config)
         self.readout = nn.Linear(config.width, signature.output_width)
         self._positions_read = list(signature.readout)
+        self._tokens, self.factored = signature.target == "token", False
+        self._extends = config.causal and all(getattr(m, "extends", False) for m in mixers)
         # The mixers have initialized themselves.
         nn.init.normal_(self.positions, std=config.init_std)
         for frame in (self.embed, self.readout, *(block.mlp for block in blocks)):
             if frame is not None:
                 initialize(frame, config.init_std)
+        if config.tied:
+            assert self.embed.ids is not None
+            self.readout.register_parameter("bias", None)
+            self.readout.weight = self.embed.ids.weight
 
     def hidden(self, real: Tensor, ids: Tensor) -> Tensor:
         """The last layer's states, (B, S, width), of real (B, S, d) and ids (B, S)."""
@@ -170,11 +186,20 @@ class SequenceModel(nn.Module):
             x = block(x)
         return x
 
-    def forward(self, prompt: Any) -> Tensor:
-        """The prediction (B, P, W) at the signature's read-out positions."""
-        states = self.hidden(*prompt.sequence())[:, self._positions_read]
-        prediction: Tensor = self.readout(self.norm(states))
+    def forward(self, prompt: Any) -> Tensor | FactoredLogits:
+        """The prediction (B, P, W) at the signature's read-out positions.
+
+        The logits of tokens are left as factors where `factored` is set.
+        """
+        states = self.norm(self.hidden(*prompt.sequence())[:, self._positions_read])
+        if self.factored and self._tokens:
+            return FactoredLogits(states, self.readout.weight, self.readout.bias)
+        prediction: Tensor = self.readout(states)
         return prediction
+
+    def decoder(self) -> Decoder | None:
+        """A decoder that keeps what the mixers know of earlier positions, if all of them can."""
+        return SequenceDecoder(self) if self._extends else None
 
 
 def initialize(module: nn.Module, std: float) -> None:

@@ -18,6 +18,8 @@ from .prompts import map_tensors
 from .randomness import torch_generator
 from .tasks import Task
 
+#: Of more positions than these so many are asked about, evenly spaced from the first to the last.
+MANY, ASKED = 48, 16
 #: Largest change of earlier states, relative to the largest state, that is rounding (float64).
 LEAK = 1e-9
 
@@ -29,13 +31,14 @@ class ConformanceError(IclbenchError):
 def reads_ahead(module: nn.Module, task: Task[Any]) -> int | None:
     """The first position or answer that changes when what comes later does, or None.
 
-    A sequence model's states are compared with every later token replaced, another module's
-    answers with what the task conceals. A copy in float64 is asked at random parameters of several
-    sizes, since an initial model may do next to nothing; raises UsageError if it can't be asked.
+    The states of a model that shows them by `hidden(real, ids)`, as sequence models do, are
+    compared with every later token replaced, another module's answers with what the task conceals.
+    A copy in float64 is asked at random parameters of several sizes, since an initial model may do
+    next to nothing; raises UsageError if it can't be asked.
     """
     module = copy.deepcopy(module).double().eval()
     batch = task.sample(4, torch_generator("cpu", "causality"), torch.device("cpu"), torch.float64)
-    changes = _state_changes if isinstance(module, SequenceModel) else _answer_changes
+    changes = _state_changes if callable(getattr(module, "hidden", None)) else _answer_changes
     asked = False
     with torch.no_grad(), one_thread():
         for scale in (0.5, 0.1, 0.02) if any(True for _ in module.parameters()) else (0.0,):
@@ -57,7 +60,7 @@ def _state_changes(model: Any, task: Task[Any], prompt: Any) -> Iterator[tuple[f
     """For each position: how far states up to it move with later tokens, and their size."""
     real, ids = prompt.sequence()
     before = model.hidden(real, ids)
-    for t in range(ids.shape[1] - 1):
+    for t in _spread(ids.shape[1] - 1):
         later, other = real.clone(), ids.clone()
         later[:, t + 1 :] = -3.0 * later[:, t + 1 :] + 1.0
         other[:, t + 1 :] = other[:, t + 1 :].flip(0)
@@ -65,10 +68,17 @@ def _state_changes(model: Any, task: Task[Any], prompt: Any) -> Iterator[tuple[f
         yield float(change.abs().max()), float(before.abs().max())
 
 
+def _spread(count: int) -> list[int]:
+    """All of `count` positions, or ASKED of them."""
+    if count <= MANY:
+        return list(range(count))
+    return sorted({round(k * (count - 1) / (ASKED - 1)) for k in range(ASKED)})
+
+
 def _answer_changes(module: Any, task: Task[Any], prompt: Any) -> Iterator[tuple[float, float]]:
     """For each read-out: how far answers up to it move with what comes later, and their size."""
     before = module(prompt)
-    for k in range(before.shape[1]):
+    for k in _spread(before.shape[1]):
         concealed = task.conceal(prompt, k)
         if concealed is None:
             return
@@ -170,7 +180,9 @@ def _check_evaluation(task: Task[Any], n: int, dtype: torch.dtype) -> None:
     scores = task.combine(parts)
     _expect(task.primary.metric in scores, f"metrics() lacks {task.primary.metric}")
     for name, values in scores.items():
-        wanted = (n, *([len(task.axes[name].values)] if name in task.axes else []))
+        # What is costly may be measured on the first prompts alone.
+        count = n if name == task.primary.metric else min(n, len(values))
+        wanted = (count, *([len(task.axes[name].values)] if name in task.axes else []))
         _expect(tuple(values.shape) == wanted, f"metric {name} is not {wanted}")
 
 

@@ -38,15 +38,18 @@ def floor(
     batches: list[Batch],
     model: nn.Module | None = None,
     metrics: Sequence[Metric] = (),
+    context: EvaluationContext | None = None,
 ) -> dict[str, np.ndarray]:
     """The metrics of the task's own reference on the same prompts, and the further metrics' floors.
 
     Those may depend on what `model` is measured by.
     """
     parts = []
+    if context is None:
+        context = EvaluationContext(torch.device("cpu"), torch.Generator())
     with torch.no_grad():
         for batch in batches:
-            values = dict(task.floor(batch))
+            values = dict(task.evaluate_floor(batch, context))
             for metric in metrics:
                 if model is not None:
                     _add(values, metric, metric.floor(model, task, batch))

@@ -59,6 +59,9 @@ def given_models(plan: Plan) -> list[Model]:
 def require_usable(module: nn.Module, plan: Plan) -> None:
     """Refuse a model that reads the answers, or lacks what a metric needs; raises UsageError."""
     require_causal(module, plan.task)
+    lacks = plan.task.supports_model(module)
+    if lacks is not None:
+        raise UsageError(f"{plan.spec.model} can't do {plan.spec.task}: {lacks}")
     for metric in plan.metrics:
         reason = metric.supports_model(module)
         if reason is not None:

@@ -99,6 +99,7 @@ def resolve(request: RunSpec) -> Plan:
             "checkpoint_digest": given.digest,
             "grader_args": grader_args,
             "grader_budget": None,
+            "data_digest": task.data_digest,
         }
     )
     return Plan(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from .config import Config
+from .config import Config, added_later
 
 
 class Recipe(Config):
@@ -48,12 +48,28 @@ class Recipe(Config):
         2.0, ge=0, description="weight with which that mean is added to the gradient"
     )
     chunk: int = Field(20, ge=1, description="steps whose data are drawn in one call")
+    accumulate: int = added_later(
+        1, ge=1, description="equal parts of a batch whose gradients are computed one by one"
+    )
+    autocast: Literal["none", "bfloat16"] = added_later(
+        "none", description="dtype of matrix products while training; parameters keep theirs"
+    )
     model_args: dict[str, Any] = Field(
         {}, description="model arguments of this recipe, where the architecture has them"
     )
     task_args: dict[str, Any] = Field(
         {}, description="task arguments of this recipe, where the task has them"
     )
+
+    @model_validator(mode="after")
+    def _parts_are_equal(self) -> Recipe:
+        if self.batch % self.accumulate:
+            raise ValueError(
+                f"a batch of {self.batch} has no {self.accumulate} equal parts (accumulate)"
+            )
+        if self.accumulate > 1 and self.optimizer == "gauss-newton":
+            raise ValueError("gauss-newton takes whole batches: accumulate=1")
+        return self
 
 
 SMOKE = Recipe(

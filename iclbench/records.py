@@ -134,6 +134,7 @@ class Record(Config):
     seeds: list[SeedResult]
     floor: dict[str, Statistics]
     floor_curves: dict[str, Curve] = {}
+    floor_name: str = Field("floor", description="what tables call the row of the floor")
     per_prompt: FileReference = Field(description="every metric of every prompt, safetensors")
     weights: FileReference | None = Field(
         None, description="trained or loaded parameters, safetensors"

@@ -228,7 +228,7 @@ def measure(
         module = model.module.to(device).eval()
         found.append(evaluate(plan.task, module, batches, context, list(plan.metrics)))
     values = {name: np.stack([each[name] for each in found]) for name in found[0]}
-    return values, floor(plan.task, batches, module, plan.metrics)
+    return values, floor(plan.task, batches, module, plan.metrics, context)
 
 
 def analyse(plan: Plan, models: list[Model], device: torch.device) -> dict[str, Any]:
@@ -281,6 +281,7 @@ def _conclude(
         spec=spec,
         command=plan.request.command(),
         ranking=Ranking(**plan.task.primary._asdict()),
+        floor_name=plan.task.floor_name,
         parameters=sum(p.numel() for p in models[0].module.parameters()),
         metrics={name: summarize(graded(name, v)) for name, v in values.items()},
         curves={name: curve(values[name], axis) for name, axis in axes.items() if name in values},

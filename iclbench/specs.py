@@ -89,6 +89,7 @@ class ResolvedSpec(RunSpec):
     task_version: int
     origin: Origin
     checkpoint_digest: str | None = Field(None, description="SHA-256 of the weights or init file")
+    data_digest: str | None = added_later(None, description="SHA-256 of the data a task reads")
     recipe: str = ""
     seeds: tuple[int, ...] = ()
 

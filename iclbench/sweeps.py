@@ -22,6 +22,7 @@ from .errors import IclbenchError, UsageError, unknown
 from .executors import Executor
 from .files import require_writable
 from .leaderboards.figures import Figure
+from .leaderboards.study import StudyTable
 from .plans import Plan, resolve
 from .plugins import host
 from .records import Record, RecordStore
@@ -50,6 +51,7 @@ class SweepFile(Config):
     defaults: dict[str, Any] = {}
     grid: list[dict[str, Any]] = Field(min_length=1)
     figure: Figure | None = Field(None, description="a figure of the sweep's records")
+    table: StudyTable | None = Field(None, description="a table of the sweep's records")
     recipes: dict[str, Size] = Field({}, description="other sizes by name; the file is `quick`")
 
     @model_validator(mode="after")

@@ -7,18 +7,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from pydantic import Field
-from torch import Tensor
+from torch import Tensor, nn
 
 from .config import Config, parse_config
 from .graders import Grader
 from .plugins import host
 from .prompts import Batch, Signature, map_tensors, to_device
 from .recipes import Recipe
+
+if TYPE_CHECKING:
+    from .graders import Grader
 
 Model = Callable[[Any], Tensor]
 
@@ -83,6 +86,8 @@ class Task(ABC, Generic[ConfigT]):
     training_only: ClassVar[frozenset[str]] = frozenset()
     #: Whether `evaluate` gives what a model writes to the context's grader, where there is one.
     gradable: ClassVar[bool] = False
+    #: What tables call the row of the floor.
+    floor_name: ClassVar[str] = "floor"
 
     def __init__(self, config: ConfigT) -> None:
         self.config = config
@@ -96,6 +101,11 @@ class Task(ABC, Generic[ConfigT]):
     @abstractmethod
     def signature(self) -> Signature:
         """The static facts that a model is built for."""
+
+    @property
+    def data_digest(self) -> str | None:
+        """SHA-256 of the data that the task reads from elsewhere; it enters the run's id."""
+        return None
 
     @property
     def parameters(self) -> Mapping[str, Tensor]:
@@ -173,6 +183,14 @@ class Task(ABC, Generic[ConfigT]):
         """The metrics of the reference, or a bound on them; {} where there is none."""
         found = self.reference(batch)
         return {} if found is None else self.metrics(found.to("cpu", torch.float64), batch)
+
+    def evaluate_floor(self, batch: Batch, context: EvaluationContext) -> dict[str, Tensor]:
+        """The floor as it is measured beside models; tasks that grade it override this."""
+        return self.floor(batch)
+
+    def supports_model(self, model: nn.Module) -> str | None:
+        """None, or what the model lacks for the evaluation; asked before anything is trained."""
+        return None
 
     def conceal(self, prompt: Any, position: int) -> Any | None:
         """The prompt with all that comes after read-out `position` replaced.

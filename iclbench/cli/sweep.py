@@ -28,6 +28,7 @@ def sweep(
     sound_host(strict)
     from ..leaderboards import boards, render
     from ..leaderboards.figures import save
+    from ..leaderboards.study import render_study
     from ..records import RecordStore
     from ..sweeps import read_sweep_file
     from ..sweeps import sweep as run_sweep
@@ -45,6 +46,8 @@ def sweep(
     )
     for board in boards(result.records, RecordStore(folder)):
         typer.echo("\n" + render(board))
+    if sized.table is not None and result.records:
+        typer.echo("\n" + render_study(sized.table, result.records, RecordStore(folder)))
     if sized.figure is not None and result.records:
         page = folder / f"{file.stem}.html"
         save(sized.figure, result.records, page)

@@ -108,7 +108,7 @@ def _board(records: list[Record], store: RecordStore) -> Board:
     first = records[0]
     ranking, spec = first.ranking, first.spec
     ordered = sorted(records, key=lambda r: (_sort_value(r), r.spec.model, r.id))
-    labels = _labels(ordered)
+    labels = labels_of(ordered)
     ranks = _ranks(ordered, store)
     rows = [
         _row(rank, label, record)
@@ -116,7 +116,7 @@ def _board(records: list[Record], store: RecordStore) -> Board:
     ]
     bottom = first.floor.get(ranking.metric)
     if bottom is not None:
-        floor = _statistics("floor", bottom, ranking)
+        floor = _statistics(first.floor_name, bottom, ranking)
         rows.insert(0, {**floor, "rank": "", "origin": "floor", "seeds": "", "spread": "",
                         "parameters": "", "seconds": math.nan})  # fmt: skip
     args = ", ".join(f"{k}={v}" for k, v in first.evaluation.task_args.items())
@@ -194,7 +194,7 @@ def _is_better(first: np.ndarray, second: np.ndarray, record: Record) -> bool:
     return difference.first_is_lower if lower else difference.first_is_higher
 
 
-def _labels(records: list[Record]) -> list[str]:
+def labels_of(records: list[Record]) -> list[str]:
     """Each record's model, with what sets it apart from others of that model."""
     facts = [_facts(record) for record in records]
     labels = []
@@ -202,7 +202,13 @@ def _labels(records: list[Record]) -> list[str]:
         same = [f for r, f in zip(records, facts, strict=True) if r.spec.model == record.spec.model]
         names = sorted({name for fact in same for name in fact})
         # What a record has not at all, as a solver has no recipe, sets it apart by its origin.
-        differing = [n for n in names if len({str(f[n]) for f in same if n in f}) > 1]
+        # A model's argument that was added later is absent at its default.
+        differing = [
+            n
+            for n in names
+            if len({str(f[n]) for f in same if n in f}) > 1
+            or (n.startswith("model_args.") and not all(n in f for f in same))
+        ]
         shown = [f"{n.split('.')[-1]}={own[n]}" for n in differing if n in own and own[n] != _UNSET]
         labels.append(" ".join([record.spec.model, *shown]))
     return labels

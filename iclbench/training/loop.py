@@ -103,6 +103,9 @@ class Training:
         self.task, self.recipe, self.device, self.dtype = task, recipe, device, dtype
         self.who = replicas
         self.replicas = Replicas(modules, device, freeze)
+        template: Any = self.replicas.template
+        if hasattr(template, "factored"):
+            template.factored = True  # logits of a large vocabulary are not held
         self.optimizer = make_optimizer(self.replicas, recipe.optimizer, recipe.optimizer_args)
         self.generators = [torch_generator(device, "training data", r.seed) for r in replicas]
         self.rates = torch.tensor(
@@ -253,6 +256,17 @@ class Training:
         return losses
 
     def _gradients(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """The losses (R,) and gradients (R, P) of a batch, its parts one after another."""
+        parts = self.recipe.accumulate
+        reduced = self.recipe.autocast == "bfloat16"
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=reduced):
+            losses, grad = self._part_gradients(_part(batch, 0, parts))
+            for index in range(1, parts):
+                more, further = self._part_gradients(_part(batch, index, parts))
+                losses, grad = losses + more, grad.add_(further)
+        return (losses, grad) if parts == 1 else (losses / parts, grad.div_(parts))
+
+    def _part_gradients(self, batch: Batch) -> tuple[Tensor, Tensor]:
         if self.random_states is None:
             return self.replicas.gradients(batch, self.task.loss)
         # A module that draws random numbers gets a stream of its own for each replica.
@@ -342,6 +356,13 @@ class Training:
 def _batch(drawn: Batch, index: int) -> Batch:
     """One of the batches that were drawn, every field (R, batch, …)."""
     return Batch(map_tensors(lambda t: t[:, index], drawn.prompt), drawn.target[:, index])
+
+
+def _part(batch: Batch, index: int, parts: int) -> Batch:
+    """One of the equal parts of stacked batches, every field (R, batch / parts, …)."""
+    size = batch.target.shape[1] // parts
+    rows = slice(index * size, (index + 1) * size)
+    return Batch(map_tensors(lambda t: t[:, rows], batch.prompt), batch.target[:, rows])
 
 
 def _stack(batches: list[Batch]) -> Batch:

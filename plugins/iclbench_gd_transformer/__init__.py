@@ -5,12 +5,17 @@ from iclbench import Entry, hookimpl
 
 @hookimpl
 def iclbench_architectures() -> list[Entry]:
-    """gd-transformer and functional-gd."""
+    """gd-transformer, its causal variant, and functional-gd."""
     return [
         Entry(
             "gd-transformer",
             "self- and cross-attention that are functional gradient descent (categorical, 3)",
             "iclbench_gd_transformer.architecture:GDTransformer",
+        ),
+        Entry(
+            "gd-transformer-causal",
+            "the same for text, several blocks of which see all prefixes in one pass",
+            "iclbench_gd_transformer.architecture:CausalGDTransformer",
         ),
         Entry(
             "functional-gd",

@@ -15,6 +15,8 @@ from iclbench.config import added_later
 from .free_form import FreeForm
 from .gd_form import GDForm, Projection
 from .kernels import DEGREE, Kernel
+from .text_architecture import build_text, text_refusal
+from .text_form import Covariates
 
 
 class GDTransformerConfig(Config):
@@ -41,6 +43,12 @@ class GDTransformerConfig(Config):
     normalize: bool = added_later(False, description="covariates divided by their norms")
     projection: Projection = added_later(
         "full", description="form=gd: P_m as matrices, or their diagonals alone"
+    )
+    feed_forward: bool = added_later(
+        False, description="target token: f + mlp(norm(f)) of the query before the answer"
+    )
+    covariates: Covariates = added_later(
+        "random", description="target token: what the learned positions start from"
     )
 
 
@@ -86,6 +94,19 @@ class GivenEmbeddings(Construction):
         return config, state
 
 
+def _class_refusal(config: GDTransformerConfig) -> str | None:
+    """Why a configuration does not fit a task that asks for classes, or None."""
+    if config.feed_forward or config.covariates != "random":
+        return "feed_forward and covariates are for tasks that ask for a token"
+    if config.form == "free":
+        for name in ("erase", "bias", "projection"):
+            if getattr(config, name) != type(config).model_fields[name].default:
+                return f"form=free has no {name}"
+        if config.heads > 1:
+            return "form=free has the paper's heads; leave heads out"
+    return None
+
+
 class GDTransformer(Architecture):
     """Self-attention over covariates, cross-attention to the class embeddings (categorical, 3)."""
 
@@ -94,22 +115,20 @@ class GDTransformer(Architecture):
     constructions = {"functional-gd": GivenEmbeddings()}
 
     def supports(self, signature: Signature, config: GDTransformerConfig) -> str | None:
-        """It needs x, y and query of known shapes, and classes."""
+        """It needs x, y and query of known shapes, and classes; or ids, and to answer tokens."""
+        if signature.target == "token":
+            return text_refusal(config)
         missing = [name for name in ("x", "y", "query") if name not in signature.shapes]
         if missing:
             return f"it needs the shape of {', '.join(missing)}, which the task does not state"
         if signature.target != "class":
             return f"it answers class, not {signature.target}"
-        if config.form == "free":
-            for name in ("erase", "bias", "projection"):
-                if getattr(config, name) != type(config).model_fields[name].default:
-                    return f"form=free has no {name}"
-            if config.heads > 1:
-                return "form=free has the paper's heads; leave heads out"
-        return None
+        return _class_refusal(config)
 
     def build(self, signature: Signature, config: GDTransformerConfig) -> nn.Module:
         """A model for the signature's classes and inputs."""
+        if signature.target == "token":
+            return build_text(signature, config, exact=True)
         c, dim = config, signature.shapes["x"][1]
         if c.form == "free":
             return FreeForm(
@@ -136,3 +155,20 @@ class GDTransformer(Architecture):
             normalize=c.normalize,
             projection=c.projection,
         )
+
+
+class CausalGDTransformer(GDTransformer):
+    """The form for text with all prefixes in one pass, in every block: no gradient descent."""
+
+    name = "gd-transformer-causal"
+    constructions = {}
+
+    def supports(self, signature: Signature, config: GDTransformerConfig) -> str | None:
+        """It needs a task that asks for tokens."""
+        if signature.target != "token":
+            return f"it answers token, not {signature.target}"
+        return text_refusal(config)
+
+    def build(self, signature: Signature, config: GDTransformerConfig) -> nn.Module:
+        """A model for the signature's vocabulary and length."""
+        return build_text(signature, config, exact=False)

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 from torch import nn
 
 from iclbench import SequenceArchitecture, SequenceConfig
+from iclbench.config import added_later
 
 from .attention import LinearAttention, SoftmaxAttention
 
@@ -16,6 +17,9 @@ class TransformerConfig(SequenceConfig):
     """Table D.1 of the least-squares paper: 12 layers, width 64, one head."""
 
     heads: int = Field(1, ge=1, description="attention heads; they divide the width")
+    head_width: int | None = added_later(
+        None, ge=1, description="width of each head's queries, keys and values; null: width / heads"
+    )
     attention: Literal["softmax", "linear"] = Field(
         "softmax", description="softmax(QKᵀ/√d)V, or (QKᵀ/√d)V"
     )
@@ -23,7 +27,7 @@ class TransformerConfig(SequenceConfig):
 
     @model_validator(mode="after")
     def _heads_divide_width(self) -> TransformerConfig:
-        if self.width % self.heads:
+        if self.head_width is None and self.width % self.heads:
             raise ValueError(f"{self.heads} heads do not divide the width {self.width}")
         if self.mean and self.attention == "softmax":
             raise ValueError("mean=true is for attention=linear")
@@ -38,6 +42,7 @@ class Transformer(SequenceArchitecture):
 
     def mixer(self, width: int, length: int, causal: bool, config: TransformerConfig) -> nn.Module:
         """Attention, (B, S, width) → (B, S, width)."""
+        shape = (width, config.heads, config.head_width or width // config.heads)
         if config.attention == "linear":
-            return LinearAttention(width, config.heads, causal, config.init_std, config.mean)
-        return SoftmaxAttention(width, config.heads, causal, config.init_std)
+            return LinearAttention(*shape, causal, config.init_std, mean=config.mean)
+        return SoftmaxAttention(*shape, causal, config.init_std)

@@ -23,7 +23,7 @@ SMALL = {"layers": 2, "width": 8, "heads": 2}
 @pytest.mark.parametrize("heads", [1, 4])
 def test_attention_is_its_formula(causal, heads):
     torch.manual_seed(0)
-    layer = SoftmaxAttention(8, heads, causal, 0.5).double()
+    layer = SoftmaxAttention(8, heads, 8 // heads, causal, 0.5).double()
     x = torch.randn(3, 6, 8, dtype=torch.float64)
     query, key, value = (x @ layer.qkv.weight.T + layer.qkv.bias).split(8, dim=2)
     parts, d = [], 8 // heads
@@ -119,7 +119,7 @@ def test_a_model_that_is_not_causal_refuses_prefixes():
 @pytest.mark.parametrize("mean", [True, False])
 def test_linear_attention_is_attention_without_softmax(causal, mean):
     torch.manual_seed(0)
-    layer = LinearAttention(6, 2, causal, 0.5, mean).double()
+    layer = LinearAttention(6, 2, 3, causal, 0.5, mean=mean).double()
     u = torch.randn(3, 5, 6, dtype=torch.float64)
     query, key, value = layer.qkv(u).split(6, dim=2)
     heads = []

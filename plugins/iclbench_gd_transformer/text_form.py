@@ -1,0 +1,208 @@
+"""The GD transformer on text: covariates are positions alone (categorical, 3.6, 6.3 and H)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import embedding as look_up
+
+from iclbench.logits import FactoredLogits
+
+from .cross_attention import chunked_expectation
+from .kernels import Kernel
+from .text_kernels import position_attention
+
+Covariates = Literal["random", "sinusoidal"]
+
+
+class TextForm(nn.Module):
+    """f_j ← f_j + Σ_m P_m Σᵢ κ(Λ_m pᵢ, Λ_m p_j)(w_yᵢ − E(w_e)|fᵢ) from f = 0, one head a kernel.
+
+    Position j = 1…T + 1 has the covariate p_j, and id i ≤ T the embedding w_yᵢ. Output t answers
+    id t + 1 from f of the query p_{t+1}, whose keys are the ids up to t. Kernels but softmax divide
+    by the number of keys; step sizes are in P.
+
+    Parameters: `embedding` W_e (C, d'), `positions` p (T + 1, d'), `diagonal` Λ (M, d') and
+    `project` P (blocks, M, d'), both diagonals, and, if asked, `feed_forward` with `norm1` on f of
+    the query, f + mlp(norm1(f)); `norm` comes before the logits W_e norm(f).
+    """
+
+    def __init__(
+        self,
+        *,
+        vocabulary: int,
+        readout: tuple[int, ...],
+        length: int,
+        width: int,
+        blocks: int,
+        heads: int,
+        kernel: Kernel,
+        scale: float,
+        covariates: Covariates,
+        feed_forward: bool,
+    ) -> None:
+        super().__init__()
+        self.kernel: Kernel = kernel
+        self.blocks, self.length, self.readout = blocks, length, list(readout)
+        self.factored = False  # training sets it
+        self.embedding = nn.Parameter(0.02 * torch.randn(vocabulary, width))
+        start = _waves(length + 1, width) if covariates == "sinusoidal" else None
+        self.positions = nn.Parameter(torch.randn(length + 1, width) if start is None else start)
+        self.diagonal = nn.Parameter(scale * (1.0 + 0.1 * torch.randn(heads, width)))
+        self.project = nn.Parameter(torch.ones(blocks, heads, width) / heads)
+        self.norm = nn.LayerNorm(width)
+        self.norm1 = nn.LayerNorm(width) if feed_forward else None
+        self.feed_forward = (
+            nn.Sequential(nn.Linear(width, 4 * width), nn.ReLU(), nn.Linear(4 * width, width))
+            if feed_forward
+            else None
+        )
+
+    def forward(self, prompt: Any) -> Tensor | FactoredLogits:
+        """Logits (B, P, C) at the read-outs, or their factors where `factored` is set."""
+        states = self.answer(self.functions(prompt.ids)[:, self.readout])
+        if self.factored:
+            return FactoredLogits(states, self.embedding, None)
+        return states @ self.embedding.mT
+
+    def hidden(self, real: Tensor, ids: Tensor) -> Tensor:
+        """f of every output, (B, T, d'), of ids (B, T); there are no real features."""
+        return self.functions(ids)
+
+    def functions(self, ids: Tensor) -> Tensor:
+        """f (B, t, d') of the queries p_2 … p_{t+1} after the last block, of ids (B, t)."""
+        raise NotImplementedError
+
+    def answer(self, f: Tensor) -> Tensor:
+        """What W_e is multiplied with, of f (…, d')."""
+        if self.feed_forward is not None and self.norm1 is not None:
+            f = f + self.feed_forward(self.norm1(f))
+        normed: Tensor = self.norm(f)
+        return normed
+
+    def attention_to(self, first: int, last: int, seen: Tensor, counts: Tensor) -> Tensor:
+        """Weights (M, S, N) of keys p_1 … p_N for queries p_first … p_last; see `seen` (S, N)."""
+        scaled = self.positions * self.diagonal.unsqueeze(1)
+        keys, queries = scaled[:, : seen.shape[1]], scaled[:, first - 1 : last]
+        return position_attention(self.kernel, queries, keys, seen, counts)
+
+    def step(self, block: int, weights: Tensor, values: Tensor) -> Tensor:
+        """Σ_m P_m times the weights (M, S, N) of values (B, N, d'), (B, S, d')."""
+        found = torch.zeros_like(values[:, :1])
+        for own, attended in zip(self.project[block], weights, strict=True):
+            found = found + own * (attended @ values)
+        return found
+
+
+class CausalText(TextForm):
+    """All prefixes in one pass: f_j has the keys i < j, in every block.
+
+    With one block that is exact. With more it is a variant: gradient descent on a prefix also moves
+    fᵢ by the examples after i.
+    """
+
+    def functions(self, ids: Tensor) -> Tensor:
+        """See `TextForm.functions`."""
+        count = ids.shape[1]
+        w = look_up(ids, self.embedding)
+        # Query p_1 sees nothing, and is nobody's answer.
+        seen = torch.ones(count + 1, count, dtype=torch.bool, device=ids.device).tril(-1)
+        weights = self.attention_to(1, count + 1, seen, seen.sum(dim=1))
+        values = w - self.embedding.mean(dim=0)
+        f = self.step(0, weights, values)
+        for block in range(1, self.blocks):
+            values = w - chunked_expectation(f[:, :-1], self.embedding)
+            f = f + self.step(block, weights, values)
+        return f[:, 1:]
+
+    def decoder(self) -> TextDecoder:
+        """A decoder that keeps the values of each block."""
+        return TextDecoder(self)
+
+
+class ExactText(TextForm):
+    """Gradient descent on each prefix by itself: f_j of j = 1 … t + 1 with the keys 1 … t.
+
+    A read-out costs as much as a pass over its prefix; a task that asks for one is meant.
+    """
+
+    def functions(self, ids: Tensor) -> Tensor:
+        """See `TextForm.functions`; outputs that nobody reads are 0."""
+        w = look_up(ids, self.embedding)
+        read = {t % ids.shape[1] for t in self.readout} & set(range(ids.shape[1]))
+        nothing = torch.zeros_like(w[:, 0])
+        rows = [self.of_prefix(w[:, : t + 1]) if t in read else nothing
+                for t in range(ids.shape[1])]  # fmt: skip
+        return torch.stack(rows, dim=1)
+
+    def decoder(self) -> PrefixDecoder:
+        """A decoder that descends anew on every prefix."""
+        return PrefixDecoder(self)
+
+    def of_prefix(self, w: Tensor) -> Tensor:
+        """f of the query p_{t+1} (B, d') from the embeddings of ids 1 … t (B, t, d')."""
+        count = w.shape[1]
+        seen = torch.ones(count + 1, count, dtype=torch.bool, device=w.device)
+        weights = self.attention_to(1, count + 1, seen, seen.sum(dim=1))
+        f = self.step(0, weights, w - self.embedding.mean(dim=0))
+        for block in range(1, self.blocks):
+            values = w - chunked_expectation(f[:, :-1], self.embedding)
+            f = f + self.step(block, weights, values)
+        return f[:, -1]
+
+
+class PrefixDecoder:
+    """A text on its way, every prefix for itself: nothing of the one before can be kept."""
+
+    def __init__(self, model: ExactText) -> None:
+        self.model = model
+        self.ids: Tensor | None = None
+
+    def advance(self, ids: Tensor) -> Tensor:
+        """See `iclbench.generation.Decoder`."""
+        self.ids = ids if self.ids is None else torch.cat([self.ids, ids], dim=1)
+        f = self.model.of_prefix(look_up(self.ids, self.model.embedding))
+        return self.model.answer(f) @ self.model.embedding.mT
+
+
+class TextDecoder:
+    """A text on its way, with the values of every block at the ids so far."""
+
+    def __init__(self, model: CausalText) -> None:
+        self.model, self.count = model, 0
+        length = model.length
+        seen = torch.ones(length + 1, length, dtype=torch.bool, device=model.positions.device)
+        seen = seen.tril(-1)
+        self.weights = model.attention_to(1, length + 1, seen, seen.sum(dim=1))
+        self.values: list[Tensor] = []  # of each block, (B, n, d')
+
+    def advance(self, ids: Tensor) -> Tensor:
+        """See `iclbench.generation.Decoder`."""
+        model = self.model
+        w = look_up(ids, model.embedding)
+        first, last = self.count, self.count + ids.shape[1]
+        if not self.values:
+            self.values = [w[:, :0] for _ in range(model.blocks)]
+        self.count = last
+        # Position first + 1 is the newest id's; last + 1 is the query of the answer.
+        total: Tensor = torch.zeros_like(w[:, :1])
+        for block in range(model.blocks):
+            if block == 0:
+                expected = model.embedding.mean(dim=0).expand_as(w)
+            else:
+                expected = chunked_expectation(total[:, :-1], model.embedding)
+            new = torch.cat([self.values[block], w - expected], dim=1)
+            self.values[block] = new
+            rows = self.weights[:, first : last + 1, :last]
+            total = total + model.step(block, rows, new)
+        return model.answer(total[:, -1]) @ model.embedding.mT
+
+
+def _waves(count: int, width: int) -> Tensor:
+    """Sines and cosines of the position (Vaswani et al. 2017, 3.5), (count, width)."""
+    half = -(-width // 2)
+    rates = 10_000.0 ** (-torch.arange(half) / half)
+    angles = torch.arange(count).unsqueeze(1) * rates
+    return torch.cat([angles.sin(), angles.cos()], dim=1)[:, :width].clone()

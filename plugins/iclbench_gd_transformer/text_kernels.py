@@ -1,0 +1,38 @@
+"""Attention over learned positions: the same for every text, and causal."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from .kernels import Kernel
+
+
+def position_attention(
+    kernel: Kernel, queries: Tensor, keys: Tensor, seen: Tensor, counts: Tensor
+) -> Tensor:
+    """Weights (M, S, N) of keys (M, N, d) for queries (M, S, d), a head each.
+
+    `seen` (S, N) says which keys a query sees, and `counts` (S,) by how many a sum that is not
+    normalized is divided. Kernels are those of `kernels.attention`; squared distances come from
+    products, so that no (S, N, d) is held. A query that sees no key has weights 0.
+    """
+    if kernel == "rbf":
+        scores = -_squared_distances(queries, keys)
+    elif kernel == "laplacian":
+        scores = -torch.cdist(queries, keys, p=1.0)
+    else:
+        scores = queries @ keys.mT
+    if kernel == "softmax":
+        hidden = torch.where(seen, scores, torch.finfo(scores.dtype).min)
+        return hidden.softmax(dim=2) * seen
+    if kernel != "linear":
+        # What is not seen must not overflow.
+        scores = torch.where(seen, scores, 0.0).exp()
+    return scores * seen / counts.clamp(min=1).to(scores).unsqueeze(1)
+
+
+def _squared_distances(a: Tensor, b: Tensor) -> Tensor:
+    """‖a − b‖² of every pair, not below 0."""
+    lengths = a.square().sum(dim=2).unsqueeze(2) + b.square().sum(dim=2).unsqueeze(1)
+    return (lengths - 2 * a @ b.mT).clamp(min=0)

@@ -1,0 +1,15 @@
+"""Story continuation: language models on children's stories, their endings generated and graded."""
+
+from iclbench import Entry, hookimpl
+
+
+@hookimpl
+def iclbench_tasks() -> list[Entry]:
+    """stories."""
+    return [
+        Entry(
+            "stories",
+            "the next token of children's stories, and their endings (categorical, 3.6 and 6.3)",
+            "iclbench_stories.task:Stories",
+        )
+    ]

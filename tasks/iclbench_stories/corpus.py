@@ -1,0 +1,220 @@
+"""The corpus: stories filtered, split, encoded and packed once, then mapped from disk."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.progress import Progress
+
+from iclbench import RecordError, UsageError
+from iclbench.files import file_digest
+from iclbench.plugins import report
+from iclbench.specs import digest_of
+
+from .sources import Source, find_sources
+from .vocabulary import END, Vocabulary, given_vocabulary, trained_vocabulary
+
+#: Of the packed files, and of the filter: what changes a stream changes this.
+FORMAT = 1
+#: Shorter texts are no stories.
+FEWEST_CHARACTERS = 100
+#: What UTF-8 that was read as another encoding leaves.
+DAMAGE = ("\ufffd", "â€")
+#: Texts between two reports, where there is no terminal.
+REPORT_EVERY = 200_000
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Two streams of ids, END before every story and at the end.
+
+    `starts` are the places of END before each held-out story; `digest` names the content.
+    """
+
+    train: np.ndarray
+    held_out: np.ndarray
+    starts: np.ndarray
+    vocabulary: Vocabulary
+    digest: str
+    counts: dict[str, int]
+
+
+def cache_folder() -> Path:
+    """Where packed data are kept: $ICLBENCH_CACHE, or ~/.cache/iclbench."""
+    own = os.environ.get("ICLBENCH_CACHE")
+    return Path(own) if own else Path.home() / ".cache" / "iclbench"
+
+
+@functools.lru_cache(maxsize=4)
+def open_corpus(
+    *,
+    data: str,
+    column: str,
+    revision: str | None,
+    tokenizer: str,
+    vocabulary: int,
+    held_out: float,
+    seed: int,
+) -> Corpus:
+    """The corpus of these settings, from the cache or packed now; raises UsageError."""
+    cache = cache_folder() / "stories"
+    sources = find_sources(data, column, revision, seed, cache / "datasets")
+    given = None if tokenizer == "bpe" else given_vocabulary(tokenizer)
+    identity = {
+        "format": FORMAT,
+        "sources": [source.identity for source in sources],
+        "column": column,
+        "tokenizer": vocabulary if given is None else digest_of(given.dump()),
+        "held_out": held_out,
+    }
+    folder = cache / digest_of(identity)[:16]
+    if not (folder / "about.json").is_file():
+        _Packing(sources, given, vocabulary, held_out).write(folder)
+    return _mapped(folder)
+
+
+def _mapped(folder: Path) -> Corpus:
+    try:
+        about = json.loads((folder / "about.json").read_text("utf-8"))
+        kind = np.dtype(about["dtype"])
+        streams = [np.memmap(folder / f"{n}.bin", kind, "r") for n in ("train", "held_out")]
+        sizes = [len(stream) for stream in streams]
+        starts = np.load(folder / "starts.npy")
+        text = (folder / "tokenizer.json").read_text("utf-8")
+    except (OSError, ValueError, KeyError) as error:
+        raise RecordError(f"stories: {folder} is damaged ({error}); delete it") from None
+    if sizes != about["sizes"]:
+        raise RecordError(f"stories: {folder} is damaged (a stream was cut); delete it")
+    vocabulary = Vocabulary.load(text, str(folder))
+    return Corpus(streams[0], streams[1], starts, vocabulary, about["digest"], about["counts"])
+
+
+class _Packing:
+    """One packing on its way."""
+
+    def __init__(
+        self, sources: list[Source], given: Vocabulary | None, size: int, held_out: float
+    ) -> None:
+        self.sources, self.given, self.size, self.share = sources, given, size, held_out
+        self.names = " and ".join(source.name for source in sources)
+        self.counts = {"short": 0, "damaged": 0, "repeated": 0}
+
+    def write(self, folder: Path) -> None:
+        """Write the packed files beside `folder` and rename, so that it is whole or not there."""
+        keys = self._keys()
+        held = self._held_out(keys)
+        vocabulary = self.given or trained_vocabulary(self._training_texts(held), self.size)
+        made = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+        made.mkdir(parents=True, exist_ok=True)
+        try:
+            self._encode(made, vocabulary, held, len(keys))
+            if folder.exists():
+                shutil.rmtree(folder)
+            made.rename(folder)
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+        kept, dropped = len(keys), sum(self.counts.values())
+        report(
+            f"stories: packed {kept:,} stories of {self.names}, {len(held):,} held out, "
+            f"{dropped:,} left out (too short, damaged or repeated)"
+        )
+
+    def _stories(self) -> Iterator[list[tuple[int, str]]]:
+        """Batches of the stories that are kept, with 64 bits of their hash."""
+        seen: set[int] = set()
+        for source in self.sources:
+            for batch in source.texts():
+                kept = []
+                for text in batch:
+                    story = text.replace(END, " ").strip()
+                    key = _key(story)
+                    if len(story) < FEWEST_CHARACTERS:
+                        self.counts["short"] += 1
+                    elif any(mark in story for mark in DAMAGE):
+                        self.counts["damaged"] += 1
+                    elif key in seen:
+                        self.counts["repeated"] += 1
+                    else:
+                        seen.add(key)
+                        kept.append((key, story))
+                yield kept
+
+    def _keys(self) -> np.ndarray:
+        keys = [key for batch in self._shown("reading") for key, _ in batch]
+        if len(keys) < 2:
+            left = ", ".join(f"{n:,} {what}" for what, n in self.counts.items() if n)
+            raise UsageError(
+                f"stories: {self.names} holds {len(keys)} stories of {FEWEST_CHARACTERS} "
+                f"characters or more{f' ({left})' if left else ''}; two are needed at least"
+            )
+        return np.array(keys, dtype=np.uint64)
+
+    def _held_out(self, keys: np.ndarray) -> set[int]:
+        """Those of the lowest hash: whatever the order, a story is on the same side."""
+        count = min(len(keys) - 1, max(1, round(self.share * len(keys))))
+        return {int(key) for key in np.sort(keys)[:count]}
+
+    def _training_texts(self, held: set[int]) -> Iterator[list[str]]:
+        for batch in self._shown("learning the BPE"):
+            yield [story for key, story in batch if key not in held]
+
+    def _encode(self, folder: Path, vocabulary: Vocabulary, held: set[int], total: int) -> None:
+        kind = np.dtype(np.uint16 if vocabulary.size <= 2**16 else np.uint32)
+        end = np.array([vocabulary.end], dtype=kind)
+        starts, length = [], 0
+        with (
+            (folder / "train.bin").open("wb") as train,
+            (folder / "held_out.bin").open("wb") as out,
+        ):
+            for batch in self._shown("packing", total):
+                for (key, _), ids in zip(
+                    batch, vocabulary.encode([s for _, s in batch]), strict=True
+                ):
+                    packed = np.concatenate([end, np.array(ids, dtype=kind)])
+                    if key in held:
+                        starts.append(length)
+                        length += len(packed)
+                        out.write(packed.tobytes())
+                    else:
+                        train.write(packed.tobytes())
+            train.write(end.tobytes())
+            out.write(end.tobytes())
+        np.save(folder / "starts.npy", np.array(starts, dtype=np.int64))
+        (folder / "tokenizer.json").write_text(vocabulary.dump(), "utf-8")
+        files = [folder / name for name in ("train.bin", "held_out.bin", "tokenizer.json")]
+        content = hashlib.sha256("/".join(map(file_digest, files)).encode()).hexdigest()
+        about = {
+            "dtype": kind.name,
+            "sizes": [file.stat().st_size // kind.itemsize for file in files[:2]],
+            "digest": content,
+            "counts": {"stories": total, "held_out": len(held), **self.counts},
+        }
+        (folder / "about.json").write_text(json.dumps(about), "utf-8")
+
+    def _shown(self, what: str, total: int | None = None) -> Iterator[list[tuple[int, str]]]:
+        """The stories, with a bar on a terminal and a line now and then elsewhere."""
+        self.counts.update(dict.fromkeys(self.counts, 0))
+        console = Console(stderr=True)
+        done = said = 0
+        with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+            shown = bar.add_task(f"{what} {self.names}", total=total)
+            for batch in self._stories():
+                yield batch
+                done += len(batch)
+                bar.update(shown, completed=done)
+                if not console.is_terminal and done - said >= REPORT_EVERY:
+                    said = done
+                    report(f"stories: {what} {self.names}: {done:,} stories")
+
+
+def _key(story: str) -> int:
+    return int.from_bytes(hashlib.sha256(story.encode()).digest()[:8], "big")

@@ -1,0 +1,102 @@
+"""The endings of stories: the true ones, and those that a model generates."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from iclbench import EvaluationContext
+from iclbench.files import write_atomically
+from iclbench.generation import Sampling, generate
+from iclbench.graders import Completion
+
+from .text_metrics import text_metrics
+from .vocabulary import Vocabulary
+
+#: Ids that generating holds at once, times the vocabulary.
+AT_ONCE = 2**24
+
+
+class Endings:
+    """The stories of an evaluation: ids (n, T + 1), END first, −1 after their end."""
+
+    def __init__(self, config: Any, vocabulary: Vocabulary, stories: Tensor) -> None:
+        self.config, self.vocabulary = config, vocabulary
+        # END and what is given; a model sees T ids at most, so the last is answered from T.
+        self.given = stories[:, : config.beginning + 1][:, : config.length]
+        self.steps = config.length + 1 - self.given.shape[1]
+        rest = stories[:, self.given.shape[1] :]
+        self.beginnings = [vocabulary.decode(row.tolist()) for row in self.given]
+        self.true = [self._upto_end(row.tolist()) for row in rest]
+
+    def _upto_end(self, ids: list[int]) -> list[int]:
+        """The ids before the story's end."""
+        stops = [i for i, one in enumerate(ids) if one in (self.vocabulary.end, -1)]
+        return ids[: stops[0]] if stops else ids
+
+    def generate(self, model: Any, context: EvaluationContext) -> list[list[int]]:
+        """The ids that the model goes on with, up to END or T ids in all."""
+        c, count = self.config, len(self.given)
+        # Drawn for all at once: what a story gets does not depend on those beside it.
+        uniform = torch.rand(count, self.steps, generator=context.generator, dtype=torch.float64)
+        size = max(1, AT_ONCE // (c.length * self.vocabulary.size))
+        size = max(1, min(max(size, 8), context.batch_size or count))
+        found: list[list[int]] = []
+        for start in range(0, count, size):
+            part = slice(start, start + size)
+            rows = generate(
+                model,
+                self.given[part].to(context.device),
+                self.steps,
+                length=c.length,
+                end=self.vocabulary.end,
+                sampling=Sampling(c.temperature, c.top_k, c.top_p),
+                uniform=uniform[part],
+                cache=c.cache,
+            )
+            found += [self._upto_end(row) for row in rows.tolist()]
+        return found
+
+    def texts(self, endings: list[list[int]]) -> list[str]:
+        """The endings as text."""
+        return [self.vocabulary.decode(ids) for ids in endings]
+
+    def metrics(self, endings: list[list[int]]) -> dict[str, Tensor]:
+        """repetition and distinct phrases of the text, and ending_length in ids, (n,) each."""
+        if not endings:
+            return {}
+        each = [text_metrics(text) for text in self.texts(endings)]
+        found = {name: [one[name] for one in each] for name in each[0]}
+        found["ending_length"] = [float(len(ids)) for ids in endings]
+        return {n: torch.tensor(v, dtype=torch.float64) for n, v in found.items()}
+
+    def true_metrics(self) -> dict[str, Tensor]:
+        """The same of the stories' own endings."""
+        return self.metrics(self.true)
+
+    def grades(self, endings: list[list[int]], context: EvaluationContext) -> dict[str, Tensor]:
+        """A grader's scores, grade_NAME (n,), NaN where it failed; nothing without a grader."""
+        if context.grader is None or not endings:
+            return {}
+        pairs = zip(self.beginnings, self.texts(endings), strict=True)
+        completions = [Completion(beginning, ending) for beginning, ending in pairs]
+        scores = context.grader.grade(completions, context.folder)
+        return {f"grade_{n}": torch.tensor(v, dtype=torch.float64) for n, v in scores.items()}
+
+
+def write_endings(folder: Path | None, endings: Endings, generated: list[list[int]]) -> None:
+    """Write beginnings and endings as JSON lines, in a file named by its content, if asked."""
+    if folder is None or not generated:
+        return
+    rows = zip(
+        endings.beginnings, endings.texts(generated), endings.texts(endings.true), strict=True
+    )
+    names = ("beginning", "ending", "true_ending")
+    text = "".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+    write_atomically(folder / f"endings-{digest}.jsonl", text.encode())

@@ -1,0 +1,159 @@
+"""Where stories come from: the hub, local files, or a seed; all but the seed through `datasets`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from iclbench import UsageError
+from iclbench.files import file_digest
+
+from .generator import generated_stories
+
+#: The paper's two sets, by their names on the hub.
+HUB = {
+    "tinystories": "roneneldan/TinyStories",
+    "children-stories": "ajibawa-2023/Children-Stories-Collection",
+}
+GENERATED = "generated"
+#: How `datasets` reads a file, by its suffix.
+BUILDERS = {".parquet": "parquet", ".jsonl": "json", ".json": "json", ".txt": "text"}
+#: What sets stories of a text file apart, in the files of TinyStories too.
+SEPARATOR = "<|endoftext|>"
+#: Stories that the generator makes.
+GENERATED_STORIES = 4000
+BATCH = 1000
+
+
+class Source:
+    """Texts in a fixed order; `identity` names their content, or the place where it is fixed."""
+
+    def __init__(self, name: str, identity: str) -> None:
+        self.name, self.identity = name, identity
+
+    def texts(self) -> Iterator[list[str]]:
+        """Batches of texts; raises UsageError where they can't be had."""
+        raise NotImplementedError
+
+
+class Generated(Source):
+    """Stories from `task_seed`."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(GENERATED, f"generated/1/{GENERATED_STORIES}/{seed}")
+        self.seed = seed
+
+    def texts(self) -> Iterator[list[str]]:
+        """One batch."""
+        yield generated_stories(GENERATED_STORIES, self.seed)
+
+
+class Files(Source):
+    """Parquet, JSON lines or text files, one or a folder of them."""
+
+    def __init__(self, path: Path, column: str, cache: Path) -> None:
+        found = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
+        self.files = [p for p in found if p.suffix in BUILDERS]
+        if not self.files:
+            raise UsageError(
+                f"stories: {path} has no file that ends in {', '.join(BUILDERS)}; give data=PATH "
+                "of such a file or a folder of them"
+            )
+        digests = [file_digest(file) for file in self.files]
+        super().__init__(str(path), "/".join(["files", *digests]))
+        self.column, self.cache = column, cache
+
+    def texts(self) -> Iterator[list[str]]:
+        """The stories of each file, in the order of the files' names."""
+        for file in self.files:
+            options: dict[str, Any] = {"data_files": str(file), "split": "train"}
+            builder = BUILDERS[file.suffix]
+            if builder == "text":
+                options["sample_by"] = "document"
+            loaded = _load(str(file), builder, cache_dir=str(self.cache), **options)
+            column = "text" if builder == "text" else self.column
+            for batch in _column(loaded, column, str(file)):
+                if builder == "text":
+                    yield [part for text in batch for part in text.split(SEPARATOR)]
+                else:
+                    yield batch
+
+
+class Hub(Source):
+    """All splits of a set on the hub, at a revision or the newest."""
+
+    def __init__(self, name: str, column: str, revision: str | None) -> None:
+        super().__init__(name, f"hub/{name}/{revision or 'newest'}")
+        self.column, self.revision = column, revision
+
+    def texts(self) -> Iterator[list[str]]:
+        """The stories of each split."""
+        splits = _load(self.name, self.name, revision=self.revision)
+        for split in sorted(splits):
+            yield from _column(splits[split], self.column, self.name)
+
+
+def find_sources(
+    data: str, column: str, revision: str | None, seed: int, cache: Path
+) -> list[Source]:
+    """What `data` names, several joined by `+`; raises UsageError for what is nothing."""
+    found: list[Source] = []
+    for name in data.split("+"):
+        if name == GENERATED:
+            found.append(Generated(seed))
+        elif name in HUB:
+            found.append(Hub(HUB[name], column, revision))
+        elif Path(name).exists():
+            found.append(Files(Path(name), column, cache))
+        elif re.fullmatch(r"[\w.-]+/[\w.-]+", name) and not Path(name).suffix:
+            found.append(Hub(name, column, revision))
+        else:
+            known = ", ".join([GENERATED, *HUB])
+            raise UsageError(
+                f"stories: there is no data {name!r}; it is {known}, a set of the hub by its name "
+                "(owner/name), or a path (`make data` puts tales into data/tales)"
+            )
+    return found
+
+
+def import_datasets() -> Any:
+    """The package `datasets`; raises UsageError where it is missing."""
+    try:
+        import datasets
+    except ImportError:
+        raise UsageError(
+            "stories: reading data needs the package datasets; pip install 'iclbench[stories]'"
+        ) from None
+    datasets.disable_progress_bars()
+    return datasets
+
+
+def _load(name: str, *words: Any, **options: Any) -> Any:
+    datasets = import_datasets()
+    try:
+        return datasets.load_dataset(*words, **options)
+    except Exception as error:
+        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)[:160]
+        if "data_files" in options:
+            cause = getattr(error, "__cause__", None)
+            reason = next(iter(str(cause or error).strip().splitlines()), reason)[:160]
+            raise UsageError(f"stories: {name} can't be read: {reason}") from None
+        raise UsageError(
+            f"stories: {name} can't be had from the hub ({reason}); check its name and the "
+            "network, or give a local copy by --task-args data=PATH"
+        ) from None
+
+
+def _column(loaded: Any, column: str, name: str) -> Iterator[list[str]]:
+    if column not in loaded.column_names:
+        has: Sequence[str] = loaded.column_names
+        raise UsageError(
+            f"stories: {name} has no column {column!r}; it has {', '.join(has)}: set column=NAME"
+        )
+    for start in range(0, len(loaded), BATCH):
+        batch = loaded[start : start + BATCH][column]
+        if not all(text is None or isinstance(text, str) for text in batch):
+            raise UsageError(f"stories: the column {column!r} of {name} does not hold text")
+        yield [text or "" for text in batch]

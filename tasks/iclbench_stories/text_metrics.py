@@ -1,0 +1,36 @@
+"""What can be said of an ending without a reader: how often it repeats itself, and its length."""
+
+from __future__ import annotations
+
+import re
+
+#: Words in a phrase whose repetition counts.
+PHRASE = 4
+DISTINCT = (1, 2, 3)
+
+
+def words_of(text: str) -> list[str]:
+    """Lower-case words, without punctuation."""
+    return re.findall(r"\w+(?:['’]\w+)*", text.lower())
+
+
+def repetition(text: str) -> float:
+    """The share of phrases of four words that stand earlier in the text already; 0 of none."""
+    phrases = _phrases(words_of(text), PHRASE)
+    return 1.0 - len(set(phrases)) / len(phrases) if phrases else 0.0
+
+
+def distinct(text: str, n: int) -> float:
+    """Distinct phrases of n words by their number (Li et al. 2016); 0 of none."""
+    phrases = _phrases(words_of(text), n)
+    return len(set(phrases)) / len(phrases) if phrases else 0.0
+
+
+def text_metrics(text: str) -> dict[str, float]:
+    """repetition, and distinct_1 to distinct_3."""
+    found = {"repetition": repetition(text)}
+    return found | {f"distinct_{n}": distinct(text, n) for n in DISTINCT}
+
+
+def _phrases(words: list[str], n: int) -> list[tuple[str, ...]]:
+    return [tuple(words[i : i + n]) for i in range(len(words) - n + 1)]
