@@ -85,3 +85,17 @@ def figure(
     asked = {"x": x, "y": y, "lines": names, "title": title}
     save(parse_config(Figure, asked, "figure"), found, file)
     typer.echo(f"figure: {file}")
+
+
+@app.command()
+def build(
+    folder: Annotated[
+        Path, typer.Argument(help="The leaderboards; the records are in FOLDER/records.")
+    ] = Path("leaderboards"),
+    parquet: Annotated[bool, typer.Option(help="Write rows.parquet, which needs pyarrow.")] = True,
+) -> None:
+    """Write Markdown pages, CSV and Parquet of all records in a folder."""
+    from ..leaderboards.build import build as build_tables
+
+    for path in build_tables(folder, parquet):
+        typer.echo(path)

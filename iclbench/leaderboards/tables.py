@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +16,23 @@ from tabulate import tabulate
 from ..records import Ranking, Record, RecordStore, read_per_prompt, read_record
 from ..specs import canonical_json
 from ..statistics import Statistics
-from .comparison import paired_difference
+from .comparison import Difference, Resampled, difference, resample
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A record's place on its board.
+
+    `values` are the ranked metric's, (seeds, prompts); `above` is the paired difference from the
+    row above, of log10 where errors are compared by digits.
+    """
+
+    record: Record
+    label: str
+    rank: str
+    values: np.ndarray
+    resampled: Resampled
+    above: Difference | None
 
 
 @dataclass(frozen=True)
@@ -25,6 +42,7 @@ class Board:
     title: str
     records: tuple[Record, ...]
     rows: pd.DataFrame
+    standings: tuple[Standing, ...] = ()
 
 
 def leaderboard(out: str | Path = "results") -> list[Board]:
@@ -100,12 +118,8 @@ def _board(records: list[Record], store: RecordStore) -> Board:
     first = records[0]
     ranking, spec = first.ranking, first.spec
     ordered = sorted(records, key=lambda r: (_sort_value(r), r.spec.model, r.id))
-    labels = _labels(ordered)
-    ranks = _ranks(ordered, store)
-    rows = [
-        _row(rank, label, record)
-        for rank, label, record in zip(ranks, labels, ordered, strict=True)
-    ]
+    standings = _standings(ordered, store)
+    rows = [_row(s.rank, s.label, s.record) for s in standings]
     bottom = first.floor.get(ranking.metric)
     if bottom is not None:
         floor = _statistics("floor", bottom, ranking)
@@ -116,7 +130,24 @@ def _board(records: list[Record], store: RecordStore) -> Board:
         f"{spec.task} v{spec.task_version} ({args}) · {spec.dtype} · {ranking.metric} on "
         f"{first.evaluation.prompts} prompts, ranked by its {ranking.statistic}"
     )
-    return Board(title, tuple(ordered), pd.DataFrame(rows))
+    return Board(title, tuple(ordered), pd.DataFrame(rows), standings)
+
+
+def _standings(ordered: list[Record], store: RecordStore) -> tuple[Standing, ...]:
+    values = [ranked_values(store.path(record.spec), record) for record in ordered]
+    digits = ordered[0].ranking.scale == "log"
+    resampled = [resample(v, digits) for v in values]
+    above = [None, *(difference(b, a) for a, b in itertools.pairwise(resampled))]
+    ranks = _ranks(ordered, values, resampled)
+    labels = _labels(ordered)
+    rows = zip(ordered, labels, ranks, values, resampled, above, strict=True)
+    return tuple(Standing(*row) for row in rows)
+
+
+def ranked_values(path: Path, record: Record) -> np.ndarray:
+    """The values that rank the record, (seeds, prompts); a second axis is averaged."""
+    values = read_per_prompt(path, record)[f"metric/{record.ranking.metric}"]
+    return np.asarray(values.mean(axis=2) if values.ndim == 3 else values)
 
 
 def _row(rank: str, label: str, record: Record) -> dict[str, Any]:
@@ -154,24 +185,26 @@ def _spread(record: Record) -> str:
     return f"{min(each):.1e} … {max(each):.1e}"
 
 
-def _ranks(ordered: list[Record], store: RecordStore) -> list[str]:
+def _ranks(
+    ordered: list[Record], values: list[np.ndarray], resampled: list[Resampled]
+) -> list[str]:
     """1, 2, …; a row that can't be told from the first of the rank above shares that rank."""
-    values = [read_per_prompt(store.path(r.spec), r)[f"metric/{r.ranking.metric}"] for r in ordered]
-    values = [v.mean(axis=2) if v.ndim == 3 else v for v in values]
+    lower = ordered[0].ranking.better == "lower"
+    finite = [bool(np.isfinite(v).all()) for v in values]
     ranks: list[int] = []
-    for i, record in enumerate(ordered):
-        tied = bool(ranks) and not _is_better(values[ranks[-1] - 1], values[i], record)
+    for i in range(len(ordered)):
+        first = ranks[-1] - 1 if ranks else i
+        tied = i > 0 and not (
+            (finite[first] and not finite[i])
+            or _is_better(difference(resampled[first], resampled[i]), lower)
+        )
         ranks.append(ranks[-1] if tied else i + 1)
     return [f"{rank}=" if ranks.count(rank) > 1 else str(rank) for rank in ranks]
 
 
-def _is_better(first: np.ndarray, second: np.ndarray, record: Record) -> bool:
+def _is_better(found: Difference, lower: bool) -> bool:
     """Whether the first of two rows is better beyond doubt, in the direction of the ranking."""
-    if np.isfinite(first).all() and not np.isfinite(second).all():
-        return True
-    difference = paired_difference(first, second, digits=record.ranking.scale == "log")
-    lower = record.ranking.better == "lower"
-    return difference.first_is_lower if lower else difference.first_is_higher
+    return found.first_is_lower if lower else found.first_is_higher
 
 
 def _labels(records: list[Record]) -> list[str]:
