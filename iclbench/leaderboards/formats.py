@@ -12,6 +12,8 @@ from .comparison import Difference
 #: The marks of where weights are from.
 MARKS = {"trained": "●", "constructed": "◆", "solver": "▲", "loaded": "■"}
 
+LEGEND = " · ".join(f"{mark} {name}" for name, mark in MARKS.items())
+
 
 def number(value: float | None, scale: str = "log") -> str:
     """An error in scientific notation, or a metric on a linear scale."""

@@ -8,6 +8,7 @@ from tabulate import tabulate
 
 from ..records import Record, RecordStore
 from .formats import (
+    LEGEND,
     MARKS,
     arguments,
     budget,
@@ -34,8 +35,6 @@ from .tables import Board, Standing
 
 #: The first line of every page, by which `build` knows its own.
 MADE = "<!-- made by `iclbench leaderboard build` from the records; do not edit -->"
-
-LEGEND = " · ".join(f"{mark} {name}" for name, mark in MARKS.items())
 
 _COLUMNS = (
     ("rank", "right"),
