@@ -99,3 +99,17 @@ def build(
 
     for path in build_tables(folder, parquet):
         typer.echo(path)
+
+
+@app.command()
+def site(
+    out: Annotated[Path, typer.Argument(help="Where the pages go: a folder, new or of a site.")],
+    folder: Annotated[
+        Path, typer.Option("--from", metavar="DIR", help="The records are in DIR/records.")
+    ] = Path("leaderboards"),
+) -> None:
+    """Write a static site of all records in a folder; it needs no server and no network."""
+    from ..leaderboards.site.build import make_site
+
+    pages = make_site(out, folder)
+    typer.echo(f"{pages} pages: {out / 'index.html'}")

@@ -41,6 +41,9 @@ def missing_digits(record: Record) -> float | None:
     own, floor = digits(record), floor_digits(record)
     if own is None or floor is None:
         return None
+    if math.isinf(floor):
+        # A reference that computes as the target does is no exact one: ε², the square of rounding.
+        floor = -2 * math.log10(np.finfo(record.spec.dtype).eps)
     return 0.0 if own >= floor else floor - own
 
 

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
@@ -210,15 +210,38 @@ def _is_better(found: Difference, lower: bool) -> bool:
 def _labels(records: list[Record]) -> list[str]:
     """Each record's model, with what sets it apart from others of that model."""
     facts = [_facts(record) for record in records]
+    by_model: dict[str, list[dict[str, Any]]] = {}
+    by_formula: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for record, own in zip(records, facts, strict=True):
+        by_model.setdefault(record.spec.model, []).append(own)
+        by_formula.setdefault(_formula(record), []).append(own)
+    of_model = {key: _differing(same) for key, same in by_model.items()}
+    of_formula = {key: _differing(kin) for key, kin in by_formula.items()}
     labels = []
     for record, own in zip(records, facts, strict=True):
-        same = [f for r, f in zip(records, facts, strict=True) if r.spec.model == record.spec.model]
-        names = sorted({name for fact in same for name in fact})
         # What a record has not at all, as a solver has no recipe, sets it apart by its origin.
-        differing = [n for n in names if len({str(f[n]) for f in same if n in f}) > 1]
-        shown = [f"{n.split('.')[-1]}={own[n]}" for n in differing if n in own and own[n] != _UNSET]
+        names = {n for n in of_model[record.spec.model] if not n.startswith("model_args.")}
+        names |= {n for n in of_formula[_formula(record)] if n.startswith("model_args.")}
+        shown = [f"{n.split('.')[-1]}={own[n]}" for n in sorted(names)
+                 if n in own and own[n] != _UNSET]  # fmt: skip
         labels.append(" ".join([record.spec.model, *shown]))
     return labels
+
+
+def _differing(facts: list[dict[str, Any]]) -> set[str]:
+    """The names whose values are not the same wherever they are."""
+    values: dict[str, set[str]] = {}
+    for fact in facts:
+        for name, value in fact.items():
+            values.setdefault(name, set()).add(str(value))
+    return {name for name, found in values.items() if len(found) > 1}
+
+
+def _formula(record: Record) -> tuple[str, ...]:
+    """Within one, the model's arguments set rows apart; a construction's own follow from it."""
+    spec = record.spec
+    args = canonical_json(spec.weights_args) if spec.origin == "constructed" else ""
+    return spec.model, spec.origin, str(spec.weights or ""), args
 
 
 #: What is said by its absence, and by the column of origins.
@@ -236,7 +259,9 @@ def _facts(record: Record) -> dict[str, Any]:
             if name not in record.evaluation.task_args:
                 facts[f"task_args.{name}"] = value
     for name in ("weights", "init", "freeze", "perturb"):
-        facts[name] = getattr(spec, name) or _UNSET
+        value = getattr(spec, name)
+        # A checkpoint by its name: where it was is of no interest elsewhere.
+        facts[name] = PurePath(value).name if isinstance(value, str) else value or _UNSET
     for derived in ("recipe_args.model_args", "recipe_args.task_args", "recipe_args.chunk"):
         facts.pop(derived, None)
     return facts

@@ -11,7 +11,6 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ...errors import UsageError
-from ...files import write_atomically
 from ...records import Record, RecordStore
 from ..build import published
 from ..formats import LEGEND
@@ -128,6 +127,7 @@ class _Site:
 
     def _file(self, name: str, data: bytes) -> None:
         path = self.out / name
-        if not path.exists() or path.read_bytes() != data:
-            write_atomically(path, data)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Not atomically: a site is made again in a minute, and syncing thousands of files is slow.
+        path.write_bytes(data)
         self.written.add(path)

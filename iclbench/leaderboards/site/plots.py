@@ -57,6 +57,8 @@ def board_curves(board: Board) -> list[Plot]:
     found = []
     for name in names:
         having = [s for s in rows if name in s.record.curves]
+        if all(len(s.record.curves[name].values) < 2 for s in having):
+            continue
         lines = [_line(s.label, s.record.curves[name]) for s in having]
         floor = having[0].record.floor_curves.get(name)
         lines += [_line("floor", floor) | {"dotted": True}] if floor else []
@@ -70,6 +72,8 @@ def record_curves(record: Record) -> list[Plot]:
     """One record's curves with the interval of their mean, and its training curve."""
     found = []
     for name, curve in record.curves.items():
+        if len(curve.values) < 2:
+            continue
         lines = [_line("median", curve), _line("mean", curve, "mean")]
         floor = record.floor_curves.get(name)
         lines += [_line("floor", floor) | {"dotted": True}] if floor else []

@@ -9,7 +9,7 @@ from html import escape
 from .plots import Plot, extent
 
 WIDTH, HEIGHT = 460, 300
-LEFT, RIGHT, TOP, BOTTOM = 58, 12, 12, 44
+LEFT, RIGHT, TOP, BOTTOM = 62, 22, 12, 44
 
 Place = Callable[[float], float]
 

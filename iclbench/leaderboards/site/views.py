@@ -93,9 +93,12 @@ def _amount(record: Record) -> float | None:
 
 
 def _ends(amounts: Sequence[float | None], record: Record) -> tuple[float, float]:
-    floor = floor_digits(record)
-    if has_digits(record) and floor is not None and np.isfinite(floor):
-        return 0.0, max(floor, 1e-9)
+    own, missing = digits(record), missing_digits(record)
+    if own is not None and missing is not None:
+        floor = floor_digits(record)
+        known = floor is not None and np.isfinite(floor)
+        top = floor if floor is not None and known else -2 * np.log10(np.finfo(record.spec.dtype).eps)
+        return 0.0, max(float(top), 1e-9)
     return extent(amounts, log=False) or (0.0, 1.0)
 
 
@@ -139,23 +142,18 @@ def section(key: str, boards: Sequence[Board]) -> View:
     """One evaluation of a task: a table over all its dtypes, and figures."""
     record = boards[0].records[0]
     standings = [(board, s) for board in boards for s in board.standings]
-    log = record.ranking.scale == "log"
-    bounds = [
-        getattr(s.record.metrics[record.ranking.metric], name)
-        for _, s in standings
-        for name in ("low", "high", record.ranking.statistic)
-    ]
-    ends = extent(bounds, log)
-    if ends is None or ends[0] == ends[1]:
-        ends = (1e-1, 1e1) if log else (0.0, 1.0)
     first = record.spec.dtype
+    ends = {board.records[0].spec.dtype: _interval_ends(board) for board in boards}
     figures = [figure(f) for board in boards for f in (profiles(board), *board_curves(board)) if f]
     return {
         "key": key,
         "title": formats.arguments(record.evaluation.task_args) or "default arguments",
         "record": record,
-        "rows": [_row(board, s, ends, first) for board, s in standings],
-        "ends": [formats.number(v, record.ranking.scale) for v in ends],
+        "rows": [_row(s, ends[s.record.spec.dtype], first) for _, s in standings],
+        "ends": [
+            f"{dtype}: {formats.interval(*pair, record.ranking.scale)}"
+            for dtype, pair in ends.items()
+        ],
         "floors": [(b.records[0].spec.dtype, _floor_text(b.records[0])) for b in boards],
         "dtypes": [board.records[0].spec.dtype for board in boards],
         "default_dtype": first,
@@ -167,7 +165,21 @@ def section(key: str, boards: Sequence[Board]) -> View:
     }
 
 
-def _row(board: Board, standing: Standing, ends: tuple[float, float], first: str) -> View:
+def _interval_ends(board: Board) -> tuple[float, float]:
+    """The range of a board's interval plots."""
+    ranking = board.records[0].ranking
+    bounds = [
+        getattr(record.metrics[ranking.metric], name)
+        for record in board.records
+        for name in ("low", "high", ranking.statistic)
+    ]
+    ends = extent(bounds, ranking.scale == "log")
+    if ends is None or ends[0] == ends[1]:
+        return (1e-1, 1e1) if ranking.scale == "log" else (0.0, 1.0)
+    return ends
+
+
+def _row(standing: Standing, ends: tuple[float, float], first: str) -> View:
     record = standing.record
     ranking, spec = record.ranking, record.spec
     found = record.metrics[ranking.metric]
