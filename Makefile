@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: quickstart test lint docs clean
+.PHONY: quickstart test lint docs site clean
 
 quickstart: $(VENV)/installed
 	$(BIN)/iclbench run \
@@ -25,6 +25,11 @@ lint: $(VENV)/installed-dev
 docs: $(VENV)/installed-dev
 	$(BIN)/python -m iclbench.records > docs/record.schema.json
 	$(BIN)/cog -r README.md CONTRIBUTING.md docs/*.md
+
+# The published leaderboards: tables beside the records, and the site in build/site.
+site: $(VENV)/installed-dev
+	$(BIN)/iclbench leaderboard build
+	$(BIN)/iclbench leaderboard site build/site
 
 clean:
 	rm -rf $(VENV) results
