@@ -34,9 +34,9 @@ def open_browser(width: int = 1280, height: int = 900, dark: bool = False) -> It
     options = webdriver.ChromeOptions()
     options.binary_location = find("chromium", "google-chrome", "chromium-browser", "chrome") or ""
     # Without a sandbox, for in a container root has none; the pages are our own.
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage",
-                     "--disable-background-networking", f"--window-size={width},{height}"):  # fmt: skip
-        options.add_argument(argument)
+    for argument in ("headless=new", "no-sandbox", "disable-dev-shm-usage",
+                     "disable-background-networking", f"window-size={width},{height}"):  # fmt: skip
+        options.add_argument(f"--{argument}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     service = webdriver.ChromeService(executable_path=find("chromedriver"))
     driver = webdriver.Chrome(options=options, service=service)

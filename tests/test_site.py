@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from browser import missing, open_browser
 
 from iclbench import RecordStore, UsageError, run
 from iclbench.leaderboards import leaderboard
@@ -15,8 +16,6 @@ from iclbench.leaderboards.comparison import paired_difference
 from iclbench.leaderboards.site import svg
 from iclbench.leaderboards.site.build import MARKER, make_site
 from iclbench.leaderboards.site.plots import plot
-
-from browser import missing, open_browser
 
 TINY = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "eval_prompts": 64}
 
@@ -78,8 +77,9 @@ def test_a_run_s_page_holds_what_made_it(site, folder):
     for path in store.paths():
         content = json.loads(path.read_text())
         page = (site / "runs" / f"{content['id']}.html").read_text("utf-8")
-        for text in (content["command"], content["digest"], "iclbench verify",
-                     content["plugins"][0]["source"][:16], content["environment"]["platform"]):  # fmt: skip
+        source, platform = content["plugins"][0]["source"], content["environment"]["platform"]
+        for text in (content["command"], content["digest"], "iclbench verify", source[:16],
+                     platform):  # fmt: skip
             assert text in page
         copy = site / "records" / content["spec"]["task"] / path.name
         assert copy.read_bytes() == path.read_bytes()

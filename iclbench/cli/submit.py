@@ -1,4 +1,4 @@
-"""`iclbench submit`: check records, measure them again, and put them into published leaderboards."""
+"""`iclbench submit`: check records, measure them again, put them into the leaderboards."""
 
 from __future__ import annotations
 

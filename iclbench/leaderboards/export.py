@@ -20,19 +20,13 @@ FORMATS = ("html", "svg", "pdf", "png")
 LINE, LINE_HEIGHT = 110, 18
 
 
-def export(
-    figure: Figure, records: Sequence[Record], path: Path, kind: str, caption: str
-) -> None:
+def export(figure: Figure, records: Sequence[Record], path: Path, kind: str, caption: str) -> None:
     """Write the figure with its caption under it, in one of FORMATS.
 
     Raises UsageError where kaleido, or the browser that it draws with, is missing.
     """
     drawn = with_caption(draw(figure, records), caption)
-    if kind == "html":
-        data = _page(drawn, path)
-    else:
-        data = _image(drawn, kind)
-    write_atomically(path, data)
+    write_atomically(path, _page(drawn, path) if kind == "html" else _image(drawn, kind))
 
 
 def with_caption(drawn: go.Figure, caption: str) -> go.Figure:

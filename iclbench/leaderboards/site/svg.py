@@ -1,4 +1,7 @@
-"""A figure as SVG: what is seen before, and without, Plotly. Colors are classes of the style sheet."""
+"""A figure as SVG: what is seen before, and without, Plotly.
+
+Colors are classes of the style sheet.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +62,8 @@ def _axes(
         yield f'<text x="{x(tick):.1f}" y="{bottom + 16}" text-anchor="middle">{text}</text>'
     yield f'<path class="axis" d="M{LEFT} {TOP}V{bottom}H{right}"/>'
     middle = (LEFT + right) / 2
-    yield f'<text x="{middle}" y="{HEIGHT - 6}" text-anchor="middle">{escape(plot["x"]["title"])}</text>'
+    title = escape(plot["x"]["title"])
+    yield f'<text x="{middle}" y="{HEIGHT - 6}" text-anchor="middle">{title}</text>'
     at = (TOP + bottom) / 2
     yield (
         f'<text transform="translate(12 {at}) rotate(-90)" text-anchor="middle">'
@@ -92,7 +96,9 @@ def _line(line: Plot, plot: Plot, x: Place, y: Place) -> Iterator[str]:
         elif pieces[-1]:
             pieces.append([])
     kind = "dotted" if line.get("dotted") else f"c{line['color']}"
-    path = "".join("M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in piece) for piece in pieces if piece)
+    path = "".join(
+        "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in piece) for piece in pieces if piece
+    )
     if path:
         yield f'<path class="line {kind}" d="{path}"><title>{escape(line["name"])}</title></path>'
     if len(line["x"]) <= 12 and not line.get("dotted"):

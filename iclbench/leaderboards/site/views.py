@@ -63,13 +63,14 @@ def heat_map(found: Overview) -> View:
     columns = []
     for board in found.boards:
         record = board.records[0]
-        tops = [_amount(s.record) for s in found.best.values() if s.record.spec.task ==
-                record.spec.task]  # fmt: skip
+        task = record.spec.task
+        tops = [_amount(s.record) for s in found.best.values() if s.record.spec.task == task]
+        args = formats.arguments(record.evaluation.task_args)
         columns.append(
             {
-                "task": record.spec.task,
+                "task": task,
                 "metric": "digits" if has_digits(record) else record.ranking.metric,
-                "about": f"v{record.spec.task_version}, {formats.arguments(record.evaluation.task_args)}, "
+                "about": f"v{record.spec.task_version}, {args}, "
                 f"{record.evaluation.prompts} prompts",
                 "floor": _floor_text(record),
                 "ends": _ends(tops, record),
@@ -97,7 +98,9 @@ def _ends(amounts: Sequence[float | None], record: Record) -> tuple[float, float
     if own is not None and missing is not None:
         floor = floor_digits(record)
         known = floor is not None and np.isfinite(floor)
-        top = floor if floor is not None and known else -2 * np.log10(np.finfo(record.spec.dtype).eps)
+        top = (
+            floor if floor is not None and known else -2 * np.log10(np.finfo(record.spec.dtype).eps)
+        )
         return 0.0, max(float(top), 1e-9)
     return extent(amounts, log=False) or (0.0, 1.0)
 
@@ -258,7 +261,9 @@ def run(record: Record, label: str, place: PurePosixPath) -> View:
         "at_floor": is_at_floor(record),
         "metrics": metrics,
         "seeds": seeds,
-        "spec": [(key, _shown(value)) for key, value in spec.items() if value not in (None, {}, [])],
+        "spec": [
+            (key, _shown(value)) for key, value in spec.items() if value not in (None, {}, [])
+        ],
         "figures": [figure(f) for f in record_curves(record)],
         "files": _files(record, place),
         "place": place.as_posix(),
@@ -275,12 +280,16 @@ def _shown(value: Any) -> str:
 def _metric(name: str, found: Statistics, prefix: str) -> View:
     shown = ("median", "mean", "low", "high", "q05", "q95")
     scale_name = "log" if found.median is not None and 0 < abs(found.median) < 1e-2 else "linear"
-    return {"name": prefix + name} | {k: formats.number(getattr(found, k), scale_name) for k in shown}
+    return {"name": prefix + name} | {
+        k: formats.number(getattr(found, k), scale_name) for k in shown
+    }
 
 
 def _files(record: Record, place: PurePosixPath) -> list[tuple[str, str]]:
     files = [("record (JSON)", place.as_posix())]
-    files.append(("every prompt's values (safetensors)", str(place.with_name(record.per_prompt.file))))
+    files.append(
+        ("every prompt's values (safetensors)", str(place.with_name(record.per_prompt.file)))
+    )
     if record.weights is not None:
         files.append(("weights (safetensors)", str(place.with_name(record.weights.file))))
     return files
