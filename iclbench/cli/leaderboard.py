@@ -85,7 +85,9 @@ def figure(
     ] = None,
     records: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where a study's records are.  [default: its own]"),
+        typer.Option(
+            metavar="DIR", help="Where a study's records are.  [default: its own, or published]"
+        ),
     ] = None,
     size: Annotated[str, typer.Option("--recipe", help="The study's size.")] = "quick",
     x: Annotated[

@@ -62,7 +62,8 @@ def overview_page(boards: Sequence[Board]) -> str:
         f"{MADE}\n\n# Leaderboards",
         f"{len(records)} records of {len(tasks)} tasks. A cell is a model's best row: the "
         "digits of its error, −log10, or what the task ranks by where that is no error. **Bold** "
-        f"is at the floor, the task's own reference in the same dtype, within half a digit. {LEGEND}.",
+        "is at the floor, the task's own reference in the same dtype, within half a digit. "
+        f"{LEGEND}.",
         "Every row can be measured again: `iclbench verify leaderboards/records`. All rows are in "
         "[rows.csv](rows.csv) and [rows.parquet](rows.parquet); errors beside the floor, and how "
         "many prompts are solved to how many digits, in [precision.md](precision.md).",

@@ -14,6 +14,9 @@ from ..records import Record
 from ..sweeps import SweepFile, read_sweep_file, recorded
 from .formats import device
 
+#: Where published records are.
+PUBLISHED = Path("leaderboards/records")
+
 
 @dataclass(frozen=True)
 class Study:
@@ -64,16 +67,19 @@ def find_study(name: str, found: PluginHost) -> Study:
         return having[0]
     if having:
         raise UsageError(f"several figures are named {name!r}: {', '.join(s.name for s in having)}")
-    raise unknown("figure", name, [s.name for s in known])
+    raise unknown("figure", name, {n for s in known for n in (s.name, s.path.stem)})
 
 
 def records_of(study: Study, size: str, folder: Path | None) -> tuple[SweepFile, list[Record], int]:
-    """The study at a size, the records that it has in a folder (default: its own), and how many
-    of its runs have none. Raises UsageError where there is no record at all.
+    """The study at a size, the records that it has in a folder, and how many of its runs have none.
+
+    Without a folder it is the study's own or the published records, whichever has more. Raises
+    UsageError where there is no record at all.
     """
     file = read_sweep_file(study.path).sized(size)
-    place = folder or Path(file.out)
-    result = recorded(file, place)
+    places = [folder] if folder else [Path(file.out), *(p for p in (PUBLISHED,) if p.is_dir())]
+    results = [(recorded(file, place), place) for place in places]
+    result, place = max(results, key=lambda pair: len(pair[0].records))
     if not result.records:
         reason = result.failures[0].reason if result.failures else "it has no runs"
         size_flag = "" if size == "quick" else f" --recipe {size}"
