@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -91,6 +92,16 @@ def test_the_same_records_give_the_same_site(site, folder, tmp_path):
     names = {p.relative_to(site) for p in site.rglob("*") if p.is_file()}
     assert names == {p.relative_to(tmp_path) for p in tmp_path.rglob("*") if p.is_file()}
     assert all((site / n).read_bytes() == (tmp_path / n).read_bytes() for n in names)
+
+
+def test_the_python_of_the_page_works(folder, tmp_path, monkeypatch):
+    page = Path(__file__).parents[1] / "docs" / "leaderboards.md"
+    (text,) = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
+    shutil.copytree(folder / "records", tmp_path / "leaderboards" / "records")
+    monkeypatch.chdir(tmp_path)
+    exec(compile(text, page.name, "exec"), {})
+    assert (tmp_path / "site" / "index.html").exists()
+    assert (tmp_path / "leaderboards" / "rows.parquet").exists()
 
 
 def test_pages_of_records_that_are_gone_go(folder, tmp_path):
