@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from .errors import IclbenchError, RecordError, UsageError
 from .files import write_atomically
@@ -108,7 +109,7 @@ def _require_files(path: Path, record: Record) -> None:
 
 def _require_versions(path: Path, record: Record) -> None:
     spec = record.spec
-    task: type[Task] = host().load("task", spec.task, Task)
+    task: type[Task[Any]] = host().load("task", spec.task, Task)
     if task.version != spec.task_version:
         raise RecordError(
             f"{path}: version {spec.task_version} of {spec.task} is not known, it is now "

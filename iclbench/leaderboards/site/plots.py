@@ -99,7 +99,7 @@ def _is_log(lines: Sequence[Plot]) -> bool:
     positive = [v for v in values if v > 0]
     if not positive or any(v < 0 for v in values):
         return False
-    return max(positive) / min(positive) > 30
+    return bool(max(positive) > 30 * min(positive))
 
 
 def extent(values: Iterable[float | None], log: bool) -> tuple[float, float] | None:

@@ -64,9 +64,8 @@ def _axes(
     middle = (LEFT + right) / 2
     title = escape(plot["x"]["title"])
     yield f'<text x="{middle}" y="{HEIGHT - 6}" text-anchor="middle">{title}</text>'
-    at = (TOP + bottom) / 2
     yield (
-        f'<text transform="translate(12 {at}) rotate(-90)" text-anchor="middle">'
+        f'<text transform="translate(12 {(TOP + bottom) / 2}) rotate(-90)" text-anchor="middle">'
         f"{escape(plot['y']['title'])}</text>"
     )
 

@@ -60,7 +60,7 @@ def groups(boards: Iterable[Board]) -> dict[str, list[Board]]:
 
 def heat_map(found: Overview) -> View:
     """The overview of a dtype: models down, tasks across."""
-    columns = []
+    columns: list[View] = []
     for board in found.boards:
         record = board.records[0]
         task = record.spec.task
