@@ -194,6 +194,22 @@ def test_tables_sort_and_filter_by_keyboard(browser, site):
     assert shown(browser) == ["least-squares-qr", "zero"]
 
 
+def test_long_tables_show_the_rest_when_asked(browser, folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("iclbench.leaderboards.site.views.MOST_ROWS", 2)
+    make_site(tmp_path, folder)
+    visit(browser, tmp_path / "tasks" / "least-squares.html")
+    first = shown(browser)
+    assert len(first) == 2
+    browser.find_element("xpath", "//thead//button[.='digits']").send_keys("\n")
+    assert "zero" in (ascending := shown(browser))
+    assert len(ascending) == 2
+    more = browser.find_element("css selector", ".more")
+    assert more.text == "Show all 5"
+    more.send_keys("\n")
+    assert len(shown(browser)) == 5
+    assert not more.is_displayed()
+
+
 def test_any_two_records_are_compared_as_in_python(browser, site, folder):
     board = leaderboard(folder / "records")[0]
     a, b = board.standings[0], board.standings[3]

@@ -24,6 +24,9 @@ from .series import series
 
 View = dict[str, Any]
 
+#: Rows of a table that are shown before more are asked for, which keeps long ones quick.
+MOST_ROWS = 100
+
 
 def figure(found: Plot) -> View:
     """A figure with its drawing, its legend, and the data for Plotly."""
@@ -152,7 +155,13 @@ def section(key: str, boards: Sequence[Board]) -> View:
         "key": key,
         "title": formats.arguments(record.evaluation.task_args) or "default arguments",
         "record": record,
-        "rows": [_row(s, ends[s.record.spec.dtype], first) for _, s in standings],
+        "rows": [
+            _row(s, ends[s.record.spec.dtype], hidden=board is not boards[0] or i >= MOST_ROWS)
+            for board in boards
+            for i, s in enumerate(board.standings)
+        ],
+        "most": MOST_ROWS,
+        "fitting": len(boards[0].standings),
         "ends": [
             f"{dtype}: {formats.interval(*pair, record.ranking.scale)}"
             for dtype, pair in ends.items()
@@ -182,7 +191,7 @@ def _interval_ends(board: Board) -> tuple[float, float]:
     return ends
 
 
-def _row(standing: Standing, ends: tuple[float, float], first: str) -> View:
+def _row(standing: Standing, ends: tuple[float, float], hidden: bool) -> View:
     record = standing.record
     ranking, spec = record.ranking, record.spec
     found = record.metrics[ranking.metric]
@@ -194,7 +203,7 @@ def _row(standing: Standing, ends: tuple[float, float], first: str) -> View:
         "label": standing.label,
         "model": spec.model,
         "dtype": spec.dtype,
-        "hidden": spec.dtype != first,
+        "hidden": hidden,
         "origin": spec.origin,
         "origin_text": formats.origin(record),
         "digits": formats.digits_text(digits(record)),

@@ -42,11 +42,16 @@
     const rows = [...body.rows].map((row) => [value(row), row]);
     rows.sort((a, b) => (up ? 1 : -1) * compare(a[0], b[0]));
     body.append(...rows.map((pair) => pair[1]));
+    heading.closest("section").querySelector("form.filters")?.dispatchEvent(new Event("input"));
   }));
 
   document.querySelectorAll("form.filters:not(#choose)").forEach((form) => {
-    const rows = [...form.parentNode.querySelector("table.board").tBodies[0].rows];
+    const body = form.parentNode.querySelector("table.board").tBodies[0];
+    const more = form.parentNode.querySelector(".more");
+    // A table of many rows is laid out when it is asked for.
+    let most = Number(more.dataset.most);
     const filter = () => {
+      const rows = [...body.rows];
       const words = form.find.value.toLowerCase().split(/\s+/).filter(Boolean);
       let shown = 0;
       for (const row of rows) {
@@ -57,12 +62,20 @@
           && (!form.dtype.value || form.dtype.value === dtype)
           && (form.budget.value === "" || Number(budget) <= Number(form.budget.value))
           && words.every((word) => text.includes(word));
-        row.hidden = !fits;
         shown += fits;
+        row.hidden = !fits || shown > most;
       }
       form.querySelector("output").value = `${shown} of ${rows.length} rows`;
+      more.textContent = `Show all ${shown}`;
+      more.hidden = shown <= most;
     };
     form.addEventListener("input", filter);
+    more.addEventListener("click", () => {
+      const next = [...body.rows].find((row, i, all) => row.hidden && i > 0 && !all[i - 1].hidden);
+      most = Infinity;
+      filter();
+      next?.querySelector("a").focus();
+    });
     form.addEventListener("submit", (e) => e.preventDefault());
     // A page that is gone back to keeps its filters.
     if (form.find.value || [...form.querySelectorAll("select")].some((s) => s.selectedIndex !== [...s.options].findIndex((o) => o.defaultSelected) && s.value)) filter();
