@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: quickstart test lint docs data local-grader clean
+.PHONY: quickstart test lint docs data local-grader site clean
 
 quickstart: $(VENV)/installed
 	$(BIN)/iclbench run \
@@ -35,6 +35,11 @@ local-grader: $(VENV)/installed
 data: $(VENV)/installed-dev
 	$(PIP) rdata
 	$(BIN)/python -m iclbench_stories.fetch data
+
+# The published leaderboards: tables beside the records, and the site in build/site.
+site: $(VENV)/installed-dev
+	$(BIN)/iclbench leaderboard build
+	$(BIN)/iclbench leaderboard site build/site
 
 clean:
 	rm -rf $(VENV) results

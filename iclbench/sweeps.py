@@ -138,6 +138,19 @@ def sweep(
     return going.finish()
 
 
+def recorded(file: SweepFile, out: str | Path) -> SweepResult:
+    """The records that a sweep has left in `out`; the cells without one are its failures.
+
+    Nothing is run. Raises UsageError when the file itself can't be used.
+    """
+    going = _Sweep(file, Settings(out=Path(out)), None, 1, lambda line: None)
+    for stage in _stages(file):
+        for plan in going.resolve(stage):
+            if going.store.find(plan.spec) is None:
+                going.result.failures.append(Failure(plan.request.command(), "it has no record"))
+    return going.finish()
+
+
 class _Sweep:
     """A sweep on its way: what was run so far, and where the next stage finds its weights."""
 
@@ -145,7 +158,7 @@ class _Sweep:
         self,
         file: SweepFile,
         settings: Settings,
-        runner: Executor,
+        runner: Executor | None,
         workers: int,
         report: Reporter,
     ) -> None:
@@ -192,6 +205,8 @@ class _Sweep:
             }
             for group in groups
         ]
+        if self.runner is None:
+            raise RuntimeError("a sweep that only finds records runs nothing")
         outcomes = self.runner.map(run_job, jobs, self.workers)
         for finished, (index, outcome) in enumerate(outcomes, start=1):
             self._take(groups[index], outcome)

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from ..errors import IclbenchError
-from . import describe, leaderboard, ls, plugins, run, show, sweep, verify
+from . import describe, leaderboard, ls, plugins, run, show, submit, sweep, verify
 from .extra import add_plugin_commands
 
 app = typer.Typer(
@@ -31,6 +31,7 @@ app.command("plugins", short_help="List plugins, the broken ones too.")(plugins.
 app.add_typer(leaderboard.app, name="leaderboard")
 app.command("show", short_help="Show the numbers and curves of records.")(show.show)
 app.command("verify", short_help="Check records and measure them again.")(verify.verify)
+app.command("submit", short_help="Put records into published leaderboards.")(submit.submit)
 
 
 def _version(asked: bool) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 from pathlib import Path
 from typing import Annotated
 
@@ -42,3 +44,13 @@ def record_paths(given: list[Path]) -> list[Path]:
             raise UsageError(f"there are no records in {path}")
         paths += found
     return paths
+
+
+def chosen_sample(paths: list[Path], count: int) -> list[Path]:
+    """`count` of the records, as evenly over their folders as there are; always the same."""
+    folders: dict[Path, list[Path]] = {}
+    for path in sorted(paths, key=lambda p: hashlib.sha256(p.name.encode()).digest()):
+        folders.setdefault(path.parent, []).append(path)
+    turns = itertools.zip_longest(*(folders[folder] for folder in sorted(folders)))
+    ordered = [path for turn in turns for path in turn if path is not None]
+    return sorted(ordered[:count])

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ..errors import IclbenchError, RecordError
-from .common import Device, Strict, record_paths, sound_host
+from .common import Device, Strict, chosen_sample, record_paths, sound_host
 
 
 def verify(
@@ -18,6 +18,10 @@ def verify(
     every: Annotated[
         bool, typer.Option("--all", help="Show every number, not what fails.")
     ] = False,
+    sample: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Only N of them, over all tasks: always the same."),
+    ] = None,
     strict: Strict = False,
 ) -> None:
     """Check each record's digests, build its model again and compare every number.
@@ -32,8 +36,12 @@ def verify(
     typer.echo(
         f"tolerance: relative {tolerances}; within {NEAR_FLOOR:g} times the floor, {DIGITS} digits"
     )
-    worst = 0
-    for path in record_paths(records):
+    worst = sound = 0
+    paths = record_paths(records)
+    if sample is not None:
+        every_path, paths = len(paths), chosen_sample(paths, sample)
+        typer.echo(f"a sample: {len(paths)} of {every_path} records")
+    for path in paths:
         try:
             checks = verify_record(path, device)
         except IclbenchError as error:
@@ -56,6 +64,9 @@ def verify(
                 f"measured {_show(check.measured)}: {state}"
             )
         worst = max(worst, 0 if holds else 1)
+        sound += holds
+    if len(paths) > 1:
+        typer.echo(f"{sound} of {len(paths)} records hold")
     if worst:
         raise typer.Exit(worst)
 

@@ -30,19 +30,44 @@ class Difference(NamedTuple):
         return self.low > 0.0
 
 
+class Resampled(NamedTuple):
+    """A model's mean and its bootstrap, from which it is compared with any other.
+
+    `first` and `second` (resamples,) draw the same prompts; seeds by themselves, so that one
+    model's `first` goes with another's `second`.
+    """
+
+    mean: float
+    first: np.ndarray
+    second: np.ndarray
+
+
+def resample(values: np.ndarray, digits: bool) -> Resampled:
+    """The bootstrap of (seeds, prompts) values; with `digits` of their log10."""
+    scaled = scale(values, digits)[..., None]
+    first = resampled_means(scaled, 0)[:, 0]
+    # Where nothing is trained there are no seeds to set apart.
+    second = first if len(values) == 1 else resampled_means(scaled, 1)[:, 0]
+    return Resampled(float(scaled.mean()), first, second)
+
+
+def difference(a: Resampled, b: Resampled) -> Difference:
+    """a − b."""
+    low, high = np.quantile(a.first - b.second, [0.025, 0.975])
+    return Difference(a.mean - b.mean, float(low), float(high))
+
+
 def paired_difference(first: np.ndarray, second: np.ndarray, digits: bool) -> Difference:
     """first − second, of (seeds, prompts) values on the same prompts.
 
     With `digits` it is the difference of log10, which a few bad draws don't decide. Prompts are
     resampled together, each model's seeds by themselves.
     """
-    a, b = (_scaled(values, digits) for values in (first, second))
-    resampled = resampled_means(a[..., None], 0) - resampled_means(b[..., None], 1)
-    low, high = np.quantile(resampled[:, 0], [0.025, 0.975])
-    return Difference(float(a.mean() - b.mean()), float(low), float(high))
+    return difference(resample(first, digits), resample(second, digits))
 
 
-def _scaled(values: np.ndarray, digits: bool) -> np.ndarray:
+def scale(values: np.ndarray, digits: bool) -> np.ndarray:
+    """The values as they are compared; what is not a number counts as very far."""
     if not digits:
         return np.asarray(np.nan_to_num(values))
     bounded = np.where(np.isnan(values), LARGEST, np.clip(values, SMALLEST, LARGEST))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,23 @@ from tabulate import tabulate
 from ..records import Ranking, Record, RecordStore, read_per_prompt, read_record
 from ..specs import canonical_json
 from ..statistics import GRADE, Statistics
-from .comparison import paired_difference
+from .comparison import Difference, Resampled, difference, resample
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A record's place on its board.
+
+    `values` are the ranked metric's, (seeds, prompts); `above` is the paired difference from the
+    row above, of log10 where errors are compared by digits.
+    """
+
+    record: Record
+    label: str
+    rank: str
+    values: np.ndarray
+    resampled: Resampled
+    above: Difference | None
 
 
 @dataclass(frozen=True)
@@ -25,6 +42,7 @@ class Board:
     title: str
     records: tuple[Record, ...]
     rows: pd.DataFrame
+    standings: tuple[Standing, ...] = ()
 
 
 def leaderboard(out: str | Path = "results") -> list[Board]:
@@ -108,12 +126,8 @@ def _board(records: list[Record], store: RecordStore) -> Board:
     first = records[0]
     ranking, spec = first.ranking, first.spec
     ordered = sorted(records, key=lambda r: (_sort_value(r), r.spec.model, r.id))
-    labels = labels_of(ordered)
-    ranks = _ranks(ordered, store)
-    rows = [
-        _row(rank, label, record)
-        for rank, label, record in zip(ranks, labels, ordered, strict=True)
-    ]
+    standings = _standings(ordered, store)
+    rows = [_row(s.rank, s.label, s.record) for s in standings]
     bottom = first.floor.get(ranking.metric)
     if bottom is not None:
         floor = _statistics(first.floor_name, bottom, ranking)
@@ -126,7 +140,28 @@ def _board(records: list[Record], store: RecordStore) -> Board:
     )
     if _graded_by(first):
         title += f", graded by {_grader_name(first)}"
-    return Board(title, tuple(ordered), pd.DataFrame(rows))
+    return Board(title, tuple(ordered), pd.DataFrame(rows), standings)
+
+
+def _standings(ordered: list[Record], store: RecordStore) -> tuple[Standing, ...]:
+    values = [ranked_values(store.path(record.spec), record) for record in ordered]
+    digits = ordered[0].ranking.scale == "log"
+    if ordered[0].ranking.metric.startswith(GRADE):
+        # What a grader failed on is left out for all.
+        there = ~np.isnan(np.concatenate(values)).any(axis=0)
+        values = [v[:, there] for v in values] if there.any() else values
+    resampled = [resample(v, digits) for v in values]
+    above = [None, *(difference(b, a) for a, b in itertools.pairwise(resampled))]
+    ranks = _ranks(ordered, values, resampled)
+    labels = labels_of(ordered)
+    rows = zip(ordered, labels, ranks, values, resampled, above, strict=True)
+    return tuple(Standing(*row) for row in rows)
+
+
+def ranked_values(path: Path, record: Record) -> np.ndarray:
+    """The values that rank the record, (seeds, prompts); a second axis is averaged."""
+    values = read_per_prompt(path, record)[f"metric/{record.ranking.metric}"]
+    return np.asarray(values.mean(axis=2) if values.ndim == 3 else values)
 
 
 def _grader_name(record: Record) -> str:
@@ -169,49 +204,70 @@ def _spread(record: Record) -> str:
     return f"{min(each):.1e} … {max(each):.1e}"
 
 
-def _ranks(ordered: list[Record], store: RecordStore) -> list[str]:
+def _ranks(
+    ordered: list[Record], values: list[np.ndarray], resampled: list[Resampled]
+) -> list[str]:
     """1, 2, …; a row that can't be told from the first of the rank above shares that rank."""
-    values = [read_per_prompt(store.path(r.spec), r)[f"metric/{r.ranking.metric}"] for r in ordered]
-    values = [v.mean(axis=2) if v.ndim == 3 else v for v in values]
+    lower = ordered[0].ranking.better == "lower"
+    finite = [bool(np.isfinite(v).all()) for v in values]
     ranks: list[int] = []
-    for i, record in enumerate(ordered):
-        tied = bool(ranks) and not _is_better(values[ranks[-1] - 1], values[i], record)
+    for i in range(len(ordered)):
+        first = ranks[-1] - 1 if ranks else i
+        tied = i > 0 and not (
+            (finite[first] and not finite[i])
+            or _is_better(difference(resampled[first], resampled[i]), lower)
+        )
         ranks.append(ranks[-1] if tied else i + 1)
     return [f"{rank}=" if ranks.count(rank) > 1 else str(rank) for rank in ranks]
 
 
-def _is_better(first: np.ndarray, second: np.ndarray, record: Record) -> bool:
+def _is_better(found: Difference, lower: bool) -> bool:
     """Whether the first of two rows is better beyond doubt, in the direction of the ranking."""
-    if record.ranking.metric.startswith(GRADE):
-        there = ~np.isnan(np.concatenate([first, second])).any(axis=0)
-        first, second = first[:, there], second[:, there]
-        if not there.any():
-            return False
-    if np.isfinite(first).all() and not np.isfinite(second).all():
-        return True
-    difference = paired_difference(first, second, digits=record.ranking.scale == "log")
-    lower = record.ranking.better == "lower"
-    return difference.first_is_lower if lower else difference.first_is_higher
+    return found.first_is_lower if lower else found.first_is_higher
 
 
 def labels_of(records: list[Record]) -> list[str]:
     """Each record's model, with what sets it apart from others of that model."""
     facts = [_facts(record) for record in records]
+    by_model: dict[str, list[dict[str, Any]]] = {}
+    by_formula: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for record, own in zip(records, facts, strict=True):
+        by_model.setdefault(record.spec.model, []).append(own)
+        by_formula.setdefault(_formula(record), []).append(own)
+    of_model = {key: _differing(same) for key, same in by_model.items()}
+    of_formula = {key: _differing(kin) for key, kin in by_formula.items()}
     labels = []
     for record, own in zip(records, facts, strict=True):
-        same = [f for r, f in zip(records, facts, strict=True) if r.spec.model == record.spec.model]
-        names = sorted({name for fact in same for name in fact})
         # What a record has not at all, as a solver has no recipe, sets it apart by its origin.
-        # A model's argument that was added later is absent at its default.
-        differing = [
-            n
-            for n in names
-            if len({str(f[n]) for f in same if n in f}) > 1
-            or (n.startswith("model_args.") and not all(n in f for f in same))
-        ]
-        shown = [f"{n.split('.')[-1]}={own[n]}" for n in differing if n in own and own[n] != _UNSET]
+        names = {n for n in of_model[record.spec.model] if not n.startswith("model_args.")}
+        names |= {n for n in of_formula[_formula(record)] if n.startswith("model_args.")}
+        shown = [f"{n.split('.')[-1]}={own[n]}" for n in sorted(names)
+                 if n in own and own[n] != _UNSET]  # fmt: skip
         labels.append(" ".join([record.spec.model, *shown]))
     return labels
+
+
+def _differing(facts: list[dict[str, Any]]) -> set[str]:
+    """The names whose values are not the same wherever they are.
+
+    A model's argument that was added later is absent at its default.
+    """
+    values: dict[str, list[str]] = {}
+    for fact in facts:
+        for name, value in fact.items():
+            values.setdefault(name, []).append(str(value))
+    return {
+        name
+        for name, found in values.items()
+        if len(set(found)) > 1 or (name.startswith("model_args.") and len(found) < len(facts))
+    }
+
+
+def _formula(record: Record) -> tuple[str, ...]:
+    """Within one, the model's arguments set rows apart; a construction's own follow from it."""
+    spec = record.spec
+    args = canonical_json(spec.weights_args) if spec.origin == "constructed" else ""
+    return spec.model, spec.origin, str(spec.weights or ""), args
 
 
 #: What is said by its absence, and by the column of origins.
@@ -229,7 +285,9 @@ def _facts(record: Record) -> dict[str, Any]:
             if name not in record.evaluation.task_args:
                 facts[f"task_args.{name}"] = value
     for name in ("weights", "init", "freeze", "perturb"):
-        facts[name] = getattr(spec, name) or _UNSET
+        value = getattr(spec, name)
+        # A checkpoint by its name: where it was is of no interest elsewhere.
+        facts[name] = PurePath(value).name if isinstance(value, str) else value or _UNSET
     facts["grader"] = _grader_name(record)
     for derived in ("recipe_args.model_args", "recipe_args.task_args", "recipe_args.chunk"):
         facts.pop(derived, None)

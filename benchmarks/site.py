@@ -1,0 +1,119 @@
+"""How long pages of a site with many records take to load: `python -m benchmarks.site [RECORDS]`.
+
+The records are made up, from one run of a solver; half of them are of one task. Needs Chromium.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import save
+from tabulate import tabulate
+
+from iclbench import Record, RecordStore, run
+from iclbench.leaderboards.site.build import make_site
+from iclbench.records import SeedResult, read_per_prompt
+from iclbench.statistics import summarize
+
+#: What a page has to show before it counts as loaded, by page.
+PAGES = {
+    "index.html": "table.heat",
+    "tasks/least-squares.html": "table.board",
+    "compare/least-squares.html": "#histogram svg",
+}
+
+
+def make_up(store: RecordStore, count: int) -> list[Record]:
+    """That many records, with plausible numbers of their own."""
+    first = run(model="ridge", task="least-squares", eval_prompts=256, out=store.folder / "base")
+    base = RecordStore(store.folder / "base")
+    arrays = read_per_prompt(base.path(first.spec), first)
+    rng = np.random.default_rng(0)
+    made = []
+    for i in range(count):
+        task = "least-squares" if i % 2 else f"made-up-{i // 2 % 10}"
+        spec = first.spec.model_copy(
+            update={
+                "task": task,
+                "model": f"model-{i % 40}",
+                "model_args": {"ridge": 10.0 ** -(i % 7), "layers": i // 40 % 12},
+                "dtype": ("float32", "float64")[i // 40 % 2],
+            }
+        )
+        noise = 10 ** rng.normal(-(i % 13), 1, size=arrays["metric/squared_error"].shape)
+        values = arrays["metric/squared_error"] * noise
+        found = summarize(values)
+        content = save({**arrays, "metric/squared_error": values})
+        record = first.model_copy(
+            update={
+                "id": spec.id,
+                "spec": spec,
+                "metrics": {"squared_error": found},
+                "seeds": [SeedResult(seed=None, metrics={"squared_error": found})],
+                "per_prompt": store.write_file(spec, "prompts", content),
+            }
+        ).sealed()
+        store.write(record)
+        made.append(record)
+    return made
+
+
+def busy_seconds(browser: Any) -> float:
+    """Processor time of the page's main thread, which a busy machine does not lengthen."""
+    found = browser.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
+    return float(next(m["value"] for m in found if m["name"] == "TaskDuration"))
+
+
+def load_times(folder: Path, run_id: str) -> list[dict[str, object]]:
+    """Seconds until each page's load event, and until what it is for is there.
+
+    `main thread` is processor time; the others are by the clock.
+    """
+    from tests.browser import open_browser
+
+    rows = []
+    with open_browser() as browser:
+        browser.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
+        for page, shown in {**PAGES, f"runs/{run_id}.html": "pre.command"}.items():
+            browser.get("about:blank")
+            before = busy_seconds(browser)
+            started = time.perf_counter()
+            browser.get((folder / page).as_uri())
+            while not browser.find_elements("css selector", shown):
+                time.sleep(0.01)
+            seconds = time.perf_counter() - started
+            script = "return performance.getEntriesByType('navigation')[0].loadEventEnd / 1000"
+            size = (folder / page).stat().st_size / 1000
+            rows.append(
+                {
+                    "page": page,
+                    "kB": round(size),
+                    "load event": round(browser.execute_script(script), 2),
+                    "shown": round(seconds, 2),
+                    "main thread": round(busy_seconds(browser) - before, 2),
+                }
+            )
+    return rows
+
+
+def main() -> None:
+    """Print a table."""
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        records = make_up(RecordStore(folder / "leaderboards" / "records"), count)
+        started = time.perf_counter()
+        pages = make_site(folder / "site", folder / "leaderboards")
+        print(f"{count} records, {pages} pages made in {time.perf_counter() - started:.0f} s\n")
+        print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n")
+        print(tabulate(load_times(folder / "site", records[1].id), headers="keys"))
+
+
+if __name__ == "__main__":
+    main()

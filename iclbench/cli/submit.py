@@ -1,0 +1,47 @@
+"""`iclbench submit`: check records, measure them again, put them into the leaderboards."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .common import Device, Strict, record_paths, sound_host
+
+
+def submit(
+    records: Annotated[list[Path], typer.Argument(help="Records, or folders of them.")],
+    to: Annotated[
+        Path, typer.Option(metavar="DIR", help="The leaderboards; records go to DIR/records.")
+    ] = Path("leaderboards"),
+    device: Device = "auto",
+    check: Annotated[
+        bool, typer.Option("--check", help="Say what would be refused; copy nothing.")
+    ] = False,
+    strict: Strict = False,
+) -> None:
+    """Validate and verify records, copy them into the leaderboards, print a summary.
+
+    Either all are copied or none. Exits with 2 when a record is refused.
+    """
+    sound_host(strict)
+    from ..files import require_writable
+    from ..records import RecordStore
+    from ..submission import examine_all, publish, summary
+
+    paths = record_paths(records)
+    store = RecordStore(to / "records")
+    found, refused = examine_all(paths, store, device)
+    typer.echo(summary(found, refused), nl=False)
+    for reason in refused:
+        print(f"iclbench: error: {reason}", file=sys.stderr)
+    if refused:
+        raise typer.Exit(2)
+    if check:
+        return
+    require_writable(store.folder)
+    for submission in found:
+        target = publish(submission, store)
+        print(f"{'copied to' if submission.new else 'is there already:'} {target}", file=sys.stderr)

@@ -1,0 +1,1 @@
+"""The static site: pages that need no network and no server."""

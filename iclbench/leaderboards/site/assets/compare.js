@@ -1,0 +1,111 @@
+// The paired difference of two records, from the bootstrap that each page of the site has with it.
+"use strict";
+(() => {
+  const folder = `${document.currentScript.dataset.root}data/`;
+  const evaluations = JSON.parse(document.getElementById("choices").textContent);
+  const form = document.getElementById("choose");
+  const known = new Map();
+  const waiting = new Map();
+
+  // Called by data/ID.js: scripts load from a folder too, where a page may fetch nothing.
+  window.compared = (id, content) => { known.set(id, content); waiting.get(id)?.(content); };
+  const load = (id) => known.has(id) ? Promise.resolve(known.get(id)) : new Promise((done, failed) => {
+    waiting.set(id, done);
+    const script = document.createElement("script");
+    script.src = `${folder}${id}.js`;
+    script.onerror = failed;
+    document.head.append(script);
+  });
+  const numbers = (text) => new Float32Array(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
+
+  const evaluation = () => evaluations.find((e) => e.key === form.evaluation.value);
+  const fill = (a, b) => {
+    const rows = evaluation().rows;
+    const options = () => rows.map((row) => new Option(row.name, row.id));
+    form.a.replaceChildren(...options());
+    form.b.replaceChildren(...options());
+    form.a.value = rows.some((r) => r.id === a) ? a : rows[0].id;
+    form.b.value = rows.some((r) => r.id === b) ? b : (rows.find((r) => r.id !== form.a.value) ?? rows[0]).id;
+  };
+
+  const quantile = (sorted, q) => {
+    const at = q * (sorted.length - 1), low = Math.floor(at);
+    return sorted[low] + (at - low) * ((sorted[low + 1] ?? sorted[low]) - sorted[low]);
+  };
+  const difference = (a, b) => {
+    const first = numbers(a.first), second = numbers(b.second ?? b.first);
+    const all = first.map((v, i) => v - second[i]).sort();
+    return { mean: a.mean - b.mean, low: quantile(all, 0.025), high: quantile(all, 0.975) };
+  };
+
+  const show = async () => {
+    const { rows, log, lower, metric } = evaluation();
+    const [a, b] = [form.a.value, form.b.value].map((id) => rows.find((r) => r.id === id));
+    history.replaceState(null, "", `#a=${a.id}&b=${b.id}`);
+    const [x, y] = await Promise.all([load(a.id), load(b.id)]);
+    if (form.a.value !== a.id || form.b.value !== b.id) return;
+    const found = difference(x, y);
+    const sign = log ? -1 : 1;
+    const bounds = [sign * found.low, sign * found.high].sort((p, q) => p - q);
+    const text = (v) => (v >= 0 ? "+" : "−") + (log ? Math.abs(v).toFixed(2) : Math.abs(v).toPrecision(3));
+    const sure = found.low > 0 || found.high < 0;
+    const better = (found.mean < 0) === lower;
+    document.getElementById("verdict").textContent = (!sure
+      ? "No difference can be told. " : `The ${better ? "first" : "second"} is better. `)
+      + (log ? `Digits that the first has more: ` : `First − second, ${metric}: `)
+      + `${text(sign * found.mean)} [${text(bounds[0])}, ${text(bounds[1])}].`;
+    const p = numbers(x.prompts), q = numbers(y.prompts);
+    const each = Array.from(p, (v, i) => sign * (v - q[i]));
+    const gain = log ? 1 : lower ? -1 : 1;
+    const wins = each.filter((d) => gain * d > 0).length, losses = each.filter((d) => gain * d < 0).length;
+    const percent = (n) => `${(100 * n / each.length).toFixed(1)}%`;
+    const cells = [
+      [a.name, b.name], [a.value, b.value], [a.median, b.median], [a.interval, b.interval],
+      [a.seeds || "", b.seeds || ""], [a.parameters.toLocaleString("en"), b.parameters.toLocaleString("en")],
+      [a.budget, b.budget], [percent(wins), percent(losses)],
+    ];
+    [...document.getElementById("both").tBodies[0].rows].forEach((row, i) => {
+      row.cells[1].textContent = cells[i][0];
+      row.cells[2].textContent = cells[i][1];
+    });
+    histogram(each, log ? "digits that the first has more" : `first − second, ${metric}`);
+  };
+
+  const histogram = (values, title) => {
+    const sorted = Float64Array.from(values).sort();
+    let [low, high] = [quantile(sorted, 0.005), quantile(sorted, 0.995)];
+    if (high - low < 1e-9) { low -= 0.5; high += 0.5; }
+    const bins = new Array(36).fill(0);
+    for (const v of values) {
+      const at = Math.floor((v - low) / (high - low) * 36);
+      bins[Math.min(35, Math.max(0, at))] += 1;
+    }
+    const top = Math.max(...bins), width = 392 / 36;
+    const x = (v) => 48 + (v - low) / (high - low) * 392;
+    const bars = bins.map((n, i) => `<rect class="bar" x="${(48 + i * width).toFixed(1)}" width="${(width - 1).toFixed(1)}" y="${(250 - 230 * n / top).toFixed(1)}" height="${(230 * n / top).toFixed(1)}"/>`);
+    const labels = [low, low < 0 && high > 0 ? 0 : (low + high) / 2, high].map((v) => `<text x="${x(v)}" y="270" text-anchor="middle">${Number(v.toPrecision(2))}</text>`);
+    const zero = low < 0 && high > 0 ? `<line class="zero" x1="${x(0)}" x2="${x(0)}" y1="14" y2="250"/>` : "";
+    const box = document.getElementById("histogram");
+    box.innerHTML = `<svg viewBox="0 0 460 300" role="img" aria-label="Histogram of the difference on each prompt">${bars.join("")}${zero}<path class="axis" d="M48 250H440"/>${labels.join("")}<text x="40" y="24" text-anchor="end">${top}</text><text x="244" y="292" text-anchor="middle"></text></svg>`;
+    box.querySelector("text:last-of-type").textContent = title;
+  };
+
+  const wanted = () => new URLSearchParams(location.hash.slice(1));
+  const start = () => {
+    const [a, b] = [wanted().get("a"), wanted().get("b")];
+    const own = evaluations.find((e) => e.rows.some((r) => r.id === a));
+    if (own) form.evaluation.value = own.key;
+    fill(a, b);
+    show();
+  };
+  form.evaluation.addEventListener("input", () => { fill(); show(); });
+  form.a.addEventListener("input", show);
+  form.b.addEventListener("input", show);
+  form.addEventListener("submit", (e) => e.preventDefault());
+  document.getElementById("swap").addEventListener("click", () => {
+    [form.a.value, form.b.value] = [form.b.value, form.a.value];
+    show();
+  });
+  window.addEventListener("hashchange", start);
+  start();
+})();

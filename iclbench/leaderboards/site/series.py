@@ -1,0 +1,90 @@
+"""The error against what records differ in: depth, steps, examples, any number of the spec."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ...records import Record
+from ...specs import canonical_json
+from .plots import MOST_LINES, Plot, plot
+
+_GROUPS = ("model_args", "weights_args", "recipe_args", "task_args")
+
+
+def series(records: Sequence[Record]) -> list[Plot]:
+    """A figure for each number of the spec along which runs differ in nothing else."""
+    facts = [_facts(record) for record in records]
+    fields: dict[str, set[Any]] = {}
+    for fact in facts:
+        for name, value in fact.items():
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                fields.setdefault(name, set()).add(value)
+    found = [_along(name, records, facts) for name in sorted(fields) if len(fields[name]) > 1]
+    return [figure for figure in found if figure is not None]
+
+
+def _along(name: str, records: Sequence[Record], facts: Sequence[dict[str, Any]]) -> Plot | None:
+    groups: dict[tuple[Any, ...], list[tuple[float, Record, dict[str, Any]]]] = {}
+    for record, fact in zip(records, facts, strict=True):
+        value = fact.get(name)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            key = tuple((k, v) for k, v in fact.items() if k != name)
+            groups.setdefault(key, []).append((value, record, fact))
+    lines = [rows for rows in groups.values() if len({value for value, _, _ in rows}) > 1]
+    if not lines:
+        return None
+    ranking = lines[0][0][1].ranking
+    names = _names([rows[0][2] for rows in lines], name)
+    drawn = [_line(label, rows) for label, rows in zip(names, lines, strict=True)]
+    xs = {value for line in drawn for value in line["x"]}
+    log_x = min(xs) > 0 and max(xs) / min(xs) >= 30
+    short = name.partition(".")[2] or name
+    return plot(
+        f"{ranking.metric} against {short}", name, f"{ranking.statistic} {ranking.metric}",
+        sorted(drawn, key=lambda line: str(line["name"]))[:MOST_LINES],
+        log=ranking.scale == "log", log_x=log_x,
+    )  # fmt: skip
+
+
+def _line(label: str, rows: Iterable[tuple[float, Record, dict[str, Any]]]) -> Plot:
+    ordered = sorted(rows, key=lambda row: row[0])
+    values = [getattr(r.metrics[r.ranking.metric], r.ranking.statistic) for _, r, _ in ordered]
+    return {"name": label, "x": [x for x, _, _ in ordered], "y": values}
+
+
+def _names(facts: list[dict[str, Any]], without: str) -> list[str]:
+    """Each line's model, dtype, and what sets it apart from others of that model."""
+    names = []
+    for fact in facts:
+        same = [f for f in facts if f["model"] == fact["model"]]
+        keys = sorted({k for f in same for k in f} - {"model", without})
+        differing = [k for k in keys if len({f.get(k) for f in same}) > 1 and fact.get(k)]
+        shown = [str(fact[k]) if k == "dtype" else f"{k.split('.')[-1]}={fact[k]}"
+                 for k in differing]  # fmt: skip
+        names.append(" ".join([fact["model"], *shown]))
+    return names
+
+
+def _facts(record: Record) -> dict[str, Any]:
+    """All that sets runs apart, as values that can be compared."""
+    spec = record.spec
+    found: dict[str, Any] = {
+        "model": spec.model,
+        "dtype": spec.dtype,
+        "weights": spec.weights or "",
+        "init": spec.checkpoint_digest or spec.init or "",
+        "recipe": spec.recipe,
+        "perturb": spec.perturb,
+        "freeze": ",".join(spec.freeze),
+        "seeds": len(spec.seeds),
+        "eval_seed": spec.eval_seed,
+    }
+    for group in _GROUPS:
+        # What a construction's arguments say of the model follows from them.
+        if group == "model_args" and spec.weights_args:
+            continue
+        for key, value in getattr(spec, group).items():
+            plain = isinstance(value, int | float | str | bool) or value is None
+            found[f"{group}.{key}"] = value if plain else canonical_json(value)
+    return found

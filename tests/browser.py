@@ -1,0 +1,51 @@
+"""A headless Chromium for tests and benchmarks, where there is one."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+
+def missing() -> str | None:
+    """Why no browser can be driven here, or None."""
+    if not find("chromium", "google-chrome", "chromium-browser", "chrome"):
+        return "no Chromium was found (Debian: apt-get install chromium chromium-driver)"
+    if not find("chromedriver"):
+        return "no chromedriver was found (Debian: apt-get install chromium-driver)"
+    try:
+        import selenium  # noqa: F401
+    except ImportError:
+        return "selenium is not installed (pip install 'iclbench[dev]')"
+    return None
+
+
+def find(*names: str) -> str | None:
+    """The first of these programs that is installed."""
+    return next((path for name in names if (path := shutil.which(name))), None)
+
+
+@contextlib.contextmanager
+def open_browser(width: int = 1280, height: int = 900, dark: bool = False) -> Iterator[Any]:
+    """A driver of a headless Chromium whose page has that size; a narrow one is a phone."""
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = find("chromium", "google-chrome", "chromium-browser", "chrome") or ""
+    # Without a sandbox, for in a container root has none; the pages are our own.
+    for argument in ("headless=new", "no-sandbox", "disable-dev-shm-usage",
+                     "disable-background-networking", f"window-size={width},{height}"):  # fmt: skip
+        options.add_argument(f"--{argument}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    service = webdriver.ChromeService(executable_path=find("chromedriver"))
+    driver = webdriver.Chrome(options=options, service=service)
+    try:
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+        yield driver
+    finally:
+        driver.quit()
+        service.stop()
