@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: quickstart test lint docs clean
+.PHONY: quickstart test lint docs bench clean
 
 quickstart: $(VENV)/installed
 	$(BIN)/iclbench run \
@@ -26,6 +26,11 @@ docs: $(VENV)/installed-dev
 	$(BIN)/python -m iclbench.records > docs/record.schema.json
 	$(BIN)/cog -r README.md CONTRIBUTING.md docs/*.md
 
+# Speed beside the plain loops of the field; minutes. DEVICE=cuda where there is a GPU.
+DEVICE ?= cpu
+bench: $(VENV)/installed-bench
+	$(BIN)/python -m benchmarks --device $(DEVICE) --json results/speed-$(DEVICE).json
+
 clean:
 	rm -rf $(VENV) results
 
@@ -42,3 +47,7 @@ $(VENV)/installed: $(VENV)/python-checked pyproject.toml constraints.txt
 $(VENV)/installed-dev: $(VENV)/python-checked pyproject.toml constraints.txt
 	$(PIP) --editable '.[dev]'
 	touch $@ $(VENV)/installed
+
+$(VENV)/installed-bench: $(VENV)/python-checked pyproject.toml constraints.txt
+	$(PIP) --editable '.[bench]'
+	touch $@

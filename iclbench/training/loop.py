@@ -19,10 +19,12 @@ from ..randomness import derive_seed, torch_generator
 from ..recipes import Recipe
 from ..tasks import Task
 from .checkpoints import Checkpoint
+from .engine import Eager, EngineName, batch_of, first_line, make_engine
+from .grouping import cpu_group, fitting_group
 from .objective import Objective
 from .optimizers import make_optimizer
 from .replicas import Replicas, random_state, set_random_state
-from .schedules import AdaptiveRate, learning_rate_factor
+from .schedules import AdaptiveRate
 
 Observer = Callable[[int, list[float]], None]
 
@@ -84,6 +86,7 @@ class Trained:
     replicas: int  # trained in one program; 1 where they were trained one after another
     seconds: float
     note: str | None
+    engine: str = "eager"
 
 
 class Training:
@@ -99,6 +102,7 @@ class Training:
         device: torch.device,
         dtype: torch.dtype,
         freeze: tuple[str, ...] = (),
+        engine: EngineName = "auto",
     ) -> None:
         self.task, self.recipe, self.device, self.dtype = task, recipe, device, dtype
         self.who = replicas
@@ -126,6 +130,9 @@ class Training:
             # Of their own: what is measured draws nothing from the training data.
             self.measuring = [torch_generator(device, "gradient cosine", r.seed) for r in replicas]
         self._choose_program()
+        self.engine, refusal = make_engine(self, engine)
+        if refusal is not None:
+            self._say(refusal)
 
     def _choose_program(self) -> None:
         """Stack the replicas if stacked and single results agree, else train them in turn."""
@@ -143,7 +150,34 @@ class Training:
             problem = self.replicas.disagreement(batch, self.task.loss)
         if problem is not None and self.replicas.stacked:
             self.replicas.stacked = False
-            self.note = f"replicas are trained one after another: {problem}"
+            self._say(f"replicas are trained one after another: {problem}")
+        elif self.replicas.stacked:
+            self._choose_group()
+
+    def _choose_group(self) -> None:
+        """How many replicas one program trains: what is fast on a CPU, what fits on a GPU."""
+        drawn = self.trial(1 if self.device.type == "cpu" else self.recipe.chunk)
+        choose = cpu_group if self.device.type == "cpu" else fitting_group
+        self.replicas.template.train()
+        group = choose(self.replicas, batch_of(drawn, 0), self.task.loss)
+        if group < self.replicas.count and self.device.type != "cpu":
+            self._say(f"{group} replicas fit in memory at once")
+        self.replicas.group = group
+
+    def trial(self, batches: int) -> Batch:
+        """Batches for a trial, drawn from generators of its own."""
+        streams = [torch_generator(self.device, "trial", r) for r in range(len(self.who))]
+        return self._draw(streams, batches)
+
+    def _say(self, what: str) -> None:
+        self.note = what if self.note is None else f"{self.note}; {what}"
+
+    def fall_back(self, error: Exception) -> Eager:
+        """Go on without a graph, and say why."""
+        self.engine = Eager(self)
+        self._say(f"no CUDA graph: {first_line(error)}")
+        report(f"it goes on step by step: no CUDA graph: {first_line(error)}")
+        return self.engine
 
     def _random_start(self, seed: int) -> Tensor:
         with torch.random.fork_rng(self._forked()):
@@ -166,7 +200,7 @@ class Training:
         saved = said = time.perf_counter()
         with torch.random.fork_rng(self._forked()):
             while self.step < self.recipe.steps and self.alive.any():
-                self.window.add(self._chunk())
+                self.window.add(self.advance())
                 now = time.perf_counter()
                 self.seconds = now - started
                 if self._close_window() or now - said >= OBSERVE_SECONDS:
@@ -187,7 +221,8 @@ class Training:
             curve_steps=self.curve_steps,
             curve=self.curve,
             diverged_at=self.diverged_at,
-            replicas=self.replicas.count if self.replicas.stacked else 1,
+            replicas=self.replicas.together,
+            engine=self.engine.name,
             seconds=self.seconds,
             note=self.note,
         )
@@ -202,21 +237,15 @@ class Training:
         self.curve.append(self.window.close())
         return True
 
-    def _chunk(self) -> Tensor:
+    def advance(self) -> Tensor:
         """Draw one chunk of data and take its steps; returns the losses (steps, R)."""
         recipe = self.recipe
         drawn = self._draw(self.generators, recipe.chunk)
-        losses, living = [], []
-        for offset in range(min(recipe.chunk, recipe.steps - self.step)):
-            losses.append(self._update(_batch(drawn, offset)))
-            living.append(self.alive)
-            self.step += 1
-            if self.adaptive is not None:
-                self.adaptive.advance(self.step, self._measure)
-        for r, row in enumerate(torch.stack(living, dim=1).tolist()):
+        chunk = self.engine.run(drawn, min(recipe.chunk, recipe.steps - self.step))
+        for r, row in enumerate(chunk.living.T.tolist()):
             if self.diverged_at[r] is None and not all(row):
                 self.diverged_at[r] = self.step - len(row) + row.index(False)
-        return torch.stack(losses)
+        return chunk.losses
 
     def _draw(self, generators: list[torch.Generator], batches: int) -> Batch:
         """The next batches of all replicas, every field (R, batches, batch, …)."""
@@ -228,16 +257,20 @@ class Training:
             ]
         )
 
-    def _measure(self, batches: int) -> list[Tensor]:
+    def measure(self, batches: int) -> list[Tensor]:
         """Gradients (R, P) on that many fresh batches, at the present parameters."""
         drawn = self._draw(self.measuring, batches)
-        return [self._gradients(_batch(drawn, i))[1] for i in range(batches)]
+        return [self._gradients(batch_of(drawn, i))[1] for i in range(batches)]
 
-    def _update(self, batch: Batch) -> Tensor:
-        """One optimizer step of every living replica; returns the losses (R,)."""
+    def take_step(self, batch: Batch, factor: float | Tensor, step: int | Tensor) -> Tensor:
+        """One optimizer step of every living replica; returns the losses (R,).
+
+        `factor` is the schedule's and `step` counts from 1; a graph has both on the device. All
+        state is updated in place, and nothing waits for the device.
+        """
         losses, grad = self._gradients(batch)
         norms = grad.norm(dim=1)
-        self.alive = self.alive & torch.isfinite(losses) & torch.isfinite(norms)
+        self.alive &= torch.isfinite(losses) & torch.isfinite(norms)
         if self.recipe.clip is not None:
             grad = grad * (self.recipe.clip / (norms + 1e-6)).clamp(max=1.0).unsqueeze(1)
         if self.mean_gradient is not None:
@@ -245,11 +278,11 @@ class Training:
             share = 1 - self.recipe.gradient_memory if self.step else 1.0
             self.mean_gradient.lerp_(grad, share)
             grad = grad + self.recipe.gradient_weight * self.mean_gradient
-        rate = self.rates * learning_rate_factor(self.recipe, self.step)
+        rate = self.rates * factor
         if self.adaptive is not None:
             rate = rate * self.adaptive.factor.to(rate)
         objective = Objective(self.replicas, batch, self.task.loss)
-        self.optimizer.update(grad, rate, self.alive, self.step + 1, objective)
+        self.optimizer.update(grad, rate, self.alive, step, objective)
         return losses
 
     def _gradients(self, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -337,11 +370,6 @@ class Training:
         self.step, self.seconds = values["step"], values["seconds"]
         self.diverged_at = values["diverged_at"]
         self.curve_steps, self.curve = values["curve_steps"], values["curve"]
-
-
-def _batch(drawn: Batch, index: int) -> Batch:
-    """One of the batches that were drawn, every field (R, batch, …)."""
-    return Batch(map_tensors(lambda t: t[:, index], drawn.prompt), drawn.target[:, index])
 
 
 def _stack(batches: list[Batch]) -> Batch:

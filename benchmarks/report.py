@@ -1,0 +1,93 @@
+"""Tables of the speed benchmark's JSON.
+
+python -m benchmarks.report FILE.json
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+from pathlib import Path
+from typing import Any
+
+from tabulate import tabulate
+
+
+def ratios(base: dict[str, Any], other: dict[str, Any], clock: str) -> list[float]:
+    """How many times as fast `other` is, in every round."""
+    key = f"{clock}_seconds"
+    return [a / b for a, b in zip(base[key], other[key], strict=True)]
+
+
+def spread(values: list[float]) -> str:
+    """The median, and the quartiles."""
+    low, middle, high = statistics.quantiles(values, n=4)
+    return f"{middle:.2f} ({low:.2f}–{high:.2f})"
+
+
+def fraction_of_peak(row: dict[str, Any], loop: dict[str, Any], clock: str) -> float:
+    """Achieved FLOP/s over those of the large product."""
+    seconds = statistics.median(loop[f"{clock}_seconds"])
+    return float(loop["flops"] / seconds / row["peak_flops"][clock])
+
+
+def table(about: dict[str, Any], row: dict[str, Any]) -> str:
+    """One configuration's loops."""
+    clock = about["clock"]
+    loops = {loop["name"]: loop for loop in row["loops"]}
+    first = row["loops"][0]
+    plain = loops["plain loop"]
+    lines = []
+    for loop in row["loops"]:
+        seconds = statistics.median(loop[f"{clock}_seconds"])
+        wall = statistics.median(loop["wall_seconds"])
+        line = {
+            "loop": loop["name"],
+            "model-steps/s": f"{1 / seconds:.3g}",
+            "by the wall": f"{1 / wall:.3g}",
+            f"× {first['name']}": spread(ratios(first, loop, clock)),
+        }
+        if first is not plain:
+            line["× plain loop"] = spread(ratios(plain, loop, clock))
+        memory = loop["peak_memory"]
+        line |= {
+            "of peak": f"{fraction_of_peak(row, loop, clock):.2f}",
+            "memory": "" if memory is None else f"{memory / 2**20:.0f} MiB",
+            **{name: f"{1e3 * value:.3g} ms" for name, value in loop["stages"].items()},
+        }
+        lines.append(line)
+    if about["clock"] == "wall":
+        for line in lines:
+            del line["by the wall"]
+    return tabulate(lines, headers="keys", tablefmt="github", disable_numparse=True)
+
+
+def print_configuration(about: dict[str, Any], row: dict[str, Any]) -> None:
+    print(f"### {row['name']}, batch {row['batch']}\n\n{table(about, row)}\n", flush=True)
+    for loop in row["loops"]:
+        if loop["note"]:
+            print(f"{loop['name']}: {loop['note']}")
+
+
+def headline(about: dict[str, Any]) -> str:
+    """What the numbers were made with."""
+    versions = ", ".join(f"{n} {v}" for n, v in about["versions"].items())
+    clock = "CPU time of the process" if about["clock"] == "cpu" else "wall clock"
+    return (
+        f"{about['device']}, {about['cores']} cores, {about['threads']} thread, {versions}, "
+        f"{about['dtype']}; {clock}; load average {about['load']:.1f} before and "
+        f"{about['load_after']:.1f} after; {about['created']}."
+    )
+
+
+def main() -> None:
+    for name in sys.argv[1:]:
+        about = json.loads(Path(name).read_text())
+        print(headline(about) + "\n")
+        for row in about["configurations"]:
+            print_configuration(about, row)
+
+
+if __name__ == "__main__":
+    main()

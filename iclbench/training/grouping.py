@@ -1,0 +1,80 @@
+"""How many replicas are worth stacking, and how many fit in memory."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from ..prompts import Batch
+from .replicas import Loss, Replicas
+
+#: On a CPU: elements that an operator should write at most. Below it, what an operator costs apart
+#: from its arithmetic is shared by stacking; above it, arithmetic and caches bound the step.
+#: `python -m benchmarks.stacking` prints the measurements behind it.
+CPU_ELEMENTS = 128_000
+
+#: A smaller group gains nothing over one replica after another, unless it is all there are.
+WORTH_STACKING = 3
+
+
+class Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts the operators that run, by name, but for views, and the elements that they write."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.counts: dict[str, int] = {}
+        self.elements = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:  # fmt: skip
+        """Count, and run."""
+        result = func(*args, **(kwargs or {}))
+        if not func.is_view:
+            name = str(func.overloadpacket).removeprefix("aten.")
+            self.counts[name] = self.counts.get(name, 0) + 1
+            for value in result if isinstance(result, tuple | list) else (result,):
+                if isinstance(value, torch.Tensor):
+                    self.elements += value.numel()
+        return result
+
+    @property
+    def total(self) -> int:
+        """The number of operators."""
+        return sum(self.counts.values())
+
+
+def cpu_group(replicas: Replicas, batch: Batch, loss: Loss) -> int:
+    """Replicas to stack on a CPU: as many as keep operators within `CPU_ELEMENTS`.
+
+    It follows from a count on one replica's step, and not from a timing, so that a run chooses
+    alike every time and continues to the same bits.
+    """
+    with Operators() as seen:
+        replicas.copy().gradient_of(0, batch, loss)
+    each = seen.elements / max(1, seen.total)
+    most = min(replicas.count, int(CPU_ELEMENTS / max(1.0, each)))
+    if most < min(WORTH_STACKING, replicas.count):
+        return 1
+    # Groups of one size: 16 in two of 8, not in one of 12 and one of 4.
+    return math.ceil(replicas.count / math.ceil(replicas.count / most))
+
+
+def fitting_group(replicas: Replicas, batch: Batch, loss: Loss) -> int:
+    """Replicas whose step fits in the device's memory together: halved until it does.
+
+    Raises torch.OutOfMemoryError where one does not.
+    """
+    trial = replicas.copy()
+    while True:
+        try:
+            trial.gradients(batch, loss)
+            return trial.group
+        except torch.OutOfMemoryError:
+            if trial.group == 1:
+                raise
+        trial.group = (trial.group + 1) // 2
+        torch.cuda.empty_cache()
