@@ -69,7 +69,7 @@ def measure(configuration: Configuration, device: str, quick: bool) -> dict[str,
     memory = {name: peak_memory(make, configuration.chunk, device) for name, make in makers.items()}
     gc.collect()
     loops = {name: make() for name, make in makers.items()}
-    repeats, seconds = (3, 0.05) if quick else (7, 0.4)
+    repeats, seconds = (3, 0.05) if quick else (5, 0.25)
     times = interleave(list(loops.values()), configuration.chunk, repeats, seconds, device)
     return {
         "name": configuration.name,

@@ -37,7 +37,7 @@ CONFIGURATIONS = (
         256,
         replicas_cpu=(1, 4),
         reference="gpt2",
-        chunk=4,
+        chunk=2,
     ),
     Configuration(
         "transformer 12 × 64",
@@ -57,7 +57,7 @@ CONFIGURATIONS = (
         256,
         replicas_cpu=(1, 4),
         reference="conv1d",
-        chunk=4,
+        chunk=2,
     ),
     Configuration(
         "baseconv 12 × 64",

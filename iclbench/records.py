@@ -59,6 +59,7 @@ class TrainingReport(Config):
     curve_steps: list[int]
     curve: list[list[float | None]] = Field(description="mean loss since the last point, by seed")
     note: str | None = None
+    engine: str = Field("eager", description="how steps were taken: eager, compiled or graph")
 
 
 class EvaluationReport(Config):

@@ -38,6 +38,7 @@ from .specs import RunSpec, digest_of
 from .statistics import Values, curve, finite, summarize
 from .tasks import Axis, EvaluationContext
 from .training.checkpoints import load_state, weights_bytes
+from .training.engine import EngineName
 from .training.loop import Replica, Resumption, Trained, Training
 
 
@@ -51,6 +52,7 @@ class Settings:
     resume: bool = True
     checkpoint_seconds: float = 30.0
     eval_batch: int = 1024
+    engine: EngineName = "auto"
 
 
 def run(
@@ -61,6 +63,7 @@ def run(
     resume: bool = True,
     checkpoint_seconds: float = 30.0,
     eval_batch: int = 1024,
+    engine: EngineName = "auto",
     **spec: Any,
 ) -> Record:
     """Run one spec (`iclbench.RunSpec`'s fields) and return its record, or the one it left before.
@@ -68,7 +71,7 @@ def run(
     Raises UsageError for what can't be run and RunError for what failed.
     """
     plan = resolve(parse_config(RunSpec, spec, "run"))
-    settings = Settings(Path(out), device, force, resume, checkpoint_seconds, eval_batch)
+    settings = Settings(Path(out), device, force, resume, checkpoint_seconds, eval_batch, engine)
     return run_plans([plan], settings)[0]
 
 
@@ -176,6 +179,7 @@ def _train(plans: list[Plan], recipe: Recipe, settings: Settings, device: torch.
         device=device,
         dtype=DTYPES[first.spec.dtype],
         freeze=first.spec.freeze,
+        engine=settings.engine,
     )
     if training.note:
         report(f"{first.spec.model}: {training.note}")
@@ -319,6 +323,7 @@ def _training_report(plan: Plan, trained: Trained, rows: list[int]) -> TrainingR
         steps=trained.steps,
         batch=plan.spec.recipe_args["batch"],
         replicas=trained.replicas,
+        engine=trained.engine,
         seconds=trained.seconds * len(rows) / len(trained.states),
         steps_per_second=total / trained.seconds if trained.seconds else 0.0,
         curve_steps=trained.curve_steps,

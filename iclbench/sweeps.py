@@ -27,6 +27,7 @@ from .plugins import host
 from .records import Record, RecordStore
 from .runner import Settings, run_plans
 from .specs import RunSpec, parse_seeds
+from .training.engine import EngineName
 
 _WHOLE = {"seeds", "freeze", "metrics"}
 
@@ -115,6 +116,7 @@ def sweep(
     executor: str = "local",
     workers: int = 1,
     recipe: str = QUICK,
+    engine: EngineName = "auto",
     report: Reporter = lambda line: None,
 ) -> SweepResult:
     """Run every cell of a sweep file (a path, or its content) that has no record yet.
@@ -125,7 +127,7 @@ def sweep(
     Raises UsageError when the file itself can't be used; a cell that can't is a failure.
     """
     plan_file = read_sweep_file(file).sized(recipe)
-    settings = Settings(out=Path(out or plan_file.out), device=device)
+    settings = Settings(out=Path(out or plan_file.out), device=device, engine=engine)
     find_device(device)
     require_writable(settings.out)
     runner: Executor = host().load("executor", executor, Executor)()
@@ -187,6 +189,7 @@ class _Sweep:
                 "requests": [plan.request.model_dump(mode="json") for plan in group],
                 "out": str(self.settings.out),
                 "device": self.settings.device,
+                "engine": self.settings.engine,
             }
             for group in groups
         ]
@@ -265,7 +268,7 @@ def run_job(job: dict[str, Any]) -> list[str | None]:
     When the program fails, its cells are run one by one: a failure is its own cell's alone.
     """
     requests = [parse_config(RunSpec, request, "run") for request in job["requests"]]
-    settings = Settings(out=Path(job["out"]), device=job["device"])
+    settings = Settings(out=Path(job["out"]), device=job["device"], engine=job["engine"])
     together = _attempt(requests, settings)
     if together is None or len(requests) == 1:
         return [together] * len(requests)

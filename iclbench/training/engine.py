@@ -6,11 +6,12 @@ All engines call the training's one step, so that they differ in rounding alone.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
 
+from ..errors import unknown
 from ..prompts import Batch, map_tensors
 from .optimizers import Stacked
 from .schedules import learning_rate_factor
@@ -174,7 +175,9 @@ class Graph(Engine):
 
 
 def make_engine(training: Training, name: EngineName) -> tuple[Engine, str | None]:
-    """The engine, and why it is not the one that was asked for."""
+    """The engine, and why it is not the one that was asked for; raises UsageError for no name."""
+    if name not in get_args(EngineName):
+        raise unknown("engine", name, get_args(EngineName))
     refusal = _refusal(training)
     if name == "compiled":
         try:
