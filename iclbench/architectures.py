@@ -39,6 +39,9 @@ class Architecture(ABC):
     name: ClassVar[str]
     Config: ClassVar[type[Config]] = Config
     constructions: ClassVar[Mapping[str, Construction]] = {}
+    #: Names in Config that the initial parameters alone depend on: replicas of one program may
+    #: differ in them.
+    replica_args: ClassVar[frozenset[str]] = frozenset()
 
     @abstractmethod
     def supports(self, signature: Signature, config: Any) -> str | None:
@@ -73,6 +76,7 @@ class SequenceArchitecture(Architecture):
     """A sequence model of the harness with the plugin's mixer in every block."""
 
     Config: ClassVar[type[Config]] = SequenceConfig
+    replica_args = frozenset({"init_std"})
 
     @abstractmethod
     def mixer(self, width: int, length: int, causal: bool, config: Any) -> nn.Module:

@@ -43,6 +43,11 @@ class Plan:
     metrics: tuple[Metric, ...] = ()
     plugins: tuple[Plugin, ...] = ()
 
+    @property
+    def train_key(self) -> str:
+        """Plans with one key can be trained by one program; see `replica_args` of both."""
+        return self.spec.train_key(self.task.replica_args, self.architecture.replica_args)
+
 
 @dataclass(frozen=True)
 class _Given:

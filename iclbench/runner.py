@@ -76,7 +76,7 @@ def run(
 
 
 def run_plans(plans: Sequence[Plan], settings: Settings) -> list[Record]:
-    """Run plans that one program can train: they differ in learning rate or seeds alone."""
+    """Run plans that one program can train: they differ in numbers that replicas carry."""
     device = find_device(settings.device)
     require_writable(settings.out)
     store = RecordStore(settings.out)
@@ -169,7 +169,7 @@ def _train(plans: list[Plan], recipe: Recipe, settings: Settings, device: torch.
         for seed in plan.spec.seeds:
             modules.append(initial_module(plan, seed))
             rate = plan.spec.recipe_args["learning_rate"]
-            replicas.append(Replica(seed, rate))
+            replicas.append(Replica(seed, rate, plan.task))
     first = plans[0]
     training = Training(
         modules,
@@ -324,6 +324,7 @@ def _training_report(plan: Plan, trained: Trained, rows: list[int]) -> TrainingR
         batch=plan.spec.recipe_args["batch"],
         replicas=trained.replicas,
         engine=trained.engine,
+        speedup=trained.speedup,
         seconds=trained.seconds * len(rows) / len(trained.states),
         steps_per_second=total / trained.seconds if trained.seconds else 0.0,
         curve_steps=trained.curve_steps,
@@ -335,5 +336,5 @@ def _training_report(plan: Plan, trained: Trained, rows: list[int]) -> TrainingR
 def _checkpoint_path(plans: Sequence[Plan], store: RecordStore) -> Path:
     """Where the program of these plans keeps its checkpoint."""
     name = "-".join(sorted({plan.spec.id for plan in plans}))
-    short = name if len(plans) == 1 else f"{plans[0].spec.train_key()}-{derive_seed(name):x}"
+    short = name if len(plans) == 1 else f"{plans[0].train_key}-{derive_seed(name):x}"
     return store.folder / "checkpoints" / f"{short}.safetensors"

@@ -78,6 +78,9 @@ class Task(ABC, Generic[ConfigT]):
     scales: ClassVar[Mapping[str, Literal["first", "digits"]]] = {}
     #: Names in Config that matter to training alone: records that differ in them are comparable.
     training_only: ClassVar[frozenset[str]] = frozenset()
+    #: Names in Config that the draws alone depend on, not their shapes and not `loss`: replicas of
+    #: one program may differ in them.
+    replica_args: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, config: ConfigT) -> None:
         self.config = config

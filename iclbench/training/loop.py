@@ -20,7 +20,7 @@ from ..recipes import Recipe
 from ..tasks import Task
 from .checkpoints import Checkpoint
 from .engine import Eager, EngineName, batch_of, first_line, make_engine
-from .grouping import cpu_group, fitting_group
+from .grouping import cpu_group, fitting_group, measured_speedup
 from .objective import Objective
 from .optimizers import make_optimizer
 from .replicas import Replicas, random_state, set_random_state
@@ -55,10 +55,11 @@ class Window:
 
 @dataclass(frozen=True)
 class Replica:
-    """What sets one replica apart: its run's seed and its learning rate."""
+    """What sets one replica apart: its run's seed, its learning rate, and its task's numbers."""
 
     seed: int
     learning_rate: float
+    task: Task[Any] | None = None  # None: the training's; draws alone may differ from it
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,7 @@ class Trained:
     seconds: float
     note: str | None
     engine: str = "eager"
+    speedup: float | None = None  # of stacked gradients over one model's, timed at the start
 
 
 class Training:
@@ -106,6 +108,7 @@ class Training:
     ) -> None:
         self.task, self.recipe, self.device, self.dtype = task, recipe, device, dtype
         self.who = replicas
+        self.tasks = [replica.task or task for replica in replicas]
         self.replicas = Replicas(modules, device, freeze)
         self.optimizer = make_optimizer(self.replicas, recipe.optimizer, recipe.optimizer_args)
         self.generators = [torch_generator(device, "training data", r.seed) for r in replicas]
@@ -121,6 +124,7 @@ class Training:
         self.seconds = 0.0
         self.random_states: list[Tensor] | None = None
         self.note: str | None = None
+        self.speedup: float | None = None
         self.mean_gradient = (
             torch.zeros_like(self.replicas.flat) if recipe.gradient_memory else None
         )
@@ -137,9 +141,8 @@ class Training:
     def _choose_program(self) -> None:
         """Stack the replicas if stacked and single results agree, else train them in turn."""
         sample = [
-            self.task.sample(8, torch_generator(self.device, "agreement", r), self.device,
-                             self.dtype)
-            for r in range(len(self.who))
+            task.sample(8, torch_generator(self.device, "agreement", r), self.device, self.dtype)
+            for r, task in enumerate(self.tasks)
         ]  # fmt: skip
         batch = _stack(sample)
         problem = None
@@ -163,6 +166,8 @@ class Training:
         if group < self.replicas.count and self.device.type != "cpu":
             self._say(f"{group} replicas fit in memory at once")
         self.replicas.group = group
+        if group > 1:
+            self.speedup = measured_speedup(self.replicas, batch_of(drawn, 0), self.task.loss)
 
     def trial(self, batches: int) -> Batch:
         """Batches for a trial, drawn from generators of its own."""
@@ -223,6 +228,7 @@ class Training:
             diverged_at=self.diverged_at,
             replicas=self.replicas.together,
             engine=self.engine.name,
+            speedup=self.speedup,
             seconds=self.seconds,
             note=self.note,
         )
@@ -252,8 +258,8 @@ class Training:
         size = self.recipe.batch
         return _stack(
             [
-                self.task.sample_batches(batches, size, generator, self.device, self.dtype)
-                for generator in generators
+                task.sample_batches(batches, size, generator, self.device, self.dtype)
+                for task, generator in zip(self.tasks, generators, strict=True)
             ]
         )
 

@@ -27,6 +27,7 @@ class LeastSquaresTask(Task[ConfigT]):
     """A task on regression problems; all see the same problems and differ in what they ask."""
 
     recipes = {"paper": PAPER, "precision": PRECISION, "gauss-newton": GAUSS_NEWTON}
+    replica_args = frozenset({"noise", "condition_number"})
 
     @abstractmethod
     def arrange(self, problems: Problems, dtype: torch.dtype) -> Batch:
