@@ -76,8 +76,7 @@ def headline(about: dict[str, Any]) -> str:
     clock = "CPU time of the process" if about["clock"] == "cpu" else "wall clock"
     return (
         f"{about['device']}, {about['cores']} cores, {about['threads']} thread, {versions}, "
-        f"{about['dtype']}; {clock}; load average {about['load']:.1f} before and "
-        f"{about['load_after']:.1f} after; {about['created']}."
+        f"{about['dtype']}; {clock}."
     )
 
 

@@ -38,9 +38,7 @@ def training(
     plan = resolve(parse_config(RunSpec, request, "test"))
     modules = [initial_module(plan, seed).to(dtype) for seed in range(replicas)]
     who = [Replica(seed, 1e-2 * (seed + 1)) for seed in range(replicas)]
-    return Training(
-        modules, who, plan.task, plan.recipe, device=device, dtype=dtype, engine=engine
-    )
+    return Training(modules, who, plan.task, plan.recipe, device=device, dtype=dtype, engine=engine)
 
 
 def finished(made):
@@ -193,14 +191,14 @@ def test_replicas_are_halved_until_they_fit_in_memory():
 def test_one_replica_that_does_not_fit_is_an_error():
     made = training(2)
 
-    class None_(type(made.replicas)):
+    class Nothing(type(made.replicas)):
         def losses_from(self, start, batch, loss):
             raise torch.OutOfMemoryError("CUDA out of memory")
 
         def gradient_of(self, replica, batch, loss):
             raise torch.OutOfMemoryError("CUDA out of memory")
 
-    made.replicas.__class__ = None_
+    made.replicas.__class__ = Nothing
     with pytest.raises(torch.OutOfMemoryError):
         fitting_group(made.replicas, batch_of(made.trial(1), 0), made.task.loss)
 
@@ -282,6 +280,7 @@ def test_a_graph_waits_for_nothing_within_a_chunk_on_a_gpu():
 
 def test_each_replica_draws_from_its_own_task():
     """Replicas whose tasks differ in noise learn what each would learn alone."""
+
     def plan(noise):
         request = {
             "model": "baseconv", "task": "least-squares", "recipe": "smoke", "dtype": "float64",
