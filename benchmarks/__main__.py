@@ -81,7 +81,7 @@ def measure(configuration: Configuration, device: str, quick: bool) -> dict[str,
                 **{f"{kind}_seconds": values for kind, values in time.items()},
                 "flops": operations(loop),
                 "peak_memory": memory[name],
-                "stages": stage_times(loop, 3, device),
+                "stages": stage_times(loop, 2, device),
                 "note": getattr(loop, "note", None),
             }
             for (name, loop), time in zip(loops.items(), times, strict=True)

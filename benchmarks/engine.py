@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import torch
@@ -77,13 +78,19 @@ class EngineLoop:
 
         def forward(batch: Any) -> list[tuple[Tensor, Tensor]]:
             if replicas.together == 1:
-                return [replicas.loss_of(r, batch, loss) for r in range(replicas.count)]
+                parts = sliced(batch, replicas.slices)
+                return [
+                    replicas.loss_of(r, part, loss) for r in range(replicas.count) for part in parts
+                ]
             starts = range(0, replicas.count, replicas.group)
             return [replicas.losses_from(start, batch, loss) for start in starts]
 
         def backward(found: list[tuple[Tensor, Tensor]]) -> Tensor:
             grads = [torch.autograd.grad(value.sum(), leaf)[0] for value, leaf in found]
-            return torch.cat([g.reshape(-1, replicas.flat.shape[1]) for g in grads])
+            if replicas.together > 1:
+                return torch.cat(grads)
+            rows = torch.stack(grads).view(replicas.count, replicas.slices, -1)
+            return rows.mean(dim=1)
 
         def optimizer(grad: Tensor) -> None:
             t.optimizer.update(grad, t.rates, t.alive, t.step + 1)
@@ -95,3 +102,16 @@ def initial(configuration: Configuration) -> tuple[Any, nn.Module]:
     """The task, and the configuration's module as the engine trains it."""
     plan = plan_of(configuration)
     return plan.task, initial_module(plan, 0)
+
+
+def sliced(batch: Any, count: int) -> list[Any]:
+    """A batch, every field (R, B, …), in `count` parts."""
+    size = batch.target.shape[1]
+    ends = [size * i // count for i in range(count + 1)]
+    return [
+        batch._replace(
+            prompt=type(batch.prompt)(*(t[:, a:b] for t in batch.prompt)),
+            target=batch.target[:, a:b],
+        )
+        for a, b in itertools.pairwise(ends)
+    ]

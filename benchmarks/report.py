@@ -64,7 +64,9 @@ def table(about: dict[str, Any], row: dict[str, Any]) -> str:
 
 
 def print_configuration(about: dict[str, Any], row: dict[str, Any]) -> None:
-    print(f"### {row['name']}, batch {row['batch']}\n\n{table(about, row)}\n", flush=True)
+    load = "–".join(f"{value:.0f}" for value in row["load"])
+    print(f"### {row['name']}, batch {row['batch']}\n\nLoad average {load}, {row['created']}.\n")
+    print(f"{table(about, row)}\n", flush=True)
     for loop in row["loops"]:
         if loop["note"]:
             print(f"{loop['name']}: {loop['note']}")
@@ -80,10 +82,58 @@ def headline(about: dict[str, Any]) -> str:
     )
 
 
+#: (what, configurations, loop, compared with, least ratio); None: any of the engine's loops.
+TARGETS = (
+    ("transformer, 12 layers", ("transformer 12 × 64",), "R = 1", "GPT2Model loop", 1.8),
+    ("transformer, 2 layers", ("transformer 2 × 64",), "R = 1", "GPT2Model loop", 2.5),
+    ("BaseConv, 3 layers", ("baseconv 3 × 64",), "R = 1", "Conv1d loop", 2.5),
+    ("BaseConv, 12 layers", ("baseconv 12 × 64",), "R = 1", "Conv1d loop", 2.5),
+    ("lsa at R = 64", ("lsa, 1 layer",), "R = 64", "plain loop", 5.0),
+    ("linear attention at R = 64", ("linear attention 1 × 16",), "R = 64", "plain loop", 5.0),
+)
+
+
+def targets(about: dict[str, Any]) -> str:
+    """What was to be reached on a CPU, and what was measured; what is missing is left out."""
+    clock = about["clock"]
+    rows = {row["name"]: {loop["name"]: loop for loop in row["loops"]}
+            for row in about["configurations"]}  # fmt: skip
+    lines = []
+    for what, names, replicas, base, least in TARGETS:
+        for name in names:
+            loop = rows.get(name, {}).get(f"iclbench, {replicas}")
+            if loop is not None:
+                values = ratios(rows[name][base], loop, clock)
+                lines.append(_target(f"{what}, × {base}", values, least))
+    for row in about["configurations"]:
+        plain = rows[row["name"]]["plain loop"]
+        every = [
+            ratios(plain, loop, clock) for loop in row["loops"] if loop["name"].startswith("icl")
+        ]
+        slowest = min(every, key=statistics.median)
+        lines.append(_target(f"{row['name']}, slowest R, × plain loop", slowest, 1.0))
+        if row["name"] == "transformer 12 × 64":
+            peak = fraction_of_peak(row, rows[row["name"]]["iclbench, R = 1"], clock)
+            lines.append(_target("transformer 12 × 64, of the large product's speed", [peak], 0.6))
+    return tabulate(lines, headers="keys", tablefmt="github", disable_numparse=True)
+
+
+def _target(what: str, values: list[float], least: float) -> dict[str, str]:
+    middle = statistics.median(values)
+    return {
+        "what": what,
+        "to reach": f"{least:g}",
+        "measured": spread(values) if len(values) > 1 else f"{middle:.2f}",
+        "": "reached" if middle >= least else f"missed by {1 - middle / least:.0%}",
+    }
+
+
 def main() -> None:
     for name in sys.argv[1:]:
         about = json.loads(Path(name).read_text())
         print(headline(about) + "\n")
+        if about["clock"] == "cpu":
+            print(targets(about) + "\n")
         for row in about["configurations"]:
             print_configuration(about, row)
 

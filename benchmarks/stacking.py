@@ -17,7 +17,7 @@ from tabulate import tabulate
 
 from iclbench.precision import full_precision
 from iclbench.training.engine import batch_of
-from iclbench.training.grouping import CPU_ELEMENTS, Operators, cpu_group
+from iclbench.training.grouping import CPU_ELEMENTS, cpu_group, elements
 
 from .configurations import PREFIXES, Configuration
 from .engine import EngineLoop
@@ -49,9 +49,8 @@ def row(configuration: Configuration) -> dict[str, object]:
     training = EngineLoop(configuration, REPLICAS, "cpu").training
     replicas, loss = training.replicas, training.task.loss
     batch: Any = batch_of(training.trial(1), 0)
-    with Operators() as seen:
-        replicas.copy().gradient_of(0, batch, loss)
-    replicas.stacked = True
+    replicas.slices = 1
+    each = elements(replicas, batch, loss)
     times: dict[int, list[float]] = {group: [] for group in GROUPS}
     for turn in range(ROUNDS + 1):
         for group, found in times.items():
@@ -63,9 +62,9 @@ def row(configuration: Configuration) -> dict[str, object]:
     alone = statistics.median(times[1])
     return {
         "model": configuration.name,
-        "elements an operator": f"{seen.elements / seen.total:.1e}",
+        "elements an operator": f"{each:.1e}",
         **{f"groups of {g}": f"{alone / statistics.median(times[g]):.2f}" for g in GROUPS[1:]},
-        "chosen": cpu_group(replicas, batch, loss),
+        "chosen": cpu_group(replicas, each),
     }
 
 

@@ -20,7 +20,7 @@ from ..recipes import Recipe
 from ..tasks import Task
 from .checkpoints import Checkpoint
 from .engine import Eager, EngineName, batch_of, first_line, make_engine
-from .grouping import cpu_group, fitting_group, measured_speedup
+from .grouping import cpu_group, cpu_slices, elements, fitting_group, measured_speedup
 from .objective import Objective
 from .optimizers import make_optimizer
 from .replicas import Replicas, random_state, set_random_state
@@ -154,20 +154,26 @@ class Training:
         if problem is not None and self.replicas.stacked:
             self.replicas.stacked = False
             self._say(f"replicas are trained one after another: {problem}")
-        elif self.replicas.stacked:
+        if self.random_states is None:
             self._choose_group()
 
     def _choose_group(self) -> None:
         """How many replicas one program trains: what is fast on a CPU, what fits on a GPU."""
-        drawn = self.trial(1 if self.device.type == "cpu" else self.recipe.chunk)
-        choose = cpu_group if self.device.type == "cpu" else fitting_group
-        self.replicas.template.train()
-        group = choose(self.replicas, batch_of(drawn, 0), self.task.loss)
-        if group < self.replicas.count and self.device.type != "cpu":
-            self._say(f"{group} replicas fit in memory at once")
-        self.replicas.group = group
-        if group > 1:
-            self.speedup = measured_speedup(self.replicas, batch_of(drawn, 0), self.task.loss)
+        replicas, loss = self.replicas, self.task.loss
+        replicas.template.train()
+        if self.device.type == "cpu":
+            batch = batch_of(self.trial(1), 0)
+            each = elements(replicas, batch, loss)
+            replicas.group = cpu_group(replicas, each) if replicas.stacked else 1
+            if replicas.together == 1:
+                replicas.slices = cpu_slices(replicas, batch, loss, each)
+        elif replicas.stacked:
+            batch = batch_of(self.trial(self.recipe.chunk), 0)
+            replicas.group = fitting_group(replicas, batch, loss)
+            if replicas.group < replicas.count:
+                self._say(f"{replicas.group} replicas fit in memory at once")
+        if replicas.together > 1:
+            self.speedup = measured_speedup(replicas, batch, loss)
 
     def trial(self, batches: int) -> Batch:
         """Batches for a trial, drawn from generators of its own."""

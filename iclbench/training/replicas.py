@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 from collections.abc import Callable
 from fnmatch import fnmatchcase
@@ -48,6 +49,7 @@ class Replicas:
         self.template = copy.deepcopy(modules[0]).to(device).requires_grad_(False)
         self.stacked = self.count > 1
         self.group = self.count  # replicas in one vmapped program, where they are stacked
+        self.slices = 1  # parts of a batch whose gradients are added up, of a replica by itself
         self.compiled: tuple[Any, Any] | None = None
 
     def split(self, row: Tensor) -> list[Tensor]:
@@ -134,9 +136,25 @@ class Replicas:
 
     def gradient_of(self, replica: int, batch: Batch, loss: Loss) -> tuple[Tensor, Tensor]:
         """One replica's loss () and gradient (P,) on stacked batches, computed by itself."""
+        if self.slices > 1:
+            return self._sliced_gradient(replica, batch, loss)
         value, row = self.loss_of(replica, batch, loss)
         (grad,) = torch.autograd.grad(value, row)
         return value.detach(), grad
+
+    def _sliced_gradient(self, replica: int, batch: Batch, loss: Loss) -> tuple[Tensor, Tensor]:
+        size = batch.target.shape[1]
+        ends = [size * i // self.slices for i in range(self.slices + 1)]
+        total, whole = torch.zeros_like(self.flat[0, 0]), torch.zeros_like(self.flat[0])
+        for start, stop in itertools.pairwise(ends):
+            prompt = map_tensors(lambda t, s=start, e=stop: t[:, s:e], batch.prompt)
+            part = Batch(prompt, batch.target[:, start:stop])
+            value, row = self.loss_of(replica, part, loss)
+            (grad,) = torch.autograd.grad(value, row)
+            share = (stop - start) / size
+            total += share * value.detach()
+            whole.add_(grad, alpha=share)
+        return total, whole
 
     def compile(self) -> None:
         """Compile the losses, and with them their gradients, at their first use."""

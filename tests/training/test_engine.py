@@ -12,8 +12,16 @@ from iclbench.plans import resolve
 from iclbench.prompts import Batch, map_tensors
 from iclbench.specs import RunSpec
 from iclbench.training.engine import Eager, Graph, batch_of, make_engine
-from iclbench.training.grouping import Operators, cpu_group, fitting_group
+from iclbench.training.grouping import (
+    SLICE_ELEMENTS,
+    Operators,
+    cpu_group,
+    cpu_slices,
+    elements,
+    fitting_group,
+)
 from iclbench.training.loop import Replica, Training
+from iclbench.training.replicas import Replicas
 
 CPU = torch.device("cpu")
 #: Largest relative difference of losses after 30 steps by two engines, float64.
@@ -166,9 +174,61 @@ def test_on_a_cpu_small_operators_are_stacked_and_large_ones_are_not():
 def test_the_choice_is_a_count_and_no_timing():
     made = training(8, recipe={"batch": 200})
     batch = batch_of(made.trial(1), 0)
-    found = {cpu_group(made.replicas, batch, made.task.loss) for _ in range(3)}
-    assert len(found) == 1
-    assert 8 % found.pop() == 0
+    assert len({elements(made.replicas, batch, made.task.loss) for _ in range(3)}) == 1
+
+
+@pytest.mark.parametrize(("each", "group"), [(1e3, 16), (10_000, 8), (40_000, 3), (60_000, 1)])
+def test_groups_keep_operators_small_and_are_of_one_size(each, group):
+    assert cpu_group(training(16).replicas, each) == group
+
+
+@pytest.mark.parametrize("model", ["transformer", "baseconv"])
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_a_batch_in_slices_gives_the_same_losses(model, replicas):
+    expected = training(replicas, model=model)
+    made = training(replicas, model=model)
+    for one in (expected, made):
+        one.replicas.stacked = False
+    assert (expected.replicas.slices, made.replicas.slices) == (1, 1)
+    made.replicas.slices = 4  # of 6 prompts: slices of 1, 2, 1 and 2
+    close(finished(made), finished(expected))
+
+
+def test_large_batches_are_taken_in_slices_on_a_cpu():
+    made = training(1, recipe={"batch": 8192})
+    assert made.replicas.slices > 1
+    assert training(1).replicas.slices == 1
+
+
+class Coupled(torch.nn.Module):
+    """Every prediction depends on the mean over the batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.map = torch.nn.Linear(2, 1)
+
+    def forward(self, prompt):
+        out = self.map(prompt.tokens)[:, ::2]
+        return out * (1 + out.mean())
+
+
+class Buffered(Coupled):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(()))
+
+    def forward(self, prompt):
+        return self.map(prompt.tokens)[:, ::2]
+
+
+@pytest.mark.parametrize("cls", [Coupled, Buffered])
+def test_what_looks_at_the_batch_or_keeps_buffers_is_not_sliced(cls):
+    made = training(1, recipe={"batch": 64})
+    torch.manual_seed(0)
+    replicas = Replicas([cls().double()], CPU)
+    batch = batch_of(made.trial(1), 0)
+    assert cpu_slices(replicas, batch, made.task.loss, 4 * SLICE_ELEMENTS) == 1
+    assert cpu_slices(made.replicas, batch, made.task.loss, 4 * SLICE_ELEMENTS) == 4
 
 
 def test_replicas_are_halved_until_they_fit_in_memory():
