@@ -55,7 +55,7 @@ CONFIGURATIONS = (
         PREFIXES,
         {"layers": 3},
         256,
-        replicas_cpu=(1, 4),
+        replicas_cpu=(1,),
         reference="conv1d",
         chunk=2,
     ),

@@ -296,6 +296,7 @@ def test_a_compilation_that_computes_something_else_is_not_used(monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("default")  # the compiler's own
 @pytest.mark.parametrize("replicas", [1, 3])
 def test_compiled_and_eager_training_agree(replicas):
     """Losses after 30 steps differ by at most 1e-10 in float64."""
