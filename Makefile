@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: quickstart test lint docs data local-grader site clean
+.PHONY: quickstart test lint docs data local-grader site bench clean
 
 quickstart: $(VENV)/installed
 	$(BIN)/iclbench run \
@@ -41,6 +41,11 @@ site: $(VENV)/installed-dev
 	$(BIN)/iclbench leaderboard build
 	$(BIN)/iclbench leaderboard site build/site
 
+# Speed beside the plain loops of the field; minutes. DEVICE=cuda where there is a GPU.
+DEVICE ?= cpu
+bench: $(VENV)/installed-bench
+	$(BIN)/python -m benchmarks --device $(DEVICE) --json results/speed-$(DEVICE).json
+
 clean:
 	rm -rf $(VENV) results
 
@@ -57,3 +62,7 @@ $(VENV)/installed: $(VENV)/python-checked pyproject.toml constraints.txt
 $(VENV)/installed-dev: $(VENV)/python-checked pyproject.toml constraints.txt
 	$(PIP) --editable '.[dev]'
 	touch $@ $(VENV)/installed
+
+$(VENV)/installed-bench: $(VENV)/python-checked pyproject.toml constraints.txt
+	$(PIP) --editable '.[bench]'
+	touch $@

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import torch
 from pydantic import Field
@@ -41,6 +41,9 @@ class Architecture(ABC):
     name: ClassVar[str]
     Config: ClassVar[type[Config]] = Config
     constructions: ClassVar[Mapping[str, Construction]] = {}
+    #: Names in Config that the initial parameters alone depend on: replicas of one program may
+    #: differ in them.
+    replica_args: ClassVar[frozenset[str]] = frozenset()
 
     @abstractmethod
     def supports(self, signature: Signature, config: Any) -> str | None:
@@ -78,10 +81,15 @@ class SequenceArchitecture(Architecture):
     """A sequence model of the harness with the plugin's mixer in every block."""
 
     Config: ClassVar[type[Config]] = SequenceConfig
+    replica_args = frozenset({"init_std"})
 
     @abstractmethod
     def mixer(self, width: int, length: int, causal: bool, config: Any) -> nn.Module:
-        """A module (B, S, width) → (B, S, width) for S = length positions."""
+        """A module (B, S, width) → (B, S, width) for S = length positions.
+
+        It may offer `at(x, positions)`, its output (B, P, width) at a slice of the positions alone:
+        in training that is all that the last block computes.
+        """
 
     def supports(self, signature: Signature, config: Any) -> str | None:
         """Any prompt can be embedded; a non-causal model must not see the answers."""
@@ -148,6 +156,16 @@ class Block(nn.Module):
             x = x + self.mlp(self.norm2(x))
         return x
 
+    def at(self, x: Tensor, positions: slice) -> Tensor:
+        """The block's output at some positions alone, (B, S, width) → (B, P, width)."""
+        normed = self.norm1(x)
+        at = getattr(self.mixer, "at", None)
+        mixed = self.mixer(normed)[:, positions] if at is None else at(normed, positions)
+        x = x[:, positions] + mixed
+        if self.mlp is not None and self.norm2 is not None:
+            x = x + self.mlp(self.norm2(x))
+        return x
+
 
 class SequenceModel(nn.Module):
     """Embedding, learned positions, blocks, norm, read-out.
@@ -166,7 +184,7 @@ class SequenceModel(nn.Module):
         self.blocks = nn.ModuleList(blocks)
         self.norm = _norm(config)
         self.readout = nn.Linear(config.width, signature.output_width)
-        self._positions_read = list(signature.readout)
+        self._positions_read = as_slice(signature.readout)
         self._tokens, self.factored = signature.target == "token", False
         self._extends = config.causal and all(getattr(m, "extends", False) for m in mixers)
         # The mixers have initialized themselves.
@@ -181,9 +199,13 @@ class SequenceModel(nn.Module):
 
     def hidden(self, real: Tensor, ids: Tensor) -> Tensor:
         """The last layer's states, (B, S, width), of real (B, S, d) and ids (B, S)."""
-        x: Tensor = self.embed(real, ids) + self.positions[: ids.shape[1]]
+        x = self._embedded(real, ids)
         for block in self.blocks:
             x = block(x)
+        return x
+
+    def _embedded(self, real: Tensor, ids: Tensor) -> Tensor:
+        x: Tensor = self.embed(real, ids) + self.positions[: ids.shape[1]]
         return x
 
     def forward(self, prompt: Any) -> Tensor | FactoredLogits:
@@ -191,7 +213,15 @@ class SequenceModel(nn.Module):
 
         The logits of tokens are left as factors where `factored` is set.
         """
-        states = self.norm(self.hidden(*prompt.sequence())[:, self._positions_read])
+        real, ids = prompt.sequence()
+        if self._saves_work():
+            x = self._embedded(real, ids)
+            for block in self.blocks[:-1]:
+                x = block(x)
+            states = cast(Block, self.blocks[-1]).at(x, cast(slice, self._positions_read))
+        else:
+            states = self.hidden(real, ids)[:, self._positions_read]
+        states = self.norm(states)
         if self.factored and self._tokens:
             return FactoredLogits(states, self.readout.weight, self.readout.bias)
         prediction: Tensor = self.readout(states)
@@ -200,6 +230,28 @@ class SequenceModel(nn.Module):
     def decoder(self) -> Decoder | None:
         """A decoder that keeps what the mixers know of earlier positions, if all of them can."""
         return SequenceDecoder(self) if self._extends else None
+
+    def _saves_work(self) -> bool:
+        """Whether the last block may be computed at the read-out positions alone.
+
+        In training only, so that what is evaluated stays as it is to the last bit, and not where
+        someone watches the block.
+        """
+        if not self.training or not isinstance(self._positions_read, slice):
+            return False
+        return not any(
+            part._forward_hooks or part._forward_pre_hooks or part._backward_hooks
+            for part in self.blocks[-1].modules()
+        )
+
+
+def as_slice(positions: tuple[int, ...]) -> slice | list[int]:
+    """The positions as a slice where they are evenly spaced: no index has to be moved to a GPU."""
+    first, last = positions[0], positions[-1]
+    step = positions[1] - first if len(positions) > 1 else 1
+    if step > 0 and positions == tuple(range(first, last + 1, step)):
+        return slice(first, last + 1, step)
+    return list(positions)
 
 
 def initialize(module: nn.Module, std: float) -> None:

@@ -59,6 +59,11 @@ class Plan:
         models = len(self.spec.seeds) or len(self.states) or 1
         return self.task.completions(models, self.spec.eval_prompts)
 
+    @property
+    def train_key(self) -> str:
+        """Plans with one key can be trained by one program; see `replica_args` of both."""
+        return self.spec.train_key(self.task.replica_args, self.architecture.replica_args)
+
 
 @dataclass(frozen=True)
 class _Given:

@@ -59,6 +59,10 @@ class TrainingReport(Config):
     curve_steps: list[int]
     curve: list[list[float | None]] = Field(description="mean loss since the last point, by seed")
     note: str | None = None
+    speedup: float | None = Field(
+        None, description="of a gradient in this program over one model's alone, timed at the start"
+    )
+    engine: str = Field("eager", description="how steps were taken: eager, compiled or graph")
 
 
 class EvaluationReport(Config):

@@ -40,6 +40,7 @@ from .specs import ResolvedSpec, RunSpec, digest_of
 from .statistics import Values, curve, finite, graded, summarize
 from .tasks import Axis, EvaluationContext
 from .training.checkpoints import load_state, weights_bytes
+from .training.engine import EngineName
 from .training.loop import Replica, Resumption, Trained, Training
 
 
@@ -53,6 +54,7 @@ class Settings:
     resume: bool = True
     checkpoint_seconds: float = 30.0
     eval_batch: int = 1024
+    engine: EngineName = "auto"
 
 
 def run(
@@ -63,6 +65,7 @@ def run(
     resume: bool = True,
     checkpoint_seconds: float = 30.0,
     eval_batch: int = 1024,
+    engine: EngineName = "auto",
     **spec: Any,
 ) -> Record:
     """Run one spec (`iclbench.RunSpec`'s fields) and return its record, or the one it left before.
@@ -70,12 +73,12 @@ def run(
     Raises UsageError for what can't be run and RunError for what failed.
     """
     plan = resolve(parse_config(RunSpec, spec, "run"))
-    settings = Settings(Path(out), device, force, resume, checkpoint_seconds, eval_batch)
+    settings = Settings(Path(out), device, force, resume, checkpoint_seconds, eval_batch, engine)
     return run_plans([plan], settings)[0]
 
 
 def run_plans(plans: Sequence[Plan], settings: Settings) -> list[Record]:
-    """Run plans that one program can train: they differ in learning rate or seeds alone."""
+    """Run plans that one program can train: they differ in numbers that replicas carry."""
     device = find_device(settings.device)
     require_writable(settings.out)
     store = RecordStore(settings.out)
@@ -170,7 +173,7 @@ def _train(plans: list[Plan], recipe: Recipe, settings: Settings, device: torch.
         for seed in plan.spec.seeds:
             modules.append(initial_module(plan, seed))
             rate = plan.spec.recipe_args["learning_rate"]
-            replicas.append(Replica(seed, rate))
+            replicas.append(Replica(seed, rate, plan.task))
     first = plans[0]
     training = Training(
         modules,
@@ -180,6 +183,7 @@ def _train(plans: list[Plan], recipe: Recipe, settings: Settings, device: torch.
         device=device,
         dtype=DTYPES[first.spec.dtype],
         freeze=first.spec.freeze,
+        engine=settings.engine,
     )
     if training.note:
         report(f"{first.spec.model}: {training.note}")
@@ -352,6 +356,8 @@ def _training_report(plan: Plan, trained: Trained, rows: list[int]) -> TrainingR
         steps=trained.steps,
         batch=plan.spec.recipe_args["batch"],
         replicas=trained.replicas,
+        engine=trained.engine,
+        speedup=trained.speedup,
         seconds=trained.seconds * len(rows) / len(trained.states),
         steps_per_second=total / trained.seconds if trained.seconds else 0.0,
         curve_steps=trained.curve_steps,
@@ -363,5 +369,5 @@ def _training_report(plan: Plan, trained: Trained, rows: list[int]) -> TrainingR
 def _checkpoint_path(plans: Sequence[Plan], store: RecordStore) -> Path:
     """Where the program of these plans keeps its checkpoint."""
     name = "-".join(sorted({plan.spec.id for plan in plans}))
-    short = name if len(plans) == 1 else f"{plans[0].spec.train_key()}-{derive_seed(name):x}"
+    short = name if len(plans) == 1 else f"{plans[0].train_key}-{derive_seed(name):x}"
     return store.folder / "checkpoints" / f"{short}.safetensors"

@@ -103,12 +103,20 @@ class ResolvedSpec(RunSpec):
         """16 hexadecimal digits; see `spec_id`."""
         return spec_id(self.model_dump(mode="json"))
 
-    def train_key(self) -> str:
-        """Runs with one key differ in learning rate or seeds alone: one program trains them."""
+    def train_key(self, task_args: Iterable[str] = (), model_args: Iterable[str] = ()) -> str:
+        """Runs with one key can be trained by one program.
+
+        They differ in seeds and learning rate, and in those arguments of the task and the model
+        that are named, alone.
+        """
         content = self.model_dump(mode="json", exclude={"seeds"})
-        content["recipe_args"] = {
-            k: v for k, v in content["recipe_args"].items() if k != "learning_rate"
+        carried = {
+            "recipe_args": {"learning_rate"},
+            "task_args": {*task_args},
+            "model_args": {*model_args},
         }
+        for field, names in carried.items():
+            content[field] = {k: v for k, v in content[field].items() if k not in names}
         return digest_of(content)[:16]
 
 

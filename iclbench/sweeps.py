@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
 from pydantic import Field, model_validator
 
 from .config import Config, parse_config
@@ -28,6 +29,7 @@ from .plugins import host
 from .records import Record, RecordStore
 from .runner import Settings, run_plans
 from .specs import RunSpec, parse_seeds
+from .training.engine import EngineName, first_line
 
 _WHOLE = {"seeds", "freeze", "metrics"}
 
@@ -117,17 +119,18 @@ def sweep(
     executor: str = "local",
     workers: int = 1,
     recipe: str = QUICK,
+    engine: EngineName = "auto",
     report: Reporter = lambda line: None,
 ) -> SweepResult:
     """Run every cell of a sweep file (a path, or its content) that has no record yet.
 
     `recipe` is the size: `quick` is the file as it stands, others are named in its `recipes`.
 
-    Cells that differ in learning rate or seeds alone are trained as replicas of one program.
+    Cells that differ in numbers that replicas carry are trained as one program.
     Raises UsageError when the file itself can't be used; a cell that can't is a failure.
     """
     plan_file = read_sweep_file(file).sized(recipe)
-    settings = Settings(out=Path(out or plan_file.out), device=device)
+    settings = Settings(out=Path(out or plan_file.out), device=device, engine=engine)
     find_device(device)
     require_writable(settings.out)
     runner: Executor = host().load("executor", executor, Executor)()
@@ -202,6 +205,7 @@ class _Sweep:
                 "requests": [plan.request.model_dump(mode="json") for plan in group],
                 "out": str(self.settings.out),
                 "device": self.settings.device,
+                "engine": self.settings.engine,
             }
             for group in groups
         ]
@@ -214,7 +218,17 @@ class _Sweep:
             more = f" and {len(groups[index]) - 3} more" if len(groups[index]) > 3 else ""
             failed = isinstance(outcome, BaseException) or any(outcome)
             end = "failed" if failed else "done"
-            self.report(f"[{finished}/{len(jobs)}] {names}{more}: {end}")
+            faster = "" if failed else self._speedup(groups[index])
+            self.report(f"[{finished}/{len(jobs)}] {names}{more}: {end}{faster}")
+
+    def _speedup(self, group: list[Plan]) -> str:
+        """What training a program's models together gained, as its records say."""
+        record = self.store.find(group[0].spec)
+        training = record.training if record is not None else None
+        if training is None or training.speedup is None:
+            return ""
+        count = sum(len(plan.spec.seeds) for plan in group)
+        return f", {count} models {training.speedup:.1f} times as fast as one by one"
 
     def finish(self) -> SweepResult:
         """The records, in the order of the grids."""
@@ -279,24 +293,30 @@ class _NoWeightsError(UsageError):
 def run_job(job: dict[str, Any]) -> list[str | None]:
     """Run one program's cells; what went wrong with each, as text, so that it crosses processes.
 
-    When the program fails, its cells are run one by one: a failure is its own cell's alone.
+    When the program fails, its cells are run one by one: a failure is its own cell's alone. When
+    memory was short, they are run in halves.
     """
     requests = [parse_config(RunSpec, request, "run") for request in job["requests"]]
-    settings = Settings(out=Path(job["out"]), device=job["device"])
-    together = _attempt(requests, settings)
-    if together is None or len(requests) == 1:
-        return [together] * len(requests)
-    return [_attempt([request], settings) for request in requests]
+    settings = Settings(out=Path(job["out"]), device=job["device"], engine=job["engine"])
+    return _run_together(requests, settings)
 
 
-def _attempt(requests: list[RunSpec], settings: Settings) -> str | None:
+def _run_together(requests: list[RunSpec], settings: Settings) -> list[str | None]:
+    parts = [requests[i : i + 1] for i in range(len(requests))]
     try:
         run_plans([resolve(request) for request in requests], settings)
+        return [None] * len(requests)
+    except torch.OutOfMemoryError as error:
+        reason = first_line(error)
+        half = (len(requests) + 1) // 2
+        parts = [requests[:half], requests[half:]]
     except IclbenchError as error:
-        return str(error)
+        reason = str(error)
     except Exception as error:
-        return f"{type(error).__name__}: {error}"
-    return None
+        reason = f"{type(error).__name__}: {error}"
+    if len(requests) == 1:
+        return [reason]
+    return [outcome for part in parts for outcome in _run_together(part, settings)]
 
 
 def expand(grid: Mapping[str, Any], defaults: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -390,7 +410,7 @@ def _group(plans: list[Plan], replicas: int) -> list[list[Plan]]:
     """Plans that one program can train, at most `replicas` models a program."""
     groups: dict[str, list[list[Plan]]] = {}
     for plan in plans:
-        key = plan.spec.train_key() if plan.recipe else plan.spec.id
+        key = plan.train_key if plan.recipe else plan.spec.id
         parts = groups.setdefault(key, [[]])
         if sum(len(p.spec.seeds) for p in parts[-1]) + len(plan.spec.seeds) > replicas:
             parts.append([])

@@ -15,7 +15,6 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from .config import Config, parse_config
-from .graders import Grader
 from .plugins import host
 from .prompts import Batch, Signature, map_tensors, to_device
 from .recipes import Recipe
@@ -88,6 +87,9 @@ class Task(ABC, Generic[ConfigT]):
     gradable: ClassVar[bool] = False
     #: What tables call the row of the floor.
     floor_name: ClassVar[str] = "floor"
+    #: Names in Config that the draws alone depend on, not their shapes and not `loss`: replicas of
+    #: one program may differ in them.
+    replica_args: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, config: ConfigT) -> None:
         self.config = config

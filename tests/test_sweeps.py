@@ -308,3 +308,64 @@ def test_an_unknown_size_and_one_that_does_not_fit_are_refused(tmp_path):
     content["recipes"]["paper"] = {"grid": [{}, {}]}
     with pytest.raises(UsageError, match="2 grids, the file 1"):
         sweep(content, out=tmp_path)
+
+
+def test_numbers_that_replicas_carry_train_as_one_program(tmp_path):
+    """Noise, condition number and initial scale: each cell's result is what it is alone."""
+    grid = {
+        "model": "baseconv",
+        "model_args": {"init_std": [0.02, 0.1]},
+        "task_args": {"noise": [0.0, 0.3], "condition_number": [None, 4.0]},
+    }
+    said = []
+    defaults = {**DEFAULTS, "dtype": "float64", "seeds": 1, "metrics": []}
+    content = {"defaults": defaults, "grid": [_without_null(grid), _with_null(grid)]}
+    result = sweep(content, out=tmp_path / "together", report=said.append)
+    assert not result.failures
+    assert len({r.id for r in result.records}) == 8
+    assert {r.training.replicas for r in result.records} == {8}
+    assert all(r.training.speedup > 0 for r in result.records)
+    assert any("8 models" in line and "times as fast as one by one" in line for line in said)
+    alone = sweep({**content, "replicas": 1}, out=tmp_path / "alone")
+    for a, b in zip(result.records, alone.records, strict=True):
+        assert (a.id, b.training.replicas) == (b.id, 1)
+        assert a.training.curve[0] == pytest.approx(b.training.curve[0], rel=1e-9)
+        assert a.metrics["squared_error"].mean == pytest.approx(
+            b.metrics["squared_error"].mean, rel=1e-6
+        )
+
+
+def _without_null(grid):
+    task_args = {**grid["task_args"], "condition_number": 4.0}
+    return {**grid, "task_args": task_args}
+
+
+def _with_null(grid):
+    return {**grid, "task_args": {"noise": grid["task_args"]["noise"]}}
+
+
+def test_what_changes_the_program_is_not_carried(tmp_path):
+    grid = {"model": "baseconv", "model_args": {"width": [8, 16]}, "task_args": {"noise": [0, 0.5]}}
+    result = sweep({"defaults": DEFAULTS, "grid": [grid]}, out=tmp_path)
+    assert [r.training.replicas for r in result.records] == [4, 4, 4, 4]
+
+
+def test_cells_are_run_in_halves_where_memory_is_short(tmp_path, monkeypatch):
+    import torch
+
+    import iclbench.sweeps as module
+
+    sizes, run = [], module.run_plans
+
+    def limited(plans, settings):
+        sizes.append(len(plans))
+        if len(plans) > 1:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return run(plans, settings)
+
+    monkeypatch.setattr(module, "run_plans", limited)
+    grid = {"model": "baseconv", "recipe_args": {"learning_rate": [1e-3, 2e-3, 3e-3]}}
+    result = sweep({"defaults": DEFAULTS, "grid": [grid]}, out=tmp_path)
+    assert sizes == [3, 2, 1, 1, 1]
+    assert len(result.records) == 3
+    assert not result.failures

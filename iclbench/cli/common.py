@@ -5,18 +5,31 @@ from __future__ import annotations
 import hashlib
 import itertools
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from ..errors import UsageError
+from ..errors import UsageError, unknown
 from ..plugins import PluginHost, host, report
+
+if TYPE_CHECKING:
+    from ..training.engine import EngineName
+
+ENGINES = ("auto", "eager", "compiled", "graph")
 
 Strict = Annotated[bool, typer.Option("--strict", help="Make any plugin problem an error.")]
 Out = Annotated[str, typer.Option("--out", metavar="DIR", help="Folder of the records.")]
 Device = Annotated[
     str,
     typer.Option("--device", metavar="auto|cpu|cuda[:N]", help="Where to run; auto: a GPU if any."),
+]
+Engine = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        metavar="auto|eager|compiled|graph",
+        help="How training steps are taken; auto: a CUDA graph where one is possible.",
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -29,6 +42,13 @@ def sound_host(strict: bool) -> PluginHost:
     for problem in found.problems:
         report(problem)
     return found
+
+
+def engine_name(name: str) -> EngineName:
+    """The engine of that name; raises UsageError."""
+    if name not in ENGINES:
+        raise unknown("engine", name, ENGINES)
+    return cast("EngineName", name)
 
 
 def record_paths(given: list[Path]) -> list[Path]:

@@ -11,7 +11,7 @@ import typer
 
 from ..errors import IclbenchError, UsageError
 from ..specs import parse_arguments, parse_seeds
-from .common import Device, Out, Strict, sound_host
+from .common import Device, Engine, Out, Strict, engine_name, sound_host
 
 if TYPE_CHECKING:
     from ..plans import Plan
@@ -68,6 +68,7 @@ def run(
     checkpoint_seconds: Annotated[
         float, typer.Option(min=0, help="Time between checkpoints of a training.")
     ] = 30.0,
+    engine: Engine = "auto",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run.")] = False,
     strict: Strict = False,
 ) -> None:
@@ -96,7 +97,9 @@ def run(
 
     from ..runner import Settings
 
-    settings = Settings(Path(out), device, force, resume, checkpoint_seconds, eval_batch)
+    settings = Settings(
+        Path(out), device, force, resume, checkpoint_seconds, eval_batch, engine_name(engine)
+    )
     if dry_run:
         _describe(plans, settings)
         return

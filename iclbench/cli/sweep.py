@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from .common import Device, Strict, sound_host
+from .common import Device, Engine, Strict, engine_name, sound_host
 
 
 def sweep(
@@ -22,6 +22,7 @@ def sweep(
     recipe: Annotated[
         str, typer.Option(help="The size: quick is the file as it stands; it may name others.")
     ] = "quick",
+    engine: Engine = "auto",
     strict: Strict = False,
 ) -> None:
     """Run every cell of a grid that has no record yet; a cell that fails stops nothing."""
@@ -42,6 +43,7 @@ def sweep(
         executor=executor,
         workers=workers,
         recipe=recipe,
+        engine=engine_name(engine),
         report=typer.echo,
     )
     for board in boards(result.records, RecordStore(folder)):

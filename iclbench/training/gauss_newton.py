@@ -45,7 +45,7 @@ class GaussNewton(Optimizer):
         grad: Tensor,
         rate: Tensor,
         alive: Tensor,
-        step: int,
+        step: int | Tensor,
         objective: Objective | None = None,
     ) -> None:
         """See `Optimizer.update`; the gradient is this one's own."""

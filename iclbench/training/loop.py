@@ -19,10 +19,12 @@ from ..randomness import derive_seed, torch_generator
 from ..recipes import Recipe
 from ..tasks import Task
 from .checkpoints import Checkpoint
+from .engine import Eager, EngineName, batch_of, first_line, make_engine
+from .grouping import cpu_group, cpu_slices, elements, fitting_group, measured_speedup
 from .objective import Objective
 from .optimizers import make_optimizer
 from .replicas import Replicas, random_state, set_random_state
-from .schedules import AdaptiveRate, learning_rate_factor
+from .schedules import AdaptiveRate
 
 Observer = Callable[[int, list[float]], None]
 
@@ -53,10 +55,11 @@ class Window:
 
 @dataclass(frozen=True)
 class Replica:
-    """What sets one replica apart: its run's seed and its learning rate."""
+    """What sets one replica apart: its run's seed, its learning rate, and its task's numbers."""
 
     seed: int
     learning_rate: float
+    task: Task[Any] | None = None  # None: the training's; draws alone may differ from it
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,8 @@ class Trained:
     replicas: int  # trained in one program; 1 where they were trained one after another
     seconds: float
     note: str | None
+    engine: str = "eager"
+    speedup: float | None = None  # of stacked gradients over one model's, timed at the start
 
 
 class Training:
@@ -99,9 +104,11 @@ class Training:
         device: torch.device,
         dtype: torch.dtype,
         freeze: tuple[str, ...] = (),
+        engine: EngineName = "auto",
     ) -> None:
         self.task, self.recipe, self.device, self.dtype = task, recipe, device, dtype
         self.who = replicas
+        self.tasks = [replica.task or task for replica in replicas]
         self.replicas = Replicas(modules, device, freeze)
         template: Any = self.replicas.template
         if hasattr(template, "factored"):
@@ -120,6 +127,7 @@ class Training:
         self.seconds = 0.0
         self.random_states: list[Tensor] | None = None
         self.note: str | None = None
+        self.speedup: float | None = None
         self.mean_gradient = (
             torch.zeros_like(self.replicas.flat) if recipe.gradient_memory else None
         )
@@ -129,13 +137,15 @@ class Training:
             # Of their own: what is measured draws nothing from the training data.
             self.measuring = [torch_generator(device, "gradient cosine", r.seed) for r in replicas]
         self._choose_program()
+        self.engine, refusal = make_engine(self, engine)
+        if refusal is not None:
+            self._say(refusal)
 
     def _choose_program(self) -> None:
         """Stack the replicas if stacked and single results agree, else train them in turn."""
         sample = [
-            self.task.sample(8, torch_generator(self.device, "agreement", r), self.device,
-                             self.dtype)
-            for r in range(len(self.who))
+            task.sample(8, torch_generator(self.device, "agreement", r), self.device, self.dtype)
+            for r, task in enumerate(self.tasks)
         ]  # fmt: skip
         batch = _stack(sample)
         problem = None
@@ -146,7 +156,42 @@ class Training:
             problem = self.replicas.disagreement(batch, self.task.loss)
         if problem is not None and self.replicas.stacked:
             self.replicas.stacked = False
-            self.note = f"replicas are trained one after another: {problem}"
+            self._say(f"replicas are trained one after another: {problem}")
+        if self.random_states is None:
+            self._choose_group()
+
+    def _choose_group(self) -> None:
+        """How many replicas one program trains: what is fast on a CPU, what fits on a GPU."""
+        replicas, loss = self.replicas, self.task.loss
+        replicas.template.train()
+        if self.device.type == "cpu":
+            batch = batch_of(self.trial(1), 0)
+            each = elements(replicas, batch, loss)
+            replicas.group = cpu_group(replicas, each) if replicas.stacked else 1
+            if replicas.together == 1:
+                replicas.slices = cpu_slices(replicas, batch, loss, each)
+        elif replicas.stacked:
+            batch = batch_of(self.trial(self.recipe.chunk), 0)
+            replicas.group = fitting_group(replicas, batch, loss)
+            if replicas.group < replicas.count:
+                self._say(f"{replicas.group} replicas fit in memory at once")
+        if replicas.together > 1:
+            self.speedup = measured_speedup(replicas, batch, loss)
+
+    def trial(self, batches: int) -> Batch:
+        """Batches for a trial, drawn from generators of its own."""
+        streams = [torch_generator(self.device, "trial", r) for r in range(len(self.who))]
+        return self._draw(streams, batches)
+
+    def _say(self, what: str) -> None:
+        self.note = what if self.note is None else f"{self.note}; {what}"
+
+    def fall_back(self, error: Exception) -> Eager:
+        """Go on without a graph, and say why."""
+        self.engine = Eager(self)
+        self._say(f"no CUDA graph: {first_line(error)}")
+        report(f"it goes on step by step: no CUDA graph: {first_line(error)}")
+        return self.engine
 
     def _random_start(self, seed: int) -> Tensor:
         with torch.random.fork_rng(self._forked()):
@@ -169,7 +214,7 @@ class Training:
         saved = said = time.perf_counter()
         with torch.random.fork_rng(self._forked()):
             while self.step < self.recipe.steps and self.alive.any():
-                self.window.add(self._chunk())
+                self.window.add(self.advance())
                 now = time.perf_counter()
                 self.seconds = now - started
                 if self._close_window() or now - said >= OBSERVE_SECONDS:
@@ -190,7 +235,9 @@ class Training:
             curve_steps=self.curve_steps,
             curve=self.curve,
             diverged_at=self.diverged_at,
-            replicas=self.replicas.count if self.replicas.stacked else 1,
+            replicas=self.replicas.together,
+            engine=self.engine.name,
+            speedup=self.speedup,
             seconds=self.seconds,
             note=self.note,
         )
@@ -205,42 +252,40 @@ class Training:
         self.curve.append(self.window.close())
         return True
 
-    def _chunk(self) -> Tensor:
+    def advance(self) -> Tensor:
         """Draw one chunk of data and take its steps; returns the losses (steps, R)."""
         recipe = self.recipe
         drawn = self._draw(self.generators, recipe.chunk)
-        losses, living = [], []
-        for offset in range(min(recipe.chunk, recipe.steps - self.step)):
-            losses.append(self._update(_batch(drawn, offset)))
-            living.append(self.alive)
-            self.step += 1
-            if self.adaptive is not None:
-                self.adaptive.advance(self.step, self._measure)
-        for r, row in enumerate(torch.stack(living, dim=1).tolist()):
+        chunk = self.engine.run(drawn, min(recipe.chunk, recipe.steps - self.step))
+        for r, row in enumerate(chunk.living.T.tolist()):
             if self.diverged_at[r] is None and not all(row):
                 self.diverged_at[r] = self.step - len(row) + row.index(False)
-        return torch.stack(losses)
+        return chunk.losses
 
     def _draw(self, generators: list[torch.Generator], batches: int) -> Batch:
         """The next batches of all replicas, every field (R, batches, batch, …)."""
         size = self.recipe.batch
         return _stack(
             [
-                self.task.sample_batches(batches, size, generator, self.device, self.dtype)
-                for generator in generators
+                task.sample_batches(batches, size, generator, self.device, self.dtype)
+                for task, generator in zip(self.tasks, generators, strict=True)
             ]
         )
 
-    def _measure(self, batches: int) -> list[Tensor]:
+    def measure(self, batches: int) -> list[Tensor]:
         """Gradients (R, P) on that many fresh batches, at the present parameters."""
         drawn = self._draw(self.measuring, batches)
-        return [self._gradients(_batch(drawn, i))[1] for i in range(batches)]
+        return [self._gradients(batch_of(drawn, i))[1] for i in range(batches)]
 
-    def _update(self, batch: Batch) -> Tensor:
-        """One optimizer step of every living replica; returns the losses (R,)."""
+    def take_step(self, batch: Batch, factor: float | Tensor, step: int | Tensor) -> Tensor:
+        """One optimizer step of every living replica; returns the losses (R,).
+
+        `factor` is the schedule's and `step` counts from 1; a graph has both on the device. All
+        state is updated in place, and nothing waits for the device.
+        """
         losses, grad = self._gradients(batch)
         norms = grad.norm(dim=1)
-        self.alive = self.alive & torch.isfinite(losses) & torch.isfinite(norms)
+        self.alive &= torch.isfinite(losses) & torch.isfinite(norms)
         if self.recipe.clip is not None:
             grad = grad * (self.recipe.clip / (norms + 1e-6)).clamp(max=1.0).unsqueeze(1)
         if self.mean_gradient is not None:
@@ -248,11 +293,11 @@ class Training:
             share = 1 - self.recipe.gradient_memory if self.step else 1.0
             self.mean_gradient.lerp_(grad, share)
             grad = grad + self.recipe.gradient_weight * self.mean_gradient
-        rate = self.rates * learning_rate_factor(self.recipe, self.step)
+        rate = self.rates * factor
         if self.adaptive is not None:
             rate = rate * self.adaptive.factor.to(rate)
         objective = Objective(self.replicas, batch, self.task.loss)
-        self.optimizer.update(grad, rate, self.alive, self.step + 1, objective)
+        self.optimizer.update(grad, rate, self.alive, step, objective)
         return losses
 
     def _gradients(self, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -351,11 +396,6 @@ class Training:
         self.step, self.seconds = values["step"], values["seconds"]
         self.diverged_at = values["diverged_at"]
         self.curve_steps, self.curve = values["curve_steps"], values["curve"]
-
-
-def _batch(drawn: Batch, index: int) -> Batch:
-    """One of the batches that were drawn, every field (R, batch, …)."""
-    return Batch(map_tensors(lambda t: t[:, index], drawn.prompt), drawn.target[:, index])
 
 
 def _part(batch: Batch, index: int, parts: int) -> Batch:

@@ -19,10 +19,11 @@ class Optimizer(ABC):
         grad: Tensor,
         rate: Tensor,
         alive: Tensor,
-        step: int,
+        step: int | Tensor,
         objective: Objective | None = None,
     ) -> None:
-        """One step: `grad` (R, P), `rate` (R,) learning rates, `alive` (R,) bool, `step` from 1.
+        """One step: `grad` (R, P), `rate` (R,) learning rates, `alive` (R,) bool, `step` from 1,
+        a number or a float64 tensor () on the device.
 
         A replica that is not alive keeps its parameters. `objective` is the step's loss, for what
         needs more than its gradient.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import math
 from typing import Annotated, Any, ClassVar
 
 import torch
@@ -67,7 +66,7 @@ class Adam(Stacked):
         grad: Tensor,
         rate: Tensor,
         alive: Tensor,
-        step: int,
+        step: int | Tensor,
         objective: Objective | None = None,
     ) -> None:
         """See `Optimizer.update`."""
@@ -78,7 +77,7 @@ class Adam(Stacked):
         mean, square = self.buffers["mean"], self.buffers["square"]
         mean.lerp_(grad, 1 - beta1)
         square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        scale = math.sqrt(1 - beta2**step)
+        scale = (1 - beta2**step) ** 0.5
         size = (rate / (1 - beta1**step)).unsqueeze(1)
         delta = mean.div(square.sqrt().div_(scale).add_(a.eps)).mul_(size)
         if a.weight_decay and self.decoupled:
@@ -120,7 +119,7 @@ class SGD(Stacked):
         grad: Tensor,
         rate: Tensor,
         alive: Tensor,
-        step: int,
+        step: int | Tensor,
         objective: Objective | None = None,
     ) -> None:
         """See `Optimizer.update`."""
@@ -150,7 +149,7 @@ class TorchOptimizer(Optimizer):
         grad: Tensor,
         rate: Tensor,
         alive: Tensor,
-        step: int,
+        step: int | Tensor,
         objective: Objective | None = None,
     ) -> None:
         """See `Optimizer.update`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 from collections.abc import Callable
 from fnmatch import fnmatchcase
@@ -47,6 +48,9 @@ class Replicas:
         }
         self.template = copy.deepcopy(modules[0]).to(device).requires_grad_(False)
         self.stacked = self.count > 1
+        self.group = self.count  # replicas in one vmapped program, where they are stacked
+        self.slices = 1  # parts of a batch whose gradients are added up, of a replica by itself
+        self.compiled: tuple[Any, Any] | None = None
 
     def split(self, row: Tensor) -> list[Tensor]:
         """A row (P,) as tensors of the parameters' shapes, or rows (R, P) as (R, *shape)."""
@@ -68,15 +72,35 @@ class Replicas:
         parts.update({name: values[replica] for name, values in self.fixed.items()})
         return {name: part.detach().to("cpu", copy=True) for name, part in parts.items()}
 
+    @property
+    def together(self) -> int:
+        """How many replicas one program trains."""
+        return min(self.group, self.count) if self.stacked else 1
+
     def gradients(self, batch: Batch, loss: Loss) -> tuple[Tensor, Tensor]:
         """The losses (R,) and their gradients (R, P) on stacked batches, (R, B, …) each field."""
-        if self.stacked:
+        if self.together == 1:
+            each = [self.gradient_of(r, batch, loss) for r in range(self.count)]
+            return torch.stack([v for v, _ in each]), torch.stack([g for _, g in each])
+        if self.group >= self.count:
             return self._stacked_gradients(batch, loss)
-        each = [self.gradient_of(r, batch, loss) for r in range(self.count)]
-        return torch.stack([value for value, _ in each]), torch.stack([grad for _, grad in each])
+        starts = range(0, self.count, self.group)
+        each = [self._stacked_gradients(batch, loss, start) for start in starts]
+        return torch.cat([v for v, _ in each]), torch.cat([g for _, g in each])
 
-    def _stacked_gradients(self, batch: Batch, loss: Loss) -> tuple[Tensor, Tensor]:
-        flat = self.flat.detach().requires_grad_()
+    def losses_from(self, start: int, batch: Batch, loss: Loss) -> tuple[Tensor, Tensor]:
+        """Losses (r,) of the group from `start`, and the leaf (r, P) that they depend on."""
+        rows = slice(start, start + self.group)
+        flat = self.flat[rows].detach().requires_grad_()
+        # Slices share memory with `fixed`, so buffers that a module updates are kept.
+        fixed = {name: values[rows] for name, values in self.fixed.items()}
+        prompt = map_tensors(lambda t: t[rows], batch.prompt)
+        run = self._stacked_losses if self.compiled is None else self.compiled[0]
+        return run(flat, fixed, prompt, batch.target[rows], loss), flat
+
+    def _stacked_losses(
+        self, flat: Tensor, fixed: dict[str, Tensor], prompt: Any, target: Tensor, loss: Loss
+    ) -> Tensor:
         parameters = dict(zip(self.shapes, self.split(flat), strict=True))
 
         def replica_loss(
@@ -85,22 +109,56 @@ class Replicas:
             prediction = functional_call(self.template, {**state, **fixed}, (prompt,))
             return loss(prediction, target).mean()
 
-        losses = vmap(replica_loss)(parameters, self.fixed, batch.prompt, batch.target)
+        found: Tensor = vmap(replica_loss)(parameters, fixed, prompt, target)
+        return found
+
+    def _stacked_gradients(self, batch: Batch, loss: Loss, start: int = 0) -> tuple[Tensor, Tensor]:
+        losses, flat = self.losses_from(start, batch, loss)
         # Each loss depends on its own row alone, so the sum's gradient is every row's own.
         (grad,) = torch.autograd.grad(losses.sum(), flat)
         return losses.detach(), grad
 
-    def gradient_of(self, replica: int, batch: Batch, loss: Loss) -> tuple[Tensor, Tensor]:
-        """One replica's loss () and gradient (P,) on stacked batches, computed by itself."""
+    def loss_of(self, replica: int, batch: Batch, loss: Loss) -> tuple[Tensor, Tensor]:
+        """One replica's loss () on stacked batches, and the leaf (P,) that it depends on."""
         prompt, target, _ = _replica(batch, replica)
         row = self.flat[replica].detach().requires_grad_()
-        state = dict(zip(self.shapes, self.split(row), strict=True))
         # Slices share memory with `fixed`, so buffers that a module updates are kept.
-        state.update({name: values[replica] for name, values in self.fixed.items()})
+        fixed = {name: values[replica] for name, values in self.fixed.items()}
+        run = self._single_loss if self.compiled is None else self.compiled[1]
+        return run(row, fixed, prompt, target, loss), row
+
+    def _single_loss(
+        self, row: Tensor, fixed: dict[str, Tensor], prompt: Any, target: Tensor, loss: Loss
+    ) -> Tensor:
+        state = {**dict(zip(self.shapes, self.split(row), strict=True)), **fixed}
         prediction = functional_call(self.template, state, (prompt,))
-        value = loss(prediction, target).mean()
+        return loss(prediction, target).mean()
+
+    def gradient_of(self, replica: int, batch: Batch, loss: Loss) -> tuple[Tensor, Tensor]:
+        """One replica's loss () and gradient (P,) on stacked batches, computed by itself."""
+        if self.slices > 1:
+            return self._sliced_gradient(replica, batch, loss)
+        value, row = self.loss_of(replica, batch, loss)
         (grad,) = torch.autograd.grad(value, row)
         return value.detach(), grad
+
+    def _sliced_gradient(self, replica: int, batch: Batch, loss: Loss) -> tuple[Tensor, Tensor]:
+        size = batch.target.shape[1]
+        ends = [size * i // self.slices for i in range(self.slices + 1)]
+        total, whole = torch.zeros_like(self.flat[0, 0]), torch.zeros_like(self.flat[0])
+        for start, stop in itertools.pairwise(ends):
+            prompt = map_tensors(lambda t, s=start, e=stop: t[:, s:e], batch.prompt)
+            part = Batch(prompt, batch.target[:, start:stop])
+            value, row = self.loss_of(replica, part, loss)
+            (grad,) = torch.autograd.grad(value, row)
+            share = (stop - start) / size
+            total += share * value.detach()
+            whole.add_(grad, alpha=share)
+        return total, whole
+
+    def compile(self) -> None:
+        """Compile the losses, and with them their gradients, at their first use."""
+        self.compiled = (torch.compile(self._stacked_losses), torch.compile(self._single_loss))
 
     def disagreement(self, batch: Batch, loss: Loss) -> str | None:
         """Why stacking can't be used, or None: stacked and single losses and gradients agree.
@@ -110,14 +168,14 @@ class Replicas:
         small gradients as much as large ones), and once more at moved parameters (what starts at
         zero hides what follows).
         """
-        found = self._copy()._compare(batch, loss, 1e-3, whole=True)
+        found = self.copy()._compare(batch, loss, 1e-3, whole=True)
         if found is not None:
             return found
         exact = self._in_float64()
         batch = Batch(*(_to_float64(part) for part in batch[:2]))
         with default_dtype(torch.float64):
             try:
-                exact._copy().gradient_of(0, batch, loss)
+                exact.copy().gradient_of(0, batch, loss)
             except Exception:
                 return None  # a model of one dtype: the comparison above has to do
             for moved in (0.0, 0.1):
@@ -129,14 +187,14 @@ class Replicas:
                     return found
         return None
 
-    def _copy(self) -> Replicas:
+    def copy(self) -> Replicas:
         """The same replicas with buffers of their own, which a forward pass may change."""
         made = copy.copy(self)
         made.fixed = {name: value.clone() for name, value in self.fixed.items()}
         return made
 
     def _in_float64(self) -> Replicas:
-        made = self._copy()
+        made = self.copy()
         made.template = copy.deepcopy(self.template).double()
         made.flat = self.flat.double()
         made.fixed = {name: _to_float64(value) for name, value in made.fixed.items()}
@@ -150,7 +208,7 @@ class Replicas:
         self.template.train()
         each = [self.gradient_of(r, batch, loss) for r in range(self.count)]
         try:
-            ours = self._copy()._stacked_gradients(batch, loss)
+            ours = self.copy()._stacked_gradients(batch, loss)
         except Exception as error:
             return f"it can't be vmapped ({type(error).__name__}: {_first_line(error)})"
         theirs = [torch.stack(values) for values in zip(*each, strict=True)]

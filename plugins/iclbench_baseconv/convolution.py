@@ -15,21 +15,27 @@ from torch import Tensor
 DIRECT_UP_TO = 128
 
 
-def convolve(u: Tensor, h: Tensor, causal: bool, method: str = "auto") -> Tensor:
-    """Convolve u (B, S, C) with the taps h (S, C), channel by channel → (B, S, C).
+def convolve(
+    u: Tensor,
+    h: Tensor,
+    causal: bool,
+    method: str = "auto",
+    positions: slice = slice(None),
+) -> Tensor:
+    """Convolve u (B, S, C) with the taps h (S, C), channel by channel → (B, P, C) at `positions`.
 
     Causal: y[t] = Σ_{s ≤ t} h[t−s] u[s]. Circular otherwise: y[t] = Σ_s h[(t−s) mod S] u[s].
     `method` is `direct`, `fft`, or `auto` for the better one at this length.
     """
     if method == "direct" or (method == "auto" and u.shape[1] <= DIRECT_UP_TO):
-        return _direct(u, h, causal)
-    return _fft(u, h, causal)
+        return _direct(u, h, causal, positions)
+    return _fft(u, h, causal)[:, positions]
 
 
-def _direct(u: Tensor, h: Tensor, causal: bool) -> Tensor:
+def _direct(u: Tensor, h: Tensor, causal: bool, wanted: slice) -> Tensor:
     length = u.shape[1]
     positions = torch.arange(length, device=u.device)
-    lag = positions[:, None] - positions[None, :]
+    lag = positions[wanted, None] - positions[None, :]
     toeplitz = h[lag % length]
     if causal:
         toeplitz = toeplitz * (lag >= 0).unsqueeze(-1)

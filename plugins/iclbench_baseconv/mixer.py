@@ -34,7 +34,20 @@ class BaseConvMixer(nn.Module):
 
     def forward(self, u: Tensor) -> Tensor:
         """(B, S, C) → (B, S, C) for S = length."""
-        gate = u @ self.gate + self.gate_bias
+        return self._gated(u, slice(None))
+
+    def at(self, u: Tensor, positions: slice) -> Tensor:
+        """The output at some positions alone, (B, S, C) → (B, P, C)."""
+        return self._gated(u, positions)
+
+    def _gated(self, u: Tensor, positions: slice) -> Tensor:
         entering = u @ self.input + self.input_bias
-        convolved = convolve(entering, self.filter, self.causal, self.convolution)
-        return (gate * (convolved + self.filter_bias)) @ self.output + self.output_bias
+        convolved = convolve(entering, self.filter, self.causal, self.convolution, positions)
+        gate = u[:, positions] @ self.gate + self._own(self.gate_bias, positions)
+        gated = gate * (convolved + self._own(self.filter_bias, positions))
+        return gated @ self.output + self._own(self.output_bias, positions)
+
+    @staticmethod
+    def _own(bias: Tensor, positions: slice) -> Tensor:
+        """A bias (C,), or its rows (P, C) at the positions."""
+        return bias if bias.ndim == 1 else bias[positions]

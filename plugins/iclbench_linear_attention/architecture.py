@@ -92,6 +92,7 @@ class LinearSelfAttention(Architecture):
     name = "lsa"
     Config: ClassVar[type[Config]] = MatrixConfig
     constructions = {"ridge-gd": RidgeGD()}
+    replica_args = frozenset({"init_std"})
 
     def supports(self, signature: Signature, config: MatrixConfig) -> str | None:
         """It needs X, y and one query of known shapes, and answers the query."""

@@ -46,6 +46,7 @@ class LinearTransformer(Architecture):
 
     name = "linear-transformer"
     Config = LinearTransformerConfig
+    replica_args = frozenset({"init_std"})
     constructions = {"richardson": Richardson(), "chebyshev": Chebyshev()}
 
     def supports(self, signature: Signature, config: LinearTransformerConfig) -> str | None:

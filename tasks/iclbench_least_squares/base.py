@@ -32,6 +32,7 @@ class LeastSquaresTask(Task[ConfigT]):
         "soap": SOAP,
         "gauss-newton": GAUSS_NEWTON,
     }
+    replica_args = frozenset({"noise", "condition_number"})
 
     @abstractmethod
     def arrange(self, problems: Problems, dtype: torch.dtype) -> Batch:

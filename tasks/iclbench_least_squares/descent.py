@@ -63,6 +63,7 @@ ConfigT = TypeVar("ConfigT", bound=DescentConfig)
 class DescentTask(LeastSquaresTask[ConfigT]):
     """Tokens (xᵢ, yᵢ, features), last (w₀, 0, …): S = N + 1, d = D² + 2D + 1; w₀ ~ N(0, I)."""
 
+    replica_args = LeastSquaresTask.replica_args | {"step_size"}
     recipes = {
         "paper": WIDE,
         "precision": PRECISION,

@@ -48,6 +48,7 @@ class RidgeRegression(LeastSquaresTask[RidgeConfig]):
     name = "ridge"
     version = 1
     Config = RidgeConfig
+    replica_args = LeastSquaresTask.replica_args | {"ridge", "step"}
 
     @property
     def primary(self) -> Primary:

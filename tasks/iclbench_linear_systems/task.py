@@ -90,6 +90,7 @@ class LinearSystems(Task[LinearSystemConfig]):
     Config = LinearSystemConfig
     recipes = {"quick": QUICK, "paper": PAPER}
     training_only = frozenset({"sizes", "mixed", "loss"})
+    replica_args = frozenset({"condition_number", "spectrum", "scale", "start"})
     scales = {
         "relative_residual": "first",
         "relative_residual_by_size": "first",

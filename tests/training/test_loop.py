@@ -142,10 +142,10 @@ def test_a_checkpoint_is_kept_between_two_points_of_the_curve(tmp_path):
     path = tmp_path / "c.safetensors"
 
     class Stop(Training):
-        def _chunk(self):
+        def advance(self):
             if self.step == 600:
                 raise CutError
-            return super()._chunk()
+            return super().advance()
 
     cut = training([1], **options)
     cut.__class__ = Stop
@@ -159,7 +159,7 @@ def test_a_checkpoint_is_kept_between_two_points_of_the_curve(tmp_path):
     resumed._restore(Checkpoint.load(path), Resumption(path))
     for one in (straight, resumed):
         while one.step < 1000:
-            one.window.add(one._chunk())
+            one.window.add(one.advance())
             if one.step % 500 == 0:
                 one.curve.append(one.window.close())
     assert straight.curve == resumed.curve
@@ -261,13 +261,13 @@ def test_the_adaptive_rate_falls_where_gradients_agree_and_rises_elsewhere(thres
 def test_the_running_cosine_is_that_of_consecutive_fresh_gradients():
     made = training([1, 2], **ADAPTIVE, cosine_memory=0.5)
     seen = []
-    measure = made._measure
+    measure = made.measure
 
     def spy(batches):
         seen.append(measure(batches))
         return seen[-1]
 
-    made._measure = spy
+    made.measure = spy
     made.run(None, lambda step, loss: None)
     expected = torch.ones(2, dtype=torch.float64)
     for gradients in seen:

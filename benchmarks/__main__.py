@@ -1,0 +1,182 @@
+"""Speed of training, side by side: the field's plain loop, a plain loop of ours, the engine.
+
+    python -m benchmarks [--device cpu|cuda] [--quick] [--json FILE] [--only NAME ...]
+
+Loops take turns, A B A B, in one process; a CPU is timed with one thread, by the process's own CPU
+time beside the wall clock, since the machine may be busy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import gc
+import json
+import os
+import platform
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from iclbench.precision import full_precision
+
+from .configurations import CONFIGURATIONS, Configuration
+from .engine import EngineLoop, initial
+from .reference import PlainLoop, reference_module
+from .report import print_configuration
+from .timing import Loop, interleave, matmul_peak, operations, peak_memory, stage_times
+
+REFERENCES = {"gpt2": "GPT2Model loop", "conv1d": "Conv1d loop"}
+
+
+def loops_of(configuration: Configuration, device: str, quick: bool) -> dict[str, Any]:
+    """Name → what makes the loop."""
+    found: dict[str, Callable[[], Loop]] = {}
+    if configuration.reference != "none":
+        name = REFERENCES[configuration.reference]
+
+        def reference() -> Loop:
+            task, _ = initial(configuration)
+            module = reference_module(configuration, task)
+            assert module is not None
+            return PlainLoop(name, module, task, configuration.batch, device)
+
+        found[name] = reference
+
+    def plain() -> Loop:
+        task, module = initial(configuration)
+        return PlainLoop("plain loop", module, task, configuration.batch, device)
+
+    found["plain loop"] = plain
+    counts = configuration.replicas_cpu if device == "cpu" else configuration.replicas
+    for count in counts[:2] if quick else counts:
+
+        def engine(count: int = count) -> Loop:
+            return EngineLoop(configuration, count, device)
+
+        found[f"iclbench, R = {count}"] = engine
+    return found
+
+
+def measure(configuration: Configuration, device: str, quick: bool) -> dict[str, Any]:
+    """One configuration's timings, as JSON."""
+    makers = loops_of(configuration, device, quick)
+    # What torch sets up at its first use is no loop's.
+    makers["plain loop"]().advance(1)
+    memory = {name: peak_memory(make, configuration.chunk, device) for name, make in makers.items()}
+    gc.collect()
+    loops = {name: make() for name, make in makers.items()}
+    repeats, seconds = (3, 0.05) if quick else (5, 0.25)
+    times = interleave(list(loops.values()), configuration.chunk, repeats, seconds, device)
+    return {
+        "name": configuration.name,
+        "batch": configuration.batch,
+        "loops": [
+            {
+                "name": name,
+                "replicas": loop.replicas,
+                **{f"{kind}_seconds": values for kind, values in time.items()},
+                "flops": operations(loop),
+                "peak_memory": memory[name],
+                "stages": stage_times(loop, 2, device),
+                "note": getattr(loop, "note", None),
+            }
+            for (name, loop), time in zip(loops.items(), times, strict=True)
+        ],
+    }
+
+
+def conditions(device: str, quick: bool) -> dict[str, Any]:
+    """What the numbers depend on."""
+    versions = {name: metadata.version(name) for name in ("torch", "transformers", "iclbench")}
+    return {
+        "device": torch.cuda.get_device_name() if device != "cpu" else _processor(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "versions": versions,
+        "dtype": "float32",
+        "quick": quick,
+        "clock": "cpu" if device == "cpu" else "wall",
+    }
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.processor()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument("--quick", action="store_true", help="a minute, to see that it runs")
+    parser.add_argument("--json", type=Path, help="write the numbers to this file")
+    parser.add_argument("--only", nargs="*", help="names of configurations, or parts of them")
+    parser.add_argument("--threads", type=int, default=1)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    about = conditions(arguments.device, arguments.quick)
+    chosen = [
+        c for c in CONFIGURATIONS
+        if not arguments.only or any(part in c.name for part in arguments.only)
+    ]  # fmt: skip
+    if not chosen:
+        parser.error(f"no such configuration; known: {', '.join(c.name for c in CONFIGURATIONS)}")
+    found = {**about, "configurations": kept(arguments.json, about) if arguments.only else []}
+    with full_precision(torch.float32):
+        for configuration in chosen:
+            row = one(configuration, arguments.device, arguments.quick)
+            rows = [r for r in found["configurations"] if r["name"] != configuration.name]
+            found["configurations"] = in_order([*rows, row])
+            print_configuration(found, row)
+            if arguments.json:
+                arguments.json.parent.mkdir(parents=True, exist_ok=True)
+                arguments.json.write_text(json.dumps(_rounded(found), indent=1) + "\n")
+    if arguments.json:
+        print(f"written: {arguments.json}")
+
+
+def one(configuration: Configuration, device: str, quick: bool) -> dict[str, Any]:
+    """A configuration's row, with how busy the machine was and the speed of a large product."""
+    load = [os.getloadavg()[0]]
+    peak = matmul_peak(device)
+    row = measure(configuration, device, quick)
+    again = matmul_peak(device)
+    return {
+        **row,
+        "peak_flops": {kind: max(peak[kind], again[kind]) for kind in peak},
+        "load": [*load, os.getloadavg()[0]],
+        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="minutes"),
+    }
+
+
+def kept(path: Path | None, about: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of the file that is there, if it was made in the same conditions."""
+    if path is None or not path.exists():
+        return []
+    content = json.loads(path.read_text())
+    same = {key: content.get(key) for key in about} == about
+    return list(content["configurations"]) if same else []
+
+
+def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows in the order of `CONFIGURATIONS`."""
+    names = [c.name for c in CONFIGURATIONS]
+    return sorted(rows, key=lambda row: names.index(row["name"]))
+
+
+def _rounded(value: Any) -> Any:
+    """Numbers with four digits, which is more than timings have."""
+    if isinstance(value, float):
+        return float(f"{value:.4g}")
+    if isinstance(value, dict):
+        return {k: _rounded(v) for k, v in value.items()}
+    return [_rounded(v) for v in value] if isinstance(value, list) else value
+
+
+if __name__ == "__main__":
+    main()

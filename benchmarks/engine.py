@@ -1,0 +1,117 @@
+"""iclbench's engine as the benchmark sees it: the training of a run, chunk by chunk."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from iclbench.config import parse_config
+from iclbench.models import initial_module
+from iclbench.plans import Plan, resolve
+from iclbench.specs import RunSpec
+from iclbench.training.engine import batch_of
+from iclbench.training.loop import Replica, Training
+
+from .configurations import Configuration
+
+
+def plan_of(configuration: Configuration, replicas: int = 1) -> Plan:
+    """The run that is timed; it never ends."""
+    request = {
+        "model": configuration.model,
+        "task": configuration.task,
+        "model_args": {"width": 64, **configuration.model_args}
+        if configuration.model in {"transformer", "baseconv"}
+        else configuration.model_args,
+        "task_args": configuration.task_args,
+        "recipe": "smoke",
+        "recipe_args": {
+            "steps": 10**9,
+            "batch": configuration.batch,
+            "schedule": "constant",
+            "chunk": configuration.chunk,
+        },
+        "seeds": replicas,
+    }
+    return resolve(parse_config(RunSpec, request, "benchmark"))
+
+
+class EngineLoop:
+    """The engine's own loop on R replicas."""
+
+    def __init__(
+        self, configuration: Configuration, replicas: int, device: str, **how: Any
+    ) -> None:
+        plan = plan_of(configuration, replicas)
+        seeds = range(replicas)
+        assert plan.recipe is not None
+        self.replicas, self.chunk = replicas, plan.recipe.chunk
+        self.training = Training(
+            [initial_module(plan, seed) for seed in seeds],
+            [Replica(seed, 1e-3) for seed in seeds],
+            plan.task,
+            plan.recipe,
+            device=torch.device(device),
+            dtype=torch.float32,
+            **how,
+        )
+        self.training.replicas.template.train()
+        self.name = f"iclbench, R = {replicas}"
+        self.note = self.training.note
+
+    def advance(self, steps: int) -> None:
+        """Take steps, a whole number of chunks; losses and divergence are read once a chunk."""
+        for _ in range(steps // self.chunk):
+            self.training.advance()
+
+    @property
+    def stages(self) -> dict[str, Any]:
+        """The stages of a step, each taking what the one before gave; data are a chunk's share."""
+        t = self.training
+        replicas, loss = t.replicas, t.task.loss
+
+        def draw(_: None) -> Any:
+            return batch_of(t.trial(1), 0)
+
+        def forward(batch: Any) -> list[tuple[Tensor, Tensor]]:
+            if replicas.together == 1:
+                parts = sliced(batch, replicas.slices)
+                return [
+                    replicas.loss_of(r, part, loss) for r in range(replicas.count) for part in parts
+                ]
+            starts = range(0, replicas.count, replicas.group)
+            return [replicas.losses_from(start, batch, loss) for start in starts]
+
+        def backward(found: list[tuple[Tensor, Tensor]]) -> Tensor:
+            grads = [torch.autograd.grad(value.sum(), leaf)[0] for value, leaf in found]
+            if replicas.together > 1:
+                return torch.cat(grads)
+            rows = torch.stack(grads).view(replicas.count, replicas.slices, -1)
+            return rows.mean(dim=1)
+
+        def optimizer(grad: Tensor) -> None:
+            t.optimizer.update(grad, t.rates, t.alive, t.step + 1)
+
+        return {"data": draw, "forward": forward, "backward": backward, "optimizer": optimizer}
+
+
+def initial(configuration: Configuration) -> tuple[Any, nn.Module]:
+    """The task, and the configuration's module as the engine trains it."""
+    plan = plan_of(configuration)
+    return plan.task, initial_module(plan, 0)
+
+
+def sliced(batch: Any, count: int) -> list[Any]:
+    """A batch, every field (R, B, …), in `count` parts."""
+    size = batch.target.shape[1]
+    ends = [size * i // count for i in range(count + 1)]
+    return [
+        batch._replace(
+            prompt=type(batch.prompt)(*(t[:, a:b] for t in batch.prompt)),
+            target=batch.target[:, a:b],
+        )
+        for a, b in itertools.pairwise(ends)
+    ]

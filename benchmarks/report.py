@@ -1,0 +1,142 @@
+"""Tables of the speed benchmark's JSON.
+
+python -m benchmarks.report FILE.json
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+from pathlib import Path
+from typing import Any
+
+from tabulate import tabulate
+
+
+def ratios(base: dict[str, Any], other: dict[str, Any], clock: str) -> list[float]:
+    """How many times as fast `other` is, in every round."""
+    key = f"{clock}_seconds"
+    return [a / b for a, b in zip(base[key], other[key], strict=True)]
+
+
+def spread(values: list[float]) -> str:
+    """The median, and the quartiles."""
+    low, middle, high = statistics.quantiles(values, n=4)
+    return f"{middle:.2f} ({low:.2f}–{high:.2f})"
+
+
+def fraction_of_peak(row: dict[str, Any], loop: dict[str, Any], clock: str) -> float:
+    """Achieved FLOP/s over those of the large product."""
+    seconds = statistics.median(loop[f"{clock}_seconds"])
+    return float(loop["flops"] / seconds / row["peak_flops"][clock])
+
+
+def table(about: dict[str, Any], row: dict[str, Any]) -> str:
+    """One configuration's loops."""
+    clock = about["clock"]
+    loops = {loop["name"]: loop for loop in row["loops"]}
+    first = row["loops"][0]
+    plain = loops["plain loop"]
+    lines = []
+    for loop in row["loops"]:
+        seconds = statistics.median(loop[f"{clock}_seconds"])
+        wall = statistics.median(loop["wall_seconds"])
+        line = {
+            "loop": loop["name"],
+            "model-steps/s": f"{1 / seconds:.3g}",
+            "by the wall": f"{1 / wall:.3g}",
+            f"× {first['name']}": spread(ratios(first, loop, clock)),
+        }
+        if first is not plain:
+            line["× plain loop"] = spread(ratios(plain, loop, clock))
+        memory = loop["peak_memory"]
+        line |= {
+            "of peak": f"{fraction_of_peak(row, loop, clock):.2f}",
+            "memory": "" if memory is None else f"{memory / 2**20:.0f} MiB",
+            **{name: f"{1e3 * value:.3g} ms" for name, value in loop["stages"].items()},
+        }
+        lines.append(line)
+    if about["clock"] == "wall":
+        for line in lines:
+            del line["by the wall"]
+    return tabulate(lines, headers="keys", tablefmt="github", disable_numparse=True)
+
+
+def print_configuration(about: dict[str, Any], row: dict[str, Any]) -> None:
+    load = "–".join(f"{value:.0f}" for value in row["load"])
+    print(f"### {row['name']}, batch {row['batch']}\n\nLoad average {load}, {row['created']}.\n")
+    print(f"{table(about, row)}\n", flush=True)
+    for loop in row["loops"]:
+        if loop["note"]:
+            print(f"{loop['name']}: {loop['note']}")
+
+
+def headline(about: dict[str, Any]) -> str:
+    """What the numbers were made with."""
+    versions = ", ".join(f"{n} {v}" for n, v in about["versions"].items())
+    clock = "CPU time of the process" if about["clock"] == "cpu" else "wall clock"
+    return (
+        f"{about['device']}, {about['cores']} cores, {about['threads']} thread, {versions}, "
+        f"{about['dtype']}; {clock}."
+    )
+
+
+#: (what, configurations, loop, compared with, least ratio); None: any of the engine's loops.
+TARGETS = (
+    ("transformer, 12 layers", ("transformer 12 × 64",), "R = 1", "GPT2Model loop", 1.8),
+    ("transformer, 2 layers", ("transformer 2 × 64",), "R = 1", "GPT2Model loop", 2.5),
+    ("BaseConv, 3 layers", ("baseconv 3 × 64",), "R = 1", "Conv1d loop", 2.5),
+    ("BaseConv, 12 layers", ("baseconv 12 × 64",), "R = 1", "Conv1d loop", 2.5),
+    ("lsa at R = 64", ("lsa, 1 layer",), "R = 64", "plain loop", 5.0),
+    ("linear attention at R = 64", ("linear attention 1 × 16",), "R = 64", "plain loop", 5.0),
+)
+
+
+def targets(about: dict[str, Any]) -> str:
+    """What was to be reached on a CPU, and what was measured; what is missing is left out."""
+    clock = about["clock"]
+    rows = {row["name"]: {loop["name"]: loop for loop in row["loops"]}
+            for row in about["configurations"]}  # fmt: skip
+    lines = []
+    for what, names, replicas, base, least in TARGETS:
+        for name in names:
+            loop = rows.get(name, {}).get(f"iclbench, {replicas}")
+            if loop is not None:
+                values = ratios(rows[name][base], loop, clock)
+                lines.append(_target(f"{what}, × {base}", values, least))
+    for row in about["configurations"]:
+        plain = rows[row["name"]]["plain loop"]
+        every = [
+            ratios(plain, loop, clock) for loop in row["loops"] if loop["name"].startswith("icl")
+        ]
+        slowest = min(every, key=statistics.median)
+        lines.append(_target(f"{row['name']}, slowest R, × plain loop", slowest, 1.0))
+        if row["name"] == "transformer 12 × 64":
+            peak = fraction_of_peak(row, rows[row["name"]]["iclbench, R = 1"], clock)
+            lines.append(_target("transformer 12 × 64, of the large product's speed", [peak], 0.6))
+    return tabulate(lines, headers="keys", tablefmt="github", disable_numparse=True)
+
+
+def _target(what: str, values: list[float], least: float) -> dict[str, str]:
+    middle = statistics.median(values)
+    return {
+        "what": what,
+        "to reach": f"{least:g}",
+        "measured": spread(values) if len(values) > 1 else f"{middle:.2f}",
+        "": "reached" if middle >= least else f"missed by {1 - middle / least:.0%}",
+    }
+
+
+def main() -> None:
+    for name in sys.argv[1:]:
+        about = json.loads(Path(name).read_text())
+        print(headline(about) + "\n")
+        if about["clock"] == "cpu":
+            print(targets(about) + "\n")
+        for row in about["configurations"]:
+            print_configuration(about, row)
+
+
+if __name__ == "__main__":
+    main()

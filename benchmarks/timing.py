@@ -1,0 +1,139 @@
+"""Timing of loops in turn, A B A B, by wall clock and by the process's own CPU time."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+
+class Loop(Protocol):
+    """What is timed: `advance(n)` takes n steps of all its models."""
+
+    name: str
+    replicas: int
+
+    def advance(self, steps: int) -> None: ...
+
+    @property
+    def stages(self) -> dict[str, Callable[[Any], Any]]: ...
+
+
+def synchronize(device: str) -> None:
+    if device.startswith("cuda"):
+        torch.cuda.synchronize()
+
+
+class Clock:
+    """Seconds by the wall and of this process's CPU, since it was made."""
+
+    def __init__(self, device: str) -> None:
+        self.device = device
+        synchronize(device)
+        self.wall, self.cpu = time.perf_counter(), time.process_time()
+
+    def read(self) -> tuple[float, float]:
+        synchronize(self.device)
+        return time.perf_counter() - self.wall, time.process_time() - self.cpu
+
+
+def steps_for(loop: Loop, seconds: float, unit: int, device: str) -> int:
+    """How many steps last about that long of CPU time; the loop is warm after this."""
+    loop.advance(unit)
+    clock = Clock(device)
+    loop.advance(unit)
+    wall, cpu = clock.read()
+    once = (wall if device.startswith("cuda") else cpu) / unit
+    return max(unit, unit * round(seconds / max(once, 1e-9) / unit))
+
+
+def interleave(
+    loops: Sequence[Loop], unit: int, repeats: int, seconds: float, device: str
+) -> list[dict[str, list[float]]]:
+    """For each loop, seconds a model-step of every repeat, the loops taking turns."""
+    counts = [steps_for(loop, seconds, unit, device) for loop in loops]
+    found: list[dict[str, list[float]]] = [{"wall": [], "cpu": []} for _ in loops]
+    for repeat in range(repeats):
+        # Every other round backwards, so that a drift favours none.
+        order = list(enumerate(zip(loops, counts, strict=True)))
+        for index, (loop, count) in order if repeat % 2 == 0 else reversed(order):
+            clock = Clock(device)
+            loop.advance(count)
+            for kind, value in zip(("wall", "cpu"), clock.read(), strict=True):
+                found[index][kind].append(value / (count * loop.replicas))
+    return found
+
+
+def stage_times(loop: Loop, repeats: int, device: str) -> dict[str, float]:
+    """Median seconds of each stage of a model-step, taken apart."""
+    times: dict[str, list[float]] = {}
+    for _ in range(repeats + 1):
+        value: Any = None
+        for name, stage in loop.stages.items():
+            clock = Clock(device)
+            value = stage(value)
+            wall, cpu = clock.read()
+            times.setdefault(name, []).append(wall if device.startswith("cuda") else cpu)
+    return {n: sorted(t[1:])[len(t) // 2 - 1] / loop.replicas for n, t in times.items()}
+
+
+def operations(loop: Loop) -> int:
+    """Floating-point operations of a model-step's matrix products, forward and backward."""
+    value: Any = None
+    with FlopCounterMode(display=False) as counter:
+        for name, stage in loop.stages.items():
+            if name != "optimizer":
+                value = stage(value)
+    return counter.get_total_flops() // loop.replicas
+
+
+def matmul_peak(device: str, size: int = 1024, seconds: float = 0.5) -> dict[str, float]:
+    """FLOP/s of a large float32 product: the best of several, by wall clock and by CPU time."""
+    a, b = torch.randn(2, size, size, device=device)
+    torch.mm(a, b)
+    best = {"wall": 0.0, "cpu": 0.0}
+    spent = 0.0
+    while spent < seconds:
+        clock = Clock(device)
+        torch.mm(a, b)
+        wall, cpu = clock.read()
+        spent += cpu if device == "cpu" else wall
+        for kind, value in (("wall", wall), ("cpu", cpu)):
+            best[kind] = max(best[kind], 2 * size**3 / max(value, 1e-9))
+    return best
+
+
+def peak_memory(make: Callable[[], Loop], unit: int, device: str) -> int | None:
+    """Bytes that a loop needs at most beyond what there was, in building and some steps.
+
+    On a CPU it is the growth of the process's largest resident set, read from Linux; None
+    elsewhere.
+    """
+    gc.collect()
+    if device.startswith("cuda"):
+        torch.cuda.empty_cache()
+        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        make().advance(unit)
+        return torch.cuda.max_memory_allocated() - before
+    try:
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
+        Path("/proc/self/clear_refs").write_text("5")
+        before = _resident("VmRSS")
+        make().advance(unit)
+        return _resident("VmHWM") - before
+    except OSError:
+        return None
+
+
+def _resident(name: str) -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(name):
+            return 1024 * int(line.split()[1])
+    raise OSError(name)

@@ -1,0 +1,106 @@
+"""The speed benchmark runs, and its comparison notices what became slower; no time is asserted."""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import json
+import sys
+
+import pytest
+
+from benchmarks.compare import compare
+from benchmarks.compare import main as compare_main
+from benchmarks.configurations import CONFIGURATIONS
+from benchmarks.engine import plan_of
+from benchmarks.report import headline, table
+
+ROW = {
+    "name": "a model",
+    "batch": 8,
+    "peak_flops": {"wall": 1e9, "cpu": 1e9},
+    "loops": [
+        {
+            "name": name,
+            "replicas": 1,
+            "wall_seconds": [seconds] * 5,
+            "cpu_seconds": [seconds] * 5,
+            "flops": 10**6,
+            "peak_memory": None,
+            "stages": {"data": 1e-3},
+            "note": None,
+        }
+        for name, seconds in (("plain loop", 0.02), ("iclbench, R = 1", 0.01))
+    ],
+}
+FILE = {
+    "device": "a CPU",
+    "cores": 2,
+    "threads": 1,
+    "versions": {"torch": "2"},
+    "dtype": "float32",
+    "clock": "cpu",
+    "configurations": [ROW],
+}
+
+
+def slowed(factor):
+    content = copy.deepcopy(FILE)
+    loop = content["configurations"][0]["loops"][1]
+    loop["cpu_seconds"] = [factor * s for s in loop["cpu_seconds"]]
+    return content
+
+
+def test_every_configuration_is_a_run():
+    for configuration in CONFIGURATIONS:
+        plan = plan_of(configuration, 2)
+        assert plan.spec.seeds == (0, 1)
+        assert plan.recipe.batch == configuration.batch
+
+
+@pytest.mark.parametrize(("factor", "code"), [(1.0, 0), (1.1, 0), (1.3, 1), (0.5, 0)])
+def test_what_became_slower_beyond_the_margin_fails(factor, code):
+    text, found = compare(FILE, slowed(factor), 0.15)
+    assert found == code
+    assert ("slower" in text) == bool(code)
+
+
+def test_files_of_two_devices_or_without_a_common_loop_are_not_compared(tmp_path, monkeypatch):
+    other = {**FILE, "device": "another"}
+    with pytest.raises(ValueError, match="two devices"):
+        compare(FILE, other, 0.15)
+    assert compare(FILE, {**FILE, "configurations": []}, 0.15)[1] == 2
+    paths = [tmp_path / "a.json", tmp_path / "b.json"]
+    paths[0].write_text(json.dumps(FILE))
+    paths[1].write_text(json.dumps(slowed(2.0)))
+    monkeypatch.setattr(sys, "argv", ["compare", *map(str, paths)])
+    with pytest.raises(SystemExit) as end:
+        compare_main()
+    assert end.value.code == 1
+
+
+def test_a_table_has_speeds_ratios_and_the_fraction_of_the_peak():
+    text = table(FILE, ROW)
+    assert "100" in text
+    assert "2.00 (2.00–2.00)" in text
+    assert "0.10" in text
+    assert "a CPU, 2 cores, 1 thread" in headline(FILE)
+
+
+@pytest.mark.slow
+def test_the_benchmark_runs(tmp_path, monkeypatch):
+    if importlib.util.find_spec("transformers") is None:
+        pytest.skip("transformers is not installed (the extra bench)")
+    from benchmarks.__main__ import main
+
+    out = tmp_path / "speed.json"
+    monkeypatch.setattr(
+        sys, "argv", ["benchmarks", "--quick", "--json", str(out), "--only", "transformer 2", "lsa"]
+    )
+    main()
+    content = json.loads(out.read_text())
+    names = [row["name"] for row in content["configurations"]]
+    assert names == ["transformer 2 × 64", "lsa, 1 layer"]
+    loops = content["configurations"][0]["loops"]
+    assert [loop["name"] for loop in loops[:2]] == ["GPT2Model loop", "plain loop"]
+    assert all(loop["flops"] > 0 and min(loop["cpu_seconds"]) > 0 for loop in loops)
