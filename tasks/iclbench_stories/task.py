@@ -85,6 +85,7 @@ class Stories(Task[StoriesConfig]):
     Config = StoriesConfig
     recipes = {"paper": PAPER, "quick": QUICK}
     floor_name = "true ending"
+    gradable = True
 
     @property
     def primary(self) -> Primary:
@@ -251,6 +252,10 @@ class Stories(Task[StoriesConfig]):
         """The true endings, graded too where there is a grader."""
         endings = self._endings(batch)
         return {**self.floor(batch), **endings.grades(endings.true, context)}
+
+    def completions(self, models: int, prompts: int) -> int:
+        """The endings of every model, and the true ones."""
+        return (models + 1) * min(self.config.endings, prompts)
 
     def _endings(self, batch: Batch) -> Endings:
         return Endings(self.config, self.corpus.vocabulary, batch.truth["stories"])
