@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 #: What x may be beside a field of the spec: a metric's second axis, or the steps of training.
 ALONG = ("curve", "training")
+BARS = "bars are the range over seeds"
 
 
 class Figure(Config):
@@ -88,6 +89,8 @@ def _draw_lines(figure: Figure, records: Sequence[Record]) -> go.Figure:
         column_titles=list(columns) if figure.panels else None,
         shared_xaxes=len(metrics) > 1,
         shared_yaxes=len(columns) > 1,
+        vertical_spacing=0.15 / len(metrics),
+        horizontal_spacing=0.1 / len(columns),
     )
     shown: set[str] = set()
     for row, name in enumerate(metrics, start=1):
@@ -104,7 +107,8 @@ def _draw_lines(figure: Figure, records: Sequence[Record]) -> go.Figure:
     found.update_xaxes(title=_axis_title(figure, metrics[0], records[0]), row=len(metrics))
     if figure.log_x:
         found.update_xaxes(type="log")
-    found.update_layout(title=figure.title, template="plotly_white")
+    about = f"<br><sub>{BARS}</sub>" if figure.x not in ALONG else ""
+    found.update_layout(title=figure.title + about, template="plotly_white")
     return found
 
 
@@ -144,7 +148,8 @@ def _line_of_points(
         "x": xs,
         "y": values,
         "name": label,
-        "mode": "lines+markers",
+        # Between kernels or forms there is nothing.
+        "mode": "lines+markers" if all(isinstance(v, int | float) for v in xs) else "markers",
         "error_y": {
             "type": "data",
             "symmetric": False,
@@ -248,8 +253,7 @@ def _axis_title(figure: Figure, metric: str | None, record: Record) -> str:
 
 def _y_title(figure: Figure, metric: str | None, record: Record) -> str:
     name = "training loss" if figure.x == "training" else _metric(metric, record)
-    about = "; bars are the range over seeds" if figure.x not in ALONG else ""
-    return f"{name} ({record.ranking.statistic}{about})"
+    return f"{name} ({record.ranking.statistic})"
 
 
 def _y_axis(figure: Figure, record: Record) -> dict[str, Any]:

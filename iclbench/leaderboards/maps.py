@@ -11,8 +11,8 @@ from ..records import Record
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-#: Pixels of one map.
-SIDE = 260
+#: Pixels of one map, between maps, and around them.
+SIDE, BETWEEN, AROUND = 200, 50, 80
 
 
 def draw_maps(metric: str, rows: Sequence[tuple[str, Record]], title: str) -> go.Figure:
@@ -28,8 +28,14 @@ def draw_maps(metric: str, rows: Sequence[tuple[str, Record]], title: str) -> go
     found = [(label, _maps(metric, record)) for label, record in rows]
     wide = max(len(maps) for _, maps in found)
     names = [maps[i]["name"] if i < len(maps) else "" for _, maps in found for i in range(wide)]
+    width, height = (n * SIDE + (n - 1) * BETWEEN for n in (wide, len(found)))
     figure = make_subplots(
-        len(found), wide, subplot_titles=names, row_titles=[label for label, _ in found]
+        len(found),
+        wide,
+        subplot_titles=names,
+        row_titles=[label for label, _ in found],
+        horizontal_spacing=BETWEEN / width,
+        vertical_spacing=BETWEEN / height,
     )
     ranges = _ranges([one for _, maps in found for one in maps])
     for row, (_, maps) in enumerate(found, start=1):
@@ -38,17 +44,21 @@ def draw_maps(metric: str, rows: Sequence[tuple[str, Record]], title: str) -> go
             signed = low < 0
             shown = go.Heatmap(
                 z=one["values"], x=one.get("x"), y=one.get("y"), zmin=low, zmax=high,
-                colorscale="RdBu" if signed else "Viridis", showscale=False, name=one["name"],
+                colorscale="RdBu" if signed else "Blues", showscale=False, name=one["name"],
             )  # fmt: skip
             figure.add_trace(shown, row=row, col=column)
             if "points" in one:
-                points = {"mode": "text", "textfont": {"color": "white"}, "showlegend": False}
+                points = {"mode": "text", "textfont": {"color": "#c0392b"}, "showlegend": False}
                 figure.add_trace(go.Scatter(**one["points"], **points), row=row, col=column)
-            figure.update_xaxes(constrain="domain", row=row, col=column)
             upwards = {} if "y" in one else {"autorange": "reversed"}
-            figure.update_yaxes(constrain="domain", **upwards, row=row, col=column)
+            figure.update_xaxes(showticklabels="x" in one, row=row, col=column)
+            figure.update_yaxes(showticklabels="y" in one, **upwards, row=row, col=column)
     figure.update_layout(
-        title=title, template="plotly_white", width=SIDE * wide + 120, height=SIDE * len(found) + 80
+        title=title,
+        template="plotly_white",
+        width=width + 2 * AROUND,
+        height=height + 2 * AROUND,
+        margin=dict.fromkeys("lrtb", AROUND),
     )
     return figure
 

@@ -14,8 +14,9 @@ from ..records import Record
 from ..sweeps import SweepFile, read_sweep_file, recorded
 from .formats import device
 
-#: Where published records are.
+#: Where published records are, and those of studies, PLUGIN-FILE each.
 PUBLISHED = Path("leaderboards/records")
+STUDIES = Path("leaderboards/studies")
 
 
 @dataclass(frozen=True)
@@ -73,11 +74,12 @@ def find_study(name: str, found: PluginHost) -> Study:
 def records_of(study: Study, size: str, folder: Path | None) -> tuple[SweepFile, list[Record], int]:
     """The study at a size, the records that it has in a folder, and how many of its runs have none.
 
-    Without a folder it is the study's own or the published records, whichever has more. Raises
-    UsageError where there is no record at all.
+    Without a folder it is the study's own, or published ones, whichever has most. Raises UsageError
+    where there is no record at all.
     """
     file = read_sweep_file(study.path).sized(size)
-    places = [folder] if folder else [Path(file.out), *(p for p in (PUBLISHED,) if p.is_dir())]
+    published = [STUDIES / study.name.replace("/", "-"), PUBLISHED]
+    places = [folder] if folder else [Path(file.out), *(p for p in published if p.is_dir())]
     results = [(recorded(file, place), place) for place in places]
     result, place = max(results, key=lambda pair: len(pair[0].records))
     if not result.records:
