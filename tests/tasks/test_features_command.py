@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import io
+import json
 import math
 import os
 import signal
@@ -360,16 +362,26 @@ def test_torchvision_s_own_networks(name, width):
 
 
 def test_a_folder_of_parquet_files(tmp_path, cli):
-    datasets = usable("datasets")
-    kinds = datasets.Features(
-        {"image": datasets.Image(), "label": datasets.ClassLabel(names=["cat", "dog"])}
-    )
-    images = [Image.new("RGB", (9, 9), (40 * i, 0, 0)) for i in range(4)]
-    rows = datasets.Dataset.from_dict({"image": images, "label": [0, 1, 1, 0]}, features=kinds)
-    rows.to_parquet(tmp_path / "data" / "train.parquet")
+    usable("datasets")
+    import pyarrow
+    from pyarrow.parquet import write_table
+
+    pictured = []
+    for i in range(4):
+        Image.new("RGB", (9, 9), (40 * i, 0, 0)).save(buffer := io.BytesIO(), "PNG")
+        pictured.append({"bytes": buffer.getvalue(), "path": None})
+    kind = pyarrow.struct([("bytes", pyarrow.binary()), ("path", pyarrow.string())])
+    kinds = {"image": {"decode": True, "_type": "Image"},
+             "label": {"names": ["cat", "dog"], "_type": "ClassLabel"}}  # fmt: skip
+    table = pyarrow.table({"image": pyarrow.array(pictured, kind), "label": [0, 1, 1, 0]})
+    about = {"huggingface": json.dumps({"info": {"features": kinds}})}
+    (tmp_path / "data").mkdir()
+    write_table(table.replace_schema_metadata(about), tmp_path / "data" / "train.parquet")
     found = ask(cli, tmp_path / "data", tmp_path / "out")
     assert found.code == 0, found.err
-    assert read_features(tmp_path / "out").labels.tolist() == [0, 1, 1, 0]
+    read = read_features(tmp_path / "out")
+    assert read.labels.tolist() == [0, 1, 1, 0]
+    assert read.about.data == "data (train)"
 
 
 def sources(*paths):
