@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,7 +32,7 @@ class Hub(Source):
         self.labels = np.asarray(self.rows[labels], dtype=np.int64)
         if len(self.labels) and self.labels.min() < 0:
             raise UsageError(f"--data {data}: split {split!r} has images without a class")
-        self.data = f"{name} ({split})"
+        self.data = f"{Path(name).name if Path(name).is_dir() else name} ({split})"
         self.identity = str(self.rows._fingerprint)
 
     def images(self, rows: Sequence[int]) -> list[Image]:
@@ -54,9 +55,14 @@ def _load(data: str, name: str, split: str) -> Any:
             f"pip install 'iclbench[imagenet]' ({_line(error)})"
         ) from None
     try:
+        # It warns of every try, and then raises what is said below.
+        from huggingface_hub.utils import logging
+
+        logging.set_verbosity_error()
+    except ImportError:
+        pass
+    try:
         return datasets.load_dataset(name, split=split)
-    except KeyboardInterrupt:
-        raise
     except Exception as error:
         raise UsageError(
             f"--data {data}: there is no such folder, and {name!r} with the split {split!r} can't "
