@@ -87,6 +87,24 @@ def test_no_more_than_a_chunk_of_logits_is_ever_held(monkeypatch):
     assert max(held) <= logits.AT_ONCE < B * P * V
 
 
+@pytest.mark.gpu
+def test_on_a_gpu_the_memory_is_not_that_of_the_logits(monkeypatch):
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    monkeypatch.undo()
+    rows, size = 64 * 256, 50_257
+    states = torch.randn(64, 256, 512, device="cuda", requires_grad=True)
+    weight = (0.02 * torch.randn(size, 512, device="cuda")).requires_grad_()
+    target = torch.randint(size, (64, 256), device="cuda")
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    with torch.autocast("cuda", torch.bfloat16):
+        token_loss(FactoredLogits(states, weight, None), target).mean().backward()
+    held = torch.cuda.max_memory_allocated() - before
+    # The gradients of both factors, some chunks, and far less than the logits.
+    assert held < rows * size * 4 / 3
+
+
 def test_under_autocast_products_are_bfloat16_and_losses_float32():
     states, weight, bias, target = factors()
     with torch.autocast("cpu", torch.bfloat16):

@@ -131,7 +131,7 @@ class ExactText(TextForm):
     def functions(self, ids: Tensor) -> Tensor:
         """See `TextForm.functions`; outputs that nobody reads are 0."""
         w = look_up(ids, self.embedding)
-        read = {t % ids.shape[1] for t in self.readout} & set(range(ids.shape[1]))
+        read = set(self.readout)
         nothing = torch.zeros_like(w[:, 0])
         rows = [self.of_prefix(w[:, : t + 1]) if t in read else nothing
                 for t in range(ids.shape[1])]  # fmt: skip

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from iclbench import EvaluationContext
-from iclbench.files import write_atomically
 from iclbench.generation import Sampling, generate
 from iclbench.graders import Completion
 
@@ -87,16 +83,3 @@ class Endings:
         completions = [Completion(beginning, ending) for beginning, ending in pairs]
         scores = context.grader.grade(completions, context.folder)
         return {f"grade_{n}": torch.tensor(v, dtype=torch.float64) for n, v in scores.items()}
-
-
-def write_endings(folder: Path | None, endings: Endings, generated: list[list[int]]) -> None:
-    """Write beginnings and endings as JSON lines, in a file named by its content, if asked."""
-    if folder is None or not generated:
-        return
-    rows = zip(
-        endings.beginnings, endings.texts(generated), endings.texts(endings.true), strict=True
-    )
-    names = ("beginning", "ending", "true_ending")
-    text = "".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
-    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
-    write_atomically(folder / f"endings-{digest}.jsonl", text.encode())

@@ -18,6 +18,8 @@ HUB = {
     "children-stories": "ajibawa-2023/Children-Stories-Collection",
 }
 GENERATED = "generated"
+#: What `make data` makes.
+LOCAL = "data"
 #: How `datasets` reads a file, by its suffix.
 BUILDERS = {".parquet": "parquet", ".jsonl": "json", ".json": "json", ".txt": "text"}
 #: What sets stories of a text file apart, in the files of TinyStories too.
@@ -45,17 +47,20 @@ class Generated(Source):
         super().__init__(GENERATED, f"generated/1/{GENERATED_STORIES}/{seed}")
         self.seed = seed
 
+        self.stories: list[str] = []
+
     def texts(self) -> Iterator[list[str]]:
         """One batch."""
-        yield generated_stories(GENERATED_STORIES, self.seed)
+        self.stories = self.stories or generated_stories(GENERATED_STORIES, self.seed)
+        yield self.stories
 
 
 class Files(Source):
     """Parquet, JSON lines or text files, one or a folder of them."""
 
     def __init__(self, path: Path, column: str, cache: Path) -> None:
-        found = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
-        self.files = [p for p in found if p.suffix in BUILDERS]
+        found = [path] if path.is_file() else sorted(path.rglob("[!.]*"))
+        self.files = [p for p in found if p.suffix in BUILDERS and p.is_file()]
         if not self.files:
             raise UsageError(
                 f"stories: {path} has no file that ends in {', '.join(BUILDERS)}; give data=PATH "
@@ -107,7 +112,7 @@ def find_sources(
             found.append(Hub(HUB[name], column, revision))
         elif Path(name).exists():
             found.append(Files(Path(name), column, cache))
-        elif re.fullmatch(r"[\w.-]+/[\w.-]+", name) and not Path(name).suffix:
+        elif _may_be_on_the_hub(name):
             found.append(Hub(name, column, revision))
         else:
             known = ", ".join([GENERATED, *HUB])
@@ -116,6 +121,12 @@ def find_sources(
                 "(owner/name), or a path (`make data` puts tales into data/tales)"
             )
     return found
+
+
+def _may_be_on_the_hub(name: str) -> bool:
+    """owner/name, and no file, nor in the folder that `make data` makes."""
+    local = Path(name).parts[:1] == (LOCAL,) or Path(name).suffix
+    return re.fullmatch(r"\w[\w.-]*/[\w.-]+", name) is not None and not local
 
 
 def import_datasets() -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -25,7 +25,7 @@ from iclbench import (
 from iclbench.logits import FactoredLogits, token_loss
 
 from .corpus import Corpus, open_corpus
-from .endings import Endings, write_endings
+from .endings import Endings
 from .recipes import PAPER, QUICK
 
 #: Logits that an evaluation holds at once, in elements.
@@ -85,7 +85,7 @@ class Stories(Task[StoriesConfig]):
     Config = StoriesConfig
     recipes = {"paper": PAPER, "quick": QUICK}
     floor_name = "true ending"
-    gradable = True
+    gradable: ClassVar[bool] = True
 
     @property
     def primary(self) -> Primary:
@@ -244,9 +244,7 @@ class Stories(Task[StoriesConfig]):
         endings = self._endings(batch)
         generated = endings.generate(model, context)
         found |= endings.metrics(generated)
-        found |= endings.grades(generated, context)
-        write_endings(context.folder, endings, generated)
-        return found
+        return found | endings.grades(generated, context)
 
     def evaluate_floor(self, batch: Batch, context: EvaluationContext) -> dict[str, Tensor]:
         """The true endings, graded too where there is a grader."""
@@ -254,8 +252,8 @@ class Stories(Task[StoriesConfig]):
         return {**self.floor(batch), **endings.grades(endings.true, context)}
 
     def completions(self, models: int, prompts: int) -> int:
-        """The endings of every model, and the true ones."""
-        return (models + 1) * min(self.config.endings, prompts)
+        """The endings that a grader gets in a run, the true ones with them."""
+        return (models + 1) * min(prompts, self.config.endings)
 
     def _endings(self, batch: Batch) -> Endings:
         return Endings(self.config, self.corpus.vocabulary, batch.truth["stories"])
