@@ -79,6 +79,9 @@ class Replicas:
 
     def gradients(self, batch: Batch, loss: Loss) -> tuple[Tensor, Tensor]:
         """The losses (R,) and their gradients (R, P) on stacked batches, (R, B, …) each field."""
+        if self.count == 1:
+            value, grad = self.gradient_of(0, batch, loss)
+            return value.unsqueeze(0), grad.unsqueeze(0)
         if self.together == 1:
             each = [self.gradient_of(r, batch, loss) for r in range(self.count)]
             return torch.stack([v for v, _ in each]), torch.stack([g for _, g in each])
