@@ -151,15 +151,20 @@ def section(key: str, boards: Sequence[Board]) -> View:
     first = record.spec.dtype
     ends = {board.records[0].spec.dtype: _interval_ends(board) for board in boards}
     figures = [figure(f) for board in boards for f in (profiles(board), *board_curves(board)) if f]
+    rows = [
+        _row(s, ends[s.record.spec.dtype], hidden=board is not boards[0] or i >= MOST_ROWS)
+        for board in boards
+        for i, s in enumerate(board.standings)
+    ]
+    # What a long table hides is text until it is asked for, which the browser needn't build.
+    long = len(rows) > MOST_ROWS
     return {
         "key": key,
         "title": formats.arguments(record.evaluation.task_args) or "default arguments",
         "record": record,
-        "rows": [
-            _row(s, ends[s.record.spec.dtype], hidden=board is not boards[0] or i >= MOST_ROWS)
-            for board in boards
-            for i, s in enumerate(board.standings)
-        ],
+        "rows": [row for row in rows if not (long and row["hidden"])],
+        "rest": [row for row in rows if long and row["hidden"]],
+        "count": len(rows),
         "most": MOST_ROWS,
         "fitting": len(boards[0].standings),
         "ends": [

@@ -27,9 +27,18 @@
     if (e.key === "Escape") menus.forEach((m) => { if (m.open) { m.open = false; m.firstElementChild.focus(); } });
   });
 
+  // The rows that a long table keeps back as text.
+  const unpack = (section) => {
+    const rest = section.querySelector("script.rest");
+    if (!rest) return;
+    section.querySelector("table.board").tBodies[0].insertAdjacentHTML("beforeend", rest.textContent);
+    rest.remove();
+  };
+
   // Tables: a click on a heading sorts, a second one the other way.
   document.querySelectorAll("[data-sort]").forEach((by) => by.addEventListener("click", () => {
     const heading = by.closest("th");
+    unpack(by.closest("section"));
     const column = [...heading.parentNode.children].indexOf(heading);
     const up = heading.getAttribute("aria-sort") !== "ascending";
     heading.parentNode.querySelectorAll("[aria-sort]").forEach((h) => h.removeAttribute("aria-sort"));
@@ -51,6 +60,7 @@
     // A table of many rows is laid out when it is asked for.
     let most = Number(more.dataset.most);
     const filter = () => {
+      unpack(form.parentNode);
       const rows = [...body.rows];
       const words = form.find.value.toLowerCase().split(/\s+/).filter(Boolean);
       let shown = 0;
@@ -71,6 +81,7 @@
     };
     form.addEventListener("input", filter);
     more.addEventListener("click", () => {
+      unpack(form.parentNode);
       const next = [...body.rows].find((row, i, all) => row.hidden && i > 0 && !all[i - 1].hidden);
       most = Infinity;
       filter();
