@@ -98,6 +98,9 @@ def _supports_regression(signature: Signature, config: LinearTransformerConfig) 
         return f"it needs the shape of {', '.join(missing)}, which the task does not state"
     if shapes["y"][1] != 1:
         return "it answers with one value"
+    unseen = set(getattr(signature.prompt, "_fields", ())) - {"tokens", "x", "y", "query"}
+    if unseen:
+        return f"it does not see {', '.join(sorted(unseen))}"
     if config.form == "full":
         return "form=full is for linear systems; form=block takes regression too"
     return None
