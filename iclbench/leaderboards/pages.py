@@ -158,7 +158,7 @@ def _floor_row(board: Board) -> Iterable[dict[str, str]]:
     found, scale = record.floor.get(record.ranking.metric), record.ranking.scale
     if found is not None:
         yield dict.fromkeys([name for name, _ in _COLUMNS], "") | {
-            "model": "floor",
+            "model": record.floor_name,
             "median": number(found.median, scale),
             "mean": number(found.mean, scale),
             "95% interval of the mean": interval(found.low, found.high, scale),

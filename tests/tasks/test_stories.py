@@ -437,7 +437,7 @@ def test_a_run_that_was_interrupted_goes_on_to_the_same_bits(tmp_path, monkeypat
 
     args = {"steps": 6, "chunk": 2, "accumulate": 4, "batch": 8}
     whole = trained("transformer", {}, tmp_path / "a", recipe_args=args, seeds=1)
-    plain, calls = Training._chunk, []
+    plain, calls = Training.advance, []
 
     def stops(self):
         calls.append(self.step)
@@ -445,7 +445,7 @@ def test_a_run_that_was_interrupted_goes_on_to_the_same_bits(tmp_path, monkeypat
             raise KeyboardInterrupt
         return plain(self)
 
-    monkeypatch.setattr(Training, "_chunk", stops)
+    monkeypatch.setattr(Training, "advance", stops)
     with pytest.raises(KeyboardInterrupt):
         trained("transformer", {}, tmp_path / "b", recipe_args=args, seeds=1, checkpoint_seconds=0)
     again = trained("transformer", {}, tmp_path / "b", recipe_args=args, seeds=1)

@@ -61,7 +61,7 @@ def board_curves(board: Board) -> list[Plot]:
             continue
         lines = [_line(s.label, s.record.curves[name]) for s in having]
         floor = having[0].record.floor_curves.get(name)
-        lines += [_line("floor", floor) | {"dotted": True}] if floor else []
+        lines += [_line(having[0].record.floor_name, floor) | {"dotted": True}] if floor else []
         axis = having[0].record.curves[name].axis
         title = f"{name}, {board.records[0].spec.dtype}"
         found.append(plot(title, axis, f"median {name}", lines, log=_is_log(lines)))
@@ -76,7 +76,7 @@ def record_curves(record: Record) -> list[Plot]:
             continue
         lines = [_line("median", curve), _line("mean", curve, "mean")]
         floor = record.floor_curves.get(name)
-        lines += [_line("floor", floor) | {"dotted": True}] if floor else []
+        lines += [_line(record.floor_name, floor) | {"dotted": True}] if floor else []
         found.append(plot(name, curve.axis, name, lines, log=_is_log(lines)))
     training = record.training
     if training is not None and training.curve:

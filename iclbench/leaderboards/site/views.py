@@ -250,7 +250,9 @@ def task_figures(boards: Sequence[Board]) -> list[View]:
 def run(record: Record, label: str, place: PurePosixPath) -> View:
     """One record's page."""
     metrics = [_metric(name, found, "") for name, found in record.metrics.items()]
-    metrics += [_metric(name, found, "floor ") for name, found in record.floor.items()]
+    metrics += [
+        _metric(name, found, f"{record.floor_name} ") for name, found in record.floor.items()
+    ]
     ranking = record.ranking
     seeds = [
         {
