@@ -304,24 +304,26 @@ def _conclude(
         training=training,
         analyses=analyse(plan, models, device),
         grader=_grader_report(grading, store, spec) if grading else None,
-        evaluation=EvaluationReport(
-            prompts=spec.eval_prompts,
-            seed=spec.eval_seed,
-            digest=plan.task.evaluation_digest(spec.eval_prompts, spec.eval_seed),
-            task_args={
-                name: value
-                for name, value in spec.task_args.items()
-                if name not in plan.task.training_only
-            },
-            provenance=dict(plan.task.provenance),
-            seconds=seconds,
-        ),
+        evaluation=_evaluation_report(plan, seconds),
         environment=environment(device),
         plugins=_plugin_references(plan),
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     ).sealed()
     store.write(record)
     return record
+
+
+def _evaluation_report(plan: Plan, seconds: float) -> EvaluationReport:
+    task, spec = plan.task, plan.spec
+    kept = {name: v for name, v in spec.task_args.items() if name not in task.training_only}
+    return EvaluationReport(
+        prompts=spec.eval_prompts,
+        seed=spec.eval_seed,
+        digest=task.evaluation_digest(spec.eval_prompts, spec.eval_seed),
+        task_args=kept,
+        provenance=dict(task.provenance),
+        seconds=seconds,
+    )
 
 
 def _grader_report(grading: Grading, store: RecordStore, spec: ResolvedSpec) -> GraderReport:

@@ -14,7 +14,8 @@ from iclbench.plans import Plan, resolve
 from iclbench.plugins import host
 from iclbench.runner import Settings
 from iclbench.specs import RunSpec
-from iclbench.sweeps import _stages, _Sweep, read_sweep_file
+from iclbench.sweep_files import read_sweep_file, stages_of
+from iclbench.sweeps import _Sweep
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted((ROOT / "leaderboards" / "sweeps").glob("*.toml"))
@@ -25,7 +26,7 @@ def plans(path: Path, size: str) -> list[Plan]:
     """Every cell, resolved; a cell that can't be is an error."""
     file = read_sweep_file(path).sized(size)
     going = _Sweep(file, Settings(), None, 1, lambda line: None)
-    for stage in _stages(file):
+    for stage in stages_of(file):
         going.resolve(stage)
     assert going.result.failures == []
     return list(going.plans.values())

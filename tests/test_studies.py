@@ -10,7 +10,7 @@ import pytest
 from iclbench import RunSpec, sweep
 from iclbench.leaderboards.figures import draw
 from iclbench.plans import resolve
-from iclbench.sweeps import expand, read_sweep_file
+from iclbench.sweep_files import expand, read_sweep_file
 
 ROOT = Path(__file__).parents[1]
 STUDIES = sorted([*ROOT.glob("tasks/*/sweeps/*.toml"), *ROOT.glob("plugins/*/sweeps/*.toml")])

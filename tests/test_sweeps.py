@@ -12,7 +12,7 @@ import pytest
 
 from iclbench import RecordStore, UsageError, sweep
 from iclbench.executors.local import Local
-from iclbench.sweeps import expand, read_sweep_file
+from iclbench.sweep_files import expand, read_sweep_file
 
 DEFAULTS = {
     "task": "least-squares",

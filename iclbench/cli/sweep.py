@@ -31,7 +31,7 @@ def sweep(
     from ..leaderboards.figures import save
     from ..leaderboards.study import render_study
     from ..records import RecordStore
-    from ..sweeps import read_sweep_file
+    from ..sweep_files import read_sweep_file
     from ..sweeps import sweep as run_sweep
 
     sized = read_sweep_file(file).sized(recipe)

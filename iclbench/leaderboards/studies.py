@@ -11,7 +11,8 @@ from pathlib import Path
 from ..errors import UsageError, unknown
 from ..plugins import PluginHost
 from ..records import Record
-from ..sweeps import SweepFile, read_sweep_file, recorded
+from ..sweep_files import SweepFile, read_sweep_file
+from ..sweeps import recorded
 from .formats import device
 
 #: Where published records are, and those of studies, PLUGIN-FILE each.

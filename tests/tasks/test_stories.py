@@ -21,7 +21,7 @@ from iclbench.logits import token_loss
 from iclbench.plans import resolve
 from iclbench.records import RecordStore
 from iclbench.specs import RunSpec
-from iclbench.sweeps import expand, read_sweep_file
+from iclbench.sweep_files import expand, read_sweep_file
 from iclbench_stories import corpus as corpora
 from iclbench_stories import sources, vocabulary
 from iclbench_stories.corpus import open_corpus
