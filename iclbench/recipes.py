@@ -16,7 +16,8 @@ class Recipe(Config):
     batch: int = Field(ge=1, description="prompts an update")
     optimizer: str = Field(
         "adam",
-        description="the engine's adam, adamw, sgd, gauss-newton; torch.optim's; package.Class",
+        description="the engine's adam, adamw, sgd, gauss-newton, lbfgs; "
+        "torch.optim's; package.Class",
     )
     optimizer_args: dict[str, Any] = Field({}, description="the optimizer's own arguments")
     learning_rate: float = Field(1e-3, ge=0, description="before the schedule's factor")
@@ -67,8 +68,6 @@ class Recipe(Config):
             raise ValueError(
                 f"a batch of {self.batch} has no {self.accumulate} equal parts (accumulate)"
             )
-        if self.accumulate > 1 and self.optimizer == "gauss-newton":
-            raise ValueError("gauss-newton takes whole batches: accumulate=1")
         return self
 
 

@@ -29,6 +29,8 @@ class GaussNewton(Optimizer):
     matrices, and batches of several times P / outputs prompts.
     """
 
+    whole_batch = True
+
     class Arguments(Config):
         """Where the damping starts, and how much of a batch judges a step."""
 

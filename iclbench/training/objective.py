@@ -21,6 +21,10 @@ class Objective:
     def __init__(self, replicas: Replicas, batch: Batch, loss: Loss) -> None:
         self.replicas, self.batch, self.loss = replicas, batch, loss
 
+    def gradient(self, replica: int) -> tuple[Tensor, Tensor]:
+        """One replica's loss () and gradient (P,) on the whole batch, where it stands."""
+        return self.replicas.gradient_of(replica, self.batch, self.loss)
+
     def of(self, replica: int, holdout: float) -> ReplicaObjective:
         """One replica's, its batch divided for fitting and judging."""
         return ReplicaObjective(self, replica, holdout)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor
 
@@ -12,6 +12,9 @@ from .objective import Objective
 
 class Optimizer(ABC):
     """Updates the (R, P) parameters of all replicas in place."""
+
+    #: Whether it takes gradients of its own from the step's whole batch.
+    whole_batch: ClassVar[bool] = False
 
     @abstractmethod
     def update(

@@ -19,6 +19,7 @@ from ..config import Config, parse_config
 from ..errors import UsageError, unknown
 from ..recipes import Recipe
 from .gauss_newton import GaussNewton
+from .lbfgs import LBFGS
 from .objective import Objective
 from .optimizer import Optimizer
 from .replicas import Replicas
@@ -188,11 +189,12 @@ class TorchOptimizer(Optimizer):
             optimizer.load_state_dict({"state": state, "param_groups": groups})
 
 
-OWN: dict[str, type[Stacked] | type[GaussNewton]] = {
+OWN: dict[str, type[Stacked] | type[GaussNewton] | type[LBFGS]] = {
     "adam": Adam,
     "adamw": AdamW,
     "sgd": SGD,
     "gauss-newton": GaussNewton,
+    "lbfgs": LBFGS,
 }
 
 
@@ -209,13 +211,16 @@ def check_optimizer(recipe: Recipe) -> dict[str, Any]:
     Raises UsageError for a name or arguments that no optimizer takes.
     """
     name, arguments = recipe.optimizer, recipe.optimizer_args
-    if OWN.get(name.lower()) is GaussNewton:
+    own = OWN.get(name.lower())
+    if own is not None and own.whole_batch:
         if recipe.clip or recipe.gradient_memory:
             raise UsageError(
                 f"optimizer {name} has a gradient of its own: leave out clip and memory"
             )
-        if recipe.batch < 2:
-            raise UsageError(f"optimizer {name} divides its batch: it needs two prompts or more")
+        if recipe.accumulate > 1:
+            raise UsageError(f"optimizer {name} takes whole batches: accumulate=1")
+    if own is GaussNewton and recipe.batch < 2:
+        raise UsageError(f"optimizer {name} divides its batch: it needs two prompts or more")
     if "lr" in arguments:
         raise UsageError(f"optimizer {name}: lr is the recipe's learning_rate")
     if name.lower() in OWN:
@@ -248,8 +253,14 @@ def _put_tensors(value: Any, tensors: dict[str, Tensor]) -> Any:
 
 def _optimizer_class(name: str) -> Any:
     """A class of torch.optim by its name, or any other by its path, `package.Class`."""
-    if "." not in name:
-        return _torch_class(name)
+    cls = _class_at(name) if "." in name else _torch_class(name)
+    closure = inspect.signature(cls.step).parameters.get("closure")
+    if closure is not None and closure.default is inspect.Parameter.empty:
+        raise UsageError(f"optimizer {name} needs a closure, which the engine doesn't give")
+    return cls
+
+
+def _class_at(name: str) -> Any:
     module, _, attribute = name.rpartition(".")
     try:
         cls = getattr(importlib.import_module(module), attribute)
@@ -268,11 +279,7 @@ def _torch_class(name: str) -> Any:
     }
     if name.lower() not in classes:
         raise unknown("optimizer", name, {*OWN, *classes})
-    cls = classes[name.lower()]
-    closure = inspect.signature(cls.step).parameters.get("closure")
-    if closure is not None and closure.default is inspect.Parameter.empty:
-        raise UsageError(f"optimizer {name} needs a closure, which the engine doesn't give")
-    return cls
+    return classes[name.lower()]
 
 
 def _subtract(flat: Tensor, delta: Tensor, alive: Tensor) -> None:

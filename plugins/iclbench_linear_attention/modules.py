@@ -21,15 +21,24 @@ class LSA(nn.Module):
 
     def forward(self, H: Tensor) -> Tensor:
         """Σ_k (HW₃)(HW₁)ᵀ(HW₂)."""
-        first, second, third = self.project(H).unbind(-4)
+        first, second, third = self.projections(H)
         return attend(third, first, second, self.causal).sum(dim=-3)
 
-    def project(self, H: Tensor) -> Tensor:
-        """HW for all three and every head by one product, (..., 3, heads, m, n)."""
-        kinds, heads, n, _ = self.weights.shape
-        wide = self.weights.permute(2, 0, 1, 3).reshape(n, kinds * heads * n)
-        projected: Tensor = (H @ wide).reshape(*H.shape[:-1], kinds, heads, n)
-        return projected.movedim(-4, -2)
+    def projections(self, H: Tensor) -> list[Tensor]:
+        """HW₁, HW₂ and HW₃ of every head, (..., heads, m, n) each.
+
+        Three products, each of all heads: the gradient of one, cut in three, is put together again
+        by copies that cost more than the products.
+        """
+        return [_of_heads(H, weights) for weights in self.weights.unbind()]
+
+
+def _of_heads(H: Tensor, weights: Tensor) -> Tensor:
+    """HW of each head's W, (heads, n, n), by one product: (..., m, n) → (..., heads, m, n)."""
+    heads, n, _ = weights.shape
+    wide = weights.transpose(0, 1).reshape(n, heads * n)
+    projected: Tensor = (H @ wide).reshape(*H.shape[:-1], heads, n)
+    return projected.movedim(-2, -3)
 
 
 class ELSA(LSA):
@@ -39,9 +48,10 @@ class ELSA(LSA):
         super().__init__(n, heads, init_std, causal)
         self.biases = nn.Parameter(torch.zeros(3, heads, m, n))
 
-    def project(self, H: Tensor) -> Tensor:
-        """HW + B for all three and every head, (..., 3, heads, m, n)."""
-        return super().project(H) + self.biases
+    def projections(self, H: Tensor) -> list[Tensor]:
+        """HW + B for all three and every head, (..., heads, m, n) each."""
+        found = super().projections(H)
+        return [HW + B for HW, B in zip(found, self.biases.unbind(), strict=True)]
 
 
 class Step(nn.Module):

@@ -18,7 +18,7 @@ from .problems import (
     evaluation_problems,
     sample_problems,
 )
-from .recipes import GAUSS_NEWTON, PAPER, PRECISION, SOAP
+from .recipes import GAUSS_NEWTON, LBFGS, PAPER, PRECISION, SOAP
 
 ConfigT = TypeVar("ConfigT", bound=LeastSquaresConfig)
 
@@ -31,6 +31,7 @@ class LeastSquaresTask(Task[ConfigT]):
         "precision": PRECISION,
         "soap": SOAP,
         "gauss-newton": GAUSS_NEWTON,
+        "lbfgs": LBFGS,
     }
     replica_args = frozenset({"noise", "condition_number"})
 

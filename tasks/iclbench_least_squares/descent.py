@@ -17,7 +17,7 @@ from iclbench.prompts import map_tensors, to_device
 from .base import LeastSquaresTask
 from .features import Features, feature_tokens
 from .problems import LeastSquaresConfig, Problems
-from .recipes import GAUSS_NEWTON, PRECISION, SOAP, WIDE
+from .recipes import WIDE
 
 
 class Descent(NamedTuple):
@@ -64,12 +64,7 @@ class DescentTask(LeastSquaresTask[ConfigT]):
     """Tokens (xᵢ, yᵢ, features), last (w₀, 0, …): S = N + 1, d = D² + 2D + 1; w₀ ~ N(0, I)."""
 
     replica_args = LeastSquaresTask.replica_args | {"step_size"}
-    recipes = {
-        "paper": WIDE,
-        "precision": PRECISION,
-        "soap": SOAP,
-        "gauss-newton": GAUSS_NEWTON,
-    }
+    recipes = {**LeastSquaresTask.recipes, "paper": WIDE}
 
     def problems(
         self, n: int, generator: torch.Generator, device: torch.device, dtype: torch.dtype

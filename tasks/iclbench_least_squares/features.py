@@ -47,7 +47,7 @@ class LeastSquaresFeatures(LeastSquaresTask[FeaturesConfig]):
     name = "least-squares-features"
     version = 1
     Config = FeaturesConfig
-    recipes = {"paper": WIDE}
+    recipes = {**LeastSquaresTask.recipes, "paper": WIDE}
 
     @property
     def primary(self) -> Primary:

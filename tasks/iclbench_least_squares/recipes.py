@@ -54,3 +54,13 @@ GAUSS_NEWTON = Recipe(
     model_args={"layers": 3, "width": 16, "layer_norm": False, "mlp": False},
 )
 """Damped Gauss–Newton for a few thousand parameters, best after some training (--init)."""
+
+LBFGS = Recipe(
+    steps=10,
+    batch=2048,
+    chunk=1,
+    optimizer="lbfgs",
+    optimizer_args={"iterations": 500},
+    learning_rate=1.0,
+)
+"""L-BFGS on a few large batches, best in float64 and after some training (--init)."""

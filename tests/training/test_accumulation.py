@@ -54,7 +54,6 @@ def test_autocast_is_near_and_not_equal_and_leaves_the_parameters_dtype():
     ("args", "reason"),
     [
         ({"accumulate": 5}, "no 5 equal parts"),
-        ({"accumulate": 2, "optimizer": "gauss-newton"}, "takes whole batches"),
         ({"autocast": "float16"}, "autocast"),
     ],
 )

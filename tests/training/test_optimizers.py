@@ -100,7 +100,8 @@ def test_a_loaded_state_continues_to_the_same_bits(name, arguments):
         ("admaw", {}, "did you mean 'adamw'"),
         ("adam", {"beta": 1}, "unknown field 'beta'"),
         ("RAdam", {"nonsense": 1}, "nonsense"),
-        ("lbfgs", {}, "closure"),
+        ("torch.optim.LBFGS", {}, "needs a closure"),
+        ("lbfgs", {"history": 0}, "history"),
     ],
 )
 def test_a_bad_optimizer_is_refused_before_the_run(name, arguments, message):
