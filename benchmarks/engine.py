@@ -14,6 +14,7 @@ from iclbench.plans import Plan, resolve
 from iclbench.specs import RunSpec
 from iclbench.training.engine import batch_of
 from iclbench.training.loop import Replica, Training
+from iclbench.training.replicas import row_gradient
 
 from .configurations import Configuration
 
@@ -76,21 +77,20 @@ class EngineLoop:
         def draw(_: None) -> Any:
             return batch_of(t.trial(1), 0)
 
-        def forward(batch: Any) -> list[tuple[Tensor, Tensor]]:
+        def forward(batch: Any) -> list[tuple[Tensor, list[Tensor]]]:
             if replicas.together == 1:
                 parts = sliced(batch, replicas.slices)
                 return [
                     replicas.loss_of(r, part, loss) for r in range(replicas.count) for part in parts
                 ]
             starts = range(0, replicas.count, replicas.group)
-            return [replicas.losses_from(start, batch, loss) for start in starts]
+            found = [replicas.losses_from(start, batch, loss) for start in starts]
+            return [(values.sum(), [leaf]) for values, leaf in found]
 
-        def backward(found: list[tuple[Tensor, Tensor]]) -> Tensor:
-            grads = [torch.autograd.grad(value.sum(), leaf)[0] for value, leaf in found]
-            if replicas.together > 1:
-                return torch.cat(grads)
-            rows = torch.stack(grads).view(replicas.count, replicas.slices, -1)
-            return rows.mean(dim=1)
+        def backward(found: list[tuple[Tensor, list[Tensor]]]) -> Tensor:
+            rows = torch.cat([row_gradient(value, leaves) for value, leaves in found])
+            parts = replicas.slices if replicas.together == 1 else 1
+            return rows.view(replicas.count, parts, -1).mean(dim=1)
 
         def optimizer(grad: Tensor) -> None:
             t.optimizer.update(grad, t.rates, t.alive, t.step + 1)

@@ -285,7 +285,7 @@ class Training:
         """
         losses, grad = self._gradients(batch)
         norms = grad.norm(dim=1)
-        self.alive &= torch.isfinite(losses) & torch.isfinite(norms)
+        self.alive &= (losses + norms).abs() < math.inf
         if self.recipe.clip is not None:
             grad = grad * (self.recipe.clip / (norms + 1e-6)).clamp(max=1.0).unsqueeze(1)
         if self.mean_gradient is not None:

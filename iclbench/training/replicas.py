@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
+from torch.overrides import TorchFunctionMode
 
 from ..errors import UsageError
 from ..precision import default_dtype
@@ -51,6 +52,7 @@ class Replicas:
         self.group = self.count  # replicas in one vmapped program, where they are stacked
         self.slices = 1  # parts of a batch whose gradients are added up, of a replica by itself
         self.compiled: tuple[Any, Any] | None = None
+        self._modules: dict[int, tuple[Tensor, nn.Module, list[Tensor]]] = {}
 
     def split(self, row: Tensor) -> list[Tensor]:
         """A row (P,) as tensors of the parameters' shapes, or rows (R, P) as (R, *shape)."""
@@ -112,7 +114,8 @@ class Replicas:
             prediction = functional_call(self.template, {**state, **fixed}, (prompt,))
             return loss(prediction, target).mean()
 
-        found: Tensor = vmap(replica_loss)(parameters, fixed, prompt, target)
+        with Products():
+            found: Tensor = vmap(replica_loss)(parameters, fixed, prompt, target)
         return found
 
     def _stacked_gradients(self, batch: Batch, loss: Loss, start: int = 0) -> tuple[Tensor, Tensor]:
@@ -121,14 +124,34 @@ class Replicas:
         (grad,) = torch.autograd.grad(losses.sum(), flat)
         return losses.detach(), grad
 
-    def loss_of(self, replica: int, batch: Batch, loss: Loss) -> tuple[Tensor, Tensor]:
-        """One replica's loss () on stacked batches, and the leaf (P,) that it depends on."""
+    def loss_of(self, replica: int, batch: Batch, loss: Loss) -> tuple[Tensor, list[Tensor]]:
+        """One replica's loss () on stacked batches, and the leaves that it depends on."""
         prompt, target, _ = _replica(batch, replica)
+        if self.compiled is None:
+            module, leaves = self._module(replica)
+            return loss(module(prompt), target).mean(), leaves
         row = self.flat[replica].detach().requires_grad_()
-        # Slices share memory with `fixed`, so buffers that a module updates are kept.
         fixed = {name: values[replica] for name, values in self.fixed.items()}
-        run = self._single_loss if self.compiled is None else self.compiled[1]
-        return run(row, fixed, prompt, target, loss), row
+        return self.compiled[1](row, fixed, prompt, target, loss), [row]
+
+    def _module(self, replica: int) -> tuple[nn.Module, list[Tensor]]:
+        """A module on one replica's rows of `flat` and `fixed`, and its trained parameters.
+
+        Made once: to put parameters into the template at every step costs a small model as much as
+        its products. Buffers share memory with `fixed`, so what a module updates is kept.
+        """
+        flat, module, leaves = self._modules.get(replica, (None, None, None))
+        if flat is not self.flat or module is None or leaves is None:
+            module = copy.deepcopy(self.template)
+            rows = self.views(replica)
+            rows.update({name: values[replica] for name, values in self.fixed.items()})
+            for name, tensor in itertools.chain(module.named_parameters(), module.named_buffers()):
+                tensor.data = rows[name].data
+            leaves = [p.requires_grad_() for n, p in module.named_parameters() if n in self.shapes]
+            self._modules[replica] = (self.flat, module, leaves)
+        if module.training != self.template.training:
+            module.train(self.template.training)
+        return module, leaves
 
     def _single_loss(
         self, row: Tensor, fixed: dict[str, Tensor], prompt: Any, target: Tensor, loss: Loss
@@ -141,9 +164,8 @@ class Replicas:
         """One replica's loss () and gradient (P,) on stacked batches, computed by itself."""
         if self.slices > 1:
             return self._sliced_gradient(replica, batch, loss)
-        value, row = self.loss_of(replica, batch, loss)
-        (grad,) = torch.autograd.grad(value, row)
-        return value.detach(), grad
+        value, leaves = self.loss_of(replica, batch, loss)
+        return value.detach(), row_gradient(value, leaves)
 
     def _sliced_gradient(self, replica: int, batch: Batch, loss: Loss) -> tuple[Tensor, Tensor]:
         size = batch.target.shape[1]
@@ -152,11 +174,10 @@ class Replicas:
         for start, stop in itertools.pairwise(ends):
             prompt = map_tensors(lambda t, s=start, e=stop: t[:, s:e], batch.prompt)
             part = Batch(prompt, batch.target[:, start:stop])
-            value, row = self.loss_of(replica, part, loss)
-            (grad,) = torch.autograd.grad(value, row)
+            value, leaves = self.loss_of(replica, part, loss)
             share = (stop - start) / size
             total += share * value.detach()
-            whole.add_(grad, alpha=share)
+            whole.add_(row_gradient(value, leaves), alpha=share)
         return total, whole
 
     def compile(self) -> None:
@@ -194,6 +215,7 @@ class Replicas:
         """The same replicas with buffers of their own, which a forward pass may change."""
         made = copy.copy(self)
         made.fixed = {name: value.clone() for name, value in self.fixed.items()}
+        made._modules = {}
         return made
 
     def _in_float64(self) -> Replicas:
@@ -240,6 +262,23 @@ class Replicas:
             before = random_state(self.flat.device)
             functional_call(self.template, state, (_replica(batch, 0).prompt,))
             return not torch.equal(before, random_state(self.flat.device))
+
+
+class Products(TorchFunctionMode):
+    """Linear maps as a product and a sum: vmap's own rule multiplies both by 1 as well."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is nn.functional.linear and not kwargs:
+            x, weight, *bias = args
+            product = x @ weight.mT
+            return product if not bias or bias[0] is None else product + bias[0]
+        return func(*args, **(kwargs or {}))
+
+
+def row_gradient(value: Tensor, leaves: list[Tensor]) -> Tensor:
+    """The gradient (P,) of a loss () in its leaves; 0 in those that it does not depend on."""
+    grads = torch.autograd.grad(value, leaves, materialize_grads=True)
+    return torch.cat([grad.reshape(-1) for grad in grads])
 
 
 def _rows(t: Tensor) -> Tensor:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from typing import Any
+from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor, nn
-from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.nn.functional import linear, scaled_dot_product_attention
+from torch.nn.functional import linear
 
 from iclbench import initialize
+
+#: Masks by shape, positions, dtype and device.
+MASKS: WeakValueDictionary[Any, Tensor] = WeakValueDictionary()
 
 
 class SoftmaxAttention(nn.Module):
@@ -27,13 +31,14 @@ class SoftmaxAttention(nn.Module):
     ) -> None:
         super().__init__()
         self.heads, self.head_width, self.causal = heads, head_width, causal
+        self._hidden: dict[Any, Tensor] = {}  # masks by what they depend on, made once
         self.qkv = nn.Linear(width, 3 * heads * head_width)
         self.output = nn.Linear(heads * head_width, width)
         initialize(self, init_std)
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, S, width) → (B, S, width)."""
-        query, key, value = self._heads(self.qkv(x), 3)
+        query, key, value = self._heads(self.qkv(x))
         return self._joined(self.mix(query, key, value))
 
     def at(self, x: Tensor, positions: slice) -> Tensor:
@@ -42,45 +47,64 @@ class SoftmaxAttention(nn.Module):
         Equal to `forward` there but for rounding, since fewer queries are multiplied at once.
         """
         size = self.heads * self.head_width
-        weight, bias = self.qkv.weight, self.qkv.bias
-        (query,) = self._heads(linear(x[:, positions], weight[:size], bias[:size]), 1)
-        key, value = self._heads(linear(x, weight[size:], bias[size:]), 2)
+        weights, biases = (
+            torch.split(t, [size, 2 * size]) for t in (self.qkv.weight, self.qkv.bias)
+        )
+        (query,) = self._heads(linear(x[:, positions].contiguous(), weights[0], biases[0]))
+        key, value = self._heads(linear(x, weights[1], biases[1]))
         return self._joined(self.mix(query, key, value, positions))
 
     def extend(self, x: Tensor, kept: Tensor | None) -> tuple[Tensor, Tensor]:
         """(B, t, width) → (B, t, width) at positions after those whose keys and values are kept."""
-        query, key, value = self._heads(self.qkv(x), 3)
+        query, key, value = self._heads(self.qkv(x))
         new = torch.stack([key, value])
         kept = new if kept is None else torch.cat([kept, new], dim=3)
         return self._joined(self.mix(query, kept[0], kept[1])), kept
 
-    def _heads(self, x: Tensor, kinds: int) -> tuple[Tensor, ...]:
+    def _heads(self, x: Tensor) -> list[Tensor]:
         """(B, S, kinds · heads · d_head) → one (B, heads, S, d_head) a kind."""
-        split = x.view(*x.shape[:2], kinds, self.heads, self.head_width)
-        return split.permute(2, 0, 3, 1, 4).unbind(0)
+        kinds = torch.split(x, self.heads * self.head_width, dim=-1)
+        return [k.view(*k.shape[:2], self.heads, self.head_width).transpose(1, 2) for k in kinds]
 
     def _joined(self, mixed: Tensor) -> Tensor:
         output: Tensor = self.output(mixed.transpose(1, 2).flatten(2))
         return output
 
-    def seen(self, query: Tensor, key: Tensor, positions: slice | None) -> Tensor:
-        """Which of n keys each of t queries may see, (t, n): at `positions`, or the last t."""
-        every = torch.arange(key.shape[2], device=query.device)
-        asking = every[-query.shape[2] :] if positions is None else every[positions]
-        return every <= asking[:, None]
-
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, positions: slice | None = None
     ) -> Tensor:
         """The values (B, heads, n, d_head), mixed for the queries at `positions`, or the last t."""
-        whole = positions is None and query.shape[2] == key.shape[2]
-        mask = self.seen(query, key, positions) if self.causal and not whole else None
-        # The math path alone is full precision on every device, and can be vmapped over replicas
-        # where the CPU's flash kernel can't; on sequences this short it is as fast.
-        with sdpa_kernel(SDPBackend.MATH):
-            return scaled_dot_product_attention(
-                query, key, value, attn_mask=mask, is_causal=self.causal and whole
-            )
+        # Written out: SDPA's fused kernels can't be vmapped over replicas on a CPU and may leave
+        # full precision on a GPU, and its math path makes a mask and checks it in every layer.
+        scale = 1 / math.sqrt(query.shape[-1])
+        scores = query @ key.mT
+        if self.causal and not (positions is None and query.shape[2] == 1):
+            scores = torch.add(self.hidden(query, key, positions), scores, alpha=scale)
+        else:  # all is seen
+            scores = scores * scale
+        return scores.softmax(dim=-1) @ value
+
+    def hidden(self, query: Tensor, key: Tensor, positions: slice | None) -> Tensor:
+        """0 where a query at `positions`, or at the last t, may see a key and −∞ elsewhere, (t, n).
+
+        Made once for all layers, and kept as long as one of them is there.
+        """
+        kind = (query.shape[2], key.shape[2], str(positions), query.dtype, query.device)
+        if kind not in self._hidden:
+            made = MASKS.get(kind)
+            if made is None:
+                unseen = ~seen(query, key, positions)
+                made = torch.zeros(unseen.shape, dtype=query.dtype, device=query.device)
+                made = MASKS[kind] = made.masked_fill(unseen, -math.inf)
+            self._hidden[kind] = made
+        return self._hidden[kind]
+
+
+def seen(query: Tensor, key: Tensor, positions: slice | None) -> Tensor:
+    """Which of n keys each of t queries may see, (t, n): at `positions`, or the last t."""
+    every = torch.arange(key.shape[2], device=query.device)
+    asking = every[-query.shape[2] :] if positions is None else every[positions]
+    return every <= asking[:, None]
 
 
 class LinearAttention(SoftmaxAttention):
@@ -110,5 +134,5 @@ class LinearAttention(SoftmaxAttention):
         if self.causal and positions is None:
             scores = scores.tril(scores.shape[-1] - scores.shape[-2])
         elif self.causal:
-            scores = scores * self.seen(query, key, positions)
+            scores = scores * seen(query, key, positions)
         return scores @ value

@@ -132,13 +132,14 @@ def operators_of_a_step(layers, replicas):
     assert made.replicas.together == replicas
     batch = batch_of(made.trial(1), 0)
     made.replicas.template.train()
+    made.take_step(batch, 1.0, 1)  # what is made once is not counted
     with Operators() as seen:
-        made.take_step(batch, 1.0, 1)
+        made.take_step(batch, 1.0, 2)
     return seen
 
 
 @pytest.mark.parametrize(
-    ("layers", "replicas", "most"), [(2, 1, 165), (12, 1, 625), (2, 4, 235), (12, 4, 975)]
+    ("layers", "replicas", "most"), [(2, 1, 135), (12, 1, 505), (2, 4, 185), (12, 4, 755)]
 )
 def test_a_step_of_the_transformer_has_few_operators_and_waits_for_nothing(layers, replicas, most):
     """What a GPU is given a step: forward, backward, clip, Adam and the flags."""
