@@ -4,8 +4,8 @@
 
 Trains BaseConv (3 layers, no LayerNorm, no MLP) on `gradient` for that long with each optimizer:
 its speed is timed first, and the number of steps set so that a cosine schedule ends with the time.
-Gauss–Newton takes its first third with Adam, from where its steps begin to help. Prints the errors
-in the dtype of training, and in float32 with the same weights rounded.
+Gauss–Newton and L-BFGS take their first third with Adam, from where their steps begin to help.
+Prints the errors in the dtype of training, and in float32 with the same weights rounded.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ OPTIMIZERS: dict[str, tuple[str, dict[str, Any]]] = {
         {"optimizer": "pytorch_optimizer.SOAP", "optimizer_args": {}, "learning_rate": 3e-3},
     ),
     "gauss-newton, float64": ("float64", {}),
+    "lbfgs, float64": ("float64", {"batch": 8192, "optimizer_args": {"iterations": 100}}),
 }
+#: Rows whose last two thirds are taken by a recipe of that name, and the steps that tell its speed.
+SECOND_ORDER = {"gauss-newton": 2, "lbfgs": 1}
 
 
 class Bench:
@@ -46,15 +49,22 @@ class Bench:
         self.model_args = {"layers": 3, "width": arguments.width, "init_std": 0.1}
         self.task_args = {"dim": arguments.dim, "examples": arguments.examples, "iterates": 100}
 
-    def train(self, dtype: str, steps: int, init: str | None = None, **recipe: Any) -> Record:
-        """A run, with Gauss–Newton where it starts from weights."""
+    def train(
+        self,
+        dtype: str,
+        steps: int,
+        name: str = "precision",
+        init: str | None = None,
+        **recipe: Any,
+    ) -> Record:
+        """A run by the recipe `name`."""
         base = {} if init else {"schedule": "cosine", "batch": 256}
         return run(
             model="baseconv",
             task="gradient",
             task_args=self.task_args,
             model_args=self.model_args,
-            recipe="gauss-newton" if init else "precision",
+            recipe=name,
             recipe_args={**base, **recipe, "steps": steps},
             init=init,
             seeds=self.arguments.seeds,
@@ -73,9 +83,11 @@ class Bench:
         """One optimizer's row."""
         seconds = 60 * self.arguments.minutes
         dtype, recipe = OPTIMIZERS[name]
-        if name.startswith("gauss-newton"):
+        second, _, _ = name.partition(",")
+        if second in SECOND_ORDER:
             first = self.for_seconds(seconds / 3, dtype, 200, **ADAM)
-            record = self.for_seconds(2 * seconds / 3, dtype, 2, init=self.weights(first))
+            recipe = {**recipe, "name": second, "init": self.weights(first)}
+            record = self.for_seconds(2 * seconds / 3, dtype, SECOND_ORDER[second], **recipe)
         else:
             record = self.for_seconds(seconds, dtype, 200, **recipe)
         assert record.training is not None

@@ -22,7 +22,8 @@ class LSA(nn.Module):
     def forward(self, H: Tensor) -> Tensor:
         """Σ_k (HW₃)(HW₁)ᵀ(HW₂)."""
         first, second, third = self.projections(H)
-        return attend(third, first, second, self.causal).sum(dim=-3)
+        mixed = attend(third, first, second, self.causal)
+        return mixed.squeeze(-3) if mixed.shape[-3] == 1 else mixed.sum(dim=-3)
 
     def projections(self, H: Tensor) -> list[Tensor]:
         """HW₁, HW₂ and HW₃ of every head, (..., heads, m, n) each.
