@@ -25,21 +25,29 @@ def convolve(
     """Convolve u (B, S, C) with the taps h (S, C), channel by channel → (B, P, C) at `positions`.
 
     Causal: y[t] = Σ_{s ≤ t} h[t−s] u[s]. Circular otherwise: y[t] = Σ_s h[(t−s) mod S] u[s].
-    `method` is `direct`, `fft`, or `auto` for the better one at this length.
+    `method` is `direct`, `fft`, or `auto` for the better one at this length. In memory the answer lies
+    channel by channel, as `by_channel` makes it; u that lies so is not copied.
     """
     if method == "direct" or (method == "auto" and u.shape[1] <= DIRECT_UP_TO):
         return _direct(u, h, causal, positions)
     return _fft(u, h, causal)[:, positions]
 
 
+def by_channel(u: Tensor, weight: Tensor) -> Tensor:
+    """u @ weight, (B, S, C) and (C, C) → (B, S, C), which lies in memory channel by channel."""
+    batch, length, channels = u.shape
+    product: Tensor = weight.mT @ u.reshape(-1, channels).mT
+    return product.view(-1, batch, length).permute(1, 2, 0)
+
+
 def _direct(u: Tensor, h: Tensor, causal: bool, wanted: slice) -> Tensor:
     length = u.shape[1]
     positions = torch.arange(length, device=u.device)
     lag = positions[wanted, None] - positions[None, :]
-    toeplitz = h[lag % length]
+    toeplitz = h.mT[:, lag % length]
     if causal:
-        toeplitz = toeplitz * (lag >= 0).unsqueeze(-1)
-    return torch.einsum("tsc,bsc->btc", toeplitz, u)
+        toeplitz = toeplitz * (lag >= 0)
+    return (u.permute(2, 0, 1) @ toeplitz.mT).permute(1, 2, 0)
 
 
 def _fft(u: Tensor, h: Tensor, causal: bool) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from .convolution import convolve
+from .convolution import by_channel, convolve
 
 
 class BaseConvMixer(nn.Module):
@@ -41,9 +41,9 @@ class BaseConvMixer(nn.Module):
         return self._gated(u, positions)
 
     def _gated(self, u: Tensor, positions: slice) -> Tensor:
-        entering = u @ self.input + self.input_bias
+        entering = by_channel(u, self.input) + self.input_bias
         convolved = convolve(entering, self.filter, self.causal, self.convolution, positions)
-        gate = u[:, positions] @ self.gate + self._own(self.gate_bias, positions)
+        gate = by_channel(u[:, positions], self.gate) + self._own(self.gate_bias, positions)
         gated = gate * (convolved + self._own(self.filter_bias, positions))
         return gated @ self.output + self._own(self.output_bias, positions)
 
