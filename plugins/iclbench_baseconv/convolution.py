@@ -25,8 +25,8 @@ def convolve(
     """Convolve u (B, S, C) with the taps h (S, C), channel by channel → (B, P, C) at `positions`.
 
     Causal: y[t] = Σ_{s ≤ t} h[t−s] u[s]. Circular otherwise: y[t] = Σ_s h[(t−s) mod S] u[s].
-    `method` is `direct`, `fft`, or `auto` for the better one at this length. In memory the answer lies
-    channel by channel, as `by_channel` makes it; u that lies so is not copied.
+    `method` is `direct`, `fft`, or `auto` for the better one at this length. The answer lies in
+    memory channel by channel, as `by_channel` makes it; u that lies so is not copied.
     """
     if method == "direct" or (method == "auto" and u.shape[1] <= DIRECT_UP_TO):
         return _direct(u, h, causal, positions)
