@@ -25,8 +25,8 @@ def convolve(
     """Convolve u (B, S, C) with the taps h (S, C), channel by channel → (B, P, C) at `positions`.
 
     Causal: y[t] = Σ_{s ≤ t} h[t−s] u[s]. Circular otherwise: y[t] = Σ_s h[(t−s) mod S] u[s].
-    `method` is `direct`, `fft`, or `auto` for the better one at this length. The answer lies in
-    memory channel by channel, as `by_channel` makes it; u that lies so is not copied.
+    `method` is `direct`, `fft`, or `auto` for the better one at this length. If u lies in memory
+    channel by channel, as `by_channel` makes it, it is not copied and the answer lies so too.
     """
     if method == "direct" or (method == "auto" and u.shape[1] <= DIRECT_UP_TO):
         return _direct(u, h, causal, positions)
@@ -44,10 +44,12 @@ def _direct(u: Tensor, h: Tensor, causal: bool, wanted: slice) -> Tensor:
     length = u.shape[1]
     positions = torch.arange(length, device=u.device)
     lag = positions[wanted, None] - positions[None, :]
-    toeplitz = h.mT[:, lag % length]
-    if causal:
-        toeplitz = toeplitz * (lag >= 0)
-    return (u.permute(2, 0, 1) @ toeplitz.mT).permute(1, 2, 0)
+    seen = lag >= 0 if causal else torch.ones_like(lag, dtype=torch.bool)
+    lag = lag % length
+    if u.stride(1) == 1:  # channel by channel, and so are the matrices
+        toeplitz = h.mT[:, lag] * seen
+        return (u.permute(2, 0, 1) @ toeplitz.mT).permute(1, 2, 0)
+    return torch.einsum("tsc,bsc->btc", h[lag] * seen.unsqueeze(-1), u)
 
 
 def _fft(u: Tensor, h: Tensor, causal: bool) -> Tensor:
