@@ -91,7 +91,7 @@ def measure(configuration: Configuration, device: str, quick: bool) -> dict[str,
 
 def conditions(device: str, quick: bool) -> dict[str, Any]:
     """What the numbers depend on."""
-    versions = {name: metadata.version(name) for name in ("torch", "transformers", "iclbench")}
+    versions = {name: version_of(name) for name in ("torch", "transformers", "iclbench")}
     return {
         "device": torch.cuda.get_device_name() if device != "cpu" else _processor(),
         "cores": os.cpu_count(),
@@ -101,6 +101,14 @@ def conditions(device: str, quick: bool) -> dict[str, Any]:
         "quick": quick,
         "clock": "cpu" if device == "cpu" else "wall",
     }
+
+
+def version_of(name: str) -> str:
+    """A distribution's version; ends the program in one line where it is not installed."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        raise SystemExit(f"benchmarks: {name} is missing: pip install 'iclbench[bench]'") from None
 
 
 def _processor() -> str:

@@ -33,11 +33,11 @@ class Metric(ABC):
         """The second axis of each value that has one."""
         return {}
 
-    @abstractmethod
     def compute(
         self, model: nn.Module, task: Task[Any], batch: Batch, context: EvaluationContext
     ) -> dict[str, Tensor]:
-        """name → float64 values (B,) on the CPU, or (B, n) for a name in `axes`; may be empty."""
+        """name → float64 values (B,) on the CPU, (B, n) for a name in `axes`; none by default."""
+        return {}
 
     def floor(self, model: nn.Module, task: Task[Any], batch: Batch) -> dict[str, Tensor]:
         """The same values of what the model is compared with, in the prompt's dtype, if any."""

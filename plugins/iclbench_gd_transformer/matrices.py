@@ -34,12 +34,6 @@ class AttentionMatrices(Metric):
         free = isinstance(model, FreeForm)
         return None if free else "only gd-transformer with form=free has attention matrices"
 
-    def compute(
-        self, model: nn.Module, task: Task[Any], batch: Batch, context: EvaluationContext
-    ) -> dict[str, Tensor]:
-        """Nothing prompt by prompt."""
-        return {}
-
     def analysis(
         self, model: nn.Module, task: Task[Any], batches: list[Batch], context: EvaluationContext
     ) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 import torch
 from numpy.polynomial import chebyshev
-from torch import Tensor, nn
+from torch import nn
 
 from iclbench import Batch, EvaluationContext, Metric, Task, predict
 from iclbench.prompts import map_tensors
@@ -46,12 +46,6 @@ class Krylov(Metric):
     def supports_model(self, model: nn.Module) -> str | None:
         """It needs an estimate after every layer."""
         return None if hasattr(model, "trajectory") else "it shows no trajectory"
-
-    def compute(
-        self, model: nn.Module, task: Task[Any], batch: Batch, context: EvaluationContext
-    ) -> dict[str, Tensor]:
-        """Nothing prompt by prompt."""
-        return {}
 
     def analysis(
         self, model: nn.Module, task: Task[Any], batches: list[Batch], context: EvaluationContext

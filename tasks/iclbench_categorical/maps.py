@@ -34,12 +34,6 @@ class ProbabilityMaps(Metric):
         plane = isinstance(task, CategoricalTask) and task.config.dim == 2
         return None if plane else "it needs a categorical task with d = 2"
 
-    def compute(
-        self, model: nn.Module, task: Task[Any], batch: Batch, context: EvaluationContext
-    ) -> dict[str, Tensor]:
-        """Nothing prompt by prompt."""
-        return {}
-
     def analysis(
         self, model: nn.Module, task: Task[Any], batches: list[Batch], context: EvaluationContext
     ) -> dict[str, Any]:
