@@ -16,7 +16,7 @@ from .replicas import Loss, Replicas
 #: On a CPU: elements that an operator should write at most. Below it, what an operator costs apart
 #: from its arithmetic is shared by stacking; above it, arithmetic and caches bound the step.
 #: `python -m benchmarks.stacking` prints the measurements behind it.
-CPU_ELEMENTS = 128_000
+CPU_ELEMENTS = 150_000
 
 #: On a CPU: elements an operator above which a batch is taken in slices, which stay in the caches.
 SLICE_ELEMENTS = 200_000
