@@ -41,7 +41,8 @@ from .statistics import Values, curve, finite, graded, summarize
 from .tasks import Axis, EvaluationContext
 from .training.checkpoints import load_state, weights_bytes
 from .training.engine import EngineName
-from .training.loop import Replica, Resumption, Trained, Training
+from .training.loop import Replica, Trained, Training
+from .training.resumption import Resumption
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..errors import RecordError
 from ..plugins import report
 from ..prompts import Batch, map_tensors
 from ..randomness import derive_seed, torch_generator
@@ -24,6 +23,7 @@ from .grouping import cpu_group, cpu_slices, elements, fitting_group, measured_s
 from .objective import Objective
 from .optimizers import make_optimizer
 from .replicas import Replicas, random_state, set_random_state
+from .resumption import Resumption, checkpoint_of, restore
 from .schedules import AdaptiveRate
 
 Observer = Callable[[int, list[float]], None]
@@ -60,16 +60,6 @@ class Replica:
     seed: int
     learning_rate: float
     task: Task[Any] | None = None  # None: the training's; draws alone may differ from it
-
-
-@dataclass(frozen=True)
-class Resumption:
-    """Where a training keeps its checkpoint, how often, and whether to continue from it."""
-
-    path: Path
-    every_seconds: float = 30.0
-    resume: bool = True
-    code: str = ""  # what names the code that trains: another can't continue
 
 
 @dataclass
@@ -208,7 +198,7 @@ class Training:
         """
         keep = resumption or Resumption(Path(), every_seconds=math.inf)
         if resumption and keep.resume and keep.path.exists():
-            self._restore(Checkpoint.load(keep.path), keep)
+            restore(self, Checkpoint.load(keep.path), keep)
         self.replicas.template.train()
         started = time.perf_counter() - self.seconds
         saved = said = time.perf_counter()
@@ -221,11 +211,11 @@ class Training:
                     observer(self.step, self.window.latest)
                     said = now
                 if now - saved >= keep.every_seconds:
-                    self._checkpoint(keep.code).save(keep.path)
+                    checkpoint_of(self, keep.code).save(keep.path)
                     saved = now
         self.seconds = time.perf_counter() - started
         if resumption:
-            self._checkpoint(keep.code).save(keep.path)
+            checkpoint_of(self, keep.code).save(keep.path)
         return self._result()
 
     def _result(self) -> Trained:
@@ -322,81 +312,6 @@ class Training:
             self.random_states[r] = random_state(self.device)
         return torch.stack([v for v, _ in results]), torch.stack([g for _, g in results])
 
-    def _layout(self, code: str) -> dict[str, Any]:
-        return {
-            "code": code,
-            "shapes": {name: list(shape) for name, shape in self.replicas.shapes.items()},
-            "replicas": [[r.seed, r.learning_rate] for r in self.who],
-            "device": self.device.type,
-        }
-
-    def _checkpoint(self, code: str) -> Checkpoint:
-        tensors, values = self.optimizer.state()
-        content = {
-            "flat": self.replicas.flat,
-            "alive": self.alive,
-            **{f"fixed/{n}": t for n, t in self.replicas.fixed.items()},
-            **{f"optimizer/{n}": t for n, t in tensors.items()},
-            **{f"generator/{r}": g.get_state() for r, g in enumerate(self.generators)},
-            **{f"random/{r}": s for r, s in enumerate(self.random_states or [])},
-            **self._schedule_state(),
-        }
-        return Checkpoint(
-            content,
-            {
-                "layout": self._layout(code),
-                "window": [self.window.sums, self.window.count],
-                "step": self.step,
-                "seconds": self.seconds,
-                "optimizer": values,
-                "diverged_at": self.diverged_at,
-                "curve_steps": self.curve_steps,
-                "curve": self.curve,
-            },
-        )
-
-    def _schedule_state(self) -> dict[str, Tensor]:
-        """What the running mean of gradients and the adaptive rate continue from."""
-        state = {}
-        if self.mean_gradient is not None:
-            state["schedule/mean_gradient"] = self.mean_gradient
-        if self.adaptive is not None:
-            state["schedule/factor"] = self.adaptive.factor
-            state["schedule/cosine"] = self.adaptive.cosine
-            for r, generator in enumerate(self.measuring):
-                state[f"schedule/generator/{r}"] = generator.get_state()
-        return state
-
-    def _restore(self, checkpoint: Checkpoint, keep: Resumption) -> None:
-        tensors, values = checkpoint.tensors, checkpoint.values
-        found, own = values["layout"], self._layout(keep.code)
-        if found != own:
-            other = (
-                "was made by other code" if found["code"] != own["code"] else "is of another run"
-            )
-            raise RecordError(f"checkpoint {keep.path} {other}; --no-resume starts afresh")
-        report(f"continuing from step {values['step']} of {keep.path}")
-        self.window.sums, self.window.count = values["window"]
-        self.replicas.flat.copy_(tensors["flat"])
-        for name, value in self.replicas.fixed.items():
-            value.copy_(tensors[f"fixed/{name}"])
-        self.optimizer.load(_under("optimizer/", tensors), values["optimizer"])
-        for r, generator in enumerate(self.generators):
-            generator.set_state(tensors[f"generator/{r}"])
-        if self.random_states is not None:
-            self.random_states = [tensors[f"random/{r}"] for r in range(len(self.who))]
-        if self.mean_gradient is not None:
-            self.mean_gradient.copy_(tensors["schedule/mean_gradient"])
-        if self.adaptive is not None:
-            self.adaptive.factor.copy_(tensors["schedule/factor"])
-            self.adaptive.cosine.copy_(tensors["schedule/cosine"])
-            for r, generator in enumerate(self.measuring):
-                generator.set_state(tensors[f"schedule/generator/{r}"])
-        self.alive = tensors["alive"].to(self.device)
-        self.step, self.seconds = values["step"], values["seconds"]
-        self.diverged_at = values["diverged_at"]
-        self.curve_steps, self.curve = values["curve_steps"], values["curve"]
-
 
 def _part(batch: Batch, index: int, parts: int) -> Batch:
     """One of the equal parts of stacked batches, every field (R, batch / parts, …)."""
@@ -409,7 +324,3 @@ def _stack(batches: list[Batch]) -> Batch:
     prompts = [batch.prompt for batch in batches]
     stacked = map_tensors(lambda *fields: torch.stack(fields), *prompts)
     return Batch(stacked, torch.stack([batch.target for batch in batches]))
-
-
-def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}

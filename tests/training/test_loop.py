@@ -8,7 +8,8 @@ from torch import Tensor, nn
 
 from iclbench import Recipe, RecordError
 from iclbench.training.checkpoints import Checkpoint
-from iclbench.training.loop import Replica, Resumption, Training
+from iclbench.training.loop import Replica, Training
+from iclbench.training.resumption import Resumption, restore
 from iclbench_least_squares.fixed import FixedConfig, LeastSquares
 
 TASK = LeastSquares(FixedConfig(dim=2, examples=4))
@@ -156,7 +157,7 @@ def test_a_checkpoint_is_kept_between_two_points_of_the_curve(tmp_path):
     straight, resumed = training([1], **options), training([1], **options)
     for one in (straight, resumed):
         one.recipe = one.recipe.model_copy(update={"steps": 1000})
-    resumed._restore(Checkpoint.load(path), Resumption(path))
+    restore(resumed, Checkpoint.load(path), Resumption(path))
     for one in (straight, resumed):
         while one.step < 1000:
             one.window.add(one.advance())
