@@ -9,8 +9,8 @@ from pydantic import Field
 from torch import Tensor
 
 from ..config import Config, parse_config
-from .objective import Objective, ReplicaObjective
-from .optimizer import Optimizer
+from .objective import Objective
+from .optimizer import BatchOptimizer
 from .replicas import Replicas
 
 #: Dampings that each step tries, as multiples of the last that served.
@@ -19,7 +19,7 @@ FACTORS = (0.25, 1.0, 4.0, 16.0)
 LARGEST = 1e8
 
 
-class GaussNewton(Optimizer):
+class GaussNewton(BatchOptimizer):
     """δ = −(G + μI)⁻¹g for each replica, in float64.
 
     G (P, P) is the generalized Gauss–Newton matrix JᵀHJ, J the predictions' Jacobian and H the
@@ -28,8 +28,6 @@ class GaussNewton(Optimizer):
     on the held-out rest, and none where that does not fall. Needs memory for a few P × P
     matrices, and batches of several times P / outputs prompts.
     """
-
-    whole_batch = True
 
     class Arguments(Config):
         """Where the damping starts, and how much of a batch judges a step."""
@@ -42,26 +40,13 @@ class GaussNewton(Optimizer):
         self.replicas = replicas
         self.damping = torch.full((replicas.count,), self.arguments.damping, dtype=torch.float64)
 
-    def update(
-        self,
-        grad: Tensor,
-        rate: Tensor,
-        alive: Tensor,
-        step: int | Tensor,
-        objective: Objective | None = None,
-    ) -> None:
-        """See `Optimizer.update`; the gradient is this one's own."""
-        assert objective is not None
-        for r, (size, living) in enumerate(zip(rate.tolist(), alive.tolist(), strict=True)):
-            if living:
-                self._step(r, size, objective.of(r, self.arguments.holdout))
-
-    def _step(self, r: int, rate: float, own: ReplicaObjective) -> None:
-        row = self.replicas.flat[r]
+    def step(self, replica: int, rate: float, objective: Objective) -> None:
+        """See `BatchOptimizer.step`."""
+        row, own = self.replicas.flat[replica], objective.of(replica, self.arguments.holdout)
         matrix, slope = own.curvature(row)
         least, best = float(own.held_out(row)), None
         for factor in FACTORS:
-            damping = float(self.damping[r]) * factor
+            damping = float(self.damping[replica]) * factor
             factored, failed = torch.linalg.cholesky_ex(_damped(matrix, damping))
             if int(failed):
                 continue
@@ -71,12 +56,12 @@ class GaussNewton(Optimizer):
             if loss < least:
                 least, best = loss, (moved, damping)
         if best is None:
-            grown = float(self.damping[r]) * FACTORS[-1]
+            grown = float(self.damping[replica]) * FACTORS[-1]
             first = self.arguments.damping
-            self.damping[r] = grown if grown <= LARGEST * first else first
+            self.damping[replica] = grown if grown <= LARGEST * first else first
             return
         row.copy_(best[0])
-        self.damping[r] = best[1]
+        self.damping[replica] = best[1]
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """The dampings."""

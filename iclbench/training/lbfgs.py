@@ -10,19 +10,17 @@ from torch import Tensor
 
 from ..config import Config, parse_config
 from .objective import Objective
-from .optimizer import Optimizer
+from .optimizer import BatchOptimizer
 from .replicas import Replicas
 
 
-class LBFGS(Optimizer):
+class LBFGS(BatchOptimizer):
     """torch.optim.LBFGS with strong Wolfe line searches, for each replica by itself.
 
     A step takes up to `iterations` on its batch, from no history: gradients of another batch would
     say nothing of this one's curvature. It ends early where the line search finds no descent, as
     at the floor of the dtype. Batches have to be large, since a batch is learned as it is.
     """
-
-    whole_batch = True
 
     class Arguments(Config):
         """How much is done with one batch."""
@@ -34,22 +32,9 @@ class LBFGS(Optimizer):
         self.arguments: Any = parse_config(self.Arguments, arguments, "optimizer lbfgs")
         self.replicas = replicas
 
-    def update(
-        self,
-        grad: Tensor,
-        rate: Tensor,
-        alive: Tensor,
-        step: int | Tensor,
-        objective: Objective | None = None,
-    ) -> None:
-        """See `Optimizer.update`; the gradients are this one's own."""
-        assert objective is not None
-        for r, (size, living) in enumerate(zip(rate.tolist(), alive.tolist(), strict=True)):
-            if living:
-                self._step(r, size, objective)
-
-    def _step(self, r: int, rate: float, objective: Objective) -> None:
-        row = self.replicas.flat[r]
+    def step(self, replica: int, rate: float, objective: Objective) -> None:
+        """See `BatchOptimizer.step`."""
+        row = self.replicas.flat[replica]
         start, leaf = row.clone(), torch.nn.Parameter(row.clone())
         a = self.arguments
         optimizer = torch.optim.LBFGS(
@@ -64,12 +49,12 @@ class LBFGS(Optimizer):
 
         def closure() -> Tensor:
             row.copy_(leaf.detach())
-            value, leaf.grad = objective.gradient(r)
+            value, leaf.grad = objective.gradient(replica)
             return value
 
         optimizer.step(closure)  # type: ignore[no-untyped-call]
         row.copy_(leaf.detach())
-        if not torch.isfinite(objective.gradient(r)[0]):
+        if not torch.isfinite(objective.gradient(replica)[0]):
             row.copy_(start)
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any
 
 from torch import Tensor
 
@@ -12,9 +12,6 @@ from .objective import Objective
 
 class Optimizer(ABC):
     """Updates the (R, P) parameters of all replicas in place."""
-
-    #: Whether it takes gradients of its own from the step's whole batch.
-    whole_batch: ClassVar[bool] = False
 
     @abstractmethod
     def update(
@@ -39,3 +36,25 @@ class Optimizer(ABC):
     @abstractmethod
     def load(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
         """Take up a state."""
+
+
+class BatchOptimizer(Optimizer):
+    """Takes gradients of its own from a step's whole batch, replica after replica."""
+
+    def update(
+        self,
+        grad: Tensor,
+        rate: Tensor,
+        alive: Tensor,
+        step: int | Tensor,
+        objective: Objective | None = None,
+    ) -> None:
+        """See `Optimizer.update`; `grad` is left aside."""
+        assert objective is not None
+        for r, (size, living) in enumerate(zip(rate.tolist(), alive.tolist(), strict=True)):
+            if living:
+                self.step(r, size, objective)
+
+    @abstractmethod
+    def step(self, replica: int, rate: float, objective: Objective) -> None:
+        """One step of one replica, in place."""

@@ -21,7 +21,7 @@ from ..recipes import Recipe
 from .gauss_newton import GaussNewton
 from .lbfgs import LBFGS
 from .objective import Objective
-from .optimizer import Optimizer
+from .optimizer import BatchOptimizer, Optimizer
 from .replicas import Replicas
 
 Beta = Annotated[float, Field(ge=0, lt=1)]
@@ -212,7 +212,7 @@ def check_optimizer(recipe: Recipe) -> dict[str, Any]:
     """
     name, arguments = recipe.optimizer, recipe.optimizer_args
     own = OWN.get(name.lower())
-    if own is not None and own.whole_batch:
+    if own is not None and issubclass(own, BatchOptimizer):
         if recipe.clip or recipe.gradient_memory:
             raise UsageError(
                 f"optimizer {name} has a gradient of its own: leave out clip and memory"
