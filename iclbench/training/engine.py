@@ -200,7 +200,7 @@ def _refusal(training: Training) -> str | None:
     if training.adaptive is not None:
         return "the adaptive schedule measures gradients between steps"
     if not isinstance(training.optimizer, Stacked):
-        return "the optimizer is not the engine's own"
+        return "the optimizer decides on the host"
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -17,9 +18,10 @@ from .replicas import Replicas
 class LBFGS(BatchOptimizer):
     """torch.optim.LBFGS with strong Wolfe line searches, for each replica by itself.
 
-    A step takes up to `iterations` on its batch, from no history: gradients of another batch would
-    say nothing of this one's curvature. It ends early where the line search finds no descent, as
-    at the floor of the dtype. Batches have to be large, since a batch is learned as it is.
+    A step takes up to `iterations` on its batch, with a quarter more evaluations, from no history:
+    gradients of another batch would say nothing of this one's curvature. It ends early where the
+    line search finds no descent, as at the floor of the dtype, and with the best that was seen.
+    Batches have to be large, since a batch is learned as it is.
     """
 
     class Arguments(Config):
@@ -35,7 +37,7 @@ class LBFGS(BatchOptimizer):
     def step(self, replica: int, rate: float, objective: Objective) -> None:
         """See `BatchOptimizer.step`."""
         row = self.replicas.flat[replica]
-        start, leaf = row.clone(), torch.nn.Parameter(row.clone())
+        leaf = torch.nn.Parameter(row.clone())
         a = self.arguments
         optimizer = torch.optim.LBFGS(
             [leaf],
@@ -47,15 +49,18 @@ class LBFGS(BatchOptimizer):
             line_search_fn="strong_wolfe",
         )
 
+        best, least = row.clone(), math.inf
+
         def closure() -> Tensor:
+            nonlocal best, least
             row.copy_(leaf.detach())
             value, leaf.grad = objective.gradient(replica)
+            if float(value) < least:
+                best, least = row.clone(), float(value)
             return value
 
         optimizer.step(closure)  # type: ignore[no-untyped-call]
-        row.copy_(leaf.detach())
-        if not torch.isfinite(objective.gradient(replica)[0]):
-            row.copy_(start)
+        row.copy_(best)
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Nothing is kept between steps."""

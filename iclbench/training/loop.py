@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..errors import UsageError
 from ..plugins import report
 from ..prompts import Batch, map_tensors
 from ..randomness import derive_seed, torch_generator
@@ -21,6 +22,7 @@ from .checkpoints import Checkpoint
 from .engine import Eager, EngineName, batch_of, first_line, make_engine
 from .grouping import cpu_group, cpu_slices, elements, fitting_group, measured_speedup
 from .objective import Objective
+from .optimizer import BatchOptimizer
 from .optimizers import make_optimizer
 from .replicas import Replicas, random_state, set_random_state
 from .resumption import Resumption, checkpoint_of, restore
@@ -141,6 +143,9 @@ class Training:
         problem = None
         if self.replicas.draws(batch):
             problem = "it draws random numbers in its forward pass"
+            if isinstance(self.optimizer, BatchOptimizer):
+                name = self.recipe.optimizer
+                raise UsageError(f"optimizer {name} needs a model that draws no random numbers")
             self.random_states = [self._random_start(r.seed) for r in self.who]
         elif self.replicas.stacked:
             problem = self.replicas.disagreement(batch, self.task.loss)

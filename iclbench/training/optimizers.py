@@ -219,6 +219,8 @@ def check_optimizer(recipe: Recipe) -> dict[str, Any]:
             )
         if recipe.accumulate > 1:
             raise UsageError(f"optimizer {name} takes whole batches: accumulate=1")
+        if recipe.autocast != "none":
+            raise UsageError(f"optimizer {name} is for full precision: autocast=none")
     if own is GaussNewton and recipe.batch < 2:
         raise UsageError(f"optimizer {name} divides its batch: it needs two prompts or more")
     if "lr" in arguments:

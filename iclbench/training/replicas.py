@@ -52,7 +52,8 @@ class Replicas:
         self.group = self.count  # replicas in one vmapped program, where they are stacked
         self.slices = 1  # parts of a batch whose gradients are added up, of a replica by itself
         self.compiled: tuple[Any, Any] | None = None
-        self._modules: dict[int, tuple[Tensor, nn.Module, list[Tensor]]] = {}
+        self.binds = True  # whether a forward pass leaves parameters and buffers where they are
+        self._modules: dict[int, Bound] = {}
 
     def split(self, row: Tensor) -> list[Tensor]:
         """A row (P,) as tensors of the parameters' shapes, or rows (R, P) as (R, *shape)."""
@@ -127,31 +128,27 @@ class Replicas:
     def loss_of(self, replica: int, batch: Batch, loss: Loss) -> tuple[Tensor, list[Tensor]]:
         """One replica's loss () on stacked batches, and the leaves that it depends on."""
         prompt, target, _ = _replica(batch, replica)
-        if self.compiled is None:
-            module, leaves = self._module(replica)
-            return loss(module(prompt), target).mean(), leaves
+        if self.compiled is None and self.binds:
+            bound = self._bound(replica)
+            value = loss(bound.module(prompt), target).mean()
+            if bound.stands():
+                return value, bound.leaves
+            self.binds = False
         row = self.flat[replica].detach().requires_grad_()
         fixed = {name: values[replica] for name, values in self.fixed.items()}
-        return self.compiled[1](row, fixed, prompt, target, loss), [row]
+        run = self._single_loss if self.compiled is None else self.compiled[1]
+        return run(row, fixed, prompt, target, loss), [row]
 
-    def _module(self, replica: int) -> tuple[nn.Module, list[Tensor]]:
-        """A module on one replica's rows of `flat` and `fixed`, and its trained parameters.
-
-        Made once: to put parameters into the template at every step costs a small model as much as
-        its products. Buffers share memory with `fixed`, so what a module updates is kept.
-        """
-        flat, module, leaves = self._modules.get(replica, (None, None, None))
-        if flat is not self.flat or module is None or leaves is None:
-            module = copy.deepcopy(self.template)
-            rows = self.views(replica)
-            rows.update({name: values[replica] for name, values in self.fixed.items()})
-            for name, tensor in itertools.chain(module.named_parameters(), module.named_buffers()):
-                tensor.data = rows[name].data
-            leaves = [p.requires_grad_() for n, p in module.named_parameters() if n in self.shapes]
-            self._modules[replica] = (self.flat, module, leaves)
-        if module.training != self.template.training:
-            module.train(self.template.training)
-        return module, leaves
+    def _bound(self, replica: int) -> Bound:
+        bound = self._modules.get(replica)
+        if bound is None or bound.flat is not self.flat or not bound.stands():
+            tensors = self.views(replica)
+            tensors.update({name: values[replica] for name, values in self.fixed.items()})
+            bound = Bound(self.template, self.flat, tensors, list(self.shapes))
+            self._modules[replica] = bound
+        if bound.module.training != self.template.training:
+            bound.module.train(self.template.training)
+        return bound
 
     def _single_loss(
         self, row: Tensor, fixed: dict[str, Tensor], prompt: Any, target: Tensor, loss: Loss
@@ -262,6 +259,38 @@ class Replicas:
             before = random_state(self.flat.device)
             functional_call(self.template, state, (_replica(batch, 0).prompt,))
             return not torch.equal(before, random_state(self.flat.device))
+
+
+class Bound:
+    """A copy of a module on one replica's rows, `module`, and its trained parameters, `leaves`.
+
+    Made once: to put parameters into the template at every step costs a small model as much as its
+    products. It `stands` until a forward pass puts another tensor in a parameter's or buffer's
+    place, after which what happens to the rows is nothing to the module, or the reverse.
+    """
+
+    def __init__(
+        self, template: nn.Module, flat: Tensor, tensors: dict[str, Tensor], trained: list[str]
+    ) -> None:
+        self.module, self.flat = copy.deepcopy(template), flat
+        named = {**dict(self.module.named_parameters()), **dict(self.module.named_buffers())}
+        for name, tensor in named.items():
+            tensor.data = tensors[name].data
+        self.leaves: list[Tensor] = [named[name].requires_grad_() for name in trained]
+        self._places = [
+            (held, key, tensor, tensor.data_ptr())
+            for part in self.module.modules()
+            for held in (part._parameters, part._buffers)
+            for key, tensor in held.items()
+            if tensor is not None
+        ]
+
+    def stands(self) -> bool:
+        """Whether everything is where it was put."""
+        return all(
+            held.get(key) is tensor and tensor.data_ptr() == pointer
+            for held, key, tensor, pointer in self._places
+        )
 
 
 class Products(TorchFunctionMode):

@@ -37,7 +37,7 @@ def by_channel(u: Tensor, weight: Tensor) -> Tensor:
     """u @ weight, (B, S, C) and (C, C) → (B, S, C), which lies in memory channel by channel."""
     batch, length, channels = u.shape
     product: Tensor = weight.mT @ u.reshape(-1, channels).mT
-    return product.view(-1, batch, length).permute(1, 2, 0)
+    return product.view(weight.shape[-1], batch, length).permute(1, 2, 0)
 
 
 def _direct(u: Tensor, h: Tensor, causal: bool, wanted: slice) -> Tensor:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
-from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.functional import linear, scaled_dot_product_attention
 
 from iclbench import initialize
 
-#: Masks by shape, positions, dtype and device.
-MASKS: WeakValueDictionary[Any, Tensor] = WeakValueDictionary()
+#: Causal masks by size, dtype and device.
+MASKS: dict[tuple[int, torch.dtype, torch.device], Tensor] = {}
 
 
 class SoftmaxAttention(nn.Module):
@@ -31,7 +30,6 @@ class SoftmaxAttention(nn.Module):
     ) -> None:
         super().__init__()
         self.heads, self.head_width, self.causal = heads, head_width, causal
-        self._hidden: dict[Any, Tensor] = {}  # masks by what they depend on, made once
         self.qkv = nn.Linear(width, 3 * heads * head_width)
         self.output = nn.Linear(heads * head_width, width)
         initialize(self, init_std)
@@ -74,37 +72,54 @@ class SoftmaxAttention(nn.Module):
         self, query: Tensor, key: Tensor, value: Tensor, positions: slice | None = None
     ) -> Tensor:
         """The values (B, heads, n, d_head), mixed for the queries at `positions`, or the last t."""
+        causal = self.causal and not (positions is None and query.shape[2] == 1)  # else all is seen
+        if query.dtype not in (torch.float32, torch.float64):
+            # SDPA's math path takes the softmax in float32.
+            mask = hidden(query, key, positions) if causal else None
+            with sdpa_kernel(SDPBackend.MATH):
+                return scaled_dot_product_attention(query, key, value, attn_mask=mask)
         # Written out: SDPA's fused kernels can't be vmapped over replicas on a CPU and may leave
         # full precision on a GPU, and its math path makes a mask and checks it in every layer.
         scale = 1 / math.sqrt(query.shape[-1])
         scores = query @ key.mT
-        if self.causal and not (positions is None and query.shape[2] == 1):
-            scores = torch.add(self.hidden(query, key, positions), scores, alpha=scale)
-        else:  # all is seen
+        if causal:
+            scores = torch.add(hidden(query, key, positions), scores, alpha=scale)
+        else:
             scores = scores * scale
         return scores.softmax(dim=-1) @ value
 
-    def hidden(self, query: Tensor, key: Tensor, positions: slice | None) -> Tensor:
-        """0 where a query at `positions`, or at the last t, may see a key and −∞ elsewhere, (t, n).
 
-        Made once for all layers, and kept as long as one of them is there.
-        """
-        kind = (query.shape[2], key.shape[2], str(positions), query.dtype, query.device)
-        if kind not in self._hidden:
-            made = MASKS.get(kind)
-            if made is None:
-                unseen = ~seen(query, key, positions)
-                made = torch.zeros(unseen.shape, dtype=query.dtype, device=query.device)
-                made = MASKS[kind] = made.masked_fill(unseen, -math.inf)
-            self._hidden[kind] = made
-        return self._hidden[kind]
+def hidden(query: Tensor, key: Tensor, positions: slice | None) -> Tensor:
+    """0 where a query at `positions`, or at the last t, may see a key and −∞ elsewhere, (t, n)."""
+    asking, length = query.shape[2], key.shape[2]
+    mask = _square(length, query.dtype, query.device)
+    rows = slice(length - asking, length) if positions is None else positions
+    return mask[:length, :length][rows]
+
+
+def _square(length: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """The causal mask of `length` positions or more; one a power of two, made once and kept."""
+    size = 1 << (length - 1).bit_length()
+    made = MASKS.get((size, dtype, device))
+    if made is None:
+        made = torch.full((size, size), -math.inf, dtype=dtype, device=device).triu(1)
+        if _lasts(made):
+            MASKS[size, dtype, device] = made
+    return made
+
+
+def _lasts(made: Tensor) -> bool:
+    """Whether a tensor outlives the transform, the mode or the capture that it was made in."""
+    try:
+        made.untyped_storage()
+    except NotImplementedError:  # wrapped by torch.func
+        return False
+    return type(made) is Tensor and not (made.is_cuda and torch.cuda.is_current_stream_capturing())
 
 
 def seen(query: Tensor, key: Tensor, positions: slice | None) -> Tensor:
     """Which of n keys each of t queries may see, (t, n): at `positions`, or the last t."""
-    every = torch.arange(key.shape[2], device=query.device)
-    asking = every[-query.shape[2] :] if positions is None else every[positions]
-    return every <= asking[:, None]
+    return hidden(query, key, positions) == 0
 
 
 class LinearAttention(SoftmaxAttention):

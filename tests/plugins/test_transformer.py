@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 
 import pytest
@@ -14,7 +15,7 @@ from iclbench_least_squares.fixed import FixedConfig, LeastSquares
 from iclbench_least_squares.prefixes import LeastSquaresPrefixes
 from iclbench_least_squares.problems import LeastSquaresConfig
 from iclbench_transformer.architecture import Transformer, TransformerConfig
-from iclbench_transformer.attention import LinearAttention, SoftmaxAttention
+from iclbench_transformer.attention import MASKS, LinearAttention, SoftmaxAttention
 
 SMALL = {"layers": 2, "width": 8, "heads": 2}
 
@@ -129,3 +130,29 @@ def test_linear_attention_is_attention_without_softmax(causal, mean):
         scores = torch.tril(scores) if causal else scores
         heads.append(torch.einsum("bst,btd->bsd", scores, value[..., h]))
     torch.testing.assert_close(layer(u), layer.output(torch.cat(heads, dim=2)))
+
+
+def test_a_mask_made_within_a_transform_does_not_outlive_it():
+    MASKS.clear()
+    layer = SoftmaxAttention(4, 1, 4, True, 0.5)
+    x = torch.randn(1, 5, 4)
+    torch.func.jacrev(layer)(x)
+    torch.testing.assert_close(copy.deepcopy(layer)(x), layer(x))
+    assert all(type(mask) is torch.Tensor and mask.untyped_storage() for mask in MASKS.values())
+
+
+def test_masks_are_few_however_many_lengths_are_seen():
+    MASKS.clear()
+    layer = SoftmaxAttention(4, 1, 4, True, 0.5)
+    for length in range(1, 70):
+        layer(torch.randn(1, length, 4))
+    assert len(MASKS) <= 8
+
+
+def test_low_precision_takes_the_softmax_in_float32():
+    torch.manual_seed(0)
+    layer = SoftmaxAttention(64, 4, 16, True, 0.5)
+    query, key, value = (4 * torch.randn(2, 4, 256, 16).bfloat16() for _ in range(3))
+    exact = layer.mix(query.double(), key.double(), value.double())
+    error = (layer.mix(query, key, value).double() - exact).norm() / exact.norm()
+    assert error < 4e-3  # rounding scores to bfloat16 as well makes it several times that

@@ -110,6 +110,7 @@ def test_a_step_that_ends_nowhere_is_taken_back():
         ({"clip": 1.0}, "a gradient of its own"),
         ({"gradient_memory": 0.9}, "a gradient of its own"),
         ({"accumulate": 2}, "takes whole batches"),
+        ({"autocast": "bfloat16"}, "full precision"),
         ({"optimizer_args": {"iterations": 0}}, "iterations"),
         ({"optimizer_args": {"lr": 1.0}}, "lr is the recipe's learning_rate"),
     ],

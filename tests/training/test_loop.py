@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from iclbench import Recipe, RecordError
+from iclbench import Recipe, RecordError, UsageError
 from iclbench.training.checkpoints import Checkpoint
 from iclbench.training.loop import Replica, Training
 from iclbench.training.resumption import Resumption, restore
@@ -187,6 +187,12 @@ def test_replicas_that_cannot_be_stacked_are_trained_in_turn_and_it_is_said():
     assert "random numbers" in result.note
     alone = trained([2], cls=Noisy)
     assert [row[1] for row in result.curve] == [row[0] for row in alone.curve]
+
+
+@pytest.mark.parametrize("optimizer", ["lbfgs", "gauss-newton"])
+def test_what_takes_whole_batches_refuses_a_model_that_draws(optimizer):
+    with pytest.raises(UsageError, match="draws no random numbers"):
+        trained([1, 2], cls=Noisy, optimizer=optimizer)
 
 
 def test_clipping_is_torch_s():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -52,6 +54,32 @@ class Counting(Plain):
 
     def forward(self, prompt: Sequence) -> Tensor:
         return super().forward(Sequence(self.norm(prompt.tokens.mT).mT))
+
+
+class Averaging(Plain):
+    """Its buffer is another tensor after every forward pass."""
+
+    def forward(self, prompt: Sequence) -> Tensor:
+        self.scale = 0.9 * self.scale + 0.1 * prompt.tokens.mean().detach()
+        return super().forward(prompt)
+
+
+class Clamping(Plain):
+    """Its weights are other tensors after every forward pass."""
+
+    def forward(self, prompt: Sequence) -> Tensor:
+        self.a.weight.data = self.a.weight.data.clamp(-0.1, 0.1)
+        return super().forward(prompt)
+
+
+class Replacing(Clamping):
+    """It begins to be so in its third forward pass."""
+
+    passes = 0
+
+    def forward(self, prompt: Sequence) -> Tensor:
+        type(self).passes += 1
+        return super().forward(prompt) if type(self).passes > 2 else Plain.forward(self, prompt)
 
 
 class Recurrent(nn.Module):
@@ -209,3 +237,41 @@ def test_a_state_loads_into_the_module():
     modules, replicas, _ = stacked(Plain)
     modules[0].load_state_dict(replicas.state(2))
     torch.testing.assert_close(modules[0].a.weight, modules[2].a.weight)
+
+
+@pytest.mark.parametrize("cls", [Averaging, Clamping, Replacing])
+def test_a_module_that_puts_tensors_elsewhere_is_still_trained_on_its_row(cls):
+    Replacing.passes = 0
+    _, replicas, batch = stacked(cls, count=1)
+    for moved in range(5):
+        replicas.flat += 0.1  # as an optimizer does, in place
+        value, grad = replicas.gradient_of(0, batch, loss)
+        row = replicas.flat[0].clone().requires_grad_()
+        fixed = {name: values[0] for name, values in replicas.fixed.items()}
+        expected = replicas._single_loss(
+            row, fixed, Sequence(batch.prompt.tokens[0]), batch.target[0], loss
+        )
+        torch.testing.assert_close(value, expected.detach(), msg=f"after {moved} steps")
+        torch.testing.assert_close(grad, torch.autograd.grad(expected, row)[0])
+    assert not replicas.binds
+
+
+@pytest.mark.parametrize("cls", [Plain, Tied, Counting])
+def test_a_module_stays_on_its_row_through_updates_and_copies(cls):
+    _, replicas, batch = stacked(cls, count=1)
+    replicas.gradient_of(0, batch, loss)
+    for other in (replicas, copy.deepcopy(replicas), replicas.copy()):
+        other.flat += 0.3
+        _, grad = other.gradient_of(0, batch, loss)
+        fresh = other.copy()
+        torch.testing.assert_close(grad, fresh.gradient_of(0, batch, loss)[1])
+        assert other.binds
+
+
+def test_frozen_parameters_have_no_part_in_a_bound_gradient():
+    _, whole, batch = stacked(Tied, count=1)
+    modules, _, _ = stacked(Tied, count=1)
+    part = Replicas(modules, CPU, ("a.weight",))
+    names = iter(zip(whole.shapes, whole.split(whole.gradient_of(0, batch, loss)[1]), strict=True))
+    expected = torch.cat([g.reshape(-1) for name, g in names if name != "a.weight"])
+    torch.testing.assert_close(part.gradient_of(0, batch, loss)[1], expected)
