@@ -10,6 +10,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from . import fused
 from .config import Config, added_later
 from .generation import Decoder, SequenceDecoder
 from .logits import FactoredLogits
@@ -136,6 +137,7 @@ class Block(nn.Module):
 
     def __init__(self, mixer: nn.Module, config: SequenceConfig) -> None:
         super().__init__()
+        self.trains_alone = False  # set by the engine: then `iclbench.fused` may be used
         width, hidden = config.width, config.mlp_ratio * config.width
         self.norm1 = _norm(config)
         self.mixer = mixer
@@ -152,19 +154,19 @@ class Block(nn.Module):
 
     def feed(self, x: Tensor) -> Tensor:
         """x + mlp(norm2(x)), where there is an MLP."""
-        if self.mlp is not None and self.norm2 is not None:
-            x = x + self.mlp(self.norm2(x))
-        return x
+        if self.mlp is None or self.norm2 is None:
+            return x
+        if self.trains_alone and fused.usable(x) and not fused.watched(self.mlp):
+            return fused.mlp(self.norm2(x), self.mlp, onto=x)
+        fed: Tensor = x + self.mlp(self.norm2(x))
+        return fed
 
     def at(self, x: Tensor, positions: slice) -> Tensor:
         """The block's output at some positions alone, (B, S, width) → (B, P, width)."""
         normed = self.norm1(x)
         at = getattr(self.mixer, "at", None)
         mixed = self.mixer(normed)[:, positions] if at is None else at(normed, positions)
-        x = x[:, positions] + mixed
-        if self.mlp is not None and self.norm2 is not None:
-            x = x + self.mlp(self.norm2(x))
-        return x
+        return self.feed(x[:, positions] + mixed)
 
 
 class SequenceModel(nn.Module):
@@ -205,8 +207,9 @@ class SequenceModel(nn.Module):
         return x
 
     def _embedded(self, real: Tensor, ids: Tensor) -> Tensor:
-        x: Tensor = self.embed(real, ids) + self.positions[: ids.shape[1]]
-        return x
+        whole = ids.shape[1] == len(self.positions)  # then a slice, and its gradient, is saved
+        x: Tensor = self.embed(real, ids)
+        return x + (self.positions if whole else self.positions[: ids.shape[1]])
 
     def forward(self, prompt: Any) -> Tensor | FactoredLogits:
         """The prediction (B, P, W) at the signature's read-out positions.
@@ -239,10 +242,7 @@ class SequenceModel(nn.Module):
         """
         if not self.training or not isinstance(self._positions_read, slice):
             return False
-        return not any(
-            part._forward_hooks or part._forward_pre_hooks or part._backward_hooks
-            for part in self.blocks[-1].modules()
-        )
+        return not fused.watched(self.blocks[-1])
 
 
 def as_slice(positions: tuple[int, ...]) -> slice | list[int]:

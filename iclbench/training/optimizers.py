@@ -79,8 +79,8 @@ class Adam(Stacked):
         mean.lerp_(grad, 1 - beta1)
         square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
         scale = (1 - beta2**step) ** 0.5
-        size = (rate / (1 - beta1**step)).unsqueeze(1)
-        delta = mean.div(square.sqrt().div_(scale).add_(a.eps)).mul_(size)
+        size = (rate * (scale / (1 - beta1**step))).unsqueeze(1)
+        delta = mean.div(square.sqrt().add_(a.eps * scale)).mul_(size)
         if a.weight_decay and self.decoupled:
             delta += (rate * a.weight_decay).unsqueeze(1) * self.flat
         _subtract(self.flat, delta, alive)
@@ -285,4 +285,4 @@ def _torch_class(name: str) -> Any:
 
 
 def _subtract(flat: Tensor, delta: Tensor, alive: Tensor) -> None:
-    flat.sub_(torch.where(alive.unsqueeze(1), delta, 0))
+    torch.where(alive.unsqueeze(1), flat - delta, flat, out=flat)

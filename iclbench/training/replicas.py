@@ -277,6 +277,10 @@ class Bound:
         for name, tensor in named.items():
             tensor.data = tensors[name].data
         self.leaves: list[Tensor] = [named[name].requires_grad_() for name in trained]
+        parts: list[Any] = list(self.module.modules())
+        for part in parts:
+            if hasattr(part, "trains_alone"):
+                part.trains_alone = True
         self._places = [
             (held, key, tensor, tensor.data_ptr())
             for part in self.module.modules()

@@ -29,6 +29,7 @@ class SoftmaxAttention(nn.Module):
         self, width: int, heads: int, head_width: int, causal: bool, init_std: float
     ) -> None:
         super().__init__()
+        self.trains_alone = False  # set by the engine: then no operator has to be vmapped
         self.heads, self.head_width, self.causal = heads, head_width, causal
         self.qkv = nn.Linear(width, 3 * heads * head_width)
         self.output = nn.Linear(heads * head_width, width)
@@ -44,6 +45,10 @@ class SoftmaxAttention(nn.Module):
 
         Equal to `forward` there but for rounding, since fewer queries are multiplied at once.
         """
+        length = x.shape[1]
+        if 2 * len(range(*positions.indices(length))) >= length:  # to cut the weights costs more
+            query, key, value = self._heads(self.qkv(x))
+            return self._joined(self.mix(query[:, :, positions], key, value, positions))
         size = self.heads * self.head_width
         weights, biases = (
             torch.split(t, [size, 2 * size]) for t in (self.qkv.weight, self.qkv.bias)
@@ -78,6 +83,12 @@ class SoftmaxAttention(nn.Module):
             mask = hidden(query, key, positions) if causal else None
             with sdpa_kernel(SDPBackend.MATH):
                 return scaled_dot_product_attention(query, key, value, attn_mask=mask)
+        if self.trains_alone and query.device.type == "cpu":
+            whole = query.shape[2] == key.shape[2]
+            mask = hidden(query, key, positions) if causal and not whole else None
+            return scaled_dot_product_attention(
+                query, key, value, attn_mask=mask, is_causal=causal and mask is None
+            )
         # Written out: SDPA's fused kernels can't be vmapped over replicas on a CPU and may leave
         # full precision on a GPU, and its math path makes a mask and checks it in every layer.
         scale = 1 / math.sqrt(query.shape[-1])

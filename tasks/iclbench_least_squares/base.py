@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import mse_loss
 
 from iclbench import Batch, Task
 
@@ -76,4 +77,4 @@ class LeastSquaresTask(Task[ConfigT]):
 
     def loss(self, prediction: Tensor, target: Tensor) -> Tensor:
         """Mean squared error of each prompt, (B,)."""
-        return (prediction - target).square().mean(dim=(1, 2))
+        return mse_loss(prediction, target, reduction="none").mean(dim=(1, 2))

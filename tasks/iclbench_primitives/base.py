@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor
+from torch.nn.functional import mse_loss
 
 from iclbench import Batch, Primary, Recipe, Sequence, Signature, Task, TaskConfig, philox
 
@@ -87,7 +88,7 @@ class Primitive(Task[ConfigT]):
 
     def loss(self, prediction: Tensor, target: Tensor) -> Tensor:
         """Mean squared error of each sequence, (B,)."""
-        return (prediction - target).square().mean(dim=(1, 2))
+        return mse_loss(prediction, target, reduction="none").mean(dim=(1, 2))
 
     def metrics(self, prediction: Tensor, batch: Batch) -> dict[str, Tensor]:
         """squared_error, (B,)."""

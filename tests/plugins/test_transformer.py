@@ -156,3 +156,22 @@ def test_low_precision_takes_the_softmax_in_float32():
     exact = layer.mix(query.double(), key.double(), value.double())
     error = (layer.mix(query, key, value).double() - exact).norm() / exact.norm()
     assert error < 4e-3  # rounding scores to bfloat16 as well makes it several times that
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("heads", [1, 2])
+@pytest.mark.parametrize("rows", [None, slice(1, 7, 2), slice(6, 7), slice(0, 7)])
+def test_attention_that_trains_alone_is_the_same(causal, heads, rows):
+    torch.manual_seed(0)
+    layer = SoftmaxAttention(6, heads, 3, causal, 0.5).double()
+    x = torch.randn(2, 7, 6, dtype=torch.float64, requires_grad=True)
+
+    def found():
+        y = layer(x) if rows is None else layer.at(x, rows)
+        return y, *torch.autograd.grad(y.square().sum(), [x, *layer.parameters()])
+
+    expected = found()
+    layer.trains_alone = True
+    torch.testing.assert_close(found(), expected)
+    full = layer(x)
+    torch.testing.assert_close(expected[0], full if rows is None else full[:, rows])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from iclbench import Recipe, UsageError
+from iclbench import Recipe, UsageError, fused
 from iclbench.config import parse_config
 from iclbench.models import initial_module
 from iclbench.plans import resolve
@@ -139,7 +139,7 @@ def operators_of_a_step(layers, replicas):
 
 
 @pytest.mark.parametrize(
-    ("layers", "replicas", "most"), [(2, 1, 135), (12, 1, 505), (2, 4, 185), (12, 4, 755)]
+    ("layers", "replicas", "most"), [(2, 1, 100), (12, 1, 400), (2, 4, 170), (12, 4, 740)]
 )
 def test_a_step_of_the_transformer_has_few_operators_and_waits_for_nothing(layers, replicas, most):
     """What a GPU is given a step: forward, backward, clip, Adam and the flags."""
@@ -376,3 +376,31 @@ def test_batches_keep_their_fields():
     whole = map_tensors(lambda t: t[:, 1], drawn.prompt)
     assert all(torch.equal(a, b) for a, b in zip(one.prompt, whole, strict=True))
     assert isinstance(Recipe(steps=1, batch=1).chunk, int)
+
+
+@pytest.mark.parametrize("model", ["transformer", "baseconv"])
+def test_a_wide_mlp_is_one_step_of_autograd_where_replicas_train_alone(model, monkeypatch):
+    """Losses differ in rounding alone; stacked replicas and watched parts do without."""
+    called, mlp = [], fused.mlp
+    monkeypatch.setattr(fused, "mlp", lambda *a, **k: called.append(1) or mlp(*a, **k))
+
+    def losses(made, worth):
+        monkeypatch.setattr(fused, "WORTH_FUSING", worth)
+        called.clear()
+        return torch.tensor(finished(made).curve)
+
+    def made(replicas=1, **recipe):
+        return training(replicas, model, dtype=torch.float32, recipe=recipe)
+
+    expected = losses(made(), 10**9)
+    assert not called
+    torch.testing.assert_close(losses(made(), 0), expected, rtol=1e-4, atol=0)
+    assert len(called) >= 30
+    losses(made(3), 0)
+    assert not called  # but for the comparison of stacked and single gradients, done before
+    losses(made(autocast="bfloat16"), 0)
+    assert not called
+    watched = made()
+    watched.replicas.template.blocks[0].mlp[1].register_forward_hook(lambda *_: None)
+    losses(watched, 0)
+    assert not called
