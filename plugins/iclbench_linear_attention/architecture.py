@@ -65,8 +65,10 @@ class MatrixModel(nn.Module):
     def forward(self, prompt: Any) -> Tensor:
         """The prediction at the query, (B, 1, 1) (eqs. 55 and 86)."""
         row, column = self.layout.output
-        final: Tensor = self.output(self.states(prompt)[-1])
-        return final[:, row : row + 1, column : column + 1]
+        H = self.states(prompt)[-1]
+        # In training only, so that what is evaluated stays as it is to the last bit.
+        final = self.output.row(H, row) if self.training else self.output(H)[:, row : row + 1]
+        return final[:, :, column : column + 1]
 
     @property
     def iterates(self) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
@@ -21,17 +23,35 @@ class LSA(nn.Module):
 
     def forward(self, H: Tensor) -> Tensor:
         """Σ_k (HW₃)(HW₁)ᵀ(HW₂)."""
-        first, second, third = self.projections(H)
-        mixed = attend(third, first, second, self.causal)
-        return mixed.squeeze(-3) if mixed.shape[-3] == 1 else mixed.sum(dim=-3)
+        if self.training:
+            return self.at(H, slice(None))
+        # What is evaluated stays as the paper writes it, to the last bit.
+        return _summed(attend(*self.projections(H), self.causal))
 
-    def projections(self, H: Tensor) -> list[Tensor]:
-        """HW₁, HW₂ and HW₃ of every head, (..., heads, m, n) each.
+    def at(self, H: Tensor, rows: slice) -> Tensor:
+        """The output at some rows alone, (..., r, n), as Σ_k ((H(W₃W₁ᵀ))Hᵀ H)W₂.
 
-        Three products, each of all heads: the gradient of one, cut in three, is put together again
-        by copies that cost more than the products.
+        Two products with weights instead of three, for those rows alone, and the heads are rows of
+        the products between them. Equal to `forward` but for rounding.
         """
-        return [_of_heads(H, weights) for weights in self.weights.unbind()]
+        first, second, third = self.weights.unbind()
+        heads, n, _ = second.shape
+        lead, m = H.shape[:-2], H.shape[-2]
+        wide = (third @ first.mT).transpose(0, 1).reshape(n, heads * n)
+        # Rows of all prompts in one matrix: under vmap a product of few rows copies its weights.
+        left = (H[..., rows, :].reshape(-1, n) @ wide).reshape(*lead, -1, n)  # (..., r · heads, n)
+        if self.causal:
+            seen = torch.ones(m, m, dtype=H.dtype, device=H.device).tril()[rows]
+            mixed = ((left @ H.mT) * seen.repeat_interleave(heads, dim=0)) @ H
+        else:
+            mixed = attend(left, H, H)
+        summed: Tensor = mixed.reshape(-1, heads * n) @ second.reshape(heads * n, n)
+        return summed.reshape(*lead, -1, n)
+
+    def projections(self, H: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """HW₃, HW₁ and HW₂ of every head, (..., heads, m, n) each."""
+        first, second, third = (_of_heads(H, weights) for weights in self.weights.unbind())
+        return third, first, second
 
 
 def _of_heads(H: Tensor, weights: Tensor) -> Tensor:
@@ -42,6 +62,11 @@ def _of_heads(H: Tensor, weights: Tensor) -> Tensor:
     return projected.movedim(-2, -3)
 
 
+def _summed(mixed: Tensor) -> Tensor:
+    """The sum over heads, (..., heads, m, n) → (..., m, n)."""
+    return mixed.squeeze(-3) if mixed.shape[-3] == 1 else mixed.sum(dim=-3)
+
+
 class ELSA(LSA):
     """LSA with bias matrices, `biases` (3, heads, m, n), which start at 0 (elsa, eqs. 16, 58)."""
 
@@ -49,10 +74,15 @@ class ELSA(LSA):
         super().__init__(n, heads, init_std, causal)
         self.biases = nn.Parameter(torch.zeros(3, heads, m, n))
 
-    def projections(self, H: Tensor) -> list[Tensor]:
-        """HW + B for all three and every head, (..., heads, m, n) each."""
-        found = super().projections(H)
-        return [HW + B for HW, B in zip(found, self.biases.unbind(), strict=True)]
+    def at(self, H: Tensor, rows: slice) -> Tensor:
+        """The output at some rows alone, (..., r, n)."""
+        return _summed(attend(*self.projections(H), self.causal))[..., rows, :]
+
+    def projections(self, H: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """HW₃ + B₃, HW₁ + B₁ and HW₂ + B₂ of every head, (..., heads, m, n) each."""
+        third, first, second = super().projections(H)
+        of_first, of_second, of_third = self.biases.unbind()
+        return third + of_third, first + of_first, second + of_second
 
 
 class Step(nn.Module):
@@ -69,6 +99,15 @@ class Step(nn.Module):
         for block in self.blocks:
             P = block(P)
         H = H + P
+        return H if self.mlp is None else H + self.mlp(H)
+
+    def row(self, H: Tensor, row: int) -> Tensor:
+        """One row of `forward`, (..., 1, n), of blocks that offer `at`."""
+        rows, P = slice(row, row + 1), H
+        for block in self.blocks[:-1]:
+            P = block(P)
+        last = cast(LSA, self.blocks[-1]).at(P, rows)
+        H = H[..., rows, :] + last
         return H if self.mlp is None else H + self.mlp(H)
 
 

@@ -185,7 +185,40 @@ def test_elsa_without_biases_is_lsa():
     H = randn(0, 4, 5)
     wide, plain = ELSA(4, 5, 2, 0.3).double(), LSA(5, 2, 0.3).double()
     wide.weights.data = plain.weights.data
-    assert torch.equal(wide(H), plain(H))
+    assert torch.equal(wide.eval()(H), plain.eval()(H))
+
+
+@given(
+    m=sizes,
+    n=sizes,
+    heads=st.integers(1, 3),
+    lead=st.sampled_from([(), (2,), (2, 3)]),
+    causal=st.booleans(),
+    extended=st.booleans(),
+    data=st.data(),
+)
+def test_what_is_trained_is_what_is_evaluated(m, n, heads, lead, causal, extended, data):
+    """Associated in another order, and at some rows alone."""
+    module = ELSA(m, n, heads, 0.5, causal) if extended else LSA(n, heads, 0.5, causal)
+    module.double()
+    H = randn(0, *lead, m, n)
+    start = data.draw(st.integers(0, m - 1))
+    rows = slice(start, data.draw(st.integers(start + 1, m)), data.draw(st.integers(1, 2)))
+    expected = module.eval()(H)
+    torch.testing.assert_close(module.train()(H), expected)
+    torch.testing.assert_close(module.at(H, rows), expected[..., rows, :])
+
+
+@pytest.mark.parametrize("architecture", [LinearSelfAttention, ExtendedLinearSelfAttention])
+@pytest.mark.parametrize("args", [{}, {"layers": 2, "mlp": True, "heads": 1}, {"blocks": 3}])
+def test_in_training_the_output_module_computes_its_row_alone(architecture, args):
+    task = RidgeRegression(RidgeConfig(dim=2, examples=3))
+    config = architecture.Config(**{**args, "init_std": 0.1})
+    model = architecture().build(task.signature, config).double()
+    (batch,) = task.evaluation_set(4, 0, torch.float64)
+    expected = model.eval()(batch.prompt)
+    torch.testing.assert_close(model.train()(batch.prompt), expected)
+    assert expected.abs().min() > 0
 
 
 # Input forms
