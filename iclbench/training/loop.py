@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..devices import keep_freed_memory
 from ..errors import UsageError
 from ..plugins import report
 from ..prompts import Batch, map_tensors
@@ -99,6 +100,8 @@ class Training:
         engine: EngineName = "auto",
     ) -> None:
         self.task, self.recipe, self.device, self.dtype = task, recipe, device, dtype
+        if device.type == "cpu":
+            keep_freed_memory()
         self.who = replicas
         self.tasks = [replica.task or task for replica in replicas]
         self.replicas = Replicas(modules, device, freeze)
@@ -282,7 +285,7 @@ class Training:
         norms = grad.norm(dim=1)
         self.alive &= (losses + norms).abs() < math.inf
         if self.recipe.clip is not None:
-            grad = grad * (self.recipe.clip / (norms + 1e-6)).clamp(max=1.0).unsqueeze(1)
+            grad = grad / ((norms + 1e-6) / self.recipe.clip).clamp(min=1.0).unsqueeze(1)
         if self.mean_gradient is not None:
             # It starts as the first gradient.
             share = 1 - self.recipe.gradient_memory if self.step else 1.0
