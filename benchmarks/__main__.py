@@ -12,6 +12,7 @@ import argparse
 import datetime
 import gc
 import json
+import math
 import os
 import platform
 from collections.abc import Callable
@@ -69,7 +70,7 @@ def measure(configuration: Configuration, device: str, quick: bool) -> dict[str,
     memory = {name: peak_memory(make, configuration.chunk, device) for name, make in makers.items()}
     gc.collect()
     loops = {name: make() for name, make in makers.items()}
-    repeats, seconds = (3, 0.05) if quick else (5, 0.25)
+    repeats, seconds = (3, 0.05) if quick else (15, 0.25)
     times = interleave(list(loops.values()), configuration.chunk, repeats, seconds, device)
     return {
         "name": configuration.name,
@@ -82,11 +83,19 @@ def measure(configuration: Configuration, device: str, quick: bool) -> dict[str,
                 "flops": operations(loop),
                 "peak_memory": memory[name],
                 "stages": stage_times(loop, 2, device),
+                "overhead": overhead(loop, configuration.chunk, device),
                 "note": getattr(loop, "note", None),
             }
             for (name, loop), time in zip(loops.items(), times, strict=True)
         ],
     }
+
+
+def overhead(loop: Loop, unit: int, device: str) -> float | None:
+    """The engine's own share of a step; None for other loops, and where calls return early."""
+    if not isinstance(loop, EngineLoop) or device != "cpu":
+        return None
+    return loop.overhead(unit * math.ceil(10 / unit))
 
 
 def conditions(device: str, quick: bool) -> dict[str, Any]:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import itertools
+import time
+from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import torch
 from torch import Tensor, nn
@@ -68,6 +73,27 @@ class EngineLoop:
         for _ in range(steps // self.chunk):
             self.training.advance()
 
+    def overhead(self, steps: int) -> float:
+        """The share of steps that is spent outside the data, model, loss, gradient and optimizer.
+
+        On a CPU, where nothing goes on after a call has returned.
+        """
+        t = self.training
+        inside = [
+            (type(t.task), "sample_batches"),
+            (type(t.replicas.template), "forward"),
+            (type(t.task), "loss"),
+            (torch.autograd, "grad"),
+            (type(t.optimizer), "update"),
+        ]
+        watch = Stopwatch()
+        with contextlib.ExitStack() as stack:
+            for owner, name in inside:
+                stack.enter_context(mock.patch.object(owner, name, watch.on(getattr(owner, name))))
+            whole = Stopwatch()
+            whole.on(self.advance)(steps)
+        return 1 - watch.seconds / whole.seconds
+
     @property
     def stages(self) -> dict[str, Any]:
         """The stages of a step, each taking what the one before gave; data are a chunk's share."""
@@ -96,6 +122,25 @@ class EngineLoop:
             t.optimizer.update(grad, t.rates, t.alive, t.step + 1)
 
         return {"data": draw, "forward": forward, "backward": backward, "optimizer": optimizer}
+
+
+class Stopwatch:
+    """Adds up the seconds within functions; they don't call each other."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def on(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, timed."""
+
+        @functools.wraps(function)
+        def timed(*args: Any, **kwargs: Any) -> Any:
+            started = time.perf_counter()
+            found = function(*args, **kwargs)
+            self.seconds += time.perf_counter() - started
+            return found
+
+        return timed
 
 
 def initial(configuration: Configuration) -> tuple[Any, nn.Module]:

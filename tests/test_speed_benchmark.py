@@ -11,9 +11,11 @@ import pytest
 
 from benchmarks.compare import compare
 from benchmarks.compare import main as compare_main
-from benchmarks.configurations import CONFIGURATIONS
-from benchmarks.engine import plan_of
+from benchmarks.configurations import CONFIGURATIONS, Configuration
+from benchmarks.engine import EngineLoop, plan_of
 from benchmarks.report import headline, table
+from benchmarks.timing import operations
+from iclbench import fused
 
 ROW = {
     "name": "a model",
@@ -28,6 +30,7 @@ ROW = {
             "flops": 10**6,
             "peak_memory": None,
             "stages": {"data": 1e-3},
+            "overhead": None,
             "note": None,
         }
         for name, seconds in (("plain loop", 0.02), ("iclbench, R = 1", 0.01))
@@ -85,6 +88,20 @@ def test_a_table_has_speeds_ratios_and_the_fraction_of_the_peak():
     assert "2.00 (2.00–2.00)" in text
     assert "0.10" in text
     assert "a CPU, 2 cores, 1 thread" in headline(FILE)
+
+
+def test_operations_are_counted_alike_by_fused_operators_and_one_by_one(monkeypatch):
+    configuration = Configuration(
+        "a transformer", "transformer", "least-squares-prefixes", {"layers": 1, "width": 64}, 64
+    )
+    one = operations(EngineLoop(configuration, 1, "cpu"))
+    loop = EngineLoop(configuration, 1, "cpu")
+    monkeypatch.setattr(fused, "WORTH_FUSING", 0)
+    found = operations(loop)
+    assert found == one  # attention's kernel is in both
+    loop.training.replicas.binds = False  # then by the operators alone
+    plain = operations(loop)
+    assert 1 <= found / plain < 1.05  # the kernel multiplies QKᵀ once more
 
 
 @pytest.mark.slow
