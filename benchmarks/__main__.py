@@ -2,20 +2,17 @@
 
     python -m benchmarks [--device cpu|cuda] [--quick] [--json FILE] [--only NAME ...]
 
-Loops take turns, A B A B, in one process; a CPU is timed with one thread, by the process's own CPU
-time beside the wall clock, since the machine may be busy.
+Loops take turns, A B A B, each in a process of its own; a CPU is timed with one thread, by the
+process's own CPU time beside the wall clock, since the machine may be busy.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
-import gc
 import json
-import math
 import os
 import platform
-from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -25,77 +22,39 @@ import torch
 from iclbench.precision import full_precision
 
 from .configurations import CONFIGURATIONS, Configuration
-from .engine import EngineLoop, initial
-from .reference import PlainLoop, reference_module
+from .loops import Worker, makers
 from .report import print_configuration
-from .timing import Loop, interleave, matmul_peak, operations, peak_memory, stage_times
-
-REFERENCES = {"gpt2": "GPT2Model loop", "conv1d": "Conv1d loop"}
-
-
-def loops_of(configuration: Configuration, device: str, quick: bool) -> dict[str, Any]:
-    """Name → what makes the loop."""
-    found: dict[str, Callable[[], Loop]] = {}
-    if configuration.reference != "none":
-        name = REFERENCES[configuration.reference]
-
-        def reference() -> Loop:
-            task, _ = initial(configuration)
-            module = reference_module(configuration, task)
-            assert module is not None
-            return PlainLoop(name, module, task, configuration.batch, device)
-
-        found[name] = reference
-
-    def plain() -> Loop:
-        task, module = initial(configuration)
-        return PlainLoop("plain loop", module, task, configuration.batch, device)
-
-    found["plain loop"] = plain
-    counts = configuration.replicas_cpu if device == "cpu" else configuration.replicas
-    for count in counts[:2] if quick else counts:
-
-        def engine(count: int = count) -> Loop:
-            return EngineLoop(configuration, count, device)
-
-        found[f"iclbench, R = {count}"] = engine
-    return found
+from .timing import interleave, matmul_peak
 
 
 def measure(configuration: Configuration, device: str, quick: bool) -> dict[str, Any]:
     """One configuration's timings, as JSON."""
-    makers = loops_of(configuration, device, quick)
-    # What torch sets up at its first use is no loop's.
-    makers["plain loop"]().advance(1)
-    memory = {name: peak_memory(make, configuration.chunk, device) for name, make in makers.items()}
-    gc.collect()
-    loops = {name: make() for name, make in makers.items()}
+    names = [
+        name
+        for name in makers(configuration, device)
+        if not quick or not name.endswith(("R = 16", "R = 64"))
+    ]
+    workers = [Worker(configuration, name, device) for name in names]
     repeats, seconds = (3, 0.05) if quick else (15, 0.25)
-    times = interleave(list(loops.values()), configuration.chunk, repeats, seconds, device)
+    reports = [worker.report() for worker in workers]
+    times = interleave(workers, configuration.chunk, repeats, seconds, device)
+    for worker in workers:
+        worker.close()
     return {
         "name": configuration.name,
         "batch": configuration.batch,
         "loops": [
             {
                 "name": name,
-                "replicas": loop.replicas,
-                **{f"{kind}_seconds": values for kind, values in time.items()},
-                "flops": operations(loop),
-                "peak_memory": memory[name],
-                "stages": stage_times(loop, 2, device),
-                "overhead": overhead(loop, configuration.chunk, device),
-                "note": getattr(loop, "note", None),
+                **report,
+                **{
+                    f"{kind}_seconds": [value / report["replicas"] for value in values]
+                    for kind, values in time.items()
+                },
             }
-            for (name, loop), time in zip(loops.items(), times, strict=True)
+            for name, report, time in zip(names, reports, times, strict=True)
         ],
     }
-
-
-def overhead(loop: Loop, unit: int, device: str) -> float | None:
-    """The engine's own share of a step; None for other loops, and where calls return early."""
-    if not isinstance(loop, EngineLoop) or device != "cpu":
-        return None
-    return loop.overhead(unit * math.ceil(10 / unit))
 
 
 def conditions(device: str, quick: bool) -> dict[str, Any]:
@@ -144,15 +103,14 @@ def main() -> None:
     if not chosen:
         parser.error(f"no such configuration; known: {', '.join(c.name for c in CONFIGURATIONS)}")
     found = {**about, "configurations": kept(arguments.json, about) if arguments.only else []}
-    with full_precision(torch.float32):
-        for configuration in chosen:
-            row = one(configuration, arguments.device, arguments.quick)
-            rows = [r for r in found["configurations"] if r["name"] != configuration.name]
-            found["configurations"] = in_order([*rows, row])
-            print_configuration(found, row)
-            if arguments.json:
-                arguments.json.parent.mkdir(parents=True, exist_ok=True)
-                arguments.json.write_text(json.dumps(_rounded(found), indent=1) + "\n")
+    for configuration in chosen:
+        row = one(configuration, arguments.device, arguments.quick)
+        rows = [r for r in found["configurations"] if r["name"] != configuration.name]
+        found["configurations"] = in_order([*rows, row])
+        print_configuration(found, row)
+        if arguments.json:
+            arguments.json.parent.mkdir(parents=True, exist_ok=True)
+            arguments.json.write_text(json.dumps(_rounded(found), indent=1) + "\n")
     if arguments.json:
         print(f"written: {arguments.json}")
 
@@ -160,9 +118,11 @@ def main() -> None:
 def one(configuration: Configuration, device: str, quick: bool) -> dict[str, Any]:
     """A configuration's row, with how busy the machine was and the speed of a large product."""
     load = [os.getloadavg()[0]]
-    peak = matmul_peak(device)
+    with full_precision(torch.float32):
+        peak = matmul_peak(device)
     row = measure(configuration, device, quick)
-    again = matmul_peak(device)
+    with full_precision(torch.float32):
+        again = matmul_peak(device)
     return {
         **row,
         "peak_flops": {kind: max(peak[kind], again[kind]) for kind in peak},

@@ -19,6 +19,7 @@ from iclbench.plans import Plan, resolve
 from iclbench.specs import RunSpec
 from iclbench.training.engine import batch_of
 from iclbench.training.loop import Replica, Training
+from iclbench.training.optimizer import Update
 from iclbench.training.replicas import row_gradient
 
 from .configurations import Configuration
@@ -119,7 +120,7 @@ class EngineLoop:
             return rows.view(replicas.count, parts, -1).mean(dim=1)
 
         def optimizer(grad: Tensor) -> None:
-            t.optimizer.update(grad, t.rates, t.alive, t.step + 1)
+            t.optimizer.update(Update(grad, t.rates, t.alive, t.step + 1))
 
         return {"data": draw, "forward": forward, "backward": backward, "optimizer": optimizer}
 

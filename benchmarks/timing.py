@@ -50,30 +50,32 @@ class Clock:
         return time.perf_counter() - self.wall, time.process_time() - self.cpu
 
 
-def steps_for(loop: Loop, seconds: float, unit: int, device: str) -> int:
+class Timed(Protocol):
+    """What can be timed: `timed(n)` gives the seconds of n steps, wall and CPU."""
+
+    def timed(self, steps: int) -> tuple[float, float]: ...
+
+
+def steps_for(loop: Timed, seconds: float, unit: int, device: str) -> int:
     """How many steps last about that long of CPU time; the loop is warm after this."""
-    loop.advance(unit)
-    clock = Clock(device)
-    loop.advance(unit)
-    wall, cpu = clock.read()
+    loop.timed(unit)
+    wall, cpu = loop.timed(unit)
     once = (wall if device.startswith("cuda") else cpu) / unit
     return max(unit, unit * round(seconds / max(once, 1e-9) / unit))
 
 
 def interleave(
-    loops: Sequence[Loop], unit: int, repeats: int, seconds: float, device: str
+    loops: Sequence[Timed], unit: int, repeats: int, seconds: float, device: str
 ) -> list[dict[str, list[float]]]:
-    """For each loop, seconds a model-step of every repeat, the loops taking turns."""
+    """For each loop, seconds a step of every repeat, the loops taking turns."""
     counts = [steps_for(loop, seconds, unit, device) for loop in loops]
     found: list[dict[str, list[float]]] = [{"wall": [], "cpu": []} for _ in loops]
     for repeat in range(repeats):
         # Every other round backwards, so that a drift favours none.
         order = list(enumerate(zip(loops, counts, strict=True)))
         for index, (loop, count) in order if repeat % 2 == 0 else reversed(order):
-            clock = Clock(device)
-            loop.advance(count)
-            for kind, value in zip(("wall", "cpu"), clock.read(), strict=True):
-                found[index][kind].append(value / (count * loop.replicas))
+            for kind, value in zip(("wall", "cpu"), loop.timed(count), strict=True):
+                found[index][kind].append(value / count)
     return found
 
 

@@ -23,7 +23,7 @@ from .checkpoints import Checkpoint
 from .engine import Eager, EngineName, batch_of, first_line, make_engine
 from .grouping import cpu_group, cpu_slices, elements, fitting_group, measured_speedup
 from .objective import Objective
-from .optimizer import BatchOptimizer
+from .optimizer import BatchOptimizer, Update
 from .optimizers import make_optimizer
 from .replicas import Replicas, random_state, set_random_state
 from .resumption import Resumption, checkpoint_of, restore
@@ -295,7 +295,7 @@ class Training:
         if self.adaptive is not None:
             rate = rate * self.adaptive.factor.to(rate)
         objective = Objective(self.replicas, batch, self.task.loss)
-        self.optimizer.update(grad, rate, self.alive, step, objective)
+        self.optimizer.update(Update(grad, rate, self.alive, step, objective))
         return losses
 
     def _gradients(self, batch: Batch) -> tuple[Tensor, Tensor]:

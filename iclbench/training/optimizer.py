@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
 from .objective import Objective
 
 
+class Update(NamedTuple):
+    """What an update is made of: `grad` (R, P), learning rates (R,), and who is `alive`, bool (R,).
+
+    `step` counts from 1, a number or a float64 tensor () on the device; `objective` is the step's
+    loss, for what needs more than its gradient.
+    """
+
+    grad: Tensor
+    rate: Tensor
+    alive: Tensor
+    step: int | Tensor
+    objective: Objective | None = None
+
+
 class Optimizer(ABC):
     """Updates the (R, P) parameters of all replicas in place."""
 
     @abstractmethod
-    def update(
-        self,
-        grad: Tensor,
-        rate: Tensor,
-        alive: Tensor,
-        step: int | Tensor,
-        objective: Objective | None = None,
-    ) -> None:
-        """One step: `grad` (R, P), `rate` (R,) learning rates, `alive` (R,) bool, `step` from 1,
-        a number or a float64 tensor () on the device.
-
-        A replica that is not alive keeps its parameters. `objective` is the step's loss, for what
-        needs more than its gradient.
-        """
+    def update(self, by: Update) -> None:
+        """One step; a replica that is not alive keeps its parameters."""
 
     @abstractmethod
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -41,19 +43,13 @@ class Optimizer(ABC):
 class BatchOptimizer(Optimizer):
     """Takes gradients of its own from a step's whole batch, replica after replica."""
 
-    def update(
-        self,
-        grad: Tensor,
-        rate: Tensor,
-        alive: Tensor,
-        step: int | Tensor,
-        objective: Objective | None = None,
-    ) -> None:
-        """See `Optimizer.update`; `grad` is left aside."""
-        assert objective is not None
-        for r, (size, living) in enumerate(zip(rate.tolist(), alive.tolist(), strict=True)):
-            if living:
-                self.step(r, size, objective)
+    def update(self, by: Update) -> None:
+        """See `Optimizer.update`; the gradient is left aside."""
+        assert by.objective is not None
+        rates, living = by.rate.tolist(), by.alive.tolist()
+        for r, (rate, lives) in enumerate(zip(rates, living, strict=True)):
+            if lives:
+                self.step(r, rate, by.objective)
 
     @abstractmethod
     def step(self, replica: int, rate: float, objective: Objective) -> None:

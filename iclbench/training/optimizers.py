@@ -20,8 +20,7 @@ from ..errors import UsageError, unknown
 from ..recipes import Recipe
 from .gauss_newton import GaussNewton
 from .lbfgs import LBFGS
-from .objective import Objective
-from .optimizer import BatchOptimizer, Optimizer
+from .optimizer import BatchOptimizer, Optimizer, Update
 from .replicas import Replicas
 
 Beta = Annotated[float, Field(ge=0, lt=1)]
@@ -62,16 +61,9 @@ class Adam(Stacked):
     moments = ("mean", "square")
     decoupled: ClassVar[bool] = False
 
-    def update(
-        self,
-        grad: Tensor,
-        rate: Tensor,
-        alive: Tensor,
-        step: int | Tensor,
-        objective: Objective | None = None,
-    ) -> None:
+    def update(self, by: Update) -> None:
         """See `Optimizer.update`."""
-        a = self.arguments
+        a, grad, rate, step = self.arguments, by.grad, by.rate, by.step
         beta1, beta2 = a.betas
         if a.weight_decay and not self.decoupled:
             grad = grad + a.weight_decay * self.flat
@@ -83,7 +75,7 @@ class Adam(Stacked):
         delta = mean.div(square.sqrt().add_(a.eps * scale)).mul_(size)
         if a.weight_decay and self.decoupled:
             delta += (rate * a.weight_decay).unsqueeze(1) * self.flat
-        _subtract(self.flat, delta, alive)
+        _subtract(self.flat, delta, by.alive)
 
 
 class AdamW(Adam):
@@ -115,22 +107,15 @@ class SGD(Stacked):
 
     moments = ("velocity",)
 
-    def update(
-        self,
-        grad: Tensor,
-        rate: Tensor,
-        alive: Tensor,
-        step: int | Tensor,
-        objective: Objective | None = None,
-    ) -> None:
+    def update(self, by: Update) -> None:
         """See `Optimizer.update`."""
-        a = self.arguments
+        a, grad = self.arguments, by.grad
         if a.weight_decay:
             grad = grad + a.weight_decay * self.flat
         if a.momentum:
             velocity = self.buffers["velocity"].mul_(a.momentum).add_(grad)
             grad = grad + a.momentum * velocity if a.nesterov else velocity
-        _subtract(self.flat, grad * rate.unsqueeze(1), alive)
+        _subtract(self.flat, grad * by.rate.unsqueeze(1), by.alive)
 
 
 class TorchOptimizer(Optimizer):
@@ -145,22 +130,14 @@ class TorchOptimizer(Optimizer):
         except (TypeError, ValueError) as error:
             raise UsageError(f"optimizer {name}: {error}") from None
 
-    def update(
-        self,
-        grad: Tensor,
-        rate: Tensor,
-        alive: Tensor,
-        step: int | Tensor,
-        objective: Objective | None = None,
-    ) -> None:
+    def update(self, by: Update) -> None:
         """See `Optimizer.update`."""
-        rates, living = rate.tolist(), alive.tolist()
+        rates, living = by.rate.tolist(), by.alive.tolist()
         for r, optimizer in enumerate(self._optimizers):
             if not living[r]:
                 continue
-            for parameter, part in zip(
-                self._views[r].values(), self._replicas.split(grad[r]), strict=True
-            ):
+            parts = self._replicas.split(by.grad[r])
+            for parameter, part in zip(self._views[r].values(), parts, strict=True):
                 parameter.grad = part
             for group in optimizer.param_groups:
                 group["lr"] = rates[r]

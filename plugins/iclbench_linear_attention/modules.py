@@ -43,6 +43,9 @@ class LSA(nn.Module):
         if self.causal:
             seen = torch.ones(m, m, dtype=H.dtype, device=H.device).tril()[rows]
             mixed = ((left @ H.mT) * seen.repeat_interleave(heads, dim=0)) @ H
+        elif left.shape[-2] == 1:
+            # Sums, since products with one row a prompt, and their gradients, are slow.
+            mixed = ((left * H).sum(dim=-1, keepdim=True) * H).sum(dim=-2)
         else:
             mixed = attend(left, H, H)
         summed: Tensor = mixed.reshape(-1, heads * n) @ second.reshape(heads * n, n)

@@ -10,6 +10,7 @@ from iclbench import Recipe, UsageError
 from iclbench.prompts import Batch, Sequence
 from iclbench.training.gauss_newton import GaussNewton
 from iclbench.training.objective import Objective
+from iclbench.training.optimizer import Update
 from iclbench.training.optimizers import check_optimizer, make_optimizer
 from iclbench.training.replicas import Replicas
 
@@ -46,7 +47,9 @@ def problem(layers, target, replicas=2, n=200, dtype=torch.float64):
 def step(replicas, batch, loss, optimizer, rate=1.0, alive=(True, True)):
     rates = torch.full((replicas.count,), rate, dtype=replicas.flat.dtype)
     objective = Objective(replicas, batch, loss)
-    optimizer.update(torch.zeros_like(replicas.flat), rates, torch.tensor(alive), 1, objective)
+    optimizer.update(
+        Update(torch.zeros_like(replicas.flat), rates, torch.tensor(alive), 1, objective)
+    )
 
 
 def linear():

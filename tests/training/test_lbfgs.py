@@ -9,6 +9,7 @@ from torch import nn
 from iclbench import Recipe, UsageError
 from iclbench.prompts import Batch, Sequence
 from iclbench.training.objective import Objective
+from iclbench.training.optimizer import Update
 from iclbench.training.optimizers import check_optimizer, make_optimizer
 from iclbench.training.replicas import Replicas
 
@@ -40,7 +41,9 @@ def step(replicas, batch, alive=(True, True), loss=squared, **arguments):
     optimizer = make_optimizer(replicas, "lbfgs", arguments)
     rates = torch.ones(2, dtype=replicas.flat.dtype)
     objective = Objective(replicas, batch, loss)
-    optimizer.update(torch.zeros_like(replicas.flat), rates, torch.tensor(alive), 1, objective)
+    optimizer.update(
+        Update(torch.zeros_like(replicas.flat), rates, torch.tensor(alive), 1, objective)
+    )
     return optimizer
 
 

@@ -12,6 +12,7 @@ from torch import nn
 
 from iclbench import Recipe, UsageError
 from iclbench.training import optimizers
+from iclbench.training.optimizer import Update
 from iclbench.training.optimizers import check_optimizer, make_optimizer
 from iclbench.training.replicas import Replicas
 from iclbench.training.schedules import learning_rate_factor
@@ -56,7 +57,7 @@ def test_every_step_is_torch_s(name, arguments, reference):
     ours = make_optimizer(replicas, name, arguments)
     alive = torch.ones(3, dtype=torch.bool)
     for step, grad in enumerate(gradients(20), start=1):
-        ours.update(grad, torch.tensor(RATES, dtype=torch.float64), alive, step)
+        ours.update(Update(grad, torch.tensor(RATES, dtype=torch.float64), alive, step))
         for parameter, optimizer, row in zip(parameters, theirs, grad, strict=True):
             parameter.grad = row.clone()
             optimizer.step()
@@ -72,7 +73,7 @@ def test_a_replica_that_is_not_alive_keeps_its_parameters(name, arguments):
     alive = torch.tensor([True, False, True])
     grad = gradients(1)[0]
     grad[1] = float("nan")
-    optimizer.update(grad, torch.tensor(RATES, dtype=torch.float64), alive, 1)
+    optimizer.update(Update(grad, torch.tensor(RATES, dtype=torch.float64), alive, 1))
     assert torch.equal(replicas.flat[1], before[1])
     assert not torch.equal(replicas.flat[[0, 2]], before[[0, 2]])
     assert torch.isfinite(replicas.flat).all()
@@ -84,8 +85,8 @@ def test_a_loaded_state_continues_to_the_same_bits(name, arguments):
     straight, broken = three_replicas(), three_replicas()
     first, second = (make_optimizer(r, name, arguments) for r in (straight, broken))
     for step, grad in enumerate(gradients(6), start=1):
-        first.update(grad.clone(), rate, alive, step)
-        second.update(grad.clone(), rate, alive, step)
+        first.update(Update(grad.clone(), rate, alive, step))
+        second.update(Update(grad.clone(), rate, alive, step))
         if step == 3:
             tensors, values = second.state()
             tensors = {n: t.clone() for n, t in tensors.items()}
@@ -169,13 +170,13 @@ def test_nested_state_continues_to_the_same_bits(monkeypatch):
     ours = make_optimizer(straight, "Nested", {})
     cut = make_optimizer(first, "Nested", {})
     for step, grad in enumerate(gradients(4), start=1):
-        ours.update(grad, rates, alive, step)
-        cut.update(grad, rates, alive, step)
+        ours.update(Update(grad, rates, alive, step))
+        cut.update(Update(grad, rates, alive, step))
     tensors, values = cut.state()
     resumed = make_optimizer(first, "Nested", {})
     copied = {name: tensor.clone() for name, tensor in tensors.items()}
     resumed.load(copied, json.loads(json.dumps(values)))
     for step, grad in enumerate(gradients(8)[4:], start=5):
-        ours.update(grad, rates, alive, step)
-        resumed.update(grad, rates, alive, step)
+        ours.update(Update(grad, rates, alive, step))
+        resumed.update(Update(grad, rates, alive, step))
     assert torch.equal(straight.flat, first.flat)
