@@ -76,6 +76,7 @@ CONFIGURATIONS = (
         "least-squares",
         {"layers": 1, "width": 16, "attention": "linear", "layer_norm": False, "mlp": False},
         16,
+        replicas=(1, 4, 16, 64, 256),
     ),
     Configuration(
         "linear transformer, 4 layers", "linear-transformer", "linear-system", {"layers": 4}, 64

@@ -83,29 +83,50 @@ def headline(about: dict[str, Any]) -> str:
     )
 
 
-#: (what, configurations, loop, compared with, least ratio); None: any of the engine's loops.
-TARGETS = (
-    ("transformer, 12 layers", ("transformer 12 × 64",), "R = 1", "GPT2Model loop", 1.8),
-    ("transformer, 2 layers", ("transformer 2 × 64",), "R = 1", "GPT2Model loop", 2.5),
-    ("BaseConv, 3 layers", ("baseconv 3 × 64",), "R = 1", "Conv1d loop", 2.5),
-    ("BaseConv, 12 layers", ("baseconv 12 × 64",), "R = 1", "Conv1d loop", 2.5),
-    ("lsa at R = 64", ("lsa, 1 layer",), "R = 64", "plain loop", 5.0),
-    ("linear attention at R = 64", ("linear attention 1 × 16",), "R = 64", "plain loop", 5.0),
+#: (what, configuration, loop, compared with, least ratio) on a CPU.
+CPU_TARGETS = (
+    ("transformer, 12 layers", "transformer 12 × 64", "R = 1", "GPT2Model loop", 1.8),
+    ("transformer, 2 layers", "transformer 2 × 64", "R = 1", "GPT2Model loop", 2.5),
+    ("BaseConv, 3 layers", "baseconv 3 × 64", "R = 1", "Conv1d loop", 2.5),
+    ("BaseConv, 12 layers", "baseconv 12 × 64", "R = 1", "Conv1d loop", 2.5),
+    ("lsa at R = 64", "lsa, 1 layer", "R = 64", "plain loop", 5.0),
+    ("linear attention at R = 64", "linear attention 1 × 16", "R = 64", "plain loop", 5.0),
+)
+
+#: The same on a GPU.
+GPU_TARGETS = (
+    ("transformer, 12 layers, best R", "transformer 12 × 64", "best", "GPT2Model loop", 10.0),
+    ("transformer, 2 layers, best R", "transformer 2 × 64", "best", "GPT2Model loop", 15.0),
+    ("transformer, 12 layers, R = 1", "transformer 12 × 64", "R = 1", "GPT2Model loop", 4.0),
+    ("transformer, 2 layers, R = 1", "transformer 2 × 64", "R = 1", "GPT2Model loop", 4.0),
+    ("BaseConv, 3 layers, best R", "baseconv 3 × 64", "best", "Conv1d loop", 20.0),
+    ("BaseConv, 12 layers, best R", "baseconv 12 × 64", "best", "Conv1d loop", 20.0),
+    ("linear attention at R = 256", "linear attention 1 × 16", "R = 256", "plain loop", 300.0),
 )
 
 
 def targets(about: dict[str, Any]) -> str:
-    """What was to be reached on a CPU, and what was measured; what is missing is left out."""
+    """What was to be reached, and what was measured; what is missing is left out."""
     clock = about["clock"]
     rows = {row["name"]: {loop["name"]: loop for loop in row["loops"]}
             for row in about["configurations"]}  # fmt: skip
     lines = []
-    for what, names, replicas, base, least in TARGETS:
-        for name in names:
-            loop = rows.get(name, {}).get(f"iclbench, {replicas}")
-            if loop is not None:
-                values = ratios(rows[name][base], loop, clock)
-                lines.append(_target(f"{what}, × {base}", values, least))
+    for what, name, replicas, base, least in CPU_TARGETS if clock == "cpu" else GPU_TARGETS:
+        loops = rows.get(name, {})
+        ours = [n for n in loops if n.startswith("iclbench, ")]
+        asked = ours if replicas == "best" else [n for n in ours if n.endswith(f" {replicas}")]
+        if asked:
+            every = [ratios(loops[base], loops[n], clock) for n in asked]
+            best = max(every, key=statistics.median)
+            lines.append(_target(f"{what}, × {base}", best, least))
+    if clock == "cpu":
+        lines += _everywhere(about, rows)
+    return tabulate(lines, headers="keys", tablefmt="github", disable_numparse=True)
+
+
+def _everywhere(about: dict[str, Any], rows: dict[str, Any]) -> list[dict[str, str]]:
+    """No configuration slower than a plain loop, the share of the peak, and the engine's own."""
+    clock, lines = about["clock"], []
     for row in about["configurations"]:
         plain = rows[row["name"]]["plain loop"]
         every = [
@@ -126,7 +147,7 @@ def targets(about: dict[str, Any]) -> str:
                     "": "reached" if share <= 0.03 else "missed",
                 }
             )
-    return tabulate(lines, headers="keys", tablefmt="github", disable_numparse=True)
+    return lines
 
 
 def _target(what: str, values: list[float], least: float) -> dict[str, str]:
@@ -143,8 +164,7 @@ def main() -> None:
     for name in sys.argv[1:]:
         about = json.loads(Path(name).read_text())
         print(headline(about) + "\n")
-        if about["clock"] == "cpu":
-            print(targets(about) + "\n")
+        print(targets(about) + "\n")
         for row in about["configurations"]:
             print_configuration(about, row)
 

@@ -33,7 +33,7 @@ def keep_freed_memory() -> None:
     """Have the C library keep up to 1 GiB that a step frees for the next, where it is glibc.
 
     By its own rule it may return the end of the heap to the system after every step and take it
-    back page by page: up to a fifth of a small model's step. It holds for the whole process.
+    back page by page: up to a quarter of a small model's step. It holds for the whole process.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is not None:

@@ -13,7 +13,7 @@ from benchmarks.compare import compare
 from benchmarks.compare import main as compare_main
 from benchmarks.configurations import CONFIGURATIONS, Configuration
 from benchmarks.engine import EngineLoop, plan_of
-from benchmarks.report import headline, table
+from benchmarks.report import headline, table, targets
 from benchmarks.timing import operations
 from iclbench import fused
 
@@ -88,6 +88,18 @@ def test_a_table_has_speeds_ratios_and_the_fraction_of_the_peak():
     assert "2.00 (2.00–2.00)" in text
     assert "0.10" in text
     assert "a CPU, 2 cores, 1 thread" in headline(FILE)
+
+
+@pytest.mark.parametrize(("clock", "expected"), [("cpu", "missed by 20%"), ("wall", "reached")])
+def test_what_was_to_be_reached_is_said_for_each_kind_of_device(clock, expected):
+    times = {"plain loop": 0.4, "iclbench, R = 64": 0.1, "iclbench, R = 256": 0.001}
+    loops = [{**ROW["loops"][0], "name": name, "cpu_seconds": [s] * 5, "wall_seconds": [s] * 5}
+             for name, s in times.items()]  # fmt: skip
+    row = {**ROW, "name": "linear attention 1 × 16", "loops": loops}
+    lines = targets({**FILE, "clock": clock, "configurations": [row]}).splitlines()
+    replicas = "R = 64" if clock == "cpu" else "R = 256"
+    (line,) = (line for line in lines if f"linear attention at {replicas}" in line)
+    assert expected in line
 
 
 def test_operations_are_counted_alike_by_fused_operators_and_one_by_one(monkeypatch):
