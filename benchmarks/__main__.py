@@ -34,9 +34,9 @@ def measure(configuration: Configuration, device: str, quick: bool) -> dict[str,
         engines = [name for name in names if name.startswith("iclbench")]
         names = [name for name in names if name not in engines[2:]]
     workers = [Worker(configuration, name, device) for name in names]
-    repeats, seconds = (3, 0.05) if quick else (15, 0.25)
-    reports = [worker.report() for worker in workers]
+    repeats, seconds = (3, 0.05) if quick else (9, 0.25)
     times = interleave(workers, configuration.chunk, repeats, seconds, device)
+    reports = [worker.report() for worker in workers]
     for worker in workers:
         worker.close()
     return {

@@ -84,7 +84,7 @@ class Worker:
         try:
             self._pipe.send(request)
             return self._pipe.recv()
-        except (EOFError, BrokenPipeError):
+        except (EOFError, ConnectionError):
             raise SystemExit(f"benchmarks: {self.name} failed, see above") from None
 
 

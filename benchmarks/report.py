@@ -6,6 +6,7 @@ python -m benchmarks.report FILE.json
 from __future__ import annotations
 
 import json
+import math
 import statistics
 import sys
 from pathlib import Path
@@ -55,7 +56,7 @@ def table(about: dict[str, Any], row: dict[str, Any]) -> str:
             "of peak": f"{fraction_of_peak(row, loop, clock):.2f}",
             "memory": "" if memory is None else f"{memory / 2**20:.0f} MiB",
             **{name: f"{1e3 * value:.3g} ms" for name, value in loop["stages"].items()},
-            "engine": "" if loop["overhead"] is None else f"{loop['overhead']:.1%}",
+            "engine": "" if loop.get("overhead") is None else f"{loop['overhead']:.1%}",
         }
         lines.append(line)
     if about["clock"] == "wall":
@@ -138,7 +139,7 @@ def _everywhere(about: dict[str, Any], rows: dict[str, Any]) -> list[dict[str, s
             peak = fraction_of_peak(row, rows[row["name"]]["iclbench, R = 1"], clock)
             lines.append(_target("transformer 12 × 64, of the large product's speed", [peak], 0.6))
         if row["name"] == "transformer 2 × 64":
-            share = rows[row["name"]]["iclbench, R = 1"]["overhead"]
+            share = rows[row["name"]]["iclbench, R = 1"].get("overhead", math.nan)
             lines.append(
                 {
                     "what": "transformer 2 × 64, the engine's own share of a step",

@@ -156,7 +156,7 @@ class Block(nn.Module):
         """x + mlp(norm2(x)), where there is an MLP."""
         if self.mlp is None or self.norm2 is None:
             return x
-        if self.trains_alone and fused.usable(x) and not fused.watched(self.mlp):
+        if self.trains_alone and fused.usable(x, self.mlp):
             return fused.mlp(self.norm2(x), self.mlp, onto=x)
         fed: Tensor = x + self.mlp(self.norm2(x))
         return fed

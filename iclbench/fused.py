@@ -1,9 +1,9 @@
 """The MLP of a block as one step of autograd, for training on a CPU.
 
-oneDNN adds a bias, ReLU or residual while it multiplies, so that a wide MLP passes over memory less
-often. Results differ from the operators one by one in rounding alone. It can neither be vmapped nor
-differentiated twice, and is for a module that has an attribute `trains_alone`: the engine sets it
-where replicas are trained one after another.
+oneDNN adds a bias or residual while it multiplies, and ReLU works in place, so that a wide MLP
+passes over memory less often. Results differ from the operators one by one in rounding alone. It
+can neither be vmapped nor differentiated twice, and is for a module that has an attribute
+`trains_alone`: the engine sets it where replicas are trained one after another.
 """
 
 from __future__ import annotations
@@ -22,14 +22,16 @@ WORTH_FUSING = 100_000
 HAS_ONEDNN = torch._C._has_mkldnn and hasattr(torch.ops.mkldnn, "_linear_pointwise")
 
 
-def usable(x: Tensor) -> bool:
-    """Whether `mlp` is there for x, would save time, and nothing else was asked for."""
+def usable(x: Tensor, layers: nn.Sequential) -> bool:
+    """Whether `mlp` is there for x and these layers, saves time and hides nothing from hooks."""
     return (
         x.numel() >= WORTH_FUSING
         and x.device.type == "cpu"
         and x.dtype == torch.float32
         and HAS_ONEDNN
         and not torch.is_autocast_enabled("cpu")
+        and [type(layer) for layer in layers] == [nn.Linear, nn.ReLU, nn.Linear]
+        and not watched(layers)
     )
 
 
@@ -43,7 +45,10 @@ def mlp(x: Tensor, layers: nn.Sequential, onto: Tensor) -> Tensor:
 def watched(module: nn.Module) -> bool:
     """Whether a hook would miss that a part of the module is not called."""
     return any(
-        part._forward_hooks or part._forward_pre_hooks or part._backward_hooks
+        part._forward_hooks
+        or part._forward_pre_hooks
+        or part._backward_hooks
+        or part._backward_pre_hooks
         for part in module.modules()
     )
 
@@ -52,7 +57,7 @@ class _MLP(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, onto: Tensor, *parameters: Tensor) -> Tensor:
         w1, b1, w2, b2 = parameters
-        hidden = _linear(x, w1, b1, "relu")
+        hidden = _linear(x, w1, b1).relu_()  # oneDNN's own makes 0 of NaN
         ctx.save_for_backward(x, hidden, w1, w2)
         y: Tensor = torch.ops.mkldnn._linear_pointwise.binary(hidden, onto, w2, b2, "add")
         return y
@@ -74,9 +79,9 @@ class _MLP(torch.autograd.Function):
         )
 
 
-def _linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, then: str = "none") -> Tensor:
-    """xWᵀ + b, and `then` a function of it: an operator that torch has for compiled code."""
-    y: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, then, [], "")
+def _linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """xWᵀ + b, by an operator that torch has for compiled code."""
+    y: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
     return y
 
 

@@ -62,14 +62,26 @@ def test_it_can_t_be_differentiated_twice():
 
 
 @there
-def test_it_is_for_large_inputs_in_full_float32():
-    large = torch.zeros(fused.WORTH_FUSING)
-    assert fused.usable(large)
-    assert not fused.usable(large[1:])
-    assert not fused.usable(large.double())
-    assert not fused.usable(large.to("meta"))
+def test_what_is_not_a_number_stays_so():
+    x, layers, onto = parts()
+    layers[0].weight.data[0, 0] = torch.nan
+    assert fused.mlp(x, layers, onto).isnan().all()
+    assert plain(x, layers, onto).isnan().all()
+
+
+@there
+def test_it_is_for_large_inputs_in_full_float32_and_for_its_layers_alone():
+    large, (_, layers, _) = torch.zeros(fused.WORTH_FUSING), parts()
+    assert fused.usable(large, layers)
+    assert not fused.usable(large[1:], layers)
+    assert not fused.usable(large.double(), layers)
+    assert not fused.usable(large.to("meta"), layers)
     with torch.autocast("cpu", torch.bfloat16):
-        assert not fused.usable(large)
+        assert not fused.usable(large, layers)
+    assert not fused.usable(large, nn.Sequential(layers[0], nn.GELU(), layers[2]))
+    assert not fused.usable(large, nn.Sequential(*layers, nn.Dropout()))
+    layers[2].register_full_backward_pre_hook(lambda *_: None)
+    assert not fused.usable(large, layers)
 
 
 def test_a_hook_on_a_part_is_seen():

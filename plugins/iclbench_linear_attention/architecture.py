@@ -8,7 +8,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from iclbench import Architecture, Config, Signature, initialize
+from iclbench import Architecture, Config, Signature, fused, initialize
 
 from .forms import FORMS, LAYOUTS, Layout
 from .modules import ELSA, LSA, Stack, Step
@@ -67,7 +67,8 @@ class MatrixModel(nn.Module):
         row, column = self.layout.output
         H = self.states(prompt)[-1]
         # In training only, so that what is evaluated stays as it is to the last bit.
-        final = self.output.row(H, row) if self.training else self.output(H)[:, row : row + 1]
+        alone = self.training and not fused.watched(self.output)
+        final = self.output.row(H, row) if alone else self.output(H)[:, row : row + 1]
         return final[:, :, column : column + 1]
 
     @property

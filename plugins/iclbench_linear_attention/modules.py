@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import torch
 from torch import Tensor, nn
 
@@ -14,6 +12,7 @@ class LSA(nn.Module):
     """The sum of the heads' linear self-attentions (elsa, eqs. 8 and 39): (..., m, n) → the same.
 
     `weights` (3, heads, n, n) are W₁, W₂, W₃ of each head. They are drawn from N(0, init_std²).
+    A class with other `projections` needs an `at` of its own, which training uses.
     """
 
     def __init__(self, n: int, heads: int, init_std: float, causal: bool = False) -> None:
@@ -37,9 +36,10 @@ class LSA(nn.Module):
         first, second, third = self.weights.unbind()
         heads, n, _ = second.shape
         lead, m = H.shape[:-2], H.shape[-2]
+        count = len(range(*rows.indices(m)))
         wide = (third @ first.mT).transpose(0, 1).reshape(n, heads * n)
         # Rows of all prompts in one matrix: under vmap a product of few rows copies its weights.
-        left = (H[..., rows, :].reshape(-1, n) @ wide).reshape(*lead, -1, n)  # (..., r · heads, n)
+        left = (H[..., rows, :].reshape(-1, n) @ wide).reshape(*lead, count * heads, n)
         if self.causal:
             seen = torch.ones(m, m, dtype=H.dtype, device=H.device).tril()[rows]
             mixed = ((left @ H.mT) * seen.repeat_interleave(heads, dim=0)) @ H
@@ -49,7 +49,7 @@ class LSA(nn.Module):
         else:
             mixed = attend(left, H, H)
         summed: Tensor = mixed.reshape(-1, heads * n) @ second.reshape(heads * n, n)
-        return summed.reshape(*lead, -1, n)
+        return summed.reshape(*lead, count, n)
 
     def projections(self, H: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """HW₃, HW₁ and HW₂ of every head, (..., heads, m, n) each."""
@@ -105,11 +105,12 @@ class Step(nn.Module):
         return H if self.mlp is None else H + self.mlp(H)
 
     def row(self, H: Tensor, row: int) -> Tensor:
-        """One row of `forward`, (..., 1, n), of blocks that offer `at`."""
+        """One row of `forward`, (..., 1, n)."""
         rows, P = slice(row, row + 1), H
         for block in self.blocks[:-1]:
             P = block(P)
-        last = cast(LSA, self.blocks[-1]).at(P, rows)
+        block = self.blocks[-1]
+        last = block.at(P, rows) if isinstance(block, LSA) else block(P)[..., rows, :]
         H = H[..., rows, :] + last
         return H if self.mlp is None else H + self.mlp(H)
 

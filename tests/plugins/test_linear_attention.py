@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from iclbench import UsageError, load_task, run, verify
 from iclbench.conformance import check_architecture
 from iclbench.precision import default_dtype
+from iclbench.training.grouping import Operators
 from iclbench_least_squares.fixed import FixedConfig, LeastSquares
 from iclbench_least_squares.prefixes import LeastSquaresPrefixes
 from iclbench_least_squares.problems import LeastSquaresConfig
@@ -217,8 +218,21 @@ def test_in_training_the_output_module_computes_its_row_alone(architecture, args
     model = architecture().build(task.signature, config).double()
     (batch,) = task.evaluation_set(4, 0, torch.float64)
     expected = model.eval()(batch.prompt)
-    torch.testing.assert_close(model.train()(batch.prompt), expected)
+    with Operators() as saved:
+        torch.testing.assert_close(model.train()(batch.prompt), expected)
     assert expected.abs().min() > 0
+    seen = []
+    model.output.register_forward_hook(lambda *_: seen.append(1))
+    with Operators() as whole:  # who watches the module sees all of it
+        torch.testing.assert_close(model(batch.prompt), expected)
+    assert seen
+    assert saved.elements < whole.elements
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+def test_no_prompts_are_none(heads):
+    for module in (LSA(5, heads, 0.1), ELSA(4, 5, heads, 0.1)):
+        assert module(torch.randn(0, 4, 5)).shape == (0, 4, 5)
 
 
 # Input forms
