@@ -277,7 +277,7 @@ class Bound:
         for name, tensor in named.items():
             tensor.data = tensors[name].data
         self.leaves: list[Tensor] = [named[name].requires_grad_() for name in trained]
-        parts: list[Any] = list(self.module.modules())  # typed so: a plugin's may have it, too
+        parts: list[Any] = list(self.module.modules())  # a plugin's own may be among them
         for part in parts:
             if hasattr(part, "trains_alone"):
                 part.trains_alone = True
