@@ -106,16 +106,18 @@ class EngineLoop:
 
         def forward(batch: Any) -> list[tuple[Tensor, list[Tensor]]]:
             if replicas.together == 1:
-                parts = sliced(batch, replicas.slices)
-                return [
-                    replicas.loss_of(r, part, loss) for r in range(replicas.count) for part in parts
-                ]
+                parts = itertools.product(
+                    range(replicas.count), enumerate(sliced(batch, replicas.slices))
+                )
+                return list(
+                    replicas.map(lambda p: replicas.loss_of(p[0], p[1][1], loss, p[1][0]), parts)
+                )
             starts = range(0, replicas.count, replicas.group)
             found = [replicas.losses_from(start, batch, loss) for start in starts]
             return [(values.sum(), [leaf]) for values, leaf in found]
 
         def backward(found: list[tuple[Tensor, list[Tensor]]]) -> Tensor:
-            rows = torch.cat([row_gradient(value, leaves) for value, leaves in found])
+            rows = torch.cat(list(replicas.map(lambda part: row_gradient(*part), found)))
             parts = replicas.slices if replicas.together == 1 else 1
             return rows.view(replicas.count, parts, -1).mean(dim=1)
 

@@ -13,12 +13,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from ..prompts import Batch
 from .replicas import Loss, Replicas
 
-#: On a CPU: elements that an operator should write at most. Below it, what an operator costs apart
-#: from its arithmetic is shared by stacking; above it, arithmetic and caches bound the step.
+#: On a CPU: elements a thread that an operator should write at most. Below it, what an operator
+#: costs apart from its arithmetic is shared by stacking; above it, arithmetic and caches bound the
+#: step.
 #: `python -m benchmarks.stacking` prints the measurements behind it.
 CPU_ELEMENTS = 150_000
 
-#: On a CPU: elements an operator above which a batch is taken in slices, which stay in the caches.
+#: On a CPU: elements an operator above which a batch is taken in slices, which stay in the caches
+#: and are divided among threads.
 SLICE_ELEMENTS = 200_000
 
 #: Largest relative difference of sliced and whole gradients at the start.
@@ -71,12 +73,12 @@ def elements(replicas: Replicas, batch: Batch, loss: Loss) -> float:
 def cpu_slices(replicas: Replicas, batch: Batch, loss: Loss, each: float) -> int:
     """Parts in which a replica's batch is taken on a CPU; `each` is what an operator writes.
 
-    One, where a model keeps buffers, or where sliced and whole gradients differ: its predictions
-    then depend on the prompts beside them.
+    An even number, so that two threads have as much to do. One, where a model keeps buffers, or
+    where sliced and whole gradients differ: its predictions then depend on the prompts beside them.
     """
     size = batch.target.shape[1]
-    slices = min(size, math.ceil(each / SLICE_ELEMENTS))
-    if slices <= 1 or any(True for _ in replicas.template.buffers()):
+    slices = min(size, 2 * math.ceil(each / SLICE_ELEMENTS / 2))
+    if each <= SLICE_ELEMENTS or slices <= 1 or any(True for _ in replicas.template.buffers()):
         return 1
     trial = replicas.copy()
     _, whole = trial.gradient_of(0, batch, loss)
@@ -86,10 +88,15 @@ def cpu_slices(replicas: Replicas, batch: Batch, loss: Loss, each: float) -> int
 
 
 def cpu_group(replicas: Replicas, each: float) -> int:
-    """Replicas to stack on a CPU: as many as keep operators within `CPU_ELEMENTS`."""
-    most = min(replicas.count, int(CPU_ELEMENTS / max(1.0, each)))
-    if most < min(WORTH_STACKING, replicas.count):
+    """Replicas to stack on a CPU: as many as keep operators within `CPU_ELEMENTS` a thread.
+
+    One, where few would: threads are then shared out among replicas, which gains more than an
+    operator that they divide.
+    """
+    worth = CPU_ELEMENTS / max(1.0, each)
+    if int(worth) < min(WORTH_STACKING, replicas.count):
         return 1
+    most = min(replicas.count, int(worth * torch.get_num_threads()))
     # Groups of one size: 16 in two of 8, not in one of 12 and one of 4.
     return math.ceil(replicas.count / math.ceil(replicas.count / most))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..devices import keep_freed_memory
+from ..devices import keep_freed_memory, one_thread
 from ..errors import UsageError
 from ..plugins import report
 from ..prompts import Batch, map_tensors
 from ..randomness import derive_seed, torch_generator
 from ..recipes import Recipe
 from ..tasks import Task
+from .agreement import disagreement
 from .checkpoints import Checkpoint
 from .engine import Eager, EngineName, batch_of, first_line, make_engine
 from .grouping import cpu_group, cpu_slices, elements, fitting_group, measured_speedup
@@ -28,6 +30,7 @@ from .optimizers import make_optimizer
 from .replicas import Replicas, random_state, set_random_state
 from .resumption import Resumption, checkpoint_of, restore
 from .schedules import AdaptiveRate
+from .threads import map_at_once
 
 Observer = Callable[[int, list[float]], None]
 
@@ -151,7 +154,7 @@ class Training:
                 raise UsageError(f"optimizer {name} needs a model that draws no random numbers")
             self.random_states = [self._random_start(r.seed) for r in self.who]
         elif self.replicas.stacked:
-            problem = self.replicas.disagreement(batch, self.task.loss)
+            problem = disagreement(self.replicas, batch, self.task.loss)
         if problem is not None and self.replicas.stacked:
             self.replicas.stacked = False
             self._say(f"replicas are trained one after another: {problem}")
@@ -168,6 +171,9 @@ class Training:
             replicas.group = cpu_group(replicas, each) if replicas.stacked else 1
             if replicas.together == 1:
                 replicas.slices = cpu_slices(replicas, batch, loss, each)
+                if not isinstance(self.optimizer, BatchOptimizer):
+                    # One of those computes more than the step's gradients, with all threads.
+                    replicas.map = map_at_once(replicas.count * replicas.slices)
         elif replicas.stacked:
             batch = batch_of(self.trial(self.recipe.chunk), 0)
             replicas.group = fitting_group(replicas, batch, loss)
@@ -253,8 +259,9 @@ class Training:
     def advance(self) -> Tensor:
         """Draw one chunk of data and take its steps; returns the losses (steps, R)."""
         recipe = self.recipe
-        drawn = self._draw(self.generators, recipe.chunk)
-        chunk = self.engine.run(drawn, min(recipe.chunk, recipe.steps - self.step))
+        with one_thread() if self.replicas.by_threads else nullcontext():
+            drawn = self._draw(self.generators, recipe.chunk)
+            chunk = self.engine.run(drawn, min(recipe.chunk, recipe.steps - self.step))
         for r, row in enumerate(chunk.living.T.tolist()):
             if self.diverged_at[r] is None and not all(row):
                 self.diverged_at[r] = self.step - len(row) + row.index(False)

@@ -6,10 +6,13 @@ import math
 
 import torch
 from torch import Tensor, nn
-from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import linear, scaled_dot_product_attention
 
 from iclbench import initialize
+from iclbench.fused import watched
+
+#: Elements of the input from which on two products fewer save more than those of weights cost.
+WORTH_MERGING = 20_000
 
 #: Causal masks by size, dtype and device.
 MASKS: dict[tuple[int, torch.dtype, torch.device], Tensor] = {}
@@ -37,6 +40,8 @@ class SoftmaxAttention(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, S, width) → (B, S, width)."""
+        if self._merges(x):
+            return self._merged(x, x)
         query, key, value = self._heads(self.qkv(x))
         return self._joined(self.mix(query, key, value))
 
@@ -45,6 +50,8 @@ class SoftmaxAttention(nn.Module):
 
         Equal to `forward` there but for rounding, since fewer queries are multiplied at once.
         """
+        if self._merges(x):
+            return self._merged(x[:, positions], x, positions)
         length = x.shape[1]
         if 2 * len(range(*positions.indices(length))) >= length:  # to cut the weights costs more
             query, key, value = self._heads(self.qkv(x))
@@ -73,22 +80,51 @@ class SoftmaxAttention(nn.Module):
         output: Tensor = self.output(mixed.transpose(1, 2).flatten(2))
         return output
 
+    def _merges(self, x: Tensor) -> bool:
+        """Whether `_merged` is there for x, saves time and hides nothing from hooks."""
+        return (
+            self.trains_alone
+            and self.heads == 1
+            and self.head_width >= x.shape[-1]
+            and x.numel() >= WORTH_MERGING
+            and x.device.type == "cpu"
+            and x.dtype in (torch.float32, torch.float64)
+            and not torch.is_autocast_enabled("cpu")
+            and type(self).mix is SoftmaxAttention.mix
+            and type(self.qkv) is type(self.output) is nn.Linear
+            and not watched(self)
+        )
+
+    def _merged(self, asking: Tensor, x: Tensor, positions: slice | None = None) -> Tensor:
+        """softmax(xW_QKxᵀ/√d_head)xW_OV of one head, (B, S, width) → (B, P, width).
+
+        W_QK = W_QW_Kᵀ and W_OV = W_VW_O are multiplied first: two products with x instead of four.
+        The keys' bias is left out: to all scores of a query it adds the same, which softmax forgets.
+        Its gradient is 0 then, and rounding elsewhere.
+        """
+        of_query, of_key, of_value = self.qkv.weight.chunk(3)
+        query_bias, _, value_bias = self.qkv.bias.chunk(3)
+        query = linear(asking, of_key.mT @ of_query, query_bias @ of_key).unsqueeze(1)
+        seen = x.unsqueeze(1)
+        scale = 1 / math.sqrt(self.head_width)
+        mixed = _fused(query, seen, seen, self.causal, positions, scale).squeeze(1)
+        bias = torch.addmv(self.output.bias, self.output.weight, value_bias)
+        return linear(mixed, self.output.weight @ of_value, bias)
+
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, positions: slice | None = None
     ) -> Tensor:
-        """The values (B, heads, n, d_head), mixed for the queries at `positions`, or the last t."""
+        """The values (B, heads, n, d_head), mixed for the queries at `positions`, or the last t.
+
+        In lower precision they are mixed in float32.
+        """
         causal = self.causal and not (positions is None and query.shape[2] == 1)  # else all is seen
         if query.dtype not in (torch.float32, torch.float64):
-            # SDPA's math path takes the softmax in float32.
-            mask = hidden(query, key, positions) if causal else None
-            with sdpa_kernel(SDPBackend.MATH):
-                return scaled_dot_product_attention(query, key, value, attn_mask=mask)
+            with torch.autocast(query.device.type, enabled=False):
+                full = (t.float() for t in (query, key, value))
+                return self.mix(*full, positions).to(query.dtype)
         if self.trains_alone and query.device.type == "cpu":
-            whole = query.shape[2] == key.shape[2]
-            mask = hidden(query, key, positions) if causal and not whole else None
-            return scaled_dot_product_attention(
-                query, key, value, attn_mask=mask, is_causal=causal and mask is None
-            )
+            return _fused(query, key, value, causal, positions)
         # Written out: SDPA's fused kernels can't be vmapped over replicas on a CPU and may leave
         # full precision on a GPU, and its math path makes a mask and checks it in every layer.
         scale = 1 / math.sqrt(query.shape[-1])
@@ -98,6 +134,22 @@ class SoftmaxAttention(nn.Module):
         else:
             scores = scores * scale
         return scores.softmax(dim=-1) @ value
+
+
+def _fused(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    causal: bool,
+    positions: slice | None,
+    scale: float | None = None,
+) -> Tensor:
+    """Softmax attention by torch's kernel for a CPU."""
+    whole = query.shape[2] == key.shape[2]
+    mask = hidden(query, key, positions) if causal and not whole else None
+    return scaled_dot_product_attention(
+        query, key, value, attn_mask=mask, is_causal=causal and mask is None, scale=scale
+    )
 
 
 def hidden(query: Tensor, key: Tensor, positions: slice | None) -> Tensor:

@@ -14,6 +14,7 @@ from iclbench.conformance import check_architecture
 from iclbench_least_squares.fixed import FixedConfig, LeastSquares
 from iclbench_least_squares.prefixes import LeastSquaresPrefixes
 from iclbench_least_squares.problems import LeastSquaresConfig
+from iclbench_transformer import attention
 from iclbench_transformer.architecture import Transformer, TransformerConfig
 from iclbench_transformer.attention import MASKS, LinearAttention, SoftmaxAttention
 
@@ -159,11 +160,14 @@ def test_low_precision_takes_the_softmax_in_float32():
 
 
 @pytest.mark.parametrize("causal", [True, False])
-@pytest.mark.parametrize("heads", [1, 2])
+@pytest.mark.parametrize(("heads", "head_width"), [(1, 3), (2, 3), (1, 6), (1, 8)])
 @pytest.mark.parametrize("rows", [None, slice(1, 7, 2), slice(6, 7), slice(0, 7)])
-def test_attention_that_trains_alone_is_the_same(causal, heads, rows):
+def test_attention_that_trains_alone_is_the_same(causal, heads, head_width, rows, monkeypatch):
+    monkeypatch.setattr(attention, "WORTH_MERGING", 0)
     torch.manual_seed(0)
-    layer = SoftmaxAttention(6, heads, 3, causal, 0.5).double()
+    layer = SoftmaxAttention(6, heads, head_width, causal, 0.5).double()
+    for part in (layer.qkv, layer.output):
+        torch.nn.init.normal_(part.bias)
     x = torch.randn(2, 7, 6, dtype=torch.float64, requires_grad=True)
 
     def found():
@@ -172,6 +176,31 @@ def test_attention_that_trains_alone_is_the_same(causal, heads, rows):
 
     expected = found()
     layer.trains_alone = True
+    assert layer._merges(x) == (head_width >= 6)
     torch.testing.assert_close(found(), expected)
     full = layer(x)
     torch.testing.assert_close(expected[0], full if rows is None else full[:, rows])
+
+
+def test_products_with_weights_are_merged_only_where_that_is_the_same(monkeypatch):
+    monkeypatch.setattr(attention, "WORTH_MERGING", 60)
+    x = torch.randn(2, 5, 6)
+
+    def made(cls=SoftmaxAttention, heads=1, **how):
+        layer = cls(6, heads, 6, True, 0.5, **how)
+        layer.trains_alone = True
+        return layer
+
+    assert made()._merges(x)
+    assert not made()._merges(x[:1])
+    assert not made()._merges(x.bfloat16())
+    assert not made(heads=2)._merges(x)
+    # Scores that are not normalized show what a query's have in common.
+    assert not made(LinearAttention)._merges(x)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert not made()._merges(x)
+    hooked, wrapped = made(), made()
+    hooked.qkv.register_forward_hook(lambda *_: None)
+    wrapped.qkv = torch.nn.Sequential(wrapped.qkv)
+    assert not hooked._merges(x)
+    assert not wrapped._merges(x)

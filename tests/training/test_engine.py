@@ -197,6 +197,12 @@ def test_groups_keep_operators_small_and_are_of_one_size(each, group):
     assert cpu_group(training(16).replicas, each) == group
 
 
+def test_threads_divide_operators_that_are_small_and_replicas_whose_are_not():
+    replicas = training(16).replicas
+    torch.set_num_threads(2)
+    assert [cpu_group(replicas, each) for each in (1e3, 20_000, 40_000, 60_000)] == [16, 8, 6, 1]
+
+
 @pytest.mark.parametrize("model", ["transformer", "baseconv"])
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_a_batch_in_slices_gives_the_same_losses(model, replicas):
@@ -270,7 +276,7 @@ def test_one_replica_that_does_not_fit_is_an_error():
         def losses_from(self, start, batch, loss):
             raise torch.OutOfMemoryError("CUDA out of memory")
 
-        def gradient_of(self, replica, batch, loss):
+        def loss_of(self, replica, batch, loss, part=0):
             raise torch.OutOfMemoryError("CUDA out of memory")
 
     made.replicas.__class__ = Nothing

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from iclbench import Batch, Sequence, UsageError
+from iclbench.training.agreement import disagreement
 from iclbench.training.replicas import Replicas
 
 CPU = torch.device("cpu")
@@ -157,13 +158,13 @@ def stacked(cls, count=3):
 
 def test_models_that_overflow_when_moved_are_compared_where_they_are():
     _, replicas, batch = stacked(Exploding)
-    assert replicas.disagreement(batch, loss) is None
+    assert disagreement(replicas, batch, loss) is None
 
 
 @pytest.mark.parametrize("cls", [Plain, Tied, Counting, SinglePrecision])
 def test_losses_and_gradients_are_each_module_s_own(cls):
     modules, replicas, batch = stacked(cls)
-    assert replicas.disagreement(batch, loss) is None
+    assert disagreement(replicas, batch, loss) is None
     losses, grads = replicas.gradients(batch, loss)
     for r, module in enumerate(modules):
         alone = loss(module(Sequence(batch.prompt.tokens[r])), batch.target[r]).mean()
@@ -184,7 +185,7 @@ def test_losses_and_gradients_are_each_module_s_own(cls):
 )
 def test_what_cannot_be_stacked_is_noticed(cls, reason):
     _, replicas, batch = stacked(cls)
-    assert reason in replicas.disagreement(batch, loss)
+    assert reason in disagreement(replicas, batch, loss)
 
 
 def test_random_numbers_in_a_forward_pass_are_noticed():
@@ -198,7 +199,7 @@ def test_the_check_leaves_everything_as_it_was():
     fixed = {name: value.clone() for name, value in replicas.fixed.items()}
     flat, state = replicas.flat.clone(), torch.get_rng_state()
     replicas.draws(batch)
-    replicas.disagreement(batch, loss)
+    disagreement(replicas, batch, loss)
     assert torch.equal(replicas.flat, flat)
     assert torch.equal(torch.get_rng_state(), state)
     assert all(torch.equal(value, fixed[name]) for name, value in replicas.fixed.items())
@@ -222,7 +223,7 @@ def test_frozen_parameters_are_not_trained():
     replicas = Replicas(modules, CPU, freeze=("a.*",))
     assert list(replicas.shapes) == ["b.weight", "b.bias"]
     assert replicas.flat.shape == (3, 7)
-    assert replicas.disagreement(batch, loss) is None
+    assert disagreement(replicas, batch, loss) is None
     torch.testing.assert_close(replicas.state(1)["a.weight"], modules[1].a.weight.detach())
 
 
