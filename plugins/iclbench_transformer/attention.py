@@ -99,15 +99,14 @@ class SoftmaxAttention(nn.Module):
         """softmax(xW_QKxᵀ/√d_head)xW_OV of one head, (B, S, width) → (B, P, width).
 
         W_QK = W_QW_Kᵀ and W_OV = W_VW_O are multiplied first: two products with x instead of four.
-        The keys' bias is left out: to all scores of a query it adds the same, which softmax forgets.
-        Its gradient is 0 then, and rounding elsewhere.
+        The keys' bias is left out: to all scores of a query it adds the same, which softmax
+        forgets. Its gradient is 0 then, and rounding elsewhere.
         """
         of_query, of_key, of_value = self.qkv.weight.chunk(3)
         query_bias, _, value_bias = self.qkv.bias.chunk(3)
         query = linear(asking, of_key.mT @ of_query, query_bias @ of_key).unsqueeze(1)
         seen = x.unsqueeze(1)
-        scale = 1 / math.sqrt(self.head_width)
-        mixed = _fused(query, seen, seen, self.causal, positions, scale).squeeze(1)
+        mixed = self._fused(query, seen, seen, positions).squeeze(1)
         bias = torch.addmv(self.output.bias, self.output.weight, value_bias)
         return linear(mixed, self.output.weight @ of_value, bias)
 
@@ -118,38 +117,37 @@ class SoftmaxAttention(nn.Module):
 
         In lower precision they are mixed in float32.
         """
-        causal = self.causal and not (positions is None and query.shape[2] == 1)  # else all is seen
         if query.dtype not in (torch.float32, torch.float64):
             with torch.autocast(query.device.type, enabled=False):
-                full = (t.float() for t in (query, key, value))
-                return self.mix(*full, positions).to(query.dtype)
+                mixed = self.mix(query.float(), key.float(), value.float(), positions)
+            return mixed.to(query.dtype)
         if self.trains_alone and query.device.type == "cpu":
-            return _fused(query, key, value, causal, positions)
+            return self._fused(query, key, value, positions)
         # Written out: SDPA's fused kernels can't be vmapped over replicas on a CPU and may leave
         # full precision on a GPU, and its math path makes a mask and checks it in every layer.
-        scale = 1 / math.sqrt(query.shape[-1])
+        scale = 1 / math.sqrt(self.head_width)
         scores = query @ key.mT
-        if causal:
+        if self._masks(query, positions):
             scores = torch.add(hidden(query, key, positions), scores, alpha=scale)
         else:
             scores = scores * scale
         return scores.softmax(dim=-1) @ value
 
+    def _fused(self, query: Tensor, key: Tensor, value: Tensor, positions: slice | None) -> Tensor:
+        """As `mix`, by torch's kernel for a CPU, whose own mask is for as many queries as keys."""
+        causal, whole = self._masks(query, positions), query.shape[2] == key.shape[2]
+        return scaled_dot_product_attention(
+            query,
+            key,
+            value,
+            attn_mask=hidden(query, key, positions) if causal and not whole else None,
+            is_causal=causal and whole,
+            scale=1 / math.sqrt(self.head_width),
+        )
 
-def _fused(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    causal: bool,
-    positions: slice | None,
-    scale: float | None = None,
-) -> Tensor:
-    """Softmax attention by torch's kernel for a CPU."""
-    whole = query.shape[2] == key.shape[2]
-    mask = hidden(query, key, positions) if causal and not whole else None
-    return scaled_dot_product_attention(
-        query, key, value, attn_mask=mask, is_causal=causal and mask is None, scale=scale
-    )
+    def _masks(self, query: Tensor, positions: slice | None) -> bool:
+        """Whether anything is hidden; from a single query at the last position nothing is."""
+        return self.causal and not (positions is None and query.shape[2] == 1)
 
 
 def hidden(query: Tensor, key: Tensor, positions: slice | None) -> Tensor:
