@@ -2,8 +2,8 @@
 
     python -m benchmarks [--device cpu|cuda] [--quick] [--json FILE] [--only NAME ...]
 
-Loops take turns, A B A B, each in a process of its own; a CPU is timed with one thread, by the
-process's own CPU time beside the wall clock, since the machine may be busy.
+Loops take turns, A B A B, each in a process of its own, by the wall clock. A CPU is timed with all
+its cores, or with `--threads 1` by the process's own CPU time, since the machine may be busy.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from iclbench.precision import full_precision
 from .configurations import CONFIGURATIONS, Configuration
 from .loops import Worker, makers
 from .report import print_configuration
-from .timing import interleave, matmul_peak
+from .timing import clock_kind, interleave, matmul_peak
 
 
 def measure(configuration: Configuration, device: str, quick: bool) -> dict[str, Any]:
@@ -66,7 +66,8 @@ def conditions(device: str, quick: bool) -> dict[str, Any]:
         "versions": versions,
         "dtype": "float32",
         "quick": quick,
-        "clock": "cpu" if device == "cpu" else "wall",
+        "kind": device,
+        "clock": clock_kind(device),
     }
 
 
@@ -91,7 +92,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a minute, to see that it runs")
     parser.add_argument("--json", type=Path, help="write the numbers to this file")
     parser.add_argument("--only", nargs="*", help="names of configurations, or parts of them")
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     about = conditions(arguments.device, arguments.quick)

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
@@ -73,6 +73,16 @@ class EngineLoop:
         """Take steps, a whole number of chunks; losses and divergence are read once a chunk."""
         for _ in range(steps // self.chunk):
             self.training.advance()
+
+    @contextlib.contextmanager
+    def in_turn(self) -> Iterator[None]:
+        """No threads meanwhile: what counts operators sees those of one."""
+        replicas = self.training.replicas
+        replicas.map, kept = map, replicas.map
+        try:
+            yield
+        finally:
+            replicas.map = kept
 
     def overhead(self, steps: int) -> float:
         """The share of steps that is spent outside the data, model, loss, gradient and optimizer.

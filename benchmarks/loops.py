@@ -5,6 +5,7 @@ No loop's memory, warm caches of the allocator or settings of the process are th
 
 from __future__ import annotations
 
+import contextlib
 import math
 import multiprocessing
 from collections.abc import Callable
@@ -111,12 +112,17 @@ def serve(pipe: Connection, configuration: str, name: str, device: str, threads:
 
 
 def _report(loop: Loop, memory: int | None, unit: int, device: str) -> dict[str, Any]:
-    share = None
-    if isinstance(loop, EngineLoop) and device == "cpu":  # elsewhere calls return early
-        share = loop.overhead(unit * math.ceil(10 / unit))
+    share, turns = None, contextlib.nullcontext()
+    if isinstance(loop, EngineLoop):
+        turns = loop.in_turn()
+        # Elsewhere calls return early, and with more threads at once there are several at a time.
+        if device == "cpu" and torch.get_num_threads() == 1:
+            share = loop.overhead(unit * math.ceil(10 / unit))
+    with turns:
+        count = operations(loop)
     return {
         "replicas": loop.replicas,
-        "flops": operations(loop),
+        "flops": count,
         "peak_memory": memory,
         "stages": stage_times(loop, 2, device),
         "overhead": share,

@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import torch
 from torch.utils.flop_counter import (
@@ -37,6 +37,11 @@ def synchronize(device: str) -> None:
         torch.cuda.synchronize()
 
 
+def clock_kind(device: str) -> Literal["wall", "cpu"]:
+    """What tells speeds: CPU time where one thread has it all, since the machine may be busy."""
+    return "cpu" if device == "cpu" and torch.get_num_threads() == 1 else "wall"
+
+
 class Clock:
     """Seconds by the wall and of this process's CPU, since it was made."""
 
@@ -57,10 +62,10 @@ class Timed(Protocol):
 
 
 def steps_for(loop: Timed, seconds: float, unit: int, device: str) -> int:
-    """How many steps last about that long of CPU time; the loop is warm after this."""
+    """How many steps last about that long; the loop is warm after this."""
     loop.timed(unit)
     wall, cpu = loop.timed(unit)
-    once = (wall if device.startswith("cuda") else cpu) / unit
+    once = (wall if clock_kind(device) == "wall" else cpu) / unit
     return max(unit, unit * round(seconds / max(once, 1e-9) / unit))
 
 
@@ -88,7 +93,7 @@ def stage_times(loop: Loop, repeats: int, device: str) -> dict[str, float]:
             clock = Clock(device)
             value = stage(value)
             wall, cpu = clock.read()
-            times.setdefault(name, []).append(wall if device.startswith("cuda") else cpu)
+            times.setdefault(name, []).append(wall if clock_kind(device) == "wall" else cpu)
     return {n: sorted(t[1:])[len(t) // 2 - 1] / loop.replicas for n, t in times.items()}
 
 
@@ -132,7 +137,7 @@ def matmul_peak(device: str, size: int = 1024, seconds: float = 0.5) -> dict[str
         clock = Clock(device)
         torch.mm(a, b)
         wall, cpu = clock.read()
-        spent += cpu if device == "cpu" else wall
+        spent += wall if clock_kind(device) == "wall" else cpu
         for kind, value in (("wall", wall), ("cpu", cpu)):
             best[kind] = max(best[kind], 2 * size**3 / max(value, 1e-9))
     return best
