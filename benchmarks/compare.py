@@ -33,9 +33,10 @@ def relative_speeds(content: dict[str, Any]) -> dict[tuple[str, str], float]:
 
 
 def compare(before: dict[str, Any], after: dict[str, Any], margin: float) -> tuple[str, int]:
-    """A table of what is in both, and the exit code; raises ValueError for two devices."""
-    if before["device"] != after["device"]:
-        raise ValueError(f"made on two devices: {before['device']} and {after['device']}")
+    """A table of what is in both, and the exit code; raises ValueError for two ways of timing."""
+    for what in ("device", "threads", "clock"):
+        if before[what] != after[what]:
+            raise ValueError(f"two values of {what}: {before[what]} and {after[what]}")
     first, second = relative_speeds(before), relative_speeds(after)
     rows, code = [], 0
     for key in first:

@@ -5,15 +5,16 @@ No loop's memory, warm caches of the allocator or settings of the process are th
 
 from __future__ import annotations
 
-import contextlib
 import math
 import multiprocessing
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from multiprocessing.connection import Connection
 from typing import Any
 
 import torch
 
+from iclbench.devices import one_thread
 from iclbench.precision import full_precision
 
 from .configurations import CONFIGURATIONS, Configuration
@@ -112,19 +113,25 @@ def serve(pipe: Connection, configuration: str, name: str, device: str, threads:
 
 
 def _report(loop: Loop, memory: int | None, unit: int, device: str) -> dict[str, Any]:
-    share, turns = None, contextlib.nullcontext()
+    share: float | None = None
+    turns: AbstractContextManager[None] = nullcontext()
+    alone: AbstractContextManager[None] = nullcontext()
     if isinstance(loop, EngineLoop):
         turns = loop.in_turn()
+        if loop.training.replicas.by_threads:
+            alone = one_thread()  # as `Training.advance` takes steps
         # Elsewhere calls return early, and with more threads at once there are several at a time.
         if device == "cpu" and torch.get_num_threads() == 1:
             share = loop.overhead(unit * math.ceil(10 / unit))
     with turns:
         count = operations(loop)
+    with alone:
+        stages = stage_times(loop, 2, device)
     return {
         "replicas": loop.replicas,
         "flops": count,
         "peak_memory": memory,
-        "stages": stage_times(loop, 2, device),
+        "stages": stages,
         "overhead": share,
         "note": getattr(loop, "note", None),
     }

@@ -1,6 +1,6 @@
 """Tables of the speed benchmark's JSON.
 
-python -m benchmarks.report [--goals] FILE.json
+python -m benchmarks.report [--goals | --loops] FILE.json …
 """
 
 from __future__ import annotations
@@ -165,12 +165,15 @@ def _target(what: str, values: list[float], least: float) -> dict[str, str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE.json")
-    parser.add_argument("--goals", action="store_true", help="what was to be reached, alone")
+    part = parser.add_mutually_exclusive_group()
+    part.add_argument("--goals", action="store_true", help="what was to be reached, alone")
+    part.add_argument("--loops", action="store_true", help="the loops alone")
     arguments = parser.parse_args()
     for path in arguments.files:
         about = json.loads(path.read_text())
-        print(headline(about) + "\n")
-        print(targets(about) + "\n")
+        if not arguments.loops:
+            print(headline(about) + "\n")
+            print(targets(about) + "\n")
         for row in [] if arguments.goals else about["configurations"]:
             print_configuration(about, row)
 

@@ -1,29 +1,34 @@
 """When stacking pays on a CPU: the speed of groups of replicas against the size of operators.
 
-    python -m benchmarks.stacking
+    python -m benchmarks.stacking [--threads N]
 
 For models of several sizes: the elements that an operator of one replica's step writes on average,
-and how many times as fast a step of 16 replicas is in groups of 2, 4, 8 and 16 as one after
-another; medians of several rounds that take turns, by CPU time, with one thread.
+and how many times as fast a step of 16 replicas is in groups of 2, 4, 8 and 16, or divided among
+threads, as one after another; medians of several rounds that take turns. With one thread by CPU
+time, with more by the wall; they divide operators but where they divide replicas.
 """
 
 from __future__ import annotations
 
+import argparse
 import statistics
+from contextlib import nullcontext
 from typing import Any
 
 import torch
 from tabulate import tabulate
 
+from iclbench.devices import one_thread
 from iclbench.precision import full_precision
 from iclbench.training.engine import batch_of
 from iclbench.training.grouping import CPU_ELEMENTS, cpu_group, elements
+from iclbench.training.threads import Map, map_at_once
 
 from .configurations import PREFIXES, Configuration
 from .engine import EngineLoop
-from .timing import Clock
+from .timing import Clock, clock_kind
 
-REPLICAS, ROUNDS, GROUPS = 16, 5, (1, 2, 4, 8, 16)
+REPLICAS, ROUNDS, GROUPS = 16, 5, (2, 4, 8, 16)
 
 
 def cases() -> list[Configuration]:
@@ -51,26 +56,39 @@ def row(configuration: Configuration) -> dict[str, object]:
     batch: Any = batch_of(training.trial(1), 0)
     replicas.slices = 1
     each = elements(replicas, batch, loss)
-    times: dict[int, list[float]] = {group: [] for group in GROUPS}
+    ways: dict[str, tuple[int, Map]] = {
+        "one after another": (1, map),
+        **{f"groups of {group}": (group, map) for group in GROUPS},
+    }
+    if torch.get_num_threads() > 1:
+        ways["among threads"] = (1, map_at_once(REPLICAS))
+    times: dict[str, list[float]] = {way: [] for way in ways}
+    kind = ("wall", "cpu").index(clock_kind("cpu"))
     for turn in range(ROUNDS + 1):
-        for group, found in times.items():
-            replicas.group = group
+        for way, (replicas.group, replicas.map) in ways.items():
             clock = Clock("cpu")
-            replicas.gradients(batch, loss)
+            with one_thread() if replicas.by_threads else nullcontext():
+                replicas.gradients(batch, loss)
             if turn:
-                found.append(clock.read()[1])
-    alone = statistics.median(times[1])
+                times[way].append(clock.read()[kind])
+    alone = statistics.median(times.pop("one after another"))
+    chosen = cpu_group(replicas, each)
     return {
         "model": configuration.name,
         "elements an operator": f"{each:.1e}",
-        **{f"groups of {g}": f"{alone / statistics.median(times[g]):.2f}" for g in GROUPS[1:]},
-        "chosen": cpu_group(replicas, each),
+        **{way: f"{alone / statistics.median(found):.2f}" for way, found in times.items()},
+        "chosen": f"groups of {chosen}" if chosen > 1 else "alone",
     }
 
 
 def main() -> None:
-    torch.set_num_threads(1)
-    print(f"torch {torch.__version__}, one thread; at most {CPU_ELEMENTS:,} elements an operator\n")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--threads", type=int, default=1)
+    torch.set_num_threads(parser.parse_args().threads)
+    print(
+        f"torch {torch.__version__}, {torch.get_num_threads()} threads; at most "
+        f"{CPU_ELEMENTS:,} elements an operator and thread\n"
+    )
     with full_precision(torch.float32):
         rows = [row(configuration) for configuration in cases()]
     print(tabulate(rows, headers="keys", tablefmt="github", disable_numparse=True))

@@ -70,10 +70,13 @@ def test_what_became_slower_beyond_the_margin_fails(factor, code):
     assert ("slower" in text) == bool(code)
 
 
-def test_files_of_two_devices_or_without_a_common_loop_are_not_compared(tmp_path, monkeypatch):
-    other = {**FILE, "device": "another"}
-    with pytest.raises(ValueError, match="two devices"):
-        compare(FILE, other, 0.15)
+@pytest.mark.parametrize("change", [{"device": "another"}, {"threads": 2}, {"clock": "wall"}])
+def test_files_that_were_timed_in_two_ways_are_not_compared(change):
+    with pytest.raises(ValueError, match=f"two values of {next(iter(change))}"):
+        compare(FILE, {**FILE, **change}, 0.15)
+
+
+def test_files_without_a_common_loop_are_not_compared(tmp_path, monkeypatch):
     assert compare(FILE, {**FILE, "configurations": []}, 0.15)[1] == 2
     paths = [tmp_path / "a.json", tmp_path / "b.json"]
     paths[0].write_text(json.dumps(FILE))

@@ -61,10 +61,11 @@ def elements(replicas: Replicas, batch: Batch, loss: Loss) -> float:
     """What an operator of one replica's forward and backward pass writes on average.
 
     What follows from it follows from a count, and not from a timing, so that a run chooses alike
-    every time and continues to the same bits.
+    every time and continues to the same bits with as many threads.
     """
     trial = replicas.copy()
     trial.gradient_of(0, batch, loss)  # what is made once is not counted
+    replicas.binds = trial.binds  # so that no forward pass of the training is tried in vain
     with Operators() as seen:
         trial.gradient_of(0, batch, loss)
     return float(seen.elements / max(1, seen.total))
@@ -73,8 +74,9 @@ def elements(replicas: Replicas, batch: Batch, loss: Loss) -> float:
 def cpu_slices(replicas: Replicas, batch: Batch, loss: Loss, each: float) -> int:
     """Parts in which a replica's batch is taken on a CPU; `each` is what an operator writes.
 
-    An even number, so that two threads have as much to do. One, where a model keeps buffers, or
-    where sliced and whole gradients differ: its predictions then depend on the prompts beside them.
+    An even number if it can be, so that two threads have as much to do. One, where a model keeps
+    buffers, or where sliced and whole gradients differ: its predictions then depend on the prompts
+    beside them.
     """
     size = batch.target.shape[1]
     slices = min(size, 2 * math.ceil(each / SLICE_ELEMENTS / 2))

@@ -26,7 +26,7 @@ from .engine import Eager, EngineName, batch_of, first_line, make_engine
 from .grouping import cpu_group, cpu_slices, elements, fitting_group, measured_speedup
 from .objective import Objective
 from .optimizer import BatchOptimizer, Update
-from .optimizers import make_optimizer
+from .optimizers import Stacked, make_optimizer
 from .replicas import Replicas, random_state, set_random_state
 from .resumption import Resumption, checkpoint_of, restore
 from .schedules import AdaptiveRate
@@ -166,13 +166,13 @@ class Training:
         replicas, loss = self.replicas, self.task.loss
         replicas.template.train()
         if self.device.type == "cpu":
-            batch = batch_of(self.trial(1), 0)
+            batch = _part(batch_of(self.trial(1), 0), 0, self.recipe.accumulate)
             each = elements(replicas, batch, loss)
             replicas.group = cpu_group(replicas, each) if replicas.stacked else 1
             if replicas.together == 1:
                 replicas.slices = cpu_slices(replicas, batch, loss, each)
-                if not isinstance(self.optimizer, BatchOptimizer):
-                    # One of those computes more than the step's gradients, with all threads.
+                # Other optimizers may compute as much as a gradient is, with all threads.
+                if replicas.binds and isinstance(self.optimizer, Stacked):
                     replicas.map = map_at_once(replicas.count * replicas.slices)
         elif replicas.stacked:
             batch = batch_of(self.trial(self.recipe.chunk), 0)

@@ -187,8 +187,9 @@ class Replicas:
     ) -> tuple[Tensor, Tensor]:
         """Losses (r,) and gradients (r, P) of some replicas, of their batches' slices added up."""
         size = batch.target.shape[1]
-        ends = [size * i // self.slices for i in range(self.slices + 1)]
-        parts = list(itertools.product(range(len(replicas)), range(self.slices)))
+        slices = min(self.slices, size)
+        ends = [size * i // slices for i in range(slices + 1)]
+        parts = list(itertools.product(range(len(replicas)), range(slices)))
 
         def of(part: tuple[int, int]) -> tuple[Tensor, Tensor]:
             row, index = part

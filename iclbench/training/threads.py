@@ -5,6 +5,7 @@ Cores that divide an operator wait for each other at its end; cores that divide 
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -27,9 +28,8 @@ def map_at_once(parts: int) -> Map:
     """
     cores = torch.get_num_threads()
     threads = min(cores, parts)
-    if threads <= 1:
+    if threads <= 1 or _places() < threads:
         return map
-    pool = _pool(threads, cores // threads)
 
     def mapped(function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
         # Autocast is a thread's own.
@@ -39,9 +39,16 @@ def map_at_once(parts: int) -> Map:
             with torch.autocast("cpu", dtype, enabled=reduced):
                 return function(item)
 
-        return pool.map(call, items)
+        return _pool(threads, cores // threads).map(call, items)
 
     return mapped
+
+
+def _places() -> int:
+    """Cores that a new thread may run on: one, where OpenMP has bound the first thread to it."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 @cache
@@ -55,6 +62,14 @@ def _pool(threads: int, share: int) -> ThreadPoolExecutor:
         torch.get_num_threads()  # a thread takes the program's number at its first use of torch
         torch.set_num_threads(share)
 
-    with one_thread():  # which gives the program its own number back
-        list(pool.map(start, range(threads)))
+    try:
+        with one_thread():  # which gives the program its own number back
+            list(pool.map(start, range(threads)))
+    except BaseException:
+        all_started.abort()  # else those that have started would wait for ever
+        raise
     return pool
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # threads stay behind

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import time
 
 import pytest
 import torch
 from test_engine import finished, training
-from test_replicas import CPU, Averaging, Plain, loss, stacked
+from test_replicas import Averaging, Plain, loss, stacked
 
+from iclbench.training import grouping, threads
+from iclbench.training.grouping import elements
 from iclbench.training.loop import Training
-from iclbench.training.replicas import Replicas
 from iclbench.training.threads import map_at_once
 
 
@@ -104,19 +107,99 @@ def test_an_optimizer_that_evaluates_the_loss_itself_keeps_all_threads():
     assert not made.replicas.by_threads
 
 
-@pytest.mark.parametrize("cls", [Plain, Averaging])
-def test_modules_that_put_tensors_elsewhere_are_not_mixed_up(cls):
-    """The template is then called with a replica's parameters, by one thread at a time."""
-    _, replicas, batch = stacked(cls)
-    replicas.stacked = False
-    expected = [replicas.copy().gradients(batch, loss) for _ in range(3)]
+class Slow(Averaging):
+    """Its parameters have been put in place a while before they are used."""
+
+    def forward(self, prompt):
+        time.sleep(0.002)
+        return super().forward(prompt)
+
+
+class Keeping(Plain):
+    """It keeps something between two parts of a forward pass."""
+
+    def forward(self, prompt):
+        self.kept = prompt.tokens.mean()
+        time.sleep(0.002)
+        return super().forward(prompt) * self.kept
+
+
+class Updating(Plain):
+    """Its buffer is updated in place, or one of them, and another replaced."""
+
+    replaces = False
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(()))
+
+    def forward(self, prompt):
+        self.seen.add_(1)
+        if self.replaces:
+            self.scale = 0.9 * self.scale
+        return super().forward(prompt) * (1 + self.seen)
+
+
+@pytest.mark.parametrize(("cls", "slices"), [(Plain, 1), (Slow, 1), (Keeping, 5), (Updating, 1)])
+def test_modules_are_not_mixed_up(cls, slices):
+    """Each part has a module of its own, or the template to itself while it is called."""
+    _, replicas, batch = stacked(cls, count=6)
+    replicas.stacked, replicas.slices = False, slices
+    expected = replicas.copy().gradients(batch, loss)
     torch.set_num_threads(4)
-    made = replicas.copy()
-    assert isinstance(made, Replicas)
-    assert made.flat.device == CPU
-    made.map = map_at_once(replicas.count)
-    for value, grad in expected:
-        other = made.copy()
-        values, grads = other.gradients(batch, loss)
-        assert torch.equal(values, value)
-        assert torch.equal(grads, grad)
+    replicas.map = map_at_once(replicas.count * slices)
+    for _ in range(3):
+        found = replicas.copy().gradients(batch, loss)
+        assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
+def test_what_a_module_does_with_its_buffers_is_known_before_threads_start(monkeypatch):
+    """A forward pass that has replaced a buffer is taken again; in a trial, not in training."""
+    monkeypatch.setattr(Updating, "replaces", True)
+    _, replicas, batch = stacked(Updating)
+    replicas.stacked = False
+    elements(replicas, batch, loss)
+    assert not replicas.binds
+    replicas.gradients(batch, loss)
+    assert replicas.fixed["seen"].tolist() == [1.0, 1.0, 1.0]
+
+
+def test_a_part_of_an_accumulated_batch_has_no_empty_slices(monkeypatch):
+    expected = finished(training(1)).curve
+    monkeypatch.setattr(grouping, "SLICE_ELEMENTS", 10)
+    made = training(1, recipe={"accumulate": 6})
+    assert made.replicas.slices == 1
+    made.replicas.slices = 4
+    close = pytest.approx(torch.tensor(expected), rel=1e-8)
+    assert torch.tensor(finished(made).curve) == close
+
+
+def test_where_openmp_binds_threads_there_is_no_pool(monkeypatch):
+    torch.set_num_threads(2)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0}, raising=False)
+    assert map_at_once(2) is map
+
+
+def test_a_pool_that_can_not_start_is_an_error_and_nobody_waits(monkeypatch):
+    started, start = [], threading.Thread.start
+
+    def limited(self):
+        if started:
+            raise RuntimeError("can't start new thread")
+        started.append(self)
+        start(self)
+
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    with pytest.raises(RuntimeError, match="can't start"):
+        threads._pool(2, 7)  # of a share that no other test asks for
+    started[0].join(timeout=60)
+    assert not started[0].is_alive()
+    assert torch.get_num_threads() == 1
+
+
+@pytest.mark.slow
+def test_compiled_training_is_not_by_threads():
+    torch.set_num_threads(2)
+    made = training(2, recipe={"batch": 8192}, engine="compiled")
+    assert made.engine.name == "compiled"
+    assert not made.replicas.by_threads
