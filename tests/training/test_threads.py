@@ -17,6 +17,12 @@ from iclbench.training.loop import Training
 from iclbench.training.threads import map_at_once
 
 
+@pytest.fixture(autouse=True)
+def _cores(monkeypatch):
+    """As on a machine of many cores."""
+    monkeypatch.setattr(threads, "_places", lambda: 64)
+
+
 def test_results_are_in_order_and_threads_share_the_cores():
     torch.set_num_threads(4)
     at_once, met = map_at_once(2), threading.Barrier(2)
@@ -175,9 +181,12 @@ def test_a_part_of_an_accumulated_batch_has_no_empty_slices(monkeypatch):
 
 
 def test_where_openmp_binds_threads_there_is_no_pool(monkeypatch):
+    monkeypatch.undo()
     torch.set_num_threads(2)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0}, raising=False)
     assert map_at_once(2) is map
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    assert map_at_once(2) is not map
 
 
 def test_a_pool_that_can_not_start_is_an_error_and_nobody_waits(monkeypatch):
