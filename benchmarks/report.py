@@ -136,8 +136,12 @@ def _everywhere(about: dict[str, Any], rows: dict[str, Any]) -> list[dict[str, s
         slowest = min(every, key=statistics.median)
         lines.append(_target(f"{row['name']}, slowest R, × plain loop", slowest, 1.0))
         if row["name"] == "transformer 12 × 64":
-            peak = fraction_of_peak(row, rows[row["name"]]["iclbench, R = 1"], clock)
-            lines.append(_target("transformer 12 × 64, of the large product's speed", [peak], 0.6))
+            loop = rows[row["name"]]["iclbench, R = 1"]
+            what = "transformer 12 × 64, of the large product's speed"
+            lines.append(_target(what, [fraction_of_peak(row, loop, clock)], 0.6))
+            # For what the engine saves, it is given no credit above.
+            as_plain = fraction_of_peak(row, {**loop, "flops": plain["flops"]}, clock)
+            lines.append(_target("the same, by the plain loop's operations", [as_plain], 0.6))
         if row["name"] == "transformer 2 × 64":
             share = rows[row["name"]]["iclbench, R = 1"].get("overhead")
             if share is not None:
@@ -158,7 +162,7 @@ def _target(what: str, values: list[float], least: float) -> dict[str, str]:
         "what": what,
         "to reach": f"{least:g}",
         "measured": spread(values) if len(values) > 1 else f"{middle:.2f}",
-        "": "reached" if middle >= least else f"missed by {1 - middle / least:.0%}",
+        "": "reached" if middle >= least else f"missed by {max(0.01, 1 - middle / least):.0%}",
     }
 
 
