@@ -86,7 +86,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     torch.set_num_threads(parser.parse_args().threads)
     print(
-        f"torch {torch.__version__}, {torch.get_num_threads()} threads; at most "
+        f"torch {torch.__version__}, threads: {torch.get_num_threads()}; at most "
         f"{CPU_ELEMENTS:,} elements an operator and thread\n"
     )
     with full_precision(torch.float32):
