@@ -22,6 +22,8 @@ class Configuration:
     replicas: tuple[int, ...] = (1, 4, 16, 64)
     #: On a CPU, where models bound by arithmetic gain nothing from replicas.
     replicas_cpu: tuple[int, ...] = (1, 4, 16, 64)
+    #: On a GPU also by `--engine compiled`, whose program a graph captures.
+    replicas_compiled: tuple[int, ...] = ()
     #: What the field's loop trains beside it: GPT-2, BaseConv by Conv1d, or nothing comparable.
     reference: Literal["gpt2", "conv1d", "none"] = "none"
     chunk: int = 20
@@ -36,6 +38,7 @@ CONFIGURATIONS = (
         {"layers": 2},
         256,
         replicas_cpu=(1, 4),
+        replicas_compiled=(16,),
         reference="gpt2",
         chunk=2,
     ),
@@ -46,6 +49,7 @@ CONFIGURATIONS = (
         {"layers": 12},
         256,
         replicas_cpu=(1,),
+        replicas_compiled=(16,),
         reference="gpt2",
         chunk=1,
     ),
@@ -56,6 +60,7 @@ CONFIGURATIONS = (
         {"layers": 3},
         256,
         replicas_cpu=(1,),
+        replicas_compiled=(16,),
         reference="conv1d",
         chunk=2,
     ),
@@ -66,6 +71,7 @@ CONFIGURATIONS = (
         {"layers": 12},
         256,
         replicas_cpu=(1,),
+        replicas_compiled=(16,),
         reference="conv1d",
         chunk=1,
     ),

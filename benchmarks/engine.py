@@ -76,13 +76,14 @@ class EngineLoop:
 
     @contextlib.contextmanager
     def in_turn(self) -> Iterator[None]:
-        """No threads meanwhile: what counts operators sees those of one."""
+        """No threads, nothing compiled meanwhile: what counts operators sees those of one thread."""
         replicas = self.training.replicas
-        replicas.map, kept = map, replicas.map
+        kept = replicas.map, replicas.compiled
+        replicas.map, replicas.compiled = map, None
         try:
             yield
         finally:
-            replicas.map = kept
+            replicas.map, replicas.compiled = kept
 
     def overhead(self, steps: int) -> float:
         """The share of steps that is spent outside the data, model, loss, gradient and optimizer.

@@ -9,6 +9,7 @@ import math
 import multiprocessing
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -47,11 +48,11 @@ def makers(configuration: Configuration, device: str) -> dict[str, Callable[[], 
 
     found["plain loop"] = plain
     for count in configuration.replicas_cpu if device == "cpu" else configuration.replicas:
-
-        def engine(count: int = count) -> Loop:
-            return EngineLoop(configuration, count, device)
-
-        found[f"iclbench, R = {count}"] = engine
+        found[f"iclbench, R = {count}"] = partial(EngineLoop, configuration, count, device)
+    for count in configuration.replicas_compiled if device != "cpu" else ():
+        found[f"iclbench, compiled, R = {count}"] = partial(
+            EngineLoop, configuration, count, device, engine="compiled"
+        )
     return found
 
 

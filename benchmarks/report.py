@@ -115,7 +115,7 @@ def targets(about: dict[str, Any]) -> str:
     for what, name, replicas, base, least in CPU_TARGETS if on_cpu else GPU_TARGETS:
         loops = rows.get(name, {})
         ours = [n for n in loops if n.startswith("iclbench, ")]
-        asked = ours if replicas == "best" else [n for n in ours if n.endswith(f" {replicas}")]
+        asked = ours if replicas == "best" else [n for n in ours if n == f"iclbench, {replicas}"]
         if asked:
             every = [ratios(loops[base], loops[n], clock) for n in asked]
             best = max(every, key=statistics.median)

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .records import Record, RecordStore
     from .runner import run
     from .specs import RunSpec
+    from .streams import DrawnTask, Streams
     from .sweeps import sweep
     from .tasks import Axis, EvaluationContext, Primary, Task, TaskConfig, load_task, predict
     from .verification import verify
@@ -79,6 +80,7 @@ _HOME = {
     "records": ("Record", "RecordStore"),
     "runner": ("run",),
     "specs": ("RunSpec",),
+    "streams": ("DrawnTask", "Streams"),
     "sweeps": ("sweep",),
     "verification": ("verify",),
     "tasks": ("Axis", "EvaluationContext", "Primary", "Task", "TaskConfig", "load_task", "predict"),
@@ -95,6 +97,7 @@ __all__ = [
     "Completion",
     "Config",
     "Construction",
+    "DrawnTask",
     "Entry",
     "EvaluationContext",
     "Executor",
@@ -118,6 +121,7 @@ __all__ = [
     "SequenceModel",
     "Signature",
     "Solver",
+    "Streams",
     "Task",
     "TaskConfig",
     "Text",

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from .prompts import Batch, Categorical, Signature, map_tensors
 from .randomness import torch_generator
-from .tasks import Primary, Task, TaskConfig
+from .streams import DrawnTask, Streams
+from .tasks import Primary, TaskConfig
 
 
 class ClassificationConfig(TaskConfig):
@@ -26,7 +27,7 @@ class ClassificationConfig(TaskConfig):
 ConfigT = TypeVar("ConfigT", bound=ClassificationConfig)
 
 
-class ClassificationTask(Task[ConfigT]):
+class ClassificationTask(DrawnTask[ConfigT]):
     """Contexts of examples (x, class) and queries; fresh ones, or a fixed pool of them.
 
     A subclass draws contexts (`draw`) and makes prompts of the draws (`arrange`). Metrics are the
@@ -60,27 +61,25 @@ class ClassificationTask(Task[ConfigT]):
         )
 
     @abstractmethod
-    def draw(self, n: int, generator: torch.Generator, device: torch.device) -> Any:
-        """What determines n training contexts: a NamedTuple of tensors (n, …), float64 or int64."""
+    def draw(self, streams: Streams) -> Any:
+        """What determines a training context for each of the streams' n rows.
+
+        A NamedTuple of tensors (n, …), float64 (which the streams' dtype is) or int64.
+        """
 
     @abstractmethod
     def arrange(self, draws: Any, dtype: torch.dtype) -> Batch:
         """The prompts of such draws, on their device, with what the task alone knows."""
 
-    def sample(
-        self, n: int, generator: torch.Generator, device: torch.device, dtype: torch.dtype
-    ) -> Batch:
-        """n contexts: fresh ones, or from the pool in shuffled passes over it.
+    def drawn(self, streams: Streams) -> Batch:
+        """Contexts: fresh ones, or from the pool in shuffled passes over it.
 
         Every call begins a new pass, so passes are whole where n, which is a recipe's chunk times
         its batch, is a multiple of L; else the last one is cut short.
         """
-        if self.config.pool is None:
-            return self.arrange(self.draw(n, generator, device), dtype)._replace(truth={})
-        passes = -(-n // self.config.pool)
-        order = [torch.randperm(self.config.pool, generator=generator, device=device)
-                 for _ in range(passes)]  # fmt: skip
-        return self.pooled(torch.cat(order)[:n], dtype)
+        if self.config.pool is not None:
+            return self.pooled(streams.passes(self.config.pool), streams.dtype)
+        return self.arrange(self.draw(streams.of(torch.float64)), streams.dtype)._replace(truth={})
 
     def pooled(self, chosen: Tensor, dtype: torch.dtype) -> Batch:
         """Those of the L training contexts, on the device of `chosen` (n,)."""
@@ -97,7 +96,7 @@ class ClassificationTask(Task[ConfigT]):
         cpu = torch.device("cpu")
         assert self.config.pool is not None
         generator = torch_generator(cpu, "categorical pool", self.name, self.config.task_seed)
-        return self.draw(self.config.pool, generator, cpu)
+        return self.draw(Streams(self.config.pool, [generator], cpu, torch.float64))
 
     def loss(self, prediction: Tensor, target: Tensor) -> Tensor:
         """The mean cross-entropy of the queries' classes, (B,)."""
@@ -111,8 +110,3 @@ class ClassificationTask(Task[ConfigT]):
             "accuracy": right.double().mean(dim=1),
             "nll": self.loss(prediction, batch.target),
         }
-
-
-def uniform(shape: tuple[int, ...], generator: torch.Generator, device: torch.device) -> Tensor:
-    """Float64 draws on [0, 1)."""
-    return torch.rand(shape, generator=generator, device=device, dtype=torch.float64)

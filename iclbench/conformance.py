@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import torch
@@ -14,7 +15,7 @@ from .architectures import Architecture, SequenceModel
 from .config import Config
 from .devices import one_thread
 from .errors import IclbenchError, UsageError
-from .prompts import map_tensors
+from .prompts import Batch, map_tensors, stack
 from .randomness import torch_generator
 from .tasks import Task
 
@@ -156,12 +157,36 @@ def check_task(task: Task[Any], n: int = 8) -> None:
         width = batch.target.shape[2] if signature.varies else signature.output_width
         zeros = torch.zeros(n, len(signature.readout), width, dtype=dtype)
         _expect(task.loss(zeros, batch.target).shape == (n,), "loss() must be (B,)")
+        _check_replicas(task, n, dtype)
         _check_evaluation(task, n, dtype)
         inside = all(0 <= position < signature.length for position in signature.readout)
         _expect(inside, "a read-out position is outside the sequence")
     more, fewer = task.evaluation_draws(2 * n, 0), task.evaluation_draws(n, 0)
     prefix = all((more[name][:n] == values).all() for name, values in fewer.items())
     _expect(prefix, "the first prompts of a larger evaluation set are not the smaller set's")
+
+
+def _check_replicas(task: Task[Any], size: int, dtype: torch.dtype) -> None:
+    """Every replica's batches are its generator's own, drawn in turn, by threads or together."""
+    cpu = torch.device("cpu")
+
+    def streams() -> list[torch.Generator]:
+        return [torch_generator("cpu", "conformance of replicas", r) for r in range(3)]
+
+    def drawn(generator: torch.Generator) -> Batch:
+        return task.sample_batches(2, size, generator, cpu, dtype)
+
+    alone = stack(list(map(drawn, streams())))
+    with ThreadPoolExecutor(3) as pool:
+        threaded = stack(list(pool.map(drawn, streams())))
+    together = task.sample_replicas(2, size, streams(), cpu, dtype)
+    for fields in zip(*((*b.prompt, b.target) for b in (alone, threaded, together)), strict=True):
+        first, second, third = (field.to(torch.float64) for field in fields)
+        same = torch.allclose(first, second, rtol=0, atol=0, equal_nan=True)
+        _expect(same, "sample_batches() differs beside other threads that draw")
+        near = first.shape == third.shape
+        near = near and torch.allclose(first, third, rtol=1e-3, atol=1e-4, equal_nan=True)
+        _expect(near, "sample_replicas() differs from sample_batches() of each generator")
 
 
 def _check_evaluation(task: Task[Any], n: int, dtype: torch.dtype) -> None:

@@ -182,6 +182,22 @@ def map_tensors(function: Callable[..., Tensor], *prompts: P) -> P:
     return cast(P, type(first)(*(function(*values) for values in fields)))
 
 
+def stack(batches: list[Batch]) -> Batch:
+    """Batches as one, every field (len(batches), …)."""
+    prompts = [batch.prompt for batch in batches]
+    stacked = map_tensors(lambda *fields: torch.stack(fields), *prompts)
+    return Batch(stacked, torch.stack([batch.target for batch in batches]))
+
+
+def with_lead(batch: Batch, *lead: int) -> Batch:
+    """A batch whose every field (n, …) is (*lead, …), n the product of `lead`; no truth."""
+
+    def shaped(t: Tensor) -> Tensor:
+        return t.reshape(*lead, *t.shape[1:])
+
+    return Batch(map_tensors(shaped, batch.prompt), shaped(batch.target))
+
+
 def to_device(prompt: P, device: torch.device | str) -> P:
     """The prompt with every field on `device`."""
     return map_tensors(lambda tensor: tensor.to(device), prompt)

@@ -62,7 +62,9 @@ class TrainingReport(Config):
     speedup: float | None = Field(
         None, description="of a gradient in this program over one model's alone, timed at the start"
     )
-    engine: str = Field("eager", description="how steps were taken: eager, compiled or graph")
+    engine: str = Field(
+        "eager", description="how steps were taken: eager, compiled, graph or compiled graph"
+    )
 
 
 class EvaluationReport(Config):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from .config import Config, parse_config
 from .plugins import host
-from .prompts import Batch, Signature, map_tensors, to_device
+from .prompts import Batch, Signature, map_tensors, stack, to_device, with_lead
 from .recipes import Recipe
 
 if TYPE_CHECKING:
@@ -144,12 +144,22 @@ class Task(ABC, Generic[ConfigT]):
         """Training batches, every field (batches, size, …); one whose prompts share something
         overrides this.
         """
-
-        def shaped(t: Tensor) -> Tensor:
-            return t.reshape(batches, size, *t.shape[1:])
-
         found = self.sample(batches * size, generator, device, dtype)
-        return Batch(map_tensors(shaped, found.prompt), shaped(found.target))
+        return with_lead(found, batches, size)
+
+    def sample_replicas(
+        self,
+        batches: int,
+        size: int,
+        generators: Sequence[torch.Generator],
+        device: torch.device,
+        dtype: torch.dtype,
+    ) -> Batch:
+        """Training batches of several replicas, every field (R, batches, size, …): for each of the
+        generators what `sample_batches` gives. One that can compute some of it for all replicas at
+        once overrides this; see `DrawnTask`.
+        """
+        return stack([self.sample_batches(batches, size, g, device, dtype) for g in generators])
 
     @abstractmethod
     def evaluation_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:

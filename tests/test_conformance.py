@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 import torch
 from torch import nn
@@ -173,12 +175,32 @@ class HasNoPrefixProperty(LeastSquares):
         return {name: v[::-1] for name, v in super().evaluation_draws(n, seed).items()}
 
 
+class ForgetsReplicas(LeastSquares):
+    """What is drawn for several replicas is still the parent's."""
+
+    def sample(self, n, generator, device, dtype):
+        batch = super().sample(n, generator, device, dtype)
+        return batch._replace(target=2.0 * batch.target)
+
+
+class KeepsDraws(LeastSquares):
+    """Keeps on itself what it draws, where another thread's takes its place."""
+
+    def sample(self, n, generator, device, dtype):
+        self.kept = super().sample(n, generator, device, dtype)
+        if threading.current_thread() is not threading.main_thread():
+            self.__dict__.setdefault("all_drew", threading.Barrier(3)).wait(timeout=60)
+        return self.kept
+
+
 @pytest.mark.parametrize(
     ("task", "reason"),
     [
         (DrawsElsewhere, "draws from elsewhere"),
         (RoundsTargets, "must stay float64"),
         (HasNoPrefixProperty, "first prompts"),
+        (ForgetsReplicas, "of each generator"),
+        (KeepsDraws, "beside other threads"),
     ],
 )
 def test_a_task_that_breaks_its_promise_is_caught(task, reason):

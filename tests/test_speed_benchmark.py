@@ -124,6 +124,17 @@ def test_operations_are_counted_alike_by_fused_operators_and_one_by_one(monkeypa
     assert operations(EngineLoop(configuration, 1, "cpu")) < 0.95 * plain
 
 
+def test_operations_are_counted_alike_of_what_is_compiled():
+    configuration = CONFIGURATIONS[5]
+    loop = EngineLoop(configuration, 2, "cpu")
+    with loop.in_turn():
+        expected = operations(loop)
+    loop.training.replicas.compiled = (None, None)  # which can't be called
+    with loop.in_turn():
+        assert operations(loop) == expected
+    assert loop.training.replicas.compiled is not None
+
+
 @pytest.mark.slow
 def test_the_benchmark_runs(tmp_path, monkeypatch):
     if importlib.util.find_spec("transformers") is None:

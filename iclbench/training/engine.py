@@ -1,4 +1,4 @@
-"""How the steps of a chunk are taken: one by one, compiled, or each as one CUDA graph.
+"""How the steps of a chunk are taken: one by one, compiled, each as one CUDA graph, or both.
 
 All engines call the training's one step, so that they differ in rounding alone.
 """
@@ -19,7 +19,8 @@ from .schedules import learning_rate_factor
 if TYPE_CHECKING:
     from .loop import Training
 
-#: `auto` is a graph where the device and the recipe allow one, and eager elsewhere.
+#: `auto` is a graph where the device and the recipe allow one, and eager elsewhere; what is
+#: compiled is captured as a graph too where it can be.
 EngineName = Literal["auto", "eager", "compiled", "graph"]
 
 #: Largest relative difference of compiled and eager losses and gradients at the start.
@@ -97,13 +98,14 @@ class Graph(Engine):
 
     The graph reads its batch, learning-rate factor and step from buffers of the device, filled once
     a chunk, and writes losses into a ring there: nothing waits within a chunk. The first chunk is
-    taken eagerly, which warms up what capturing needs; all of its state is updated in place.
+    taken by the engine whose step is captured, which warms up what capturing needs; all of its
+    state is updated in place.
     """
 
-    name = "graph"
-
-    def __init__(self, training: Training) -> None:
-        super().__init__(training)
+    def __init__(self, captured: Engine) -> None:
+        super().__init__(captured.training)
+        self.captured = captured
+        self.name = "graph" if captured.name == "eager" else f"{captured.name} graph"
         self.graph: torch.cuda.CUDAGraph | None = None
         self.warm = False
 
@@ -116,14 +118,14 @@ class Graph(Engine):
                 self._capture(drawn)
             except Exception as error:
                 # Capturing runs nothing, so the training stands where it stood.
-                return self.training.fall_back(error).run(drawn, count)
+                return self.training.fall_back(self.captured, error).run(drawn, count)
         return self._replay(drawn, count)
 
     def _warm_up(self, drawn: Batch, count: int) -> Chunk:
         stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
-            chunk = Eager(self.training).run(drawn, count)
+            chunk = self.captured.run(drawn, count)
         torch.cuda.current_stream().wait_stream(stream)
         self.warm = True
         return chunk
@@ -183,14 +185,15 @@ def make_engine(training: Training, name: EngineName) -> tuple[Engine, str | Non
     refusal = _refusal(training)
     if name == "compiled":
         try:
-            return Compiled(training), None
+            compiled = Compiled(training)
         except Exception as error:
             return Eager(training), f"not compiled: {first_line(error)}"
+        return (compiled if refusal else Graph(compiled)), None
     if name == "eager" or (name == "auto" and refusal is not None):
         return Eager(training), None
     if refusal is not None:
         return Eager(training), f"no CUDA graph: {refusal}"
-    return Graph(training), None
+    return Graph(Eager(training)), None
 
 
 def _refusal(training: Training) -> str | None:

@@ -16,13 +16,14 @@ from torch import Tensor, nn
 from ..devices import keep_freed_memory, one_thread
 from ..errors import UsageError
 from ..plugins import report
-from ..prompts import Batch, map_tensors
+from ..prompts import Batch, map_tensors, stack
 from ..randomness import derive_seed, torch_generator
 from ..recipes import Recipe
 from ..tasks import Task
 from .agreement import disagreement
 from .checkpoints import Checkpoint
-from .engine import Eager, EngineName, batch_of, first_line, make_engine
+from .data import Data
+from .engine import Engine, EngineName, batch_of, first_line, make_engine
 from .grouping import cpu_group, cpu_slices, elements, fitting_group, measured_speedup
 from .objective import Objective
 from .optimizer import BatchOptimizer, Update
@@ -106,13 +107,13 @@ class Training:
         if device.type == "cpu":
             keep_freed_memory()
         self.who = replicas
-        self.tasks = [replica.task or task for replica in replicas]
         self.replicas = Replicas(modules, device, freeze)
         template: Any = self.replicas.template
         if hasattr(template, "factored"):
             template.factored = True  # logits of a large vocabulary are not held
         self.optimizer = make_optimizer(self.replicas, recipe.optimizer, recipe.optimizer_args)
-        self.generators = [torch_generator(device, "training data", r.seed) for r in replicas]
+        tasks = [replica.task or task for replica in replicas]
+        self.data = Data(tasks, [r.seed for r in replicas], recipe, device, dtype)
         self.rates = torch.tensor(
             [r.learning_rate for r in replicas], device=device, dtype=torch.float64
         ).to(dtype)
@@ -143,9 +144,9 @@ class Training:
         """Stack the replicas if stacked and single results agree, else train them in turn."""
         sample = [
             task.sample(8, torch_generator(self.device, "agreement", r), self.device, self.dtype)
-            for r, task in enumerate(self.tasks)
+            for r, task in enumerate(self.data.tasks)
         ]  # fmt: skip
-        batch = _stack(sample)
+        batch = stack(sample)
         problem = None
         if self.replicas.draws(batch):
             problem = "it draws random numbers in its forward pass"
@@ -166,6 +167,7 @@ class Training:
         replicas, loss = self.replicas, self.task.loss
         replicas.template.train()
         if self.device.type == "cpu":
+            self.data.map = map_at_once(replicas.count)
             batch = _part(batch_of(self.trial(1), 0), 0, self.recipe.accumulate)
             each = elements(replicas, batch, loss)
             replicas.group = cpu_group(replicas, each) if replicas.stacked else 1
@@ -185,14 +187,14 @@ class Training:
     def trial(self, batches: int) -> Batch:
         """Batches for a trial, drawn from generators of its own."""
         streams = [torch_generator(self.device, "trial", r) for r in range(len(self.who))]
-        return self._draw(streams, batches)
+        return self.data.draw(streams, batches)
 
     def _say(self, what: str) -> None:
         self.note = what if self.note is None else f"{self.note}; {what}"
 
-    def fall_back(self, error: Exception) -> Eager:
-        """Go on without a graph, and say why."""
-        self.engine = Eager(self)
+    def fall_back(self, engine: Engine, error: Exception) -> Engine:
+        """Go on by `engine`, without a graph, and say why."""
+        self.engine = engine
         self._say(f"no CUDA graph: {first_line(error)}")
         report(f"it goes on step by step: no CUDA graph: {first_line(error)}")
         return self.engine
@@ -260,26 +262,18 @@ class Training:
         """Draw one chunk of data and take its steps; returns the losses (steps, R)."""
         recipe = self.recipe
         with one_thread() if self.replicas.by_threads else nullcontext():
-            drawn = self._draw(self.generators, recipe.chunk)
+            drawn = self.data.next()
             chunk = self.engine.run(drawn, min(recipe.chunk, recipe.steps - self.step))
+        if self.step < recipe.steps:
+            self.data.prepare()
         for r, row in enumerate(chunk.living.T.tolist()):
             if self.diverged_at[r] is None and not all(row):
                 self.diverged_at[r] = self.step - len(row) + row.index(False)
         return chunk.losses
 
-    def _draw(self, generators: list[torch.Generator], batches: int) -> Batch:
-        """The next batches of all replicas, every field (R, batches, batch, …)."""
-        size = self.recipe.batch
-        return _stack(
-            [
-                task.sample_batches(batches, size, generator, self.device, self.dtype)
-                for task, generator in zip(self.tasks, generators, strict=True)
-            ]
-        )
-
     def measure(self, batches: int) -> list[Tensor]:
         """Gradients (R, P) on that many fresh batches, at the present parameters."""
-        drawn = self._draw(self.measuring, batches)
+        drawn = self.data.draw(self.measuring, batches)
         return [self._gradients(batch_of(drawn, i))[1] for i in range(batches)]
 
     def take_step(self, batch: Batch, factor: float | Tensor, step: int | Tensor) -> Tensor:
@@ -333,9 +327,3 @@ def _part(batch: Batch, index: int, parts: int) -> Batch:
     size = batch.target.shape[1] // parts
     rows = slice(index * size, (index + 1) * size)
     return Batch(map_tensors(lambda t: t[:, rows], batch.prompt), batch.target[:, rows])
-
-
-def _stack(batches: list[Batch]) -> Batch:
-    prompts = [batch.prompt for batch in batches]
-    stacked = map_tensors(lambda *fields: torch.stack(fields), *prompts)
-    return Batch(stacked, torch.stack([batch.target for batch in batches]))

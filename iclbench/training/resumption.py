@@ -35,7 +35,7 @@ def checkpoint_of(training: Training, code: str) -> Checkpoint:
         "alive": t.alive,
         **{f"fixed/{n}": value for n, value in t.replicas.fixed.items()},
         **{f"optimizer/{n}": value for n, value in tensors.items()},
-        **{f"generator/{r}": g.get_state() for r, g in enumerate(t.generators)},
+        **{f"generator/{r}": state for r, state in enumerate(t.data.states())},
         **{f"random/{r}": s for r, s in enumerate(t.random_states or [])},
         **_schedule_state(t),
     }
@@ -65,8 +65,7 @@ def restore(training: Training, checkpoint: Checkpoint, keep: Resumption) -> Non
     for name, value in t.replicas.fixed.items():
         value.copy_(tensors[f"fixed/{name}"])
     t.optimizer.load(_under("optimizer/", tensors), values["optimizer"])
-    for r, generator in enumerate(t.generators):
-        generator.set_state(tensors[f"generator/{r}"])
+    t.data.restore([tensors[f"generator/{r}"] for r in range(len(t.who))])
     if t.random_states is not None:
         t.random_states = [tensors[f"random/{r}"] for r in range(len(t.who))]
     _restore_schedule(t, tensors)

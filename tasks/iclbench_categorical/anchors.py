@@ -9,15 +9,13 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from iclbench import philox
-from iclbench.classification import uniform
+from iclbench import Streams, philox
 
 from .base import (
     CategoricalConfig,
     CategoricalTask,
     Draws,
     chosen_classes,
-    normal,
     standard_draws,
     standard_evaluation_draws,
 )
@@ -73,14 +71,13 @@ class Anchors(CategoricalTask[AnchorsConfig]):
         index = (choice * self.config.anchors).long().unsqueeze(2).expand_as(x)
         return anchors.gather(1, index) + self.config.spread * x
 
-    def draw(self, n: int, generator: torch.Generator, device: torch.device) -> Draws:
+    def draw(self, streams: Streams) -> Draws:
         """See `ClassificationTask.draw`; shape holds the anchors (n, M, d)."""
         c = self.config
         points = c.examples + c.queries
-        x = normal((n, points, c.dim), generator, device)
-        anchors = normal((n, c.anchors, c.dim), generator, device)
-        place = uniform((n, points), generator, device)
-        choice, order = standard_draws(c, n, generator, device)
+        x, anchors = streams.normal(points, c.dim), streams.normal(c.anchors, c.dim)
+        place = streams.uniform(points)
+        choice, order = standard_draws(c, streams)
         return Draws(self._placed(x, anchors, place), choice, order, anchors)
 
     def evaluation_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:

@@ -16,9 +16,9 @@ from iclbench import (
     ClassificationConfig,
     ClassificationTask,
     Signature,
+    Streams,
     philox,
 )
-from iclbench.classification import uniform
 
 from .recipes import PAPER, QUICK
 
@@ -110,18 +110,10 @@ def chosen_classes(order: Tensor, count: int) -> Tensor:
     return order.argsort(dim=1)[:, :count]
 
 
-def standard_draws(
-    config: Any, n: int, generator: torch.Generator, device: torch.device
-) -> tuple[Tensor, Tensor]:
+def standard_draws(config: Any, streams: Streams) -> tuple[Tensor, Tensor]:
     """choice (n, N + Q) and order (n, C), uniform, for training."""
-    points = config.examples + config.queries
-    choice = uniform((n, points), generator, device)
-    return choice, uniform((n, config.classes), generator, device)
-
-
-def normal(shape: tuple[int, ...], generator: torch.Generator, device: torch.device) -> Tensor:
-    """Float64 draws from N(0, 1)."""
-    return torch.randn(shape, generator=generator, device=device, dtype=torch.float64)
+    choice = streams.uniform(config.examples + config.queries)
+    return choice, streams.uniform(config.classes)
 
 
 def standard_evaluation_draws(stream: str, config: Any, n: int, seed: int) -> dict[str, np.ndarray]:

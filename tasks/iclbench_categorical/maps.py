@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from iclbench import Batch, Categorical, EvaluationContext, Metric, Task, predict
+from iclbench import Batch, Categorical, EvaluationContext, Metric, Streams, Task, predict
 from iclbench.randomness import torch_generator
 from iclbench.statistics import finite
 
@@ -40,7 +40,8 @@ class ProbabilityMaps(Metric):
         """See the class."""
         assert isinstance(task, CategoricalTask)
         cpu = torch.device("cpu")
-        draws = task.draw(1, torch_generator(cpu, "probability maps", task.name), cpu)
+        generator = torch_generator(cpu, "probability maps", task.name)
+        draws = task.draw(Streams(1, [generator], cpu, torch.float64))
         prompt = task.arrange(draws, batches[0].prompt.x.dtype).prompt
         points = plane()
         truth = _truth(task, draws, points)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-import torch
 from pydantic import Field
 from torch import Tensor
 
-from iclbench import philox
-from iclbench.classification import uniform
+from iclbench import Streams, philox
 
 from .base import (
     CategoricalConfig,
@@ -46,11 +44,11 @@ class Quadrants(CategoricalTask[QuadrantsConfig]):
         quadrant = (x[..., 0] < 0).long() + 2 * (x[..., 1] < 0).long()
         return embedding[chosen_classes(draws.order, 4).gather(1, quadrant)]
 
-    def draw(self, n: int, generator: torch.Generator, device: torch.device) -> Draws:
+    def draw(self, streams: Streams) -> Draws:
         """See `ClassificationTask.draw`."""
         c = self.config
-        x = uniform((n, c.examples + c.queries, 2), generator, device)
-        choice, order = standard_draws(c, n, generator, device)
+        x = streams.uniform(c.examples + c.queries, 2)
+        choice, order = standard_draws(c, streams)
         return Draws(2.0 * x - 1.0, choice, order, order[:, :0])
 
     def evaluation_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:

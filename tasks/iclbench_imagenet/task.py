@@ -16,10 +16,10 @@ from iclbench import (
     ClassificationConfig,
     ClassificationTask,
     Signature,
+    Streams,
     UsageError,
     philox,
 )
-from iclbench.classification import uniform
 from iclbench.specs import digest_of
 
 from .covariates import Covariates
@@ -157,10 +157,10 @@ class ImageNet(ClassificationTask[ImageNetConfig]):
         raw = {k: torch.from_numpy(v) for k, v in self.evaluation_draws(n, seed).items()}
         return [self.arrange(self._pick(Draws(**raw), self.split.test), dtype)]
 
-    def draw(self, n: int, generator: torch.Generator, device: torch.device) -> Contexts:
-        """n contexts of the training classes."""
+    def draw(self, streams: Streams) -> Contexts:
+        """Contexts of the training classes."""
         shapes = self._shapes(len(self.split.training))
-        raw = {k: uniform((n, *shape), generator, device) for k, shape in shapes.items()}
+        raw = {k: streams.uniform(*shape) for k, shape in shapes.items()}
         return self._pick(Draws(**raw), self.split.training)
 
     def arrange(self, draws: Contexts, dtype: torch.dtype) -> Batch:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import mse_loss
 
-from iclbench import Batch, Task
+from iclbench import Batch, DrawnTask, Streams
 
 from .problems import (
     LeastSquaresConfig,
@@ -24,7 +24,7 @@ from .recipes import GAUSS_NEWTON, LBFGS, PAPER, PRECISION, SOAP
 ConfigT = TypeVar("ConfigT", bound=LeastSquaresConfig)
 
 
-class LeastSquaresTask(Task[ConfigT]):
+class LeastSquaresTask(DrawnTask[ConfigT]):
     """A task on regression problems; all see the same problems and differ in what they ask."""
 
     recipes = {
@@ -40,17 +40,13 @@ class LeastSquaresTask(Task[ConfigT]):
     def arrange(self, problems: Problems, dtype: torch.dtype) -> Batch:
         """The prompts, in `dtype`, and the targets, in the problems' own, of what is asked."""
 
-    def sample(
-        self, n: int, generator: torch.Generator, device: torch.device, dtype: torch.dtype
-    ) -> Batch:
-        """n fresh prompts with their targets in `dtype`."""
-        return self.arrange(self.problems(n, generator, device, dtype), dtype)
+    def drawn(self, streams: Streams) -> Batch:
+        """Fresh prompts with their targets."""
+        return self.arrange(self.problems(streams), streams.dtype)
 
-    def problems(
-        self, n: int, generator: torch.Generator, device: torch.device, dtype: torch.dtype
-    ) -> Problems:
-        """n problems for training, in `dtype` on `device`."""
-        return sample_problems(self.config, n, generator, device, dtype)
+    def problems(self, streams: Streams) -> Problems:
+        """Problems for training, in the streams' dtype."""
+        return sample_problems(self.config, streams)
 
     def evaluation_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:
         """x, w, noise and rotation, all standard normal."""

@@ -11,7 +11,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from iclbench import Axis, Batch, EvaluationContext, Primary, Signature, philox
+from iclbench import Axis, Batch, EvaluationContext, Primary, Signature, Streams, philox
 from iclbench.prompts import map_tensors, to_device
 
 from .base import LeastSquaresTask
@@ -66,14 +66,10 @@ class DescentTask(LeastSquaresTask[ConfigT]):
     replica_args = LeastSquaresTask.replica_args | {"step_size"}
     recipes = {**LeastSquaresTask.recipes, "paper": WIDE}
 
-    def problems(
-        self, n: int, generator: torch.Generator, device: torch.device, dtype: torch.dtype
-    ) -> Problems:
-        """n problems for training, with the weights at which they are asked."""
-        drawn = super().problems(n, generator, device, dtype)
-        shape = (n, self.config.dim, 1)
-        start = torch.randn(*shape, generator=generator, device=device, dtype=dtype)
-        return drawn._replace(start=start)
+    def problems(self, streams: Streams) -> Problems:
+        """Problems for training, with the weights at which they are asked."""
+        drawn = super().problems(streams)
+        return drawn._replace(start=streams.normal(self.config.dim, 1))
 
     def evaluation_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:
         """Those of least squares, and start, standard normal."""

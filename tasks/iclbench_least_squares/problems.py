@@ -9,7 +9,7 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from iclbench import TaskConfig, philox
+from iclbench import Streams, TaskConfig, philox
 
 
 class LeastSquaresConfig(TaskConfig):
@@ -48,26 +48,16 @@ class Problems(NamedTuple):
         return torch.cat([self.x, values], dim=2).to(dtype)
 
 
-def sample_problems(
-    config: LeastSquaresConfig,
-    n: int,
-    generator: torch.Generator,
-    device: torch.device,
-    dtype: torch.dtype,
-) -> Problems:
-    """n problems for training, in `dtype` on `device`."""
-
-    def normal(*shape: int) -> Tensor:
-        return torch.randn(*shape, generator=generator, device=device, dtype=dtype)
-
-    x = normal(n, config.examples + 1, config.dim)
-    w = normal(n, config.dim, 1)
+def sample_problems(config: LeastSquaresConfig, streams: Streams) -> Problems:
+    """A problem for training for each of the streams' rows."""
+    x = streams.normal(config.examples + 1, config.dim)
+    w = streams.normal(config.dim, 1)
     if config.condition_number is not None:
-        x = _conditioned(x, normal(n, config.dim, config.dim), config.condition_number)
+        x = _conditioned(x, streams.normal(config.dim, config.dim), config.condition_number)
     clean = x @ w
     y = clean[:, :-1]
     if config.noise:
-        y = y + config.noise * normal(n, config.examples, 1)
+        y = y + config.noise * streams.normal(config.examples, 1)
     return Problems(x, w, y, clean)
 
 

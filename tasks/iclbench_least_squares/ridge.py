@@ -9,7 +9,7 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from iclbench import Batch, Primary, Ridge, Signature, philox
+from iclbench import Batch, Primary, Ridge, Signature, Streams, philox
 
 from .base import LeastSquaresTask
 from .problems import LeastSquaresConfig, Problems
@@ -69,13 +69,10 @@ class RidgeRegression(LeastSquaresTask[RidgeConfig]):
             shapes={**self.shapes(), "ridge": (), "step": ()},
         )
 
-    def problems(
-        self, n: int, generator: torch.Generator, device: torch.device, dtype: torch.dtype
-    ) -> Problems:
-        """n problems for training, with their penalties."""
-        drawn = super().problems(n, generator, device, dtype)
-        uniform = torch.rand(n, generator=generator, device=device, dtype=dtype)
-        return drawn._replace(ridge=self._penalties(uniform))
+    def problems(self, streams: Streams) -> Problems:
+        """Problems for training, with their penalties."""
+        drawn = super().problems(streams)
+        return drawn._replace(ridge=self._penalties(streams.uniform()))
 
     def evaluation_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:
         """Those of least squares, and ridge, uniform on [0, 1)."""

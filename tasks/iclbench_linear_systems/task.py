@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -9,8 +10,18 @@ import torch
 from pydantic import Field, field_validator, model_validator
 from torch import Tensor
 
-from iclbench import Axis, Batch, LinearSystem, Primary, Signature, Task, TaskConfig, philox
-from iclbench.prompts import map_tensors
+from iclbench import (
+    Axis,
+    Batch,
+    LinearSystem,
+    Primary,
+    Signature,
+    Streams,
+    Task,
+    TaskConfig,
+    philox,
+)
+from iclbench.prompts import map_tensors, with_lead
 
 from .recipes import PAPER, QUICK
 from .spectra import Spectrum, eigenvalues, symmetric
@@ -143,8 +154,8 @@ class LinearSystems(Task[LinearSystemConfig]):
         self, n: int, generator: torch.Generator, device: torch.device, dtype: torch.dtype
     ) -> Batch:
         """n fresh systems, each of its own size, padded to the largest."""
-        sizes = self._draw_sizes(n, generator, device)
-        return self._systems(sizes, generator, device, dtype)
+        sizes = self._drawn_sizes(Streams(n, [generator], device, dtype))
+        return self._systems(sizes, [generator], dtype)
 
     def sample_batches(
         self,
@@ -157,24 +168,48 @@ class LinearSystems(Task[LinearSystemConfig]):
         """Training batches, of one size each unless `mixed`."""
         if self.config.mixed:
             return super().sample_batches(batches, size, generator, device, dtype)
-        sizes = self._draw_sizes(batches, generator, device).repeat_interleave(size)
-        found = self._systems(sizes, generator, device, dtype)
+        found = self._batches(batches, size, [generator], device, dtype)
+        return Batch(map_tensors(lambda t: t[0], found.prompt), found.target[0])
 
-        def shaped(t: Tensor) -> Tensor:
-            return t.reshape(batches, size, *t.shape[1:])
+    def sample_replicas(
+        self,
+        batches: int,
+        size: int,
+        generators: Sequence[torch.Generator],
+        device: torch.device,
+        dtype: torch.dtype,
+    ) -> Batch:
+        """Training batches of all replicas, computed at once where all systems are of one size."""
+        if len(self.config.sizes) > 1:
+            return super().sample_replicas(batches, size, generators, device, dtype)
+        return self._batches(batches, size, generators, device, dtype)
 
-        return Batch(map_tensors(shaped, found.prompt), shaped(found.target))
+    def _batches(
+        self,
+        batches: int,
+        size: int,
+        generators: Sequence[torch.Generator],
+        device: torch.device,
+        dtype: torch.dtype,
+    ) -> Batch:
+        """Batches of one size each, (R, batches, size, …); R = 1 where there are several sizes."""
+        sizes = self._drawn_sizes(Streams(batches, generators, device, dtype))
+        found = self._systems(sizes.repeat_interleave(size), generators, dtype)
+        return with_lead(found, len(generators), batches, size)
 
-    def _draw_sizes(self, n: int, generator: torch.Generator, device: torch.device) -> Tensor:
-        known = torch.tensor(self.config.sizes, device=device)
-        chosen = torch.randint(len(known), (n,), generator=generator, device=device)
-        return known[chosen]
+    def _drawn_sizes(self, streams: Streams) -> Tensor:
+        known = torch.tensor(self.config.sizes, device=streams.device)
+        return known[streams.integers(len(known))]
 
     def _systems(
-        self, sizes: Tensor, generator: torch.Generator, device: torch.device, dtype: torch.dtype
+        self, sizes: Tensor, generators: Sequence[torch.Generator], dtype: torch.dtype
     ) -> Batch:
         """Systems of these sizes (B,), padded to the largest that is trained on."""
-        count, largest = len(sizes), max(self.config.sizes)
+        count, device, largest = len(sizes), sizes.device, max(self.config.sizes)
+        if len(self.config.sizes) == 1:
+            streams = Streams(count // len(generators), generators, device, dtype)
+            a, b, x0, x = self._equations(largest, streams)
+            return Batch(LinearSystem(a, b, x0, sizes), x.unsqueeze(1))
         a = torch.zeros(count, largest, largest, device=device, dtype=dtype)
         b = torch.zeros(count, largest, device=device, dtype=dtype)
         x0 = torch.zeros_like(b)
@@ -183,20 +218,20 @@ class LinearSystems(Task[LinearSystemConfig]):
             of_size = (sizes == n).nonzero()[:, 0]
             if not len(of_size):
                 continue
-            draws = {
-                name: draw(*shape, generator=generator, device=device, dtype=dtype)
-                for name, draw, shape in (
-                    ("vectors", torch.randn, (len(of_size), n, n)),
-                    ("values", torch.rand, (len(of_size), n)),
-                    ("solution", torch.randn, (len(of_size), n)),
-                    ("start", torch.randn, (len(of_size), n)),
-                )
-            }
-            own, solution, start = self._compose(draws)
-            a[of_size, :n, :n] = own
-            b[of_size, :n] = (own @ solution.unsqueeze(2))[..., 0]
-            x0[of_size, :n], x[of_size, :n] = start, solution
+            own = self._equations(n, Streams(len(of_size), generators, device, dtype))
+            a[of_size, :n, :n], b[of_size, :n], x0[of_size, :n], x[of_size, :n] = own
         return Batch(LinearSystem(a, b, x0, sizes), x.unsqueeze(1))
+
+    def _equations(self, n: int, streams: Streams) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """A, b, x₀ and x of systems of size n, one for each row."""
+        draws = {
+            "vectors": streams.normal(n, n),
+            "values": streams.uniform(n),
+            "solution": streams.normal(n),
+            "start": streams.normal(n),
+        }
+        a, solution, start = self._compose(draws)
+        return a, (a @ solution.unsqueeze(2))[..., 0], start, solution
 
     def _compose(self, draws: dict[str, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
         """A, x and x₀ from raw draws, in their dtype."""

@@ -12,7 +12,17 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import mse_loss
 
-from iclbench import Batch, Primary, Recipe, Sequence, Signature, Task, TaskConfig, philox
+from iclbench import (
+    Batch,
+    DrawnTask,
+    Primary,
+    Recipe,
+    Sequence,
+    Signature,
+    Streams,
+    TaskConfig,
+    philox,
+)
 
 
 class PrimitiveConfig(TaskConfig):
@@ -35,7 +45,7 @@ PAPER = Recipe(
 ConfigT = TypeVar("ConfigT", bound=PrimitiveConfig)
 
 
-class Primitive(Task[ConfigT]):
+class Primitive(DrawnTask[ConfigT]):
     """f(u) at every row of u (N, D), whose entries are N(0, 1) (least_squares, D.2.3 and D.3)."""
 
     recipes: ClassVar[Mapping[str, Recipe]] = {"paper": PAPER}
@@ -68,12 +78,9 @@ class Primitive(Task[ConfigT]):
             shapes={"tokens": (c.length, c.dim)},
         )
 
-    def sample(
-        self, n: int, generator: torch.Generator, device: torch.device, dtype: torch.dtype
-    ) -> Batch:
-        """n fresh sequences."""
-        shape = (n, self.config.length, self.config.dim)
-        u = torch.randn(*shape, generator=generator, device=device, dtype=dtype)
+    def drawn(self, streams: Streams) -> Batch:
+        """Fresh sequences."""
+        u = streams.normal(self.config.length, self.config.dim)
         return Batch(Sequence(u), self.function(u))
 
     def evaluation_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:

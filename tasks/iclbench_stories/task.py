@@ -12,11 +12,12 @@ from torch import Tensor, nn
 
 from iclbench import (
     Batch,
+    DrawnTask,
     EvaluationContext,
     Primary,
     RunError,
     Signature,
-    Task,
+    Streams,
     TaskConfig,
     Text,
     UsageError,
@@ -73,7 +74,7 @@ class StoriesConfig(TaskConfig):
         return self
 
 
-class Stories(Task[StoriesConfig]):
+class Stories(DrawnTask[StoriesConfig]):
     """Predict id t + 1 of packed stories from the ids up to t; then go on with held-out stories.
 
     A window is T ids with the next one each as target. `truth` holds a story for each of the first
@@ -135,13 +136,11 @@ class Stories(Task[StoriesConfig]):
             vocabulary=size,
         )
 
-    def sample(
-        self, n: int, generator: torch.Generator, device: torch.device, dtype: torch.dtype
-    ) -> Batch:
-        """n windows of the training stories, drawn with replacement."""
+    def drawn(self, streams: Streams) -> Batch:
+        """Windows of the training stories, drawn with replacement."""
         windows = (len(self.corpus.train) - 1) // self.config.length
-        chosen = torch.randint(windows, (n,), generator=generator, device=device)
-        return self._arrange(self._windows(self.corpus.train, chosen.cpu().numpy()), device)
+        chosen = streams.integers(windows).cpu().numpy()
+        return self._arrange(self._windows(self.corpus.train, chosen), streams.device)
 
     def evaluation_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:
         """windows and stories: ids, of which there are fewer stories; see `truth`.

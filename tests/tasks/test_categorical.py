@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from iclbench import EvaluationContext, UsageError, run
+from iclbench import EvaluationContext, Streams, UsageError, run
 from iclbench.config import parse_config
 from iclbench.conformance import check_task
 from iclbench.evaluation import evaluate, floor
@@ -190,7 +190,8 @@ def test_the_maps_of_one_who_knows_are_the_truth():
             return (W[torch.as_tensor(found)[place]] @ W.mT)[:, None]
 
     # The context's categories, from the draws that the metric makes.
-    draws = task.draw(1, torch_generator("cpu", "probability maps", task.name), CPU)
+    generator = torch_generator("cpu", "probability maps", task.name)
+    draws = task.draw(Streams(1, [generator], CPU, torch.float64))
     quadrants += draws.order[0].argsort()[:4].tolist()
     found = mapped(Knows(), task)
     assert found["divergence"] == pytest.approx(0.0, abs=1e-12)

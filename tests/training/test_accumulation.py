@@ -36,7 +36,7 @@ def training(replicas=2, dtype=torch.float64, **recipe):
 @pytest.mark.parametrize("parts", [2, 3, 12])
 def test_parts_of_a_batch_give_the_gradient_of_the_whole(parts):
     whole, divided = training(), training(accumulate=parts)
-    batch = whole._draw(whole.generators, 1)
+    batch = whole.data.draw(whole.data.generators, 1)
     single = type(batch)(type(batch.prompt)(*(t[:, 0] for t in batch.prompt)), batch.target[:, 0])
     for a, b in zip(whole._gradients(single), divided._gradients(single), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-14)

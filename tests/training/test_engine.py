@@ -63,7 +63,7 @@ class GraphOnCPU(Graph):
 
     def _warm_up(self, drawn, count):
         self.warm = True
-        return Eager(self.training).run(drawn, count)
+        return self.captured.run(drawn, count)
 
     def _captured(self):
         body = self._one_step
@@ -90,7 +90,7 @@ def test_the_step_that_a_graph_captures_is_the_eager_step(recipe):
     """Batch, factor and step are read from buffers, and all state changes in place."""
     expected = finished(training(recipe=recipe))
     made = training(recipe=recipe)
-    made.engine = GraphOnCPU(made)
+    made.engine = GraphOnCPU(Eager(made))
     state = [made.replicas.flat, made.alive, *made.optimizer.buffers.values()]
     state += [] if made.mean_gradient is None else [made.mean_gradient]
     places = [t.data_ptr() for t in state]
@@ -107,7 +107,7 @@ def test_a_graph_notes_when_a_replica_diverges():
     expected, found = training(recipe=recipe), training(recipe=recipe)
     for made in (expected, found):
         made.rates[1] = 1e30
-    found.engine = GraphOnCPU(found)
+    found.engine = GraphOnCPU(Eager(found))
     a, b = finished(expected), finished(found)
     assert a.diverged_at == b.diverged_at
     assert a.diverged_at[1] is not None
@@ -119,7 +119,7 @@ def test_what_fails_to_be_captured_goes_on_step_by_step(capsys):
             raise RuntimeError("operation not permitted when stream is capturing")
 
     made = training()
-    made.engine = Failing(made)
+    made.engine = Failing(Eager(made))
     found = finished(made)
     assert found.engine == "eager"
     assert "not permitted" in found.note
@@ -318,12 +318,16 @@ def test_a_compilation_that_computes_something_else_is_not_used(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")  # the compiler's own
-@pytest.mark.parametrize("replicas", [1, 3])
-def test_compiled_and_eager_training_agree(replicas):
-    """Losses after 30 steps differ by at most 1e-10 in float64."""
+@pytest.mark.parametrize(("replicas", "name"), [(1, "compiled"), (3, "compiled graph")])
+def test_compiled_and_eager_training_agree(replicas, name):
+    """Losses after 30 steps differ by at most 1e-10 in float64, by a graph's steps too."""
     made = training(replicas, engine="compiled")
     assert made.engine.name == "compiled", made.note
-    close(finished(made), finished(training(replicas, engine="eager")))
+    if name != "compiled":
+        made.engine = GraphOnCPU(made.engine)
+    found = finished(made)
+    assert found.engine == name
+    close(found, finished(training(replicas, engine="eager")))
 
 
 def cuda():
@@ -345,11 +349,19 @@ def test_graph_and_eager_training_agree_on_a_gpu(model, replicas, recipe):
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("replicas", [1, 4])
+def test_a_compiled_step_is_captured_on_a_gpu(replicas):
+    found = finished(training(replicas, device=cuda(), engine="compiled"))
+    assert found.engine == "compiled graph", found.note
+    close(found, finished(training(replicas, device=cuda(), engine="eager")), 1e-9)
+
+
+@pytest.mark.gpu
 def test_a_graph_waits_for_nothing_within_a_chunk_on_a_gpu():
     made = training(4, device=cuda(), recipe={"steps": 1000})
     for _ in range(2):
         made.advance()
-    drawn = made._draw(made.generators, made.recipe.chunk)
+    drawn = made.data.next()
     before = torch.cuda.get_sync_debug_mode()
     torch.cuda.set_sync_debug_mode("error")
     try:

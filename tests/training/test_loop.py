@@ -200,7 +200,7 @@ def test_clipping_is_torch_s():
     torch.manual_seed(1)
     module = Small().to(torch.float64)
     optimizer = torch.optim.SGD(module.parameters(), lr=1e-2)
-    generator = training([1], chunk=1).generators[0]
+    generator = training([1], chunk=1).data.generators[0]
     for _ in range(5):
         batch = TASK.sample(8, generator, CPU, torch.float64)
         optimizer.zero_grad()
@@ -212,9 +212,9 @@ def test_clipping_is_torch_s():
 
 
 def test_initialization_and_data_have_streams_of_their_own():
-    first, second = training([1]).generators[0], training([2]).generators[0]
+    first, second = training([1]).data.generators[0], training([2]).data.generators[0]
     assert not torch.equal(first.get_state(), second.get_state())
-    assert torch.equal(first.get_state(), training([1], steps=99).generators[0].get_state())
+    assert torch.equal(first.get_state(), training([1], steps=99).data.generators[0].get_state())
 
 
 def same(a, b) -> bool:

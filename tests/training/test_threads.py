@@ -206,9 +206,9 @@ def test_a_pool_that_can_not_start_is_an_error_and_nobody_waits(monkeypatch):
     assert torch.get_num_threads() == 1
 
 
-@pytest.mark.slow
-def test_compiled_training_is_not_by_threads():
+def test_compiled_training_is_not_by_threads(monkeypatch):
     torch.set_num_threads(2)
+    monkeypatch.setattr(torch, "compile", lambda function: function)
     made = training(2, recipe={"batch": 8192}, engine="compiled")
     assert made.engine.name == "compiled"
     assert not made.replicas.by_threads
