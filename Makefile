@@ -5,15 +5,20 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: quickstart test lint docs data local-grader site bench clean
+.PHONY: quickstart test test-slow lint docs data local-grader site bench clean
 
 quickstart: $(VENV)/installed
 	$(BIN)/iclbench run \
 	  --model least-squares-qr,gradient-descent,averaging,transformer,baseconv \
 	  --task least-squares --recipe quick --seeds 3
 
+# Tests on every core, each of one thread.
 test: $(VENV)/installed-dev
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto
+
+# What takes minutes, the promises of the recipe `quick` among them.
+test-slow: $(VENV)/installed-dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto -m slow
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

@@ -76,7 +76,7 @@ class EngineLoop:
 
     @contextlib.contextmanager
     def in_turn(self) -> Iterator[None]:
-        """No threads, nothing compiled meanwhile: what counts operators sees those of one thread."""
+        """No threads and nothing compiled meanwhile: what counts operators sees all of them."""
         replicas = self.training.replicas
         kept = replicas.map, replicas.compiled
         replicas.map, replicas.compiled = map, None
