@@ -124,6 +124,16 @@ def test_operations_are_counted_alike_by_fused_operators_and_one_by_one(monkeypa
     assert operations(EngineLoop(configuration, 1, "cpu")) < 0.95 * plain
 
 
+def test_operations_of_a_fused_layer_of_baseconv_are_those_of_its_operators():
+    configuration = Configuration(
+        "a BaseConv", "baseconv", "least-squares-prefixes", {"layers": 1, "width": 32}, 16
+    )
+    found = operations(EngineLoop(configuration, 1, "cpu"))
+    loop = EngineLoop(configuration, 1, "cpu")
+    loop.training.replicas.binds = False  # then by the operators alone
+    assert found == operations(loop)
+
+
 def test_operations_are_counted_alike_of_what_is_compiled():
     configuration = CONFIGURATIONS[5]
     loop = EngineLoop(configuration, 2, "cpu")

@@ -28,9 +28,14 @@ def convolve(
     `method` is `direct`, `fft`, or `auto` for the better one at this length. If u lies in memory
     channel by channel, as `by_channel` makes it, it is not copied and the answer lies so too.
     """
-    if method == "direct" or (method == "auto" and u.shape[1] <= DIRECT_UP_TO):
+    if is_direct(method, u.shape[1]):
         return _direct(u, h, causal, positions)
     return _fft(u, h, causal)[:, positions]
+
+
+def is_direct(method: str, length: int) -> bool:
+    """Whether that many positions are convolved by products."""
+    return method == "direct" or (method == "auto" and length <= DIRECT_UP_TO)
 
 
 def by_channel(u: Tensor, weight: Tensor) -> Tensor:

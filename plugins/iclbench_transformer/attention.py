@@ -11,8 +11,13 @@ from torch.nn.functional import linear, scaled_dot_product_attention
 from iclbench import initialize
 from iclbench.fused import watched
 
+from .merged import attend
+
 #: Elements of the input from which on two products fewer save more than those of weights cost.
 WORTH_MERGING = 20_000
+
+#: Positions a width up to which scores are kept for the backward pass rather than computed again.
+LONGEST = 4
 
 #: Causal masks by size, dtype and device.
 MASKS: dict[tuple[int, torch.dtype, torch.device], Tensor] = {}
@@ -41,7 +46,7 @@ class SoftmaxAttention(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """(B, S, width) → (B, S, width)."""
         if self._merges(x):
-            return self._merged(x, x)
+            return self._merged(x)
         query, key, value = self._heads(self.qkv(x))
         return self._joined(self.mix(query, key, value))
 
@@ -51,7 +56,7 @@ class SoftmaxAttention(nn.Module):
         Equal to `forward` there but for rounding, since fewer queries are multiplied at once.
         """
         if self._merges(x):
-            return self._merged(x[:, positions], x, positions)
+            return self._merged(x, positions)
         length = x.shape[1]
         if 2 * len(range(*positions.indices(length))) >= length:  # to cut the weights costs more
             query, key, value = self._heads(self.qkv(x))
@@ -87,6 +92,7 @@ class SoftmaxAttention(nn.Module):
             and self.heads == 1
             and self.head_width >= x.shape[-1]
             and x.numel() >= WORTH_MERGING
+            and x.shape[1] <= LONGEST * x.shape[2]
             and x.device.type == "cpu"
             and x.dtype in (torch.float32, torch.float64)
             and not torch.is_autocast_enabled("cpu")
@@ -95,7 +101,7 @@ class SoftmaxAttention(nn.Module):
             and not watched(self)
         )
 
-    def _merged(self, asking: Tensor, x: Tensor, positions: slice | None = None) -> Tensor:
+    def _merged(self, x: Tensor, positions: slice | None = None) -> Tensor:
         """softmax(xW_QKxᵀ/√d_head)xW_OV of one head, (B, S, width) → (B, P, width).
 
         W_QK = W_QW_Kᵀ and W_OV = W_VW_O are multiplied first: two products with x instead of four.
@@ -104,11 +110,17 @@ class SoftmaxAttention(nn.Module):
         """
         of_query, of_key, of_value = self.qkv.weight.chunk(3)
         query_bias, _, value_bias = self.qkv.bias.chunk(3)
-        query = linear(asking, of_key.mT @ of_query, query_bias @ of_key).unsqueeze(1)
-        seen = x.unsqueeze(1)
-        mixed = self._fused(query, seen, seen, positions).squeeze(1)
-        bias = torch.addmv(self.output.bias, self.output.weight, value_bias)
-        return linear(mixed, self.output.weight @ of_value, bias)
+        of_key = of_key / math.sqrt(self.head_width)
+        asking = of_key.mT @ of_query, query_bias @ of_key
+        answering = (
+            self.output.weight @ of_value,
+            torch.addmv(self.output.bias, self.output.weight, value_bias),
+        )
+        length = x.shape[1]
+        mask = _square(length, x.dtype, x.device)[:length, :length] if self.causal else None
+        if mask is not None and positions is not None:
+            mask = mask[positions]
+        return attend(x, asking, answering, mask, positions)
 
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, positions: slice | None = None

@@ -182,6 +182,21 @@ def test_attention_that_trains_alone_is_the_same(causal, heads, head_width, rows
     torch.testing.assert_close(expected[0], full if rows is None else full[:, rows])
 
 
+@pytest.mark.parametrize("frozen", ["x", "qkv.weight", "qkv.bias", "output.weight", "output.bias"])
+def test_what_is_frozen_takes_no_gradient_from_merged_products(frozen, monkeypatch):
+    monkeypatch.setattr(attention, "WORTH_MERGING", 0)
+    torch.manual_seed(0)
+    layer = SoftmaxAttention(6, 1, 6, True, 0.5).double()
+    leaves = {"x": torch.randn(2, 7, 6, dtype=torch.float64).requires_grad_()}
+    leaves |= dict(layer.named_parameters())
+    leaves[frozen].requires_grad_(False)
+    asked = [leaf for name, leaf in leaves.items() if name != frozen]
+    expected = torch.autograd.grad(layer(leaves["x"]).sin().sum(), asked)
+    layer.trains_alone = True
+    assert layer._merges(leaves["x"])
+    torch.testing.assert_close(torch.autograd.grad(layer(leaves["x"]).sin().sum(), asked), expected)
+
+
 def test_products_with_weights_are_merged_only_where_that_is_the_same(monkeypatch):
     monkeypatch.setattr(attention, "WORTH_MERGING", 60)
     x = torch.randn(2, 5, 6)
@@ -193,6 +208,8 @@ def test_products_with_weights_are_merged_only_where_that_is_the_same(monkeypatc
 
     assert made()._merges(x)
     assert not made()._merges(x[:1])
+    assert made()._merges(torch.randn(2, 24, 6))
+    assert not made()._merges(torch.randn(2, 25, 6))  # the scores would take more than the input
     assert not made()._merges(x.bfloat16())
     assert not made(heads=2)._merges(x)
     # Scores that are not normalized show what a query's have in common.
