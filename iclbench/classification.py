@@ -62,9 +62,9 @@ class ClassificationTask(DrawnTask[ConfigT]):
 
     @abstractmethod
     def draw(self, streams: Streams) -> Any:
-        """What determines a training context for each of the streams' n rows.
+        """What determines a training context for each of the streams' rows.
 
-        A NamedTuple of tensors (n, …), float64 (which the streams' dtype is) or int64.
+        A NamedTuple of tensors (rows, …), float64 (which the streams' dtype is) or int64.
         """
 
     @abstractmethod

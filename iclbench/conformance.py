@@ -179,7 +179,10 @@ def _check_replicas(task: Task[Any], size: int, dtype: torch.dtype) -> None:
     alone = stack(list(map(drawn, streams())))
     with ThreadPoolExecutor(3) as pool:
         threaded = stack(list(pool.map(drawn, streams())))
-    together = task.sample_replicas(2, size, streams(), cpu, dtype)
+    try:
+        together = task.sample_replicas(2, size, streams(), cpu, dtype)
+    except Exception as error:
+        raise ConformanceError(f"sample_replicas() raises {error!r}") from error
     for fields in zip(*((*b.prompt, b.target) for b in (alone, threaded, together)), strict=True):
         first, second, third = (field.to(torch.float64) for field in fields)
         same = torch.allclose(first, second, rtol=0, atol=0, equal_nan=True)

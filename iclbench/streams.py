@@ -13,7 +13,7 @@ from .tasks import ConfigT, Task
 
 
 class Streams:
-    """n rows from each of R generators, the first one's before the second's: tensors (R·n, …).
+    """Rows of random numbers, n from each of several generators, one's after another's.
 
     A generator gives what `torch.randn(n, …)` and the like would draw from it, so that its numbers
     do not depend on the others.
@@ -26,22 +26,28 @@ class Streams:
         device: torch.device,
         dtype: torch.dtype,
     ) -> None:
-        self.n, self.generators, self.device, self.dtype = n, generators, device, dtype
+        self._each, self.generators = n, generators
+        self.device, self.dtype = device, dtype
+
+    @property
+    def rows(self) -> int:
+        """How many prompts are asked for: n times the number of generators."""
+        return self._each * len(self.generators)
 
     def of(self, dtype: torch.dtype) -> Streams:
         """The same generators for numbers of another dtype."""
-        return Streams(self.n, self.generators, self.device, dtype)
+        return Streams(self._each, self.generators, self.device, dtype)
 
     def normal(self, *shape: int) -> Tensor:
-        """N(0, 1), (R·n, *shape)."""
+        """N(0, 1), (rows, *shape)."""
         return self._drawn(Tensor.normal_, shape, self.dtype)
 
     def uniform(self, *shape: int) -> Tensor:
-        """On [0, 1), (R·n, *shape)."""
+        """On [0, 1), (rows, *shape)."""
         return self._drawn(Tensor.uniform_, shape, self.dtype)
 
     def integers(self, stop: int, *shape: int) -> Tensor:
-        """From 0 up to but not including `stop`, (R·n, *shape), int64."""
+        """From 0 up to but not including `stop`, (rows, *shape), int64."""
 
         def draw(rows: Tensor, *, generator: torch.Generator) -> Tensor:
             return rows.random_(0, stop, generator=generator)
@@ -49,21 +55,21 @@ class Streams:
         return self._drawn(draw, shape, torch.int64)
 
     def passes(self, count: int) -> Tensor:
-        """Of each generator n numbers below `count` in shuffled passes over all, (R·n,), int64."""
+        """Each generator's numbers below `count` in shuffled passes over all, (rows,), int64."""
         found = []
         for generator in self.generators:
             orders = [
                 torch.randperm(count, generator=generator, device=self.device)
-                for _ in range(-(-self.n // count))
+                for _ in range(-(-self._each // count))
             ]
-            found.append(torch.cat(orders)[: self.n])
+            found.append(torch.cat(orders)[: self._each])
         return torch.cat(found)
 
     def _drawn(
         self, draw: Callable[..., Tensor], shape: tuple[int, ...], dtype: torch.dtype
     ) -> Tensor:
         # Into one tensor: on a GPU that is one launch a generator.
-        all_rows = (len(self.generators), self.n, *shape)
+        all_rows = (len(self.generators), self._each, *shape)
         found = torch.empty(all_rows, dtype=dtype, device=self.device)
         for rows, generator in zip(found, self.generators, strict=True):
             draw(rows, generator=generator)
@@ -71,9 +77,9 @@ class Streams:
 
 
 class DrawnTask(Task[ConfigT]):
-    """A task whose training prompts are drawn one by one, each from its own row of the streams.
+    """A task whose training prompts are independent: each follows from its own row of the streams.
 
-    What follows from the draws can then be computed for all replicas at once.
+    They can then be computed for all replicas at once, which share nothing.
     """
 
     @abstractmethod

@@ -157,7 +157,8 @@ class Task(ABC, Generic[ConfigT]):
     ) -> Batch:
         """Training batches of several replicas, every field (R, batches, size, …): for each of the
         generators what `sample_batches` gives. One that can compute some of it for all replicas at
-        once overrides this; see `DrawnTask`.
+        once overrides this; see `DrawnTask`. Where a subclass overrides `sample` alone, replicas
+        are drawn one by one.
         """
         return stack([self.sample_batches(batches, size, g, device, dtype) for g in generators])
 

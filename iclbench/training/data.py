@@ -17,11 +17,24 @@ from ..tasks import Task
 from .threads import Map
 
 
+def draws_at_once(task: Task[Any]) -> bool:
+    """Whether the task's `sample_replicas` knows of its `sample` and `sample_batches`.
+
+    It does not where a subclass overrides one of these alone.
+    """
+    for owner in type(task).__mro__:
+        if "sample_replicas" in vars(owner):
+            return True
+        if "sample" in vars(owner) or "sample_batches" in vars(owner):
+            return False
+    return False
+
+
 class Data:
     """Chunks of training batches, every field (R, chunk, batch, …), from a generator a replica.
 
-    What a chunk holds for a replica depends on its seed alone: not on the other replicas, nor on
-    when or by what it was drawn.
+    What a chunk holds for a replica depends on its task and seed alone: not on the other replicas,
+    nor on when it was drawn. At once it is the same but for rounding.
     """
 
     def __init__(
@@ -37,7 +50,7 @@ class Data:
         self.map: Map = map  # by what replicas' data are drawn, where that is one by one
         # A GPU is given few operators, and the next chunk's while it is busy with this one's.
         self.ahead = device.type != "cpu"
-        self.at_once = self.ahead and self.same_at_once()
+        self.at_once = self.ahead and all(map(draws_at_once, tasks))
         self._next: Batch | None = None
         self._before: list[Tensor] = []  # the generators' states before `_next`
 
@@ -45,21 +58,26 @@ class Data:
         """That many batches of every replica from these generators."""
         return (self._draw_at_once if self.at_once else self._draw_each)(generators, batches)
 
-    def same_at_once(self) -> bool:
-        """Whether replicas get what each would draw, but for rounding, when they draw at once.
-
-        It is not where a task overrides one of the two alone.
-        """
-        how = self._draw_at_once, self._draw_each
-        drawn = [
-            draw([torch_generator(self.device, "agreement", r) for r in range(len(self.tasks))], 1)
-            for draw in how
-        ]
-        fields = zip(*((*batch.prompt, batch.target) for batch in drawn), strict=True)
-        return all(
-            a.shape == b.shape and torch.allclose(a, b, rtol=1e-3, atol=1e-4, equal_nan=True)
-            for a, b in fields
+    def disagreement(self) -> str | None:
+        """None, or how what replicas draw at once differs from what each draws."""
+        drawn, states = [], []
+        for draw in (self._draw_each, self._draw_at_once):
+            own = [torch_generator(self.device, "agreement", r) for r in range(len(self.tasks))]
+            try:
+                batch = draw(own, 1)
+            except Exception as error:
+                return f"{type(error).__name__} at once"
+            drawn.append((*batch.prompt, batch.target))
+            states.append([generator.get_state() for generator in own])
+        if not all(map(torch.equal, *states)):
+            return "other draws at once"
+        same = all(
+            a.shape == b.shape
+            and a.dtype == b.dtype
+            and torch.allclose(a, b, rtol=1e-3, atol=1e-4, equal_nan=True)
+            for a, b in zip(*drawn, strict=True)
         )
+        return None if same else "other prompts at once"
 
     def _draw_each(self, generators: Sequence[torch.Generator], batches: int) -> Batch:
         def of(replica: tuple[Task[Any], torch.Generator]) -> Batch:
@@ -83,7 +101,9 @@ class Data:
             for own in rows.values()
         ]
         if len(found) == 1:
-            return found[0]
+            # As they lie in memory when they are stacked: compiled code is for one layout.
+            prompt = map_tensors(Tensor.contiguous, found[0].prompt)
+            return Batch(prompt, found[0].target.contiguous())
         order = torch.tensor([r for own in rows.values() for r in own], device=self.device)
         place = order.argsort()
         prompts = [batch.prompt for batch in found]
@@ -99,7 +119,11 @@ class Data:
         """Draw the next chunk now, if that is of use: before the host waits for this one."""
         if self.ahead and self._next is None:
             self._before = [generator.get_state() for generator in self.generators]
-            self._next = self.draw(self.generators, self.recipe.chunk)
+            try:
+                self._next = self.draw(self.generators, self.recipe.chunk)
+            except torch.OutOfMemoryError:
+                self.restore(self._before)
+                self.ahead = False  # two chunks do not fit
 
     def states(self) -> list[Tensor]:
         """The generators' states after the chunks that `next` gave."""

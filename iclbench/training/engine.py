@@ -97,9 +97,9 @@ class Graph(Engine):
     """Every step one launch of a CUDA graph: forward, backward, clip, update, and what is noted.
 
     The graph reads its batch, learning-rate factor and step from buffers of the device, filled once
-    a chunk, and writes losses into a ring there: nothing waits within a chunk. The first chunk is
-    taken by the engine whose step is captured, which warms up what capturing needs; all of its
-    state is updated in place.
+    a chunk, and writes losses into a ring there: nothing waits within a chunk. The first chunk's
+    steps are taken without being captured, which warms up what capturing needs; all state is
+    updated in place. Where capturing fails, `captured` goes on.
     """
 
     def __init__(self, captured: Engine) -> None:
@@ -107,39 +107,65 @@ class Graph(Engine):
         self.captured = captured
         self.name = "graph" if captured.name == "eager" else f"{captured.name} graph"
         self.graph: torch.cuda.CUDAGraph | None = None
-        self.warm = False
+        self.chunk: Batch | None = None
 
     def run(self, drawn: Batch, count: int) -> Chunk:
         """See `Engine.run`."""
-        if not self.warm:
-            return self._warm_up(drawn, count)
-        if self.graph is None:
+        warm = self.chunk is not None
+        if warm and self.graph is None:
             try:
-                self._capture(drawn)
+                self.graph = self._captured()
             except Exception as error:
                 # Capturing runs nothing, so the training stands where it stood.
                 return self.training.fall_back(self.captured, error).run(drawn, count)
-        return self._replay(drawn, count)
+        self._fill(drawn)
+        if self.graph is None:
+            self._warm_up(count)
+        else:
+            for _ in range(count):
+                self.graph.replay()
+            self.training.step += count
+        return Chunk(self.losses[:count].clone(), self.living[:count].clone())
 
-    def _warm_up(self, drawn: Batch, count: int) -> Chunk:
-        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            chunk = self.captured.run(drawn, count)
-        torch.cuda.current_stream().wait_stream(stream)
-        self.warm = True
-        return chunk
-
-    def _capture(self, drawn: Batch) -> None:
+    def _fill(self, drawn: Batch) -> None:
+        """Put a chunk's batches, factors and first step where the captured step reads them."""
         t = self.training
-        self.chunk = Batch(map_tensors(torch.clone, drawn.prompt), drawn.target.clone())
+        if self.chunk is None:
+            self._make_buffers(drawn)
+        assert self.chunk is not None
+        for own, new in zip(
+            (*self.chunk.prompt, self.chunk.target), (*drawn.prompt, drawn.target), strict=True
+        ):
+            own.copy_(new)
+        factors = [learning_rate_factor(t.recipe, t.step + i) for i in range(t.recipe.chunk)]
+        self.factors.copy_(torch.tensor(factors, dtype=torch.float64))
+        self.index.zero_()
+        self.step.fill_(t.step + 1)
+
+    def _make_buffers(self, drawn: Batch) -> None:
+        t = self.training
+        self.chunk = Batch(
+            map_tensors(torch.zeros_like, drawn.prompt), torch.zeros_like(drawn.target)
+        )
         replicas, device = t.replicas.count, t.device
         self.factors = torch.ones(t.recipe.chunk, dtype=torch.float64, device=device)
         self.index = torch.zeros(1, dtype=torch.int64, device=device)
         self.step = torch.ones((), dtype=torch.float64, device=device)
         self.losses = torch.zeros(t.recipe.chunk, replicas, dtype=t.dtype, device=device)
         self.living = torch.zeros(t.recipe.chunk, replicas, dtype=torch.bool, device=device)
-        self.graph = self._captured()
+
+    def _warm_up(self, count: int) -> None:
+        """Take the steps that are captured later, so that nothing is compiled or chosen then."""
+        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            self._take(count)
+        torch.cuda.current_stream().wait_stream(stream)
+
+    def _take(self, count: int) -> None:
+        for _ in range(count):
+            self._one_step()
+            self.training.step += 1
 
     def _captured(self) -> torch.cuda.CUDAGraph:
         graph = torch.cuda.CUDAGraph()
@@ -150,6 +176,7 @@ class Graph(Engine):
     def _one_step(self) -> None:
         """What is captured: nothing in it is read by the host, or depends on what it would read."""
         t = self.training
+        assert self.chunk is not None
         prompt = map_tensors(self._current, self.chunk.prompt)
         batch = Batch(prompt, self._current(self.chunk.target))
         losses = t.take_step(batch, self.factors.index_select(0, self.index)[0], self.step)
@@ -160,22 +187,6 @@ class Graph(Engine):
 
     def _current(self, field: Tensor) -> Tensor:
         return field.index_select(1, self.index).squeeze(1)
-
-    def _replay(self, drawn: Batch, count: int) -> Chunk:
-        assert self.graph is not None
-        t = self.training
-        for own, new in zip(
-            (*self.chunk.prompt, self.chunk.target), (*drawn.prompt, drawn.target), strict=True
-        ):
-            own.copy_(new)
-        factors = [learning_rate_factor(t.recipe, t.step + i) for i in range(t.recipe.chunk)]
-        self.factors.copy_(torch.tensor(factors, dtype=torch.float64))
-        self.index.zero_()
-        self.step.fill_(t.step + 1)
-        for _ in range(count):
-            self.graph.replay()
-        t.step += count
-        return Chunk(self.losses[:count].clone(), self.living[:count].clone())
 
 
 def make_engine(training: Training, name: EngineName) -> tuple[Engine, str | None]:

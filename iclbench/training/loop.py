@@ -135,10 +135,17 @@ class Training:
             self.adaptive = AdaptiveRate(recipe, len(replicas), device)
             # Of their own: what is measured draws nothing from the training data.
             self.measuring = [torch_generator(device, "gradient cosine", r.seed) for r in replicas]
+        self._check_data()
         self._choose_program()
         self.engine, refusal = make_engine(self, engine)
         if refusal is not None:
             self._say(refusal)
+
+    def _check_data(self) -> None:
+        problem = self.data.disagreement() if self.data.at_once else None
+        if problem is not None:
+            self.data.at_once = False
+            self._say(f"replicas' data are drawn one after another: {problem}")
 
     def _choose_program(self) -> None:
         """Stack the replicas if stacked and single results agree, else train them in turn."""
@@ -262,8 +269,9 @@ class Training:
         """Draw one chunk of data and take its steps; returns the losses (steps, R)."""
         recipe = self.recipe
         with one_thread() if self.replicas.by_threads else nullcontext():
-            drawn = self.data.next()
-            chunk = self.engine.run(drawn, min(recipe.chunk, recipe.steps - self.step))
+            # Not named here, so that it is gone before the next is drawn.
+            steps = min(recipe.chunk, recipe.steps - self.step)
+            chunk = self.engine.run(self.data.next(), steps)
         if self.step < recipe.steps:
             self.data.prepare()
         for r, row in enumerate(chunk.living.T.tolist()):

@@ -24,6 +24,8 @@ def usable(u: Tensor, layer: BaseConvMixer) -> bool:
     """Whether `mix` is there for u (B, S, C) and this layer."""
     return (
         layer.gate_bias.ndim == 1
+        and len(u) > 0
+        and u.shape[1] == layer.length
         and is_direct(layer.convolution, u.shape[1])
         and u.device.type == "cpu"
         and u.dtype in (torch.float32, torch.float64)

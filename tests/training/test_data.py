@@ -9,11 +9,12 @@ from test_loop import CPU, same, training
 from iclbench import Recipe, load_task
 from iclbench.training import threads
 from iclbench.training.checkpoints import Checkpoint
-from iclbench.training.data import Data
+from iclbench.training.data import Data, draws_at_once
 from iclbench.training.grouping import Operators
 from iclbench.training.resumption import Resumption
 from iclbench.training.threads import map_at_once
 from iclbench_least_squares.fixed import FixedConfig, LeastSquares
+from iclbench_linear_systems.task import LinearSystems
 
 RECIPE = Recipe(steps=100, batch=6, chunk=4)
 
@@ -55,6 +56,7 @@ def test_replicas_drawn_at_once_get_what_each_draws(name):
         for a, b in zip((*found.prompt, found.target), (*expected.prompt, expected.target),
                         strict=True):  # fmt: skip
             assert a.shape[:3] == (3, 4, 6)
+            assert a.stride() == b.stride()
             torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12, equal_nan=True)
     assert each.generators[0].get_state().equal(at_once.generators[0].get_state())
 
@@ -82,15 +84,80 @@ def test_drawing_at_once_takes_no_more_operators_for_more_replicas():
     assert few == many
 
 
-class Doubled(LeastSquares):
+class Sampled(LeastSquares):
     def sample(self, n, generator, device, dtype):
-        batch = super().sample(n, generator, device, dtype)
-        return batch._replace(target=2.0 * batch.target)
+        return super().sample(n, generator, device, dtype)
 
 
-def test_a_task_that_draws_otherwise_at_once_is_found_out():
-    assert data([least_squares()] * 2).same_at_once()
-    assert not data([least_squares(), Doubled(FixedConfig(dim=2, examples=4))]).same_at_once()
+class Drawn(LeastSquares):
+    def drawn(self, streams):
+        return super().drawn(streams)
+
+
+def test_a_task_that_overrides_sample_alone_is_drawn_for_each_replica():
+    expected = {LeastSquares: True, LinearSystems: True, Drawn: True, Sampled: False}
+    assert {cls: draws_at_once(cls(cls.Config())) for cls in expected} == expected
+
+
+class OtherDraws(LeastSquares):
+    """Less than a batch would show."""
+
+    def sample_replicas(self, *how):
+        found = super().sample_replicas(*how)
+        torch.rand((), generator=how[2][0])
+        return found
+
+
+class OtherPrompts(LeastSquares):
+    def sample_replicas(self, *how):
+        found = super().sample_replicas(*how)
+        return found._replace(target=2.0 * found.target)
+
+
+class OtherType(LeastSquares):
+    def sample_replicas(self, *how):
+        found = super().sample_replicas(*how)
+        return found._replace(target=found.target.float())
+
+
+class Raises(LeastSquares):
+    def sample_replicas(self, *how):
+        raise ValueError
+
+
+@pytest.mark.parametrize(
+    ("task", "expected"),
+    [
+        (LeastSquares, None),
+        (OtherDraws, "other draws at once"),
+        (OtherPrompts, "other prompts at once"),
+        (OtherType, "other prompts at once"),
+        (Raises, "ValueError at once"),
+    ],
+)
+def test_what_differs_at_once_is_found_out(task, expected):
+    made = task(FixedConfig(dim=2, examples=4))
+    assert data([made, made]).disagreement() == expected
+
+
+def test_where_two_chunks_do_not_fit_the_next_is_drawn_in_time(monkeypatch):
+    made, expected = data([least_squares()]), data([least_squares()])
+    made.ahead = True
+    assert equal(made.next(), expected.next())
+    draw, full = made.draw, []
+
+    def too_much(generators, batches):
+        draw(generators, batches)
+        full.append(True)
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(made, "draw", too_much)
+    made.prepare()
+    monkeypatch.undo()
+    made.prepare()
+    assert full
+    assert not made.ahead
+    assert equal(made.next(), expected.next())
 
 
 def test_what_is_drawn_ahead_is_what_is_drawn_in_time(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch._dynamo.utils import counters
 
 from iclbench import Recipe, UsageError, fused
 from iclbench.config import parse_config
@@ -61,9 +62,8 @@ def close(a, b, tolerance=AGREE):
 class GraphOnCPU(Graph):
     """The graph's buffers and its one step, replayed by calling it; nothing is captured."""
 
-    def _warm_up(self, drawn, count):
-        self.warm = True
-        return self.captured.run(drawn, count)
+    def _warm_up(self, count):
+        self._take(count)
 
     def _captured(self):
         body = self._one_step
@@ -325,7 +325,10 @@ def test_compiled_and_eager_training_agree(replicas, name):
     assert made.engine.name == "compiled", made.note
     if name != "compiled":
         made.engine = GraphOnCPU(made.engine)
+        made.data.at_once = True
+    programs = counters["stats"]["unique_graphs"]
     found = finished(made)
+    assert counters["stats"]["unique_graphs"] == programs or name == "compiled"
     assert found.engine == name
     close(found, finished(training(replicas, engine="eager")))
 
