@@ -26,8 +26,9 @@ SLICE_ELEMENTS = 200_000
 #: Largest relative difference of sliced and whole gradients at the start.
 AGREEMENT = 1e-3
 
-#: A smaller group gains nothing over one replica after another, unless it is all there are.
-WORTH_STACKING = 3
+#: On a CPU: elements an operator above which replicas are trained by themselves, by operators that
+#: can't be vmapped and by threads.
+ALONE_ELEMENTS = 30_000
 
 
 class Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -92,13 +93,12 @@ def cpu_slices(replicas: Replicas, batch: Batch, loss: Loss, each: float) -> int
 def cpu_group(replicas: Replicas, each: float) -> int:
     """Replicas to stack on a CPU: as many as keep operators within `CPU_ELEMENTS` a thread.
 
-    One, where few would: threads are then shared out among replicas, which gains more than an
-    operator that they divide.
+    One, where operators are large: threads are then shared out among replicas, which gains more
+    than an operator that they divide.
     """
-    worth = CPU_ELEMENTS / max(1.0, each)
-    if int(worth) < min(WORTH_STACKING, replicas.count):
+    if each > ALONE_ELEMENTS:
         return 1
-    most = min(replicas.count, int(worth * torch.get_num_threads()))
+    most = min(replicas.count, int(CPU_ELEMENTS * torch.get_num_threads() / max(1.0, each)))
     # Groups of one size: 16 in two of 8, not in one of 12 and one of 4.
     return math.ceil(replicas.count / math.ceil(replicas.count / most))
 
