@@ -72,10 +72,10 @@ class _MLP(torch.autograd.Function):
         return (
             _linear(inner, w1.mT) if of_x else None,
             grad if of_onto else None,
-            _rows(inner).mT @ _rows(x) if of_w1 else None,
-            _rows(inner).sum(0) if of_b1 else None,
-            _rows(grad).mT @ _rows(hidden) if of_w2 else None,
-            _rows(grad).sum(0) if of_b2 else None,
+            rows(inner).mT @ rows(x) if of_w1 else None,
+            rows(inner).sum(0) if of_b1 else None,
+            rows(grad).mT @ rows(hidden) if of_w2 else None,
+            rows(grad).sum(0) if of_b2 else None,
         )
 
 
@@ -85,5 +85,6 @@ def _linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return y
 
 
-def _rows(t: Tensor) -> Tensor:
+def rows(t: Tensor) -> Tensor:
+    """(..., n) → (N, n)."""
     return t.reshape(-1, t.shape[-1])

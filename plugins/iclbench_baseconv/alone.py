@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from iclbench.fused import rows
+
 from .convolution import is_direct
 
 if TYPE_CHECKING:
@@ -60,12 +62,12 @@ class _Mix(torch.autograd.Function):
         batch, _, channels = u.shape
         asked = u if positions is None else u[:, positions]
         # All is in memory channel by channel between the first products and the last.
-        entered = torch.addmm(entry_bias[:, None], entry.mT, _rows(u).mT).view(channels, batch, -1)
+        entered = torch.addmm(entry_bias[:, None], entry.mT, rows(u).mT).view(channels, batch, -1)
         matrix = toeplitz(taps, causal)
         if positions is not None:
             matrix = matrix[:, :, positions].contiguous()
         convolved = torch.baddbmm(filter_bias[:, None, None], entered, matrix)
-        opened = torch.addmm(gate_bias[:, None], gate.mT, _rows(asked).mT).view_as(convolved)
+        opened = torch.addmm(gate_bias[:, None], gate.mT, rows(asked).mT).view_as(convolved)
         gated = opened * convolved
         ctx.save_for_backward(u, entered, matrix, convolved, opened, gated, gate, entry, output)
         ctx.causal, ctx.positions = causal, positions
@@ -77,8 +79,8 @@ class _Mix(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         u, entered, matrix, convolved, opened, gated, gate, entry, output = ctx.saved_tensors
         channels, length, positions = len(entered), u.shape[1], ctx.positions
-        asked = _rows(u if positions is None else u[:, positions])
-        of_mixed = _rows(grad)
+        asked = rows(u if positions is None else u[:, positions])
+        of_mixed = rows(grad)
         of_gated = (output @ of_mixed.mT).view_as(gated)
         of_convolved = of_gated * opened
         of_opened = of_gated.mul_(convolved).view(channels, -1)
@@ -92,7 +94,7 @@ class _Mix(torch.autograd.Function):
         if ctx.needs_input_grad[2]:
             of_u = (of_entered.mT @ entry.mT).view_as(u)
             if positions is None:
-                _rows(of_u).addmm_(of_opened.mT, gate.mT)
+                rows(of_u).addmm_(of_opened.mT, gate.mT)
             else:
                 of_u[:, positions] += (of_opened.mT @ gate.mT).view(len(u), -1, u.shape[2])
         return (
@@ -100,7 +102,7 @@ class _Mix(torch.autograd.Function):
             None,
             of_u,
             asked.mT @ of_opened.mT,
-            _rows(u).mT @ of_entered.mT,
+            rows(u).mT @ of_entered.mT,
             gated.view(channels, -1) @ of_mixed,
             of_taps(of_matrix, ctx.causal),
             of_opened.sum(1),
@@ -131,7 +133,3 @@ def of_taps(of_matrix: Tensor, causal: bool) -> Tensor:
     if not causal:
         found[:, 1:] += sums[:, : length - 1]
     return found.mT
-
-
-def _rows(t: Tensor) -> Tensor:
-    return t.reshape(-1, t.shape[-1])

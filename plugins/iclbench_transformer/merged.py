@@ -14,6 +14,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import linear
 
+from iclbench.fused import rows
+
 
 def attend(
     x: Tensor,
@@ -63,12 +65,8 @@ class _Attend(torch.autograd.Function):
             None,
             None,
             of_x,
-            _rows(inner).mT @ _rows(asking) if ctx.needs_input_grad[3] else None,
-            _rows(inner).sum(0) if ctx.needs_input_grad[4] else None,
-            _rows(grad).mT @ _rows(mixed) if ctx.needs_input_grad[5] else None,
-            _rows(grad).sum(0) if ctx.needs_input_grad[6] else None,
+            rows(inner).mT @ rows(asking) if ctx.needs_input_grad[3] else None,
+            rows(inner).sum(0) if ctx.needs_input_grad[4] else None,
+            rows(grad).mT @ rows(mixed) if ctx.needs_input_grad[5] else None,
+            rows(grad).sum(0) if ctx.needs_input_grad[6] else None,
         )
-
-
-def _rows(t: Tensor) -> Tensor:
-    return t.reshape(-1, t.shape[-1])
