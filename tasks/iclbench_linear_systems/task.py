@@ -154,8 +154,8 @@ class LinearSystems(Task[LinearSystemConfig]):
         self, n: int, generator: torch.Generator, device: torch.device, dtype: torch.dtype
     ) -> Batch:
         """n fresh systems, each of its own size, padded to the largest."""
-        sizes = self._drawn_sizes(Streams(n, [generator], device, dtype))
-        return self._systems(sizes, [generator], dtype)
+        streams = Streams(n, [generator], device, dtype)
+        return self._systems(self._drawn_sizes(streams), streams)
 
     def sample_batches(
         self,
@@ -168,7 +168,7 @@ class LinearSystems(Task[LinearSystemConfig]):
         """Training batches, of one size each unless `mixed`."""
         if self.config.mixed:
             return super().sample_batches(batches, size, generator, device, dtype)
-        found = self._batches(batches, size, [generator], device, dtype)
+        found = self._batches(Streams(batches, [generator], device, dtype), size)
         return Batch(map_tensors(lambda t: t[0], found.prompt), found.target[0])
 
     def sample_replicas(
@@ -182,33 +182,24 @@ class LinearSystems(Task[LinearSystemConfig]):
         """Training batches of all replicas, computed at once where all systems are of one size."""
         if len(self.config.sizes) > 1:
             return super().sample_replicas(batches, size, generators, device, dtype)
-        return self._batches(batches, size, generators, device, dtype)
+        return self._batches(Streams(batches, generators, device, dtype), size)
 
-    def _batches(
-        self,
-        batches: int,
-        size: int,
-        generators: Sequence[torch.Generator],
-        device: torch.device,
-        dtype: torch.dtype,
-    ) -> Batch:
-        """Batches of one size each, (R, batches, size, …); R = 1 where there are several sizes."""
-        sizes = self._drawn_sizes(Streams(batches, generators, device, dtype))
-        found = self._systems(sizes.repeat_interleave(size), generators, dtype)
-        return with_lead(found, len(generators), batches, size)
+    def _batches(self, streams: Streams, size: int) -> Batch:
+        """A batch of one size a row, (R, n, size, …); R = 1 where there are several sizes."""
+        sizes = self._drawn_sizes(streams).repeat_interleave(size)
+        return with_lead(self._systems(sizes, streams), len(streams.generators), -1, size)
 
     def _drawn_sizes(self, streams: Streams) -> Tensor:
         known = torch.tensor(self.config.sizes, device=streams.device)
         return known[streams.integers(len(known))]
 
-    def _systems(
-        self, sizes: Tensor, generators: Sequence[torch.Generator], dtype: torch.dtype
-    ) -> Batch:
+    def _systems(self, sizes: Tensor, streams: Streams) -> Batch:
         """Systems of these sizes (B,), padded to the largest that is trained on."""
-        count, device, largest = len(sizes), sizes.device, max(self.config.sizes)
+        generators, device, dtype = streams.generators, streams.device, streams.dtype
+        count, largest = len(sizes), max(self.config.sizes)
         if len(self.config.sizes) == 1:
-            streams = Streams(count // len(generators), generators, device, dtype)
-            a, b, x0, x = self._equations(largest, streams)
+            own = Streams(count // len(generators), generators, device, dtype)
+            a, b, x0, x = self._equations(largest, own)
             return Batch(LinearSystem(a, b, x0, sizes), x.unsqueeze(1))
         a = torch.zeros(count, largest, largest, device=device, dtype=dtype)
         b = torch.zeros(count, largest, device=device, dtype=dtype)
@@ -218,8 +209,9 @@ class LinearSystems(Task[LinearSystemConfig]):
             of_size = (sizes == n).nonzero()[:, 0]
             if not len(of_size):
                 continue
-            own = self._equations(n, Streams(len(of_size), generators, device, dtype))
-            a[of_size, :n, :n], b[of_size, :n], x0[of_size, :n], x[of_size, :n] = own
+            own = Streams(len(of_size), generators, device, dtype)
+            found = self._equations(n, own)
+            a[of_size, :n, :n], b[of_size, :n], x0[of_size, :n], x[of_size, :n] = found
         return Batch(LinearSystem(a, b, x0, sizes), x.unsqueeze(1))
 
     def _equations(self, n: int, streams: Streams) -> tuple[Tensor, Tensor, Tensor, Tensor]:
