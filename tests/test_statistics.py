@@ -125,6 +125,15 @@ def test_a_model_does_not_differ_from_itself():
         assert not found.first_is_higher
 
 
+@pytest.mark.parametrize("digits", [True, False])
+def test_rounding_is_no_difference(digits):
+    """Sums are rounded otherwise on another processor, which must not decide a rank."""
+    values = rng.exponential(size=(1, 100))
+    found = paired_difference(values, values * (1 + 1e-14), digits=digits)
+    assert found == (0.0, 0.0, 0.0)
+    assert paired_difference(values, values * (1 + 1e-9), digits=digits).first_is_lower
+
+
 def test_exact_and_infinite_errors_can_be_compared():
     found = paired_difference(np.zeros((1, 50)), np.full((1, 50), np.nan), digits=True)
     assert found.first_is_lower

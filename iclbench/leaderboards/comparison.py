@@ -11,6 +11,10 @@ from ..statistics import resampled_means
 #: Errors are compared by their digits between these bounds, so that 0 and ∞ count as very far.
 SMALLEST, LARGEST = 1e-40, 1e40
 
+#: Differences below this, beside what is compared, are rounding, which is another on another
+#: processor: they are 0, so that they decide no rank.
+ROUNDING = 1e-12
+
 
 class Difference(NamedTuple):
     """The mean difference over prompts and its 95% interval."""
@@ -54,7 +58,9 @@ def resample(values: np.ndarray, digits: bool) -> Resampled:
 def difference(a: Resampled, b: Resampled) -> Difference:
     """a − b."""
     low, high = np.quantile(a.first - b.second, [0.025, 0.975])
-    return Difference(a.mean - b.mean, float(low), float(high))
+    rounding = ROUNDING * max(np.abs(a.first).max(), np.abs(b.second).max())
+    found = (float(value) for value in (a.mean - b.mean, low, high))
+    return Difference(*(0.0 if abs(value) <= rounding else value for value in found))
 
 
 def paired_difference(first: np.ndarray, second: np.ndarray, digits: bool) -> Difference:
