@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import itertools
 from typing import Annotated, Any, ClassVar
 
 import torch
@@ -24,6 +25,12 @@ from .optimizer import BatchOptimizer, Optimizer, Update
 from .replicas import Replicas
 
 Beta = Annotated[float, Field(ge=0, lt=1)]
+
+#: Whether this build of torch has the operators, which are not a part of its stable interface.
+HAS_FUSED_ADAM = hasattr(torch, "_fused_adam_") and hasattr(torch, "_fused_adamw_")
+
+#: Parameters a replica from which an update of its own costs less than one operator by operator.
+WORTH_FUSING = 4096
 
 
 class Stacked(Optimizer):
@@ -49,7 +56,11 @@ class Stacked(Optimizer):
 
 
 class Adam(Stacked):
-    """torch.optim.Adam."""
+    """torch.optim.Adam.
+
+    On a CPU by torch's operator that passes over memory once, called for replicas of one learning
+    rate, unless many small ones have rates of their own.
+    """
 
     class Arguments(Config):
         """As in torch.optim."""
@@ -63,6 +74,37 @@ class Adam(Stacked):
 
     def update(self, by: Update) -> None:
         """See `Optimizer.update`."""
+        if HAS_FUSED_ADAM and self.flat.device.type == "cpu":
+            rates = by.rate.tolist()
+            if self.flat.shape[1] >= WORTH_FUSING or len(set(rates)) == 1:
+                return self._update_fused(by, rates)
+        return self._update_stacked(by)
+
+    def _update_fused(self, by: Update, rates: list[float]) -> None:
+        a, row = self.arguments, 0
+        update = torch._fused_adamw_ if self.decoupled else torch._fused_adam_
+        step = torch.tensor(float(by.step))
+        for (rate, lives), run in itertools.groupby(zip(rates, by.alive.tolist(), strict=True)):
+            rows = slice(row, row + len(list(run)))
+            row = rows.stop
+            if lives:
+                update(
+                    [self.flat[rows]],
+                    [by.grad[rows]],
+                    [self.buffers["mean"][rows]],
+                    [self.buffers["square"][rows]],
+                    [],
+                    [step],
+                    lr=rate,
+                    beta1=a.betas[0],
+                    beta2=a.betas[1],
+                    weight_decay=a.weight_decay,
+                    eps=a.eps,
+                    amsgrad=False,
+                    maximize=False,
+                )
+
+    def _update_stacked(self, by: Update) -> None:
         a, grad, rate, step = self.arguments, by.grad, by.rate, by.step
         beta1, beta2 = a.betas
         if a.weight_decay and not self.decoupled:

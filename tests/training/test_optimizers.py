@@ -49,8 +49,10 @@ def gradients(steps: int) -> torch.Tensor:
     return torch.randn(steps, 3, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
 
 
+@pytest.mark.parametrize("fused", [True, False])
 @pytest.mark.parametrize(("name", "arguments", "reference"), OWN + OTHERS)
-def test_every_step_is_torch_s(name, arguments, reference):
+def test_every_step_is_torch_s(name, arguments, reference, fused, monkeypatch):
+    monkeypatch.setattr(optimizers, "WORTH_FUSING", 0 if fused else 10**9)
     replicas = three_replicas()
     parameters = [nn.Parameter(row.clone()) for row in replicas.flat]
     theirs = [reference([p], lr=r, **arguments) for p, r in zip(parameters, RATES, strict=True)]
@@ -65,8 +67,10 @@ def test_every_step_is_torch_s(name, arguments, reference):
         torch.testing.assert_close(replicas.flat, expected, rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.parametrize("fused", [True, False])
 @pytest.mark.parametrize(("name", "arguments"), [(n, a) for n, a, _ in OWN + OTHERS])
-def test_a_replica_that_is_not_alive_keeps_its_parameters(name, arguments):
+def test_a_replica_that_is_not_alive_keeps_its_parameters(name, arguments, fused, monkeypatch):
+    monkeypatch.setattr(optimizers, "WORTH_FUSING", 0 if fused else 10**9)
     replicas = three_replicas()
     optimizer = make_optimizer(replicas, name, arguments)
     before = replicas.flat.clone()
