@@ -20,7 +20,7 @@ from iclbench.specs import RunSpec
 from iclbench.training.engine import batch_of
 from iclbench.training.loop import Replica, Training
 from iclbench.training.optimizer import Update
-from iclbench.training.replicas import row_gradient
+from iclbench.training.replicas import gradients_of
 
 from .configurations import Configuration
 
@@ -124,11 +124,10 @@ class EngineLoop:
                     replicas.map(lambda p: replicas.loss_of(p[0], p[1][1], loss, p[1][0]), parts)
                 )
             starts = range(0, replicas.count, replicas.group)
-            found = [replicas.losses_from(start, batch, loss) for start in starts]
-            return [(values.sum(), [leaf]) for values, leaf in found]
+            return [replicas.losses_from(start, batch, loss) for start in starts]
 
         def backward(found: list[tuple[Tensor, list[Tensor]]]) -> Tensor:
-            rows = torch.cat(list(replicas.map(lambda part: row_gradient(*part), found)))
+            rows = torch.cat(list(replicas.map(lambda part: gradients_of(*part), found)))
             parts = replicas.slices if replicas.together == 1 else 1
             return rows.view(replicas.count, parts, -1).mean(dim=1)
 

@@ -137,7 +137,7 @@ class Block(nn.Module):
 
     def __init__(self, mixer: nn.Module, config: SequenceConfig) -> None:
         super().__init__()
-        self.trains_alone = False  # set by the engine: then `iclbench.fused` may be used
+        self.unmapped = False  # set by the engine: then `iclbench.fused` may be used
         width, hidden = config.width, config.mlp_ratio * config.width
         self.norm1 = _norm(config)
         self.mixer = mixer
@@ -156,7 +156,7 @@ class Block(nn.Module):
         """x + mlp(norm2(x)), where there is an MLP."""
         if self.mlp is None or self.norm2 is None:
             return x
-        if self.trains_alone and fused.usable(x, self.mlp):
+        if self.unmapped and fused.usable(x, self.mlp):
             return fused.mlp(self.norm2(x), self.mlp, onto=x)
         fed: Tensor = x + self.mlp(self.norm2(x))
         return fed

@@ -18,6 +18,8 @@ from .errors import IclbenchError, UsageError
 from .prompts import Batch, map_tensors, stack
 from .randomness import torch_generator
 from .tasks import Task
+from .training.agreement import disagreement
+from .training.replicas import Replicas
 
 #: Of more positions than these so many are asked about, evenly spaced from the first to the last.
 MANY, ASKED = 48, 16
@@ -123,12 +125,26 @@ def check_architecture(architecture: Architecture, task: Task[Any], config: Conf
     if signature.causal or claims:
         position = reads_ahead(module, task)
         _expect(position is None, f"is not causal: position {position} sees what comes later")
+    if getattr(module, "takes_replicas", False):
+        problem = _of_replicas(architecture, task, config)
+        _expect(problem is None, f"takes_replicas, but {problem}")
     if any(True for _ in module.parameters()):
         loss = task.loss(module(batch.prompt), batch.target).mean()
         named = dict(module.named_parameters())
         grads = torch.autograd.grad(loss, list(named.values()), allow_unused=True)
         unused = [name for name, grad in zip(named, grads, strict=True) if grad is None]
         _expect(not unused, f"parameters without a gradient: {', '.join(unused)}")
+
+
+def _of_replicas(architecture: Architecture, task: Task[Any], config: Config) -> str | None:
+    """How a forward pass of several replicas at once differs from each one's, or None."""
+    cpu, dtype = torch.device("cpu"), torch.get_default_dtype()
+    modules = [architecture.build(task.signature, config).train() for _ in range(3)]
+    drawn = [
+        task.sample(4, torch_generator("cpu", "conformance of replicas", r), cpu, dtype)
+        for r in range(len(modules))
+    ]
+    return disagreement(Replicas(modules, cpu), stack(drawn), task.loss)
 
 
 def check_task(task: Task[Any], n: int = 8) -> None:

@@ -3,7 +3,7 @@
 oneDNN adds a bias or residual while it multiplies, and ReLU works in place, so that a wide MLP
 passes over memory less often. Results differ from the operators one by one in rounding alone. It
 can neither be vmapped nor differentiated twice, and is for a module that has an attribute
-`trains_alone`: the engine sets it where replicas are trained one after another.
+`unmapped`: the engine sets it where it calls a module as it is.
 """
 
 from __future__ import annotations

@@ -55,7 +55,8 @@ def _compare(
     try:
         ours = replicas.copy().stacked_gradients(batch, loss)
     except Exception as error:
-        return f"it can't be vmapped ({first_line(error)})"
+        what = "take replicas" if replicas.takes_replicas else "be vmapped"
+        return f"it can't {what} ({first_line(error)})"
     theirs = [torch.stack(values) for values in zip(*each, strict=True)]
     usable = torch.isfinite(theirs[0]) & torch.isfinite(theirs[1]).all(dim=1)
     (loss_a, grad_a), (loss_b, grad_b) = ((x[usable], y[usable]) for x, y in (ours, theirs))

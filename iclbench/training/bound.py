@@ -1,4 +1,4 @@
-"""A module on one replica's rows of the stacked parameters."""
+"""A module on one replica's rows of the stacked parameters, or on several's."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 
 class Bound:
-    """A copy of a module on one replica's rows, `module`, and its trained parameters, `leaves`.
+    """A copy of a module on rows of the parameters, `module`, and its trained ones, `leaves`.
 
     Made once: to put parameters into the template at every step costs a small model as much as its
     products. It `stands` until a forward pass puts another tensor in a parameter's or buffer's
@@ -26,8 +26,8 @@ class Bound:
         self.leaves: list[Tensor] = [named[name].requires_grad_() for name in trained]
         parts: list[Any] = list(self.module.modules())  # a plugin's own may be among them
         for part in parts:
-            if hasattr(part, "trains_alone"):
-                part.trains_alone = True
+            if hasattr(part, "unmapped"):
+                part.unmapped = True
         self._places = [
             (held, key, tensor, tensor.data_ptr())
             for part in self.module.modules()

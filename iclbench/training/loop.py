@@ -163,6 +163,10 @@ class Training:
             self.random_states = [self._random_start(r.seed) for r in self.who]
         elif self.replicas.stacked:
             problem = disagreement(self.replicas, batch, self.task.loss)
+            if problem is not None and self.replicas.takes_replicas:
+                self.replicas.takes_replicas = False
+                self._say(f"the model's replicas are vmapped: {problem}")
+                problem = disagreement(self.replicas, batch, self.task.loss)
         if problem is not None and self.replicas.stacked:
             self.replicas.stacked = False
             self._say(f"replicas are trained one after another: {problem}")

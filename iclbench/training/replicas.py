@@ -57,8 +57,10 @@ class Replicas:
         self.slices = 1  # parts of a batch whose gradients are added up, of a replica by itself
         self.compiled: tuple[Any, Any] | None = None
         self.binds = True  # whether a forward pass leaves parameters and buffers where they are
+        # Whether a forward pass is of several replicas without vmap.
+        self.takes_replicas = bool(getattr(self.template, "takes_replicas", False))
         self.map: Map = map  # by what replicas and slices are computed that are by themselves
-        self._modules: dict[tuple[int, int], Bound] = {}
+        self._modules: dict[tuple[int, ...], Bound] = {}
 
     def split(self, row: Tensor) -> list[Tensor]:
         """A row (P,) as tensors of the parameters' shapes, or rows (R, P) as (R, *shape)."""
@@ -66,9 +68,9 @@ class Replicas:
         parts = torch.split(row, self.sizes, dim=-1)
         return [p.view((*lead, *s)) for p, s in zip(parts, self.shapes.values(), strict=True)]
 
-    def views(self, replica: int) -> dict[str, Tensor]:
-        """One replica's trainable parameters as leaves that share memory with `flat`."""
-        parts = self.split(self.flat[replica])
+    def views(self, rows: int | slice) -> dict[str, Tensor]:
+        """Trainable parameters of a replica or several, as leaves that share `flat`'s memory."""
+        parts = self.split(self.flat[rows])
         return {
             name: part.detach().requires_grad_()
             for name, part in zip(self.shapes, parts, strict=True)
@@ -103,15 +105,23 @@ class Replicas:
         each = [self.stacked_gradients(batch, loss, start) for start in starts]
         return torch.cat([v for v, _ in each]), torch.cat([g for _, g in each])
 
-    def losses_from(self, start: int, batch: Batch, loss: Loss) -> tuple[Tensor, Tensor]:
-        """Losses (r,) of the group from `start`, and the leaf (r, P) that they depend on."""
-        rows = slice(start, start + self.group)
+    def losses_from(self, start: int, batch: Batch, loss: Loss) -> tuple[Tensor, list[Tensor]]:
+        """Losses (r,) of the group from `start`, and the leaves (r, …) that they depend on."""
+        rows = slice(start, min(start + self.group, self.count))
+        prompt = map_tensors(lambda t: t[rows], batch.prompt)
+        target = batch.target[rows]
+        if self.takes_replicas and self.compiled is None and self.binds:
+            bound = self._bound(rows)
+            # A task's loss is each prompt's own.
+            each = loss(bound.module(prompt).flatten(0, 1), target.flatten(0, 1))
+            if bound.stands():
+                return each.view(len(target), -1).mean(dim=1), bound.leaves
+            self.binds = False
         flat = self.flat[rows].detach().requires_grad_()
         # Slices share memory with `fixed`, so buffers that a module updates are kept.
         fixed = {name: values[rows] for name, values in self.fixed.items()}
-        prompt = map_tensors(lambda t: t[rows], batch.prompt)
         run = self._stacked_losses if self.compiled is None else self.compiled[0]
-        return run(flat, fixed, prompt, batch.target[rows], loss), flat
+        return run(flat, fixed, prompt, target, loss), [flat]
 
     def _stacked_losses(
         self, flat: Tensor, fixed: dict[str, Tensor], prompt: Any, target: Tensor, loss: Loss
@@ -130,10 +140,8 @@ class Replicas:
 
     def stacked_gradients(self, batch: Batch, loss: Loss, start: int = 0) -> tuple[Tensor, Tensor]:
         """Losses (r,) and gradients (r, P) of the group from `start`, as one program."""
-        losses, flat = self.losses_from(start, batch, loss)
-        # Each loss depends on its own row alone, so the sum's gradient is every row's own.
-        (grad,) = torch.autograd.grad(losses.sum(), flat)
-        return losses.detach(), grad
+        losses, leaves = self.losses_from(start, batch, loss)
+        return losses.detach(), gradients_of(losses, leaves)
 
     def loss_of(
         self, replica: int, batch: Batch, loss: Loss, part: int = 0
@@ -155,14 +163,16 @@ class Replicas:
         with CALLED:
             return run(row, fixed, prompt, target, loss), [row]
 
-    def _bound(self, replica: int, part: int) -> Bound:
-        bound = self._modules.get((replica, part))
+    def _bound(self, rows: int | slice, part: int = 0) -> Bound:
+        """A module on a replica's rows, or on several's."""
+        key = (rows, part) if isinstance(rows, int) else (rows.start, rows.stop, part)
+        bound = self._modules.get(key)
         if bound is None or bound.flat is not self.flat or not bound.stands():
-            tensors = self.views(replica)
-            tensors.update({name: values[replica] for name, values in self.fixed.items()})
+            tensors = self.views(rows)
+            tensors.update({name: values[rows] for name, values in self.fixed.items()})
             with CALLED:
                 bound = Bound(self.template, self.flat, tensors, list(self.shapes))
-            self._modules[replica, part] = bound
+            self._modules[key] = bound
         if bound.module.training != self.template.training:
             bound.module.train(self.template.training)
         return bound
@@ -180,7 +190,7 @@ class Replicas:
             values, grads = self._gradients_of([replica], batch, loss)
             return values[0], grads[0]
         value, leaves = self.loss_of(replica, batch, loss)
-        return value.detach(), row_gradient(value, leaves)
+        return value.detach(), gradients_of(value, leaves)[0]
 
     def _gradients_of(
         self, replicas: Sequence[int], batch: Batch, loss: Loss
@@ -196,7 +206,7 @@ class Replicas:
             prompt = map_tensors(lambda t: t[:, ends[index] : ends[index + 1]], batch.prompt)
             slice_ = Batch(prompt, batch.target[:, ends[index] : ends[index + 1]])
             value, leaves = self.loss_of(replicas[row], slice_, loss, index)
-            return value.detach(), row_gradient(value, leaves)
+            return value.detach(), gradients_of(value, leaves)[0]
 
         values = torch.zeros_like(self.flat[: len(replicas), 0])
         grads = torch.zeros_like(self.flat[: len(replicas)])
@@ -240,10 +250,13 @@ class Products(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def row_gradient(value: Tensor, leaves: list[Tensor]) -> Tensor:
-    """The gradient (P,) of a loss () in its leaves; 0 in those that it does not depend on."""
-    grads = torch.autograd.grad(value, leaves, materialize_grads=True)
-    return torch.cat([grad.reshape(-1) for grad in grads])
+def gradients_of(losses: Tensor, leaves: list[Tensor]) -> Tensor:
+    """The gradient (r, P) of r losses in their leaves; 0 in those that they do not depend on."""
+    # Each loss depends on its own rows alone, so the sum's gradient is every row's own.
+    total = losses.sum() if losses.ndim else losses
+    grads = torch.autograd.grad(total, leaves, materialize_grads=True)
+    rows = [grad.reshape(losses.numel(), -1) for grad in grads]
+    return rows[0] if len(rows) == 1 else torch.cat(rows, dim=1)
 
 
 def random_state(device: torch.device) -> Tensor:

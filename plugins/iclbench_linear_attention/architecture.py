@@ -60,7 +60,8 @@ class MatrixModel(nn.Module):
         super().__init__()
         self.layout, self.form = layout, FORMS[config.form]
         self.step = OWN_STEP if config.step is None else config.step
-        self.stack, self.output = stack, output
+        self.stack: Stack = stack
+        self.output: Step = output
 
     def forward(self, prompt: Any) -> Tensor:
         """The prediction at the query, (B, 1, 1) (eqs. 55 and 86)."""
@@ -68,8 +69,16 @@ class MatrixModel(nn.Module):
         H = self.states(prompt)[-1]
         # In training only, so that what is evaluated stays as it is to the last bit.
         alone = self.training and not fused.watched(self.output)
-        final = self.output.row(H, row) if alone else self.output(H)[:, row : row + 1]
-        return final[:, :, column : column + 1]
+        if alone:
+            return self.output.cell(H, row, column)
+        whole: Tensor = self.output(H)
+        return whole[..., row : row + 1, column : column + 1]
+
+    @property
+    def takes_replicas(self) -> bool:
+        """Whether prompts may be of several replicas, with a dimension before the batch's."""
+        steps: list[Any] = [*self.stack.steps, self.output]
+        return all(step.takes_replicas for step in steps)
 
     @property
     def iterates(self) -> int:
@@ -83,10 +92,10 @@ class MatrixModel(nn.Module):
 
     def states(self, prompt: Any) -> list[Tensor]:
         """H₀, …, H_T, each (B, m, s)."""
-        nothing = torch.zeros_like(prompt.x[:, 0, 0])
-        ridge = getattr(prompt, "ridge", nothing)
-        step = getattr(prompt, "step", nothing + self.step / prompt.x.shape[1])
-        return self.stack.states(self.form(prompt, ridge, step))
+        step = getattr(prompt, "step", None)
+        if step is None:
+            step = prompt.x.new_full((), self.step / prompt.x.shape[-2])
+        return self.stack.states(self.form(prompt, getattr(prompt, "ridge", None), step))
 
 
 class LinearSelfAttention(Architecture):

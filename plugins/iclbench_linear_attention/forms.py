@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from .operators import Range
@@ -48,30 +47,37 @@ def enumerated_layout(examples: int, dim: int) -> Layout:
 LAYOUTS = {"designed": designed_layout, "enumerated": enumerated_layout}
 
 
-def designed(prompt: Any, ridge: Tensor, step: Tensor) -> Tensor:
-    """H₀ (B, D+1, 2N+D+3) of eq. 37, w₀ = 0, from ridge and step (B,)."""
-    x, y, u = prompt.x.mT, prompt.y.mT, prompt.query.mT
-    dim = x.shape[1]
-    root = step.sqrt()[:, None, None]
-    identity = torch.eye(dim, dtype=x.dtype, device=x.device)
-    penalty = root * ridge.sqrt()[:, None, None] * identity
-    one, zero = torch.ones_like(u[:, :1]), torch.zeros_like(u)
-    upper = [root * x, torch.zeros_like(x), zero, penalty, u, zero]
-    none = torch.zeros_like(y)
-    lower = [none, root * y, one, none[:, :, :1].expand(-1, -1, dim), zero[:, :1], zero[:, :1]]
-    return torch.cat([torch.cat(upper, dim=2), torch.cat(lower, dim=2)], dim=1)
+def designed(prompt: Any, ridge: Tensor | None, step: Tensor) -> Tensor:
+    """H₀ (..., D+1, 2N+D+3) of eq. 37, w₀ = 0, from λ (...), or None for 0, and η (...) or ()."""
+    *lead, count, dim = prompt.x.shape
+    root = step.sqrt()[..., None, None]
+    H: Tensor = prompt.x.new_zeros(*lead, dim + 1, 2 * count + dim + 3)
+    H[..., :dim, :count] = root * prompt.x.mT
+    H[..., dim:, count : 2 * count] = root * prompt.y.mT
+    H[..., dim, 2 * count] = 1.0
+    if ridge is not None:
+        _on_diagonal(H[..., :dim, 2 * count + 1 : -2], step.sqrt() * ridge.sqrt())
+    H[..., :dim, -2:-1] = prompt.query.mT
+    return H
 
 
-def enumerated(prompt: Any, ridge: Tensor, step: Tensor) -> Tensor:
-    """H₀ (B, D, 2N+2D+3) of eq. 56, w₀ = 0, from ridge and step (B,)."""
-    x, y, u = prompt.x.mT, prompt.y.mT, prompt.query.mT
-    dim = x.shape[1]
-    identity = torch.eye(dim, dtype=x.dtype, device=x.device)
-    values = torch.cat([torch.zeros_like(x[:, 1:]), y], dim=1)
-    penalty = ridge[:, None, None] * identity
-    zero = torch.zeros_like(u)
-    parts = [x, values, penalty, step.sqrt()[:, None, None] * identity, u, zero, zero]
-    return torch.cat(parts, dim=2)
+def enumerated(prompt: Any, ridge: Tensor | None, step: Tensor) -> Tensor:
+    """H₀ (..., D, 2N+2D+3) of eq. 56, w₀ = 0, from λ (...), or None for 0, and η (...) or ()."""
+    *lead, count, dim = prompt.x.shape
+    H: Tensor = prompt.x.new_zeros(*lead, dim, 2 * (count + dim) + 3)
+    H[..., :count] = prompt.x.mT
+    H[..., -1:, count : 2 * count] = prompt.y.mT
+    if ridge is not None:
+        _on_diagonal(H[..., 2 * count : 2 * count + dim], ridge)
+    _on_diagonal(H[..., 2 * count + dim : -3], step.sqrt())
+    H[..., -3:-2] = prompt.query.mT
+    return H
+
+
+def _on_diagonal(block: Tensor, values: Tensor) -> None:
+    """Write values (...) on every place of the diagonals of a block (..., D, D)."""
+    diagonal = block.diagonal(dim1=-2, dim2=-1)
+    diagonal.copy_(values[..., None].expand_as(diagonal))
 
 
 FORMS = {"designed": designed, "enumerated": enumerated}

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
+from iclbench import fused
+
+from . import residual
 from .operators import attend
 
 
@@ -12,7 +17,8 @@ class LSA(nn.Module):
     """The sum of the heads' linear self-attentions (elsa, eqs. 8 and 39): (..., m, n) → the same.
 
     `weights` (3, heads, n, n) are W₁, W₂, W₃ of each head. They are drawn from N(0, init_std²).
-    A class with other `projections` needs an `at` of its own, which training uses.
+    In training they may be those of several replicas, (R, 3, heads, n, n), of H (R, B, m, n). A
+    class with other `projections` needs an `at` of its own, which training uses.
     """
 
     def __init__(self, n: int, heads: int, init_std: float, causal: bool = False) -> None:
@@ -33,13 +39,14 @@ class LSA(nn.Module):
         Two products with weights instead of three, for those rows alone, and the heads are rows of
         the products between them. Equal to `forward` but for rounding.
         """
-        first, second, third = self.weights.unbind()
-        heads, n, _ = second.shape
+        first, second, third = self.weights.unbind(-4)
+        replicas, (heads, n, _) = second.shape[:-3], second.shape[-3:]
         lead, m = H.shape[:-2], H.shape[-2]
         count = len(range(*rows.indices(m)))
-        wide = (third @ first.mT).transpose(0, 1).reshape(n, heads * n)
+        wide = (third @ first.mT).transpose(-3, -2).reshape(*replicas, n, heads * n)
         # Rows of all prompts in one matrix: under vmap a product of few rows copies its weights.
-        left = (H[..., rows, :].reshape(-1, n) @ wide).reshape(*lead, count * heads, n)
+        asked = H[..., rows, :].reshape(*replicas, -1, n)
+        left = (asked @ wide).reshape(*lead, count * heads, n)
         if self.causal:
             seen = torch.ones(m, m, dtype=H.dtype, device=H.device).tril()[rows]
             mixed = ((left @ H.mT) * seen.repeat_interleave(heads, dim=0)) @ H
@@ -48,7 +55,8 @@ class LSA(nn.Module):
             mixed = ((left * H).sum(dim=-1, keepdim=True) * H).sum(dim=-2)
         else:
             mixed = attend(left, H, H)
-        summed: Tensor = mixed.reshape(-1, heads * n) @ second.reshape(heads * n, n)
+        outer = second.reshape(*replicas, heads * n, n)
+        summed: Tensor = mixed.reshape(*replicas, -1, heads * n) @ outer
         return summed.reshape(*lead, count, n)
 
     def projections(self, H: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -95,24 +103,52 @@ class Step(nn.Module):
         super().__init__()
         self.blocks = nn.ModuleList(blocks)
         self.mlp = mlp
+        self.unmapped = False  # set by the engine: then `residual` may be used
 
     def forward(self, H: Tensor) -> Tensor:
         """(..., m, n) → (..., m, n)."""
-        P = H
-        for block in self.blocks:
-            P = block(P)
-        H = H + P
+        if self._is_one_step(H):
+            H = residual.rows(H, self._only.weights)
+        else:
+            P = H
+            for block in self.blocks:
+                P = block(P)
+            H = H + P
         return H if self.mlp is None else H + self.mlp(H)
 
-    def row(self, H: Tensor, row: int) -> Tensor:
-        """One row of `forward`, (..., 1, n)."""
+    def cell(self, H: Tensor, row: int, column: int) -> Tensor:
+        """One cell of `forward`, (..., 1, 1)."""
+        columns = slice(column, column + 1)
+        if self.mlp is None and self._is_one_step(H):
+            return residual.cells(H, self._only.weights, row, columns)
         rows, P = slice(row, row + 1), H
         for block in self.blocks[:-1]:
             P = block(P)
         block = self.blocks[-1]
         last = block.at(P, rows) if isinstance(block, LSA) else block(P)[..., rows, :]
         H = H[..., rows, :] + last
-        return H if self.mlp is None else H + self.mlp(H)
+        return (H if self.mlp is None else H + self.mlp(H))[..., columns]
+
+    @property
+    def takes_replicas(self) -> bool:
+        """Whether `forward` and `cell` are also of several replicas, (R, B, m, n), in training."""
+        return self.mlp is None and all(type(block) is LSA for block in self.blocks)
+
+    @property
+    def _only(self) -> Any:
+        return self.blocks[0]
+
+    def _is_one_step(self, H: Tensor) -> bool:
+        """Whether H + LSA(H) is computed as one."""
+        return (
+            self.training
+            and self.unmapped
+            and len(self.blocks) == 1
+            and type(self._only) is LSA
+            and not self._only.causal
+            and not torch.is_autocast_enabled(H.device.type)
+            and not fused.watched(self._only)
+        )
 
 
 class Stack(nn.Module):

@@ -37,7 +37,7 @@ class SoftmaxAttention(nn.Module):
         self, width: int, heads: int, head_width: int, causal: bool, init_std: float
     ) -> None:
         super().__init__()
-        self.trains_alone = False  # set by the engine: then no operator has to be vmapped
+        self.unmapped = False  # set by the engine: then no operator has to be vmapped
         self.heads, self.head_width, self.causal = heads, head_width, causal
         self.qkv = nn.Linear(width, 3 * heads * head_width)
         self.output = nn.Linear(heads * head_width, width)
@@ -88,7 +88,7 @@ class SoftmaxAttention(nn.Module):
     def _merges(self, x: Tensor) -> bool:
         """Whether `_merged` is there for x, saves time and hides nothing from hooks."""
         return (
-            self.trains_alone
+            self.unmapped
             and self.heads == 1
             and self.head_width >= x.shape[-1]
             and x.numel() >= WORTH_MERGING
@@ -133,7 +133,7 @@ class SoftmaxAttention(nn.Module):
             with torch.autocast(query.device.type, enabled=False):
                 mixed = self.mix(query.float(), key.float(), value.float(), positions)
             return mixed.to(query.dtype)
-        if self.trains_alone and query.device.type == "cpu":
+        if self.unmapped and query.device.type == "cpu":
             return self._fused(query, key, value, positions)
         # Written out: SDPA's fused kernels can't be vmapped over replicas on a CPU and may leave
         # full precision on a GPU, and its math path makes a mask and checks it in every layer.

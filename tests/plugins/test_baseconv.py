@@ -95,7 +95,7 @@ def test_it_conforms_on_prefixes():
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize("rows", [None, slice(0, 7, 2), slice(6, 7), slice(0, 7)])
 @pytest.mark.parametrize("length", [7, 1])
-def test_a_layer_that_trains_alone_is_the_same(causal, rows, length):
+def test_a_layer_that_is_unmapped_is_the_same(causal, rows, length):
     """Its answers and every gradient, float64."""
     torch.manual_seed(0)
     how = {"bias": "channel", "convolution": "auto", "init_std": 0.5}
@@ -110,7 +110,7 @@ def test_a_layer_that_trains_alone_is_the_same(causal, rows, length):
         return y, *torch.autograd.grad(y.sin().sum(), [u, *layer.parameters()])
 
     expected = found()
-    layer.trains_alone = True
+    layer.unmapped = True
     assert usable(u, layer)
     for name, a, b in zip(["y", *names], found(), expected, strict=True):
         torch.testing.assert_close(a, b, msg=name)
@@ -119,11 +119,11 @@ def test_a_layer_that_trains_alone_is_the_same(causal, rows, length):
     assert not usable(u, BaseConvMixer(3, length, causal, **{**how, "convolution": "fft"}))
 
 
-def test_a_first_layer_that_trains_alone_needs_no_gradient_of_its_input():
+def test_a_first_layer_that_is_unmapped_needs_no_gradient_of_its_input():
     layer = BaseConvMixer(3, 7, True, bias="channel", convolution="auto", init_std=0.5)
     u = torch.randn(4, 7, 3)
     expected = torch.autograd.grad(layer(u).sum(), list(layer.parameters()))
-    layer.trains_alone = True
+    layer.unmapped = True
     torch.testing.assert_close(
         torch.autograd.grad(layer(u).sum(), list(layer.parameters())), expected
     )

@@ -11,11 +11,14 @@ from hypothesis import strategies as st
 from iclbench import UsageError, load_task, run, verify
 from iclbench.conformance import check_architecture
 from iclbench.precision import default_dtype
+from iclbench.prompts import stack
 from iclbench.training.grouping import Operators
+from iclbench.training.replicas import Replicas
 from iclbench_least_squares.fixed import FixedConfig, LeastSquares
 from iclbench_least_squares.prefixes import LeastSquaresPrefixes
 from iclbench_least_squares.problems import LeastSquaresConfig
 from iclbench_least_squares.ridge import RidgeConfig, RidgeRegression
+from iclbench_linear_attention import residual
 from iclbench_linear_attention.architecture import (
     ExtendedConfig,
     ExtendedLinearSelfAttention,
@@ -208,6 +211,74 @@ def test_what_is_trained_is_what_is_evaluated(m, n, heads, lead, causal, extende
     expected = module.eval()(H)
     torch.testing.assert_close(module.train()(H), expected)
     torch.testing.assert_close(module.at(H, rows), expected[..., rows, :])
+
+
+@given(
+    m=sizes,
+    n=sizes,
+    heads=st.integers(1, 3),
+    lead=st.sampled_from([(), (1,), (3,)]),
+    prompts=st.integers(0, 3),
+    needed=st.booleans(),
+    data=st.data(),
+)
+def test_one_step_of_autograd_is_the_module_and_its_gradients(
+    m, n, heads, lead, prompts, needed, data
+):
+    """H + LSA(H) and cells of a row of it, for one replica and for several at once."""
+    H = randn(0, *lead, prompts, m, n).requires_grad_(needed)
+    weights = randn(1, *lead, 3, heads, n, n).requires_grad_()
+    row, column = data.draw(st.integers(0, m - 1)), data.draw(st.integers(0, n - 1))
+    columns = data.draw(st.sampled_from([slice(None), slice(column, column + 1)]))
+
+    def written_out(H, weights):
+        each = weights.unsqueeze(-5).unbind(-4)
+        return H + sum(lsa(H, *(W[..., k, :, :] for W in each)) for k in range(heads))
+
+    wanted = [H, weights] if needed else [weights]
+    for found, expected in (
+        (residual.rows(H, weights), written_out(H, weights)),
+        (
+            residual.cells(H, weights, row, columns),
+            written_out(H, weights)[..., row : row + 1, columns],
+        ),
+    ):
+        torch.testing.assert_close(found, expected)
+        towards = randn(2, *expected.shape)
+        ours, theirs = (torch.autograd.grad(t, wanted, towards) for t in (found, expected))
+        torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    "args", [{"heads": 1}, {"layers": 2, "form": "enumerated"}, {"blocks": 2}, {"shared": True}]
+)
+def test_several_replicas_are_one_forward_pass(args):
+    """The module's own, without vmap, on both forms of the input."""
+    task = RidgeRegression(RidgeConfig(dim=2, examples=3))
+    config = LinearSelfAttention.Config(**{**args, "init_std": 0.1})
+    modules = [LinearSelfAttention().build(task.signature, config).double() for _ in range(3)]
+    replicas = Replicas(modules, torch.device("cpu"))
+    drawn = [
+        task.sample(4, torch.Generator().manual_seed(r), torch.device("cpu"), torch.float64)
+        for r in range(3)
+    ]
+    replicas.template.train()
+    found = replicas.gradients(stack(drawn), task.loss)
+    assert replicas.takes_replicas
+    assert list(replicas._modules) == [(0, 3, 0)]
+    for r, (module, batch) in enumerate(zip(modules, drawn, strict=True)):
+        loss = task.loss(module.eval()(batch.prompt), batch.target).mean()
+        own = torch.autograd.grad(loss, list(module.parameters()))
+        torch.testing.assert_close(found[0][r], loss.detach())
+        torch.testing.assert_close(found[1][r], torch.cat([g.flatten() for g in own]))
+
+
+def test_what_can_t_take_replicas_does_not_say_so():
+    task = RidgeRegression(RidgeConfig(dim=2, examples=3))
+    cases = (LinearSelfAttention, {"mlp": True}), (ExtendedLinearSelfAttention, {})
+    for architecture, args in cases:
+        config = architecture.Config(**args)
+        assert not architecture().build(task.signature, config).takes_replicas
 
 
 @pytest.mark.parametrize("architecture", [LinearSelfAttention, ExtendedLinearSelfAttention])

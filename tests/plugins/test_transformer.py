@@ -162,7 +162,7 @@ def test_low_precision_takes_the_softmax_in_float32():
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize(("heads", "head_width"), [(1, 3), (2, 3), (1, 6), (1, 8)])
 @pytest.mark.parametrize("rows", [None, slice(1, 7, 2), slice(6, 7), slice(0, 7)])
-def test_attention_that_trains_alone_is_the_same(causal, heads, head_width, rows, monkeypatch):
+def test_attention_that_is_unmapped_is_the_same(causal, heads, head_width, rows, monkeypatch):
     monkeypatch.setattr(attention, "WORTH_MERGING", 0)
     torch.manual_seed(0)
     layer = SoftmaxAttention(6, heads, head_width, causal, 0.5).double()
@@ -175,7 +175,7 @@ def test_attention_that_trains_alone_is_the_same(causal, heads, head_width, rows
         return y, *torch.autograd.grad(y.square().sum(), [x, *layer.parameters()])
 
     expected = found()
-    layer.trains_alone = True
+    layer.unmapped = True
     assert layer._merges(x) == (head_width >= 6)
     torch.testing.assert_close(found(), expected)
     full = layer(x)
@@ -192,7 +192,7 @@ def test_what_is_frozen_takes_no_gradient_from_merged_products(frozen, monkeypat
     leaves[frozen].requires_grad_(False)
     asked = [leaf for name, leaf in leaves.items() if name != frozen]
     expected = torch.autograd.grad(layer(leaves["x"]).sin().sum(), asked)
-    layer.trains_alone = True
+    layer.unmapped = True
     assert layer._merges(leaves["x"])
     torch.testing.assert_close(torch.autograd.grad(layer(leaves["x"]).sin().sum(), asked), expected)
 
@@ -203,7 +203,7 @@ def test_products_with_weights_are_merged_only_where_that_is_the_same(monkeypatc
 
     def made(cls=SoftmaxAttention, heads=1, **how):
         layer = cls(6, heads, 6, True, 0.5, **how)
-        layer.trains_alone = True
+        layer.unmapped = True
         return layer
 
     assert made()._merges(x)

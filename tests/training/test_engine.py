@@ -135,9 +135,9 @@ def operators_of_a_step(layers, replicas, alone=True):
     made.take_step(batch, 1.0, 1)  # what is made once is not counted
     for bound in made.replicas._modules.values():
         for part in bound.module.modules():
-            if hasattr(part, "trains_alone"):
-                assert part.trains_alone
-                part.trains_alone = alone
+            if hasattr(part, "unmapped"):
+                assert part.unmapped
+                part.unmapped = alone
     with Operators() as seen:
         made.take_step(batch, 1.0, 2)
     return seen

@@ -145,6 +145,31 @@ class Exploding(Plain):
         return Plain.forward(self, prompt) + (1e300 * self.power.square()).square().sum()
 
 
+class TakingReplicas(nn.Module):
+    """Its forward pass is of several replicas where its parameters are."""
+
+    takes_replicas = True
+
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Parameter(torch.randn(4, 1))
+        self.register_buffer("scale", torch.tensor([2.0]))
+        self.unmapped = False
+
+    def forward(self, prompt: Sequence) -> Tensor:
+        if self.a.ndim == 2:
+            return torch.tanh(self.scale * prompt.tokens @ self.a)
+        assert self.unmapped
+        scale = self.scale[:, None, None]
+        return torch.tanh(torch.einsum("rbsc,rcd->rbsd", scale * prompt.tokens, self.a))
+
+
+class MixingReplicas(TakingReplicas):
+    def forward(self, prompt: Sequence) -> Tensor:
+        found = super().forward(prompt)
+        return found.mean(dim=0, keepdim=True).expand_as(found) if found.ndim == 4 else found
+
+
 def loss(prediction: Tensor, target: Tensor) -> Tensor:
     return (prediction - target).square().mean(dim=(1, 2))
 
@@ -161,7 +186,7 @@ def test_models_that_overflow_when_moved_are_compared_where_they_are():
     assert disagreement(replicas, batch, loss) is None
 
 
-@pytest.mark.parametrize("cls", [Plain, Tied, Counting, SinglePrecision])
+@pytest.mark.parametrize("cls", [Plain, Tied, Counting, SinglePrecision, TakingReplicas])
 def test_losses_and_gradients_are_each_module_s_own(cls):
     modules, replicas, batch = stacked(cls)
     assert disagreement(replicas, batch, loss) is None
@@ -181,11 +206,27 @@ def test_losses_and_gradients_are_each_module_s_own(cls):
         (Lying, "differ"),
         (LyingALittle, "gradients of small differ"),
         (LyingLater, "differ"),
+        (MixingReplicas, "differ"),
     ],
 )
 def test_what_cannot_be_stacked_is_noticed(cls, reason):
     _, replicas, batch = stacked(cls)
     assert reason in disagreement(replicas, batch, loss)
+
+
+@pytest.mark.parametrize("group", [1, 2, 3])
+def test_a_module_that_takes_replicas_is_called_with_them(group, monkeypatch):
+    """In groups, and by vmap after a change of mind: the same but for rounding."""
+    _, replicas, batch = stacked(TakingReplicas)
+    expected = [replicas.gradient_of(r, batch, loss) for r in range(3)]
+    replicas.group = group
+    with monkeypatch.context() as patch:
+        patch.setattr("iclbench.training.replicas.vmap", None)
+        found = replicas.gradients(batch, loss)
+    replicas.takes_replicas = False
+    for losses, grads in (found, replicas.gradients(batch, loss)):
+        torch.testing.assert_close(losses, torch.stack([value for value, _ in expected]))
+        torch.testing.assert_close(grads, torch.stack([grad for _, grad in expected]))
 
 
 def test_random_numbers_in_a_forward_pass_are_noticed():
