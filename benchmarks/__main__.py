@@ -2,8 +2,9 @@
 
     python -m benchmarks [--device cpu|cuda] [--quick] [--json FILE] [--only NAME ...]
 
-Loops take turns, A B A B, each in a process of its own, by the wall clock. A CPU is timed with all
-its cores, or with `--threads 1` by the process's own CPU time, since the machine may be busy.
+Loops take turns, A B A B, each in a process of its own, by the wall clock, and again in new
+processes, since one keeps what the places of its memory cost it. A CPU is timed with all its cores,
+or with `--threads 1` by the process's own CPU time, since the machine may be busy.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ from .loops import Worker, makers
 from .report import print_configuration
 from .timing import clock_kind, interleave, matmul_peak
 
+#: Processes that each loop is timed in, one after another.
+GENERATIONS = 3
+
 
 def measure(configuration: Configuration, device: str, quick: bool) -> dict[str, Any]:
     """One configuration's timings, as JSON."""
@@ -33,12 +37,17 @@ def measure(configuration: Configuration, device: str, quick: bool) -> dict[str,
     if quick:
         engines = [name for name in names if name.startswith("iclbench")]
         names = [name for name in names if name not in engines[2:]]
-    workers = [Worker(configuration, name, device) for name in names]
-    repeats, seconds = (3, 0.05) if quick else (9, 0.25)
-    times = interleave(workers, configuration.chunk, repeats, seconds, device)
-    reports = [worker.report() for worker in workers]
-    for worker in workers:
-        worker.close()
+    generations, repeats, seconds = (1, 3, 0.05) if quick else (GENERATIONS, 3, 0.25)
+    times: list[dict[str, list[float]]] = [{"wall": [], "cpu": []} for _ in names]
+    for _ in range(generations):
+        workers = [Worker(configuration, name, device) for name in names]
+        found = interleave(workers, configuration.chunk, repeats, seconds, device)
+        for before, more in zip(times, found, strict=True):
+            for kind, values in more.items():
+                before[kind] += values
+        reports = [worker.report() for worker in workers]
+        for worker in workers:
+            worker.close()
     return {
         "name": configuration.name,
         "batch": configuration.batch,

@@ -25,7 +25,11 @@ from .timing import Clock, Loop, operations, peak_memory, stage_times
 
 REFERENCES = {"gpt2": "GPT2Model loop", "conv1d": "Conv1d loop"}
 
-PROCESSES = multiprocessing.get_context("spawn")
+#: Forked, where that is possible, from one that has imported torch and used none of it.
+PROCESSES: Any = multiprocessing.get_context(
+    "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+)
+PROCESSES.set_forkserver_preload(["benchmarks.loops", "transformers.models.gpt2"])
 
 
 def makers(configuration: Configuration, device: str) -> dict[str, Callable[[], Loop]]:
@@ -78,9 +82,10 @@ class Worker:
         return found
 
     def close(self) -> None:
-        """End the process."""
-        self._pipe.close()
+        """End the process, which has nothing to keep."""
+        self._process.kill()
         self._process.join()
+        self._pipe.close()
 
     def _ask(self, *request: Any) -> Any:
         """The answer; ends the program where the process has ended, having said why."""
