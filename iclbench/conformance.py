@@ -144,7 +144,13 @@ def _of_replicas(architecture: Architecture, task: Task[Any], config: Config) ->
         task.sample(4, torch_generator("cpu", "conformance of replicas", r), cpu, dtype)
         for r in range(len(modules))
     ]
-    return disagreement(Replicas(modules, cpu), stack(drawn), task.loss)
+    replicas, batch = Replicas(modules, cpu), stack(drawn)
+    problem = disagreement(replicas, batch, task.loss)
+    if problem is None:
+        replicas.losses_from(0, batch, task.loss)
+        if not replicas.binds:
+            return "it puts other tensors in its parameters' places"
+    return problem
 
 
 def check_task(task: Task[Any], n: int = 8) -> None:

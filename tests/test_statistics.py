@@ -134,6 +134,13 @@ def test_rounding_is_no_difference(digits):
     assert paired_difference(values, values * (1 + 1e-9), digits=digits).first_is_lower
 
 
+def test_an_infinite_mean_is_not_taken_for_rounding():
+    values = np.where(np.arange(100) < 40, np.inf, 1.0)[None]
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = paired_difference(values, np.ones((1, 100)), digits=False)
+    assert found.mean == np.inf
+
+
 def test_exact_and_infinite_errors_can_be_compared():
     found = paired_difference(np.zeros((1, 50)), np.full((1, 50), np.nan), digits=True)
     assert found.first_is_lower

@@ -59,8 +59,10 @@ def difference(a: Resampled, b: Resampled) -> Difference:
     """a − b."""
     low, high = np.quantile(a.first - b.second, [0.025, 0.975])
     rounding = ROUNDING * max(np.abs(a.first).max(), np.abs(b.second).max())
-    found = (float(value) for value in (a.mean - b.mean, low, high))
-    return Difference(*(0.0 if abs(value) <= rounding else value for value in found))
+    found = [float(value) for value in (a.mean - b.mean, low, high)]
+    if np.isfinite(rounding):
+        found = [0.0 if abs(value) <= rounding else value for value in found]
+    return Difference(*found)
 
 
 def paired_difference(first: np.ndarray, second: np.ndarray, digits: bool) -> Difference:

@@ -83,14 +83,15 @@ class Adam(Stacked):
     def _update_fused(self, by: Update, rates: list[float]) -> None:
         a, row = self.arguments, 0
         update = torch._fused_adamw_ if self.decoupled else torch._fused_adam_
-        step = torch.tensor(float(by.step))
+        # The operator reads memory as it lies, whatever the strides are.
+        step, grad = torch.tensor(float(by.step)), by.grad.contiguous()
         for (rate, lives), run in itertools.groupby(zip(rates, by.alive.tolist(), strict=True)):
             rows = slice(row, row + len(list(run)))
             row = rows.stop
             if lives:
                 update(
                     [self.flat[rows]],
-                    [by.grad[rows]],
+                    [grad[rows]],
                     [self.buffers["mean"][rows]],
                     [self.buffers["square"][rows]],
                     [],

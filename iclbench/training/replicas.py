@@ -256,7 +256,8 @@ def gradients_of(losses: Tensor, leaves: list[Tensor]) -> Tensor:
     total = losses.sum() if losses.ndim else losses
     grads = torch.autograd.grad(total, leaves, materialize_grads=True)
     rows = [grad.reshape(losses.numel(), -1) for grad in grads]
-    return rows[0] if len(rows) == 1 else torch.cat(rows, dim=1)
+    # One alone may be a view that repeats a number, which can't be added to.
+    return rows[0].contiguous() if len(rows) == 1 else torch.cat(rows, dim=1)
 
 
 def random_state(device: torch.device) -> Tensor:

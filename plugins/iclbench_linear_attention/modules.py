@@ -107,8 +107,9 @@ class Step(nn.Module):
 
     def forward(self, H: Tensor) -> Tensor:
         """(..., m, n) → (..., m, n)."""
-        if self._is_one_step(H):
-            H = residual.rows(H, self._only.weights)
+        weights = self._weights_of_one_step(H)
+        if weights is not None:
+            H = residual.rows(H, weights)
         else:
             P = H
             for block in self.blocks:
@@ -119,8 +120,9 @@ class Step(nn.Module):
     def cell(self, H: Tensor, row: int, column: int) -> Tensor:
         """One cell of `forward`, (..., 1, 1)."""
         columns = slice(column, column + 1)
-        if self.mlp is None and self._is_one_step(H):
-            return residual.cells(H, self._only.weights, row, columns)
+        weights = self._weights_of_one_step(H)
+        if weights is not None and self.mlp is None:
+            return residual.cells(H, weights, row, columns)
         rows, P = slice(row, row + 1), H
         for block in self.blocks[:-1]:
             P = block(P)
@@ -134,21 +136,13 @@ class Step(nn.Module):
         """Whether `forward` and `cell` are also of several replicas, (R, B, m, n), in training."""
         return self.mlp is None and all(type(block) is LSA for block in self.blocks)
 
-    @property
-    def _only(self) -> Any:
-        return self.blocks[0]
-
-    def _is_one_step(self, H: Tensor) -> bool:
-        """Whether H + LSA(H) is computed as one."""
-        return (
-            self.training
-            and self.unmapped
-            and len(self.blocks) == 1
-            and type(self._only) is LSA
-            and not self._only.causal
-            and not torch.is_autocast_enabled(H.device.type)
-            and not fused.watched(self._only)
-        )
+    def _weights_of_one_step(self, H: Tensor) -> Tensor | None:
+        """The weights of H + LSA(H) where that is computed as one, or None."""
+        if not (self.training and self.unmapped) or torch.is_autocast_enabled(H.device.type):
+            return None
+        block: Any = self.blocks[0]
+        one = type(block) is LSA and not block.causal and len(self.blocks) == 1
+        return block.weights if one and not fused.watched(block) else None
 
 
 class Stack(nn.Module):

@@ -30,11 +30,11 @@ class _Rows(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, H: Tensor, weights: Tensor) -> Tensor:
         each, flat, first, second, third = _parts(H, weights)
-        heads, (m, n) = len(first) // len(flat), H.shape[-2:]
+        heads, (prompts, m, n) = weights.shape[-3], each.shape
         inner, outer = _wide(torch.bmm(third, first.mT), heads), _wide(second, heads)
         # Rows of `left` and `right` are those of the prompts, each row's heads together.
-        left = torch.bmm(flat, inner).view(len(each), m * heads, n)
-        right = torch.bmm(flat, outer).view(len(each), m * heads, n)
+        left = torch.bmm(flat, inner).view(prompts, m * heads, n)
+        right = torch.bmm(flat, outer).view(prompts, m * heads, n)
         scores = _turned(torch.bmm(left, each.mT), heads)
         ctx.save_for_backward(each, flat, first, third, left, right, scores, inner, outer)
         ctx.shapes = H.shape, weights.shape
@@ -45,31 +45,31 @@ class _Rows(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         each, flat, first, third, left, right, scores, inner, outer = ctx.saved_tensors
         shape, of_shape = ctx.shapes
-        heads = len(first) // len(flat)
+        heads = of_shape[-3]
         of_each = grad.reshape(each.shape)
         of_scores = _turned_back(torch.bmm(of_each, right.mT), heads)
         of_left = torch.bmm(of_scores, each).view(*flat.shape[:2], inner.shape[2])
         of_right = torch.bmm(scores.mT, of_each).view(of_left.shape)
         of_inner, of_outer = torch.bmm(flat.mT, of_left), torch.bmm(flat.mT, of_right)
         of_both = _narrow(of_inner, heads), _narrow(of_outer, heads)
-        of_weights = _of_weights(len(flat), *of_both, first, third)
+        of_weights = _of_weights(*of_both, first, third, of_shape)
         of_H = None
         if ctx.needs_input_grad[0]:
             of_H = torch.baddbmm(of_each, of_scores.mT, left).view(flat.shape)
             of_H.baddbmm_(of_left, inner.mT).baddbmm_(of_right, outer.mT)
             of_H = of_H.view(shape)
-        return of_H, of_weights.view(of_shape)
+        return of_H, of_weights
 
 
 class _Cells(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, H: Tensor, weights: Tensor, row: int, columns: slice) -> Tensor:
         each, flat, first, second, third = _parts(H, weights)
-        n, replicas = H.shape[-1], len(flat)
-        heads, size = len(first) // replicas, len(each) // replicas
+        heads, replicas, (prompts, _, n) = weights.shape[-3], flat.shape[0], each.shape
+        size = prompts // replicas
         asked = each[:, row].view(replicas, size, n)
         inner = _wide(torch.bmm(third, first.mT), heads)
-        left = torch.bmm(asked, inner).view(len(each), heads, n)
+        left = torch.bmm(asked, inner).view(prompts, heads, n)
         scores = _of_rows(left, each)
         mixed = _of_columns(scores, each).view(replicas, size, heads * n)
         outer = second[..., columns].reshape(replicas, heads * n, -1)
@@ -83,7 +83,7 @@ class _Cells(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         each, asked, first, third, left, scores, mixed, inner, outer = ctx.saved_tensors
         shape, of_shape = ctx.shapes
-        heads = len(first) // len(asked)
+        heads = of_shape[-3]
         of_found = grad.reshape(*asked.shape[:2], grad.shape[-1])
         of_mixed = torch.bmm(of_found, outer.mT).view(left.shape)
         of_scores = _of_rows(of_mixed, each)
@@ -91,16 +91,17 @@ class _Cells(torch.autograd.Function):
         wide = of_left.view(mixed.shape)
         of_second = torch.zeros_like(first)
         of_columns = torch.bmm(mixed.mT, of_found)
-        of_second[..., ctx.columns] = of_columns.view(len(first), first.shape[1], -1)
+        of_second[..., ctx.columns] = of_columns.view(*first.shape[:2], -1)
         of_inner = torch.bmm(asked.mT, wide)
-        of_weights = _of_weights(len(asked), _narrow(of_inner, heads), of_second, first, third)
+        of_weights = _of_weights(_narrow(of_inner, heads), of_second, first, third, of_shape)
         of_H = None
         if ctx.needs_input_grad[0]:
             of_H = _outer(scores, of_mixed).add_(_outer(of_scores, left))
-            of_H[:, ctx.row] += torch.bmm(wide, inner.mT).view(len(each), each.shape[2])
-            of_H[:, ctx.row, ctx.columns] += of_found.view(len(each), grad.shape[-1])
+            prompts, _, n = each.shape
+            of_H[:, ctx.row] += torch.bmm(wide, inner.mT).view(prompts, n)
+            of_H[:, ctx.row, ctx.columns] += of_found.view(prompts, grad.shape[-1])
             of_H = of_H.view(shape)
-        return of_H, of_weights.view(of_shape), None, None
+        return of_H, of_weights, None, None
 
 
 def _parts(H: Tensor, weights: Tensor) -> tuple[Tensor, ...]:
@@ -109,7 +110,8 @@ def _parts(H: Tensor, weights: Tensor) -> tuple[Tensor, ...]:
     each = H.reshape(-1, *H.shape[-2:])
     by_replica = weights.view(-1, 3, heads, n, n)
     first, second, third = (t.reshape(-1, n, n) for t in by_replica.unbind(1))
-    flat = each.view(len(by_replica), len(each) * H.shape[-2] // len(by_replica), n)
+    replicas, prompts, m = by_replica.shape[0], *each.shape[:2]
+    flat = each.reshape(replicas, prompts * m // replicas, n)
     return each, flat, first, second, third
 
 
@@ -135,7 +137,7 @@ def _turned(scores: Tensor, heads: int) -> Tensor:
     if heads == 1:
         return scores
     m = scores.shape[-1]
-    return scores.view(len(scores), m, heads, m).transpose(2, 3).flatten(2)
+    return scores.view(scores.shape[0], m, heads, m).transpose(2, 3).flatten(2)
 
 
 def _turned_back(scores: Tensor, heads: int) -> Tensor:
@@ -143,15 +145,16 @@ def _turned_back(scores: Tensor, heads: int) -> Tensor:
     if heads == 1:
         return scores
     m = scores.shape[-2]
-    return scores.view(len(scores), m, m, heads).transpose(2, 3).flatten(1, 2)
+    return scores.view(scores.shape[0], m, m, heads).transpose(2, 3).flatten(1, 2)
 
 
 def _of_weights(
-    replicas: int, of_product: Tensor, of_second: Tensor, first: Tensor, third: Tensor
+    of_product: Tensor, of_second: Tensor, first: Tensor, third: Tensor, shape: torch.Size
 ) -> Tensor:
-    """The gradient in W₁, W₂, W₃, (R, 3, heads · n, n), of those in W₃W₁ᵀ and in W₂."""
+    """The gradient in W₁, W₂, W₃, of their shape (..., 3, heads, n, n), of those in W₃W₁ᵀ, W₂."""
+    each = (*shape[:-4], *shape[-3:])
     parts = [torch.bmm(of_product.mT, third), of_second, torch.bmm(of_product, first)]
-    return torch.stack([part.reshape(replicas, -1, part.shape[2]) for part in parts], dim=1)
+    return torch.stack([part.reshape(each) for part in parts], dim=-4)
 
 
 # Sums where there is one row a prompt, since products with one row are slow.

@@ -7,7 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from iclbench import fused
+
 from .tokens import Tokens, apply_blocks, block_tokens, component_mask
+from .trained import last_tokens
 
 
 class BlockLayer(nn.Module):
@@ -63,9 +66,9 @@ class SquareBlockLayer(BlockLayer):
 
 
 def _bordered(square: Tensor, last: Tensor) -> Tensor:
-    """(heads, V, V) and (heads,) on the diagonal of (heads, V + 1, V + 1)."""
+    """(..., V, V) and (...) on the diagonal of (..., V + 1, V + 1)."""
     vectors = square.shape[-1]
-    corner = nn.functional.pad(last[:, None, None], (vectors, 0, vectors, 0))
+    corner = nn.functional.pad(last[..., None, None], (vectors, 0, vectors, 0))
     return nn.functional.pad(square, (0, 1, 0, 1)) + corner
 
 
@@ -107,23 +110,37 @@ class SystemModel(nn.Module):
 
     def forward(self, prompt: Any) -> Tensor:
         """x (B, 1, N)."""
-        return self.trajectory(prompt)[:, -1:]
+        if not self.training or fused.watched(self):
+            return self.trajectory(prompt)[:, -1:]
+        prompt, length = self._scaled(prompt)
+        last = self.last(prompt)
+        return (last if length is None else last * length).unsqueeze(-2)
 
     def trajectory(self, prompt: Any) -> Tensor:
         """x₀ and the query's part a after every layer, (B, layers + 1, N)."""
+        prompt, length = self._scaled(prompt)
+        states = torch.stack(self.states(prompt), dim=1)
+        return states if length is None else states * length.unsqueeze(1)
+
+    def _scaled(self, prompt: Any) -> tuple[Any, Tensor | None]:
+        """The prompt that the layers see, and what answers to it are multiplied by, (..., 1)."""
         if self.normalize:
-            size = prompt.a.norm(dim=(1, 2)) / prompt.size.to(prompt.a).sqrt()
-            prompt = prompt._replace(a=prompt.a / size[:, None, None], b=prompt.b / size[:, None])
+            size = prompt.a.norm(dim=(-2, -1)) / prompt.size.to(prompt.a).sqrt()
+            a, b = prompt.a / size[..., None, None], prompt.b / size[..., None]
+            prompt = prompt._replace(a=a, b=b)
         if not self.homogeneous:
-            return torch.stack(self.states(prompt), dim=1)
-        length = prompt.b.norm(dim=1, keepdim=True)
+            return prompt, None
+        length = prompt.b.norm(dim=-1, keepdim=True)
         length = torch.where(length > 0, length, torch.ones_like(length))
-        prompt = prompt._replace(b=prompt.b / length, x0=prompt.x0 / length)
-        return torch.stack(self.states(prompt), dim=1) * length.unsqueeze(1)
+        return prompt._replace(b=prompt.b / length, x0=prompt.x0 / length), length
 
     def states(self, prompt: Any) -> list[Tensor]:
         """The query's part a before and after every layer, each (B, N)."""
         raise NotImplementedError
+
+    def last(self, prompt: Any) -> Tensor:
+        """The last of `states`, as it is trained."""
+        return self.states(prompt)[-1]
 
 
 class BlockModel(SystemModel):
@@ -139,6 +156,9 @@ class BlockModel(SystemModel):
         super().__init__(layers, normalize, homogeneous)
         self.ones = ones
 
+    #: In training, prompts may be of several replicas, with a dimension before the batch's.
+    takes_replicas = True
+
     def states(self, prompt: Any) -> list[Tensor]:
         """See `SystemModel.states`."""
         there = component_mask(prompt)
@@ -148,6 +168,12 @@ class BlockModel(SystemModel):
             tokens = layer(tokens, there)
             found.append(tokens.vectors[:, -1, 0])
         return found
+
+    def last(self, prompt: Any) -> Tensor:
+        """See `SystemModel.last`; (..., N)."""
+        tokens = block_tokens(prompt, self.ones, parts=-1)
+        found = last_tokens(list(self.layers), tokens, component_mask(prompt), queries=1)
+        return found.vectors[..., 0, :, 0]
 
 
 class FullModel(SystemModel):

@@ -7,7 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from iclbench import fused
+
 from .tokens import Tokens
+from .trained import last_tokens
 
 
 class RegressionModel(nn.Module):
@@ -31,23 +34,35 @@ class RegressionModel(nn.Module):
         """The prediction (B, Q, 1), or the weights (B, 1, D)."""
         if not self.weights:
             return self.answers(prompt.x, prompt.y[..., 0], prompt.query)
-        unit = torch.eye(prompt.x.shape[2], dtype=prompt.x.dtype, device=prompt.x.device)
-        return self.answers(prompt.x, prompt.y[..., 0], unit.expand(len(prompt.x), -1, -1)).mT
+        dim = prompt.x.shape[-1]
+        unit = torch.eye(dim, dtype=prompt.x.dtype, device=prompt.x.device)
+        unit = unit.expand(*prompt.x.shape[:-2], dim, dim)
+        return self.answers(prompt.x, prompt.y[..., 0], unit).mT
+
+    #: In training, prompts may be of several replicas, with a dimension before the batch's.
+    takes_replicas = True
 
     def answers(self, x: Tensor, y: Tensor, query: Tensor) -> Tensor:
         """The answers (B, Q, 1) to queries (B, Q, D), from x (B, N, D) and y (B, N)."""
-        factor = torch.ones_like(y[:, :1])
+        factor = torch.ones_like(y[..., :1])
         if self.homogeneous:
-            size = y.square().mean(dim=1, keepdim=True).sqrt()
+            size = y.square().mean(dim=-1, keepdim=True).sqrt()
             factor = torch.where(size > 0, size, factor)
             y = y / factor
         if self.normalize:
-            root = x.shape[1] ** 0.5
+            root = x.shape[-2] ** 0.5
             x, y, query, factor = x / root, y / root, query / root, factor * root
-        vectors = torch.cat([x, query], dim=1).unsqueeze(2)
-        scalars = torch.cat([y, torch.zeros_like(query[..., 0])], dim=1)
-        tokens, queries = Tokens(vectors, scalars), query.shape[1]
-        there = torch.ones_like(x[:, 0])
+        vectors = torch.cat([x, query], dim=-2)
+        scalars = torch.cat([y, torch.zeros_like(query[..., 0])], dim=-1)
+        return (self._last(vectors, scalars, query.shape[-2]) * factor).unsqueeze(-1)
+
+    def _last(self, vectors: Tensor, scalars: Tensor, queries: int) -> Tensor:
+        """The queries' scalars after all layers, (B, Q), of vectors (B, S, D), scalars (B, S)."""
+        there = torch.ones_like(vectors[..., 0, :])
+        if self.training and not fused.watched(self):
+            tokens = Tokens(vectors.unsqueeze(-1), scalars)
+            return last_tokens(list(self.layers), tokens, there, queries).scalars
+        tokens = Tokens(vectors.unsqueeze(2), scalars)
         for layer in self.layers:
             tokens = layer(tokens, there, queries)
-        return (tokens.scalars[:, -queries:] * factor).unsqueeze(2)
+        return tokens.scalars[:, -queries:]

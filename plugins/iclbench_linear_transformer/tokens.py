@@ -21,24 +21,25 @@ class Tokens(NamedTuple):
         return Tokens(self.vectors + other.vectors, self.scalars + other.scalars)
 
 
-def block_tokens(prompt: Any, ones: bool = True) -> Tokens:
+def block_tokens(prompt: Any, ones: bool = True, parts: int = -2) -> Tokens:
     """(aᵢ, bᵢ, hᵢ) with hᵢ the rows of three identities, and the query (x₀, 1, 1), or (x₀, 1, 0).
 
-    Where a system is padded, all is zero, and stays so: layers are linear in every token.
+    Where a system is padded, all is zero, and stays so: layers are linear in every token. `parts`
+    is the dimension of the vector parts, in training −1.
     """
     there = component_mask(prompt)
     identity = torch.diag_embed(there)
-    rows = torch.stack([prompt.a, identity, identity, identity], dim=2)
-    h = there[:, None] if ones else torch.zeros_like(there[:, None])
-    query = torch.stack([prompt.x0.unsqueeze(1), h, h, h], dim=2)
-    scalars = torch.cat([prompt.b, torch.ones_like(prompt.b[:, :1])], dim=1)
-    return Tokens(torch.cat([rows, query], dim=1), scalars)
+    rows = torch.stack([prompt.a, identity, identity, identity], dim=parts)
+    h = there if ones else torch.zeros_like(there)
+    query = torch.stack([prompt.x0, h, h, h], dim=parts)
+    scalars = torch.cat([prompt.b, torch.ones_like(prompt.b[..., :1])], dim=-1)
+    return Tokens(torch.cat([rows, query.unsqueeze(-3)], dim=-3), scalars)
 
 
 def component_mask(prompt: Any) -> Tensor:
-    """1 where a system has a component and 0 where it is padded, (B, N)."""
-    components = torch.arange(prompt.a.shape[1], device=prompt.a.device)
-    there: Tensor = components < prompt.size.unsqueeze(1)
+    """1 where a system has a component and 0 where it is padded, (..., N)."""
+    components = torch.arange(prompt.a.shape[-1], device=prompt.a.device)
+    there: Tensor = components < prompt.size.unsqueeze(-1)
     return there.to(prompt.a)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iclbench import UsageError, load_task, run, verify
-from iclbench.conformance import check_architecture
+from iclbench.conformance import ConformanceError, check_architecture
 from iclbench.precision import default_dtype
 from iclbench.prompts import stack
 from iclbench.training.grouping import Operators
@@ -24,6 +24,7 @@ from iclbench_linear_attention.architecture import (
     ExtendedLinearSelfAttention,
     LinearSelfAttention,
     MatrixConfig,
+    MatrixModel,
 )
 from iclbench_linear_attention.forms import (
     designed,
@@ -279,6 +280,19 @@ def test_what_can_t_take_replicas_does_not_say_so():
     for architecture, args in cases:
         config = architecture.Config(**args)
         assert not architecture().build(task.signature, config).takes_replicas
+
+
+def test_who_wrongly_says_to_take_replicas_is_vmapped_and_does_not_conform(monkeypatch, tmp_path):
+    monkeypatch.setattr(MatrixModel, "takes_replicas", True)
+    task = RidgeRegression(RidgeConfig(dim=2, examples=3))
+    with pytest.raises(ConformanceError, match="takes_replicas, but it can't take replicas"):
+        check_architecture(LinearSelfAttention(), task, MatrixConfig(mlp=True))
+    record = run(
+        model="lsa", task="ridge", model_args={"mlp": True}, task_args={"dim": 2, "examples": 3},
+        recipe="smoke", recipe_args={"steps": 2}, seeds=2, out=tmp_path,
+    )  # fmt: skip
+    assert record.training.replicas == 2
+    assert "replicas are vmapped: it can't take replicas" in record.training.note
 
 
 @pytest.mark.parametrize("architecture", [LinearSelfAttention, ExtendedLinearSelfAttention])

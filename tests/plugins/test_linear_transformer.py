@@ -14,7 +14,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from iclbench import LinearSystem, UsageError, leaderboard, run, verify
 from iclbench.config import parse_config
+from iclbench.prompts import stack
 from iclbench.records import read_record
+from iclbench.training.replicas import Replicas
 from iclbench_linear_systems.task import LinearSystemConfig, LinearSystems
 from iclbench_linear_transformer.architecture import (
     LinearTransformer,
@@ -156,11 +158,69 @@ def test_padding_changes_nothing(n, extra):
 def test_multiply_adds_are_those_of_a_forward_pass(n):
     """torch counts the products of matrices; adding up the parts of a token is no such product."""
     prompt = prompts(n, count=1).prompt
-    network = model(task(sizes=n), layers=2, heads=2)
+    network = model(task(sizes=n), layers=2, heads=2).eval()
     with FlopCounterMode(display=False) as counter:
         network(prompt)
     expected = multiply_adds(n, layers=2, heads=2)
     assert 0.9 * expected < counter.get_total_flops() / 2 <= expected
+
+
+def losses_and_gradients(network, prompt, target):
+    losses = (network(prompt) - target).square().mean(dim=(-2, -1))
+    grads = torch.autograd.grad(losses.mean(), list(network.parameters()))
+    return losses.detach(), grads
+
+
+@given(
+    n=st.integers(2, 5),
+    extra=st.integers(0, 2),
+    layers=st.integers(1, 3),
+    heads=st.integers(1, 2),
+    ones=st.booleans(),
+    scaled=st.booleans(),
+)
+def test_what_is_trained_is_what_is_evaluated(n, extra, layers, heads, ones, scaled):
+    """Laid out for products, and of the query alone in the last layer; also on padded systems."""
+    prompt = prompts(n, start="normal").prompt
+    pad = torch.nn.functional.pad
+    prompt = LinearSystem(
+        pad(prompt.a, (0, extra, 0, extra)), *(pad(t, (0, extra)) for t in prompt[1:3]), prompt.size
+    )
+    how = {"normalize": scaled, "homogeneous": scaled, "ones": ones, "init_std": 0.3}
+    network = model(task(sizes=n), layers=layers, heads=heads, **how)
+    target = torch.randn(3, 1, n + extra, dtype=torch.float64)
+    expected = losses_and_gradients(network.eval(), prompt, target)
+    found = losses_and_gradients(network.train(), prompt, target)
+    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("args", [{"heads": 2}, {"normalize": True}, {"ones": False}])
+def test_several_replicas_are_one_forward_pass(args):
+    made = task(sizes="2-4")
+    torch.manual_seed(0)
+    config = LinearTransformerConfig(layers=2, **args)
+    modules = [LinearTransformer().build(made.signature, config).double() for _ in range(3)]
+    replicas = Replicas(modules, torch.device("cpu"))
+    drawn = [
+        made.sample(4, torch.Generator().manual_seed(r), torch.device("cpu"), torch.float64)
+        for r in range(3)
+    ]
+    replicas.template.train()
+    losses, grads = replicas.gradients(stack(drawn), made.loss)
+    assert replicas.takes_replicas
+    assert list(replicas._modules) == [(0, 3, 0)]
+    for r, (module, batch) in enumerate(zip(modules, drawn, strict=True)):
+        loss = made.loss(module.eval()(batch.prompt), batch.target).mean()
+        own = torch.autograd.grad(loss, list(module.parameters()))
+        torch.testing.assert_close(losses[r], loss.detach())
+        torch.testing.assert_close(grads[r], torch.cat([g.flatten() for g in own]))
+
+
+def test_who_watches_a_layer_sees_it_called_in_training():
+    network, seen = model(task(sizes=3), layers=2), []
+    network.layers[1].register_forward_hook(lambda *_: seen.append(1))
+    network.train()(prompts(3).prompt)
+    assert seen
 
 
 @given(scale=st.floats(1e-3, 1e3))

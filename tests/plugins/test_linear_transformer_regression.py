@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iclbench import Regression, UsageError, load_task, run
+from iclbench.prompts import stack
+from iclbench.training.replicas import Replicas
 from iclbench_linear_transformer.architecture import LinearTransformer, LinearTransformerConfig
 
 
@@ -27,10 +29,17 @@ def model(n: int = 6, dim: int = 3, target: str = "query", **config):
     return LinearTransformer().build(signature, LinearTransformerConfig(**config)).double()
 
 
-@given(n=st.integers(2, 6), dim=st.integers(1, 4), heads=st.integers(1, 2), ones=st.booleans())
-def test_a_layer_is_the_sum_over_the_context_with_block_matrices(n, dim, heads, ones):
+@given(
+    n=st.integers(2, 6),
+    dim=st.integers(1, 4),
+    heads=st.integers(1, 2),
+    ones=st.booleans(),
+    training=st.booleans(),
+)
+def test_a_layer_is_the_sum_over_the_context_with_block_matrices(n, dim, heads, ones, training):
+    """As it is evaluated, and as it is trained."""
     prompt = prompt_of(n, dim)
-    network = model(n, dim, layers=2, heads=heads, init_std=0.3, ones=ones)
+    network = model(n, dim, layers=2, heads=heads, init_std=0.3, ones=ones).train(training)
     found = network(prompt).detach().numpy()
     for i in range(3):
         x, y, query = (t[i].numpy() for t in (prompt.x, prompt.y, prompt.query))
@@ -52,6 +61,28 @@ def test_a_layer_is_the_sum_over_the_context_with_block_matrices(n, dim, heads, 
                         change[token] += (e[j] @ big[1] @ e[token]) * (big[0] @ e[j])
             e = e + change
         np.testing.assert_allclose(found[i, :, 0], e[n:, -1], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("target", ["query", "weights"])
+@pytest.mark.parametrize("scaled", [True, False])
+def test_several_replicas_are_one_forward_pass(target, scaled):
+    made = load_task("least-squares", dim=3, examples=6, target=target)
+    how = {"normalize": scaled, "homogeneous": scaled, "layers": 2}
+    modules = [model(target=target, **how, init_std=0.1 + r) for r in range(3)]
+    replicas = Replicas(modules, torch.device("cpu"))
+    drawn = [
+        made.sample(4, torch.Generator().manual_seed(r), torch.device("cpu"), torch.float64)
+        for r in range(3)
+    ]
+    replicas.template.train()
+    losses, grads = replicas.gradients(stack(drawn), made.loss)
+    assert replicas.takes_replicas
+    assert list(replicas._modules) == [(0, 3, 0)]
+    for r, (module, batch) in enumerate(zip(modules, drawn, strict=True)):
+        loss = made.loss(module.eval()(batch.prompt), batch.target).mean()
+        own = torch.autograd.grad(loss, list(module.parameters()))
+        torch.testing.assert_close(losses[r], loss.detach())
+        torch.testing.assert_close(grads[r], torch.cat([g.flatten() for g in own]))
 
 
 def test_one_layer_with_the_best_step_has_the_error_of_one_step_of_descent():

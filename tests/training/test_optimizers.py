@@ -49,17 +49,16 @@ def gradients(steps: int) -> torch.Tensor:
     return torch.randn(steps, 3, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
 
 
-@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("rates", [RATES, [1e-2] * 3])
 @pytest.mark.parametrize(("name", "arguments", "reference"), OWN + OTHERS)
-def test_every_step_is_torch_s(name, arguments, reference, fused, monkeypatch):
-    monkeypatch.setattr(optimizers, "WORTH_FUSING", 0 if fused else 10**9)
+def test_every_step_is_torch_s(name, arguments, reference, rates):
     replicas = three_replicas()
     parameters = [nn.Parameter(row.clone()) for row in replicas.flat]
-    theirs = [reference([p], lr=r, **arguments) for p, r in zip(parameters, RATES, strict=True)]
+    theirs = [reference([p], lr=r, **arguments) for p, r in zip(parameters, rates, strict=True)]
     ours = make_optimizer(replicas, name, arguments)
     alive = torch.ones(3, dtype=torch.bool)
     for step, grad in enumerate(gradients(20), start=1):
-        ours.update(Update(grad, torch.tensor(RATES, dtype=torch.float64), alive, step))
+        ours.update(Update(grad, torch.tensor(rates, dtype=torch.float64), alive, step))
         for parameter, optimizer, row in zip(parameters, theirs, grad, strict=True):
             parameter.grad = row.clone()
             optimizer.step()
@@ -67,17 +66,42 @@ def test_every_step_is_torch_s(name, arguments, reference, fused, monkeypatch):
         torch.testing.assert_close(replicas.flat, expected, rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.skipif(not optimizers.HAS_FUSED_ADAM, reason="this torch has no fused Adam")
+@pytest.mark.parametrize("rates", [RATES, [1e-2] * 3, [1e-2, 1e-2, 3e-2]])
+@pytest.mark.parametrize("alive", [[True] * 3, [True, False, True], [False, True, True]])
+@pytest.mark.parametrize(("name", "arguments"), [(n, a) for n, a, _ in OWN if n != "sgd"])
+def test_one_pass_over_memory_is_the_same(name, arguments, alive, rates, monkeypatch):
+    """In runs of living replicas of one rate, with gradients that lie in memory in any way."""
+    dense = gradients(5)
+    kinds = {
+        "dense": dense,
+        "strided": torch.stack([dense, dense + 1], dim=-1)[..., 0],
+        "repeated": dense[..., :1].expand_as(dense),
+    }
+    by = {"rate": torch.tensor(rates, dtype=torch.float64), "alive": torch.tensor(alive)}
+    for grads in kinds.values():
+        found = []
+        for worth in (0, 10**9):
+            monkeypatch.setattr(optimizers, "WORTH_FUSING", worth)
+            monkeypatch.setattr(optimizers, "HAS_FUSED_ADAM", worth == 0)
+            replicas = three_replicas()
+            ours = make_optimizer(replicas, name, arguments)
+            for step, grad in enumerate(grads, start=1):
+                ours.update(Update(grad=grad, step=step, **by))
+            found.append(replicas.flat)
+        torch.testing.assert_close(*found, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("rates", [RATES, [1e-2] * 3])
 @pytest.mark.parametrize(("name", "arguments"), [(n, a) for n, a, _ in OWN + OTHERS])
-def test_a_replica_that_is_not_alive_keeps_its_parameters(name, arguments, fused, monkeypatch):
-    monkeypatch.setattr(optimizers, "WORTH_FUSING", 0 if fused else 10**9)
+def test_a_replica_that_is_not_alive_keeps_its_parameters(name, arguments, rates):
     replicas = three_replicas()
     optimizer = make_optimizer(replicas, name, arguments)
     before = replicas.flat.clone()
     alive = torch.tensor([True, False, True])
     grad = gradients(1)[0]
     grad[1] = float("nan")
-    optimizer.update(Update(grad, torch.tensor(RATES, dtype=torch.float64), alive, 1))
+    optimizer.update(Update(grad, torch.tensor(rates, dtype=torch.float64), alive, 1))
     assert torch.equal(replicas.flat[1], before[1])
     assert not torch.equal(replicas.flat[[0, 2]], before[[0, 2]])
     assert torch.isfinite(replicas.flat).all()

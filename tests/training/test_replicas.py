@@ -214,6 +214,41 @@ def test_what_cannot_be_stacked_is_noticed(cls, reason):
     assert reason in disagreement(replicas, batch, loss)
 
 
+class Single(nn.Module):
+    """One parameter, whose gradient autograd gives as a view."""
+
+    def __init__(self, repeated: bool):
+        super().__init__()
+        self.w, self.repeated = nn.Parameter(torch.randn(4)), repeated
+
+    def forward(self, prompt: Sequence) -> Tensor:
+        if self.repeated:
+            return prompt.tokens[..., :1] + self.w.sum()
+        return prompt.tokens @ torch.stack([self.w, torch.ones_like(self.w)], -1)[:, :1]
+
+
+@pytest.mark.parametrize("repeated", [True, False])
+def test_a_gradient_lies_in_memory_as_it_is_read(repeated):
+    torch.manual_seed(0)
+    module = Single(repeated)
+    replicas = Replicas([module], CPU)
+    batch = Batch(Sequence(torch.randn(1, 5, 7, 4)), torch.randn(1, 5, 7, 1))
+    _, grad = replicas.gradients(batch, loss)
+    assert grad.is_contiguous()
+    grad.add_(1.0)  # as where gradients are accumulated
+    alone = loss(module(Sequence(batch.prompt.tokens[0])), batch.target[0]).mean()
+    (expected,) = torch.autograd.grad(alone, module.w)
+    torch.testing.assert_close(grad[0] - 1.0, expected)
+
+
+def test_frozen_parameters_of_a_module_that_takes_replicas_are_not_trained():
+    modules, whole, batch = stacked(TakingReplicas)
+    for module in modules:
+        module.b = nn.Parameter(torch.randn(1))
+    part = Replicas(modules, CPU, freeze=("b",))
+    torch.testing.assert_close(part.gradients(batch, loss), whole.gradients(batch, loss))
+
+
 @pytest.mark.parametrize("group", [1, 2, 3])
 def test_a_module_that_takes_replicas_is_called_with_them(group, monkeypatch):
     """In groups, and by vmap after a change of mind: the same but for rounding."""

@@ -35,7 +35,13 @@
   const difference = (a, b) => {
     const first = numbers(a.first), second = numbers(b.second ?? b.first);
     const all = first.map((v, i) => v - second[i]).sort();
-    return { mean: a.mean - b.mean, low: quantile(all, 0.025), high: quantile(all, 0.975) };
+    // What is rounding beside the numbers that are compared is no difference, as in Python.
+    const largest = (numbers) => numbers.reduce((m, v) => Math.max(m, Math.abs(v)), 0);
+    const rounding = 1e-12 * Math.max(largest(first), largest(second));
+    const told = (v) => (Math.abs(v) <= rounding && rounding < Infinity ? 0 : v);
+    return {
+      mean: told(a.mean - b.mean), low: told(quantile(all, 0.025)), high: told(quantile(all, 0.975)),
+    };
   };
 
   const show = async () => {
