@@ -7,13 +7,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from several_replicas import assert_taken
 
 from iclbench import UsageError, load_task, run, verify
 from iclbench.conformance import ConformanceError, check_architecture
 from iclbench.precision import default_dtype
-from iclbench.prompts import stack
 from iclbench.training.grouping import Operators
-from iclbench.training.replicas import Replicas
 from iclbench_least_squares.fixed import FixedConfig, LeastSquares
 from iclbench_least_squares.prefixes import LeastSquaresPrefixes
 from iclbench_least_squares.problems import LeastSquaresConfig
@@ -258,20 +257,7 @@ def test_several_replicas_are_one_forward_pass(args):
     task = RidgeRegression(RidgeConfig(dim=2, examples=3))
     config = LinearSelfAttention.Config(**{**args, "init_std": 0.1})
     modules = [LinearSelfAttention().build(task.signature, config).double() for _ in range(3)]
-    replicas = Replicas(modules, torch.device("cpu"))
-    drawn = [
-        task.sample(4, torch.Generator().manual_seed(r), torch.device("cpu"), torch.float64)
-        for r in range(3)
-    ]
-    replicas.template.train()
-    found = replicas.gradients(stack(drawn), task.loss)
-    assert replicas.takes_replicas
-    assert list(replicas._modules) == [(0, 3, 0)]
-    for r, (module, batch) in enumerate(zip(modules, drawn, strict=True)):
-        loss = task.loss(module.eval()(batch.prompt), batch.target).mean()
-        own = torch.autograd.grad(loss, list(module.parameters()))
-        torch.testing.assert_close(found[0][r], loss.detach())
-        torch.testing.assert_close(found[1][r], torch.cat([g.flatten() for g in own]))
+    assert_taken(modules, task)
 
 
 def test_what_can_t_take_replicas_does_not_say_so():

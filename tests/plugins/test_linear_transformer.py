@@ -10,13 +10,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from several_replicas import assert_taken
 from torch.utils.flop_counter import FlopCounterMode
 
 from iclbench import LinearSystem, UsageError, leaderboard, run, verify
 from iclbench.config import parse_config
-from iclbench.prompts import stack
 from iclbench.records import read_record
-from iclbench.training.replicas import Replicas
 from iclbench_linear_systems.task import LinearSystemConfig, LinearSystems
 from iclbench_linear_transformer.architecture import (
     LinearTransformer,
@@ -194,26 +193,15 @@ def test_what_is_trained_is_what_is_evaluated(n, extra, layers, heads, ones, sca
     torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("args", [{"heads": 2}, {"normalize": True}, {"ones": False}])
+@pytest.mark.parametrize(
+    "args", [{"heads": 2}, {"normalize": True, "homogeneous": True}, {"ones": False}]
+)
 def test_several_replicas_are_one_forward_pass(args):
     made = task(sizes="2-4")
     torch.manual_seed(0)
     config = LinearTransformerConfig(layers=2, **args)
     modules = [LinearTransformer().build(made.signature, config).double() for _ in range(3)]
-    replicas = Replicas(modules, torch.device("cpu"))
-    drawn = [
-        made.sample(4, torch.Generator().manual_seed(r), torch.device("cpu"), torch.float64)
-        for r in range(3)
-    ]
-    replicas.template.train()
-    losses, grads = replicas.gradients(stack(drawn), made.loss)
-    assert replicas.takes_replicas
-    assert list(replicas._modules) == [(0, 3, 0)]
-    for r, (module, batch) in enumerate(zip(modules, drawn, strict=True)):
-        loss = made.loss(module.eval()(batch.prompt), batch.target).mean()
-        own = torch.autograd.grad(loss, list(module.parameters()))
-        torch.testing.assert_close(losses[r], loss.detach())
-        torch.testing.assert_close(grads[r], torch.cat([g.flatten() for g in own]))
+    assert_taken(modules, made)
 
 
 def test_who_watches_a_layer_sees_it_called_in_training():

@@ -7,10 +7,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from several_replicas import assert_taken
 
 from iclbench import Regression, UsageError, load_task, run
-from iclbench.prompts import stack
-from iclbench.training.replicas import Replicas
 from iclbench_linear_transformer.architecture import LinearTransformer, LinearTransformerConfig
 
 
@@ -69,20 +68,7 @@ def test_several_replicas_are_one_forward_pass(target, scaled):
     made = load_task("least-squares", dim=3, examples=6, target=target)
     how = {"normalize": scaled, "homogeneous": scaled, "layers": 2}
     modules = [model(target=target, **how, init_std=0.1 + r) for r in range(3)]
-    replicas = Replicas(modules, torch.device("cpu"))
-    drawn = [
-        made.sample(4, torch.Generator().manual_seed(r), torch.device("cpu"), torch.float64)
-        for r in range(3)
-    ]
-    replicas.template.train()
-    losses, grads = replicas.gradients(stack(drawn), made.loss)
-    assert replicas.takes_replicas
-    assert list(replicas._modules) == [(0, 3, 0)]
-    for r, (module, batch) in enumerate(zip(modules, drawn, strict=True)):
-        loss = made.loss(module.eval()(batch.prompt), batch.target).mean()
-        own = torch.autograd.grad(loss, list(module.parameters()))
-        torch.testing.assert_close(losses[r], loss.detach())
-        torch.testing.assert_close(grads[r], torch.cat([g.flatten() for g in own]))
+    assert_taken(modules, made)
 
 
 def test_one_layer_with_the_best_step_has_the_error_of_one_step_of_descent():
