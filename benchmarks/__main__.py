@@ -39,13 +39,15 @@ def measure(configuration: Configuration, device: str, quick: bool) -> dict[str,
         names = [name for name in names if name not in engines[2:]]
     generations, repeats, seconds = (1, 3, 0.05) if quick else (GENERATIONS, 3, 0.25)
     times: list[dict[str, list[float]]] = [{"wall": [], "cpu": []} for _ in names]
-    for _ in range(generations):
+    reports: list[dict[str, Any]] = []
+    for generation in range(generations):
         workers = [Worker(configuration, name, device) for name in names]
         found = interleave(workers, configuration.chunk, repeats, seconds, device)
         for before, more in zip(times, found, strict=True):
             for kind, values in more.items():
                 before[kind] += values
-        reports = [worker.report() for worker in workers]
+        if generation == generations - 1:
+            reports = [worker.report() for worker in workers]
         for worker in workers:
             worker.close()
     return {
