@@ -28,7 +28,7 @@ lint: $(VENV)/installed-dev
 
 # Everything in the docs that a command prints.
 docs: $(VENV)/installed-dev
-	$(BIN)/python -m iclbench.records > docs/record.schema.json
+	$(BIN)/python -m iclbench.api.record > docs/record.schema.json
 	$(BIN)/cog -r README.md CONTRIBUTING.md docs/*.md
 
 # The grader `pmi`: what reads its model, and the model without the chat program that it is for.

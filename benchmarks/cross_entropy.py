@@ -17,7 +17,7 @@ import time
 
 import torch
 
-from iclbench.logits import FactoredLogits, token_loss
+from iclbench.nn.logits import FactoredLogits, token_loss
 
 WAYS = ("logits", "factors")
 

@@ -13,10 +13,10 @@ from unittest import mock
 import torch
 from torch import Tensor, nn
 
-from iclbench.config import parse_config
-from iclbench.models import initial_module
-from iclbench.plans import Plan, resolve
-from iclbench.specs import RunSpec
+from iclbench.api.config import parse_config
+from iclbench.api.spec import RunSpec
+from iclbench.runs.models import initial_module
+from iclbench.runs.plan import Plan, resolve
 from iclbench.training.engine import batch_of
 from iclbench.training.loop import Replica, Training
 from iclbench.training.optimizer import Update

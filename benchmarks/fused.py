@@ -2,7 +2,7 @@
 
     python -m benchmarks.fused
 
-For several widths and numbers of positions: how many times as fast `iclbench.fused.mlp` is as the
+For several widths and numbers of positions: how much faster `iclbench.nn.fused.mlp` is than the
 operators one by one, forward and backward; medians of rounds that take turns, with one thread.
 """
 
@@ -15,7 +15,7 @@ import torch
 from tabulate import tabulate
 from torch import Tensor, nn
 
-from iclbench import fused
+from iclbench.nn import fused
 from iclbench.precision import full_precision
 
 from .timing import Clock

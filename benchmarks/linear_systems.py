@@ -20,7 +20,7 @@ from tabulate import tabulate
 from torch import Tensor
 
 from iclbench import load_task
-from iclbench.architectures import Architecture
+from iclbench.api.architecture import Architecture
 from iclbench.plugins import host
 from iclbench_linear_transformer.architecture import multiply_adds
 from iclbench_linear_transformer.modules import BlockLayer

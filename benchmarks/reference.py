@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from iclbench import SequenceModel
-from iclbench.architectures import SequenceConfig
+from iclbench.nn.architecture import SequenceConfig
 
 from .configurations import Configuration
 

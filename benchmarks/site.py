@@ -17,9 +17,10 @@ from safetensors.numpy import save
 from tabulate import tabulate
 
 from iclbench import Record, RecordStore, run
+from iclbench.api.record import SeedResult
 from iclbench.leaderboards.site.build import make_site
-from iclbench.records import SeedResult, read_per_prompt
-from iclbench.statistics import summarize
+from iclbench.runs.statistics import summarize
+from iclbench.runs.store import read_per_prompt
 
 #: What a page has to show before it counts as loaded, by page.
 PAGES = {

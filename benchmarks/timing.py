@@ -17,7 +17,7 @@ from torch.utils.flop_counter import (
     sdpa_flop_count,
 )
 
-from iclbench.fused import HAS_ONEDNN
+from iclbench.nn.fused import HAS_ONEDNN
 
 
 class Loop(Protocol):

@@ -1,6 +1,7 @@
 """iclbench: a benchmark harness for in-context learning.
 
-Importing it imports neither torch nor any plugin; names are loaded when they are used.
+Everything public is here; plugins import from here and from nothing below. Importing it imports
+neither torch nor any plugin: names are loaded when they are first used.
 """
 
 from __future__ import annotations
@@ -8,27 +9,18 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from .api.entry import Entry
 from .hookspecs import hookimpl
-from .plugins import Entry
 
 if TYPE_CHECKING:
-    from .architectures import (
-        Architecture,
-        Construction,
-        SequenceArchitecture,
-        SequenceConfig,
-        SequenceModel,
-        Solver,
-        initialize,
-    )
-    from .classification import ClassificationConfig, ClassificationTask
-    from .config import Config
-    from .errors import IclbenchError, PluginError, RecordError, RunError, UsageError
-    from .executors import Executor
-    from .graders import Completion, Grader
-    from .leaderboards import leaderboard
-    from .metrics import Metric
-    from .prompts import (
+    from .api.architecture import Architecture, Construction, Solver
+    from .api.classification import ClassificationConfig, ClassificationTask
+    from .api.config import Config, added_later
+    from .api.errors import IclbenchError, PluginError, RecordError, RunError, UsageError, unknown
+    from .api.executor import Executor
+    from .api.grader import Completion, Grader
+    from .api.metric import Metric
+    from .api.prompts import (
         Batch,
         Categorical,
         LinearSystem,
@@ -37,35 +29,63 @@ if TYPE_CHECKING:
         Sequence,
         Signature,
         Text,
+        map_tensors,
+        to_device,
+        with_lead,
     )
-    from .randomness import philox
-    from .recipes import Recipe
-    from .records import Record, RecordStore
-    from .runner import run
-    from .specs import RunSpec
-    from .streams import DrawnTask, Streams
-    from .sweeps import sweep
-    from .tasks import Axis, EvaluationContext, Primary, Task, TaskConfig, load_task, predict
-    from .verification import verify
+    from .api.random import philox, torch_generator
+    from .api.recipe import Recipe
+    from .api.record import GraderReport, GradingCost, Record
+    from .api.spec import RunSpec, digest_of
+    from .api.statistics import finite
+    from .api.streams import DrawnTask, Streams
+    from .api.task import Axis, EvaluationContext, Primary, Task, TaskConfig, predict
+    from .console import report
+    from .devices import find_device
+    from .files import file_digest, require_writable, write_atomically
+    from .leaderboards.tables import leaderboard
+    from .nn.architecture import SequenceArchitecture
+    from .nn.generation import Sampling, generate
+    from .nn.logits import FactoredLogits, token_loss
+    from .nn.model import SequenceConfig, SequenceModel, initialize
+    from .plugins import host
+    from .precision import full_precision
+    from .runs.checks import check_architecture, check_task
+    from .runs.load import load_task
+    from .runs.run import run
+    from .runs.store import RecordStore
+    from .runs.verify import verify
+    from .sweeps.sweep import sweep
 
 _HOME = {
-    "architectures": (
+    "api.architecture": (
         "Architecture",
         "Construction",
-        "SequenceArchitecture",
-        "SequenceConfig",
-        "SequenceModel",
         "Solver",
-        "initialize",
     ),
-    "classification": ("ClassificationConfig", "ClassificationTask"),
-    "config": ("Config",),
-    "errors": ("IclbenchError", "PluginError", "RecordError", "RunError", "UsageError"),
-    "executors": ("Executor",),
-    "graders": ("Completion", "Grader"),
-    "leaderboards": ("leaderboard",),
-    "metrics": ("Metric",),
-    "prompts": (
+    "api.classification": (
+        "ClassificationConfig",
+        "ClassificationTask",
+    ),
+    "api.config": (
+        "Config",
+        "added_later",
+    ),
+    "api.errors": (
+        "IclbenchError",
+        "PluginError",
+        "RecordError",
+        "RunError",
+        "UsageError",
+        "unknown",
+    ),
+    "api.executor": ("Executor",),
+    "api.grader": (
+        "Completion",
+        "Grader",
+    ),
+    "api.metric": ("Metric",),
+    "api.prompts": (
         "Batch",
         "Categorical",
         "LinearSystem",
@@ -74,16 +94,70 @@ _HOME = {
         "Sequence",
         "Signature",
         "Text",
+        "map_tensors",
+        "to_device",
+        "with_lead",
     ),
-    "randomness": ("philox",),
-    "recipes": ("Recipe",),
-    "records": ("Record", "RecordStore"),
-    "runner": ("run",),
-    "specs": ("RunSpec",),
-    "streams": ("DrawnTask", "Streams"),
-    "sweeps": ("sweep",),
-    "verification": ("verify",),
-    "tasks": ("Axis", "EvaluationContext", "Primary", "Task", "TaskConfig", "load_task", "predict"),
+    "api.random": (
+        "philox",
+        "torch_generator",
+    ),
+    "api.recipe": ("Recipe",),
+    "api.record": (
+        "GraderReport",
+        "GradingCost",
+        "Record",
+    ),
+    "api.spec": (
+        "RunSpec",
+        "digest_of",
+    ),
+    "api.statistics": ("finite",),
+    "api.streams": (
+        "DrawnTask",
+        "Streams",
+    ),
+    "api.task": (
+        "Axis",
+        "EvaluationContext",
+        "Primary",
+        "Task",
+        "TaskConfig",
+        "predict",
+    ),
+    "console": ("report",),
+    "devices": ("find_device",),
+    "files": (
+        "file_digest",
+        "require_writable",
+        "write_atomically",
+    ),
+    "leaderboards.tables": ("leaderboard",),
+    "nn.architecture": ("SequenceArchitecture",),
+    "nn.generation": (
+        "Sampling",
+        "generate",
+    ),
+    "nn.logits": (
+        "FactoredLogits",
+        "token_loss",
+    ),
+    "nn.model": (
+        "SequenceConfig",
+        "SequenceModel",
+        "initialize",
+    ),
+    "plugins": ("host",),
+    "precision": ("full_precision",),
+    "runs.checks": (
+        "check_architecture",
+        "check_task",
+    ),
+    "runs.load": ("load_task",),
+    "runs.run": ("run",),
+    "runs.store": ("RecordStore",),
+    "runs.verify": ("verify",),
+    "sweeps.sweep": ("sweep",),
 }
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
 
@@ -101,7 +175,10 @@ __all__ = [
     "Entry",
     "EvaluationContext",
     "Executor",
+    "FactoredLogits",
     "Grader",
+    "GraderReport",
+    "GradingCost",
     "IclbenchError",
     "LinearSystem",
     "Metric",
@@ -115,6 +192,7 @@ __all__ = [
     "Ridge",
     "RunError",
     "RunSpec",
+    "Sampling",
     "Sequence",
     "SequenceArchitecture",
     "SequenceConfig",
@@ -126,15 +204,34 @@ __all__ = [
     "TaskConfig",
     "Text",
     "UsageError",
+    "added_later",
+    "check_architecture",
+    "check_task",
+    "digest_of",
+    "file_digest",
+    "find_device",
+    "finite",
+    "full_precision",
+    "generate",
     "hookimpl",
+    "host",
     "initialize",
     "leaderboard",
     "load_task",
+    "map_tensors",
     "philox",
     "predict",
+    "report",
+    "require_writable",
     "run",
     "sweep",
+    "to_device",
+    "token_loss",
+    "torch_generator",
+    "unknown",
     "verify",
+    "with_lead",
+    "write_atomically",
 ]
 
 

@@ -11,8 +11,8 @@ from importlib import metadata
 
 import torch
 
-from .errors import UsageError
-from .records import Environment
+from .api.errors import UsageError
+from .api.record import Environment
 
 #: The numbers of glibc's malloc.h.
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3

@@ -6,7 +6,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from .errors import RecordError, UsageError
+from .api.errors import RecordError, UsageError
 
 
 def write_atomically(path: Path, data: bytes) -> None:

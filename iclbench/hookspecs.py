@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from pluggy import HookimplMarker, HookspecMarker
 
 if TYPE_CHECKING:
-    from .plugins import Entry
-    from .records import Record
-    from .specs import ResolvedSpec
+    from .api.entry import Entry
+    from .api.record import Record
+    from .api.spec import ResolvedSpec
 
 hookspec = HookspecMarker("iclbench")
 hookimpl = HookimplMarker("iclbench")

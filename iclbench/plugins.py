@@ -11,7 +11,6 @@ import functools
 import hashlib
 import os
 import pkgutil
-import re
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,7 +22,9 @@ from typing import Any
 import pluggy
 
 from . import hookspecs
-from .errors import PluginError, UsageError, unknown
+from .api.entry import Entry
+from .api.errors import PluginError, UsageError, unknown
+from .console import report
 
 GROUP = "iclbench"
 
@@ -40,32 +41,6 @@ KINDS = {
     "executor": "iclbench_executors",
     "command": "iclbench_commands",
 }
-
-_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-_TARGET = re.compile(r"[\w.]+:[\w.]+")
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One thing that a plugin provides.
-
-    `target` says where it is (`"package.module:Name"`, imported when it is used), or is the object
-    itself in a small plugin.
-    """
-
-    name: str
-    summary: str
-    target: Any
-
-    def problem(self) -> str | None:
-        """What is wrong with this entry, or None."""
-        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
-            return f"{self.name!r} is not a name: use lower-case words joined by hyphens"
-        if not isinstance(self.summary, str) or self.summary.splitlines() != [self.summary]:
-            return f"{self.name}: the summary must be one line"
-        if isinstance(self.target, str) and not _TARGET.fullmatch(self.target):
-            return f"{self.name}: target {self.target!r} is not of the form 'module:Name'"
-        return None
 
 
 @dataclass(frozen=True)
@@ -294,11 +269,6 @@ class PluginHost:
         """Raise PluginError if anything is wrong (`--strict`)."""
         if self.problems:
             raise PluginError("; ".join(self.problems))
-
-
-def report(line: str) -> None:
-    """One line of warning on standard error."""
-    print(f"iclbench: {line}", file=sys.stderr)
 
 
 @functools.cache

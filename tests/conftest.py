@@ -10,7 +10,8 @@ import pytest
 import torch
 from hypothesis import settings
 
-from iclbench.plugins import Entry, Plugin, host
+from iclbench.api.entry import Entry
+from iclbench.plugins import Plugin, host
 
 # No deadline: a machine that is busy is no failure. The same examples each time.
 settings.register_profile("iclbench", deadline=None, derandomize=True)

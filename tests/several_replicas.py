@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from iclbench.prompts import stack
+from iclbench.api.prompts import stack
 from iclbench.training.replicas import Replicas
 
 CPU = torch.device("cpu")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from iclbench import Completion, Config, hookspecs, load_task, run
-from iclbench.conformance import check_architecture, check_task
-from iclbench.graders import Grading
+from iclbench.runs.checks import check_architecture, check_task
+from iclbench.runs.grading import Grading
 
 ROOT = Path(__file__).parents[1]
 HOOKS = [name for name in vars(hookspecs) if name.startswith("iclbench_")]

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from iclbench.records import Record, RecordStore, read_record
+from iclbench.api.record import Record
+from iclbench.runs.store import RecordStore, read_record
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "iclbench-plugin-hyena-lite"

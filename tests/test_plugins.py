@@ -30,7 +30,7 @@ from iclbench import (
 )
 from iclbench.cli import app
 from iclbench.plugins import PluginHost, host
-from iclbench.records import read_record
+from iclbench.runs.store import read_record
 
 HOOKS = [name for name in vars(hookspecs) if name.startswith("iclbench_")]
 BASES = {
@@ -84,7 +84,7 @@ FINE_PARTS = """
     from iclbench_solvers.simple import Zero
 
     from iclbench import Grader, Metric, Recipe
-    from iclbench.executors.local import Local
+    from iclbench.sweeps.executors.local import Local
 
     RECIPE = Recipe(steps=1, batch=1)
 

@@ -15,7 +15,7 @@ from benchmarks.configurations import CONFIGURATIONS, Configuration
 from benchmarks.engine import EngineLoop, plan_of
 from benchmarks.report import headline, table, targets
 from benchmarks.timing import operations
-from iclbench import fused
+from iclbench.nn import fused
 from iclbench_transformer import attention
 
 ROW = {

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ..errors import IclbenchError
+from ..api.errors import IclbenchError
 from . import describe, leaderboard, ls, plugins, run, show, submit, sweep, verify
 from .extra import add_plugin_commands
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from ..errors import UsageError, unknown
-from ..plugins import PluginHost, host, report
+from ..api.errors import UsageError, unknown
+from ..console import report
+from ..plugins import PluginHost, host
 
 if TYPE_CHECKING:
     from ..training.engine import EngineName
@@ -53,7 +54,7 @@ def engine_name(name: str) -> EngineName:
 
 def record_paths(given: list[Path]) -> list[Path]:
     """The records among the paths, and in the folders; raises UsageError for an empty folder."""
-    from ..records import is_record_name
+    from ..runs.store import is_record_name
 
     paths = []
     for path in given:

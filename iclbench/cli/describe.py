@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import unknown
+from ..api.errors import unknown
 from .common import Strict, sound_host
 
 if TYPE_CHECKING:
@@ -32,11 +32,11 @@ def describe(
 
 
 def _lines(found: PluginHost, kind: str, name: str) -> Iterator[str]:
-    from ..architectures import Architecture
-    from ..graders import Grader
-    from ..metrics import Metric
-    from ..recipes import Recipe
-    from ..tasks import Task
+    from ..api.architecture import Architecture
+    from ..api.grader import Grader
+    from ..api.metric import Metric
+    from ..api.recipe import Recipe
+    from ..api.task import Task
 
     plugin, entry = found.provider(kind, name)
     yield f"{kind} {name}, of {plugin.label}"

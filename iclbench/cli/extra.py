@@ -9,8 +9,9 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
-from ..errors import PluginError
-from ..plugins import Entry, host
+from ..api.entry import Entry
+from ..api.errors import PluginError
+from ..plugins import host
 
 
 class _Untouched(TyperCommand):

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import UsageError
+from ..api.errors import UsageError
 from .common import Out, record_paths
 
 if TYPE_CHECKING:
+    from ..api.record import Record
     from ..leaderboards.figures import Figure
-    from ..records import Record
 
 app = typer.Typer(
     help="Ranked tables and figures from records.", no_args_is_help=True, rich_markup_mode=None
@@ -37,9 +37,9 @@ def show(
     """Print the ranked tables of all records in a folder."""
     from tabulate import tabulate_formats
 
-    from ..errors import unknown
-    from ..leaderboards import boards, render
-    from ..records import RecordStore, read_per_prompt, read_record
+    from ..api.errors import unknown
+    from ..leaderboards.tables import boards, render
+    from ..runs.store import RecordStore, read_per_prompt, read_record
 
     if style not in tabulate_formats:
         raise unknown("format", style, tabulate_formats)
@@ -135,10 +135,10 @@ def _names(text: str) -> tuple[str, ...]:
 def _figure_of_records(
     paths: list[str], asked: dict[str, Any], file: Path | None, kind: str
 ) -> None:
-    from ..config import parse_config
+    from ..api.config import parse_config
     from ..leaderboards.figures import Figure
     from ..leaderboards.studies import caption
-    from ..records import read_record
+    from ..runs.store import read_record
 
     found = [read_record(path) for path in record_paths([Path(p) for p in paths])]
     drawn = parse_config(Figure, asked, "figure")
@@ -148,7 +148,7 @@ def _figure_of_records(
 def _export(
     drawn: Figure, found: list[Record], file: Path | None, kind: str, name: str, about: str
 ) -> None:
-    from ..errors import unknown
+    from ..api.errors import unknown
     from ..leaderboards.export import FORMATS, export
 
     kind = kind or (file.suffix.removeprefix(".") if file else "html")

@@ -11,8 +11,8 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from ..hookspecs import hookimpl
 
 if TYPE_CHECKING:
-    from ..records import Record
-    from ..specs import ResolvedSpec
+    from ..api.record import Record
+    from ..api.spec import ResolvedSpec
 
 PLAIN_SECONDS = 10.0
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import IclbenchError, UsageError
-from ..specs import parse_arguments, parse_seeds
+from ..api.errors import IclbenchError, UsageError
+from ..runs.arguments import parse_arguments, parse_seeds
 from .common import Device, Engine, Out, Strict, engine_name, sound_host
 
 if TYPE_CHECKING:
-    from ..plans import Plan
-    from ..records import Record
-    from ..runner import Settings
+    from ..api.record import Record
+    from ..runs.plan import Plan
+    from ..runs.run import Settings
 
 Arguments = Annotated[
     list[str] | None, typer.Option(metavar="K=V,…", help="Arguments, or @file.toml; repeatable.")
@@ -95,7 +95,7 @@ def run(
     }
     plans = _resolve(_names(model), _names(task), common)
 
-    from ..runner import Settings
+    from ..runs.run import Settings
 
     settings = Settings(
         Path(out), device, force, resume, checkpoint_seconds, eval_batch, engine_name(engine)
@@ -117,9 +117,9 @@ def _names(text: str) -> list[str]:
 
 def _resolve(models: list[str], tasks: list[str], common: dict[str, Any]) -> list[Plan]:
     """All plans, so that a bad one is known before any time is spent."""
-    from ..config import parse_config
-    from ..plans import resolve
-    from ..specs import RunSpec
+    from ..api.config import parse_config
+    from ..api.spec import RunSpec
+    from ..runs.plan import resolve
 
     if not models or not tasks:
         raise UsageError("--model and --task must name something")
@@ -150,7 +150,7 @@ def scoped(args: dict[str, Any], name: str, names: list[str], option: str) -> di
 
 def _describe(plans: list[Plan], settings: Settings) -> None:
     from ..devices import find_device
-    from ..records import RecordStore
+    from ..runs.store import RecordStore
 
     find_device(settings.device)
     store = RecordStore(settings.out)
@@ -171,7 +171,7 @@ def _describe(plans: list[Plan], settings: Settings) -> None:
 
 def _grading(plan: Plan) -> str:
     """How much is graded, and what that costs before anything is known of the texts."""
-    from ..graders import Completion
+    from ..api.grader import Completion
 
     assert plan.grader is not None
     n = plan.completions()
@@ -183,7 +183,7 @@ def _grading(plan: Plan) -> str:
 def _run_all(plans: list[Plan], settings: Settings) -> tuple[list[Record], int]:
     """Every plan's record, and the exit code: a run that fails does not stop the next."""
     from ..plugins import host
-    from ..runner import run_plans
+    from ..runs.run import run_plans
     from .progress import ProgressDisplay
 
     records: list[Record] = []
@@ -208,8 +208,8 @@ def _run_all(plans: list[Plan], settings: Settings) -> tuple[list[Record], int]:
 
 
 def _print_boards(records: list[Record], out: Path) -> None:
-    from ..leaderboards import boards, render
-    from ..records import RecordStore
+    from ..leaderboards.tables import boards, render
+    from ..runs.store import RecordStore
 
     for board in boards(records, RecordStore(out)):
         typer.echo("\n" + render(board))

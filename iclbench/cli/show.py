@@ -12,7 +12,7 @@ from tabulate import tabulate
 from .common import record_paths
 
 if TYPE_CHECKING:
-    from ..records import Record
+    from ..api.record import Record
 
 _STATISTICS = ("median", "mean", "low", "high", "q05", "q95")
 
@@ -21,7 +21,7 @@ def show(
     records: Annotated[list[Path], typer.Argument(help="Records, or folders of them.")],
 ) -> None:
     """Show what a record holds: metrics, the floor, curves, the single numbers of analyses."""
-    from ..records import read_record
+    from ..runs.store import read_record
 
     for path in record_paths(records):
         typer.echo(_page(read_record(path)))

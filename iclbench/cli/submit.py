@@ -28,8 +28,8 @@ def submit(
     """
     sound_host(strict)
     from ..files import require_writable
-    from ..records import RecordStore
-    from ..submission import examine_all, publish, summary
+    from ..leaderboards.submission import examine_all, publish, summary
+    from ..runs.store import RecordStore
 
     paths = record_paths(records)
     store = RecordStore(to / "records")

@@ -27,12 +27,12 @@ def sweep(
 ) -> None:
     """Run every cell of a grid that has no record yet; a cell that fails stops nothing."""
     sound_host(strict)
-    from ..leaderboards import boards, render
     from ..leaderboards.figures import save
     from ..leaderboards.study import render_study
-    from ..records import RecordStore
-    from ..sweep_files import read_sweep_file
-    from ..sweeps import sweep as run_sweep
+    from ..leaderboards.tables import boards, render
+    from ..runs.store import RecordStore
+    from ..sweeps.files import read_sweep_file
+    from ..sweeps.sweep import sweep as run_sweep
 
     sized = read_sweep_file(file).sized(recipe)
     folder = Path(out or sized.out)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ..errors import IclbenchError, RecordError
+from ..api.errors import IclbenchError, RecordError
 from .common import Device, Strict, chosen_sample, record_paths, sound_host
 
 
@@ -29,8 +29,8 @@ def verify(
     Exits with 1 when a number does not hold, with 2 when a record is damaged.
     """
     sound_host(strict)
-    from ..verification import DIGITS, NEAR_FLOOR, RELATIVE
-    from ..verification import verify as verify_record
+    from ..runs.verify import DIGITS, NEAR_FLOOR, RELATIVE
+    from ..runs.verify import verify as verify_record
 
     tolerances = ", ".join(f"{value:g} in {dtype}" for dtype, value in RELATIVE.items())
     typer.echo(

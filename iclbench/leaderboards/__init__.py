@@ -1,6 +1,5 @@
-"""Leaderboards: tables and figures made from records alone."""
+"""Leaderboards: tables, pages, figures and the site, made from records alone.
 
-from .figures import Figure
-from .tables import Board, boards, leaderboard, render
-
-__all__ = ["Board", "Figure", "boards", "leaderboard", "render"]
+Making them evaluates nothing; `submission.py` decides what gets in.
+It may import `sweeps`, `runs` and everything below.
+"""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..errors import UsageError
+from ..api.errors import UsageError
 from ..files import write_atomically
-from ..records import RecordStore
+from ..runs.store import RecordStore
 from .flat import as_csv, as_parquet, flat
 from .pages import MADE, overview_page, precision_page, task_page
 from .tables import Board, leaderboard

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..statistics import resampled_means
+from ..runs.statistics import resampled_means
 
 #: Errors are compared by their digits between these bounds, so that 0 and ∞ count as very far.
 SMALLEST, LARGEST = 1e-40, 1e40

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import UsageError
+from ..api.errors import UsageError
+from ..api.record import Record
 from ..files import write_atomically
-from ..records import Record
 from .figures import Figure, draw
 
 if TYPE_CHECKING:

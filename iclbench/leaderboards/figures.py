@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, model_validator
 
-from ..config import Config
-from ..errors import UsageError, unknown
+from ..api.config import Config
+from ..api.errors import UsageError, unknown
+from ..api.record import Record
+from ..api.spec import ResolvedSpec
 from ..files import write_atomically
-from ..records import Record
-from ..specs import ResolvedSpec
 from .maps import draw_maps
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from ..errors import UsageError
-from ..records import RecordStore
-from ..specs import canonical_json
+from ..api.errors import UsageError
+from ..api.spec import canonical_json
+from ..runs.store import RecordStore
 from .precision import PROFILE, digits, floor_digits, has_digits, is_at_floor, profile
 from .tables import Board, Standing
 

@@ -6,7 +6,7 @@ import json
 import math
 from typing import Any
 
-from ..records import Record
+from ..api.record import Record
 from .comparison import Difference
 
 #: The marks of where weights are from.

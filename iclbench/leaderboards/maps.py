@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import UsageError, unknown
-from ..records import Record
+from ..api.errors import UsageError, unknown
+from ..api.record import Record
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

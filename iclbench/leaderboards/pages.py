@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from tabulate import tabulate
 
-from ..records import Record, RecordStore
+from ..api.record import Record
+from ..runs.store import RecordStore
 from .formats import (
     LEGEND,
     MARKS,

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..records import Record
+from ..api.record import Record
 from .tables import Board, Standing
 
 #: The digits k at which the precision profile is taken.

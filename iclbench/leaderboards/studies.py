@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import UsageError, unknown
+from ..api.errors import UsageError, unknown
+from ..api.record import Record
 from ..plugins import PluginHost
-from ..records import Record
-from ..sweep_files import SweepFile, read_sweep_file
-from ..sweeps import recorded
+from ..sweeps.files import SweepFile, read_sweep_file
+from ..sweeps.sweep import recorded
 from .formats import device
 
 #: Where published records are, and those of studies, PLUGIN-FILE each.

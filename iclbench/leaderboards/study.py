@@ -11,9 +11,10 @@ from pydantic import Field
 from safetensors import safe_open
 from tabulate import tabulate
 
-from ..config import Config
-from ..records import Record, RecordStore, read_referenced
-from ..statistics import Statistics
+from ..api.config import Config
+from ..api.record import Record
+from ..api.statistics import Statistics
+from ..runs.store import RecordStore, read_referenced
 from .tables import labels_of
 
 

@@ -13,9 +13,11 @@ import numpy as np
 import pandas as pd
 from tabulate import tabulate
 
-from ..records import Ranking, Record, RecordStore, read_per_prompt, read_record
-from ..specs import canonical_json
-from ..statistics import GRADE, Statistics
+from ..api.record import Ranking, Record
+from ..api.spec import canonical_json
+from ..api.statistics import Statistics
+from ..runs.statistics import GRADE
+from ..runs.store import RecordStore, read_per_prompt, read_record
 from .comparison import Difference, Resampled, difference, resample
 
 

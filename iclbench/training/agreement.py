@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..api.prompts import Batch, map_tensors
 from ..precision import default_dtype
-from ..prompts import Batch, map_tensors
 from .engine import first_line
 from .replicas import Loss, Replicas
 

@@ -17,8 +17,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from ..config import Config, parse_config
-from ..errors import RecordError
+from ..api.config import Config, parse_config
+from ..api.errors import RecordError
 from ..files import write_atomically
 
 FORMAT = 1

@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..api.prompts import Batch, map_tensors, stack
+from ..api.random import torch_generator
+from ..api.recipe import Recipe
+from ..api.task import Task
 from ..devices import one_thread
-from ..prompts import Batch, map_tensors, stack
-from ..randomness import torch_generator
-from ..recipes import Recipe
-from ..tasks import Task
 from .threads import Map
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 import torch
 from torch import Tensor
 
-from ..errors import unknown
-from ..prompts import Batch, map_tensors
+from ..api.errors import unknown
+from ..api.prompts import Batch, map_tensors
 from .optimizers import Stacked
 from .schedules import learning_rate_factor
 

@@ -8,7 +8,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from ..config import Config, parse_config
+from ..api.config import Config, parse_config
 from .objective import Objective
 from .optimizer import BatchOptimizer
 from .replicas import Replicas

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ..prompts import Batch
+from ..api.prompts import Batch
 from .replicas import Loss, Replicas
 
 #: On a CPU: elements a thread that an operator should write at most. Below it, what an operator

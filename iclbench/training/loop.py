@@ -13,13 +13,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..api.errors import UsageError
+from ..api.prompts import Batch, map_tensors, stack
+from ..api.random import derive_seed, torch_generator
+from ..api.recipe import Recipe
+from ..api.task import Task
+from ..console import report
 from ..devices import keep_freed_memory, one_thread
-from ..errors import UsageError
-from ..plugins import report
-from ..prompts import Batch, map_tensors, stack
-from ..randomness import derive_seed, torch_generator
-from ..recipes import Recipe
-from ..tasks import Task
 from .agreement import disagreement
 from .checkpoints import Checkpoint
 from .data import Data

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call, grad, jacrev, vmap
 
-from ..prompts import Batch, map_tensors
+from ..api.prompts import Batch, map_tensors
 from .replicas import Loss, Replicas
 
 #: Elements of the Jacobian that are held at once.

@@ -16,9 +16,9 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from ..config import Config, parse_config
-from ..errors import UsageError, unknown
-from ..recipes import Recipe
+from ..api.config import Config, parse_config
+from ..api.errors import UsageError, unknown
+from ..api.recipe import Recipe
 from .gauss_newton import GaussNewton
 from .lbfgs import LBFGS
 from .optimizer import BatchOptimizer, Optimizer, Update

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.overrides import TorchFunctionMode
 
-from ..errors import UsageError
-from ..prompts import Batch, map_tensors
+from ..api.errors import UsageError
+from ..api.prompts import Batch, map_tensors
 from .bound import Bound
 from .threads import Map
 

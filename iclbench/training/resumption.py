@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from ..errors import RecordError
-from ..plugins import report
+from ..api.errors import RecordError
+from ..console import report
 from .checkpoints import Checkpoint
 
 if TYPE_CHECKING:

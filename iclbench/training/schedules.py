@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from ..recipes import Recipe
+from ..api.recipe import Recipe
 
 #: One measurement: gradients (batches, R, P) on fresh minibatches at the present parameters.
 Measure = Callable[[int], list[Tensor]]

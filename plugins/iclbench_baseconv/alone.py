@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from iclbench.fused import rows
+from iclbench.nn.fused import rows
 
 from .convolution import is_direct
 

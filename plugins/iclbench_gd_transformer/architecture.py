@@ -9,8 +9,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from iclbench import Architecture, Config, Construction, Signature, UsageError
-from iclbench.config import added_later
+from iclbench import Architecture, Config, Construction, Signature, UsageError, added_later
 
 from .free_form import FreeForm
 from .gd_form import GDForm, Projection

@@ -7,8 +7,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from iclbench import Axis, Batch, EvaluationContext, Metric, Task, predict
-from iclbench.prompts import map_tensors
+from iclbench import Axis, Batch, EvaluationContext, Metric, Task, map_tensors, predict
 
 from .descent import Head, descend
 from .gd_form import GDForm, kernel_inputs

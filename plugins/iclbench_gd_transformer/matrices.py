@@ -7,8 +7,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from iclbench import Batch, EvaluationContext, Metric, Task
-from iclbench.statistics import finite
+from iclbench import Batch, EvaluationContext, Metric, Task, finite
 
 from .free_form import FreeForm, FreeHead
 

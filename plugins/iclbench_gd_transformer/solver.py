@@ -8,8 +8,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from iclbench import Config, Signature, Solver
-from iclbench.config import added_later
+from iclbench import Config, Signature, Solver, added_later
 
 from .descent import Head, descend
 from .kernels import DEGREE, Kernel, covariates

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding as look_up
 
-from iclbench.logits import FactoredLogits
+from iclbench import FactoredLogits
 
 from .cross_attention import chunked_expectation
 from .kernels import Kernel
@@ -161,7 +161,7 @@ class PrefixDecoder:
         self.ids: Tensor | None = None
 
     def advance(self, ids: Tensor) -> Tensor:
-        """See `iclbench.generation.Decoder`."""
+        """See `iclbench.nn.generation.Decoder`."""
         self.ids = ids if self.ids is None else torch.cat([self.ids, ids], dim=1)
         f = self.model.of_prefix(look_up(self.ids, self.model.embedding))
         return self.model.answer(f) @ self.model.embedding.mT
@@ -179,7 +179,7 @@ class TextDecoder:
         self.values: list[Tensor] = []  # of each block, (B, n, d')
 
     def advance(self, ids: Tensor) -> Tensor:
-        """See `iclbench.generation.Decoder`."""
+        """See `iclbench.nn.generation.Decoder`."""
         model = self.model
         w = look_up(ids, model.embedding)
         first, last = self.count, self.count + ids.shape[1]

@@ -8,8 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from iclbench import Config
-from iclbench.files import write_atomically
+from iclbench import Config, write_atomically
 
 from .prompt import read_grades
 

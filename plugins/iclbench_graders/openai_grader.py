@@ -12,10 +12,17 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
-from iclbench import Completion, Config, Grader, RunError, UsageError
-from iclbench.plugins import report as say
-from iclbench.records import GraderReport, GradingCost
-from iclbench.specs import digest_of
+from iclbench import (
+    Completion,
+    Config,
+    Grader,
+    GraderReport,
+    GradingCost,
+    RunError,
+    UsageError,
+    digest_of,
+)
+from iclbench import report as say
 
 from . import prompt
 from .answers import Answer, AnswerFolder, total

@@ -12,11 +12,8 @@ from typing import Any, ClassVar
 import torch
 from pydantic import Field
 
-from iclbench import Completion, Config, Grader, UsageError
-from iclbench.devices import find_device
-from iclbench.files import file_digest
-from iclbench.plugins import report as say
-from iclbench.records import GraderReport
+from iclbench import Completion, Config, Grader, GraderReport, UsageError, file_digest, find_device
+from iclbench import report as say
 
 from .progress import Progress
 from .text_statistics import repetition, words

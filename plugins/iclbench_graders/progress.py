@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from iclbench.plugins import report
+from iclbench import report
 
 SECONDS = 15.0
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from iclbench import Completion
-from iclbench.specs import digest_of
+from iclbench import Completion, digest_of
 
 LOWEST, HIGHEST = 1, 10
 

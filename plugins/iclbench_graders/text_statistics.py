@@ -11,8 +11,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from iclbench import Completion, Config, Grader
-from iclbench.records import GraderReport
+from iclbench import Completion, Config, Grader, GraderReport
 
 _WORD = re.compile(r"\w+(?:['’]\w+)*")
 _SENTENCE = re.compile(r"[^.!?…]+[.!?…]+")

@@ -8,7 +8,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from iclbench import Architecture, Config, Signature, fused, initialize
+from iclbench import Architecture, Config, Signature, initialize
+from iclbench.nn import fused
 
 from .forms import FORMS, LAYOUTS, Layout
 from .modules import ELSA, LSA, Stack, Step

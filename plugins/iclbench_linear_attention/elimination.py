@@ -11,8 +11,7 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from iclbench import Config, Signature, Solver, UsageError
-from iclbench.plugins import report
+from iclbench import Config, Signature, Solver, UsageError, report
 
 #: Values that the ReLU network holds at once: bounds the memory of many prompts and knots.
 UNITS_AT_ONCE = 2**24

@@ -8,8 +8,7 @@ import torch
 from pydantic import Field
 from torch import nn
 
-from iclbench import Architecture, Config, Signature
-from iclbench.config import added_later
+from iclbench import Architecture, Config, Signature, added_later
 
 from .constructions import Chebyshev, Richardson
 from .modules import BlockLayer, BlockModel, FullLayer, FullModel, SquareBlockLayer

@@ -9,9 +9,7 @@ import torch
 from numpy.polynomial import chebyshev
 from torch import nn
 
-from iclbench import Batch, EvaluationContext, Metric, Task, predict
-from iclbench.prompts import map_tensors
-from iclbench.randomness import torch_generator
+from iclbench import Batch, EvaluationContext, Metric, Task, map_tensors, predict, torch_generator
 
 #: Fresh training prompts that polynomials are fitted to.
 PROMPTS = 1024

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from iclbench import fused
+from iclbench.nn import fused
 
 from .tokens import Tokens
 from .trained import last_tokens

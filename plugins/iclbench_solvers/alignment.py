@@ -10,9 +10,16 @@ import torch
 from scipy.optimize import minimize_scalar
 from torch import Tensor, nn
 
-from iclbench import Axis, Batch, EvaluationContext, Metric, Task, predict
-from iclbench.prompts import map_tensors
-from iclbench.randomness import torch_generator
+from iclbench import (
+    Axis,
+    Batch,
+    EvaluationContext,
+    Metric,
+    Task,
+    map_tensors,
+    predict,
+    torch_generator,
+)
 
 from .iterative import GradientDescent, GradientDescentConfig
 from .solver import examples_of

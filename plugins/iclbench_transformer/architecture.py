@@ -7,8 +7,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 from torch import nn
 
-from iclbench import SequenceArchitecture, SequenceConfig
-from iclbench.config import added_later
+from iclbench import SequenceArchitecture, SequenceConfig, added_later
 
 from .attention import LinearAttention, SoftmaxAttention
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, scaled_dot_product_attention
 
 from iclbench import initialize
-from iclbench.fused import watched
+from iclbench.nn.fused import watched
 
 from .merged import attend
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import linear
 
-from iclbench.fused import rows
+from iclbench.nn.fused import rows
 
 
 def attend(

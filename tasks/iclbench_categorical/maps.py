@@ -7,9 +7,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from iclbench import Batch, Categorical, EvaluationContext, Metric, Streams, Task, predict
-from iclbench.randomness import torch_generator
-from iclbench.statistics import finite
+from iclbench import (
+    Batch,
+    Categorical,
+    EvaluationContext,
+    Metric,
+    Streams,
+    Task,
+    finite,
+    predict,
+    torch_generator,
+)
 
 from .base import CategoricalTask, Draws
 

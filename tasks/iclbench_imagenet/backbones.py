@@ -10,8 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from iclbench import UsageError
-from iclbench.errors import unknown
+from iclbench import UsageError, unknown
 
 if TYPE_CHECKING:
     from PIL.Image import Image

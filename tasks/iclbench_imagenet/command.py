@@ -55,9 +55,7 @@ def features(
     """
     import torch
 
-    from iclbench.devices import find_device
-    from iclbench.files import require_writable
-    from iclbench.precision import full_precision
+    from iclbench import find_device, full_precision, require_writable
 
     from .backbones import find_backbone
     from .extraction import Extraction

@@ -17,9 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from iclbench import UsageError, philox
-from iclbench.files import write_atomically
-from iclbench.specs import digest_of
+from iclbench import UsageError, digest_of, philox, write_atomically
 
 from .backbones import Backbone
 from .sources import Source

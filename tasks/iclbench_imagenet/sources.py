@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from iclbench import UsageError
-from iclbench.specs import digest_of
+from iclbench import UsageError, digest_of
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -15,8 +15,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from iclbench import Config, UsageError
-from iclbench.files import write_atomically
+from iclbench import Config, UsageError, write_atomically
 
 #: The file in a folder of features.
 FILE = "features.safetensors"

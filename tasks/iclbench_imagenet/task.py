@@ -18,9 +18,9 @@ from iclbench import (
     Signature,
     Streams,
     UsageError,
+    digest_of,
     philox,
 )
-from iclbench.specs import digest_of
 
 from .covariates import Covariates
 from .picking import without_replacement

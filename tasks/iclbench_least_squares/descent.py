@@ -11,8 +11,17 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from iclbench import Axis, Batch, EvaluationContext, Primary, Signature, Streams, philox
-from iclbench.prompts import map_tensors, to_device
+from iclbench import (
+    Axis,
+    Batch,
+    EvaluationContext,
+    Primary,
+    Signature,
+    Streams,
+    map_tensors,
+    philox,
+    to_device,
+)
 
 from .base import LeastSquaresTask
 from .features import Features, feature_tokens

@@ -8,8 +8,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from iclbench import Batch, Primary, Regression, Signature
-from iclbench.config import added_later
+from iclbench import Batch, Primary, Regression, Signature, added_later
 
 from .base import LeastSquaresTask
 from .problems import LeastSquaresConfig, Problems, minimum_norm

@@ -19,9 +19,10 @@ from iclbench import (
     Streams,
     Task,
     TaskConfig,
+    map_tensors,
     philox,
+    with_lead,
 )
-from iclbench.prompts import map_tensors, with_lead
 
 from .recipes import PAPER, QUICK
 from .spectra import Spectrum, eigenvalues, symmetric

@@ -15,10 +15,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import Progress
 
-from iclbench import RecordError, UsageError
-from iclbench.files import file_digest
-from iclbench.plugins import report
-from iclbench.specs import digest_of
+from iclbench import RecordError, UsageError, digest_of, file_digest, report
 
 from .sources import Source, find_sources
 from .vocabulary import END, Vocabulary, given_vocabulary, trained_vocabulary

@@ -7,9 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from iclbench import EvaluationContext
-from iclbench.generation import Sampling, generate
-from iclbench.graders import Completion
+from iclbench import Completion, EvaluationContext, Sampling, generate
 
 from .text_metrics import text_metrics
 from .vocabulary import Vocabulary

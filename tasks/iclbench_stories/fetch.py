@@ -18,8 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from iclbench import UsageError
-from iclbench.files import file_digest, write_atomically
+from iclbench import UsageError, file_digest, write_atomically
 
 from .vocabulary import GPT2
 

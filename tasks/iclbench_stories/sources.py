@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from iclbench import UsageError
-from iclbench.files import file_digest
+from iclbench import UsageError, file_digest
 
 from .generator import generated_stories
 

@@ -14,6 +14,7 @@ from iclbench import (
     Batch,
     DrawnTask,
     EvaluationContext,
+    FactoredLogits,
     Primary,
     RunError,
     Signature,
@@ -22,8 +23,8 @@ from iclbench import (
     Text,
     UsageError,
     philox,
+    token_loss,
 )
-from iclbench.logits import FactoredLogits, token_loss
 
 from .corpus import Corpus, open_corpus
 from .endings import Endings

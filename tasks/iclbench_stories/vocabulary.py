@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from iclbench import UsageError
-from iclbench.files import file_digest
+from iclbench import UsageError, file_digest
 
 END = "<|endoftext|>"
 #: SHA-256 of GPT-2's files, as published with it; tiktoken checks the same.

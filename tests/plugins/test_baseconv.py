@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iclbench.conformance import check_architecture
+from iclbench.runs.checks import check_architecture
 from iclbench_baseconv.alone import usable
 from iclbench_baseconv.architecture import BaseConv, BaseConvConfig
 from iclbench_baseconv.convolution import DIRECT_UP_TO, convolve

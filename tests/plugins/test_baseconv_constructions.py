@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iclbench import EvaluationContext, UsageError, load_task, run
-from iclbench.plans import resolve
+from iclbench.api.spec import RunSpec
 from iclbench.precision import default_dtype
-from iclbench.specs import RunSpec
-from iclbench.verification import _rounding, agree
+from iclbench.runs.plan import resolve
+from iclbench.runs.verify import _rounding, agree
 from iclbench_baseconv.architecture import BaseConv, BaseConvConfig
 
 CONTEXT = EvaluationContext(torch.device("cpu"), torch.Generator())

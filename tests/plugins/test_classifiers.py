@@ -10,8 +10,8 @@ import torch
 from scipy.optimize import minimize
 
 from iclbench import Categorical
-from iclbench.architectures import Architecture
-from iclbench.config import parse_config
+from iclbench.api.architecture import Architecture
+from iclbench.api.config import parse_config
 from iclbench.plugins import host
 from iclbench_categorical.quadrants import Quadrants
 

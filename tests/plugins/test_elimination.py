@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from iclbench import Signature, UsageError, run
-from iclbench.config import parse_config
+from iclbench.api.config import parse_config
 from iclbench.precision import default_dtype
 from iclbench_least_squares.ridge import RidgeConfig, RidgeRegression
 from iclbench_linear_attention.elimination import (

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from iclbench import Signature, Text
-from iclbench.generation import Sampling, decoder_of, generate
-from iclbench.logits import FactoredLogits, token_loss
+from iclbench.nn.generation import Sampling, decoder_of, generate
+from iclbench.nn.logits import FactoredLogits, token_loss
 from iclbench_gd_transformer.architecture import (
     CausalGDTransformer,
     GDTransformer,

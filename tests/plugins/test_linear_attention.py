@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from several_replicas import assert_taken
 
 from iclbench import UsageError, load_task, run, verify
-from iclbench.conformance import ConformanceError, check_architecture
 from iclbench.precision import default_dtype
+from iclbench.runs.checks import ConformanceError, check_architecture
 from iclbench.training.grouping import Operators
 from iclbench_least_squares.fixed import FixedConfig, LeastSquares
 from iclbench_least_squares.prefixes import LeastSquaresPrefixes

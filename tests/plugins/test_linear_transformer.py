@@ -14,8 +14,8 @@ from several_replicas import assert_taken
 from torch.utils.flop_counter import FlopCounterMode
 
 from iclbench import LinearSystem, UsageError, leaderboard, run, verify
-from iclbench.config import parse_config
-from iclbench.records import read_record
+from iclbench.api.config import parse_config
+from iclbench.runs.store import read_record
 from iclbench_linear_systems.task import LinearSystemConfig, LinearSystems
 from iclbench_linear_transformer.architecture import (
     LinearTransformer,

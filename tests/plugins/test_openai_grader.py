@@ -12,8 +12,8 @@ import pytest
 from fake_openai import GRADES, Reply, completion, error, serving
 
 from iclbench import Completion, RunError, UsageError
-from iclbench.config import parse_config
-from iclbench.graders import Grading, RecordedGrader
+from iclbench.api.config import parse_config
+from iclbench.runs.grading import Grading, RecordedGrader
 from iclbench_graders import prompt
 from iclbench_graders.asking import retry_after
 from iclbench_graders.openai_grader import OpenAIConfig, OpenAIGrader

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iclbench import Architecture, Signature, Text
-from iclbench.conformance import check_architecture
 from iclbench.plugins import host
+from iclbench.runs.checks import check_architecture
 from iclbench_least_squares.fixed import FixedConfig, LeastSquares
 from iclbench_least_squares.prefixes import LeastSquaresPrefixes
 from iclbench_least_squares.problems import LeastSquaresConfig

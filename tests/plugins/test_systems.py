@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from iclbench import LinearSystem
-from iclbench.architectures import Architecture
-from iclbench.config import parse_config
+from iclbench.api.architecture import Architecture
+from iclbench.api.config import parse_config
 from iclbench.plugins import host
 from iclbench.precision import default_dtype
 from iclbench_linear_systems.task import LinearSystemConfig, LinearSystems

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from iclbench import Signature, Text, UsageError
-from iclbench.config import parse_config
-from iclbench.conformance import check_architecture
+from iclbench.api.config import parse_config
+from iclbench.runs.checks import check_architecture
 from iclbench_least_squares.fixed import FixedConfig, LeastSquares
 from iclbench_least_squares.prefixes import LeastSquaresPrefixes
 from iclbench_least_squares.problems import LeastSquaresConfig

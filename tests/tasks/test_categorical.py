@@ -11,10 +11,10 @@ import torch
 from torch import nn
 
 from iclbench import EvaluationContext, Streams, UsageError, run
-from iclbench.config import parse_config
-from iclbench.conformance import check_task
-from iclbench.evaluation import evaluate, floor
-from iclbench.randomness import torch_generator
+from iclbench.api.config import parse_config
+from iclbench.api.random import torch_generator
+from iclbench.runs.checks import check_task
+from iclbench.runs.evaluate import evaluate, floor
 from iclbench_categorical.anchors import Anchors
 from iclbench_categorical.calibration import Calibration
 from iclbench_categorical.maps import GRID, ProbabilityMaps

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from iclbench import UsageError, run
-from iclbench.config import parse_config
-from iclbench.conformance import check_task
+from iclbench.api.config import parse_config
+from iclbench.runs.checks import check_task
 from iclbench_imagenet.covariates import Covariates
 from iclbench_imagenet.picking import without_replacement
 from iclbench_imagenet.store import FILE, About, read_features, write_features

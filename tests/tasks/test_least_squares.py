@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iclbench import UsageError, load_task
-from iclbench.config import parse_config
-from iclbench.conformance import check_task
-from iclbench.evaluation import floor
-from iclbench.statistics import summarize
+from iclbench.api.config import parse_config
+from iclbench.runs.checks import check_task
+from iclbench.runs.evaluate import floor
+from iclbench.runs.statistics import summarize
 from iclbench_least_squares.fixed import FixedConfig, LeastSquares
 from iclbench_least_squares.prefixes import LeastSquaresPrefixes
 from iclbench_least_squares.problems import LeastSquaresConfig

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iclbench import UsageError
-from iclbench.config import parse_config
-from iclbench.conformance import check_task
-from iclbench.evaluation import evaluate, floor
+from iclbench.api.config import parse_config
+from iclbench.runs.checks import check_task
+from iclbench.runs.evaluate import evaluate, floor
 from iclbench_linear_systems.spectra import eigenvalues, symmetric
 from iclbench_linear_systems.task import LinearSystemConfig, LinearSystems, exact_solution
 

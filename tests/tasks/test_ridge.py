@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iclbench import UsageError
-from iclbench.config import parse_config
-from iclbench.conformance import check_task
-from iclbench.evaluation import floor
+from iclbench.api.config import parse_config
+from iclbench.runs.checks import check_task
+from iclbench.runs.evaluate import floor
 from iclbench_least_squares.fixed import FixedConfig, LeastSquares
 from iclbench_least_squares.ridge import RidgeConfig, RidgeRegression
 

@@ -14,14 +14,14 @@ import pytest
 import torch
 
 from iclbench import EvaluationContext, RecordError, Text, UsageError, load_task, run, verify
-from iclbench.config import parse_config
-from iclbench.graders import Grader
+from iclbench.api.config import parse_config
+from iclbench.api.grader import Grader
+from iclbench.api.spec import RunSpec
 from iclbench.leaderboards.study import StudyTable, render_study
-from iclbench.logits import token_loss
-from iclbench.plans import resolve
-from iclbench.records import RecordStore
-from iclbench.specs import RunSpec
-from iclbench.sweep_files import expand, read_sweep_file
+from iclbench.nn.logits import token_loss
+from iclbench.runs.plan import resolve
+from iclbench.runs.store import RecordStore
+from iclbench.sweeps.files import expand, read_sweep_file
 from iclbench_stories import corpus as corpora
 from iclbench_stories import sources, vocabulary
 from iclbench_stories.corpus import open_corpus

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from iclbench import Recipe, UsageError, load_task, run
-from iclbench.config import parse_config
+from iclbench.api.config import parse_config
 from iclbench.training.loop import Replica, Training
 from iclbench_transformer.architecture import Transformer, TransformerConfig
 

@@ -6,12 +6,13 @@ import pytest
 import torch
 from torch._dynamo.utils import counters
 
-from iclbench import Recipe, UsageError, fused
-from iclbench.config import parse_config
-from iclbench.models import initial_module
-from iclbench.plans import resolve
-from iclbench.prompts import Batch, map_tensors
-from iclbench.specs import RunSpec
+from iclbench import Recipe, UsageError
+from iclbench.api.config import parse_config
+from iclbench.api.prompts import Batch, map_tensors
+from iclbench.api.spec import RunSpec
+from iclbench.nn import fused
+from iclbench.runs.models import initial_module
+from iclbench.runs.plan import resolve
 from iclbench.training.engine import Eager, Graph, batch_of, make_engine
 from iclbench.training.grouping import (
     SLICE_ELEMENTS,

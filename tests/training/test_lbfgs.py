@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from iclbench import Recipe, UsageError
-from iclbench.prompts import Batch, Sequence
+from iclbench.api.prompts import Batch, Sequence
 from iclbench.training.objective import Objective
 from iclbench.training.optimizer import Update
 from iclbench.training.optimizers import check_optimizer, make_optimizer

@@ -6,9 +6,7 @@ import pytest
 import torch
 from iclbench_hyena_lite import HyenaLite, HyenaLiteMixer
 
-from iclbench import SequenceConfig, Task
-from iclbench.conformance import check_architecture
-from iclbench.plugins import host
+from iclbench import SequenceConfig, Task, check_architecture, host
 
 
 def least_squares(name: str = "least-squares", examples: int = 20) -> Task:

@@ -10,8 +10,9 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from ...errors import UsageError
-from ...records import Record, RecordStore
+from ...api.errors import UsageError
+from ...api.record import Record
+from ...runs.store import RecordStore
 from ..build import published
 from ..formats import LEGEND
 from ..overview import overviews

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ...records import Record
-from ...statistics import Curve
+from ...api.record import Record
+from ...api.statistics import Curve
 from ..precision import PROFILE, has_digits, profile
 from ..tables import Board, Standing
 

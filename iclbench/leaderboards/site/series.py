@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ...records import Record
-from ...specs import canonical_json
+from ...api.record import Record
+from ...api.spec import canonical_json
 from .plots import MOST_LINES, Plot, plot
 
 _GROUPS = ("model_args", "weights_args", "recipe_args", "task_args")

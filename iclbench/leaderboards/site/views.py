@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ...records import Record
-from ...specs import digest_of
-from ...statistics import Statistics
+from ...api.record import Record
+from ...api.spec import digest_of
+from ...api.statistics import Statistics
 from .. import formats
 from ..comparison import scale
 from ..overview import Overview

@@ -1,0 +1,10 @@
+"""Messages on standard error."""
+
+from __future__ import annotations
+
+import sys
+
+
+def report(line: str) -> None:
+    """One line of warning on standard error."""
+    print(f"iclbench: {line}", file=sys.stderr)

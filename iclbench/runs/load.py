@@ -1,0 +1,15 @@
+"""Loading a task by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..api.config import parse_config
+from ..api.task import Task
+from ..plugins import host
+
+
+def load_task(name: str, **args: Any) -> Task[Any]:
+    """The task of that name, configured by `args`; raises UsageError for what there is none of."""
+    found: type[Task[Any]] = host().load("task", name, Task)
+    return found(parse_config(found.Config, args, f"task {name}"))

@@ -1,0 +1,5 @@
+"""Sweeps: files that describe grids of runs, and running what has no record yet.
+
+Descriptions of figures and tables belong here too, since sweep files hold them.
+It may import `runs` and everything below.
+"""

@@ -1,0 +1,169 @@
+"""Sweep files: grids of runs in TOML, their sizes, and the order in which grids are run.
+
+Every list is an axis of the grid, but for `seeds`, which is one run's set of seeds, and `freeze`
+and `metrics`; an argument that is itself a list is written as a list of lists. A grid of one run
+may have a `name`, and a later one `init = "@name"` or `weights = "@name"`: the weights it left.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, model_validator
+
+from ..api.config import Config, parse_config
+from ..api.errors import UsageError, unknown
+from ..api.spec import RunSpec
+from ..leaderboards.figures import Figure
+from ..leaderboards.study import StudyTable
+from ..runs.arguments import parse_seeds
+
+_WHOLE = {"seeds", "freeze", "metrics"}
+
+
+class Size(Config):
+    """Another size of a sweep: what it says takes the place of what the file says."""
+
+    out: str | None = Field(None, description="default: the file's, with the size's name")
+    title: str | None = Field(None, description="above the figure")
+    defaults: dict[str, Any] = Field({}, description="fields of a run, each taken whole")
+    grid: list[dict[str, Any]] = Field(
+        [], description="one table a grid of the file, in order; fields of a run, each taken whole"
+    )
+
+
+class SweepFile(Config):
+    """A sweep: settings, defaults for every run, and grids whose union is run."""
+
+    out: str = "results"
+    replicas: int = Field(32, ge=1, description="most models trained as one program")
+    defaults: dict[str, Any] = {}
+    grid: list[dict[str, Any]] = Field(min_length=1)
+    figure: Figure | None = Field(None, description="a figure of the sweep's records")
+    table: StudyTable | None = Field(None, description="a table of the sweep's records")
+    recipes: dict[str, Size] = Field({}, description="other sizes by name; the file is `quick`")
+
+    @model_validator(mode="after")
+    def _sizes_fit(self) -> SweepFile:
+        for name, size in self.recipes.items():
+            if len(size.grid) not in {0, len(self.grid)}:
+                raise ValueError(
+                    f"recipes.{name} has {len(size.grid)} grids, the file {len(self.grid)}"
+                )
+        return self
+
+    def sized(self, name: str) -> SweepFile:
+        """The sweep at the size of that name; raises UsageError where it has none."""
+        if name == QUICK and QUICK not in self.recipes:
+            return self
+        if name not in self.recipes:
+            raise unknown("size of this sweep", name, [QUICK, *self.recipes])
+        size = self.recipes[name]
+        grids = size.grid or [{} for _ in self.grid]
+        titled = size.title is not None and self.figure is not None
+        return self.model_copy(
+            update={
+                "out": size.out or f"{self.out}-{name}",
+                "defaults": {**self.defaults, **size.defaults},
+                "grid": [{**a, **b} for a, b in zip(self.grid, grids, strict=True)],
+                "figure": self.figure.model_copy(update={"title": size.title})
+                if titled and self.figure is not None
+                else self.figure,
+                "recipes": {},
+            }
+        )
+
+
+#: The size that a sweep file itself describes.
+QUICK = "quick"
+
+
+def expand(grid: Mapping[str, Any], defaults: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The specs of one grid: the product of every list in it."""
+    merged: dict[str, Any] = {**defaults}
+    for name, value in grid.items():
+        base = merged.get(name)
+        both = isinstance(base, dict) and isinstance(value, dict)
+        merged[name] = {**base, **value} if both else value  # type: ignore[dict-item]
+    axes: list[list[tuple[str, str | None, Any]]] = []
+    for name, value in merged.items():
+        if isinstance(value, dict):
+            axes += [[(name, key, v) for v in _axis(values)] for key, values in value.items()]
+        else:
+            axes.append([(name, None, v) for v in ([value] if name in _WHOLE else _axis(value))])
+    for cell in itertools.product(*axes):
+        spec: dict[str, Any] = {}
+        for name, key, value in cell:
+            if key is None:
+                spec[name] = value
+            else:
+                spec.setdefault(name, {})[key] = value
+        if isinstance(spec.get("seeds"), str):
+            spec["seeds"] = parse_seeds(spec["seeds"])
+        yield spec
+
+
+def _axis(value: Any) -> list[Any]:
+    if value == []:
+        raise UsageError("sweep: an empty list makes an empty grid")
+    return value if isinstance(value, list) else [value]
+
+
+def read_sweep_file(file: str | Path | Mapping[str, Any]) -> SweepFile:
+    """The sweep file at a path, or its content; raises UsageError when it is none."""
+    if isinstance(file, Mapping):
+        return parse_config(SweepFile, file, "sweep")
+    try:
+        content = tomllib.loads(Path(file).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{file}: {error}") from None
+    return parse_config(SweepFile, content, str(file))
+
+
+def stages_of(file: SweepFile) -> list[list[dict[str, Any]]]:
+    """The grids in an order in which each follows the one whose weights it takes.
+
+    Raises UsageError for what can be told before anything runs.
+    """
+    if reference_of(file.defaults) is not None:
+        raise UsageError("sweep: defaults can't take the weights of one run")
+    stages: list[list[dict[str, Any]]] = [[]]
+    names: dict[str, int] = {}
+    for grid in file.grid:
+        wanted = reference_of(grid)
+        if wanted is not None and wanted not in names:
+            raise UsageError(f"sweep: no grid before this one has the name {wanted!r}")
+        stage = 0 if wanted is None else names[wanted] + 1
+        # The weights' path is known later; all else can be checked now.
+        cells = list(expand({k: v for k, v in grid.items() if k != "name"}, file.defaults))
+        for cell in cells:
+            parse_config(RunSpec, cell, "sweep")
+        if "name" in grid:
+            name = grid["name"]
+            if not isinstance(name, str):
+                raise UsageError(f"sweep: the name of a grid must be text, not {name!r}")
+            if name in names:
+                raise UsageError(f"sweep: two grids have the name {name!r}")
+            if len(cells) != 1:
+                raise UsageError(f"sweep: {name!r} names {len(cells)} runs, not one")
+            names[name] = stage
+        while len(stages) <= stage:
+            stages.append([])
+        stages[stage].append(grid)
+    return stages
+
+
+def reference_of(grid: Mapping[str, Any]) -> str | None:
+    """The name whose weights a grid takes; raises UsageError for several at once."""
+    for option in ("init", "weights"):
+        value = grid.get(option)
+        several = value if isinstance(value, list) else []
+        if any(isinstance(v, str) and v.startswith("@") for v in several):
+            raise UsageError(f"sweep: {option} = {value} takes several weights; write a grid each")
+        if isinstance(value, str) and value.startswith("@"):
+            return value[1:]
+    return None

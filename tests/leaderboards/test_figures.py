@@ -1,0 +1,185 @@
+"""Figures: from records alone, by a command or by a sweep."""
+
+from __future__ import annotations
+
+import pytest
+
+from iclbench import Metric, UsageError, run, sweep
+from iclbench.api.config import parse_config
+from iclbench.leaderboards.figures import Figure, draw, save
+
+PREFIXES = {"task": "least-squares-prefixes", "eval_prompts": 32}
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory):
+    out = tmp_path_factory.mktemp("results")
+    grid = [
+        {"model": "baseconv", "recipe": "smoke", "model_args": {"layers": [2, 1]}, "seeds": 2},
+        {"model": "gradient-descent", "model_args": {"steps": [1, 4]}},
+    ]
+    return sweep({"defaults": PREFIXES, "grid": grid}, out=out).records
+
+
+def named(figure):
+    return {trace.name: trace for trace in figure.data}
+
+
+def test_points_are_the_records_own_with_the_range_over_seeds(records):
+    trained = [r for r in records if r.spec.model == "baseconv"]
+    lines = named(draw(Figure(x="model_args.layers"), trained))
+    line = lines["baseconv"]
+    ordered = sorted(trained, key=lambda r: r.spec.model_args["layers"])
+    assert list(line.x) == [1, 2]
+    assert list(line.y) == [r.metrics["squared_error"].median for r in ordered]
+    seeds = [s.metrics["squared_error"].median for s in ordered[0].seeds]
+    assert line.y[0] + line.error_y.array[0] == pytest.approx(max(seeds))
+    assert line.y[0] - line.error_y.arrayminus[0] == pytest.approx(min(seeds))
+    floor = lines["baseconv: floor"]
+    assert list(floor.y) == [r.floor["squared_error"].median for r in ordered]
+
+
+def test_lines_are_set_apart_by_fields(records):
+    solved = [r for r in records if r.spec.model == "gradient-descent"]
+    lines = named(draw(Figure(x="dtype", lines=("model", "model_args.steps")), solved))
+    assert {"gradient-descent steps=1", "gradient-descent steps=4"} <= set(lines)
+
+
+def test_curves_run_along_their_axis(records):
+    solved = [r for r in records if r.spec.model == "gradient-descent"][:1]
+    figure = draw(Figure(x="curve", y="prefix_error"), solved)
+    line, floor = figure.data
+    assert list(line.x) == list(range(21))
+    assert list(line.y) == solved[0].curves["prefix_error"].median
+    assert list(floor.y) == solved[0].floor_curves["prefix_error"].median
+    assert figure.layout.xaxis.title.text == "prefix"
+
+
+def test_training_curves_have_a_line_a_seed(records):
+    trained = [r for r in records if r.spec.model == "baseconv"][:1]
+    figure = draw(Figure(x="training"), trained)
+    assert [trace.name for trace in figure.data] == ["baseconv, seed 0", "baseconv, seed 1"]
+    assert list(figure.data[0].y) == [row[0] for row in trained[0].training.curve]
+
+
+def test_metrics_are_panels_downwards_and_fields_panels_sideways(tmp_path):
+    grid = {"model": "nearest-neighbour-vote", "model_args": {"neighbours": [1, 3]},
+            "task": "categorical", "task_args": {"examples": [5, 10]}}  # fmt: skip
+    records = sweep({"defaults": {"eval_prompts": 64}, "grid": [grid]}, out=tmp_path).records
+    asked = {"x": "model_args.neighbours", "y": ["accuracy", "nll"], "log_x": True,
+             "panels": ["task_args.examples"]}  # fmt: skip
+    figure = draw(parse_config(Figure, asked, "figure"), records)
+    shown = [t for t in figure.data if t.name == "nearest-neighbour-vote"]
+    assert [t.xaxis for t in shown] == ["x", "x2", "x3", "x4"]
+    assert [t.showlegend for t in shown] == [None, False, False, False]
+    for trace, (metric, examples) in zip(
+        shown, [("accuracy", 5), ("accuracy", 10), ("nll", 5), ("nll", 10)], strict=True
+    ):
+        there = [r for r in records if r.spec.task_args["examples"] == examples]
+        assert list(trace.x) == [1, 3]
+        assert list(trace.y) == [r.metrics[metric].mean for r in there]
+    assert [a.text for a in figure.layout.annotations] == ["examples=5", "examples=10"]
+    assert figure.layout.xaxis4.type == "log"
+    assert figure.layout.yaxis3.type == "linear"
+    titles = [figure.layout[f"yaxis{i}"].title.text or "" for i in ("", 3)]
+    assert [t.split()[0] for t in titles] == ["accuracy", "nll"]
+    logarithmic = draw(Figure(x="model_args.neighbours", y="nll", log_y=True), records)
+    assert logarithmic.layout.yaxis.type == "log"
+
+
+class Mapping(Metric):
+    """Two maps: one of both signs, one with places and points."""
+
+    name = "mapping"
+
+    def supports(self, task):
+        return None
+
+    def compute(self, model, task, batch, context):
+        return {}
+
+    def analysis(self, model, task, batches, context):
+        points = {"x": [0.5], "y": [0.5], "text": ["7"]}
+        placed = {"values": [[0.0, 1.0]], "x": [0.0, 1.0], "y": [0.5], "points": points}
+        return {"maps": [{"name": "signed", "values": [[1.0, -3.0], [0.5, None]]},
+                         {"name": "placed", **placed, "group": "p"},
+                         {"name": "beside", "values": [[2.0]], "group": "p"}]}  # fmt: skip
+
+
+def test_maps_have_a_row_a_record_and_a_column_a_map(tmp_path, provide):
+    provide("metric", "mapping", Mapping)
+    grid = {"model": ["zero", "averaging"], "task": "least-squares", "metrics": ["mapping"]}
+    records = sweep({"defaults": {"eval_prompts": 16}, "grid": [grid]}, out=tmp_path).records
+    figure = draw(Figure(maps="mapping", title="A title"), records)
+    heat = [t for t in figure.data if t.type == "heatmap"]
+    assert [t.name for t in heat] == ["signed", "placed", "beside"] * 2
+    signed, placed, beside = heat[:3]
+    assert (signed.zmin, signed.zmax, signed.z[0][1]) == (-3.0, 3.0, -3.0)
+    assert (placed.zmin, placed.zmax, beside.zmin, beside.zmax) == (0.0, 2.0, 0.0, 2.0)
+    assert figure.layout.yaxis.autorange == "reversed"
+    assert figure.layout.yaxis2.autorange is None
+    assert [t.text for t in figure.data if t.type == "scatter"] == [("7",)] * 2
+    texts = [a.text for a in figure.layout.annotations]
+    assert {"signed", "placed", "beside", "zero", "averaging"} == set(texts)
+    with pytest.raises(UsageError, match="did you mean 'mapping'"):
+        draw(Figure(maps="maping"), records)
+
+
+def test_a_page_shows_itself_without_a_network(records, tmp_path):
+    save(Figure(x="model", title="A title"), records, tmp_path / "sub" / "page.html")
+    page = (tmp_path / "sub" / "page.html").read_text("utf-8")
+    assert "A title" in page
+    assert "https://" not in page.split("plotly.min.js")[0]
+    assert (tmp_path / "sub" / "plotly.min.js").stat().st_size > 1e6
+
+
+@pytest.mark.parametrize(
+    ("figure", "message"),
+    [
+        ({"x": "model_arg.layers"}, "did you mean 'model_args'"),
+        ({"x": "model.layers"}, "model has no parts"),
+        ({"x": "model", "y": "squared_eror"}, "did you mean 'squared_error'"),
+        ({"x": "curve"}, "no curve of squared_error"),
+        ({"x": "model", "y": ["squared_error", "nl"]}, "unknown metric 'nl'"),
+        ({"x": "model", "panels": ["task_arg.dim"]}, "did you mean 'task_args'"),
+        ({"maps": "krylov"}, "unknown analysis 'krylov'"),
+        ({"x": "model", "maps": "krylov"}, "needs x or maps, and not both"),
+        ({}, "needs x or maps, and not both"),
+    ],
+)
+def test_what_can_t_be_drawn_is_said(records, figure, message):
+    with pytest.raises(UsageError, match=message):
+        draw(parse_config(Figure, figure, "figure"), records)
+
+
+def test_the_command_and_a_sweep_write_the_page(cli, tmp_path):
+    run(model="zero", **PREFIXES, out=tmp_path / "records")
+    page = tmp_path / "figure.html"
+    drawn = cli("leaderboard", "figure", tmp_path / "records", "--x", "curve", "--y",
+                "prefix_error", "--file", page)  # fmt: skip
+    assert drawn.code == 0
+    assert "prefix_error" in page.read_text("utf-8")
+    file = tmp_path / "steps.toml"
+    file.write_text(
+        """
+        [defaults]
+        task = "least-squares"
+        eval_prompts = 16
+        [[grid]]
+        model = "gradient-descent"
+        model_args = { steps = [1, 2] }
+        [figure]
+        x = "model_args.steps"
+        """
+    )
+    swept = cli("sweep", file, "--out", tmp_path / "swept")
+    assert swept.code == 0
+    assert f"figure: {tmp_path / 'swept' / 'steps.html'}" in swept.out
+    assert (tmp_path / "swept" / "steps.html").exists()
+    panels = cli("leaderboard", "figure", tmp_path / "records", "--x", "model", "--y",
+                 "squared_error, prefix_error", "--panels", "dtype", "--file", page)  # fmt: skip
+    assert panels.code == 0
+    assert "dtype=float32" in page.read_text("utf-8")
+    refused = cli("leaderboard", "figure", tmp_path / "records", "--x", "nonsense")
+    assert refused.code == 2
+    assert refused.err.count("\n") == 1

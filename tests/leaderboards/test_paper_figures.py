@@ -1,0 +1,119 @@
+"""Figures by name: from the sweep files of plugins, with captions, as images where one can."""
+
+from __future__ import annotations
+
+import builtins
+
+import pytest
+from browser import find
+
+from iclbench.leaderboards.studies import caption, find_study, studies
+from iclbench.plugins import host
+from iclbench.sweeps.sweep import sweep
+
+SMALL = """
+[figure]
+x = "model_args.steps"
+title = "descent"
+
+[defaults]
+task = "least-squares"
+eval_prompts = 16
+
+[[grid]]
+model = "gradient-descent"
+model_args = { steps = [1, 2] }
+
+[[grid]]
+model = "baseconv"
+recipe = "smoke"
+seeds = 2
+
+[recipes.large]
+defaults = { eval_prompts = 32 }
+"""
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("study")
+    (folder / "small.toml").write_text("# Figure 0: descent.\n" + SMALL)
+    sweep(folder / "small.toml", out=folder / "records")
+    return folder
+
+
+def test_studies_are_found_by_name_through_the_plugins(cli):
+    names = [found.name for found in studies(host())]
+    assert {"least-squares/depth", "primitives/depth", "linear-systems/poster"} <= set(names)
+    listed = cli("leaderboard", "figure")
+    assert [line.split(":")[0] for line in listed.out.splitlines()] == names
+    assert find_study("poster", host()).name == "linear-systems/poster"
+    assert "least-squares/depth, primitives/depth" in cli("leaderboard", "figure", "depth").err
+    assert "did you mean" in cli("leaderboard", "figure", "postr").err
+
+
+def test_a_study_s_figure_is_drawn_from_its_records_with_a_caption(cli, study, tmp_path):
+    page = tmp_path / "page.html"
+    found = cli("leaderboard", "figure", study / "small.toml", "--records", study / "records",
+                "--file", page)  # fmt: skip
+    assert found.code == 0
+    for text in ("Figure 0: descent. Models: gradient-descent, baseconv", "20 × 16", "seeds: 2",
+                 "16 prompts, float32, on cpu"):  # fmt: skip
+        assert text in found.out
+    assert "on cpu" in page.read_text("utf-8")
+
+
+def test_what_has_no_record_is_named_in_the_caption_or_refused(cli, study, tmp_path):
+    path = study / "small.toml"
+    nothing = cli("leaderboard", "figure", path, "--records", tmp_path)
+    assert nothing.code == 2
+    assert "iclbench sweep" in nothing.err
+    large = cli("leaderboard", "figure", path, "--records", study / "records", "--recipe", "large")
+    assert large.code == 2
+    assert "--recipe large" in large.err
+    first = sweep({"defaults": {"task": "least-squares", "eval_prompts": 16},
+                   "grid": [{"model": "gradient-descent", "model_args": {"steps": 1}}]},
+                  out=tmp_path / "some")  # fmt: skip
+    assert "1 runs of the study" in caption("", first.records, 1)
+    some = cli("leaderboard", "figure", path, "--records", tmp_path / "some", "--file",
+               tmp_path / "some.html")  # fmt: skip
+    assert "2 runs of the study have no record" in some.out
+
+
+def test_an_image_without_kaleido_is_one_clear_line(cli, study, tmp_path, monkeypatch):
+    real = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name == "kaleido":
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    found = cli("leaderboard", "figure", study / "small.toml", "--records", study / "records",
+                "--format", "svg", "--file", tmp_path / "a.svg")  # fmt: skip
+    assert found.code == 2
+    assert "iclbench[figures]" in found.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_format_is_refused(cli, study, tmp_path):
+    found = cli("leaderboard", "figure", study / "small.toml", "--records", study / "records",
+                "--format", "jpg")  # fmt: skip
+    assert found.code == 2
+    assert "'jpg'" in found.err
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize(
+    ("kind", "start"), [("svg", b"<svg"), ("pdf", b"%PDF"), ("png", b"\x89PNG")]
+)
+def test_images_are_written(cli, study, tmp_path, kind, start):
+    pytest.importorskip("kaleido")
+    if not find("chromium", "google-chrome"):
+        pytest.skip("no Chromium was found (Debian: apt-get install chromium)")
+    path = tmp_path / f"figure.{kind}"
+    found = cli("leaderboard", "figure", study / "small.toml", "--records", study / "records",
+                "--file", path)  # fmt: skip
+    assert found.code == 0, found.err
+    assert path.read_bytes().startswith(start)

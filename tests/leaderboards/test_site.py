@@ -1,0 +1,292 @@
+"""The site: from records alone, and as a browser shows it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from browser import missing, open_browser
+
+from iclbench import RecordStore, UsageError, run
+from iclbench.leaderboards.comparison import paired_difference
+from iclbench.leaderboards.site import svg
+from iclbench.leaderboards.site.build import MARKER, make_site
+from iclbench.leaderboards.site.plots import plot
+from iclbench.leaderboards.tables import leaderboard
+
+TINY = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "eval_prompts": 64}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Leaderboards of three origins, two dtypes and a task with curves."""
+    folder = tmp_path_factory.mktemp("leaderboards")
+    out = folder / "records"
+    for layers in (1, 2):
+        run(model="baseconv", **TINY, recipe="smoke", model_args={"layers": layers}, seeds=2,
+            out=out)  # fmt: skip
+    for dtype in ("float32", "float64"):
+        run(model="least-squares-qr", **TINY, dtype=dtype, out=out)
+        run(model="zero", **TINY, dtype=dtype, out=out)
+    run(model="baseconv", **TINY, weights="gd-causal", weights_args={"steps": 3}, out=out)
+    run(model="gradient-descent", **{**TINY, "task": "least-squares-prefixes"}, out=out)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def site(folder, tmp_path_factory):
+    out = tmp_path_factory.mktemp("site") / "out"
+    make_site(out, folder)
+    return out
+
+
+class Links(HTMLParser):
+    """What a page refers to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag, attrs):
+        self.found += [v for k, v in attrs if k in {"href", "src", "data-plotly"} and v]
+
+
+def test_there_is_a_page_for_every_task_and_record(site, folder):
+    records = [r for board in leaderboard(folder / "records") for r in board.records]
+    assert {p.stem for p in (site / "runs").glob("*.html")} == {r.id for r in records}
+    tasks = {"least-squares", "least-squares-prefixes"}
+    assert {p.stem for p in (site / "tasks").glob("*.html")} == tasks
+    assert {p.stem for p in (site / "compare").glob("*.html")} == tasks
+
+
+def test_every_link_leads_to_a_file_of_the_site_and_none_to_the_network(site):
+    for page in site.rglob("*.html"):
+        links = Links()
+        links.feed(page.read_text("utf-8"))
+        for link in links.found:
+            assert "//" not in link, (page, link)
+            if not link.startswith(("#", "data:")):
+                assert (page.parent / link.split("#")[0]).is_file(), (page, link)
+
+
+def test_a_run_s_page_holds_what_made_it(site, folder):
+    store = RecordStore(folder / "records")
+    for path in store.paths():
+        content = json.loads(path.read_text())
+        page = (site / "runs" / f"{content['id']}.html").read_text("utf-8")
+        source, platform = content["plugins"][0]["source"], content["environment"]["platform"]
+        for text in (content["command"], content["digest"], "iclbench verify", source[:16],
+                     platform):  # fmt: skip
+            assert text in page
+        copy = site / "records" / content["spec"]["task"] / path.name
+        assert copy.read_bytes() == path.read_bytes()
+        assert ("seed 1" in page) == (content["spec"]["origin"] == "trained")
+
+
+def test_the_same_records_give_the_same_site(site, folder, tmp_path):
+    make_site(tmp_path, folder)
+    names = {p.relative_to(site) for p in site.rglob("*") if p.is_file()}
+    assert names == {p.relative_to(tmp_path) for p in tmp_path.rglob("*") if p.is_file()}
+    assert all((site / n).read_bytes() == (tmp_path / n).read_bytes() for n in names)
+
+
+def test_the_python_of_the_page_works(folder, tmp_path, monkeypatch):
+    page = Path(__file__).parents[2] / "docs" / "leaderboards.md"
+    (text,) = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
+    shutil.copytree(folder / "records", tmp_path / "leaderboards" / "records")
+    monkeypatch.chdir(tmp_path)
+    exec(compile(text, page.name, "exec"), {})
+    assert (tmp_path / "site" / "index.html").exists()
+    assert (tmp_path / "leaderboards" / "rows.parquet").exists()
+
+
+def test_pages_of_records_that_are_gone_go(folder, tmp_path):
+    make_site(tmp_path, folder)
+    (tmp_path / "runs" / "old.html").touch()
+    (tmp_path / "CNAME").write_text("mine")
+    make_site(tmp_path, folder)
+    assert not (tmp_path / "runs" / "old.html").exists()
+    assert (tmp_path / "CNAME").exists()
+
+
+def test_a_folder_of_something_else_is_not_written_over(folder, tmp_path):
+    (tmp_path / "thesis.txt").touch()
+    with pytest.raises(UsageError, match="no site"):
+        make_site(tmp_path, folder)
+    assert [p.name for p in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_no_records_are_said_and_nothing_is_written(cli, tmp_path):
+    found = cli("leaderboard", "site", tmp_path / "out", "--from", tmp_path)
+    assert found.code == 2
+    assert found.err.count("\n") == 1
+    assert not (tmp_path / "out" / MARKER).exists()
+
+
+def test_a_drawing_has_its_points_where_the_axes_say():
+    lines = [{"name": "a <b>", "x": [1, 10, 100], "y": [1e-2, None, 1.0]}]
+    drawn = svg.draw(plot("t", "x", "y", lines, log=True, log_x=True))
+    dots = [(float(a), float(b)) for a, b in re.findall(r'cx="([\d.]+)" cy="([\d.]+)"', drawn)]
+    left, right = svg.LEFT, svg.WIDTH - svg.RIGHT
+    assert dots == [(left, svg.HEIGHT - svg.BOTTOM), (right, svg.TOP)]
+    assert "a &lt;b&gt;" in drawn
+    # Half way up a logarithmic axis from 0.01 to 1.
+    middle = (svg.HEIGHT - svg.BOTTOM + svg.TOP) / 2
+    assert f'y2="{middle:.1f}"' in drawn
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "log", "texts"),
+    [
+        (0.0, 1.0, False, ["0", "0.2", "0.4", "0.6", "0.8", "1"]),
+        (1e-14, 1.0, True, ["1e-14", "1e-11", "1e-8", "1e-5", "0.01"]),
+        (2.0, 9.0, True, ["2", "4", "6", "8"]),
+        (-1.0, 1.0, False, ["-1", "-0.5", "0", "0.5", "1"]),
+    ],
+)
+def test_ticks_are_round_and_few(low, high, log, texts):
+    assert [text for _, text in svg.ticks(low, high, log)] == texts
+
+
+@pytest.fixture(scope="module")
+def browser():
+    reason = missing()
+    if reason:
+        pytest.skip(reason)
+    with open_browser() as driver:
+        yield driver
+
+
+def visit(browser, page: Path, fragment: str = "") -> None:
+    browser.get("about:blank")
+    browser.get(page.as_uri() + fragment)
+
+
+def shown(browser) -> list[str]:
+    rows = browser.find_elements("css selector", "table.board tbody tr")
+    return [row.find_element("css selector", "th").text for row in rows if row.is_displayed()]
+
+
+def test_tables_sort_and_filter_by_keyboard(browser, site):
+    visit(browser, site / "tasks" / "least-squares.html")
+    first = shown(browser)
+    assert first[0] == "least-squares-qr"
+    assert len(first) == 5  # float64 is filtered out to begin with
+    digits = browser.find_element("xpath", "//thead//button[.='digits']")
+    digits.send_keys("\n")
+    assert shown(browser) == first[::-1]
+    assert digits.find_element("xpath", "..").get_attribute("aria-sort") == "ascending"
+    digits.send_keys(" ")
+    assert shown(browser) == first
+    form = browser.find_element("css selector", "form.filters")
+    form.find_element("name", "origin").send_keys("trained")
+    assert shown(browser) == [label for label in first if "layers" in label]
+    form.find_element("name", "find").send_keys("layers=2")
+    assert len(shown(browser)) == 1
+    assert form.find_element("css selector", "output").text == "1 of 7 rows"
+    form.find_element("name", "find").clear()
+    form.find_element("name", "origin").send_keys("all")
+    form.find_element("name", "dtype").send_keys("float64")
+    assert shown(browser) == ["least-squares-qr", "zero"]
+
+
+def test_long_tables_show_the_rest_when_asked(browser, folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("iclbench.leaderboards.site.views.MOST_ROWS", 2)
+    make_site(tmp_path, folder)
+    visit(browser, tmp_path / "tasks" / "least-squares.html")
+    first = shown(browser)
+    assert len(first) == 2
+    browser.find_element("xpath", "//thead//button[.='digits']").send_keys("\n")
+    worst = shown(browser)
+    assert len(worst) == 2
+    assert not set(worst) & set(first)
+    more = browser.find_element("css selector", ".more")
+    assert more.text == "Show all 5"
+    more.send_keys("\n")
+    assert shown(browser)[:2] == worst
+    assert shown(browser)[:2:-1] == first
+    assert len(shown(browser)) == 5
+    assert not more.is_displayed()
+
+
+def test_any_two_records_are_compared_as_in_python(browser, site, folder):
+    board = leaderboard(folder / "records")[0]
+    a, b = board.standings[0], board.standings[3]
+    page = site / "compare" / "least-squares.html"
+    visit(browser, page, f"#a={a.record.id}&b={b.record.id}")
+    expected = paired_difference(a.values, b.values, digits=True)
+    verdict = wait(browser, "#verdict", "is better")
+    numbers = [float(v) for v in re.findall(r"[+−](\d+\.\d\d)", verdict)]
+    ends = sorted([-expected.low, -expected.high])
+    assert numbers == pytest.approx([abs(-expected.mean), *map(abs, ends)], abs=0.006)
+    browser.find_element("id", "swap").click()
+    assert wait(browser, "#verdict", "The second is better")
+
+
+def wait(browser, selector: str, text: str) -> str:
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    return WebDriverWait(browser, 20).until(
+        lambda d: text in (found := d.find_element("css selector", selector).text) and found
+    )
+
+
+def test_a_figure_is_there_at_once_and_becomes_interactive_in_place(browser, site):
+    visit(browser, site / "tasks" / "least-squares-prefixes.html")
+    assert browser.find_element("css selector", ".canvas > svg").is_displayed()
+    assert browser.execute_script("return typeof window.Plotly") == "undefined"
+    box = "return document.querySelector('.canvas').getBoundingClientRect().toJSON()"
+    before = browser.execute_script(box)
+    browser.find_element("css selector", ".explore").send_keys("\n")
+    wait(browser, ".explore", "Interactive")
+    assert browser.find_element("css selector", ".canvas .main-svg").is_displayed()
+    assert browser.execute_script(box) == before
+
+
+def test_no_page_shifts_overflows_complains_or_asks_the_network(site):
+    reason = missing()
+    if reason:
+        pytest.skip(reason)
+    run_page = next((site / "runs").glob("*.html"))
+    pages = [site / "index.html", site / "tasks" / "least-squares.html",
+             site / "compare" / "least-squares.html", run_page]  # fmt: skip
+    shift = """
+        const done = arguments[0]; let total = 0;
+        new PerformanceObserver(l => l.getEntries().forEach(e => total += e.value))
+            .observe({type: 'layout-shift', buffered: true});
+        setTimeout(() => done(total), 300);"""
+    for width, dark in ((1280, False), (390, True)):
+        with open_browser(width, 800, dark) as browser:
+            for page in pages:
+                browser.get(page.as_uri())
+                assert browser.execute_async_script(shift) < 0.01, page
+                wide = browser.execute_script("return document.documentElement.scrollWidth")
+                assert wide <= width, page
+                background = browser.execute_script(
+                    "return getComputedStyle(document.body).backgroundColor"
+                )
+                assert (max(map(int, re.findall(r"\d+", background)[:3])) < 100) == dark
+            assert browser.get_log("browser") == []
+            asked = [json.loads(e["message"])["message"] for e in browser.get_log("performance")]
+            urls = [m["params"]["request"]["url"] for m in asked
+                    if m["method"] == "Network.requestWillBeSent"]  # fmt: skip
+            assert urls
+            assert all(url.startswith(("file:", "data:", "about:")) for url in urls)
+
+
+def test_the_theme_can_be_chosen(browser, site):
+    visit(browser, site / "index.html")
+    theme = browser.find_element("id", "theme")
+    ground = "return getComputedStyle(document.body).backgroundColor"
+    light = browser.execute_script(ground)
+    theme.send_keys("\n")
+    theme.send_keys("\n")
+    assert theme.text == "Theme: dark"
+    assert browser.execute_script(ground) != light
+    visit(browser, site / "index.html")
+    assert browser.execute_script(ground) != light  # it is remembered
+    browser.find_element("id", "theme").send_keys("\n")

@@ -1,0 +1,162 @@
+"""Submitting: what was edited, is unknown, or would replace a row is refused with the reason."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from safetensors.numpy import load, save
+
+from iclbench import RecordStore, run
+from iclbench.api.spec import digest_of
+from iclbench.runs.store import read_record
+
+TINY = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "recipe": "smoke",
+        "seeds": 2, "eval_prompts": 32}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("results")
+    run(model="baseconv", **TINY, out=folder)
+    run(model="zero", **TINY, out=folder)
+    return folder
+
+
+@pytest.fixture
+def results(made, tmp_path) -> Path:
+    return Path(shutil.copytree(made, tmp_path / "results"))
+
+
+def trained(folder: Path) -> Path:
+    return next(folder.glob("*/baseconv*.json"))
+
+
+def reseal(path: Path, change) -> None:
+    """An edit that mends the digest, as someone who reads the code could."""
+    content = json.loads(path.read_text())
+    change(content)
+    content["digest"] = digest_of({k: v for k, v in content.items() if k != "digest"})
+    path.write_text(json.dumps(content))
+
+
+def test_sound_records_are_copied_with_their_files(cli, results, tmp_path):
+    found = cli("submit", results, "--to", tmp_path / "boards")
+    assert found.code == 0
+    assert found.out.startswith("## 2 records, all ")
+    for text in ("baseconv", "▲ solver", "● trained", "(iclbench ", "iclbench run --model zero"):
+        assert text in found.out
+    store = RecordStore(tmp_path / "boards" / "records")
+    copied = sorted(p.name for p in store.folder.rglob("*") if p.is_file())
+    assert copied == sorted(p.name for p in results.glob("*/*") if p.suffix != ".tmp")
+    assert cli("verify", store.folder).code == 0
+    again = cli("submit", results, "--to", tmp_path / "boards")
+    assert again.code == 0
+    assert "is there already" in again.err
+
+
+def test_a_check_copies_nothing(cli, results, tmp_path):
+    assert cli("submit", results, "--to", tmp_path / "boards", "--check").code == 0
+    assert not (tmp_path / "boards").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda c: c["metrics"]["squared_error"].update(median=1e-9), "is not that of"),
+        (lambda c: c["evaluation"].update(digest="0" * 64), "prompts are not those"),
+        (lambda c: c["seeds"][0]["metrics"]["squared_error"].update(mean=0.1), "is not that of"),
+        (lambda c: c.update(parameters=12), "numbers do not hold; parameters"),
+        (lambda c: c["spec"].update(model="transformer"), "its id is not its spec's"),
+        (lambda c: c["plugins"][0].update(distribution="unknown"), "without its distribution"),
+        (lambda c: c["plugins"][0].update(distribution="other"), "not of other"),
+        (lambda c: c.update(plugins=c["plugins"][:1]), "is not named"),
+        (lambda c: c.update(weights=None), "needs its weights"),
+        (lambda c: c["per_prompt"].update(file="../../secrets"), "is no name of its prompts"),
+    ],
+)
+def test_an_edit_that_mends_the_digest_is_refused(cli, results, tmp_path, change, reason):
+    reseal(trained(results), change)
+    found = cli("submit", results, "--to", tmp_path / "boards")
+    assert found.code == 2
+    assert reason in found.err
+    assert f"refused: {found.err.partition('error: ')[2].strip()}" in found.out
+    assert not (tmp_path / "boards").exists()  # not the sound one either
+
+
+def test_an_edit_that_does_not_is_refused(cli, results, tmp_path):
+    path = trained(results)
+    path.write_text(path.read_text().replace('"parameters": ', '"parameters": 1'))
+    found = cli("submit", path, "--to", tmp_path / "boards")
+    assert found.code == 2
+    assert "its digest does not match" in found.err
+
+
+def test_edited_values_of_prompts_are_refused(cli, results, tmp_path):
+    """Statistics, digests and names made to fit better values: measuring again tells."""
+    path = trained(results)
+    record = read_record(path)
+    place = path.parent / record.per_prompt.file
+    arrays = load(place.read_bytes())
+    arrays["metric/squared_error"] = arrays["metric/squared_error"] * 0.01
+
+    from iclbench.runs.statistics import summarize
+
+    store = RecordStore(results)
+    values = arrays["metric/squared_error"]
+    better = record.model_copy(
+        update={
+            "per_prompt": store.write_file(record.spec, "prompts", save(arrays)),
+            "metrics": {"squared_error": summarize(values)},
+            "seeds": [
+                seed.model_copy(update={"metrics": {"squared_error": summarize(values[i : i + 1])}})
+                for i, seed in enumerate(record.seeds)
+            ],
+        }
+    )
+    store.write(better)
+    found = cli("submit", path, "--to", tmp_path / "boards")
+    assert found.code == 2
+    assert "numbers do not hold; squared_error" in found.err
+
+
+def test_a_published_row_is_not_replaced(cli, results, tmp_path):
+    boards = tmp_path / "boards"
+    assert cli("submit", results, "--to", boards).code == 0
+    path = trained(results)
+    reseal(path, lambda c: c.update(created="2020-01-01T00:00:00+00:00"))
+    before = trained(boards / "records").read_bytes()
+    found = cli("submit", path, "--to", boards)
+    assert found.code == 2
+    assert "rows are not replaced" in found.err
+    assert trained(boards / "records").read_bytes() == before
+
+
+def test_an_unknown_task_version_is_refused(cli, results, tmp_path, monkeypatch):
+    from iclbench.runs.load import load_task
+
+    monkeypatch.setattr(type(load_task("least-squares")), "version", 2)
+    found = cli("submit", results, "--to", tmp_path / "boards")
+    assert found.code == 2
+    assert "version 1 of least-squares is not known" in found.err
+
+
+def test_another_name_or_too_large_weights_are_refused(cli, results, tmp_path, monkeypatch):
+    path = trained(results)
+    other = path.with_name("better-0123456789abcdef.json")
+    other.write_bytes(path.read_bytes())
+    assert "is named baseconv-" in cli("submit", other, "--to", tmp_path / "boards").err
+    monkeypatch.setattr("iclbench.leaderboards.submission.LARGEST_WEIGHTS", 1000)
+    assert "the most that is published" in cli("submit", path, "--to", tmp_path / "boards").err
+
+
+def test_a_sample_is_always_the_same_and_from_every_task(cli, results):
+    run(model="zero", **{**TINY, "task": "least-squares-prefixes"}, out=results)
+    found = [cli("verify", results, "--sample", 2) for _ in range(2)]
+    assert found[0] == found[1]
+    assert found[0].code == 0
+    assert "a sample: 2 of 3 records" in found[0].out
+    assert "2 of 2 records hold" in found[0].out
+    assert f"{Path('least-squares-prefixes') / 'zero'}" in found[0].out

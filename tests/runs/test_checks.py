@@ -1,0 +1,223 @@
+"""The checks catch what they are for, and every first-party plugin passes them."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import torch
+from torch import nn
+
+from iclbench import Architecture, SequenceArchitecture, SequenceConfig, Task, UsageError
+from iclbench.plugins import host
+from iclbench.runs.causality import reads_ahead, require_causal
+from iclbench.runs.checks import ConformanceError, check_architecture, check_task
+from iclbench_baseconv.architecture import BaseConv, BaseConvConfig
+from iclbench_least_squares.fixed import FixedConfig, LeastSquares
+from iclbench_least_squares.prefixes import LeastSquaresPrefixes
+from iclbench_least_squares.problems import LeastSquaresConfig
+
+PREFIXES = LeastSquaresPrefixes(LeastSquaresConfig(dim=2, examples=4))
+CONFIG = SequenceConfig(layers=1, width=4)
+
+
+class Mean(nn.Module):
+    """Mixes by the mean over all positions, whatever it was asked for."""
+
+    def forward(self, x):
+        return x.mean(dim=1, keepdim=True).expand_as(x)
+
+
+class ReadsAhead(SequenceArchitecture):
+    name = "reads-ahead"
+
+    def mixer(self, width, length, causal, config):
+        return Mean()
+
+
+class LeaksAtLast(SequenceArchitecture):
+    """Zero at its initialization, when it leaks nothing yet."""
+
+    name = "leaks-at-last"
+
+    def mixer(self, width, length, causal, config):
+        class Mixer(Mean):
+            def __init__(self):
+                super().__init__()
+                self.gain = nn.Parameter(torch.zeros(width))
+
+            def forward(self, x):
+                return self.gain * super().forward(x)
+
+        return Mixer()
+
+
+class MixesPrompts(SequenceArchitecture):
+    name = "mixes-prompts"
+
+    def mixer(self, width, length, causal, config):
+        class Mixer(nn.Module):
+            def forward(self, x):
+                return x - 10 * x.mean(dim=0)
+
+        return Mixer()
+
+
+class HasDeadParameters(SequenceArchitecture):
+    name = "has-dead-parameters"
+
+    def mixer(self, width, length, causal, config):
+        class Mixer(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.unused = nn.Parameter(torch.zeros(1))
+
+            def forward(self, x):
+                return x
+
+        return Mixer()
+
+
+class Peeking(Architecture):
+    """No sequence model, no parameters: it answers with the y that comes next."""
+
+    name = "peeking"
+
+    def supports(self, signature, config):
+        return None
+
+    def build(self, signature, config):
+        class Module(nn.Module):
+            def forward(self, prompt):
+                return torch.cat([prompt.y, 0 * prompt.y[:, :1]], dim=1)
+
+        return Module()
+
+
+class Silent(LeastSquaresPrefixes):
+    """A causal task that does not say how its answers are concealed."""
+
+    def conceal(self, prompt, position):
+        return None
+
+
+class WrongShape(Architecture):
+    name = "wrong-shape"
+
+    def supports(self, signature, config):
+        return None
+
+    def build(self, signature, config):
+        class Module(nn.Module):
+            def forward(self, prompt):
+                return prompt.tokens[:, :1]
+
+        return Module()
+
+
+@pytest.mark.parametrize(
+    ("architecture", "reason"),
+    [
+        (ReadsAhead, "comes later"),
+        (LeaksAtLast, "comes later"),
+        (Peeking, "comes later"),
+        (MixesPrompts, "prompts beside it"),
+        (HasDeadParameters, "without a gradient: blocks.0.mixer.unused"),
+        (WrongShape, "predicts"),
+    ],
+)
+def test_an_architecture_that_breaks_its_promise_is_caught(architecture, reason):
+    with pytest.raises(ConformanceError, match=reason):
+        check_architecture(architecture(), PREFIXES, CONFIG)
+
+
+@pytest.mark.parametrize("architecture", [ReadsAhead, LeaksAtLast, Peeking])
+def test_a_model_that_reads_the_answers_is_refused(architecture):
+    module = architecture().build(PREFIXES.signature, CONFIG)
+    with pytest.raises(UsageError, match="would read the answers"):
+        require_causal(module, PREFIXES)
+    require_causal(module, LeastSquares(FixedConfig()))
+
+
+def test_a_model_that_cannot_be_asked_is_refused():
+    silent = Silent(LeastSquaresConfig(dim=2, examples=4))
+    module = Peeking().build(silent.signature, CONFIG)
+    with pytest.raises(UsageError, match="can't be told"):
+        require_causal(module, silent)
+
+
+@pytest.mark.parametrize("layers", [1, 12])
+def test_a_deep_causal_model_without_norms_is_not_suspected(layers):
+    config = BaseConvConfig(layers=layers, width=64, layer_norm=False)
+    assert reads_ahead(BaseConv().build(PREFIXES.signature, config), PREFIXES) is None
+
+
+class DrawsElsewhere(LeastSquares):
+    def sample(self, n, generator, device, dtype):
+        batch = super().sample(n, generator, device, dtype)
+        return batch._replace(target=batch.target + torch.rand(()))
+
+
+class RoundsTargets(LeastSquares):
+    def evaluation_set(self, n, seed, dtype):
+        return [
+            b._replace(target=b.target.to(dtype)) for b in super().evaluation_set(n, seed, dtype)
+        ]
+
+
+class HasNoPrefixProperty(LeastSquares):
+    def evaluation_draws(self, n, seed):
+        return {name: v[::-1] for name, v in super().evaluation_draws(n, seed).items()}
+
+
+class ForgetsReplicas(LeastSquares):
+    """What is drawn for several replicas is still the parent's."""
+
+    def sample(self, n, generator, device, dtype):
+        batch = super().sample(n, generator, device, dtype)
+        return batch._replace(target=2.0 * batch.target)
+
+
+class KeepsDraws(LeastSquares):
+    """Keeps on itself what it draws, where another thread's takes its place."""
+
+    def sample(self, n, generator, device, dtype):
+        self.kept = super().sample(n, generator, device, dtype)
+        if threading.current_thread() is not threading.main_thread():
+            self.__dict__.setdefault("all_drew", threading.Barrier(3)).wait(timeout=60)
+        return self.kept
+
+
+@pytest.mark.parametrize(
+    ("task", "reason"),
+    [
+        (DrawsElsewhere, "draws from elsewhere"),
+        (RoundsTargets, "must stay float64"),
+        (HasNoPrefixProperty, "first prompts"),
+        (ForgetsReplicas, "of each generator"),
+        (KeepsDraws, "beside other threads"),
+    ],
+)
+def test_a_task_that_breaks_its_promise_is_caught(task, reason):
+    with pytest.raises(ConformanceError, match=reason):
+        check_task(task(FixedConfig()))
+
+
+def first_party(kind, base):
+    return [host().load(kind, entry.name, base) for _, entry in host().entries(kind)]
+
+
+@pytest.mark.parametrize("task", first_party("task", Task), ids=lambda t: t.name)
+def test_every_task_conforms(task):
+    check_task(task(task.Config()))
+
+
+@pytest.mark.parametrize("task", first_party("task", Task), ids=lambda t: t.name)
+@pytest.mark.parametrize("architecture", first_party("model", Architecture), ids=lambda a: a.name)
+def test_every_architecture_conforms_where_it_can(architecture, task):
+    small = {"layers": 2, "width": 8}
+    known = {k: v for k, v in small.items() if k in architecture.Config.model_fields}
+    config, made = architecture.Config(**known), task(task.Config())
+    if architecture().supports(made.signature, config) is not None:
+        pytest.skip("it says that it can't")
+    check_architecture(architecture(), made, config)
