@@ -51,7 +51,9 @@ def environment(device: torch.device) -> Environment:
         threads=torch.get_num_threads(),
         versions={
             "python": platform.python_version(),
-            **{name: metadata.version(name) for name in ("iclbench", "torch", "numpy", "scipy")},
+            # The registry's CUDA build is 2.13.0 by its metadata and 2.13.0+cu130 by itself.
+            "torch": str(torch.__version__),
+            **{name: metadata.version(name) for name in ("iclbench", "numpy", "scipy")},
         },
     )
 

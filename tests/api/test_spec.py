@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from iclbench import RunSpec, UsageError
 from iclbench.api.config import Config, added_later, parse_config
+from iclbench.api.options import parse_arguments, parse_seeds
 from iclbench.api.spec import ResolvedSpec, canonical_json
-from iclbench.runs.arguments import parse_arguments, parse_seeds
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ def test_a_dry_run_says_what_would_run_and_does_nothing(cli, tmp_path):
     assert "transformer on least-squares: train 2 seeds for 20 steps" in found.out
     assert not list(tmp_path.rglob("*.json"))
     cli(*args)
-    assert cli(*args, "--dry-run").out.count("done before") == 2
+    assert cli(*args, "--dry-run").out.count("record exists") == 2
 
 
 def test_ls_lists_and_describe_describes(cli):
@@ -222,7 +222,7 @@ BAD = {
     "no seeds": ((*MODEL, *TASK, "--seeds", "0"), "at least one seed"),
     "arguments": ((*MODEL, *TASK, "--model-args", "layers"), "not of the form key=value"),
     "optimizer": ((*MODEL, *TASK, "--recipe-args", "optimizer=adm"), "did you mean"),
-    "nothing": (("--model", ",", *TASK), "must name something"),
+    "nothing": (("--model", ",", *TASK), "need at least one name"),
 }
 
 

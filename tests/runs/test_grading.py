@@ -288,12 +288,12 @@ def test_the_command_line_runs_lists_and_describes_it(tmp_path, cli):
 
 def test_a_dry_run_says_what_is_graded_and_what_it_costs_at_least(cli, tmp_path):
     args = ("run", "--model", "zero", "--task", "storyteller", "--out", tmp_path, "--dry-run")
-    assert "grade about 4 endings by length, free" in cli(*args, "--grader", "length").out
+    assert "grade about 4 endings with length, free" in cli(*args, "--grader", "length").out
     assert re.search(
-        r"4 endings by openai, from 0\.00\d\d USD on", cli(*args, "--grader", "openai").out
+        r"4 endings with openai, for at least 0\.00\d\d USD", cli(*args, "--grader", "openai").out
     )
     other = ("--grader", "openai", "--grader-args", "model=mine")
-    assert "by openai, at a cost that is not known" in cli(*args, *other).out
+    assert "with openai, at an unknown cost" in cli(*args, *other).out
 
 
 def test_boards_by_grade_hold_one_grader_each(tmp_path):

@@ -35,7 +35,8 @@ from iclbench.plugins import host
 from iclbench.precision import full_precision
 from iclbench.runs.models import initial_module
 from iclbench.runs.plan import resolve
-from iclbench.runs.run import Settings, run_plans
+from iclbench.runs.run import run_plans
+from iclbench.runs.settings import Settings
 from iclbench.runs.store import read_per_prompt
 from iclbench.training.checkpoints import load_weights, weights_bytes
 from iclbench_least_squares.fixed import LeastSquares
@@ -535,7 +536,7 @@ def test_initialization_does_not_depend_on_data_or_on_torch_s_generator():
         ({"init": "gd"}, "--init: no such file"),
         ({"freeze": ["x"]}, "needs --init"),
         ({"perturb": 0.1}, "needs --init"),
-        ({"weights_args": {"steps": 3}}, "are a construction's"),
+        ({"weights_args": {"steps": 3}}, "needs a construction"),
         ({"weights": "x", "init": "y"}, "choose one"),
         ({"model": "transformr"}, "did you mean 'transformer'"),
         ({"task": "least-square"}, "did you mean 'least-squares'"),
@@ -545,7 +546,7 @@ def test_initialization_does_not_depend_on_data_or_on_torch_s_generator():
         ({"eval_prompts": 1}, "eval_prompts"),
         ({"metrics": ["nope"]}, "unknown metric"),
         ({"model_args": {"layers": True}}, "layers: a number is needed"),
-        ({"seeds": 20240101}, r"one seed is written as \[20240101\]"),
+        ({"seeds": 20240101}, r"write one seed as \[20240101\]"),
         ({"recipe_args": {"model_args": {"layers": 3}}}, "given by --model-args"),
         ({"recipe_args": {"optimizer_args": {"betas": [2, 0.9]}}}, "betas.0"),
         ({"recipe_args": {"optimizer_args": {"betas": [0.9, 1.0]}}}, "betas.1"),

@@ -15,9 +15,9 @@ from safetensors.numpy import save
 from iclbench import RecordError, RecordStore, run, verify
 from iclbench.api.record import record_schema
 from iclbench.files import write_atomically
+from iclbench.runs.comparison import DIGITS, NEAR_FLOOR, agree
 from iclbench.runs.statistics import summarize
 from iclbench.runs.store import read_per_prompt, read_record
-from iclbench.runs.verify import DIGITS, NEAR_FLOOR, agree
 
 TINY = {
     "task": "least-squares",
@@ -75,7 +75,7 @@ def edit(path: Path, change) -> None:
         (lambda c: c["spec"].update(recipe="paper"), "was edited"),
         (lambda c: c.update(digest="0" * 64), "was edited"),
         (lambda c: c.update(schema_version=99), "schema version 99"),
-        (lambda c: c.pop("digest"), "no record"),
+        (lambda c: c.pop("digest"), "not the record of a run"),
     ],
 )
 def test_an_edited_record_is_refused(copied, change, message):
@@ -106,7 +106,7 @@ def test_a_truncated_record_is_refused(copied, size):
 
 def test_a_record_that_holds_nan_is_refused(copied):
     copied.write_text(copied.read_text().replace('"seconds": ', '"seconds": NaN, "was": ', 1))
-    with pytest.raises(RecordError, match="NaN is no JSON"):
+    with pytest.raises(RecordError, match="NaN is not JSON"):
         read_record(copied)
 
 
