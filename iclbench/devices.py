@@ -1,4 +1,7 @@
-"""The device of a run, and where it was made."""
+"""Devices: the device of a run, and the environment that a record names.
+
+`python -m iclbench.devices` prints the versions of Python and torch, and torch's build.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ def keep_freed_memory() -> None:
 
 
 def environment(device: torch.device) -> Environment:
-    """What a record says of the machine and its libraries."""
+    """The machine and its libraries, as a record names them."""
     cuda = device.type == "cuda"
     return Environment(
         device=torch.cuda.get_device_name(device) if cuda else "cpu",
@@ -71,3 +74,13 @@ def find_device(name: str) -> torch.device:
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise UsageError(f"--device: {name!r} is not there ({torch.cuda.device_count()} GPUs)")
     return device
+
+
+def torch_build() -> str:
+    """The versions of Python and torch in one line, with the build of torch."""
+    cuda = f"CUDA {torch.version.cuda}" if torch.version.cuda else "CPU build"
+    return f"python {platform.python_version()}, torch {torch.__version__} ({cuda})"
+
+
+if __name__ == "__main__":
+    print(torch_build())

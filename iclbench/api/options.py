@@ -71,8 +71,11 @@ class Patterns(Option):
         return list(value)
 
 
+@dataclass(frozen=True)
 class Arguments(Option):
     """A dictionary as `key=value` pairs; see `parse_arguments`."""
+
+    metavar: str = "K=V,…"
 
     note = ", or @file.toml; repeatable"
     repeatable = True

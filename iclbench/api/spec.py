@@ -18,8 +18,6 @@ MOST_SEEDS = 10_000
 
 Origin = Literal["trained", "constructed", "solver", "loaded"]
 
-_ARGUMENTS = "K=V,…"
-
 
 class RunSpec(Config):
     """The request for one run: a model, its weights, a task, a recipe, a dtype, seeds.
@@ -31,16 +29,16 @@ class RunSpec(Config):
 
     model: Annotated[str, Option("NAME")] = Field(description="model to run")
     task: Annotated[str, Option("NAME")] = Field(description="task to run it on")
-    model_args: Annotated[dict[str, Any], Arguments(_ARGUMENTS)] = Field(
+    model_args: Annotated[dict[str, Any], Arguments()] = Field(
         {}, description="arguments of the model"
     )
-    task_args: Annotated[dict[str, Any], Arguments(_ARGUMENTS)] = Field(
+    task_args: Annotated[dict[str, Any], Arguments()] = Field(
         {}, description="arguments of the task"
     )
     weights: Annotated[str | None, Option("trained|CONSTRUCTION|PATH")] = Field(
         None, description="source of the weights; default: solve or train, as the model needs"
     )
-    weights_args: Annotated[dict[str, Any], Arguments(_ARGUMENTS)] = Field(
+    weights_args: Annotated[dict[str, Any], Arguments()] = Field(
         {}, description="arguments of the construction"
     )
     init: Annotated[str | None, Option("CONSTRUCTION|PATH", training=True)] = Field(
@@ -55,7 +53,7 @@ class RunSpec(Config):
     recipe: Annotated[str, Option("NAME", training=True)] = Field(
         "quick", description="how to train"
     )
-    recipe_args: Annotated[dict[str, Any], Arguments(_ARGUMENTS, training=True)] = Field(
+    recipe_args: Annotated[dict[str, Any], Arguments(training=True)] = Field(
         {}, description="arguments of the recipe"
     )
     seeds: Annotated[tuple[int, ...], Seeds("N|A,B", training=True)] = Field(
@@ -76,7 +74,7 @@ class RunSpec(Config):
     grader: Annotated[str | None, Option("NAME")] = added_later(
         None, description="grader of the endings that a model writes"
     )
-    grader_args: Annotated[dict[str, Any], Arguments(_ARGUMENTS)] = added_later(
+    grader_args: Annotated[dict[str, Any], Arguments()] = added_later(
         {}, description="arguments of the grader"
     )
     grader_budget: Annotated[float | None, Option("USD")] = added_later(
