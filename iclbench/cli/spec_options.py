@@ -50,11 +50,11 @@ def _parameter(name: str, option: Option) -> inspect.Parameter:
     description = field.description or name
     text = f"{description[0].upper()}{description[1:]}{option.note}."
     info = typer.Option(flag(name), metavar=option.metavar, help=text)
-    default = option.write(field.default)
+    texts = [] if field.is_required() else option.write(field.default)
     kind: Any = list[str] | None if option.repeatable else str | None
+    default: Any = (texts or None) if option.repeatable else next(iter(texts), None)
+    if field.is_required():
+        kind, default = str, inspect.Parameter.empty
     return inspect.Parameter(
-        name,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=(default or None) if option.repeatable else next(iter(default), None),
-        annotation=Annotated[kind, info],
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info]
     )

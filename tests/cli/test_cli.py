@@ -68,7 +68,8 @@ def test_sweep_prints_tables_and_failures(cli, tmp_path):
 
 def test_show_prints_metrics_floor_and_curves(cli, tmp_path):
     arguments = ("--model", "gradient-descent", "--task", "least-squares-prefixes")
-    cli("run", *arguments, "--eval-prompts", 32, "--out", tmp_path)
+    cli("run", *arguments, "--task-args", "dim=2,examples=4",
+        "--eval-prompts", 32, "--out", tmp_path)  # fmt: skip
     shown = cli("show", tmp_path)
     assert shown.code == 0
     assert (
@@ -76,7 +77,7 @@ def test_show_prints_metrics_floor_and_curves(cli, tmp_path):
     )
     assert "| floor squared_error" in shown.out
     assert "prefix_error by prefix" in shown.out
-    assert sum(line.startswith("| 20 ") for line in shown.out.splitlines()) == 1
+    assert sum(line.startswith("| 4 ") for line in shown.out.splitlines()) == 1
     assert cli("run", "--model", "class-frequency", "--task", "categorical", "--metrics",
                "calibration", "--eval-prompts", 32, "--out", tmp_path / "c").code == 0  # fmt: skip
     analysed = cli("show", tmp_path / "c").out.splitlines()

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from iclbench import EvaluationContext, UsageError, load_task, run
 from iclbench.api.spec import RunSpec
 from iclbench.precision import default_dtype
-from iclbench.runs.plan import resolve
 from iclbench.runs.comparison import Tolerance, agree
+from iclbench.runs.plan import resolve
 from iclbench_baseconv.architecture import BaseConv, BaseConvConfig
 
 CONTEXT = EvaluationContext(torch.device("cpu"), torch.Generator())

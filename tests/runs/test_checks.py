@@ -208,16 +208,19 @@ def provided(kind, base):
     return [host().load(kind, entry.name, base) for _, entry in host().entries(kind)]
 
 
-TASKS = [task(task.Config()) for task in provided("task", Task)]
+def small_config(owner, **values):
+    """The owner's configuration with those of the values that it has."""
+    return owner.Config(**{k: v for k, v in values.items() if k in owner.Config.model_fields})
+
+
+TASKS = [task(small_config(task, examples=8)) for task in provided("task", Task)]
 ARCHITECTURES = provided("model", Architecture)
 
 
 def pairs():
     """Every architecture, in a small configuration, with every task that it supports."""
     for architecture in ARCHITECTURES:
-        small = {"layers": 2, "width": 8}
-        known = {k: v for k, v in small.items() if k in architecture.Config.model_fields}
-        config = architecture.Config(**known)
+        config = small_config(architecture, layers=2, width=8)
         for task in TASKS:
             if architecture().supports(task.signature, config) is None:
                 name = f"{architecture.name}-{task.name}"

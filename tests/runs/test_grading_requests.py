@@ -152,3 +152,28 @@ def test_a_key_that_is_missing_is_said_before_anything_is_trained(tmp_path, cli,
     assert found.code == 2
     assert found.err.endswith("grader openai needs a key in the environment: OPENAI_API_KEY=…\n")
     assert os.listdir(tmp_path) == []
+
+
+def test_a_grader_is_prepared_once_a_run_and_before_training(tmp_path, provide):
+    events = []
+
+    class Prepared(Length):
+        name = "prepared"
+
+        def prepare(self, completions, budget):
+            events.append(("prepared", completions, budget))
+
+    class Watch:
+        @hookimpl
+        def iclbench_run_started(self, spec):
+            events.append("started")
+
+    provide("grader", "prepared", Prepared)
+    watch = Watch()
+    host().observe(watch, "watch")
+    try:
+        tell(tmp_path, grader="prepared", grader_budget=2.0)
+        tell(tmp_path, grader="prepared", grader_budget=2.0)
+    finally:
+        host().forget(watch)
+    assert events == [("prepared", 4, 2.0), "started"]
