@@ -69,7 +69,9 @@ def measure(configuration: Configuration, device: str, quick: bool) -> dict[str,
 
 def conditions(device: str, quick: bool) -> dict[str, Any]:
     """What the numbers depend on."""
-    versions = {name: version_of(name) for name in ("torch", "transformers", "iclbench")}
+    # A distribution's version may lack the build: 2.13.0 for 2.13.0+cu130.
+    versions = {"torch": str(torch.__version__)}
+    versions |= {name: version_of(name) for name in ("transformers", "iclbench")}
     return {
         "device": torch.cuda.get_device_name() if device != "cpu" else _processor(),
         "cores": os.cpu_count(),

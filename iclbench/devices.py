@@ -1,4 +1,7 @@
-"""The device of a run, and where it was made."""
+"""Devices: the device of a run, and the environment that a record names.
+
+`python -m iclbench.devices` prints the versions of Python and torch, and torch's build.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ def keep_freed_memory() -> None:
 
 
 def environment(device: torch.device) -> Environment:
-    """What a record says of the machine and its libraries."""
+    """The machine and its libraries, as a record names them."""
     cuda = device.type == "cuda"
     return Environment(
         device=torch.cuda.get_device_name(device) if cuda else "cpu",
@@ -51,7 +54,9 @@ def environment(device: torch.device) -> Environment:
         threads=torch.get_num_threads(),
         versions={
             "python": platform.python_version(),
-            **{name: metadata.version(name) for name in ("iclbench", "torch", "numpy", "scipy")},
+            # The registry's CUDA build is 2.13.0 by its metadata and 2.13.0+cu130 by itself.
+            "torch": str(torch.__version__),
+            **{name: metadata.version(name) for name in ("iclbench", "numpy", "scipy")},
         },
     )
 
@@ -69,3 +74,13 @@ def find_device(name: str) -> torch.device:
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise UsageError(f"--device: {name!r} is not there ({torch.cuda.device_count()} GPUs)")
     return device
+
+
+def torch_build() -> str:
+    """The versions of Python and torch in one line, with the build of torch."""
+    cuda = f"CUDA {torch.version.cuda}" if torch.version.cuda else "CPU build"
+    return f"python {platform.python_version()}, torch {torch.__version__} ({cuda})"
+
+
+if __name__ == "__main__":
+    print(torch_build())

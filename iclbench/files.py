@@ -1,4 +1,4 @@
-"""Writing files so that a kill at any moment loses nothing, and telling files apart by content."""
+"""Files: atomic writes, digests, and a check that a folder can be written."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .api.errors import RecordError, UsageError
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write `data` beside `path` and rename, so that `path` is whole or as it was."""
+    """Write `data` to a temporary file and rename it, so that `path` is never partial."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -24,7 +24,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def file_digest(path: Path) -> str:
-    """SHA-256 of a file; raises RecordError if it can't be read."""
+    """SHA-256 of a file, as hexadecimal digits; raises RecordError if it can't be read."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -33,7 +33,7 @@ def file_digest(path: Path) -> str:
 
 
 def require_writable(folder: Path) -> None:
-    """Make `folder` where it is missing; raises UsageError if it can't be written."""
+    """Create `folder` if it is missing; raises UsageError if it can't be written."""
     probe = folder / f".{os.getpid()}.tmp"
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -635,8 +635,8 @@ def test_bad_executor_is_an_error_of_its_plugin(site):
     [
         ("nowhere_at_all:x", "ModuleNotFoundError: No module named"),
         ("exits_on_import:x", "SystemExit: 0"),
-        ("targets:NUMBER", "3 is no function"),
-        ("targets:Right", "<class 'targets.Right'> is no function"),
+        ("targets:NUMBER", "3 is not a function"),
+        ("targets:Right", "<class 'targets.Right'> is not a function"),
     ],
 )
 def test_bad_command_is_an_error_of_its_plugin_when_it_is_called(site, cli, target, reason):

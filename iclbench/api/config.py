@@ -1,4 +1,4 @@
-"""Configurations: pydantic models whose errors read as one line with the nearest field."""
+"""Config: pydantic models whose errors are one line that names the nearest field."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .errors import UsageError
 
 
 class Config(BaseModel):
-    """Base of every configuration: unknown fields are refused, values are immutable and finite."""
+    """Base class of every configuration: immutable, finite numbers, no unknown fields."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=()
@@ -20,8 +20,8 @@ class Config(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _bool_is_no_number(cls, values: Any) -> Any:
-        # pydantic takes true for 1: `layers=true` would train one layer.
+    def _refuse_bool_as_number(cls, values: Any) -> Any:
+        # pydantic accepts true as 1: `layers=true` would train one layer.
         for name, value in values.items() if isinstance(values, dict) else ():
             kind = cls.model_fields[name].annotation if name in cls.model_fields else None
             if isinstance(value, bool) and kind in (int, float):
@@ -30,18 +30,19 @@ class Config(BaseModel):
 
 
 def added_later(default: Any, **options: Any) -> Any:
-    """A pydantic Field that a dump leaves out at its default.
+    """A pydantic Field that is left out of a dump while it has its default.
 
-    For a field that is added to what enters a run's id: runs that don't use it keep theirs.
+    For a field added to a configuration that enters a run's id: the ids of runs that don't use
+    the field stay as they are.
     """
     return Field(default, exclude_if=lambda value: value == default, **options)
 
 
-C = TypeVar("C", bound=BaseModel)
+ConfigT = TypeVar("ConfigT", bound=BaseModel)
 
 
-def parse_config(config: type[C], values: Mapping[str, Any], owner: str) -> C:
-    """Validate `values` as `config`; raise UsageError naming `owner`, the field and the remedy."""
+def parse_config(config: type[ConfigT], values: Mapping[str, Any], owner: str) -> ConfigT:
+    """Validate `values` as `config`; raises a UsageError that names `owner` and the field."""
     try:
         return config.model_validate(dict(values))
     except ValidationError as error:
@@ -50,14 +51,14 @@ def parse_config(config: type[C], values: Mapping[str, Any], owner: str) -> C:
 
 
 def _explain(detail: Any, config: type[BaseModel]) -> str:
-    where = ".".join(str(part) for part in detail["loc"])
+    field = ".".join(str(part) for part in detail["loc"])
     if detail["type"] == "extra_forbidden":
         known = list(config.model_fields)
-        near = difflib.get_close_matches(where, known, n=2, cutoff=0.5)
+        near = difflib.get_close_matches(field, known, n=2, cutoff=0.5)
         hint = "did you mean " + " or ".join(near) if near else "known: " + ", ".join(known)
         hint = hint if known else "there are none"
-        return f"unknown field {where!r}; {hint}"
+        return f"unknown field {field!r}; {hint}"
     message = detail["msg"].removeprefix("Value error, ")
-    if not where:
+    if not field:
         return str(message)
-    return f"{where}: {message[0].lower()}{message[1:]} (got {detail['input']!r})"
+    return f"{field}: {message[0].lower()}{message[1:]} (got {detail['input']!r})"

@@ -1,4 +1,4 @@
-"""The errors that iclbench raises on purpose; the command line prints them as one line."""
+"""The errors that iclbench raises deliberately. The command line prints each as one line."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from collections.abc import Iterable
 
 
 class IclbenchError(Exception):
-    """Base of every deliberate error; `exit_code` is what the command line exits with."""
+    """Base class of every deliberate error. The command line exits with `exit_code`."""
 
     exit_code = 1
 
 
 class UsageError(IclbenchError):
-    """The request can't be met as it stands: an unknown name, a bad value, a missing device."""
+    """The request can't be met: an unknown name, a bad value, a missing device."""
 
     exit_code = 2
 
 
 class PluginError(UsageError):
-    """A plugin can't be loaded, or two plugins claim one name."""
+    """A plugin can't be loaded, or two plugins provide the same name."""
 
 
 class RecordError(UsageError):
-    """A record or checkpoint is truncated, edited, or does not fit."""
+    """A record or checkpoint is truncated, edited, or unsuitable."""
 
 
 class RunError(IclbenchError):
-    """A run failed after it had been accepted."""
+    """A run failed after it was accepted."""
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
-    """The error for a name nobody provides, with the nearest known ones."""
+    """The error for an unknown name, with the nearest known ones."""
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     if near:

@@ -1,4 +1,4 @@
-"""Executors: what runs the programs of a sweep."""
+"""Executor: runs the programs of a sweep, here or elsewhere."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 
 class Executor(ABC):
-    """Runs independent jobs. Jobs and results are JSON values, so that they can go anywhere."""
+    """Runs independent jobs. Jobs and results are JSON values, so they can cross machines."""
 
     name: ClassVar[str]
 
@@ -16,7 +16,7 @@ class Executor(ABC):
     def map(
         self, function: Callable[[Any], Any], jobs: Sequence[Any], workers: int
     ) -> Iterator[tuple[int, Any]]:
-        """(index of the job, result) as jobs finish; a job that died gives its exception.
+        """Yield (index of the job, result) as jobs finish, running at most `workers` at once.
 
-        `function` can be imported by name; at most `workers` jobs run at once.
+        The result of a job that died is its exception. `function` is importable by name.
         """

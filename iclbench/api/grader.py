@@ -1,4 +1,4 @@
-"""Grader: scores the endings that a model writes, asked for by `--grader NAME`."""
+"""Grader: scores the endings that a model writes, requested by `--grader NAME`."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from .record import GraderReport
 
 
 class Completion(NamedTuple):
-    """The beginning of a text, which the model was given, and the ending that it wrote."""
+    """The beginning of a text, given to the model, and the ending that the model wrote."""
 
     beginning: str
     ending: str
 
 
 class Grader(ABC):
-    """Scores of completions. A task that has some gives them to `EvaluationContext.grader`, and
-    makes a metric `grade_NAME` of each score: one value a prompt, NaN where grading failed.
+    """Scores completions.
+
+    A gradable task passes its completions to `EvaluationContext.grader` and makes a metric
+    `grade_NAME` of each score: one value per prompt, NaN where grading failed.
     """
 
     required: ClassVar[tuple[str, ...]] = ("name",)
@@ -28,17 +30,17 @@ class Grader(ABC):
     Config: ClassVar[type[Config]] = Config
     #: Names in Config that change no score, such as a timeout: they are not part of a run's id.
     operational: ClassVar[frozenset[str]] = frozenset()
-    #: Whether asking costs money: then a record is verified from the answers that it kept.
+    #: Whether grading costs money. If so, a record is verified from its recorded answers.
     paid: ClassVar[bool] = False
 
     def __init__(self, config: Any) -> None:
         self.config = config
 
     def prepare(self, completions: int, budget: float | None) -> None:
-        """Called before anything is trained: about so many completions will come, and at most
-        `budget` USD may be spent on them.
+        """Get ready to grade about this many completions for at most `budget` USD.
 
-        Raises UsageError for what is missing, such as a key or a package.
+        Called once in a run, before anything is trained. Raises UsageError for what is missing,
+        such as a key or a package.
         """
         return
 
@@ -46,24 +48,24 @@ class Grader(ABC):
     def grade(
         self, completions: Sequence[Completion], folder: Path | None
     ) -> dict[str, list[float]]:
-        """Scores by name, one a completion in order, NaN where it failed.
+        """The scores by name, one per completion in order, NaN where grading failed.
 
-        A run calls this several times. `folder` is for what may be kept for later runs. Raises
-        RunError where it makes no sense to go on; UsageError where the budget does not suffice.
+        A run calls this several times. Files in `folder` are kept for later runs. Raises RunError
+        when grading can't go on, and UsageError when the budget does not suffice.
         """
 
     def estimate(self, completions: Sequence[Completion]) -> float | None:
-        """USD that grading these would cost, at most; None where prices are not known."""
+        """The most that grading these would cost, in USD; None if prices are unknown."""
         return 0.0
 
     def raw(self, completion: Completion) -> dict[str, Any]:
-        """What is to be kept of the answer about a completion that was graded, as JSON."""
+        """What the record keeps of the answer about a graded completion, as JSON."""
         return {}
 
     def read(self, raw: dict[str, Any]) -> dict[str, float]:
-        """The scores in an answer that `raw` gave, {} for a failed one; a paid grader has this."""
+        """The scores in an answer from `raw`, {} for a failed one. Paid graders implement this."""
         raise NotImplementedError
 
     def report(self) -> GraderReport:
-        """What the record names: the model that graded, its prompt's hash, cost, failures."""
+        """What the record says about the grading: the grader's model, prompt, cost, failures."""
         return GraderReport(name=self.name)

@@ -1,4 +1,4 @@
-"""Metric: a measurement that applies to any model of a kind, asked for by `--metrics NAME`."""
+"""Metric: a measurement that applies to any model of a kind, requested by `--metrics NAME`."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 
 class Metric(ABC):
-    """Values for each prompt beside the task's own metrics."""
+    """Values for each prompt, in addition to the task's own metrics."""
 
     name: ClassVar[str]
 
     @abstractmethod
     def supports(self, task: Task[Any]) -> str | None:
-        """None, or the reason why this metric doesn't apply to the task."""
+        """None, or the reason why this metric does not apply to the task."""
 
     def supports_model(self, model: nn.Module) -> str | None:
-        """None, or what the model lacks; asked before anything is trained."""
+        """None, or what the model lacks. Called before anything is trained."""
         return None
 
     def axes(self, model: nn.Module) -> Mapping[str, Axis]:
@@ -36,19 +36,22 @@ class Metric(ABC):
     def compute(
         self, model: nn.Module, task: Task[Any], batch: Batch, context: EvaluationContext
     ) -> dict[str, Tensor]:
-        """name → float64 values (B,) on the CPU, (B, n) for a name in `axes`; none by default."""
+        """name → float64 values (B,) on the CPU, or (B, n) for a name in `axes`."""
         return {}
 
     def floor(self, model: nn.Module, task: Task[Any], batch: Batch) -> dict[str, Tensor]:
-        """The same values of what the model is compared with, in the prompt's dtype, if any."""
+        """The same values for the reference that the model is compared with, if there is one.
+
+        They are computed in the dtype of the prompt.
+        """
         return {}
 
     def analysis(
         self, model: nn.Module, task: Task[Any], batches: list[Batch], context: EvaluationContext
     ) -> dict[str, Any]:
-        """What is to be said of the model as a whole: JSON, its numbers finite or None.
+        """Results about the model as a whole: JSON whose numbers are finite or None.
 
-        Under `maps` it may list matrices that figures draw: {name, values}, and if wanted x and y
-        (what columns and rows stand for), points {x, y, text}, and group (one scale of colours).
+        `maps` may list matrices for figures: {name, values}, and optionally x and y (labels of
+        columns and rows), points {x, y, text}, and group (maps that share a colour scale).
         """
         return {}

@@ -1,51 +1,84 @@
-"""RunSpec: what to run, and its identity."""
+"""RunSpec: a run as it is requested. ResolvedSpec: the same with every default, and its id."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
 import shlex
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
 from .config import Config, added_later
+from .options import Arguments, Names, Option, Patterns, Seeds
 
-_PLAIN = re.compile(r"[\w./:+@-]+", re.ASCII)
-
-#: More seeds than this are a seed mistaken for a number of seeds.
+#: Someone who asks for more seeds than this has given a seed instead of a number of seeds.
 MOST_SEEDS = 10_000
 
 Origin = Literal["trained", "constructed", "solver", "loaded"]
 
 
 class RunSpec(Config):
-    """One run as it is asked for: a model, its weights, a task, a recipe, a dtype, seeds."""
+    """The request for one run: a model, its weights, a task, a recipe, a dtype, seeds.
 
-    model: str
-    task: str
-    model_args: dict[str, Any] = {}
-    task_args: dict[str, Any] = {}
-    weights: str | None = Field(
-        None, description="trained, a construction's name, or a checkpoint; None: as it must be"
+    This is the only list of these fields. The options of `iclbench run`, the command that
+    reproduces a record, the keys of a sweep file and the request that `verify` makes are derived
+    from it.
+    """
+
+    model: Annotated[str, Option("NAME")] = Field(description="model to run")
+    task: Annotated[str, Option("NAME")] = Field(description="task to run it on")
+    model_args: Annotated[dict[str, Any], Arguments()] = Field(
+        {}, description="arguments of the model"
     )
-    weights_args: dict[str, Any] = {}
-    init: str | None = Field(None, description="a construction or checkpoint to train from")
-    freeze: tuple[str, ...] = Field((), description="patterns of parameters that stay as they are")
-    perturb: float = Field(0.0, ge=0, description="noise added to the initial parameters")
-    recipe: str = "quick"
-    recipe_args: dict[str, Any] = {}
-    seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
-    dtype: Literal["float32", "float64"] = "float32"
-    eval_prompts: int = Field(2048, ge=2)
-    eval_seed: int = Field(0, ge=0)
-    metrics: tuple[str, ...] = ()
-    grader: str | None = added_later(None, description="what grades the endings a model writes")
-    grader_args: dict[str, Any] = added_later({})
-    grader_budget: float | None = added_later(
-        None, gt=0, description="USD that grading may cost at most; no part of a run's id"
+    task_args: Annotated[dict[str, Any], Arguments()] = Field(
+        {}, description="arguments of the task"
+    )
+    weights: Annotated[str | None, Option("trained|CONSTRUCTION|PATH")] = Field(
+        None, description="source of the weights; default: solve or train, as the model needs"
+    )
+    weights_args: Annotated[dict[str, Any], Arguments()] = Field(
+        {}, description="arguments of the construction"
+    )
+    init: Annotated[str | None, Option("CONSTRUCTION|PATH", training=True)] = Field(
+        None, description="weights to start training from; default: random"
+    )
+    freeze: Annotated[tuple[str, ...], Patterns("PATTERN", training=True)] = Field(
+        (), description="parameters of --init that are not trained"
+    )
+    perturb: Annotated[float, Option("SIGMA", training=True)] = Field(
+        0.0, ge=0, description="standard deviation of the noise added to --init"
+    )
+    recipe: Annotated[str, Option("NAME", training=True)] = Field(
+        "quick", description="how to train"
+    )
+    recipe_args: Annotated[dict[str, Any], Arguments(training=True)] = Field(
+        {}, description="arguments of the recipe"
+    )
+    seeds: Annotated[tuple[int, ...], Seeds("N|A,B", training=True)] = Field(
+        (0, 1, 2, 3, 4), description="number of seeds, or which: 5, or 3,7, or [7]"
+    )
+    dtype: Annotated[Literal["float32", "float64"], Option("float32|float64")] = Field(
+        "float32", description="precision of all arithmetic"
+    )
+    eval_prompts: Annotated[int, Option("N")] = Field(
+        2048, ge=2, description="number of evaluation prompts"
+    )
+    eval_seed: Annotated[int, Option("SEED")] = Field(
+        0, ge=0, description="seed of the evaluation prompts"
+    )
+    metrics: Annotated[tuple[str, ...], Names("NAME[,NAME]")] = Field(
+        (), description="metrics to measure besides the task's own"
+    )
+    grader: Annotated[str | None, Option("NAME")] = added_later(
+        None, description="grader of the endings that a model writes"
+    )
+    grader_args: Annotated[dict[str, Any], Arguments()] = added_later(
+        {}, description="arguments of the grader"
+    )
+    grader_budget: Annotated[float | None, Option("USD")] = added_later(
+        None, gt=0, description="most that grading may cost; not part of the run's id"
     )
 
     @field_validator("seeds", mode="before")
@@ -55,7 +88,7 @@ class RunSpec(Config):
             if value < 1:
                 raise ValueError("at least one seed")
             if value > MOST_SEEDS:
-                raise ValueError(f"{value} seeds are too many; one seed is written as [{value}]")
+                raise ValueError(f"{value} seeds are too many; write one seed as [{value}]")
             return tuple(range(value))
         return value
 
@@ -67,26 +100,41 @@ class RunSpec(Config):
         return value
 
     def command(self) -> str:
-        """The shortest `iclbench run` command that asks for this."""
-        words = ["iclbench", "run", "--model", self.model, "--task", self.task]
-        for name in type(self).model_fields:
-            value, default = getattr(self, name), RunSpec.model_fields[name].default
-            if name in {"model", "task"} or value == default:
-                continue
-            words += _flag(name, value)
+        """The shortest `iclbench run` command that makes this request."""
+        words = ["iclbench", "run"]
+        for name, option in spec_options().items():
+            value, field = getattr(self, name), RunSpec.model_fields[name]
+            if field.is_required() or value != field.default:
+                for text in option.write(value):
+                    words += [flag(name), text]
         return shlex.join(words)
 
 
-class ResolvedSpec(RunSpec):
-    """A spec with every default filled in; the hash of its content is the run's id.
+def spec_options() -> dict[str, Option]:
+    """The option of every field of RunSpec, in order."""
+    options = {}
+    for name, field in RunSpec.model_fields.items():
+        (options[name],) = (item for item in field.metadata if isinstance(item, Option))
+    return options
 
-    Recipe and seeds are empty where nothing is trained, so that one solver has one record.
+
+def flag(name: str) -> str:
+    """The option's name on the command line."""
+    return "--" + name.replace("_", "-")
+
+
+class ResolvedSpec(RunSpec):
+    """A spec with every default filled in. The hash of its content is the run's id.
+
+    Recipe and seeds are empty where nothing is trained, so that each solver has a single record.
     """
 
     task_version: int
     origin: Origin
     checkpoint_digest: str | None = Field(None, description="SHA-256 of the weights or init file")
-    data_digest: str | None = added_later(None, description="SHA-256 of the data a task reads")
+    data_digest: str | None = added_later(
+        None, description="SHA-256 of the data that the task reads"
+    )
     recipe: str = ""
     seeds: tuple[int, ...] = ()
 
@@ -101,60 +149,33 @@ class ResolvedSpec(RunSpec):
         return spec_id(self.model_dump(mode="json"))
 
     def train_key(self, task_args: Iterable[str] = (), model_args: Iterable[str] = ()) -> str:
-        """Runs with one key can be trained by one program.
+        """16 hexadecimal digits; one program can train all runs that share this key.
 
-        They differ in seeds and learning rate, and in those arguments of the task and the model
-        that are named, alone.
+        Such runs differ only in seeds, in the learning rate, and in the named arguments of the
+        task and of the model.
         """
         content = self.model_dump(mode="json", exclude={"seeds"})
-        carried = {
+        may_differ = {
             "recipe_args": {"learning_rate"},
             "task_args": {*task_args},
             "model_args": {*model_args},
         }
-        for field, names in carried.items():
+        for field, names in may_differ.items():
             content[field] = {k: v for k, v in content[field].items() if k not in names}
         return digest_of(content)[:16]
 
 
 def spec_id(content: Mapping[str, Any]) -> str:
-    """The id of a resolved spec as JSON; a checkpoint counts by its content, not by its path."""
+    """The id of a resolved spec as JSON. A checkpoint counts by its content, not by its path."""
     paths = ("weights", "init") if content["checkpoint_digest"] else ()
     return digest_of({k: v for k, v in content.items() if k not in paths})[:16]
 
 
 def canonical_json(content: Any) -> str:
-    """JSON with sorted keys and no spaces; the same content gives the same text."""
+    """JSON with sorted keys and no spaces, so that equal content gives equal text."""
     return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def digest_of(content: Any) -> str:
-    """SHA-256 of the canonical JSON."""
+    """SHA-256 of the canonical JSON, as hexadecimal digits."""
     return hashlib.sha256(canonical_json(content).encode()).hexdigest()
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        return text
-
-
-def _flag(name: str, value: Any) -> list[str]:
-    option = "--" + name.replace("_", "-")
-    if isinstance(value, dict):
-        return [option, ",".join(f"{k}={_argument(v)}" for k, v in value.items())]
-    if name == "seeds":
-        counted = value == tuple(range(len(value)))
-        return [option, str(len(value)) if counted else ",".join(map(str, value)) + ","]
-    if name == "freeze":
-        return [word for pattern in value for word in (option, pattern)]
-    if isinstance(value, tuple):
-        return [option, ",".join(value)]
-    return [option, str(value)]
-
-
-def _argument(value: Any) -> str:
-    # Text that would read back as a number, or that needs care, is quoted.
-    plain = isinstance(value, str) and _PLAIN.fullmatch(value) and _value(value) == value
-    return str(value) if plain else json.dumps(value)

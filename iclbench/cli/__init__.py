@@ -1,4 +1,8 @@
-"""The command line, one verb a file. Exit codes: 0 done, 1 a run failed, 2 bad usage."""
+"""The command line, one verb a file. Exit codes: 0 done, 1 a run failed, 2 bad usage.
+
+It may import every other package. Modules that need torch are imported inside a verb, so that
+`--help` is fast.
+"""
 
 from __future__ import annotations
 
@@ -23,19 +27,17 @@ app = typer.Typer(
 )
 app.command("run", short_help="Run models on tasks and rank them.")(run.run)
 app.command("sweep", short_help="Run the grids of a file.")(sweep.sweep)
-app.command("ls", short_help="List what there is to run.")(ls.ls)
-app.command("describe", short_help="Show the arguments of a model, task, recipe or grader.")(
-    describe.describe
-)
-app.command("plugins", short_help="List plugins, the broken ones too.")(plugins.plugins)
+app.command("ls", short_help="List models, tasks, recipes and other entries.")(ls.ls)
+app.command("describe", short_help="Show the arguments of one entry.")(describe.describe)
+app.command("plugins", short_help="List all plugins, including broken ones.")(plugins.plugins)
 app.add_typer(leaderboard.app, name="leaderboard")
 app.command("show", short_help="Show the numbers and curves of records.")(show.show)
 app.command("verify", short_help="Check records and measure them again.")(verify.verify)
 app.command("submit", short_help="Put records into published leaderboards.")(submit.submit)
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         typer.echo(f"iclbench {metadata.version('iclbench')}")
         raise typer.Exit
 
@@ -43,14 +45,17 @@ def _version(asked: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Show the version and exit."
+        ),
     ] = False,
 ) -> None:
     """A benchmark harness for in-context learning."""
 
 
 def main() -> None:
-    """The entry point: an error that iclbench raises on purpose is one line, not a traceback."""
+    """Run the command line. Errors are printed as one line, without a traceback."""
     try:
         add_plugin_commands(app)
         app()
@@ -60,6 +65,6 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("ICLBENCH_DEBUG"):
             raise
-        what = f"{type(error).__name__}: {error}"
-        print(f"iclbench: error: {what} (ICLBENCH_DEBUG=1 shows where)", file=sys.stderr)
+        reason = f"{type(error).__name__}: {error}"
+        print(f"iclbench: error: {reason} (ICLBENCH_DEBUG=1 shows where)", file=sys.stderr)
         sys.exit(1)

@@ -1,4 +1,4 @@
-"""What several verbs share."""
+"""Options and helpers that several verbs share."""
 
 from __future__ import annotations
 
@@ -18,57 +18,61 @@ if TYPE_CHECKING:
 
 ENGINES = ("auto", "eager", "compiled", "graph")
 
-Strict = Annotated[bool, typer.Option("--strict", help="Make any plugin problem an error.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Treat any plugin problem as an error.")]
 Out = Annotated[str, typer.Option("--out", metavar="DIR", help="Folder of the records.")]
 Device = Annotated[
     str,
-    typer.Option("--device", metavar="auto|cpu|cuda[:N]", help="Where to run; auto: a GPU if any."),
+    typer.Option(
+        "--device",
+        metavar="auto|cpu|cuda[:N]",
+        help="Where to run; auto uses a GPU if there is one.",
+    ),
 ]
 Engine = Annotated[
     str,
     typer.Option(
         "--engine",
         metavar="auto|eager|compiled|graph",
-        help="How training steps are taken; auto: a CUDA graph where one is possible.",
+        help="How training steps are computed; auto uses a CUDA graph where possible.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def sound_host(strict: bool) -> PluginHost:
-    """The plugins; problems are reported, or with `strict` raised."""
-    found = host()
+    """The plugin host; problems are reported, or raised if `strict`."""
+    plugins = host()
     if strict:
-        found.require_sound()
-    for problem in found.problems:
+        plugins.require_sound()
+    for problem in plugins.problems:
         report(problem)
-    return found
+    return plugins
 
 
 def engine_name(name: str) -> EngineName:
-    """The engine of that name; raises UsageError."""
+    """The engine of that name; raises UsageError for an unknown name."""
     if name not in ENGINES:
         raise unknown("engine", name, ENGINES)
     return cast("EngineName", name)
 
 
 def record_paths(given: list[Path]) -> list[Path]:
-    """The records among the paths, and in the folders; raises UsageError for an empty folder."""
+    """The given records, and those in the given folders; raises UsageError for an empty folder."""
     from ..runs.store import is_record_name
 
     paths = []
     for path in given:
-        found = [path]
+        records = [path]
         if path.is_dir():
-            found = [p for p in sorted(path.rglob("*.json")) if is_record_name(p)]
-        if not found:
+            records = [p for p in sorted(path.rglob("*.json")) if is_record_name(p)]
+        if not records:
             raise UsageError(f"there are no records in {path}")
-        paths += found
+        paths += records
     return paths
 
 
 def chosen_sample(paths: list[Path], count: int) -> list[Path]:
-    """`count` of the records, as evenly over their folders as there are; always the same."""
+    """`count` of the records, spread evenly over their folders; always the same ones."""
     folders: dict[Path, list[Path]] = {}
     for path in sorted(paths, key=lambda p: hashlib.sha256(p.name.encode()).digest()):
         folders.setdefault(path.parent, []).append(path)

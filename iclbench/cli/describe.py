@@ -1,4 +1,4 @@
-"""`iclbench describe NAME`: the arguments that a model, task, recipe or grader takes."""
+"""`iclbench describe NAME`: the arguments of a model, task, recipe, metric or grader."""
 
 from __future__ import annotations
 
@@ -15,30 +15,32 @@ if TYPE_CHECKING:
 
     from ..plugins import PluginHost
 
+KINDS = ("model", "task", "recipe", "metric", "grader")
+
 
 def describe(
-    name: Annotated[str, typer.Argument(help="A model, task, recipe, metric or grader.")],
+    name: Annotated[str, typer.Argument(help="Name of a model, task, recipe, metric or grader.")],
     strict: Strict = False,
 ) -> None:
-    """Show what a model, task, recipe, metric or grader is and which arguments it takes."""
-    found = sound_host(strict)
-    kinds = ("model", "task", "recipe", "metric", "grader")
-    holding = [kind for kind in kinds if name in {e.name for _, e in found.entries(kind)}]
-    if not holding:
-        raise unknown("name", name, [e.name for kind in kinds for _, e in found.entries(kind)])
-    for kind in holding:
-        for line in _lines(found, kind, name):
+    """Describe a model, task, recipe, metric or grader, and list its arguments."""
+    plugins = sound_host(strict)
+    names = {kind: [e.name for _, e in plugins.entries(kind)] for kind in KINDS}
+    kinds = [kind for kind in KINDS if name in names[kind]]
+    if not kinds:
+        raise unknown("name", name, [known for kind in KINDS for known in names[kind]])
+    for kind in kinds:
+        for line in _lines(plugins, kind, name):
             typer.echo(line)
 
 
-def _lines(found: PluginHost, kind: str, name: str) -> Iterator[str]:
+def _lines(plugins: PluginHost, kind: str, name: str) -> Iterator[str]:
     from ..api.architecture import Architecture
     from ..api.grader import Grader
     from ..api.metric import Metric
     from ..api.recipe import Recipe
     from ..api.task import Task
 
-    plugin, entry = found.provider(kind, name)
+    plugin, entry = plugins.provider(kind, name)
     yield f"{kind} {name}, of {plugin.label}"
     yield f"  {entry.summary}"
     bases: dict[str, type] = {
@@ -48,31 +50,31 @@ def _lines(found: PluginHost, kind: str, name: str) -> Iterator[str]:
         "metric": Metric,
         "grader": Grader,
     }
-    thing = found.load(kind, name, bases[kind])
+    target = plugins.load(kind, name, bases[kind])
     if kind == "recipe":
-        yield from (f"    {field} = {value!r}" for field, value in thing.model_dump().items())
+        yield from (f"    {field} = {value!r}" for field, value in target.model_dump().items())
         return
     if kind == "metric":
         return
     yield f"  --{kind}-args:"
-    yield from _fields(thing.Config)
+    yield from _fields(target.Config)
     if kind == "task":
-        yield f"  version {thing.version}"
-        if not any(field.is_required() for field in thing.Config.model_fields.values()):
-            made = thing(thing.Config())
-            yield f"  ranked by the {made.primary.statistic} {made.primary.metric}"
-            yield f"  {made.signature}"
-        yield from (f"  recipe {key}: {recipe!r}" for key, recipe in thing.recipes.items())
+        yield f"  version {target.version}"
+        if not any(field.is_required() for field in target.Config.model_fields.values()):
+            task = target(target.Config())
+            yield f"  ranked by the {task.primary.statistic} {task.primary.metric}"
+            yield f"  {task.signature}"
+        yield from (f"  recipe {key}: {recipe!r}" for key, recipe in target.recipes.items())
     elif kind == "model":
-        for key, construction in thing.constructions.items():
+        for key, construction in target.constructions.items():
             yield f"  --weights {key}: {construction.summary}"
             yield from _fields(construction.Config)
 
 
 def _fields(config: type[BaseModel]) -> Iterator[str]:
     for name, field in config.model_fields.items():
-        kind: Any = field.annotation
-        text = getattr(kind, "__name__", None) if isinstance(kind, type) else str(kind)
-        shown = str(text).replace("typing.", "")
+        annotation: Any = field.annotation
+        text = annotation.__name__ if isinstance(annotation, type) else str(annotation)
+        shown = text.replace("typing.", "")
         default = "(required)" if field.is_required() else f"= {field.default!r}"
         yield f"    {name} ({shown}) {default}  {field.description or ''}".rstrip()

@@ -1,4 +1,4 @@
-"""Verbs that plugins add; their code is imported when they are used."""
+"""Verbs that plugins add. Their code is imported when they are used."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ..api.errors import PluginError
 from ..plugins import host
 
 
-class _Untouched(TyperCommand):
-    """Leaves every argument to the plugin's own function, `--help` and `--` too."""
+class _PassThrough(TyperCommand):
+    """Passes every argument on to the plugin's function, including `--help` and `--`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         ctx.args = args
@@ -23,19 +23,19 @@ class _Untouched(TyperCommand):
 
 
 def add_plugin_commands(app: typer.Typer) -> None:
-    """Make every plugin's verbs the app's; one with the name of iclbench's own is left out."""
-    app.registered_commands = [c for c in app.registered_commands if c.cls is not _Untouched]
-    own = {command.name for command in app.registered_commands}
-    own |= {group.name for group in app.registered_groups}
+    """Add every plugin's verbs to the app, except those named like one of iclbench's own."""
+    app.registered_commands = [c for c in app.registered_commands if c.cls is not _PassThrough]
+    builtin = {command.name for command in app.registered_commands}
+    builtin |= {group.name for group in app.registered_groups}
     added = set()
     for plugin, entry in host().entries("command"):
-        if entry.name in own:
+        if entry.name in builtin:
             problem = f"command {entry.name!r} of {plugin.label} is left out: iclbench has its own"
             if problem not in host().problems:
                 host().problems.append(problem)
         elif entry.name not in added:
             added.add(entry.name)
-            app.command(entry.name, cls=_Untouched, help=entry.summary)(_deferred(entry))
+            app.command(entry.name, cls=_PassThrough, help=entry.summary)(_deferred(entry))
 
 
 def _deferred(entry: Entry) -> Callable[[typer.Context], None]:
@@ -43,7 +43,7 @@ def _deferred(entry: Entry) -> Callable[[typer.Context], None]:
         plugin, function = host().target("command", entry.name)
         if not isfunction(function):
             raise PluginError(
-                f"command {entry.name!r} of {plugin.label}: {function!r} is no function"
+                f"command {entry.name!r} of {plugin.label}: {function!r} is not a function"
             )
         inner = typer.Typer(
             add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None

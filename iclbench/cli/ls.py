@@ -1,9 +1,9 @@
-"""`iclbench ls`: what there is to run, without importing any of it."""
+"""`iclbench ls`: list all entries without importing their code."""
 
 from __future__ import annotations
 
 import json
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import typer
 
@@ -13,31 +13,31 @@ Kind = Literal["models", "tasks", "recipes", "metrics", "graders", "executors", 
 
 
 def ls(
-    kind: Annotated[Kind | None, typer.Argument(help="What to list; all by default.")] = None,
+    kind: Annotated[
+        Kind | None, typer.Argument(help="What to list; default: all but plugins.")
+    ] = None,
     as_json: AsJson = False,
     strict: Strict = False,
 ) -> None:
     """List models, tasks, recipes, metrics, graders, executors or plugins."""
-    found = sound_host(strict)
+    plugins = sound_host(strict)
     rows = []
     if kind == "plugins":
         rows = [
             {"kind": "plugin", "name": p.name, "summary": p.problem or p.module, "plugin": p.label}
-            for p in found.plugins
+            for p in plugins.plugins
         ]
     else:
-        every = ["models", "tasks", "recipes", "metrics", "graders", "executors"]
-        kinds = [kind] if kind else every
-        for one in kinds:
-            word = one.removesuffix("s")
+        kinds = [kind] if kind else [k for k in get_args(Kind) if k != "plugins"]
+        for singular in (k.removesuffix("s") for k in kinds):
             rows += [
-                {"kind": word, "name": e.name, "summary": e.summary, "plugin": p.label}
-                for p, e in found.entries(word)
+                {"kind": singular, "name": e.name, "summary": e.summary, "plugin": p.label}
+                for p, e in plugins.entries(singular)
             ]
     if as_json:
         typer.echo(json.dumps(rows, indent=2))
         return
-    wide = max((len(row["name"]) for row in rows), default=0)
+    width = max((len(row["name"]) for row in rows), default=0)
     for row in rows:
         prefix = "" if kind else f"{row['kind']:<9}"
-        typer.echo(f"{prefix}{row['name']:<{wide}}  {row['summary']}")
+        typer.echo(f"{prefix}{row['name']:<{width}}  {row['summary']}")

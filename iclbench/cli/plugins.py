@@ -1,4 +1,4 @@
-"""`iclbench plugins`: every plugin, what it provides, how long it took to import, what is wrong."""
+"""`iclbench plugins`: every plugin with its entries, import time and problems."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from .common import AsJson, Strict
 
 
 def plugins(as_json: AsJson = False, strict: Strict = False) -> None:
-    """List all plugins, the broken ones too, with their import times."""
+    """List all plugins, including broken ones, with their import times."""
     from ..plugins import host
 
-    found = host()
+    loaded = host()
     rows = [
         {
             "name": p.name,
@@ -24,19 +24,19 @@ def plugins(as_json: AsJson = False, strict: Strict = False) -> None:
             "provides": {kind: [e.name for e in es] for kind, es in p.entries.items() if es},
             "problem": p.problem,
         }
-        for p in found.plugins
+        for p in loaded.plugins
     ]
     if as_json:
-        typer.echo(json.dumps({"plugins": rows, "problems": found.problems}, indent=2))
+        typer.echo(json.dumps({"plugins": rows, "problems": loaded.problems}, indent=2))
     else:
-        for plugin in found.plugins:
+        for plugin in loaded.plugins:
             state = "broken" if plugin.problem else "ok"
             milliseconds = f"{1000 * plugin.import_seconds:.1f} ms"
             typer.echo(f"{plugin.label}: {state}, {milliseconds}")
             for kind, entries in plugin.entries.items():
                 if entries:
                     typer.echo(f"  {kind}: {', '.join(e.name for e in entries)}")
-        for problem in found.problems:
+        for problem in loaded.problems:
             typer.echo(f"! {problem}")
     if strict:
-        found.require_sound()
+        loaded.require_sound()

@@ -1,4 +1,4 @@
-"""Progress of runs: a bar on a terminal, plain lines elsewhere. An observer of the run hooks."""
+"""Progress of runs, from the run hooks: a bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from ..api.record import Record
     from ..api.spec import ResolvedSpec
 
+#: Shortest time between two plain lines about training.
 PLAIN_SECONDS = 10.0
 
 
 class ProgressDisplay:
-    """Shows each run as it goes; use as a context manager."""
+    """Shows the progress of each run; use as a context manager."""
 
     def __init__(self) -> None:
         self._console = Console(stderr=True)
@@ -43,12 +44,12 @@ class ProgressDisplay:
         if self._console.is_terminal:
             self._progress.stop()
 
-    def _say(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     @hookimpl
     def iclbench_run_started(self, spec: ResolvedSpec) -> None:
-        """Open the run's bar, or print a line."""
+        """Add a bar for a run that trains, or print a line."""
         label = f"{spec.model} on {spec.task}"
         if spec.origin != "trained":
             return
@@ -57,30 +58,30 @@ class ProgressDisplay:
                 label, total=spec.recipe_args["steps"], loss=""
             )
         else:
-            self._say(
+            self._print(
                 f"{label}: training {len(spec.seeds)} seeds, {spec.recipe_args['steps']} steps"
             )
 
     @hookimpl
     def iclbench_training_step(self, spec: ResolvedSpec, step: int, loss: list[float]) -> None:
-        """Move the bar; elsewhere a line now and then."""
+        """Advance the bar, or print a line every few seconds."""
         text = "loss " + " ".join(f"{value:.2e}" for value in loss[:4])
         if spec.id in self._bars:
             self._progress.update(self._bars[spec.id], completed=step, loss=text)
         elif time.monotonic() - self._last_line >= PLAIN_SECONDS:
             self._last_line = time.monotonic()
             total = spec.recipe_args["steps"]
-            self._say(f"{spec.model} on {spec.task}: step {step} of {total}, {text}")
+            self._print(f"{spec.model} on {spec.task}: step {step} of {total}, {text}")
 
     @hookimpl
     def iclbench_run_finished(self, spec: ResolvedSpec, record: Record) -> None:
-        """Close the bar and say what came out."""
+        """Remove the bar and print the result."""
         if spec.id in self._bars:
             self._progress.remove_task(self._bars.pop(spec.id))
         ranking = record.ranking
         value = getattr(record.metrics[ranking.metric], ranking.statistic)
         shown = "not finite" if value is None else f"{value:.2e}"
-        self._say(f"{spec.model} on {spec.task}: {ranking.statistic} {ranking.metric} {shown}")
+        self._print(f"{spec.model} on {spec.task}: {ranking.statistic} {ranking.metric} {shown}")
         for seed in record.seeds:
             if seed.diverged_at is not None:
-                self._say(f"  seed {seed.seed} diverged at step {seed.diverged_at}")
+                self._print(f"  seed {seed.seed} diverged at step {seed.diverged_at}")

@@ -13,8 +13,9 @@ from ..api.record import Record
 from ..api.task import Task
 from ..files import write_atomically
 from ..plugins import host
+from ..runs.comparison import Check
 from ..runs.store import RecordStore, read_per_prompt, read_record, read_referenced
-from ..runs.verify import Check, verify
+from ..runs.verify import verify
 from .formats import arguments, budget, device, digits_text, interval, number, origin
 from .precision import digits
 

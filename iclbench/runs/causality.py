@@ -1,4 +1,4 @@
-"""Whether a model reads the answers: what it says must not change with what comes later."""
+"""Whether a model reads the answers: no prediction may change with what comes after it."""
 
 from __future__ import annotations
 
@@ -15,77 +15,82 @@ from ..api.random import torch_generator
 from ..api.task import Task
 from ..devices import one_thread
 
-#: Of more positions than these so many are asked about, evenly spaced from the first to the last.
+#: A sequence longer than MANY is tested at ASKED positions, evenly spaced from first to last.
 MANY, ASKED = 48, 16
 #: Largest change of earlier states, relative to the largest state, that is rounding (float64).
 LEAK = 1e-9
+#: Standard deviations of the random parameters that a model is tested with.
+SCALES = (0.5, 0.1, 0.02)
 
 
 def reads_ahead(module: nn.Module, task: Task[Any]) -> int | None:
-    """The first position or answer that changes when what comes later does, or None.
+    """The first position, or answer, that changes when later inputs do; None if none does.
 
-    The states of a model that shows them by `hidden(real, ids)`, as sequence models do, are
-    compared with every later token replaced, another module's answers with what the task conceals.
-    A copy in float64 is asked at random parameters of several sizes, since an initial model may do
-    next to nothing; raises UsageError if it can't be asked.
+    For a module with `hidden(real, ids)`, such as a sequence model, the states are compared after
+    every later token was replaced. For others, the answers are compared after the task masked the
+    rest of its prompt. A float64 copy is tested with random parameters of several sizes, since a
+    freshly initialized model may do next to nothing. Raises UsageError if neither way works.
     """
     module = copy.deepcopy(module).double().eval()
     batch = task.sample(4, torch_generator("cpu", "causality"), torch.device("cpu"), torch.float64)
     changes = _state_changes if callable(getattr(module, "hidden", None)) else _answer_changes
-    asked = False
+    has_parameters = any(True for _ in module.parameters())
+    tested = False
     with torch.no_grad(), one_thread():
-        for scale in (0.5, 0.1, 0.02) if any(True for _ in module.parameters()) else (0.0,):
+        for scale in SCALES if has_parameters else (0.0,):
             generator = torch_generator("cpu", "causality, parameters")
             for parameter in module.parameters():
                 parameter.copy_(scale * torch.randn(parameter.shape, generator=generator).double())
             for position, (change, size) in enumerate(changes(module, task, batch.prompt)):
                 if not math.isfinite(size) or not math.isfinite(change):
-                    break
-                asked = True
+                    break  # these parameters are too large; the smaller ones tell
+                tested = True
                 if change > LEAK * size:
                     return position
-    if not asked:
-        raise UsageError(f"it can't be told whether the model reads the answers of {task.name}")
+    if not tested:
+        raise UsageError(f"can't test whether the model reads the answers of {task.name}")
     return None
 
 
-def _state_changes(model: Any, task: Task[Any], prompt: Any) -> Iterator[tuple[float, float]]:
-    """For each position: how far states up to it move with later tokens, and their size."""
-    real, ids = prompt.sequence()
-    before = model.hidden(real, ids)
-    for t in _spread(ids.shape[1] - 1):
-        later, other = real.clone(), ids.clone()
-        later[:, t + 1 :] = -3.0 * later[:, t + 1 :] + 1.0
-        other[:, t + 1 :] = other[:, t + 1 :].flip(0)
-        change = (model.hidden(later, other) - before)[:, : t + 1]
-        yield float(change.abs().max()), float(before.abs().max())
-
-
-def _spread(count: int) -> list[int]:
-    """All of `count` positions, or ASKED of them."""
-    if count <= MANY:
-        return list(range(count))
-    return sorted({round(k * (count - 1) / (ASKED - 1)) for k in range(ASKED)})
-
-
-def _answer_changes(module: Any, task: Task[Any], prompt: Any) -> Iterator[tuple[float, float]]:
-    """For each read-out: how far answers up to it move with what comes later, and their size."""
-    before = module(prompt)
-    for k in _spread(before.shape[1]):
-        concealed = task.conceal(prompt, k)
-        if concealed is None:
-            return
-        change = (module(concealed) - before)[:, : k + 1]
-        yield float(change.abs().max()), float(before.abs().max())
-
-
 def require_causal(module: nn.Module, task: Task[Any]) -> None:
-    """Refuse a model that would read the answers, or can't be asked; raises UsageError."""
+    """Raise UsageError for a model that reads the answers of a causal task, or can't be tested."""
     if not task.signature.causal:
         return
     position = reads_ahead(module, task)
     if position is not None:
         raise UsageError(
-            f"the model can't do {task.name}: what it says at {position} changes with what comes "
-            "later, so it would read the answers"
+            f"the model can't do {task.name}: its output at {position} changes with later inputs, "
+            "so it would read the answers"
         )
+
+
+def _state_changes(model: Any, task: Task[Any], prompt: Any) -> Iterator[tuple[float, float]]:
+    """For each tested position: the change of states up to it with later tokens, and their size."""
+    real, ids = prompt.sequence()
+    before = model.hidden(real, ids)
+    for t in _tested_positions(ids.shape[1] - 1):
+        other_real, other_ids = real.clone(), ids.clone()
+        other_real[:, t + 1 :] = -3.0 * other_real[:, t + 1 :] + 1.0
+        other_ids[:, t + 1 :] = other_ids[:, t + 1 :].flip(0)
+        change = (model.hidden(other_real, other_ids) - before)[:, : t + 1]
+        yield float(change.abs().max()), float(before.abs().max())
+
+
+def _answer_changes(module: Any, task: Task[Any], prompt: Any) -> Iterator[tuple[float, float]]:
+    """For each tested read-out: the change of answers up to it, and their size.
+
+    Nothing where the task can't mask what comes later.
+    """
+    before = module(prompt)
+    for k in _tested_positions(before.shape[1]):
+        masked = task.conceal(prompt, k)
+        if masked is None:
+            return
+        change = (module(masked) - before)[:, : k + 1]
+        yield float(change.abs().max()), float(before.abs().max())
+
+
+def _tested_positions(count: int) -> list[int]:
+    if count <= MANY:
+        return list(range(count))
+    return sorted({round(k * (count - 1) / (ASKED - 1)) for k in range(ASKED)})

@@ -1,4 +1,4 @@
-"""The checks that an architecture and a task must pass; each raises ConformanceError."""
+"""Conformance checks for architectures and tasks; each raises ConformanceError."""
 
 from __future__ import annotations
 
@@ -20,11 +20,15 @@ from .causality import reads_ahead
 
 
 class ConformanceError(IclbenchError):
-    """A plugin does not do what its interface promises."""
+    """A plugin breaks a promise of its interface."""
 
 
 def check_architecture(architecture: Architecture, task: Task[Any], config: Config) -> None:
-    """An architecture builds a module that answers the task's signature, prompt by prompt."""
+    """Check a module that the architecture builds for the task.
+
+    It must have the signature's shapes and dtype, treat each prompt independently, be causal where
+    the signature or the configuration says so, and use all its parameters.
+    """
     reason = architecture.supports(task.signature, config)
     _expect(reason is None, f"supports() refuses: {reason}")
     signature = task.signature
@@ -42,11 +46,11 @@ def check_architecture(architecture: Architecture, task: Task[Any], config: Conf
     _expect(prediction.dtype == dtype, f"predicts {prediction.dtype} from {dtype}")
     _expect(torch.equal(prediction, again), "two evaluations of one prompt differ")
     close = torch.allclose(prediction, single, rtol=1e-3, atol=1e-4)
-    _expect(close, "a prompt's prediction depends on the prompts beside it")
-    claims = isinstance(module, SequenceModel) and getattr(config, "causal", False)
-    if signature.causal or claims:
+    _expect(close, "a prompt's prediction depends on the other prompts of its batch")
+    claims_causal = isinstance(module, SequenceModel) and getattr(config, "causal", False)
+    if signature.causal or claims_causal:
         position = reads_ahead(module, task)
-        _expect(position is None, f"is not causal: position {position} sees what comes later")
+        _expect(position is None, f"is not causal: position {position} changes with later inputs")
     if getattr(module, "takes_replicas", False):
         problem = _of_replicas(architecture, task, config)
         _expect(problem is None, f"takes_replicas, but {problem}")

@@ -1,4 +1,4 @@
-"""A grader at work in one run, and the answers of one from a record."""
+"""Grading in a run: a grader's scores are checked and kept; a record's answers are read again."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ..api.grader import Completion, Grader
 from ..api.record import GraderReport
 from ..api.statistics import finite
 
-_SCORE = re.compile(r"[a-z0-9]+(_[a-z0-9]+)*")
+_SCORE_NAME = re.compile(r"[a-z0-9]+(_[a-z0-9]+)*")
 
 
 class Grading(Grader):
-    """A grader at work in one run: what it says is checked, and kept for the record."""
+    """A grader in one run: its scores are checked, and all answers are kept for the record."""
 
     name = "grading"
 
@@ -30,35 +30,34 @@ class Grading(Grader):
     def grade(
         self, completions: Sequence[Completion], folder: Path | None
     ) -> dict[str, list[float]]:
-        """The grader's scores; raises RunError when they are not as `Grader.grade` promises."""
-        found = self.grader.grade(completions, folder)
-        self._require_sound(found, len(completions))
+        """The grader's scores; raises RunError when they are not what `Grader.grade` promises."""
+        scores = self.grader.grade(completions, folder)
+        self._require_sound(scores, len(completions))
         for i, completion in enumerate(completions):
             self._lines.append(
                 {
                     "beginning": completion.beginning,
                     "ending": completion.ending,
-                    "scores": {name: finite(values[i]) for name, values in found.items()},
+                    "scores": {name: finite(values[i]) for name, values in scores.items()},
                     "answer": self.grader.raw(completion),
                 }
             )
-        return found
+        return scores
 
-    def _require_sound(self, found: dict[str, list[float]], n: int) -> None:
-        if not found:
-            raise RunError(f"grader {self.grader.name} gave no scores")
-        for name, values in found.items():
-            if not _SCORE.fullmatch(name):
-                raise RunError(f"grader {self.grader.name}: {name!r} is no name of a score")
+    def _require_sound(self, scores: dict[str, list[float]], n: int) -> None:
+        grader = f"grader {self.grader.name}"
+        if not scores:
+            raise RunError(f"{grader} gave no scores")
+        for name, values in scores.items():
+            if not _SCORE_NAME.fullmatch(name):
+                raise RunError(f"{grader}: {name!r} is not a valid name of a score")
             if len(values) != n:
-                raise RunError(
-                    f"grader {self.grader.name}: {len(values)} {name} of {n} completions"
-                )
+                raise RunError(f"{grader}: {len(values)} scores {name} for {n} completions")
             if any(math.isinf(value) for value in values):
-                raise RunError(f"grader {self.grader.name}: {name} is infinite")
+                raise RunError(f"{grader}: {name} is infinite")
 
     def estimate(self, completions: Sequence[Completion]) -> float | None:
-        """The grader's."""
+        """The grader's estimate."""
         return self.grader.estimate(completions)
 
     def answers(self) -> bytes:
@@ -67,28 +66,30 @@ class Grading(Grader):
         return "".join(line + "\n" for line in lines).encode("ascii")
 
     def report(self) -> GraderReport:
-        """The grader's, with the number of completions and failures."""
-        failed = sum(None in line["scores"].values() for line in self._lines)
-        counts = {"completions": len(self._lines), "failures": failed}
+        """The grader's report with the numbers of completions and failures."""
+        failures = sum(None in line["scores"].values() for line in self._lines)
+        counts = {"completions": len(self._lines), "failures": failures}
         return self.grader.report().model_copy(update=counts)
 
 
 class RecordedGrader(Grader):
-    """A paid grader's answers from a record, read again in the order in which they were asked."""
+    """A paid grader's recorded answers, read in the order in which they were given.
+
+    `same` counts the completions that equal the recorded ones.
+    """
 
     name = "recorded"
 
     def __init__(self, grader: Grader, answers: bytes) -> None:
-        """`answers` is what `Grading.answers` gave; raises RecordError when it is not."""
+        """`answers` come from `Grading.answers`; raises RecordError when they are damaged."""
         super().__init__(grader.config)
         self.grader = grader
         try:
             self._lines = [json.loads(line) for line in answers.decode("ascii").splitlines()]
-            self._rows = [(line["scores"], self._read(line)) for line in self._lines]
+            self._scores = [self._read(line) for line in self._lines]
         except (ValueError, KeyError, TypeError, AttributeError):
             raise RecordError("the file of raw answers is damaged") from None
         self._next = 0
-        #: How many completions were those that the record's grades are of.
         self.same = 0
 
     def _read(self, line: dict[str, Any]) -> dict[str, float]:
@@ -98,13 +99,13 @@ class RecordedGrader(Grader):
     def grade(
         self, completions: Sequence[Completion], folder: Path | None
     ) -> dict[str, list[float]]:
-        """The scores of the answers that come next; raises RecordError when there are too few."""
+        """The scores of the next answers; raises RecordError when too few are left."""
         start, stop = self._next, self._next + len(completions)
         if stop > len(self._lines):
-            raise RecordError("the file of raw answers has fewer than the run has completions")
+            raise RecordError("the file of raw answers has fewer answers than the run completions")
         for completion, line in zip(completions, self._lines[start:stop], strict=True):
             self.same += [*completion] == [line["beginning"], line["ending"]]
-        rows = [row for _, row in self._rows[start:stop]]
+        rows = self._scores[start:stop]
         self._next = stop
         return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
 

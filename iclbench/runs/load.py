@@ -10,6 +10,6 @@ from ..plugins import host
 
 
 def load_task(name: str, **args: Any) -> Task[Any]:
-    """The task of that name, configured by `args`; raises UsageError for what there is none of."""
-    found: type[Task[Any]] = host().load("task", name, Task)
-    return found(parse_config(found.Config, args, f"task {name}"))
+    """The task of that name, configured by `args`; raises UsageError for an unknown name."""
+    task: type[Task[Any]] = host().load("task", name, Task)
+    return task(parse_config(task.Config, args, f"task {name}"))

@@ -1,4 +1,4 @@
-"""The models of a plan: initial ones to train, and given ones to evaluate."""
+"""The models of a plan: initial ones to train, given ones to evaluate, and their weights."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import nn
 
 from ..api.errors import UsageError
 from ..api.random import derive_seed, torch_generator
-from ..training.checkpoints import load_state
+from ..training.checkpoints import load_state, weights_bytes
 from ..training.replicas import matching
 from .causality import require_causal
 from .plan import Plan
@@ -17,7 +17,7 @@ from .plan import Plan
 
 @dataclass(frozen=True)
 class Model:
-    """A module with its parameters, and the seed that it comes from."""
+    """A module with its parameters, the seed it was trained with, and the step it diverged at."""
 
     seed: int | None
     module: nn.Module
@@ -25,7 +25,7 @@ class Model:
 
 
 def initial_module(plan: Plan, seed: int) -> nn.Module:
-    """One seed's model before training: random, or from given weights, perturbed if asked."""
+    """One seed's model before training: random or from given weights, perturbed if requested."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive_seed("initialization", seed))
         module = plan.architecture.build(plan.task.signature, plan.config)
@@ -37,6 +37,7 @@ def initial_module(plan: Plan, seed: int) -> nn.Module:
         frozen = matching([name for name, _ in module.named_parameters()], plan.spec.freeze)
         with torch.no_grad():
             for name, parameter in module.named_parameters():
+                # Frozen parameters draw too, so that freezing doesn't change the others' noise.
                 draw = torch.randn(parameter.shape, generator=noise, dtype=parameter.dtype)
                 if name not in frozen:
                     parameter.add_(plan.spec.perturb * draw)
@@ -44,10 +45,10 @@ def initial_module(plan: Plan, seed: int) -> nn.Module:
 
 
 def given_models(plan: Plan) -> list[Model]:
-    """The models of a plan that trains nothing: a solver, a construction, loaded weights."""
+    """The models of a plan that trains nothing: a solver, a construction, or loaded weights."""
     models = []
     states = plan.states or {None: {}}
-    for seed, state in sorted(states.items(), key=lambda pair: pair[0] or 0):
+    for seed, state in sorted(states.items(), key=lambda item: item[0] or 0):
         module = plan.architecture.build(plan.task.signature, plan.config)
         if plan.spec.origin != "solver":
             load_state(module, state, str(plan.spec.weights))
@@ -57,12 +58,29 @@ def given_models(plan: Plan) -> list[Model]:
 
 
 def require_usable(module: nn.Module, plan: Plan) -> None:
-    """Refuse a model that reads the answers, or lacks what a metric needs; raises UsageError."""
+    """Raise UsageError for a model that reads the answers, or lacks what the run measures."""
     require_causal(module, plan.task)
-    lacks = plan.task.supports_model(module)
-    if lacks is not None:
-        raise UsageError(f"{plan.spec.model} can't do {plan.spec.task}: {lacks}")
+    reason = plan.task.supports_model(module)
+    if reason is not None:
+        raise UsageError(f"{plan.spec.model} can't do {plan.spec.task}: {reason}")
     for metric in plan.metrics:
         reason = metric.supports_model(module)
         if reason is not None:
             raise UsageError(f"metric {metric.name} does not apply to {plan.spec.model}: {reason}")
+
+
+def saved_weights(plan: Plan, models: list[Model]) -> bytes | None:
+    """The weights of all models as a safetensors file, to be kept with the record.
+
+    None for a solver or a construction, which can be built again.
+    """
+    if plan.spec.origin not in {"trained", "loaded"}:
+        return None
+    states = {
+        model.seed: {
+            name: tensor.detach().cpu()
+            for name, tensor in [*model.module.named_parameters(), *model.module.named_buffers()]
+        }
+        for model in models
+    }
+    return weights_bytes(states, plan.spec.model, plan.spec.model_args)

@@ -1,9 +1,10 @@
-"""The statistics of a record: over seeds and prompts, with a crossed bootstrap."""
+"""The statistics of a record: over seeds and prompts, with intervals by a crossed bootstrap."""
 
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
@@ -16,22 +17,56 @@ if TYPE_CHECKING:
 
 
 RESAMPLES = 2000
-#: Prompts are resampled in blocks, which bounds the memory for many prompts.
+#: Prompts are resampled in this many blocks, which bounds the memory for many prompts.
 BLOCKS = 20
 QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95}
 
 #: Values of one metric: (seeds, prompts), or (seeds, prompts, axis).
 Values = np.ndarray
 
-#: The metrics that a grader's scores become begin with this.
+#: The names of metrics made from a grader's scores begin with this.
 GRADE = "grade_"
 
 
-def graded(name: str, values: Values) -> Values:
-    """A metric's values; of a grade's, those of the prompts whose grading failed for no seed.
+class Summary(NamedTuple):
+    """All the statistics of a run: pooled, for each seed in order, of the floor, and curves."""
 
-    A grade that is NaN is one that could not be had, which says nothing of the model, while any
-    other value that is not a number is as bad as an infinite error.
+    metrics: dict[str, Statistics]
+    seeds: list[dict[str, Statistics]]
+    floor: dict[str, Statistics]
+    curves: dict[str, Curve]
+    floor_curves: dict[str, Curve]
+
+
+def summarize_run(
+    values: Mapping[str, Values],
+    floor_values: Mapping[str, np.ndarray],
+    axes: Mapping[str, Axis],
+) -> Summary:
+    """Summarize metrics (seeds, prompts[, axis]) and those of the floor (prompts[, axis]).
+
+    A metric that `axes` names has a curve as well.
+    """
+    floors = {name: v[None] for name, v in floor_values.items()}
+    seeds = len(next(iter(values.values())))
+    return Summary(
+        metrics=_summaries(values),
+        seeds=[_summaries({n: v[i : i + 1] for n, v in values.items()}) for i in range(seeds)],
+        floor=_summaries(floors),
+        curves={n: curve(values[n], axis) for n, axis in axes.items() if n in values},
+        floor_curves={n: curve(floors[n], axis) for n, axis in axes.items() if n in floors},
+    )
+
+
+def _summaries(values: Mapping[str, Values]) -> dict[str, Statistics]:
+    return {name: summarize(graded(name, v)) for name, v in values.items()}
+
+
+def graded(name: str, values: Values) -> Values:
+    """The values of a metric. For a grade, only the prompts that were graded for every seed.
+
+    A grade that is NaN could not be obtained, which says nothing about the model. In any other
+    metric, NaN is as bad as an infinite error.
     """
     if not name.startswith(GRADE):
         return values
@@ -39,13 +74,13 @@ def graded(name: str, values: Values) -> Values:
 
 
 def summarize(values: Values) -> Statistics:
-    """Statistics of (seeds, prompts[, axis]) values; an axis is averaged for each prompt."""
+    """The statistics of (seeds, prompts[, axis]) values; an axis is averaged for each prompt."""
     if values.shape[1] == 0:
         return Statistics(**dict.fromkeys(set(Statistics.model_fields) - {"n"}), n=0)
     per_prompt = values.mean(axis=2) if values.ndim == 3 else values
     low, high = mean_interval(per_prompt[..., None])
     with np.errstate(invalid="ignore"):
-        quantiles = np.quantile(_ordered(per_prompt), list(QUANTILES.values()))
+        quantiles = np.quantile(_nan_as_infinite(per_prompt), list(QUANTILES.values()))
     return Statistics(
         mean=finite(per_prompt.mean()),
         low=finite(low[0]),
@@ -58,30 +93,31 @@ def summarize(values: Values) -> Statistics:
 def curve(values: Values, axis: Axis) -> Curve:
     """The statistics of (seeds, prompts, axis) values at each value of the axis."""
     low, high = mean_interval(values)
+    ordered = _nan_as_infinite(values)
     return Curve(
         axis=axis.name,
         values=list(axis.values),
         mean=[finite(v) for v in values.mean(axis=(0, 1))],
-        median=[finite(v) for v in np.median(_ordered(values), axis=(0, 1))],
-        max=[finite(v) for v in _ordered(values).max(axis=(0, 1))],
+        median=[finite(v) for v in np.median(ordered, axis=(0, 1))],
+        max=[finite(v) for v in ordered.max(axis=(0, 1))],
         low=[finite(v) for v in low],
         high=[finite(v) for v in high],
     )
 
 
 def mean_interval(values: Values) -> tuple[np.ndarray, np.ndarray]:
-    """95% interval of the mean of (seeds, prompts, k) values, for each of the k; NaN if infinite.
+    """The 95% interval of the mean of (seeds, prompts, k) values: two arrays (k,).
 
     Crossed bootstrap: seeds and prompts are resampled independently, since every seed is
-    evaluated on the same prompts; with one seed it is prompts alone. No bound is given beyond 0
-    for values that have one sign.
+    evaluated on the same prompts; with one seed, only prompts are resampled. Values of one sign
+    have no bound beyond 0. The interval is NaN where a value is not finite.
     """
     usable = np.isfinite(values).all(axis=(0, 1))
     low, high = np.full((2, values.shape[2]), np.nan)
     if usable.any():
-        kept = values[:, :, usable]
-        bounds = np.quantile(resampled_means(kept), [0.025, 0.975], axis=0)
-        smallest, largest = kept.min(axis=(0, 1)), kept.max(axis=(0, 1))
+        usable_values = values[:, :, usable]
+        bounds = np.quantile(resampled_means(usable_values), [0.025, 0.975], axis=0)
+        smallest, largest = usable_values.min(axis=(0, 1)), usable_values.max(axis=(0, 1))
         low[usable] = np.where(smallest >= 0, np.maximum(bounds[0], 0), bounds[0])
         high[usable] = np.where(largest <= 0, np.minimum(bounds[1], 0), bounds[1])
     return low, high
@@ -90,9 +126,9 @@ def mean_interval(values: Values) -> tuple[np.ndarray, np.ndarray]:
 def resampled_means(values: Values, stream: int = 0) -> np.ndarray:
     """Bootstrap means (RESAMPLES, k) of finite (seeds, prompts, k) values.
 
-    Prompts are resampled alike in every call, so that differences of two models are paired;
-    `stream` sets two models' resampled seeds apart. A few seeds understate their own spread, so
-    their deviations are widened to what Student's t asks for that number of seeds.
+    Every call resamples the same prompts, so that differences of two models are paired; models
+    with different `stream` resample different seeds. A few seeds understate their spread, so
+    deviations between seeds are widened to those of Student's t for that number of seeds.
     """
     seeds, prompts, _ = values.shape
     equal = np.full(seeds, 1 / seeds)
@@ -106,20 +142,20 @@ def resampled_means(values: Values, stream: int = 0) -> np.ndarray:
 
 
 def _widening(seeds: int) -> float:
-    """Turns the spread of resampled seeds, √((S−1)/S) of it, into that of a t interval."""
+    """The factor from the spread of resampled seeds, √((S−1)/S) of the true, to a t interval."""
     if seeds < 2:
         return 1.0
     return float(np.sqrt(seeds / (seeds - 1)) * stdtrit(seeds - 1, 0.975) / ndtri(0.975))
 
 
 @functools.lru_cache(maxsize=4 * BLOCKS)
-def _counts(what: str, n: int, stream: int, block: int) -> np.ndarray:
-    """How often each of n is drawn, (resamples, n): all resamples of seeds, a block of prompts."""
-    size = RESAMPLES if what == "seeds" else RESAMPLES // BLOCKS
-    rng = philox("interval", what, stream, block)
+def _counts(unit: str, n: int, stream: int, block: int) -> np.ndarray:
+    """How often each of n units is drawn, (resamples, n): all for seeds, a block's for prompts."""
+    size = RESAMPLES if unit == "seeds" else RESAMPLES // BLOCKS
+    rng = philox("interval", unit, stream, block)
     return rng.multinomial(n, np.full(n, 1 / n), size=size).astype(np.float32)
 
 
-def _ordered(values: np.ndarray) -> np.ndarray:
-    # An error that is not a number is as bad as an infinite one, so that it can't hide.
+def _nan_as_infinite(values: np.ndarray) -> np.ndarray:
+    # NaN would make every quantile NaN, or hide; as an error it is as bad as an infinite one.
     return np.where(np.isnan(values), np.inf, values)

@@ -17,12 +17,13 @@ from pydantic import Field, model_validator
 
 from ..api.config import Config, parse_config
 from ..api.errors import UsageError, unknown
-from ..api.spec import RunSpec
+from ..api.options import parse_seeds
+from ..api.spec import RunSpec, spec_options
 from ..leaderboards.figures import Figure
 from ..leaderboards.study import StudyTable
-from ..runs.arguments import parse_seeds
 
-_WHOLE = {"seeds", "freeze", "metrics"}
+#: Fields that hold a list; a list given for one of them is not an axis of the grid.
+_WHOLE = {name for name, option in spec_options().items() if option.is_list}
 
 
 class Size(Config):

@@ -18,7 +18,8 @@ from ..devices import find_device
 from ..files import require_writable
 from ..plugins import host
 from ..runs.plan import Plan, resolve
-from ..runs.run import Settings, run_plans
+from ..runs.run import run_plans
+from ..runs.settings import Settings
 from ..runs.store import RecordStore
 from ..training.engine import EngineName, first_line
 from .files import QUICK, SweepFile, expand, read_sweep_file, reference_of, stages_of

@@ -13,7 +13,7 @@ from iclbench.api.errors import UsageError
 from iclbench.api.spec import RunSpec
 from iclbench.plugins import host
 from iclbench.runs.plan import Plan, resolve
-from iclbench.runs.run import Settings
+from iclbench.runs.settings import Settings
 from iclbench.sweeps.files import read_sweep_file, stages_of
 from iclbench.sweeps.sweep import _Sweep
 

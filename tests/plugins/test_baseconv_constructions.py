@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from iclbench import EvaluationContext, UsageError, load_task, run
 from iclbench.api.spec import RunSpec
 from iclbench.precision import default_dtype
+from iclbench.runs.comparison import Tolerance, agree
 from iclbench.runs.plan import resolve
-from iclbench.runs.verify import _rounding, agree
 from iclbench_baseconv.architecture import BaseConv, BaseConvConfig
 
 CONTEXT = EvaluationContext(torch.device("cpu"), torch.Generator())
@@ -194,6 +194,6 @@ def test_rounding_is_within_the_tolerance_where_the_floor_computes_as_the_target
     plan = resolve(RunSpec(**asked))
     found = record.metrics["squared_error"].median
     assert record.floor["squared_error"].median == 0
-    near = _rounding(0.0, 0.0, plan)
+    near = Tolerance(plan.spec.dtype, plan.task.scales).rounding(0.0, 0.0)
     assert agree(found, 2 * found, near, 1e-6)
     assert not agree(1e-20, 2e-20, near, 1e-6)

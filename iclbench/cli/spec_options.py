@@ -1,0 +1,60 @@
+"""The options of a verb that takes a spec, generated from the fields of RunSpec."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from ..api.options import Option
+from ..api.spec import RunSpec, flag, spec_options
+
+
+def with_spec_options(verb: Callable[..., None]) -> Callable[..., None]:
+    """Give a verb an option for every field of RunSpec that it doesn't declare.
+
+    The verb receives the values as its parameter `spec`, a dictionary for RunSpec to validate.
+    """
+    signature = inspect.signature(verb, eval_str=True)
+    options = {
+        name: option for name, option in spec_options().items() if name not in signature.parameters
+    }
+
+    @functools.wraps(verb)
+    def command(**values: Any) -> None:
+        spec = {}
+        for name, option in options.items():
+            given = values.pop(name)
+            texts = [given] if isinstance(given, str) else given
+            if texts:
+                spec[name] = option.read(texts, flag(name))
+        verb(spec=spec, **values)
+
+    declared = [p for name, p in signature.parameters.items() if name != "spec"]
+    required = [p for p in declared if p.default is p.empty]
+    generated = [_parameter(name, option) for name, option in options.items()]
+    others = [p for p in declared if p not in required]
+    # typer reads the signature, so this is all it needs.
+    command.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[p.replace(kind=p.KEYWORD_ONLY) for p in (*required, *generated, *others)]
+    )
+    return command
+
+
+def _parameter(name: str, option: Option) -> inspect.Parameter:
+    """A parameter that typer turns into the field's option; its value is text."""
+    field = RunSpec.model_fields[name]
+    description = field.description or name
+    text = f"{description[0].upper()}{description[1:]}{option.note}."
+    info = typer.Option(flag(name), metavar=option.metavar, help=text)
+    texts = [] if field.is_required() else option.write(field.default)
+    kind: Any = list[str] | None if option.repeatable else str | None
+    default: Any = (texts or None) if option.repeatable else next(iter(texts), None)
+    if field.is_required():
+        kind, default = str, inspect.Parameter.empty
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info]
+    )

@@ -1,0 +1,101 @@
+"""Measuring the models of a plan, and its floor, on the evaluation prompts."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from ..api.errors import RunError, UsageError
+from ..api.grader import Grader
+from ..api.random import torch_generator
+from ..api.task import Axis, EvaluationContext
+from ..precision import DTYPES
+from .evaluate import evaluate, floor
+from .models import Model
+from .plan import Plan
+from .statistics import Values
+
+
+class Measured(NamedTuple):
+    """Metrics by name, (seeds, prompts[, axis]), those of the floor, (prompts[, axis]), and the
+    time that it took.
+    """
+
+    values: dict[str, Values]
+    floor_values: dict[str, np.ndarray]
+    seconds: float
+
+
+def measure(
+    plan: Plan,
+    models: list[Model],
+    device: torch.device,
+    eval_batch: int,
+    *,
+    grader: Grader | None = None,
+    folder: Path | None = None,
+) -> Measured:
+    """Every metric of every model on every prompt, `eval_batch` prompts at once.
+
+    A grader may keep its answers in `folder`. The floor is measured beside the last model, since
+    some metrics compare a model with a floor of its own. Raises RunError where the metric that
+    the task ranks by is missing.
+    """
+    started = time.perf_counter()
+    spec, primary = plan.spec, plan.task.primary.metric
+    batches = plan.task.evaluation_set(spec.eval_prompts, spec.eval_seed, DTYPES[spec.dtype])
+    by_model = []
+    for model in models:
+        context = EvaluationContext(
+            device,
+            torch_generator("cpu", "evaluation", spec.eval_seed),
+            folder,
+            eval_batch,
+            grader,
+        )
+        module = model.module.to(device).eval()
+        by_model.append(evaluate(plan.task, module, batches, context, list(plan.metrics)))
+    values = {name: np.stack([metrics[name] for metrics in by_model]) for name in by_model[0]}
+    if primary not in values:
+        raise RunError(f"task {plan.task.name} ranks by {primary}, not in {', '.join(values)}")
+    floor_values = floor(plan.task, batches, module, plan.metrics, context)
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return Measured(values, floor_values, time.perf_counter() - started)
+
+
+def analyse(plan: Plan, models: list[Model], device: torch.device) -> dict[str, Any]:
+    """What each metric reports of each model as a whole: metric → a dictionary for each model."""
+    batches = plan.task.evaluation_set(
+        plan.spec.eval_prompts, plan.spec.eval_seed, DTYPES[plan.spec.dtype]
+    )
+    analyses: dict[str, Any] = {}
+    for metric in plan.metrics:
+        by_model = []
+        for model in models:
+            context = EvaluationContext(device, torch_generator("cpu", "analysis"))
+            module = model.module.to(device).eval()
+            with torch.no_grad():
+                by_model.append(metric.analysis(module, plan.task, batches, context))
+        if any(by_model):
+            analyses[metric.name] = by_model
+    return analyses
+
+
+def axes_of(plan: Plan, model: Model) -> dict[str, Axis]:
+    """The second axis of each metric that has one, the task's own and those requested."""
+    requested = [metric.axes(model.module) for metric in plan.metrics]
+    return dict(plan.task.axes) | {name: axis for axes in requested for name, axis in axes.items()}
+
+
+def require_target_shape(plan: Plan) -> None:
+    """Raise UsageError for targets that would be broadcast against predictions."""
+    task = plan.task
+    target = task.evaluation_set(2, plan.spec.eval_seed, DTYPES[plan.spec.dtype])[0].target
+    expected = task.signature.target_shape(target)
+    if tuple(target.shape) != expected:
+        raise UsageError(f"task {task.name}: targets are {tuple(target.shape)}, not {expected}")

@@ -1,0 +1,107 @@
+"""The origin of a run's weights: the rules, and the weights that a request names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from ..api.architecture import Architecture, Construction, Solver
+from ..api.config import parse_config
+from ..api.errors import UsageError, unknown
+from ..api.spec import Origin, RunSpec, flag
+from ..api.task import Task
+from ..files import file_digest
+from ..training.checkpoints import load_weights
+
+#: State dicts by seed; the key None holds for every seed.
+States = dict[int | None, dict[str, Tensor]]
+
+
+@dataclass(frozen=True)
+class GivenWeights:
+    """Weights from a construction or a file, with the model arguments that belong to them.
+
+    `digest` is the file's; `args` are the construction's arguments with their defaults. Weights
+    are `partial` where a construction may leave parameters to the initialization.
+    """
+
+    states: States = field(default_factory=dict)
+    model_args: dict[str, Any] = field(default_factory=dict)
+    digest: str | None = None
+    args: dict[str, Any] = field(default_factory=dict)
+    partial: bool = False
+
+
+def origin_of(request: RunSpec, architecture: Architecture) -> Origin:
+    """The origin of the weights; raises UsageError for options that contradict each other.
+
+    - A solver has no weights, so no option about weights applies.
+    - `weights` says what is evaluated, `init` what is trained: only one of them can be given.
+    - `freeze` and `perturb` change what `init` gives.
+    - `weights_args` belong to a construction.
+    """
+    if isinstance(architecture, Solver):
+        for name in ("weights", "init", "freeze", "perturb"):
+            if getattr(request, name):
+                raise UsageError(f"{request.model} is a solver: {flag(name)} does not apply")
+        return "solver"
+    trained = request.weights in {None, "trained"}
+    if request.init and not trained:
+        raise UsageError("--weights says what is evaluated, --init what is trained: choose one")
+    for name in ("freeze", "perturb"):
+        if getattr(request, name) and not request.init:
+            raise UsageError(f"{flag(name)} needs --init")
+    if request.weights_args and source_of(request) not in architecture.constructions:
+        raise UsageError("--weights-args needs a construction, named by --weights or --init")
+    if trained:
+        return "trained"
+    return "constructed" if request.weights in architecture.constructions else "loaded"
+
+
+def source_of(request: RunSpec) -> str | None:
+    """The construction or file that the request names, whether to train or to evaluate."""
+    return request.init or (None if request.weights == "trained" else request.weights)
+
+
+def given_weights(
+    request: RunSpec, architecture: Architecture, task: Task[Any], origin: Origin
+) -> GivenWeights:
+    """The weights that the request names; raises UsageError for unknown or unsuitable ones."""
+    source = source_of(request)
+    if source is None:
+        return GivenWeights()
+    construction = architecture.constructions.get(source)
+    if construction is not None:
+        return _constructed(source, construction, request, task)
+    path = Path(source)
+    if not path.is_file():
+        known = ["trained", *architecture.constructions]
+        option = "--init" if request.init else "--weights"
+        raise UsageError(f"{option}: no such file, and {unknown('construction', source, known)}")
+    return _from_file(path, request, origin)
+
+
+def _constructed(
+    name: str, construction: Construction, request: RunSpec, task: Task[Any]
+) -> GivenWeights:
+    args = parse_config(construction.Config, request.weights_args, f"construction {name}")
+    model_args, state = construction.build(task.signature, args, task)
+    return GivenWeights({None: state}, model_args, args=args.model_dump(mode="json"), partial=True)
+
+
+def _from_file(path: Path, request: RunSpec, origin: Origin) -> GivenWeights:
+    weights = load_weights(path)
+    if weights.model not in {None, request.model}:
+        raise UsageError(f"{path} holds the weights of {weights.model}, not of {request.model}")
+    states = weights.states
+    if origin == "trained" and len(states) == 1:
+        # Every seed's training starts from the only state.
+        states = {None: next(iter(states.values()))}
+    if origin == "trained" and None not in states:
+        missing = [seed for seed in request.seeds if seed not in states]
+        if missing:
+            raise UsageError(f"{path} has no weights of seed {missing[0]}")
+    return GivenWeights(states, weights.model_args, file_digest(path))

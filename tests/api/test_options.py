@@ -1,0 +1,54 @@
+"""Options: arguments and seeds are read as they are meant."""
+
+from __future__ import annotations
+
+import pytest
+
+from iclbench import RunSpec, UsageError
+from iclbench.api.options import parse_arguments, parse_seeds
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a=1,b=2.5", {"a": 1, "b": 2.5}),
+        ("lr=1e-3", {"lr": 1e-3}),
+        ("on=true,off=null", {"on": True, "off": None}),
+        ("name=hello", {"name": "hello"}),
+        ("path=x=y", {"path": "x=y"}),
+        ("betas=[0.9,0.99],k=1", {"betas": [0.9, 0.99], "k": 1}),
+        ('d={"a":{"b":1}},k=1', {"d": {"a": {"b": 1}}, "k": 1}),
+        ('s="a,b",k=1', {"s": "a,b", "k": 1}),
+        ("sizes=2-9", {"sizes": "2-9"}),
+        ("", {}),
+    ],
+)
+def test_arguments(text, expected):
+    assert parse_arguments([text], "--x") == expected
+
+
+def test_flags_repeat_and_files_are_read(tmp_path):
+    (tmp_path / "a.toml").write_text("layers = 3\nnested = { a = 1 }")
+    (tmp_path / "b.json").write_text('{"width": 8}')
+    found = parse_arguments([f"@{tmp_path}/a.toml", f"@{tmp_path}/b.json", "layers=4"], "--x")
+    assert found == {"layers": 4, "nested": {"a": 1}, "width": 8}
+
+
+@pytest.mark.parametrize("text", ["nonsense", "=1", "a=1,b", "@missing.toml"])
+def test_arguments_that_are_none_are_refused(text):
+    with pytest.raises(UsageError, match="--model-args"):
+        parse_arguments([text], "--model-args")
+
+
+def test_a_file_must_hold_a_table(tmp_path):
+    (tmp_path / "a.json").write_text("[1]")
+    with pytest.raises(UsageError, match="table"):
+        parse_arguments([f"@{tmp_path}/a.json"], "--x")
+
+
+def test_seeds():
+    assert RunSpec(model="m", task="t", seeds=parse_seeds("3")).seeds == (0, 1, 2)
+    assert RunSpec(model="m", task="t", seeds=parse_seeds("3,7")).seeds == (3, 7)
+    assert RunSpec(model="m", task="t", seeds=parse_seeds("[7]")).seeds == (7,)
+    with pytest.raises(UsageError, match="neither a number nor a list"):
+        parse_seeds("many")

@@ -1,0 +1,144 @@
+"""`iclbench run`: what it prints and writes."""
+
+from __future__ import annotations
+
+import json
+
+from tiny import TASK, TINY
+
+from iclbench import hookimpl
+from iclbench.plugins import host
+from iclbench_solvers.simple import Zero
+
+
+def test_the_main_job_prints_a_table_and_leaves_records(cli, tmp_path):
+    models = "least-squares-qr,gradient-descent,transformer,baseconv"
+    args = ("run", "--model", models, "--task", "least-squares", *TINY, "--out", tmp_path)
+    first = cli(*args)
+    assert first.code == 0
+    assert "| gradient-descent |" in first.out
+    assert "training 2 seeds, 20 steps" in first.err
+    assert len(list(tmp_path.glob("least-squares/*.json"))) == 4
+    shown = cli("leaderboard", "show", "--out", tmp_path)
+    assert shown.code == 0
+    assert shown.out.strip() == first.out.strip()
+    again = cli(*args)
+    assert again.out == first.out
+    assert "training" not in again.err
+
+
+def test_several_tasks_have_a_table_each(cli, tmp_path):
+    tasks = "least-squares,least-squares-prefixes"
+    found = cli("run", "--model", "zero,ridge", "--task", tasks, *TINY, "--out", tmp_path)
+    assert found.code == 0
+    assert found.out.count("ranked by its median") == 2
+    only = cli("leaderboard", "show", "--out", tmp_path, "--task", "least-squares", "--commands")
+    assert only.out.count("ranked by its median") == 1
+    assert "iclbench run --model zero" in only.out
+
+
+def test_arguments_can_be_one_model_s(cli, tmp_path):
+    args = ("run", "--model", "zero,baseconv,transformer", *TASK, *TINY, "--out", tmp_path,
+            "--dry-run")  # fmt: skip
+    found = cli(*args, "--model-args", "baseconv.width=8,transformer.width=12")
+    assert found.code == 0
+    assert '"width": 8' in found.out
+    assert '"width": 12' in found.out
+    other = cli(*args, "--model-args", "nonesuch.width=8")
+    assert other.code == 2
+    assert "'nonesuch', which is not run" in other.err
+    none = cli(*args, "--model-args", "width=8")
+    assert "unknown field 'width'; there are none" in none.err
+
+
+def test_a_model_that_is_named_twice_is_run_once(cli, tmp_path):
+    found = cli("run", "--model", "zero,zero", *TASK, *TINY, "--out", tmp_path)
+    assert found.out.count("| zero") == 1
+
+
+def test_a_late_refusal_does_not_lose_the_others_table(cli, tmp_path):
+    """A damaged record among good ones: the others are run and shown, the exit code is 2."""
+    args = ("run", "--model", "zero,averaging", *TASK, *TINY, "--out", tmp_path)
+    cli(*args)
+    (path,) = tmp_path.rglob("zero-*.json")
+    path.write_text("{")
+    found = cli(*args)
+    assert found.code == 2
+    assert "| averaging" in found.out
+
+
+def test_what_nobody_expected_is_one_line(cli, tmp_path, provide):
+    class Unsupporting(Zero):
+        name = "unsupporting"
+
+        def supports(self, signature, config):
+            raise RuntimeError("no luck")
+
+    provide("model", "unsupporting", Unsupporting)
+    found = cli("run", "--model", "unsupporting", *TASK, "--out", tmp_path)
+    assert found.code == 1
+    assert found.err.endswith("RuntimeError: no luck (ICLBENCH_DEBUG=1 shows where)\n")
+
+
+def test_a_reproduce_command_gives_the_same_record(cli, tmp_path):
+    cli("run", "--model", "baseconv", "--task", "least-squares", *TINY, "--out", tmp_path / "a",
+        "--model-args", "width=8,mlp=false")  # fmt: skip
+    (path,) = tmp_path.glob("a/*/*.json")
+    record = json.loads(path.read_text())
+    import shlex
+
+    words = shlex.split(record["command"])[1:]
+    assert cli(*words, "--out", tmp_path / "b").code == 0
+    (again,) = tmp_path.glob("b/*/*.json")
+    assert again.name == path.name
+    assert json.loads(again.read_text())["metrics"] == record["metrics"]
+
+
+def test_a_dry_run_says_what_would_run_and_does_nothing(cli, tmp_path):
+    args = ("run", "--model", "zero,transformer", "--task", "least-squares", *TINY,
+            "--out", tmp_path)  # fmt: skip
+    found = cli(*args, "--dry-run")
+    assert found.code == 0
+    assert "zero on least-squares: solve" in found.out
+    assert "transformer on least-squares: train 2 seeds for 20 steps" in found.out
+    assert not list(tmp_path.rglob("*.json"))
+    cli(*args)
+    assert cli(*args, "--dry-run").out.count("record exists") == 2
+
+
+def test_a_run_that_fails_does_not_stop_the_next(cli, tmp_path, provide):
+    class Failing(Zero):
+        name = "failing"
+
+        def weights(self, examples, config):
+            raise RuntimeError("no luck")
+
+    provide("model", "failing", Failing)
+    found = cli("run", "--model", "failing,zero", "--task", "least-squares", *TINY,
+                "--out", tmp_path)  # fmt: skip
+    assert found.code == 1
+    assert (
+        "error: failing on least-squares: RuntimeError('no luck') (ICLBENCH_DEBUG=1 shows where)"
+        in found.err
+    )
+    assert "| zero" in found.out
+    assert [p.name.split("-")[0] for p in tmp_path.glob("*/*")] == ["zero", "zero"]
+
+
+def test_strict_fails_when_an_observer_was_dropped(cli, tmp_path):
+    class Raising:
+        @hookimpl
+        def iclbench_run_started(self, spec):
+            raise RuntimeError("no luck")
+
+    observer = Raising()
+    args = ("run", "--model", "zero", *TASK, *TINY, "--out", tmp_path)
+    try:
+        host().observe(observer, "raising")
+        found = cli(*args, "--strict")
+    finally:
+        host().forget(observer)
+        host().problems.clear()
+    assert found.code == 2
+    assert "no luck" in found.err
+    assert "| zero" in found.out

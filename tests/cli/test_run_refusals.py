@@ -1,0 +1,99 @@
+"""Bad usage is one clear line and exit code 2."""
+
+from __future__ import annotations
+
+import pytest
+from tiny import MODEL, TASK, TINY
+
+BAD = {
+    "unknown model": (("--model", "transfomer", *TASK), "did you mean 'transformer'"),
+    "unknown task": ((*MODEL, "--task", "least-sqares"), "did you mean 'least-squares'"),
+    "unknown recipe": ((*MODEL, *TASK, "--recipe", "quik"), "did you mean 'quick'"),
+    "unknown field": ((*MODEL, *TASK, "--model-args", "layer=2"), "did you mean layers"),
+    "unknown task field": ((*MODEL, *TASK, "--task-args", "dims=2"), "did you mean dim"),
+    "wrong type": ((*MODEL, *TASK, "--model-args", "layers=two"), "layers: input should be"),
+    "no layers": ((*MODEL, *TASK, "--model-args", "layers=0"), "greater than or equal to 1"),
+    "heads": ((*MODEL, *TASK, "--model-args", "heads=3"), "3 heads do not divide the width 64"),
+    "no device": ((*MODEL, *TASK, "--device", "cuda:99"), "is not there"),
+    "what device": ((*MODEL, *TASK, "--device", "gpu"), "is no device"),
+    "not causal": (
+        (*MODEL, "--task", "least-squares-prefixes", "--model-args", "causal=false"),
+        "would read the answers",
+    ),
+    "not answered": (
+        ("--model", "nearest-neighbours", *TASK, "--task-args", "target=weights"),
+        "not weights",
+    ),
+    "no checkpoint": ((*MODEL, *TASK, "--weights", "missing.safetensors"), "no such file"),
+    "dtype": ((*MODEL, *TASK, "--dtype", "float8"), "float32"),
+    "seeds": ((*MODEL, *TASK, "--seeds", "many"), "neither a number nor a list"),
+    "no seeds": ((*MODEL, *TASK, "--seeds", "0"), "at least one seed"),
+    "arguments": ((*MODEL, *TASK, "--model-args", "layers"), "not of the form key=value"),
+    "optimizer": ((*MODEL, *TASK, "--recipe-args", "optimizer=adm"), "did you mean"),
+    "nothing": (("--model", ",", *TASK), "need at least one name"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_usage_is_one_line_and_exit_code_2(cli, tmp_path, case):
+    args, message = BAD[case]
+    found = cli("run", *args, "--out", tmp_path / "out")
+    assert found.code == 2
+    assert message in found.err
+    assert found.err.count("\n") == 1
+    assert "Traceback" not in found.err
+    assert not list(tmp_path.rglob("*.json"))
+
+
+def test_an_output_folder_that_cannot_be_written_is_refused(cli, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    found = cli("run", "--model", "zero", *TASK, "--out", tmp_path / "file" / "results")
+    assert found.code == 2
+    assert "can't be written" in found.err
+
+
+def test_a_checkpoint_that_does_not_fit_is_refused(cli, tmp_path):
+    cli("run", "--model", "baseconv", *TASK, *TINY, "--out", tmp_path)
+    (weights,) = tmp_path.rglob("*.weights.safetensors")
+    found = cli("run", "--model", "baseconv", *TASK, "--weights", weights, "--out", tmp_path)
+    assert found.code == 2
+    assert "does not fit" in found.err
+    other = cli("run", *MODEL, *TASK, "--init", weights, "--out", tmp_path)
+    assert other.code == 2
+    assert "weights of baseconv" in other.err
+
+
+@pytest.mark.parametrize("damage", ["truncated", "edited"])
+def test_a_damaged_record_is_refused_by_every_verb(cli, tmp_path, damage):
+    run = ("run", "--model", "zero", *TASK, *TINY, "--out", tmp_path)
+    cli(*run)
+    (path,) = tmp_path.rglob("*.json")
+    text = path.read_text()
+    bad = text[:-30] if damage == "truncated" else text.replace('"mean": ', '"mean": 1')
+    path.write_text(bad)
+    for args in (run, ("verify", path), ("leaderboard", "show", "--out", tmp_path)):
+        found = cli(*args)
+        assert found.code == 2, args
+        assert damage in found.err
+        assert "Traceback" not in found.err
+    assert path.read_text() == bad
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("leaderboard", "show", "--out", "missing"), "no folder"),
+        (("leaderboard", "show", "--out", "."), "no records"),
+        (("verify", "missing.json"), "can't be read"),
+        (("describe", "transfomer"), "did you mean 'transformer'"),
+        (("sweep", "missing.toml"), "missing.toml"),
+        (("ls", "nonsense"), "models"),
+        (("leaderboard", "show", "--format", "githb"), "did you mean 'github'"),
+    ],
+)
+def test_other_verbs_refuse_bad_input(cli, tmp_path, monkeypatch, args, message):
+    monkeypatch.chdir(tmp_path)
+    found = cli(*args)
+    assert found.code == 2
+    assert message in found.err
+    assert "Traceback" not in found.err

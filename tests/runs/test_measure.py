@@ -1,0 +1,95 @@
+"""Measuring: requested metrics, missing floors, the size of evaluation batches."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from small_runs import TINY, Doubled
+
+from iclbench import (
+    Axis,
+    RecordStore,
+    RunError,
+    RunSpec,
+    UsageError,
+    leaderboard,
+    run,
+    verify,
+)
+from iclbench.runs.plan import resolve
+from iclbench.runs.run import run_plans
+from iclbench.runs.settings import Settings
+from iclbench.runs.store import read_per_prompt
+from iclbench_least_squares.fixed import LeastSquares
+
+
+@pytest.mark.parametrize("eval_batch", [1, 7, 4096])
+@pytest.mark.parametrize("model", ["transformer", "baseconv", "least-squares-qr"])
+def test_the_evaluation_batch_changes_nothing_beyond_the_last_bits(tmp_path, eval_batch, model):
+    """Errors, roots of squared errors, move by at most 2e-6 beside targets of size 1 to 5."""
+    plan = resolve(RunSpec(model=model, **{**TINY, "eval_prompts": 300}))
+    values = []
+    for size, folder in ((64, "a"), (eval_batch, "b")):
+        (record,) = run_plans([plan], Settings(tmp_path / folder, eval_batch=size))
+        path = RecordStore(tmp_path / folder).path(record.spec)
+        values.append(np.sqrt(read_per_prompt(path, record)["metric/squared_error"]))
+    if model == "least-squares-qr":
+        np.testing.assert_array_equal(values[0], values[1])
+    np.testing.assert_allclose(values[0], values[1], rtol=0, atol=2e-6)
+
+
+def test_further_metrics_are_measured(tmp_path, provide):
+    provide("metric", "doubled", Doubled)
+    record = run(model="zero", **TINY, metrics=["doubled"], out=tmp_path)
+    assert record.metrics["doubled"].mean == pytest.approx(2 * record.metrics["squared_error"].mean)
+    assert record.id != run(model="zero", **TINY, out=tmp_path).id
+    with pytest.raises(UsageError, match="doubled does not apply"):
+        run(model="zero", **{**TINY, "task": "least-squares-prefixes"}, metrics=["doubled"])
+
+
+def test_a_further_metric_may_have_an_axis(tmp_path, provide):
+    class Twofold(Doubled):
+        name = "twofold"
+
+        def axes(self, model):
+            return {"twofold": Axis("times", (1.0, 2.0))}
+
+        def compute(self, model, task, batch, context):
+            error = task.evaluate(model, batch, context)["squared_error"]
+            return {"twofold": torch.stack([error, 2 * error], dim=1)}
+
+    provide("metric", "twofold", Twofold)
+    record = run(model="zero", **TINY, metrics=["twofold"], out=tmp_path)
+    curve = record.curves["twofold"]
+    assert (curve.axis, curve.values) == ("times", [1, 2])
+    assert curve.mean[1] == pytest.approx(2 * curve.mean[0])
+    assert all(check.holds for check in verify(RecordStore(tmp_path).path(record.spec)))
+
+
+def test_a_metric_cannot_replace_the_task_s(tmp_path, provide):
+    class Impostor(Doubled):
+        name = "impostor"
+
+        def compute(self, model, task, batch, context):
+            return {"squared_error": torch.zeros(len(batch.target)).double()}
+
+    provide("metric", "impostor", Impostor)
+    with pytest.raises(RunError, match="measured twice"):
+        run(model="zero", **TINY, metrics=["impostor"], out=tmp_path)
+    assert not list(tmp_path.glob("*/*.json"))
+
+
+def test_a_task_without_a_reference_has_no_floor(tmp_path, provide):
+    class Floorless(LeastSquares):
+        name = "floorless"
+
+        def floor(self, batch):
+            return {}
+
+    provide("task", "floorless", Floorless)
+    record = run(model="zero", **{**TINY, "task": "floorless"}, out=tmp_path)
+    assert record.floor == {}
+    (board,) = leaderboard(tmp_path)
+    assert board.rows["model"].tolist() == ["zero"]
+    assert all(check.holds for check in verify(RecordStore(tmp_path).path(record.spec)))

@@ -1,0 +1,82 @@
+"""Plans: arguments of recipes, plugins that take part, refused requests."""
+
+from __future__ import annotations
+
+import pytest
+from small_runs import TINY
+
+from iclbench import (
+    PluginError,
+    Recipe,
+    RunSpec,
+    Task,
+    TaskConfig,
+    UsageError,
+    run,
+)
+from iclbench.runs.plan import resolve
+
+
+def test_a_recipe_s_arguments_give_way_to_the_user_s():
+    recipe = resolve(RunSpec(model="transformer", **TINY)).spec
+    assert (recipe.model_args["layers"], recipe.model_args["width"]) == (1, 16)
+    user = resolve(RunSpec(model="transformer", **{**TINY, "model_args": {"width": 8}})).spec
+    assert (user.model_args["layers"], user.model_args["width"]) == (1, 8)
+    assert user.id != recipe.id
+
+
+def test_a_task_s_own_recipe_comes_first():
+    spec = resolve(RunSpec(model="transformer", task="least-squares", recipe="paper")).spec
+    assert spec.recipe_args["steps"] == 1_000_000
+    assert spec.model_args["layers"] == 12
+    with pytest.raises(UsageError, match="did you mean 'paper'"):
+        resolve(RunSpec(model="transformer", task="least-squares", recipe="papre"))
+
+
+def test_a_recipe_s_plugin_took_part(tmp_path, provide):
+    provide("recipe", "own", Recipe(steps=2, batch=4, model_args={"layers": 1, "width": 8}))
+    record = run(model="baseconv", **{**TINY, "recipe": "own"}, out=tmp_path)
+    assert "test-plugin" in {plugin.name for plugin in record.plugins}
+
+
+def test_a_task_that_sets_no_version_is_refused(provide):
+    class Unversioned(Task):
+        name = "unversioned"
+        Config = TaskConfig
+        signature = evaluation_draws = evaluation_set = sample = loss = metrics = reference = None
+
+    provide("task", "unversioned", Unversioned)
+    with pytest.raises(PluginError, match="does not set version"):
+        run(model="zero", task="unversioned")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model": "zero", "weights": "trained"}, "zero is a solver"),
+        ({"model": "zero", "init": "x"}, "zero is a solver"),
+        ({"weights": "gd"}, "no such file, and unknown construction"),
+        ({"init": "gd"}, "--init: no such file"),
+        ({"freeze": ["x"]}, "needs --init"),
+        ({"perturb": 0.1}, "needs --init"),
+        ({"weights_args": {"steps": 3}}, "needs a construction"),
+        ({"weights": "x", "init": "y"}, "choose one"),
+        ({"model": "transformr"}, "did you mean 'transformer'"),
+        ({"task": "least-square"}, "did you mean 'least-squares'"),
+        ({"recipe_args": {"step": 3}}, "did you mean steps"),
+        ({"task_args": {"dims": 3}}, "did you mean dim"),
+        ({"dtype": "float16"}, "dtype"),
+        ({"eval_prompts": 1}, "eval_prompts"),
+        ({"metrics": ["nope"]}, "unknown metric"),
+        ({"model_args": {"layers": True}}, "layers: a number is needed"),
+        ({"seeds": 20240101}, r"write one seed as \[20240101\]"),
+        ({"recipe_args": {"model_args": {"layers": 3}}}, "given by --model-args"),
+        ({"recipe_args": {"optimizer_args": {"betas": [2, 0.9]}}}, "betas.0"),
+        ({"recipe_args": {"optimizer_args": {"betas": [0.9, 1.0]}}}, "betas.1"),
+        ({"recipe_args": {"optimizer": "RAdam", "optimizer_args": {"lr": 5}}}, "learning_rate"),
+        ({"seed": 1}, "did you mean seeds"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(changes, message):
+    with pytest.raises(UsageError, match=message):
+        run(**{**TINY, "model": "transformer", **changes})

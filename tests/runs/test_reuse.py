@@ -1,0 +1,71 @@
+"""Existing records: reused, reported, replaced only with force."""
+
+from __future__ import annotations
+
+import pytest
+from small_runs import TINY
+
+from iclbench import (
+    RecordError,
+    RecordStore,
+    RunSpec,
+    run,
+    verify,
+)
+from iclbench.runs.plan import resolve
+from iclbench.runs.run import run_plans
+from iclbench.runs.settings import Settings
+
+
+def test_a_run_with_a_record_is_reported_and_not_rerun(tmp_path, capsys):
+    first = run(model="transformer", **TINY, out=tmp_path)
+    again = run(model="transformer", **TINY, out=tmp_path)
+    assert again == first
+    assert f"has a record of {first.created}; --force runs it again" in capsys.readouterr().err
+    forced = run(model="transformer", **TINY, out=tmp_path, force=True)
+    assert forced.id == first.id
+    assert forced.metrics == first.metrics
+    assert len(list(tmp_path.glob("*/*"))) == 3
+
+
+def test_a_record_of_other_code_is_reported_as_such(tmp_path, capsys):
+    record = run(model="zero", **TINY, out=tmp_path)
+    old = [p.model_copy(update={"source": "0" * 64}) for p in record.plugins]
+    RecordStore(tmp_path).write(record.model_copy(update={"plugins": old}))
+    run(model="zero", **TINY, out=tmp_path)
+    assert "made by another version of least-squares, solvers" in capsys.readouterr().err
+
+
+def test_a_force_that_is_cut_off_leaves_the_old_record_whole(tmp_path, monkeypatch):
+    record = run(model="baseconv", **TINY, out=tmp_path)
+
+    def cut(self, record):
+        raise KeyboardInterrupt
+
+    plan = resolve(RunSpec(model="baseconv", **TINY))
+    monkeypatch.setattr(RecordStore, "write", cut)
+    monkeypatch.setattr(plan.task, "version", 1)
+    with pytest.raises(KeyboardInterrupt):
+        run_plans([plan], Settings(tmp_path, force=True, eval_batch=7))
+    monkeypatch.undo()
+    found = run(model="baseconv", **TINY, out=tmp_path)
+    assert found == record
+    assert all(check.holds for check in verify(RecordStore(tmp_path).path(record.spec)))
+
+
+def test_a_damaged_record_is_not_passed_over(tmp_path):
+    record = run(model="zero", **TINY, out=tmp_path)
+    path = RecordStore(tmp_path).path(record.spec)
+    path.write_text(path.read_text()[:-20])
+    with pytest.raises(RecordError, match="truncated"):
+        run(model="zero", **TINY, out=tmp_path)
+    assert run(model="zero", **TINY, out=tmp_path, force=True).metrics == record.metrics
+
+
+def test_one_solver_has_one_record_whatever_the_recipe(tmp_path):
+    args = {**TINY, "task_args": {}}
+    specs = [
+        resolve(RunSpec(model="zero", **{**args, "recipe": r, "seeds": s})).spec
+        for r, s in (("smoke", 1), ("quick", 3))
+    ]
+    assert specs[0].id == specs[1].id

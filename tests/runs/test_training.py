@@ -1,0 +1,40 @@
+"""Training several plans as one program, and seeds that diverge."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from small_runs import TINY
+
+from iclbench import (
+    RecordStore,
+    RunSpec,
+    run,
+)
+from iclbench.runs.plan import resolve
+from iclbench.runs.run import run_plans
+from iclbench.runs.settings import Settings
+
+
+def test_a_diverged_seed_is_in_the_record(tmp_path):
+    args = {**TINY, "recipe_args": {"optimizer": "sgd", "learning_rate": 1e30}}
+    record = run(model="transformer", **args, out=tmp_path)
+    assert all(seed.diverged_at is not None for seed in record.seeds)
+    assert record.training.steps == record.training.curve_steps[-1] > 0
+    json.loads(RecordStore(tmp_path).path(record.spec).read_text(), parse_constant=pytest.fail)
+
+
+def test_learning_rates_are_replicas_of_one_program(tmp_path):
+    plans = [
+        resolve(RunSpec(model="baseconv", **{**TINY, "recipe_args": {"learning_rate": rate}}))
+        for rate in (1e-3, 1e-2)
+    ]
+    together = run_plans(plans, Settings(tmp_path / "a"))
+    assert [record.training.replicas for record in together] == [4, 4]
+    assert together[0].training.seconds == together[1].training.seconds
+    for plan, record in zip(plans, together, strict=True):
+        (alone,) = run_plans([plan], Settings(tmp_path / "b"))
+        assert alone.id == record.id
+        np.testing.assert_allclose(alone.training.curve, record.training.curve, rtol=1e-3)

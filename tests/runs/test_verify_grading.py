@@ -1,0 +1,80 @@
+"""Verifying graded records: a paid grader's recorded answers are read again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import pytest
+from storytelling import (
+    LengthConfig,
+    Paid,
+    read_lines,
+    tell,
+)
+
+from iclbench import (
+    Completion,
+    RecordError,
+    RecordStore,
+    verify,
+)
+from iclbench.runs.grading import RecordedGrader
+from iclbench.runs.store import read_record
+
+pytestmark = pytest.mark.usefixtures("storytelling")
+
+
+@pytest.fixture
+def paid(tmp_path):
+    record = tell(tmp_path, grader="paid")
+    return RecordStore(tmp_path).path(record.spec)
+
+
+def reseal(path, change, **report):
+    """The record with another file of answers, and everything about it consistent."""
+    record = read_record(path)
+    place = path.parent / record.grader.answers.file
+    lines = read_lines(place)
+    data = "".join(json.dumps(change(line)) + "\n" for line in lines).encode()
+    place.write_bytes(data)
+    answers = record.grader.answers.model_copy(update={"sha256": hashlib.sha256(data).hexdigest()})
+    grader = record.grader.model_copy(update={"answers": answers, **report})
+    path.write_text(record.model_copy(update={"grader": grader}).sealed().model_dump_json())
+
+
+def test_verify_asks_a_paid_grader_nothing(paid):
+    before = Paid.asked
+    checks = {check.name: check for check in verify(paid)}
+    assert Paid.asked == before
+    assert checks["grade_length mean"].holds
+    written = checks["graded endings, written again"]
+    assert (written.recorded, written.measured, written.holds) == (4, 4, True)
+
+
+def test_answers_that_give_other_grades_are_noticed(paid):
+    reseal(paid, lambda line: {**line, "answer": {"said": 9}})
+    assert "grade_length mean" in {check.name for check in verify(paid) if not check.holds}
+
+
+def test_grades_of_other_endings_are_noticed(paid):
+    reseal(paid, lambda line: {**line, "ending": line["ending"] + "!"})
+    failing = [check for check in verify(paid) if not check.holds]
+    assert [(check.name, check.measured) for check in failing] == [
+        ("graded endings, written again", 0)
+    ]
+
+
+def test_damaged_answers_are_an_error(paid):
+    record = read_record(paid)
+    place = paid.parent / record.grader.answers.file
+    whole = place.read_bytes()
+    place.write_bytes(whole + b"\n")
+    with pytest.raises(RecordError, match="SHA-256"):
+        verify(paid)
+    place.write_bytes(whole)
+    reseal(paid, lambda line: {"scores": line["scores"]})
+    with pytest.raises(RecordError, match="raw answers is damaged"):
+        verify(paid)
+    with pytest.raises(RecordError, match="fewer"):
+        RecordedGrader(Paid(LengthConfig()), b"").grade([Completion("a", "b")], None)
