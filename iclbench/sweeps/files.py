@@ -18,9 +18,9 @@ from pydantic import Field, model_validator
 from ..api.config import Config, parse_config
 from ..api.errors import UsageError, unknown
 from ..api.spec import RunSpec
-from ..leaderboards.figures import Figure
-from ..leaderboards.study import StudyTable
 from ..runs.arguments import parse_seeds
+from .figure import Figure
+from .table import StudyTable
 
 _WHOLE = {"seeds", "freeze", "metrics"}
 
