@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from .console import report
     from .devices import find_device
     from .files import file_digest, require_writable, write_atomically
-    from .leaderboards.tables import leaderboard
+    from .leaderboards.board import leaderboard
     from .nn.architecture import SequenceArchitecture
     from .nn.generation import Sampling, generate
     from .nn.logits import FactoredLogits, token_loss
@@ -132,7 +132,7 @@ _HOME = {
         "require_writable",
         "write_atomically",
     ),
-    "leaderboards.tables": ("leaderboard",),
+    "leaderboards.board": ("leaderboard",),
     "nn.architecture": ("SequenceArchitecture",),
     "nn.generation": (
         "Sampling",

@@ -150,9 +150,17 @@ class Record(Config):
     digest: str = Field("", description="SHA-256 of the record without this field")
 
     def files(self) -> list[FileReference]:
-        """The files beside the record."""
+        """Every file beside the record.
+
+        Use it wherever a record's files are copied, deleted, checked or counted.
+        """
+        return list(self.files_by_kind().values())
+
+    def files_by_kind(self) -> dict[str, FileReference]:
+        """The same files by kind, which is part of their name: prompts, weights, answers."""
         answers = self.grader.answers if self.grader else None
-        return [file for file in (self.per_prompt, self.weights, answers) if file]
+        files = {"prompts": self.per_prompt, "weights": self.weights, "answers": answers}
+        return {kind: reference for kind, reference in files.items() if reference is not None}
 
     def sealed(self) -> Record:
         """The same record with its digest."""

@@ -1,4 +1,4 @@
-"""`iclbench leaderboard`: tables from records alone."""
+"""`iclbench leaderboard`: tables, figures and the site, from records alone."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..api.errors import UsageError
+from ..api.errors import UsageError, unknown
 from .common import Out, record_paths
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from ..api.record import Record
-    from ..leaderboards.figures import Figure
+    from ..sweeps.figure import Figure
 
 app = typer.Typer(
     help="Ranked tables and figures from records.", no_args_is_help=True, rich_markup_mode=None
@@ -28,34 +30,26 @@ def group() -> None:
 @app.command()
 def show(
     out: Out = "results",
-    task: Annotated[str | None, typer.Option(help="Only this task.")] = None,
+    task: Annotated[str | None, typer.Option(help="Show only this task.")] = None,
     style: Annotated[str, typer.Option("--format", help="One of tabulate's formats.")] = "github",
     commands: Annotated[
-        bool, typer.Option("--commands", help="Print what reproduces each row.")
+        bool, typer.Option("--commands", help="Print the command that reproduces each row.")
     ] = False,
 ) -> None:
     """Print the ranked tables of all records in a folder."""
     from tabulate import tabulate_formats
 
-    from ..api.errors import unknown
-    from ..leaderboards.tables import boards, render
-    from ..runs.store import RecordStore, read_per_prompt, read_record
+    from ..leaderboards.board import boards
+    from ..leaderboards.tables import render
+    from ..runs.store import RecordStore
 
     if style not in tabulate_formats:
         raise unknown("format", style, tabulate_formats)
     store = RecordStore(Path(out))
     if not store.folder.is_dir():
         raise UsageError(f"there is no folder {out}")
-    records, problems = [], []
-    for path in store.paths():
-        try:
-            record = read_record(path)
-            read_per_prompt(path, record)
-        except UsageError as error:
-            problems.append(str(error))
-        else:
-            if task in {None, record.spec.task}:
-                records.append(record)
+    records, problems = _sound_records(store.paths())
+    records = [record for record in records if task in {None, record.spec.task}]
     if not records and not problems:
         raise UsageError(f"there are no records in {out}" + (f" of {task}" if task else ""))
     for board in boards(records, store):
@@ -68,13 +62,29 @@ def show(
         raise typer.Exit(2)
 
 
+def _sound_records(paths: Iterable[Path]) -> tuple[list[Record], list[str]]:
+    """The records that can be ranked, and what is wrong with the others."""
+    from ..runs.store import read_per_prompt, read_record
+
+    records, problems = [], []
+    for path in paths:
+        try:
+            record = read_record(path)
+            read_per_prompt(path, record)
+        except UsageError as error:
+            problems.append(str(error))
+        else:
+            records.append(record)
+    return records, problems
+
+
 @app.command()
 def figure(
     what: Annotated[
         list[str] | None,
         typer.Argument(
-            help="The name of a study that a plugin ships, or a sweep file; with --x records, or "
-            "folders of them. Without it the names are listed.",
+            help="A study's name or a sweep file; with --x, records or folders of records. "
+            "Default: list the studies.",
         ),
     ] = None,
     kind: Annotated[
@@ -86,7 +96,7 @@ def figure(
     records: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Where a study's records are.  [default: its own, or published]"
+            metavar="DIR", help="The study's records.  [default: its own folder, or published]"
         ),
     ] = None,
     size: Annotated[str, typer.Option("--recipe", help="The study's size.")] = "quick",
@@ -95,16 +105,16 @@ def figure(
         typer.Option(help="A field of the spec (model_args.layers), curve, or training."),
     ] = None,
     y: Annotated[
-        str | None, typer.Option(help="Metrics, a panel each; default: the task's.")
+        str | None, typer.Option(help="Metrics, one panel each; default: the task's.")
     ] = None,
-    lines: Annotated[str, typer.Option(help="Fields that set lines apart.")] = "model",
-    panels: Annotated[str, typer.Option(help="Fields that set panels apart.")] = "",
+    lines: Annotated[str, typer.Option(help="Fields; each value gets its own line.")] = "model",
+    panels: Annotated[str, typer.Option(help="Fields; each value gets its own panel.")] = "",
     maps: Annotated[
-        str | None, typer.Option(help="A metric whose maps are drawn instead, a row a record.")
+        str | None, typer.Option(help="Draw this metric's maps instead, one row per record.")
     ] = None,
-    title: Annotated[str, typer.Option(help="Above the figure.")] = "",
+    title: Annotated[str, typer.Option(help="The figure's title.")] = "",
 ) -> None:
-    """Draw a study's figure from its records, or with --x one of any records."""
+    """Draw a study's figure from its records, or with --x a figure of any records."""
     from ..leaderboards.studies import caption, find_study, records_of, studies
     from ..plugins import host
 
@@ -113,19 +123,19 @@ def figure(
             typer.echo(f"{study.name}: {study.caption}")
         return
     if x is not None or maps is not None:
-        asked = {"x": x, "y": None if y is None else _names(y), "lines": _names(lines),
-                 "panels": _names(panels), "maps": maps, "title": title}  # fmt: skip
-        _figure_of_records(what, asked, file, kind)
+        options = {"x": x, "y": None if y is None else _names(y), "lines": _names(lines),
+                   "panels": _names(panels), "maps": maps, "title": title}  # fmt: skip
+        _figure_of_records(what, options, file, kind)
         return
     if len(what) > 1:
-        raise UsageError("one name, or records with --x")
+        raise UsageError("give one name, or records with --x")
     study = find_study(what[0], host())
-    sized, found, missing = records_of(study, size, records)
-    if sized.figure is None:
+    sweep, members, missing = records_of(study, size, records)
+    if sweep.figure is None:
         raise UsageError(f"{study.path} has no figure")
-    drawn = sized.figure.model_copy(update={"title": title}) if title else sized.figure
-    about = caption(study.caption or drawn.title, found, missing)
-    _export(drawn, found, file, kind, study.name.replace("/", "-"), about)
+    described = sweep.figure.model_copy(update={"title": title}) if title else sweep.figure
+    about = caption(study.caption or described.title, members, missing)
+    _write(described, members, about, _path(file, kind, study.name.replace("/", "-")))
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -133,36 +143,42 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _figure_of_records(
-    paths: list[str], asked: dict[str, Any], file: Path | None, kind: str
+    paths: list[str], options: dict[str, Any], file: Path | None, kind: str
 ) -> None:
     from ..api.config import parse_config
-    from ..leaderboards.figures import Figure
     from ..leaderboards.studies import caption
     from ..runs.store import read_record
+    from ..sweeps.figure import Figure
 
-    found = [read_record(path) for path in record_paths([Path(p) for p in paths])]
-    drawn = parse_config(Figure, asked, "figure")
-    _export(drawn, found, file, kind, "figure", caption(drawn.title, found))
+    records = [read_record(path) for path in record_paths([Path(p) for p in paths])]
+    described = parse_config(Figure, options, "figure")
+    about = caption(described.title, records)
+    _write(described, records, about, _path(file, kind, "figure"))
 
 
-def _export(
-    drawn: Figure, found: list[Record], file: Path | None, kind: str, name: str, about: str
-) -> None:
-    from ..api.errors import unknown
-    from ..leaderboards.export import FORMATS, export
+def _path(file: Path | None, kind: str, name: str) -> tuple[Path, str]:
+    """The file to write and its format; raises UsageError for an unknown format."""
+    from ..leaderboards.figures.export import FORMATS
 
     kind = kind or (file.suffix.removeprefix(".") if file else "html")
     if kind not in FORMATS:
         raise unknown("format", kind, FORMATS)
-    path = file or Path(f"{name}.{kind}")
-    export(drawn, found, path, kind, about)
+    return file or Path(f"{name}.{kind}"), kind
+
+
+def _write(figure: Figure, records: Sequence[Record], about: str, target: tuple[Path, str]) -> None:
+    from ..leaderboards.figures.draw import draw
+    from ..leaderboards.figures.export import write_figure
+
+    path, kind = target
+    write_figure(draw(figure, records), path, kind, about)
     typer.echo(f"figure: {path}\n{about}")
 
 
 @app.command()
 def build(
     folder: Annotated[
-        Path, typer.Argument(help="The leaderboards; the records are in FOLDER/records.")
+        Path, typer.Argument(help="The leaderboards; their records are in FOLDER/records.")
     ] = Path("leaderboards"),
     parquet: Annotated[bool, typer.Option(help="Write rows.parquet, which needs pyarrow.")] = True,
 ) -> None:
@@ -175,7 +191,7 @@ def build(
 
 @app.command()
 def site(
-    out: Annotated[Path, typer.Argument(help="Where the pages go: a folder, new or of a site.")],
+    out: Annotated[Path, typer.Argument(help="The site's folder: new, empty, or of a site.")],
     folder: Annotated[
         Path, typer.Option("--from", metavar="DIR", help="The records are in DIR/records.")
     ] = Path("leaderboards"),

@@ -167,7 +167,8 @@ def _run_all(plans: list[Plan], settings: Settings) -> tuple[list[Record], int]:
 
 
 def _print_boards(records: list[Record], out: Path) -> None:
-    from ..leaderboards.tables import boards, render
+    from ..leaderboards.board import boards
+    from ..leaderboards.tables import render
     from ..runs.store import RecordStore
 
     for board in boards(records, RecordStore(out)):

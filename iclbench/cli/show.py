@@ -13,6 +13,10 @@ from .common import record_paths
 
 if TYPE_CHECKING:
     from ..api.record import Record
+    from ..api.statistics import Statistics
+
+#: One line of a table: a cell per column.
+Line = dict[str, object]
 
 _STATISTICS = ("median", "mean", "low", "high", "q05", "q95")
 
@@ -20,7 +24,7 @@ _STATISTICS = ("median", "mean", "low", "high", "q05", "q95")
 def show(
     records: Annotated[list[Path], typer.Argument(help="Records, or folders of them.")],
 ) -> None:
-    """Show what a record holds: metrics, the floor, curves, the single numbers of analyses."""
+    """Show a record's metrics, floor, curves, and the single numbers of its analyses."""
     from ..runs.store import read_record
 
     for path in record_paths(records):
@@ -29,71 +33,85 @@ def show(
 
 def _page(record: Record) -> str:
     spec = record.spec
-    where = f"{spec.model} on {spec.task} v{spec.task_version}"
-    about = f"{where} · {spec.origin} · {spec.dtype} · {record.evaluation.prompts} prompts"
-    rows = [_row(name, found) for name, found in record.metrics.items()]
-    rows += [_row(f"floor {name}", found) for name, found in record.floor.items()]
-    parts = [about, record.command, *_grading(record), _table(rows)]
+    model = f"{spec.model} on {spec.task} v{spec.task_version}"
+    about = f"{model} · {spec.origin} · {spec.dtype} · {record.evaluation.prompts} prompts"
+    lines = [_metric(name, statistics) for name, statistics in record.metrics.items()]
+    lines += [_metric(f"floor {name}", statistics) for name, statistics in record.floor.items()]
+    parts = [about, record.command, *_grading(record), _table(lines)]
     for name, curve in record.curves.items():
-        points = zip(curve.values, curve.median, curve.mean, curve.max, strict=True)
-        found: list[dict[str, object]] = [
-            {curve.axis: f"{at:g}", "median": median, "mean": mean, "largest": largest}
-            for at, median, mean, largest in points
-        ]
-        if name in record.floor_curves:
-            floor = record.floor_curves[name]
-            for row, median, largest in zip(found, floor.median, floor.max, strict=True):
-                row.update({"floor median": median, "floor largest": largest})
-        parts.append(f"{name} by {curve.axis}\n\n{_table(found)}")
-    for name, each in record.analyses.items():
-        labels = ["value" if s.seed is None else f"seed {s.seed}" for s in record.seeds]
-        columns = dict(zip(labels, (dict(_numbers("", one)) for one in each), strict=True))
-        found = [
-            {name: place, **{label: own.get(place) for label, own in columns.items()}}
-            for place in dict.fromkeys(place for own in columns.values() for place in own)
-        ]
-        if found:
-            parts.append(_table(found))
+        parts.append(f"{name} by {curve.axis}\n\n{_table(_curve(record, name))}")
+    for name, analyses in record.analyses.items():
+        table = _analysis(record, name, analyses)
+        if table:
+            parts.append(_table(table))
     return "\n\n".join(parts) + "\n"
 
 
 def _grading(record: Record) -> list[str]:
-    """What graded, how much of it failed and what it cost."""
-    found = record.grader
-    if found is None:
+    """The grader, how many endings it failed on, and what it cost."""
+    grader = record.grader
+    if grader is None:
         return []
-    facts = [f"graded by {found.name}"]
-    facts += [found.model] if found.model else []
-    facts += [f"prompt {found.prompt[:8]}"] if found.prompt else []
-    why = ", ".join(f"{n} × {reason}" for reason, n in found.reasons.items())
-    failed = f"{found.failures} of {found.completions} endings failed"
-    facts.append(f"{failed} ({why})" if why else failed)
-    if found.cost is not None:
-        usd = "unknown cost" if found.cost.usd is None else f"{found.cost.usd:.4f} USD"
-        facts.append(f"{found.cost.requests} answers, {usd}")
+    facts = [f"graded by {grader.name}"]
+    facts += [grader.model] if grader.model else []
+    facts += [f"prompt {grader.prompt[:8]}"] if grader.prompt else []
+    reasons = ", ".join(f"{count} × {reason}" for reason, count in grader.reasons.items())
+    failed = f"{grader.failures} of {grader.completions} endings failed"
+    facts.append(f"{failed} ({reasons})" if reasons else failed)
+    if grader.cost is not None:
+        usd = "unknown cost" if grader.cost.usd is None else f"{grader.cost.usd:.4f} USD"
+        facts.append(f"{grader.cost.requests} answers, {usd}")
     return [" · ".join(facts)]
 
 
-def _numbers(place: str, content: Any) -> Iterator[tuple[str, float]]:
-    """The single numbers of an analysis by their place; lists of numbers are left out."""
+def _metric(name: str, statistics: Statistics) -> Line:
+    return {"metric": name, **{s: getattr(statistics, s) for s in _STATISTICS}}
+
+
+def _curve(record: Record, name: str) -> list[Line]:
+    curve = record.curves[name]
+    points = zip(curve.values, curve.median, curve.mean, curve.max, strict=True)
+    lines: list[Line] = [
+        {curve.axis: f"{at:g}", "median": median, "mean": mean, "largest": largest}
+        for at, median, mean, largest in points
+    ]
+    if name in record.floor_curves:
+        floor = record.floor_curves[name]
+        for line, median, largest in zip(lines, floor.median, floor.max, strict=True):
+            line.update({"floor median": median, "floor largest": largest})
+    return lines
+
+
+def _analysis(record: Record, name: str, analyses: list[Any]) -> list[Line]:
+    """One line per number, one column per seed."""
+    labels = ["value" if s.seed is None else f"seed {s.seed}" for s in record.seeds]
+    by_seed = {
+        label: dict(_numbers("", analysis))
+        for label, analysis in zip(labels, analyses, strict=True)
+    }
+    keys = dict.fromkeys(key for numbers in by_seed.values() for key in numbers)
+    return [
+        {name: key, **{label: numbers.get(key) for label, numbers in by_seed.items()}}
+        for key in keys
+    ]
+
+
+def _numbers(key: str, content: Any) -> Iterator[tuple[str, float]]:
+    """The single numbers of an analysis by their path; lists of numbers are left out."""
     if isinstance(content, dict):
-        for key, value in content.items():
-            yield from _numbers(f"{place} {key}".strip(), value)
+        for name, value in content.items():
+            yield from _numbers(f"{key} {name}".strip(), value)
     elif isinstance(content, list):
         for index, value in enumerate(content):
             if isinstance(value, dict):
-                yield from _numbers(f"{place} {index}", value)
+                yield from _numbers(f"{key} {index}", value)
     elif isinstance(content, int | float):
-        yield place, float(content)
+        yield key, float(content)
 
 
-def _row(name: str, found: object) -> dict[str, object]:
-    return {"metric": name, **{s: getattr(found, s) for s in _STATISTICS}}
-
-
-def _table(rows: list[dict[str, object]]) -> str:
-    shown = [{key: _cell(value) for key, value in row.items()} for row in rows]
-    return tabulate(shown, headers="keys", tablefmt="github", disable_numparse=True)
+def _table(lines: list[Line]) -> str:
+    cells = [{key: _cell(value) for key, value in line.items()} for line in lines]
+    return tabulate(cells, headers="keys", tablefmt="github", disable_numparse=True)
 
 
 def _cell(value: object) -> str:

@@ -1,4 +1,4 @@
-"""`iclbench submit`: check records, measure them again, put them into the leaderboards."""
+"""`iclbench submit`: verify records and copy them into published leaderboards."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def submit(
     ] = Path("leaderboards"),
     device: Device = "auto",
     check: Annotated[
-        bool, typer.Option("--check", help="Say what would be refused; copy nothing.")
+        bool, typer.Option("--check", help="Report what would be refused; copy nothing.")
     ] = False,
     strict: Strict = False,
 ) -> None:
-    """Validate and verify records, copy them into the leaderboards, print a summary.
+    """Verify records, copy them into the leaderboards, and print a summary.
 
-    Either all are copied or none. Exits with 2 when a record is refused.
+    Either all are copied or none. Exits with 2 if a record is refused.
     """
     sound_host(strict)
     from ..files import require_writable
@@ -33,8 +33,8 @@ def submit(
 
     paths = record_paths(records)
     store = RecordStore(to / "records")
-    found, refused = examine_all(paths, store, device)
-    typer.echo(summary(found, refused), nl=False)
+    accepted, refused = examine_all(paths, store, device)
+    typer.echo(summary(accepted, refused), nl=False)
     for reason in refused:
         print(f"iclbench: error: {reason}", file=sys.stderr)
     if refused:
@@ -42,6 +42,7 @@ def submit(
     if check:
         return
     require_writable(store.folder)
-    for submission in found:
+    for submission in accepted:
         target = publish(submission, store)
-        print(f"{'copied to' if submission.new else 'is there already:'} {target}", file=sys.stderr)
+        state = "copied to" if submission.new else "already published:"
+        print(f"{state} {target}", file=sys.stderr)

@@ -1,36 +1,36 @@
-"""`iclbench sweep`: the grids of a TOML file, only what is missing."""
+"""`iclbench sweep`: run the grids of a TOML file; existing records are skipped."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .common import Device, Engine, Strict, engine_name, sound_host
+
+if TYPE_CHECKING:
+    from ..sweeps.files import SweepFile
+    from ..sweeps.sweep import SweepResult
 
 
 def sweep(
     file: Annotated[Path, typer.Argument(help="A sweep file, TOML.")],
     out: Annotated[str | None, typer.Option(metavar="DIR", help="Overrides the file's.")] = None,
     device: Device = "auto",
-    executor: Annotated[str, typer.Option(help="What runs the programs.")] = "local",
+    executor: Annotated[str, typer.Option(help="The executor that runs the programs.")] = "local",
     workers: Annotated[
-        int, typer.Option(min=1, help="Programs at once; more than 1: a process each, one thread.")
+        int, typer.Option(min=1, help="Programs to run at once; above 1, one process each.")
     ] = 1,
     recipe: Annotated[
-        str, typer.Option(help="The size: quick is the file as it stands; it may name others.")
+        str, typer.Option(help="The size: quick, or one that the file describes.")
     ] = "quick",
     engine: Engine = "auto",
     strict: Strict = False,
 ) -> None:
-    """Run every cell of a grid that has no record yet; a cell that fails stops nothing."""
+    """Run every cell of a sweep file; existing records are skipped, failures stop nothing."""
     sound_host(strict)
-    from ..leaderboards.figures import save
-    from ..leaderboards.study import render_study
-    from ..leaderboards.tables import boards, render
-    from ..runs.store import RecordStore
     from ..sweeps.files import read_sweep_file
     from ..sweeps.sweep import sweep as run_sweep
 
@@ -46,15 +46,27 @@ def sweep(
         engine=engine_name(engine),
         report=typer.echo,
     )
-    for board in boards(result.records, RecordStore(folder)):
-        typer.echo("\n" + render(board))
-    if sized.table is not None and result.records:
-        typer.echo("\n" + render_study(sized.table, result.records, RecordStore(folder)))
-    if sized.figure is not None and result.records:
-        page = folder / f"{file.stem}.html"
-        save(sized.figure, result.records, page)
-        typer.echo(f"\nfigure: {page}")
+    if result.records:
+        _show(sized, result, folder, folder / f"{file.stem}.html")
     for failure in result.failures:
         print(f"iclbench: failed: {failure.command}\n  {failure.reason}", file=sys.stderr)
     if result.failures:
         raise typer.Exit(1)
+
+
+def _show(file: SweepFile, result: SweepResult, folder: Path, page: Path) -> None:
+    """Print the boards and the sweep's own table, and write its figure to `page`."""
+    from ..leaderboards.board import boards
+    from ..leaderboards.figures.draw import draw
+    from ..leaderboards.figures.export import write_page
+    from ..leaderboards.tables import render, render_study
+    from ..runs.store import RecordStore
+
+    store = RecordStore(folder)
+    for board in boards(result.records, store):
+        typer.echo("\n" + render(board))
+    if file.table is not None:
+        typer.echo("\n" + render_study(file.table, result.records, store))
+    if file.figure is not None:
+        write_page(draw(file.figure, result.records), page)
+        typer.echo(f"\nfigure: {page}")

@@ -1,4 +1,4 @@
-"""`leaderboard build`: the tables of a folder of records as Markdown, CSV and Parquet."""
+"""`leaderboard build`: write the tables of a folder of records as Markdown, CSV and Parquet."""
 
 from __future__ import annotations
 
@@ -6,46 +6,50 @@ from pathlib import Path
 
 from ..api.errors import UsageError
 from ..files import write_atomically
-from ..runs.store import RecordStore
-from .flat import as_csv, as_parquet, flat
-from .pages import MADE, overview_page, precision_page, task_page
-from .tables import Board, leaderboard
+from .board import Board, leaderboard
+from .export import as_csv, as_parquet, export_table
+from .pages import GENERATED, overview_page, precision_page, task_page
 
 
 def build(folder: str | Path = "leaderboards", parquet: bool = True) -> list[Path]:
     """Write the tables of `folder`/records into `folder`, and return the files.
 
-    They follow from the records alone. Raises RecordError for a damaged record, and UsageError
-    where there is none; nothing is written then.
+    They follow from the records alone. Raises RecordError for a damaged record, and UsageError if
+    there is none; nothing is written then.
     """
     folder = Path(folder)
-    store, found = published(folder)
-    tasks: dict[str, list[Board]] = {}
-    for board in found:
-        tasks.setdefault(board.records[0].spec.task, []).append(board)
-    rows = flat(found, store)
-    files = {"README.md": overview_page(found).encode()}
-    files["precision.md"] = precision_page(found).encode()
-    for task, boards in tasks.items():
-        files[f"tasks/{task}.md"] = task_page(task, boards, store).encode()
-    files["rows.csv"] = as_csv(rows)
+    boards = published(folder)
+    files = {"README.md": overview_page(boards).encode()}
+    files["precision.md"] = precision_page(boards).encode()
+    for task, task_boards in by_task(boards).items():
+        files[f"tasks/{task}.md"] = task_page(task, task_boards).encode()
+    table = export_table(boards)
+    files["rows.csv"] = as_csv(table)
     if parquet:
-        files["rows.parquet"] = as_parquet(rows)
+        files["rows.parquet"] = as_parquet(table)
     for name, data in files.items():
         write_atomically(folder / name, data)
     for page in sorted(folder.glob("tasks/*.md")):
-        # A page of a task that has no records any more; one by hand stays.
-        if f"tasks/{page.name}" not in files and page.read_text("utf-8").startswith(MADE):
+        # The page of a task without records is deleted; a page written by hand stays.
+        if f"tasks/{page.name}" not in files and page.read_text("utf-8").startswith(GENERATED):
             page.unlink()
     return [folder / name for name in files]
 
 
-def published(folder: Path) -> tuple[RecordStore, list[Board]]:
-    """The store of `folder`/records and its boards; raises UsageError where there are none."""
+def published(folder: Path) -> list[Board]:
+    """The boards of `folder`/records; raises UsageError if there are no records."""
     records = folder / "records"
     if not records.is_dir():
         raise UsageError(f"there is no folder {records}")
-    found = leaderboard(records)
-    if not found:
+    boards = leaderboard(records)
+    if not boards:
         raise UsageError(f"there are no records in {records}")
-    return RecordStore(records), found
+    return boards
+
+
+def by_task(boards: list[Board]) -> dict[str, list[Board]]:
+    """The boards of each task, in order of appearance."""
+    tasks: dict[str, list[Board]] = {}
+    for board in boards:
+        tasks.setdefault(board.task, []).append(board)
+    return tasks

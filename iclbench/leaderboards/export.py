@@ -1,71 +1,94 @@
-"""Figures as files: pages, and images through kaleido."""
+"""Export: all rows of all boards as one table, for CSV and Parquet."""
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
+
+import pandas as pd
 
 from ..api.errors import UsageError
-from ..api.record import Record
-from ..files import write_atomically
-from .figures import Figure, draw
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
-FORMATS = ("html", "svg", "pdf", "png")
-#: Characters in a line of the caption, and the height of a line in pixels.
-LINE, LINE_HEIGHT = 110, 18
+from ..api.spec import canonical_json
+from .board import Board
+from .row import PROFILE, Row, has_digits
 
 
-def export(figure: Figure, records: Sequence[Record], path: Path, kind: str, caption: str) -> None:
-    """Write the figure with its caption under it, in one of FORMATS.
-
-    Raises UsageError where kaleido, or the browser that it draws with, is missing.
-    """
-    drawn = with_caption(draw(figure, records), caption)
-    write_atomically(path, _page(drawn, path) if kind == "html" else _image(drawn, kind))
+def export_table(boards: Iterable[Board]) -> pd.DataFrame:
+    """One line per row, in the order of the boards."""
+    table = pd.DataFrame([_line(row) for board in boards for row in board.rows])
+    # Nullable types keep integers and booleans as such where some rows have none.
+    return table.astype({"steps": "Int64", "batch": "Int64", "at_floor": "boolean"})
 
 
-def with_caption(drawn: go.Figure, caption: str) -> go.Figure:
-    """The figure with room for its caption below."""
-    lines = textwrap.wrap(caption, LINE)
-    height = (drawn.layout.height or 500) + LINE_HEIGHT * len(lines)
-    bottom = (drawn.layout.margin.b or 80) + LINE_HEIGHT * len(lines)
-    drawn.update_layout(height=height, width=drawn.layout.width or 900, margin_b=bottom)
-    drawn.add_annotation(
-        text="<br>".join(lines), showarrow=False, align="left", font={"size": 12},
-        xref="paper", yref="paper", x=0, xanchor="left", y=0, yanchor="top", yshift=-60,
-    )  # fmt: skip
-    return drawn
+def _line(row: Row) -> dict[str, Any]:
+    record = row.record
+    spec, ranking, statistics = record.spec, record.ranking, row.statistics
+    scores = [score for score in row.seed_scores if score is not None]
+    solved = row.profile or [None] * len(PROFILE)
+    return {
+        "id": record.id,
+        "task": spec.task,
+        "task_version": spec.task_version,
+        "task_args": canonical_json(record.evaluation.task_args),
+        "dtype": spec.dtype,
+        "prompts": record.evaluation.prompts,
+        "evaluation_digest": record.evaluation.digest,
+        "rank": str(row.rank),
+        "row": row.label,
+        "model": spec.model,
+        "model_args": canonical_json(spec.model_args),
+        "origin": row.origin,
+        "weights": row.construction,
+        "metric": ranking.metric,
+        "better": ranking.better,
+        "ranked_by": ranking.statistic,
+        **statistics.model_dump(exclude={"n"}),
+        "digits": row.digits,
+        "floor": row.floor,
+        "floor_digits": row.floor_digits,
+        "at_floor": row.at_floor if has_digits(ranking) else None,
+        **{f"solved_to_{k}": value for k, value in zip(PROFILE, solved, strict=True)},
+        # Rounded: differences are computed now and may vary in the last bits between machines.
+        "above_difference": _rounded(row.above.mean if row.above else None),
+        "above_low": _rounded(row.above.low if row.above else None),
+        "above_high": _rounded(row.above.high if row.above else None),
+        "seeds": row.seeds,
+        "seeds_lowest": min(scores, default=None),
+        "seeds_highest": max(scores, default=None),
+        "diverged": row.diverged,
+        "parameters": row.parameters,
+        "recipe": spec.recipe or None,
+        "steps": row.steps,
+        "batch": row.batch,
+        "training_seconds": row.training_seconds,
+        "evaluation_seconds": row.evaluation_seconds,
+        "device": row.device,
+        "plugins": ", ".join(f"{p.name} ({p.distribution} {p.version})" for p in record.plugins),
+        "created": record.created,
+        "command": record.command,
+        "record": row.file,
+        "digest": record.digest,
+    }
 
 
-def _page(drawn: go.Figure, path: Path) -> bytes:
-    """A page; the script that shows it lies beside, once a folder."""
-    import plotly.offline
-
-    script = path.parent / "plotly.min.js"
-    if not script.exists():
-        write_atomically(script, plotly.offline.get_plotlyjs().encode())
-    return str(drawn.to_html(include_plotlyjs="directory")).encode()
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.6g}")
 
 
-def _image(drawn: go.Figure, kind: str) -> bytes:
+def as_csv(table: pd.DataFrame) -> bytes:
+    """The table as CSV, numbers at full precision."""
+    return table.to_csv(index=False, lineterminator="\n").encode()
+
+
+def as_parquet(table: pd.DataFrame) -> bytes:
+    """The table as Parquet; raises UsageError if pyarrow is not installed."""
     try:
-        import kaleido  # noqa: F401
+        import pyarrow  # noqa: F401
     except ImportError:
         raise UsageError(
-            f"{kind} needs kaleido: pip install 'iclbench[figures]'; --format html needs nothing"
+            "Parquet needs pyarrow: pip install 'iclbench[parquet]', or skip it with --no-parquet"
         ) from None
-    # What goes wrong is the browser's: none is found, or it can't be started.
-    try:
-        found: Any = drawn.to_image(format=kind)
-    except Exception as error:
-        reason = " ".join(str(error).split())[:200]
-        raise UsageError(
-            f"{kind} needs Chrome or Chromium, which kaleido could not use: {reason}; "
-            "--format html needs nothing"
-        ) from None
-    return bytes(found)
+    data = table.to_parquet(index=False, engine="pyarrow")
+    if not isinstance(data, bytes):
+        raise TypeError("pandas wrote no Parquet")
+    return data

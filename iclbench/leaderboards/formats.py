@@ -1,4 +1,4 @@
-"""How numbers and facts of a record are written, on every page alike."""
+"""How numbers and facts are written, alike in every table and on every page."""
 
 from __future__ import annotations
 
@@ -6,27 +6,43 @@ import json
 import math
 from typing import Any
 
-from ..api.record import Record
-from .comparison import Difference
+from ..api.record import Ranking
+from .ranking import Difference
+from .row import Floor, Row, has_digits
 
-#: The marks of where weights are from.
+#: The marks of the origins of weights.
 MARKS = {"trained": "●", "constructed": "◆", "solver": "▲", "loaded": "■"}
 
 LEGEND = " · ".join(f"{mark} {name}" for name, mark in MARKS.items())
 
+#: What stands for a number that is not finite.
+NOT_FINITE = "not finite"
+
 
 def number(value: float | None, scale: str = "log") -> str:
-    """An error in scientific notation, or a metric on a linear scale."""
+    """An error in scientific notation, or on a linear scale a metric with four figures."""
     if value is None or not math.isfinite(value):
-        return "not finite"
+        return NOT_FINITE
     return f"{value:.2e}" if scale == "log" else f"{value:.4g}"
 
 
-def digits_text(value: float | None) -> str:
-    """Digits with one decimal; none is left empty, and an error of 0 has no end of them."""
+def digits(value: float | None) -> str:
+    """Digits with one decimal; empty for None, and ∞ for an error of 0."""
     if value is None:
         return ""
     return "∞" if math.isinf(value) else f"{value:.1f}"
+
+
+def score(line: Row | Floor, ranking: Ranking) -> str:
+    """What ranks, in short: the digits of an error, or the score."""
+    if has_digits(ranking):
+        return digits(line.digits) or NOT_FINITE
+    return number(line.score, ranking.scale)
+
+
+def missing_digits(value: float | None) -> str:
+    """Digits fewer than the floor's, as a negative number; empty for None."""
+    return "" if value is None else f"−{value:.1f}"
 
 
 def interval(low: float | None, high: float | None, scale: str = "log") -> str:
@@ -34,68 +50,69 @@ def interval(low: float | None, high: float | None, scale: str = "log") -> str:
     return f"{number(low, scale)} … {number(high, scale)}"
 
 
-def difference_text(found: Difference | None, scale: str) -> str:
-    """A paired difference with its interval, `*` where 0 lies outside; digits gained for errors."""
-    if found is None:
+def difference(paired: Difference | None, scale: str) -> str:
+    """A paired difference with its interval, `*` if it excludes 0; digits gained for errors."""
+    if paired is None:
         return ""
-    mean, low, high = found
+    bounds = tuple(paired)
     if scale == "log":
-        mean, low, high = -found.mean, -found.high, -found.low
+        bounds = (-paired.mean, -paired.high, -paired.low)
     # Adding 0 turns a rounded −0 into 0.
-    shown = [f"{round(v, 2) + 0.0:+.2f}" if scale == "log" else f"{v:+.3g}"
-             for v in (mean, low, high)]  # fmt: skip
-    beyond = found.first_is_lower or found.first_is_higher
-    return f"{shown[0]} [{shown[1]}, {shown[2]}]{' *' if beyond else ''}"
+    mean, low, high = (
+        f"{round(v, 2) + 0.0:+.2f}" if scale == "log" else f"{v:+.3g}" for v in bounds
+    )
+    return f"{mean} [{low}, {high}]{' *' if paired.is_significant else ''}"
 
 
-def origin(record: Record) -> str:
-    """Where the weights are from, with its mark and how many seeds diverged."""
-    spec = record.spec
-    diverged = sum(seed.diverged_at is not None for seed in record.seeds)
-    what = f": {spec.weights}" if spec.origin == "constructed" else ""
-    start = f", from {_name(spec.init)}" if spec.init else ""
-    lost = f", {diverged} diverged" if diverged else ""
-    return f"{MARKS[spec.origin]} {spec.origin}{what}{start}{lost}"
+def origin(row: Row) -> str:
+    """The origin of the weights with its mark, and how many seeds diverged."""
+    construction = f": {row.construction}" if row.construction is not None else ""
+    start = f", from {row.init.rsplit('/', maxsplit=1)[-1]}" if row.init else ""
+    return f"{MARKS[row.origin]} {row.origin}{construction}{start}{diverged(row)}"
 
 
-def _name(weights: str) -> str:
-    return weights.rsplit("/", maxsplit=1)[-1]
+def diverged(row: Row) -> str:
+    """How many seeds diverged, after a comma; empty for none."""
+    return f", {row.diverged} diverged" if row.diverged else ""
 
 
-def budget(record: Record) -> str:
-    """What training took: steps × prompts a step."""
-    report = record.training
-    return f"{report.steps:,} × {report.batch:,}" if report else ""
+def spread(row: Row) -> str:
+    """The lowest and highest score of the seeds; empty for fewer than two."""
+    if len(row.seed_scores) < 2:
+        return ""
+    scores = [math.inf if score is None else score for score in row.seed_scores]
+    return f"{min(scores):.1e} … {max(scores):.1e}"
 
 
-def seconds(record: Record) -> str:
-    """Time of training, or of the evaluation where nothing is trained."""
-    found = record.training.seconds if record.training else record.evaluation.seconds
-    return f"{found:.1f} s"
+def budget(steps: int | None, batch: int | None) -> str:
+    """Training steps × prompts per step; empty if nothing was trained."""
+    return "" if steps is None or batch is None else f"{steps:,} × {batch:,}"
 
 
-def device(record: Record) -> str:
-    """The device as the record names it."""
-    found = record.environment
-    return f"{found.device} ({found.threads} threads)" if found.device == "cpu" else found.device
+def seconds(value: float) -> str:
+    """Seconds with one decimal."""
+    return f"{value:.1f} s"
+
+
+def device(name: str, threads: int) -> str:
+    """The device; for a CPU with its number of threads."""
+    return f"{name} ({threads} threads)" if name == "cpu" else name
 
 
 def arguments(values: dict[str, Any], without: frozenset[str] = frozenset({"task_seed"})) -> str:
-    """`k=v` pairs; a task's seed is left out at 0, and so is what is null."""
-    shown = {
-        k: v for k, v in values.items() if v is not None and not (k in without and v == 0)
-    }  # fmt: skip
+    """`k=v` pairs; leaves out what is null, and the names in `without` at 0."""
+    shown = {k: v for k, v in values.items() if v is not None and not (k in without and v == 0)}
     return ", ".join(f"{k}={_value(v)}" for k, v in shown.items())
 
 
 def _value(value: Any) -> str:
     if isinstance(value, list | tuple):
-        return _ranges(list(value)) if value else "()"
+        return _integer_ranges(list(value)) if value else "()"
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _ranges(values: list[Any]) -> str:
-    """Whole numbers as 2-9,16; anything else one by one."""
+def _integer_ranges(values: list[Any]) -> str:
+    """Integers as 2-9,16; anything else as JSON."""
     if not all(isinstance(v, int) and not isinstance(v, bool) for v in values):
         return json.dumps(values)
     runs: list[list[int]] = []
@@ -104,4 +121,4 @@ def _ranges(values: list[Any]) -> str:
             runs[-1].append(value)
         else:
             runs.append([value])
-    return ",".join(str(r[0]) if len(r) == 1 else f"{r[0]}-{r[-1]}" for r in runs)
+    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)

@@ -1,10 +1,10 @@
-"""Studies: the sweep files that packages ship with their plugins, by name, and their figures."""
+"""Studies: the sweep files with a figure that packages ship beside their plugins."""
 
 from __future__ import annotations
 
 import sys
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,9 +13,9 @@ from ..api.record import Record
 from ..plugins import PluginHost
 from ..sweeps.files import SweepFile, read_sweep_file
 from ..sweeps.sweep import recorded
-from .formats import device
+from . import formats
 
-#: Where published records are, and those of studies, PLUGIN-FILE each.
+#: Folders of published records: those of leaderboards, and PLUGIN-FILE for each study.
 PUBLISHED = Path("leaderboards/records")
 STUDIES = Path("leaderboards/studies")
 
@@ -29,15 +29,15 @@ class Study:
 
     @property
     def caption(self) -> str:
-        """The file's first comment, which says what the figure is."""
+        """The file's first comment, which describes the figure."""
         first = self.path.read_text("utf-8").partition("\n")[0]
         return first.removeprefix("#").strip() if first.startswith("#") else ""
 
 
-def studies(found: PluginHost) -> list[Study]:
-    """Those of all plugins that loaded, from the folder `sweeps` of each one's package."""
+def studies(host: PluginHost) -> list[Study]:
+    """The studies of all loaded plugins, from the folder `sweeps` of each package."""
     names: dict[Path, str] = {}
-    for plugin in found.plugins:
+    for plugin in host.plugins:
         module = sys.modules.get(plugin.module.partition(":")[0])
         if plugin.problem or module is None:
             continue
@@ -50,70 +50,70 @@ def studies(found: PluginHost) -> list[Study]:
 
 def _has_figure(path: Path) -> bool:
     try:
-        content = tomllib.loads(path.read_text("utf-8"))
+        return "figure" in tomllib.loads(path.read_text("utf-8"))
     except (OSError, ValueError):
         return False
-    return any(key in SweepFile.model_fields and key.startswith("figure") for key in content)
 
 
-def find_study(name: str, found: PluginHost) -> Study:
-    """The study of that name, PLUGIN/FILE or FILE alone where one has it, or a sweep file's path.
+def find_study(name: str, host: PluginHost) -> Study:
+    """The study named PLUGIN/FILE, or FILE if only one has that name, or a sweep file's path.
 
-    Raises UsageError for what there is none of.
+    Raises UsageError for an unknown or ambiguous name.
     """
     if name.endswith(".toml"):
         return Study(Path(name).stem, Path(name))
-    known = studies(found)
-    having = [s for s in known if name in {s.name, s.path.stem}]
-    if len(having) == 1:
-        return having[0]
-    if having:
-        raise UsageError(f"several figures are named {name!r}: {', '.join(s.name for s in having)}")
+    known = studies(host)
+    matches = [s for s in known if name in {s.name, s.path.stem}]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise UsageError(
+            f"several figures are named {name!r}: {', '.join(s.name for s in matches)}"
+        )
     raise unknown("figure", name, {n for s in known for n in (s.name, s.path.stem)})
 
 
 def records_of(study: Study, size: str, folder: Path | None) -> tuple[SweepFile, list[Record], int]:
-    """The study at a size, the records that it has in a folder, and how many of its runs have none.
+    """The study's sweep at a size, its records in `folder`, and the number of runs without one.
 
-    Without a folder it is the study's own, or published ones, whichever has most. Raises UsageError
-    where there is no record at all.
+    Without `folder`, the records are those in the sweep's own folder or the published ones,
+    whichever are more. Raises UsageError if there is no record at all.
     """
     file = read_sweep_file(study.path).sized(size)
     published = [STUDIES / study.name.replace("/", "-"), PUBLISHED]
-    places = [folder] if folder else [Path(file.out), *(p for p in published if p.is_dir())]
-    results = [(recorded(file, place), place) for place in places]
-    result, place = max(results, key=lambda pair: len(pair[0].records))
+    folders = [folder] if folder else [Path(file.out), *(p for p in published if p.is_dir())]
+    results = [(recorded(file, candidate), candidate) for candidate in folders]
+    result, chosen = max(results, key=lambda pair: len(pair[0].records))
     if not result.records:
         reason = result.failures[0].reason if result.failures else "it has no runs"
         size_flag = "" if size == "quick" else f" --recipe {size}"
         raise UsageError(
-            f"{study.name}: no record of its {len(result.failures)} runs is in {place} ({reason}); "
-            f"make them: iclbench sweep {study.path}{size_flag} --out {place}"
+            f"{study.name}: none of its {len(result.failures)} runs has a record in {chosen} "
+            f"({reason}); to make them: iclbench sweep {study.path}{size_flag} --out {chosen}"
         )
     return file, result.records, len(result.failures)
 
 
 def caption(title: str, records: Sequence[Record], missing: int = 0) -> str:
-    """What a figure shows: models, budget, seeds, device, and what it lacks."""
+    """A figure's caption: models, budget, seeds, prompts, device, and how many runs are missing."""
     models = _distinct(record.spec.model for record in records)
-    parts = [f"{title.rstrip('.')}. " if title else "", f"Models: {', '.join(models)}. "]
-    trained = [record for record in records if record.training]
+    parts = [f"{title.rstrip('.')}. " if title else "", f"Models: {models}. "]
+    trained = [(r.training, r.spec.seeds) for r in records if r.training]
     if trained:
-        budgets = _distinct(
-            f"{r.training.steps:,} × {r.training.batch:,}" for r in trained if r.training
-        )
-        seeds = _distinct(str(len(r.spec.seeds)) for r in trained)
-        parts.append(f"Budget (steps × prompts): {', '.join(budgets)}; seeds: {', '.join(seeds)}. ")
+        budgets = _distinct(formats.budget(t.steps, t.batch) for t, _ in trained)
+        seeds = _distinct(str(len(seeds)) for _, seeds in trained)
+        parts.append(f"Budget (steps × prompts): {budgets}; seeds: {seeds}. ")
     else:
         parts.append("Nothing is trained. ")
     prompts = _distinct(f"{r.evaluation.prompts:,}" for r in records)
-    devices = _distinct(device(r) for r in records)
+    environments = [r.environment for r in records]
+    devices = _distinct(formats.device(e.device, e.threads) for e in environments)
     dtypes = _distinct(r.spec.dtype for r in records)
-    parts.append(f"{', '.join(prompts)} prompts, {', '.join(dtypes)}, on {', '.join(devices)}.")
+    parts.append(f"{prompts} prompts, {dtypes}, on {devices}.")
     if missing:
         parts.append(f" {missing} runs of the study have no record and are left out.")
     return "".join(parts)
 
 
-def _distinct(values: object) -> list[str]:
-    return list(dict.fromkeys(values))  # type: ignore[call-overload]
+def _distinct(texts: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(texts))

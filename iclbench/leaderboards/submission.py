@@ -1,4 +1,4 @@
-"""Submitting records to published leaderboards: what is wrong with them, and the summary."""
+"""Submit records to published leaderboards: the checks, the copies and the summary."""
 
 from __future__ import annotations
 
@@ -16,29 +16,32 @@ from ..plugins import host
 from ..runs.comparison import Check
 from ..runs.store import RecordStore, read_per_prompt, read_record, read_referenced
 from ..runs.verify import verify
-from .formats import arguments, budget, device, digits_text, interval, number, origin
-from .precision import digits
+from . import formats
+from .row import Row, rows_of
 
-#: Larger checkpoints are not kept beside published records.
+#: The most bytes of weights that are published.
 LARGEST_WEIGHTS = 2_000_000
+#: The endings of a record's files, by kind.
+ENDINGS = {"prompts": "safetensors", "weights": "safetensors", "answers": "jsonl"}
 
 
 @dataclass(frozen=True)
 class Submission:
-    """A record that may be published, with what `verify` measured."""
+    """A record that may be published, as a row of its own, with what `verify` measured."""
 
     path: Path
     record: Record
+    row: Row
     checks: tuple[Check, ...]
     new: bool
 
 
 def examine(path: Path, store: RecordStore, device_name: str = "auto") -> Submission:
-    """Validate and verify one record; raises UsageError with the reason why it is refused.
+    """Validate and verify one record; raises UsageError with the reason if it is refused.
 
-    Its schema, digest and files must be sound, its task version the one known here, its plugins
-    installed and named with their distributions, all its numbers must hold, and no published row
-    may be replaced.
+    Its schema, digest and files must be sound, its task version must be the one known here, its
+    plugins must be installed and named with their distributions, all its numbers must hold, and it
+    must not replace a published row.
     """
     record = read_record(path)
     _require_files(path, record)
@@ -53,14 +56,15 @@ def examine(path: Path, store: RecordStore, device_name: str = "auto") -> Submis
             f"{path}: {len(failing)} of {len(checks)} numbers do not hold; {first.name} is "
             f"{first.measured} here, {first.recorded} in the record"
         )
-    return Submission(path, record, tuple(checks), new)
+    (row,) = rows_of({record.id: path}, [record])
+    return Submission(path, record, row, tuple(checks), new)
 
 
 def examine_all(
     paths: Sequence[Path], store: RecordStore, device_name: str = "auto"
 ) -> tuple[list[Submission], list[str]]:
     """The submissions among the records, and the reasons why the others are refused."""
-    found, refused = [], []
+    accepted, refused = [], []
     ids: dict[str, Path] = {}
     for path in paths:
         try:
@@ -71,40 +75,36 @@ def examine_all(
         except IclbenchError as error:
             refused.append(str(error))
         else:
-            found.append(submission)
-    return found, refused
+            accepted.append(submission)
+    return accepted, refused
 
 
 def publish(submission: Submission, store: RecordStore) -> Path:
-    """Copy the record and its files into the store, the record last; returns its new path."""
-    record = submission.record
-    target = store.path(record.spec)
-    for reference in (record.per_prompt, record.weights):
-        if reference is not None:
-            data = read_referenced(submission.path, reference)
-            write_atomically(target.parent / reference.file, data)
+    """Copy the record's files and then the record into the store; returns its new path."""
+    target = store.path(submission.record.spec)
+    for reference in submission.record.files():
+        data = read_referenced(submission.path, reference)
+        write_atomically(target.parent / reference.file, data)
     write_atomically(target, submission.path.read_bytes())
     return target
 
 
 def _require_files(path: Path, record: Record) -> None:
-    """The files must be the record's own by name, whole, and small enough to be published."""
+    """The files must be named after the record, whole, and small enough to be published."""
     stem = f"{record.spec.model}-{record.id}"
     if path.name != f"{stem}.json":
         raise RecordError(f"{path}: a record of this run is named {stem}.json")
     if record.spec.origin in {"trained", "loaded"} and record.weights is None:
         raise RecordError(f"{path}: a {record.spec.origin} model needs its weights beside it")
-    for kind, reference in (("prompts", record.per_prompt), ("weights", record.weights)):
-        if reference is None:
-            continue
-        expected = rf"{re.escape(stem)}\.[0-9a-f]{{8}}\.{kind}\.safetensors"
+    for kind, reference in record.files_by_kind().items():
+        expected = rf"{re.escape(stem)}\.[0-9a-f]{{8}}\.{kind}\.{ENDINGS[kind]}"
         if re.fullmatch(expected, reference.file) is None:
-            raise RecordError(f"{path}: {reference.file!r} is no name of its {kind} file")
+            raise RecordError(f"{path}: {reference.file!r} is not the name of its {kind} file")
         size = len(read_referenced(path, reference))
         if kind == "weights" and size > LARGEST_WEIGHTS:
             raise RecordError(
-                f"{path}: its weights are {size / 1e6:.1f} MB; the most that is published is "
-                f"{LARGEST_WEIGHTS / 1e6:.0f} MB"
+                f"{path}: its weights are {size / 1e6:.1f} MB; at most "
+                f"{LARGEST_WEIGHTS / 1e6:.0f} MB are published"
             )
     read_per_prompt(path, record)
 
@@ -114,19 +114,19 @@ def _require_versions(path: Path, record: Record) -> None:
     task: type[Task[Any]] = host().load("task", spec.task, Task)
     if task.version != spec.task_version:
         raise RecordError(
-            f"{path}: version {spec.task_version} of {spec.task} is not known, it is now "
-            f"version {task.version}"
+            f"{path}: version {spec.task_version} of {spec.task} is not known; the version here is "
+            f"{task.version}"
         )
 
 
 def _require_plugins(path: Path, record: Record) -> None:
-    """Those that took part are named with distribution and version, and are installed here."""
+    """The plugins involved must be named with distribution and version, and installed here."""
     spec = record.spec
     named = {plugin.name: plugin for plugin in record.plugins}
     for plugin in record.plugins:
-        for what in ("distribution", "version", "source"):
-            if getattr(plugin, what) in {"", "unknown"}:
-                raise RecordError(f"{path}: plugin {plugin.name} is named without its {what}")
+        for fact in ("distribution", "version", "source"):
+            if getattr(plugin, fact) in {"", "unknown"}:
+                raise RecordError(f"{path}: plugin {plugin.name} is named without its {fact}")
     wanted = [("task", spec.task), ("model", spec.model), *(("metric", m) for m in spec.metrics)]
     for kind, name in wanted:
         provider, _ = host().provider(kind, name)
@@ -137,58 +137,59 @@ def _require_plugins(path: Path, record: Record) -> None:
         distribution = named[provider.name].distribution
         if distribution != provider.distribution:
             raise RecordError(
-                f"{path}: {kind} {name} is of {provider.distribution} here, not of {distribution}"
+                f"{path}: {kind} {name} belongs to {provider.distribution} here, not to "
+                f"{distribution}"
             )
 
 
 def _require_new(path: Path, record: Record, store: RecordStore) -> bool:
-    """Whether the row is new; raises RecordError when it would replace another."""
+    """Whether the row is new; raises RecordError if it would replace another."""
     target = store.path(record.spec)
     if not target.exists():
         return True
     if read_record(target).digest != record.digest:
-        raise RecordError(f"{path}: {target} is another record of this run; rows are not replaced")
+        raise RecordError(f"{path}: {target} is another record of this run; no row is replaced")
     return False
 
 
-def summary(found: Sequence[Submission], refused: Sequence[str]) -> str:
-    """Markdown for a pull request: what was checked, row by row, and what was refused."""
-    held = sum(len(s.checks) for s in found)
-    lines = [
-        f"## {len(found)} record{'s' if len(found) != 1 else ''}, all {held} numbers hold",
-        "",
-    ] if found else ["## No record can be published", ""]  # fmt: skip
-    if found:
-        lines += [
+def summary(accepted: Sequence[Submission], refused: Sequence[str]) -> str:
+    """Markdown for a pull request: one row per record, the reasons of refusal, the commands."""
+    lines = ["## No record can be published", ""]
+    if accepted:
+        checks = sum(len(s.checks) for s in accepted)
+        plural = "s" if len(accepted) != 1 else ""
+        lines = [
+            f"## {len(accepted)} record{plural}, all {checks} numbers hold",
+            "",
             "| task | model | origin | ranked by | value | 95% interval of the mean | digits "
             "| seeds | budget | device | plugins |",
             "|---|---|---|---|---|---|---|---|---|---|---|",
-            *(_line(submission) for submission in found),
+            *(_line(submission) for submission in accepted),
             "",
         ]
     lines += [f"- refused: {reason}" for reason in refused]
-    commands = [f"{s.record.command}" for s in found]
-    if commands:
+    if accepted:
+        commands = [s.record.command for s in accepted]
         lines += ["Reproduce:", "", "```bash", *commands, "```"]
     return "\n".join(lines).rstrip() + "\n"
 
 
 def _line(submission: Submission) -> str:
-    record = submission.record
-    ranking, spec = record.ranking, record.spec
-    found = record.metrics[ranking.metric]
+    record, row = submission.record, submission.row
+    ranking, spec, statistics = record.ranking, record.spec, row.statistics
+    args = formats.arguments(record.evaluation.task_args)
     plugins = ", ".join(f"{p.name} ({p.distribution} {p.version})" for p in record.plugins)
     cells = (
-        f"{spec.task} v{spec.task_version} ({arguments(record.evaluation.task_args)}) {spec.dtype}",
-        f"{spec.model}" + ("" if submission.new else " (there already)"),
-        origin(record),
+        f"{spec.task} v{spec.task_version} ({args}) {spec.dtype}",
+        f"{spec.model}" + ("" if submission.new else " (already published)"),
+        formats.origin(row),
         f"{ranking.statistic} {ranking.metric}",
-        number(getattr(found, ranking.statistic), ranking.scale),
-        interval(found.low, found.high, ranking.scale),
-        digits_text(digits(record)),
-        str(len(spec.seeds) or ""),
-        budget(record),
-        device(record),
+        formats.number(row.score, ranking.scale),
+        formats.interval(statistics.low, statistics.high, ranking.scale),
+        formats.digits(row.digits),
+        str(row.seeds or ""),
+        formats.budget(row.steps, row.batch),
+        formats.device(row.device, row.threads),
         plugins,
     )
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -1,8 +1,8 @@
 """Sweep files: grids of runs in TOML, their sizes, and the order in which grids are run.
 
-Every list is an axis of the grid, but for `seeds`, which is one run's set of seeds, and `freeze`
-and `metrics`; an argument that is itself a list is written as a list of lists. A grid of one run
-may have a `name`, and a later one `init = "@name"` or `weights = "@name"`: the weights it left.
+Every list is an axis of the grid, except `seeds`, `freeze` and `metrics`, which one run takes
+whole. An argument that is itself a list is written as a list of lists. A grid of one run may have a
+`name`; a later grid with `init = "@name"` or `weights = "@name"` takes the weights it left.
 """
 
 from __future__ import annotations
@@ -19,34 +19,39 @@ from ..api.config import Config, parse_config
 from ..api.errors import UsageError, unknown
 from ..api.options import parse_seeds
 from ..api.spec import RunSpec, spec_options
-from ..leaderboards.figures import Figure
-from ..leaderboards.study import StudyTable
+from .figure import Figure
+from .table import StudyTable
 
 #: Fields that hold a list; a list given for one of them is not an axis of the grid.
 _WHOLE = {name for name, option in spec_options().items() if option.is_list}
 
 
 class Size(Config):
-    """Another size of a sweep: what it says takes the place of what the file says."""
+    """Another size of a sweep: its fields replace those of the file."""
 
-    out: str | None = Field(None, description="default: the file's, with the size's name")
-    title: str | None = Field(None, description="above the figure")
-    defaults: dict[str, Any] = Field({}, description="fields of a run, each taken whole")
+    out: str | None = Field(
+        None, description="default: the file's folder with the size's name appended"
+    )
+    title: str | None = Field(None, description="the figure's title")
+    defaults: dict[str, Any] = Field({}, description="fields of a run, each replaced as a whole")
     grid: list[dict[str, Any]] = Field(
-        [], description="one table a grid of the file, in order; fields of a run, each taken whole"
+        [],
+        description="one table per grid of the file, in order; likewise",
     )
 
 
 class SweepFile(Config):
-    """A sweep: settings, defaults for every run, and grids whose union is run."""
+    """A sweep: settings, defaults for every run, and grids, all of which are run."""
 
     out: str = "results"
-    replicas: int = Field(32, ge=1, description="most models trained as one program")
+    replicas: int = Field(32, ge=1, description="at most so many models are trained as one program")
     defaults: dict[str, Any] = {}
     grid: list[dict[str, Any]] = Field(min_length=1)
     figure: Figure | None = Field(None, description="a figure of the sweep's records")
     table: StudyTable | None = Field(None, description="a table of the sweep's records")
-    recipes: dict[str, Size] = Field({}, description="other sizes by name; the file is `quick`")
+    recipes: dict[str, Size] = Field(
+        {}, description="other sizes by name; the file itself is `quick`"
+    )
 
     @model_validator(mode="after")
     def _sizes_fit(self) -> SweepFile:
@@ -58,22 +63,22 @@ class SweepFile(Config):
         return self
 
     def sized(self, name: str) -> SweepFile:
-        """The sweep at the size of that name; raises UsageError where it has none."""
+        """The sweep at the size of that name; raises UsageError for an unknown size."""
         if name == QUICK and QUICK not in self.recipes:
             return self
         if name not in self.recipes:
             raise unknown("size of this sweep", name, [QUICK, *self.recipes])
         size = self.recipes[name]
         grids = size.grid or [{} for _ in self.grid]
-        titled = size.title is not None and self.figure is not None
+        figure = self.figure
+        if figure is not None and size.title is not None:
+            figure = figure.model_copy(update={"title": size.title})
         return self.model_copy(
             update={
                 "out": size.out or f"{self.out}-{name}",
                 "defaults": {**self.defaults, **size.defaults},
                 "grid": [{**a, **b} for a, b in zip(self.grid, grids, strict=True)],
-                "figure": self.figure.model_copy(update={"title": size.title})
-                if titled and self.figure is not None
-                else self.figure,
+                "figure": figure,
                 "recipes": {},
             }
         )
@@ -84,8 +89,8 @@ QUICK = "quick"
 
 
 def expand(grid: Mapping[str, Any], defaults: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The specs of one grid: the product of every list in it."""
-    merged: dict[str, Any] = {**defaults}
+    """The specs of one grid's cells: the product of every list in it."""
+    merged: dict[str, Any] = dict(defaults)
     for name, value in grid.items():
         base = merged.get(name)
         both = isinstance(base, dict) and isinstance(value, dict)
@@ -110,12 +115,12 @@ def expand(grid: Mapping[str, Any], defaults: Mapping[str, Any]) -> Iterator[dic
 
 def _axis(value: Any) -> list[Any]:
     if value == []:
-        raise UsageError("sweep: an empty list makes an empty grid")
+        raise UsageError("sweep: a grid with an empty list has no cells")
     return value if isinstance(value, list) else [value]
 
 
 def read_sweep_file(file: str | Path | Mapping[str, Any]) -> SweepFile:
-    """The sweep file at a path, or its content; raises UsageError when it is none."""
+    """The sweep file at a path, or from its content; raises UsageError if it is invalid."""
     if isinstance(file, Mapping):
         return parse_config(SweepFile, file, "sweep")
     try:
@@ -126,12 +131,12 @@ def read_sweep_file(file: str | Path | Mapping[str, Any]) -> SweepFile:
 
 
 def stages_of(file: SweepFile) -> list[list[dict[str, Any]]]:
-    """The grids in an order in which each follows the one whose weights it takes.
+    """The grids in stages: each grid comes in a later stage than the one whose weights it takes.
 
-    Raises UsageError for what can be told before anything runs.
+    Raises UsageError for every mistake that can be detected before anything runs.
     """
     if reference_of(file.defaults) is not None:
-        raise UsageError("sweep: defaults can't take the weights of one run")
+        raise UsageError("sweep: defaults can't take another run's weights")
     stages: list[list[dict[str, Any]]] = [[]]
     names: dict[str, int] = {}
     for grid in file.grid:
@@ -139,7 +144,7 @@ def stages_of(file: SweepFile) -> list[list[dict[str, Any]]]:
         if wanted is not None and wanted not in names:
             raise UsageError(f"sweep: no grid before this one has the name {wanted!r}")
         stage = 0 if wanted is None else names[wanted] + 1
-        # The weights' path is known later; all else can be checked now.
+        # The path of the weights is not known yet; everything else is checked now.
         cells = list(expand({k: v for k, v in grid.items() if k != "name"}, file.defaults))
         for cell in cells:
             parse_config(RunSpec, cell, "sweep")
@@ -159,12 +164,12 @@ def stages_of(file: SweepFile) -> list[list[dict[str, Any]]]:
 
 
 def reference_of(grid: Mapping[str, Any]) -> str | None:
-    """The name whose weights a grid takes; raises UsageError for several at once."""
+    """The name of the run whose weights a grid takes; raises UsageError for several names."""
     for option in ("init", "weights"):
         value = grid.get(option)
         several = value if isinstance(value, list) else []
         if any(isinstance(v, str) and v.startswith("@") for v in several):
-            raise UsageError(f"sweep: {option} = {value} takes several weights; write a grid each")
+            raise UsageError(f"sweep: {option} = {value} names several runs; write a grid for each")
         if isinstance(value, str) and value.startswith("@"):
             return value[1:]
     return None

@@ -1,8 +1,8 @@
-"""Sweeps: the grids of a sweep file; only what is missing is run, and a failure stops nothing."""
+"""Run the cells of a sweep file: existing records are skipped, and a failure stops nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,27 +22,18 @@ from ..runs.run import run_plans
 from ..runs.settings import Settings
 from ..runs.store import RecordStore
 from ..training.engine import EngineName, first_line
-from .files import QUICK, SweepFile, expand, read_sweep_file, reference_of, stages_of
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A cell that has no record, and why."""
-
-    command: str
-    reason: str
+from .cells import Cells, Failure, Reporter
+from .files import QUICK, SweepFile, read_sweep_file, stages_of
 
 
 @dataclass
 class SweepResult:
-    """What a sweep leaves: records in the grid's order, and the cells that failed."""
+    """The records of a sweep in the order of its grids, and the cells without one."""
 
     records: list[Record] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
+    #: How many of the records existed before.
     already_done: int = 0
-
-
-Reporter = Callable[[str], None]
 
 
 def sweep(
@@ -59,81 +50,77 @@ def sweep(
     """Run every cell of a sweep file (a path, or its content) that has no record yet.
 
     `recipe` is the size: `quick` is the file as it stands, others are named in its `recipes`.
+    Cells that differ only in numbers that replicas can vary are trained as one program. `report`
+    gets one line per stage and per finished program.
 
-    Cells that differ in numbers that replicas carry are trained as one program.
-    Raises UsageError when the file itself can't be used; a cell that can't is a failure.
+    Raises UsageError if the file itself can't be used; a cell that can't be run is a failure.
     """
-    plan_file = read_sweep_file(file).sized(recipe)
-    settings = Settings(out=Path(out or plan_file.out), device=device, engine=engine)
+    sized = read_sweep_file(file).sized(recipe)
+    settings = Settings(out=Path(out or sized.out), device=device, engine=engine)
     find_device(device)
     require_writable(settings.out)
-    runner: Executor = host().load("executor", executor, Executor)()
-    stages = stages_of(plan_file)
-    going = _Sweep(plan_file, settings, runner, workers, report)
-    for stage in stages:
-        going.run(going.resolve(stage))
-    return going.finish()
+    store = RecordStore(settings.out)
+    cells = Cells(sized, store)
+    programs = _Programs(
+        executor=host().load("executor", executor, Executor)(),
+        workers=workers,
+        replicas=sized.replicas,
+        settings=settings,
+        store=store,
+        report=report,
+        failures=cells.failures,
+    )
+    for stage in stages_of(sized):
+        known = len(cells.failures)
+        plans = cells.resolve(stage)
+        for failure in cells.failures[known:]:
+            report(f"can't be run: {failure.command}: {failure.reason}")
+        programs.run(plans)
+    return _result(cells, programs.already_done)
 
 
 def recorded(file: SweepFile, out: str | Path) -> SweepResult:
-    """The records that a sweep has left in `out`; the cells without one are its failures.
+    """The records of a sweep in `out`; runs nothing, and cells without a record are failures.
 
-    Nothing is run. Raises UsageError when the file itself can't be used.
+    Raises UsageError if the file itself can't be used.
     """
-    going = _Sweep(file, Settings(out=Path(out)), None, 1, lambda line: None)
+    store = RecordStore(out)
+    cells = Cells(file, store)
     for stage in stages_of(file):
-        for plan in going.resolve(stage):
-            if going.store.find(plan.spec) is None:
-                going.result.failures.append(Failure(plan.request.command(), "it has no record"))
-    return going.finish()
+        for plan in cells.resolve(stage):
+            if store.find(plan.spec) is None:
+                cells.failures.append(Failure(plan.request.command(), "it has no record"))
+    return _result(cells, already_done=0)
 
 
-class _Sweep:
-    """A sweep on its way: what was run so far, and where the next stage finds its weights."""
+def _result(cells: Cells, already_done: int) -> SweepResult:
+    failed = {failure.command for failure in cells.failures}
+    plans = [plan for plan in cells.in_order() if plan.request.command() not in failed]
+    records = [cells.store.find(plan.spec) for plan in plans]
+    return SweepResult(
+        [record for record in records if record is not None], cells.failures, already_done
+    )
 
-    def __init__(
-        self,
-        file: SweepFile,
-        settings: Settings,
-        runner: Executor | None,
-        workers: int,
-        report: Reporter,
-    ) -> None:
-        self.file, self.settings = file, settings
-        self.runner, self.workers, self.report = runner, workers, report
-        self.store = RecordStore(settings.out)
-        self.result = SweepResult()
-        self.plans: dict[str, Plan] = {}
-        self.places: dict[str, tuple[int, int]] = {}
-        self.named: dict[str, Plan] = {}
 
-    def resolve(self, grids: list[dict[str, Any]]) -> list[Plan]:
-        """The plans of these grids' cells that no stage before had."""
-        found: dict[str, Plan] = {}
-        for grid in grids:
-            try:
-                cells = list(expand(self._with_weights(grid), self.file.defaults))
-            except _NoWeightsError as error:
-                self._fail(f"{grid.get('model')} from {reference_of(grid)}", str(error))
-                continue
-            for number, cell in enumerate(cells):
-                plan = self._plan(parse_config(RunSpec, cell, "sweep"))
-                if plan is None:
-                    continue
-                self.places.setdefault(plan.spec.id, (self.file.grid.index(grid), number))
-                if plan.spec.id not in self.plans:
-                    found.setdefault(plan.spec.id, plan)
-                if "name" in grid:
-                    self.named[grid["name"]] = plan
-        self.plans.update(found)
-        return list(found.values())
+@dataclass
+class _Programs:
+    """Runs plans as programs of at most `replicas` models, and collects the failures."""
+
+    executor: Executor
+    workers: int
+    replicas: int
+    settings: Settings
+    store: RecordStore
+    report: Reporter
+    failures: list[Failure]
+    already_done: int = 0
 
     def run(self, plans: list[Plan]) -> None:
-        """Run those of the plans that have no record."""
-        todo = [plan for plan in plans if self._is_missing(plan)]
-        done = len(plans) - len(todo)
-        self.report(f"{len(plans)} runs: {done} done before, {len(todo)} to do")
-        groups = _group(todo, self.file.replicas)
+        """Run the plans that have no record."""
+        missing = [plan for plan in plans if self._is_missing(plan)]
+        skipped = len(plans) - len(missing)
+        self.report(f"{len(plans)} runs: {skipped} skipped, {len(missing)} to run")
+        groups = _group(missing, self.replicas)
         jobs = [
             {
                 "requests": [plan.request.model_dump(mode="json") for plan in group],
@@ -143,20 +130,39 @@ class _Sweep:
             }
             for group in groups
         ]
-        if self.runner is None:
-            raise RuntimeError("a sweep that only finds records runs nothing")
-        outcomes = self.runner.map(run_job, jobs, self.workers)
+        outcomes = self.executor.map(run_job, jobs, self.workers)
         for finished, (index, outcome) in enumerate(outcomes, start=1):
-            self._take(groups[index], outcome)
-            names = ", ".join(_name(plan) for plan in groups[index][:3])
-            more = f" and {len(groups[index]) - 3} more" if len(groups[index]) > 3 else ""
-            failed = isinstance(outcome, BaseException) or any(outcome)
-            end = "failed" if failed else "done"
-            faster = "" if failed else self._speedup(groups[index])
-            self.report(f"[{finished}/{len(jobs)}] {names}{more}: {end}{faster}")
+            group = groups[index]
+            failed = self._add_failures(group, outcome)
+            names = ", ".join(f"{plan.spec.model} on {plan.spec.task}" for plan in group[:3])
+            more = f" and {len(group) - 3} more" if len(group) > 3 else ""
+            state = "failed" if failed else f"done{self._speedup(group)}"
+            self.report(f"[{finished}/{len(jobs)}] {names}{more}: {state}")
+
+    def _is_missing(self, plan: Plan) -> bool:
+        try:
+            record = self.store.find(plan.spec)
+        except UsageError as error:
+            self.failures.append(Failure(plan.request.command(), str(error)))
+            self.report(f"can't be run: {plan.request.command()}: {error}")
+            return False
+        self.already_done += record is not None
+        return record is None
+
+    def _add_failures(self, group: list[Plan], outcome: Any) -> bool:
+        """Add the failures of a program's cells; returns whether there are any."""
+        if isinstance(outcome, BaseException):
+            outcome = [f"{type(outcome).__name__}: {outcome}"] * len(group)
+        failures = [
+            Failure(plan.request.command(), reason)
+            for plan, reason in zip(group, outcome, strict=True)
+            if reason is not None
+        ]
+        self.failures += failures
+        return bool(failures)
 
     def _speedup(self, group: list[Plan]) -> str:
-        """What training a program's models together gained, as its records say."""
+        """What a program gained by training its models together, according to its first record."""
         record = self.store.find(group[0].spec)
         training = record.training if record is not None else None
         if training is None or training.speedup is None:
@@ -164,71 +170,12 @@ class _Sweep:
         count = sum(len(plan.spec.seeds) for plan in group)
         return f", {count} models {training.speedup:.1f} times as fast as one by one"
 
-    def finish(self) -> SweepResult:
-        """The records, in the order of the grids."""
-        failed = {failure.command for failure in self.result.failures}
-        for plan in sorted(self.plans.values(), key=lambda plan: self.places[plan.spec.id]):
-            if plan.request.command() not in failed:
-                record = self.store.find(plan.spec)
-                if record is not None:
-                    self.result.records.append(record)
-        return self.result
-
-    def _with_weights(self, grid: Mapping[str, Any]) -> dict[str, Any]:
-        """The grid without its name, and with the file of the weights that it refers to."""
-        content = {key: value for key, value in grid.items() if key != "name"}
-        wanted = reference_of(grid)
-        if wanted is None:
-            return content
-        plan = self.named.get(wanted)
-        try:
-            record = None if plan is None else self.store.find(plan.spec)
-        except UsageError as error:
-            raise _NoWeightsError(str(error)) from None
-        if plan is None or record is None or record.weights is None:
-            raise _NoWeightsError(f"the run {wanted!r} left no weights")
-        path = str(self.store.path(plan.spec).parent / record.weights.file)
-        return {key: path if value == f"@{wanted}" else value for key, value in content.items()}
-
-    def _plan(self, request: RunSpec) -> Plan | None:
-        try:
-            return resolve(request)
-        except UsageError as error:
-            self._fail(request.command(), str(error))
-        except Exception as error:  # a plugin's own
-            self._fail(request.command(), f"{type(error).__name__}: {error}")
-        return None
-
-    def _is_missing(self, plan: Plan) -> bool:
-        try:
-            found = self.store.find(plan.spec)
-        except UsageError as error:
-            self._fail(plan.request.command(), str(error))
-            return False
-        self.result.already_done += found is not None
-        return found is None
-
-    def _take(self, group: list[Plan], outcome: Any) -> None:
-        if isinstance(outcome, BaseException):
-            outcome = [f"{type(outcome).__name__}: {outcome}"] * len(group)
-        for plan, reason in zip(group, outcome, strict=True):
-            if reason is not None:
-                self.result.failures.append(Failure(plan.request.command(), reason))
-
-    def _fail(self, command: str, reason: str) -> None:
-        self.result.failures.append(Failure(command, reason))
-        self.report(f"can't be run: {command}: {reason}")
-
-
-class _NoWeightsError(UsageError):
-    """The run whose weights are asked for failed, or trained nothing."""
-
 
 def run_job(job: dict[str, Any]) -> list[str | None]:
-    """Run one program's cells; what went wrong with each, as text, so that it crosses processes.
+    """Run one program's cells; returns the reason of each one's failure, or None.
 
-    When the program fails, its cells are run one by one: a failure is its own cell's alone. When
-    memory was short, they are run in halves.
+    Reasons are text, which crosses processes. If the program fails, its cells are run one by one,
+    so that a failure stays that of its cell. If memory is short, they are run in halves.
     """
     requests = [parse_config(RunSpec, request, "run") for request in job["requests"]]
     settings = Settings(out=Path(job["out"]), device=job["device"], engine=job["engine"])
@@ -254,7 +201,7 @@ def _run_together(requests: list[RunSpec], settings: Settings) -> list[str | Non
 
 
 def _group(plans: list[Plan], replicas: int) -> list[list[Plan]]:
-    """Plans that one program can train, at most `replicas` models a program."""
+    """The plans of each program, which differ only in what replicas can vary."""
     groups: dict[str, list[list[Plan]]] = {}
     for plan in plans:
         key = plan.train_key if plan.recipe else plan.spec.id
@@ -263,7 +210,3 @@ def _group(plans: list[Plan], replicas: int) -> list[list[Plan]]:
             parts.append([])
         parts[-1].append(plan)
     return [part for parts in groups.values() for part in parts if part]
-
-
-def _name(plan: Plan) -> str:
-    return f"{plan.spec.model} on {plan.spec.task}"

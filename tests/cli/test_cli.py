@@ -57,9 +57,9 @@ def test_sweep_prints_tables_and_failures(cli, tmp_path):
     )
     found = cli("sweep", file, "--out", tmp_path / "r")
     assert found.code == 0
-    assert "4 runs: 0 done before, 4 to do" in found.out
+    assert "4 runs: 0 skipped, 4 to run" in found.out
     assert found.out.count("ranked by its median") == 2
-    assert "4 runs: 4 done before, 0 to do" in cli("sweep", file, "--out", tmp_path / "r").out
+    assert "4 runs: 4 skipped, 0 to run" in cli("sweep", file, "--out", tmp_path / "r").out
     file.write_text(file.read_text().replace('"averaging"', '"averagin"'))
     failing = cli("sweep", file, "--out", tmp_path / "r")
     assert failing.code == 1

@@ -75,5 +75,5 @@ def test_a_killed_sweep_continues(cli, tmp_path):
     file.write_text(file.read_text().replace("100000", "5"))
     continued = cli("sweep", file)
     assert continued.code == 0
-    assert "3 runs: 2 done before, 1 to do" in continued.out
+    assert "3 runs: 2 skipped, 1 to run" in continued.out
     assert all(p.read_bytes() == content for p, content in before.items())

@@ -11,30 +11,17 @@ from pathlib import Path
 import pytest
 from browser import missing, open_browser
 
-from iclbench import RecordStore, UsageError, run
-from iclbench.leaderboards.comparison import paired_difference
+from iclbench import RecordStore, UsageError
+from iclbench.leaderboards.board import leaderboard
+from iclbench.leaderboards.ranking import paired_difference
 from iclbench.leaderboards.site import svg
 from iclbench.leaderboards.site.build import MARKER, make_site
 from iclbench.leaderboards.site.plots import plot
-from iclbench.leaderboards.tables import leaderboard
-
-TINY = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "eval_prompts": 64}
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """Leaderboards of three origins, two dtypes and a task with curves."""
-    folder = tmp_path_factory.mktemp("leaderboards")
-    out = folder / "records"
-    for layers in (1, 2):
-        run(model="baseconv", **TINY, recipe="smoke", model_args={"layers": layers}, seeds=2,
-            out=out)  # fmt: skip
-    for dtype in ("float32", "float64"):
-        run(model="least-squares-qr", **TINY, dtype=dtype, out=out)
-        run(model="zero", **TINY, dtype=dtype, out=out)
-    run(model="baseconv", **TINY, weights="gd-causal", weights_args={"steps": 3}, out=out)
-    run(model="gradient-descent", **{**TINY, "task": "least-squares-prefixes"}, out=out)
-    return folder
+def folder(leaderboards):
+    return leaderboards
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +45,7 @@ class Links(HTMLParser):
 def test_there_is_a_page_for_every_task_and_record(site, folder):
     records = [r for board in leaderboard(folder / "records") for r in board.records]
     assert {p.stem for p in (site / "runs").glob("*.html")} == {r.id for r in records}
-    tasks = {"least-squares", "least-squares-prefixes"}
+    tasks = {"categorical", "least-squares", "least-squares-prefixes"}
     assert {p.stem for p in (site / "tasks").glob("*.html")} == tasks
     assert {p.stem for p in (site / "compare").glob("*.html")} == tasks
 
@@ -115,7 +102,7 @@ def test_pages_of_records_that_are_gone_go(folder, tmp_path):
 
 def test_a_folder_of_something_else_is_not_written_over(folder, tmp_path):
     (tmp_path / "thesis.txt").touch()
-    with pytest.raises(UsageError, match="no site"):
+    with pytest.raises(UsageError, match="other than a site"):
         make_site(tmp_path, folder)
     assert [p.name for p in tmp_path.iterdir()] == ["thesis.txt"]
 
@@ -195,7 +182,7 @@ def test_tables_sort_and_filter_by_keyboard(browser, site):
 
 
 def test_long_tables_show_the_rest_when_asked(browser, folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("iclbench.leaderboards.site.views.MOST_ROWS", 2)
+    monkeypatch.setattr("iclbench.leaderboards.site.task.MOST_ROWS", 2)
     make_site(tmp_path, folder)
     visit(browser, tmp_path / "tasks" / "least-squares.html")
     first = shown(browser)
@@ -214,11 +201,11 @@ def test_long_tables_show_the_rest_when_asked(browser, folder, tmp_path, monkeyp
 
 
 def test_any_two_records_are_compared_as_in_python(browser, site, folder):
-    board = leaderboard(folder / "records")[0]
-    a, b = board.standings[0], board.standings[3]
+    board = next(b for b in leaderboard(folder / "records") if len(b.rows) == 5)
+    a, b = board.rows[0], board.rows[3]
     page = site / "compare" / "least-squares.html"
     visit(browser, page, f"#a={a.record.id}&b={b.record.id}")
-    expected = paired_difference(a.values, b.values, digits=True)
+    expected = paired_difference(a.values, b.values, log=True)
     verdict = wait(browser, "#verdict", "is better")
     numbers = [float(v) for v in re.findall(r"[+−](\d+\.\d\d)", verdict)]
     ends = sorted([-expected.low, -expected.high])

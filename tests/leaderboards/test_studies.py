@@ -1,70 +1,119 @@
-"""The studies that tasks and plugins ship as sweeps: every cell can be run, every figure drawn."""
+"""Figures by name: from the sweep files of plugins, with captions, as images where one can."""
 
 from __future__ import annotations
 
-import tomllib
-from pathlib import Path
+import builtins
 
 import pytest
+from browser import find
 
-from iclbench import RunSpec, sweep
-from iclbench.leaderboards.figures import draw
-from iclbench.runs.plan import resolve
-from iclbench.sweeps.files import expand, read_sweep_file
+from iclbench.leaderboards.studies import caption, find_study, studies
+from iclbench.plugins import host
+from iclbench.sweeps.sweep import sweep
 
-ROOT = Path(__file__).parents[2]
-STUDIES = sorted([*ROOT.glob("tasks/*/sweeps/*.toml"), *ROOT.glob("plugins/*/sweeps/*.toml")])
+SMALL = """
+[figure]
+x = "model_args.steps"
+title = "descent"
 
+[defaults]
+task = "least-squares"
+eval_prompts = 16
 
-def short(path: Path) -> dict:
-    """The study with one step of training, one seed and few prompts."""
-    content = tomllib.loads(path.read_text("utf-8"))
-    small = {"batch": 4, "learning_rate": 1e-6}
-    content["defaults"] |= {"seeds": 1, "eval_prompts": 16}
-    for part in (content["defaults"], *content["grid"]):
-        if "recipe_args" in part or part is content["defaults"]:
-            asked = part.get("recipe_args", {})
-            kept = {k: v for k, v in asked.items() if k not in {"steps", "batch", "learning_rate"}}
-            steps = asked.get("steps", 1)
-            steps = list(range(1, len(steps) + 1)) if isinstance(steps, list) else 1
-            part["recipe_args"] = {**kept, **small, "steps": steps}
-        if isinstance(part.get("task_args"), dict) and "iterates" in part["task_args"]:
-            part["task_args"] = {**part["task_args"], "iterates": 3}
-    return content
+[[grid]]
+model = "gradient-descent"
+model_args = { steps = [1, 2] }
 
+[[grid]]
+model = "baseconv"
+recipe = "smoke"
+seeds = 2
 
-def test_there_are_studies():
-    assert len(STUDIES) >= 11
+[recipes.large]
+defaults = { eval_prompts = 32 }
+"""
 
 
-def sizes() -> list:
-    found = [(path, size) for path in STUDIES for size in read_sweep_file(path).recipes]
-    return [pytest.param(*f, id=f"{f[0].parents[1].name}-{f[0].stem}-{f[1]}") for f in found]
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("study")
+    (folder / "small.toml").write_text("# Figure 0: descent.\n" + SMALL)
+    sweep(folder / "small.toml", out=folder / "records")
+    return folder
 
 
-def has_weights_of_another_grid(grid: dict) -> bool:
-    return any(str(grid.get(option)).startswith("@") for option in ("weights", "init"))
+def test_studies_are_found_by_name_through_the_plugins(cli):
+    names = [found.name for found in studies(host())]
+    assert {"least-squares/depth", "primitives/depth", "linear-systems/poster"} <= set(names)
+    listed = cli("leaderboard", "figure")
+    assert [line.split(":")[0] for line in listed.out.splitlines()] == names
+    assert find_study("poster", host()).name == "linear-systems/poster"
+    assert "least-squares/depth, primitives/depth" in cli("leaderboard", "figure", "depth").err
+    assert "did you mean" in cli("leaderboard", "figure", "postr").err
 
 
-@pytest.mark.parametrize(("path", "size"), sizes())
-def test_every_cell_of_a_further_size_can_be_planned(path, size):
-    file = read_sweep_file(path).sized(size)
-    features = Path(file.defaults.get("task_args", {}).get("features", "."))
-    if not features.exists():
-        pytest.skip(f"there are no features in {features}")
-    for grid in file.grid:
-        alone = {k: v for k, v in grid.items() if k != "name"}
-        if has_weights_of_another_grid(grid):
-            alone = {k: v for k, v in alone.items() if k not in {"weights", "init"}}
-        for cell in expand(alone, file.defaults):
-            resolve(RunSpec(**cell))
+def test_a_study_s_figure_is_drawn_from_its_records_with_a_caption(cli, study, tmp_path):
+    page = tmp_path / "page.html"
+    found = cli("leaderboard", "figure", study / "small.toml", "--records", study / "records",
+                "--file", page)  # fmt: skip
+    assert found.code == 0
+    for text in ("Figure 0: descent. Models: gradient-descent, baseconv", "20 × 16", "seeds: 2",
+                 "16 prompts, float32, on cpu"):  # fmt: skip
+        assert text in found.out
+    assert "on cpu" in page.read_text("utf-8")
+
+
+def test_what_has_no_record_is_named_in_the_caption_or_refused(cli, study, tmp_path):
+    path = study / "small.toml"
+    nothing = cli("leaderboard", "figure", path, "--records", tmp_path)
+    assert nothing.code == 2
+    assert "iclbench sweep" in nothing.err
+    large = cli("leaderboard", "figure", path, "--records", study / "records", "--recipe", "large")
+    assert large.code == 2
+    assert "--recipe large" in large.err
+    first = sweep({"defaults": {"task": "least-squares", "eval_prompts": 16},
+                   "grid": [{"model": "gradient-descent", "model_args": {"steps": 1}}]},
+                  out=tmp_path / "some")  # fmt: skip
+    assert "1 runs of the study" in caption("", first.records, 1)
+    some = cli("leaderboard", "figure", path, "--records", tmp_path / "some", "--file",
+               tmp_path / "some.html")  # fmt: skip
+    assert "2 runs of the study have no record" in some.out
+
+
+def test_an_image_without_kaleido_is_one_clear_line(cli, study, tmp_path, monkeypatch):
+    real = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name == "kaleido":
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    found = cli("leaderboard", "figure", study / "small.toml", "--records", study / "records",
+                "--format", "svg", "--file", tmp_path / "a.svg")  # fmt: skip
+    assert found.code == 2
+    assert "iclbench[figures]" in found.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_format_is_refused(cli, study, tmp_path):
+    found = cli("leaderboard", "figure", study / "small.toml", "--records", study / "records",
+                "--format", "jpg")  # fmt: skip
+    assert found.code == 2
+    assert "'jpg'" in found.err
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", STUDIES, ids=lambda p: f"{p.parents[1].name}-{p.stem}")
-def test_every_cell_can_be_run_and_the_figure_drawn(path, tmp_path):
-    result = sweep(short(path), out=tmp_path)
-    assert not result.failures
-    figure = read_sweep_file(path).figure
-    if figure is not None:
-        assert draw(figure, result.records).data
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize(
+    ("kind", "start"), [("svg", b"<svg"), ("pdf", b"%PDF"), ("png", b"\x89PNG")]
+)
+def test_images_are_written(cli, study, tmp_path, kind, start):
+    pytest.importorskip("kaleido")
+    if not find("chromium", "google-chrome"):
+        pytest.skip("no Chromium was found (Debian: apt-get install chromium)")
+    path = tmp_path / f"figure.{kind}"
+    found = cli("leaderboard", "figure", study / "small.toml", "--records", study / "records",
+                "--file", path)  # fmt: skip
+    assert found.code == 0, found.err
+    assert path.read_bytes().startswith(start)

@@ -54,7 +54,41 @@ def test_sound_records_are_copied_with_their_files(cli, results, tmp_path):
     assert cli("verify", store.folder).code == 0
     again = cli("submit", results, "--to", tmp_path / "boards")
     assert again.code == 0
-    assert "is there already" in again.err
+    assert "already published" in again.err
+
+
+@pytest.fixture(scope="module")
+def stories(tmp_path_factory) -> Path:
+    """A record with the answers of a grader."""
+    folder = tmp_path_factory.mktemp("stories")
+    run(model="transformer", task="stories", recipe="smoke", seeds=1, eval_prompts=4,
+        model_args={"layers": 1, "width": 8}, grader="text-statistics", out=folder)  # fmt: skip
+    return folder
+
+
+def test_a_grader_s_answers_are_published_so_that_the_copy_verifies(cli, stories, tmp_path):
+    assert cli("submit", stories, "--to", tmp_path / "boards").code == 0
+    (path,) = (tmp_path / "boards" / "records" / "stories").glob("*.json")
+    record = read_record(path)
+    names = {path.name, *(reference.file for reference in record.files())}
+    assert record.grader.answers.file in names
+    assert {p.name for p in path.parent.iterdir()} == names
+    outcome = cli("verify", path)
+    assert outcome.code == 0, outcome.err
+    # The site offers them too.
+    assert cli("leaderboard", "site", tmp_path / "site", "--from", tmp_path / "boards").code == 0
+    assert {p.name for p in (tmp_path / "site" / "records" / "stories").iterdir()} == names
+
+
+def test_answers_of_another_name_or_content_are_refused(cli, stories, tmp_path):
+    results = Path(shutil.copytree(stories, tmp_path / "results"))
+    (path,) = results.glob("*/*.json")
+    answers = path.parent / read_record(path).grader.answers.file
+    answers.write_bytes(answers.read_bytes() + b" ")
+    assert "was changed" in cli("submit", results, "--to", tmp_path / "boards").err
+    reseal(path, lambda c: c["grader"]["answers"].update(file="secrets.jsonl"))
+    assert "not the name of its answers" in cli("submit", path, "--to", tmp_path / "boards").err
+    assert not (tmp_path / "boards").exists()
 
 
 def test_a_check_copies_nothing(cli, results, tmp_path):
@@ -71,10 +105,10 @@ def test_a_check_copies_nothing(cli, results, tmp_path):
         (lambda c: c.update(parameters=12), "numbers do not hold; parameters"),
         (lambda c: c["spec"].update(model="transformer"), "its id is not its spec's"),
         (lambda c: c["plugins"][0].update(distribution="unknown"), "without its distribution"),
-        (lambda c: c["plugins"][0].update(distribution="other"), "not of other"),
+        (lambda c: c["plugins"][0].update(distribution="other"), "not to other"),
         (lambda c: c.update(plugins=c["plugins"][:1]), "is not named"),
         (lambda c: c.update(weights=None), "needs its weights"),
-        (lambda c: c["per_prompt"].update(file="../../secrets"), "is no name of its prompts"),
+        (lambda c: c["per_prompt"].update(file="../../secrets"), "is not the name of its prompts"),
     ],
 )
 def test_an_edit_that_mends_the_digest_is_refused(cli, results, tmp_path, change, reason):
@@ -130,7 +164,7 @@ def test_a_published_row_is_not_replaced(cli, results, tmp_path):
     before = trained(boards / "records").read_bytes()
     found = cli("submit", path, "--to", boards)
     assert found.code == 2
-    assert "rows are not replaced" in found.err
+    assert "no row is replaced" in found.err
     assert trained(boards / "records").read_bytes() == before
 
 
@@ -149,7 +183,7 @@ def test_another_name_or_too_large_weights_are_refused(cli, results, tmp_path, m
     other.write_bytes(path.read_bytes())
     assert "is named baseconv-" in cli("submit", other, "--to", tmp_path / "boards").err
     monkeypatch.setattr("iclbench.leaderboards.submission.LARGEST_WEIGHTS", 1000)
-    assert "the most that is published" in cli("submit", path, "--to", tmp_path / "boards").err
+    assert "are published" in cli("submit", path, "--to", tmp_path / "boards").err
 
 
 def test_a_sample_is_always_the_same_and_from_every_task(cli, results):

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from iclbench.api.task import Axis
-from iclbench.leaderboards.comparison import paired_difference
 from iclbench.runs.statistics import curve, mean_interval, summarize
 
 rng = np.random.default_rng(0)
@@ -48,17 +47,6 @@ def test_the_interval_covers_the_mean_as_often_as_it_says(seeds, weight):
         low, high = mean_interval((effects + rng.standard_normal((seeds, 60)))[..., None])
         hits += low[0] <= 0 <= high[0]
     assert hits >= 182
-
-
-@pytest.mark.parametrize("seeds", [2, 3, 5])
-def test_models_that_do_not_differ_are_seldom_told_apart(seeds):
-    wrong = 0
-    for _ in range(200):
-        prompts = rng.standard_normal((1, 60))
-        first, second = (10 ** (rng.standard_normal((seeds, 1)) + prompts) for _ in range(2))
-        found = paired_difference(first, second, digits=True)
-        wrong += found.first_is_lower or found.first_is_higher
-    assert wrong <= 18
 
 
 def test_an_error_s_interval_has_no_negative_bound():
@@ -103,45 +91,3 @@ def test_a_curve_has_the_statistics_at_each_value():
         alone = summarize(values[:, :, k])
         assert (found.mean[k], found.median[k]) == pytest.approx((alone.mean, alone.median))
         assert (found.low[k], found.high[k]) == pytest.approx((alone.low, alone.high))
-
-
-def test_a_comparison_is_paired():
-    """Prompts of very different difficulty: a gain of 0.1 digits on each is seen."""
-    hard = rng.uniform(-12, 0, size=(1, 400))
-    first = 10 ** (hard + 0.01 * rng.standard_normal(hard.shape))
-    second = 10 ** (hard - 0.1 + 0.01 * rng.standard_normal(hard.shape))
-    found = paired_difference(first, second, digits=True)
-    assert found.first_is_higher
-    assert found.mean == pytest.approx(0.1, abs=0.01)
-    shuffled = paired_difference(first, rng.permutation(second, axis=1), digits=True)
-    assert not shuffled.first_is_higher
-
-
-def test_a_model_does_not_differ_from_itself():
-    values = rng.exponential(size=(3, 100))
-    for digits, same in ((True, values[:1]), (False, values)):
-        found = paired_difference(same, same, digits=digits)
-        assert not found.first_is_lower
-        assert not found.first_is_higher
-
-
-@pytest.mark.parametrize("digits", [True, False])
-def test_rounding_is_no_difference(digits):
-    """Sums are rounded otherwise on another processor, which must not decide a rank."""
-    values = rng.exponential(size=(1, 100))
-    found = paired_difference(values, values * (1 + 1e-14), digits=digits)
-    assert found == (0.0, 0.0, 0.0)
-    assert paired_difference(values, values * (1 + 1e-9), digits=digits).first_is_lower
-
-
-def test_an_infinite_mean_is_not_taken_for_rounding():
-    values = np.where(np.arange(100) < 40, np.inf, 1.0)[None]
-    with np.errstate(over="ignore", invalid="ignore"):
-        found = paired_difference(values, np.ones((1, 100)), digits=False)
-    assert found.mean == np.inf
-
-
-def test_exact_and_infinite_errors_can_be_compared():
-    found = paired_difference(np.zeros((1, 50)), np.full((1, 50), np.nan), digits=True)
-    assert found.first_is_lower
-    assert found.mean == -80

@@ -17,11 +17,12 @@ from iclbench import EvaluationContext, RecordError, Text, UsageError, load_task
 from iclbench.api.config import parse_config
 from iclbench.api.grader import Grader
 from iclbench.api.spec import RunSpec
-from iclbench.leaderboards.study import StudyTable, render_study
+from iclbench.leaderboards.tables import render_study
 from iclbench.nn.logits import token_loss
 from iclbench.runs.plan import resolve
 from iclbench.runs.store import RecordStore
 from iclbench.sweeps.files import expand, read_sweep_file
+from iclbench.sweeps.table import StudyTable
 from iclbench_stories import corpus as corpora
 from iclbench_stories import sources, vocabulary
 from iclbench_stories.corpus import open_corpus

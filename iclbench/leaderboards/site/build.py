@@ -1,44 +1,43 @@
-"""`leaderboard site`: every page of the site from a folder of records."""
+"""`leaderboard site`: write every page of the site from a folder of records."""
 
 from __future__ import annotations
 
 import hashlib
 import shutil
 from importlib import resources
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ...api.errors import UsageError
-from ...api.record import Record
-from ...runs.store import RecordStore
-from ..build import published
+from ..board import Board
+from ..build import by_task, published
 from ..formats import LEGEND
 from ..overview import overviews
-from ..tables import Board
-from . import views
+from ..row import Row
+from . import compare, index, run, task
 
-#: In the folder of a site, so that a folder of anything else is never written over.
+#: Marks the folder of a site, so that no other folder is overwritten.
 MARKER = ".iclbench-site"
 
-#: Where pages are that a later build may leave out; anything else in a site's folder stays.
+#: The folders of pages that a later build may leave out; other files in a site's folder stay.
 FOLDERS = ("assets", "compare", "data", "records", "runs", "tasks")
 
 
 def make_site(out: str | Path, folder: str | Path = "leaderboards") -> int:
     """Write the site of `folder`/records to `out`; returns the number of pages.
 
-    Raises UsageError where `out` holds something else, or where there are no records, and
-    RecordError for a damaged one; nothing is written then.
+    Raises UsageError if `out` holds anything but a site, or if there are no records, and
+    RecordError for a damaged record; nothing is written then.
     """
     out, folder = Path(out), Path(folder)
-    store, boards = published(folder)
+    boards = published(folder)
     if out.exists() and (not out.is_dir() or any(out.iterdir())) and not (out / MARKER).exists():
-        raise UsageError(f"{out} holds something that is no site of iclbench")
+        raise UsageError(f"{out} holds something other than a site of iclbench")
     out.mkdir(parents=True, exist_ok=True)
     (out / MARKER).touch()
-    site = _Site(out, store, boards)
+    site = _Site(out, folder / "records", boards)
     site.write()
     for part in FOLDERS:
         for path in sorted((out / part).rglob("*")):
@@ -48,10 +47,10 @@ def make_site(out: str | Path, folder: str | Path = "leaderboards") -> int:
 
 
 class _Site:
-    """One site on its way: its templates, and the files that are written."""
+    """A site that is being written: its templates, and the files so far."""
 
-    def __init__(self, out: Path, store: RecordStore, boards: list[Board]) -> None:
-        self.out, self.store, self.boards = out, store, boards
+    def __init__(self, out: Path, records: Path, boards: list[Board]) -> None:
+        self.out, self.records, self.boards = out, records, boards
         self.written = {out / MARKER}
         self.templates = Environment(
             loader=PackageLoader("iclbench.leaderboards.site"),
@@ -60,41 +59,38 @@ class _Site:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self.tasks: dict[str, list[Board]] = {}
-        for board in boards:
-            self.tasks.setdefault(board.records[0].spec.task, []).append(board)
+        self.tasks = by_task(boards)
 
     def write(self) -> None:
-        """All pages, with what they need."""
+        """Write all pages, with the files that they need."""
         self.assets = self._assets()
-        records = [record for board in self.boards for record in board.records]
-        heat_maps = [views.heat_map(found) for found in overviews(self.boards)]
-        self._page("index.html", "index.html", heat_maps=heat_maps, count=len(records))
-        for task, boards in self.tasks.items():
-            self._task(task, boards)
+        heat_maps = [index.heat_map(overview) for overview in overviews(self.boards)]
+        count = sum(len(board.rows) for board in self.boards)
+        self._page("index.html", "index.html", heat_maps=heat_maps, count=count)
+        for name, boards in self.tasks.items():
+            self._task(name, boards)
         for board in self.boards:
-            for standing in board.standings:
-                place = self._download(standing.record)
-                run = views.run(standing.record, standing.label, place)
-                self._page("run.html", f"runs/{standing.record.id}.html", run=run)
-                script = f'compared("{standing.record.id}",{views.compared(standing)});\n'
-                self._file(f"data/{standing.record.id}.js", script.encode())
+            for row in board.rows:
+                self._copy_files(row)
+                name = f"runs/{row.record.id}.html"
+                self._page("run.html", name, run=run.run(row, board))
+                self._file(f"data/{row.record.id}.js", compare.bootstrap_script(row).encode())
 
-    def _task(self, task: str, boards: list[Board]) -> None:
-        sections = [views.section(key, own) for key, own in views.groups(boards).items()]
-        # The evaluation with the most rows is what is read first.
+    def _task(self, name: str, boards: list[Board]) -> None:
+        sections = [task.section(key, group) for key, group in task.by_evaluation(boards).items()]
+        # The evaluation set with the most rows comes first.
         sections.sort(key=lambda section: -len(section["rows"]))
-        figures = views.task_figures(boards)
-        self._page("task.html", f"tasks/{task}.html", task=task, sections=sections, figures=figures)
+        figures = task.hyperparameter_figures(boards)
+        self._page("task.html", f"tasks/{name}.html", task=name, sections=sections, figures=figures)
         self._page(
-            "compare.html", f"compare/{task}.html", task=task, choices=views.comparable(boards)
+            "compare.html", f"compare/{name}.html", task=name, choices=compare.choices(boards)
         )
 
     def _assets(self) -> dict[str, str]:
-        """Copy style, scripts and Plotly; their names change with their content."""
+        """Copy the style, the scripts and Plotly; their names hold a digest of their content."""
         import plotly
 
-        found = {}
+        names = {}
         package = resources.files("iclbench.leaderboards.site")
         sources = [package / "assets" / name for name in ("site.css", "site.js", "compare.js")]
         sources.append(resources.files(plotly) / "package_data" / "plotly.min.js")
@@ -103,21 +99,17 @@ class _Site:
             stem, _, ending = source.name.partition(".")
             name = f"assets/{stem}.{hashlib.sha256(data).hexdigest()[:8]}.{ending}"
             self._file(name, data)
-            found[stem if ending != "css" else "style"] = name
-        return found
+            names[stem if ending != "css" else "style"] = name
+        return names
 
-    def _download(self, record: Record) -> PurePosixPath:
-        """Copy the record with its files; returns where it is in the site."""
-        source = self.store.path(record.spec)
-        place = PurePosixPath("records") / record.spec.task / source.name
-        names = [source.name, record.per_prompt.file]
-        names += [record.weights.file] if record.weights is not None else []
-        for name in names:
-            target = self.out / "records" / record.spec.task / name
+    def _copy_files(self, row: Row) -> None:
+        """Copy the record with all its files."""
+        source = self.records / row.file
+        for name in (source.name, *(reference.file for reference in row.record.files())):
+            target = self.out / "records" / source.parent.name / name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source.parent / name, target)
             self.written.add(target)
-        return place
 
     def _page(self, template: str, name: str, **content: Any) -> None:
         root = "../" * name.count("/")
@@ -129,6 +121,6 @@ class _Site:
     def _file(self, name: str, data: bytes) -> None:
         path = self.out / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Not atomically: a site is made again in a minute, and syncing thousands of files is slow.
+        # Not atomically: a site is rebuilt in a minute, and syncing thousands of files is slow.
         path.write_bytes(data)
         self.written.add(path)

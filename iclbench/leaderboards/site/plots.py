@@ -1,4 +1,4 @@
-"""The figures of the site as Plotly's JSON, from which `svg` draws what is seen first."""
+"""The figures of the site, in Plotly's terms; `svg` draws what readers see first."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 from ...api.record import Record
 from ...api.statistics import Curve
-from ..precision import PROFILE, has_digits, profile
-from ..tables import Board, Standing
+from ..board import Board
+from ..row import PROFILE, Row
 
-#: Lines in one figure; more can't be told apart.
+#: The most lines in a figure, which is the number of colors.
 MOST_LINES = 10
 
 Plot = dict[str, Any]
@@ -20,7 +20,7 @@ Plot = dict[str, Any]
 def plot(title: str, x: str, y: str, lines: Sequence[Plot], *, log: bool, log_x: bool = False) -> (
     Plot
 ):  # fmt: skip
-    """A figure of lines, each {x, y, name[, low, high, dotted]}; colors go by order."""
+    """A figure of lines {x, y, name[, low, high, dotted]} with titled axes; colors go by order."""
     return {
         "title": title,
         "x": {"title": x, "log": log_x},
@@ -29,63 +29,64 @@ def plot(title: str, x: str, y: str, lines: Sequence[Plot], *, log: bool, log_x:
     }
 
 
-def best_of_models(standings: Iterable[Standing]) -> list[Standing]:
-    """The best row of each model, for as many as a figure can show."""
-    best: dict[str, Standing] = {}
-    for standing in standings:
-        best.setdefault(standing.record.spec.model, standing)
+def best_of_models(rows: Iterable[Row]) -> list[Row]:
+    """The best row of each model, at most MOST_LINES of them."""
+    best: dict[str, Row] = {}
+    for row in rows:
+        best.setdefault(row.record.spec.model, row)
     return list(best.values())[:MOST_LINES]
 
 
 def profiles(board: Board) -> Plot | None:
-    """The fraction of prompts that are solved to at least k digits."""
-    if not has_digits(board.records[0]):
-        return None
+    """The precision profile of each model's best row; None if the task ranks by no error."""
     lines = [
-        {"name": s.label, "x": list(PROFILE), "y": list(profile(s.values))}
-        for s in best_of_models(board.standings)
+        {"name": row.label, "x": list(PROFILE), "y": list(row.profile)}
+        for row in best_of_models(board.rows)
+        if row.profile is not None
     ]
-    metric = board.records[0].ranking.metric
-    return plot(f"prompts solved, {board.records[0].spec.dtype}", f"digits of {metric}",
+    if not lines:
+        return None
+    return plot(f"prompts solved, {board.dtype}", f"digits of {board.ranking.metric}",
                 "fraction of prompts", lines, log=False)  # fmt: skip
 
 
 def board_curves(board: Board) -> list[Plot]:
-    """For every metric with a second axis, the best row of each model along it."""
-    rows = best_of_models(board.standings)
-    names = sorted({name for s in rows for name in s.record.curves})
-    found = []
+    """The curves of each model's best row, one plot per metric with a second axis."""
+    rows = best_of_models(board.rows)
+    names = sorted({name for row in rows for name in row.record.curves})
+    plots = []
     for name in names:
-        having = [s for s in rows if name in s.record.curves]
-        if all(len(s.record.curves[name].values) < 2 for s in having):
+        with_curve = [row for row in rows if name in row.record.curves]
+        if all(len(row.record.curves[name].values) < 2 for row in with_curve):
             continue
-        lines = [_line(s.label, s.record.curves[name]) for s in having]
-        floor = having[0].record.floor_curves.get(name)
-        lines += [_line(having[0].record.floor_name, floor) | {"dotted": True}] if floor else []
-        axis = having[0].record.curves[name].axis
-        title = f"{name}, {board.records[0].spec.dtype}"
-        found.append(plot(title, axis, f"median {name}", lines, log=_is_log(lines)))
-    return found
+        lines = [_line(row.label, row.record.curves[name]) for row in with_curve]
+        first = with_curve[0].record
+        floor = first.floor_curves.get(name)
+        lines += [_line(first.floor_name, floor) | {"dotted": True}] if floor else []
+        title = f"{name}, {board.dtype}"
+        plots.append(plot(title, first.curves[name].axis, f"median {name}", lines,
+                          log=_is_log(lines)))  # fmt: skip
+    return plots
 
 
 def record_curves(record: Record) -> list[Plot]:
-    """One record's curves with the interval of their mean, and its training curve."""
-    found = []
+    """A record's curves with the interval of their mean, and its training curve."""
+    plots = []
     for name, curve in record.curves.items():
         if len(curve.values) < 2:
             continue
         lines = [_line("median", curve), _line("mean", curve, "mean")]
         floor = record.floor_curves.get(name)
         lines += [_line(record.floor_name, floor) | {"dotted": True}] if floor else []
-        found.append(plot(name, curve.axis, name, lines, log=_is_log(lines)))
+        plots.append(plot(name, curve.axis, name, lines, log=_is_log(lines)))
     training = record.training
     if training is not None and training.curve:
         lines = [
             {"name": f"seed {seed.seed}", "x": training.curve_steps, "y": list(losses)}
             for seed, losses in zip(record.seeds, zip(*training.curve, strict=True), strict=True)
         ]
-        found.append(plot("training", "step", "loss", lines[:MOST_LINES], log=_is_log(lines)))
-    return found
+        plots.append(plot("training", "step", "loss", lines[:MOST_LINES], log=_is_log(lines)))
+    return plots
 
 
 def _line(name: str, curve: Curve, statistic: str = "median") -> Plot:
@@ -94,7 +95,7 @@ def _line(name: str, curve: Curve, statistic: str = "median") -> Plot:
 
 
 def _is_log(lines: Sequence[Plot]) -> bool:
-    """Errors span orders of magnitude; what is negative or of one magnitude does not."""
+    """Whether the values are positive and span more than an order of magnitude or so."""
     values = [v for line in lines for v in line["y"] if v is not None]
     positive = [v for v in values if v > 0]
     if not positive or any(v < 0 for v in values):
@@ -103,6 +104,6 @@ def _is_log(lines: Sequence[Plot]) -> bool:
 
 
 def extent(values: Iterable[float | None], log: bool) -> tuple[float, float] | None:
-    """The smallest and largest that can be shown."""
+    """The smallest and largest value that an axis can show, or None."""
     known = [v for v in values if v is not None and math.isfinite(v) and (v > 0 or not log)]
     return (min(known), max(known)) if known else None

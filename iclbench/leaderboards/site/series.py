@@ -1,4 +1,4 @@
-"""The error against what records differ in: depth, steps, examples, any number of the spec."""
+"""The effect of hyperparameters: the score against any number of the spec."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _GROUPS = ("model_args", "weights_args", "recipe_args", "task_args")
 
 
 def series(records: Sequence[Record]) -> list[Plot]:
-    """A figure for each number of the spec along which runs differ in nothing else."""
+    """One figure per number of the spec; each line varies only that number."""
     facts = [_facts(record) for record in records]
     fields: dict[str, set[Any]] = {}
     for fact in facts:
         for name, value in fact.items():
             if isinstance(value, int | float) and not isinstance(value, bool):
                 fields.setdefault(name, set()).add(value)
-    found = [_along(name, records, facts) for name in sorted(fields) if len(fields[name]) > 1]
-    return [figure for figure in found if figure is not None]
+    plots = [_along(name, records, facts) for name in sorted(fields) if len(fields[name]) > 1]
+    return [plot for plot in plots if plot is not None]
 
 
 def _along(name: str, records: Sequence[Record], facts: Sequence[dict[str, Any]]) -> Plot | None:
@@ -54,7 +54,7 @@ def _line(label: str, rows: Iterable[tuple[float, Record, dict[str, Any]]]) -> P
 
 
 def _names(facts: list[dict[str, Any]], without: str) -> list[str]:
-    """Each line's model, dtype, and what sets it apart from others of that model."""
+    """Each line's model, and the dtype and settings that tell it from the model's other lines."""
     names = []
     for fact in facts:
         same = [f for f in facts if f["model"] == fact["model"]]
@@ -67,9 +67,9 @@ def _names(facts: list[dict[str, Any]], without: str) -> list[str]:
 
 
 def _facts(record: Record) -> dict[str, Any]:
-    """All that sets runs apart, as values that can be compared."""
+    """Everything in which runs can differ, as values that can be compared."""
     spec = record.spec
-    found: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "model": spec.model,
         "dtype": spec.dtype,
         "weights": spec.weights or "",
@@ -81,10 +81,10 @@ def _facts(record: Record) -> dict[str, Any]:
         "eval_seed": spec.eval_seed,
     }
     for group in _GROUPS:
-        # What a construction's arguments say of the model follows from them.
+        # A construction's model arguments follow from those of the construction.
         if group == "model_args" and spec.weights_args:
             continue
         for key, value in getattr(spec, group).items():
             plain = isinstance(value, int | float | str | bool) or value is None
-            found[f"{group}.{key}"] = value if plain else canonical_json(value)
-    return found
+            facts[f"{group}.{key}"] = value if plain else canonical_json(value)
+    return facts

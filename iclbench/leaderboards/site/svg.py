@@ -1,4 +1,4 @@
-"""A figure as SVG: what is seen before, and without, Plotly.
+"""Draw a figure as SVG, which readers see before Plotly is loaded, or without scripts.
 
 Colors are classes of the style sheet.
 """
@@ -14,11 +14,12 @@ from .plots import Plot, extent
 WIDTH, HEIGHT = 460, 300
 LEFT, RIGHT, TOP, BOTTOM = 62, 22, 12, 44
 
-Place = Callable[[float], float]
+#: Maps a value to a pixel.
+Scale = Callable[[float], float]
 
 
 def draw(plot: Plot) -> str:
-    """The figure as one SVG element, without title and legend, which the page has as text."""
+    """The figure as one SVG element; the page shows its title and legend as text."""
     x_ends = _ends([v for line in plot["lines"] for v in line["x"]], plot["x"]["log"])
     y_ends = _ends([v for line in plot["lines"] for v in line["y"]], plot["y"]["log"])
     x = _scale(x_ends, plot["x"]["log"], LEFT, WIDTH - RIGHT)
@@ -33,25 +34,24 @@ def draw(plot: Plot) -> str:
 
 
 def _ends(values: list[float | None], log: bool) -> tuple[float, float]:
-    found = extent(values, log)
-    low, high = found if found is not None else (1.0, 10.0) if log else (0.0, 1.0)
+    low, high = extent(values, log) or ((1.0, 10.0) if log else (0.0, 1.0))
     if log:
         return (low / 2, high * 2) if low == high else (low, high)
     return (low - 0.5, high + 0.5) if low == high else (low, high)
 
 
-def _scale(ends: tuple[float, float], log: bool, start: float, end: float) -> Place:
+def _scale(ends: tuple[float, float], log: bool, start: float, end: float) -> Scale:
     low, high = (math.log10(v) for v in ends) if log else ends
 
-    def place(value: float) -> float:
+    def scale(value: float) -> float:
         at = math.log10(value) if log else value
         return start + (at - low) / (high - low) * (end - start)
 
-    return place
+    return scale
 
 
 def _axes(
-    plot: Plot, x_ends: tuple[float, float], y_ends: tuple[float, float], x: Place, y: Place
+    plot: Plot, x_ends: tuple[float, float], y_ends: tuple[float, float], x: Scale, y: Scale
 ) -> Iterator[str]:
     bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
     for tick, text in ticks(*y_ends, plot["y"]["log"]):
@@ -71,7 +71,7 @@ def _axes(
 
 
 def ticks(low: float, high: float, log: bool) -> list[tuple[float, str]]:
-    """At most about six round values between the ends, with their text."""
+    """About six round values at most between the ends, with their text."""
     if log:
         first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
         step = max(1, math.ceil((last - first + 1) / 6))
@@ -86,8 +86,8 @@ def ticks(low: float, high: float, log: bool) -> list[tuple[float, str]]:
     return [(v, f"{v:.6g}") for v in values if not log or v > 0]
 
 
-def _line(line: Plot, plot: Plot, x: Place, y: Place) -> Iterator[str]:
-    """One path with gaps where there is no value; points where there are few."""
+def _line(line: Plot, plot: Plot, x: Scale, y: Scale) -> Iterator[str]:
+    """One path, with gaps where a value is missing, and dots if there are few values."""
     pieces: list[list[tuple[float, float]]] = [[]]
     for a, b in zip(line["x"], line["y"], strict=True):
         if _shown(a, plot["x"]["log"]) and _shown(b, plot["y"]["log"]):
@@ -112,14 +112,14 @@ def _shown(value: float | None, log: bool) -> bool:
 def interval(
     low: float | None, high: float | None, at: float | None, ends: tuple[float, float], log: bool
 ) -> str:
-    """A row's interval plot: a bar from low to high and a dot at the ranked value."""
+    """A row's interval plot: a bar from low to high, and a dot at the score."""
     width = 120
-    place = _scale(ends, log, 4, width - 4)
+    scale = _scale(ends, log, 4, width - 4)
 
     def inside(value: float | None, otherwise: float) -> float:
         if value is None or not _shown(value, log):
             return otherwise
-        return min(max(place(value), 2.0), width - 2.0)
+        return min(max(scale(value), 2.0), width - 2.0)
 
     a, b = inside(low, 2.0), inside(high, width - 2.0)
     bar = f'<line x1="{a:.1f}" x2="{b:.1f}" y1="8" y2="8"/>'

@@ -1,4 +1,4 @@
-"""The executor `local`: this process, or one single-threaded process a worker."""
+"""The executor `local`: this process, or one single-threaded process per worker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ...api.executor import Executor
 
 
 class Local(Executor):
-    """Runs jobs on this machine; with one worker in this very process."""
+    """Runs jobs on this machine; one worker runs them in this process."""
 
     name = "local"
 
@@ -27,8 +27,8 @@ class Local(Executor):
             for index, job in enumerate(jobs):
                 yield index, function(job)
             return
-        # Small models are bound by arithmetic: a thread a process beats threads within one. Each
-        # worker is a pool of its own, so that one that dies takes no other's job with it.
+        # For small models, one thread in each process beats several threads in one process. Each
+        # worker has its own pool, since a dead process breaks its whole pool.
         slots = threading.local()
 
         def in_process(job: Any) -> Any:
@@ -56,11 +56,11 @@ def _start_worker(parent: int) -> None:
     import torch
 
     torch.set_num_threads(1)
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    threading.Thread(target=_exit_with, args=(parent,), daemon=True).start()
 
 
-def _end_with(parent: int) -> None:
-    # A killed parent can't end its workers, and a restarted sweep must not meet them.
+def _exit_with(parent: int) -> None:
+    # A killed parent can't stop its workers, which would compete with a restarted sweep.
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(1)

@@ -1,0 +1,102 @@
+"""Board: the comparable records of one task as ranked rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..api.record import EvaluationReport, Ranking, Record
+from ..api.spec import canonical_json
+from ..runs.statistics import GRADE
+from ..runs.store import RecordStore, read_record
+from .labels import grader_name
+from .row import Floor, Row, floor_of, rows_of
+
+
+@dataclass(frozen=True)
+class Board:
+    """One or more rows of a task, configuration, dtype and evaluation set, best first."""
+
+    rows: tuple[Row, ...]
+    #: The floor that the rows share, or None if the task has none.
+    floor: Floor | None
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """The record of each row."""
+        return tuple(row.record for row in self.rows)
+
+    @property
+    def task(self) -> str:
+        """The task's name."""
+        return self.records[0].spec.task
+
+    @property
+    def task_version(self) -> int:
+        """The task's version."""
+        return self.records[0].spec.task_version
+
+    @property
+    def dtype(self) -> str:
+        """What the models compute in: float32 or float64."""
+        return self.records[0].spec.dtype
+
+    @property
+    def ranking(self) -> Ranking:
+        """The metric and the statistic that rank."""
+        return self.records[0].ranking
+
+    @property
+    def evaluation(self) -> EvaluationReport:
+        """The prompts of the board; `seconds` is that of the first row."""
+        return self.records[0].evaluation
+
+    @property
+    def title(self) -> str:
+        """The task with its arguments, and what ranks."""
+        args = ", ".join(f"{k}={v}" for k, v in self.evaluation.task_args.items())
+        title = (
+            f"{self.task} v{self.task_version} ({args}) · {self.dtype} · {self.ranking.metric} on "
+            f"{self.evaluation.prompts} prompts, ranked by its {self.ranking.statistic}"
+        )
+        if _grading(self.records[0]):
+            title += f", graded by {grader_name(self.records[0])}"
+        return title
+
+
+def leaderboard(out: str | Path = "results") -> list[Board]:
+    """The boards of all records in the folder `out`; raises RecordError for a damaged record."""
+    store = RecordStore(Path(out))
+    return boards([read_record(path) for path in store.paths()], store)
+
+
+def boards(records: Sequence[Record], store: RecordStore) -> list[Board]:
+    """One board for each set of comparable records of the store.
+
+    Raises RecordError if the values of a record's prompts are missing or were changed.
+    """
+    paths = {record.id: store.path(record.spec) for record in records}
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        groups.setdefault(_comparable(record), []).append(record)
+    found = []
+    for _, group in sorted(groups.items()):
+        rows = rows_of(paths, group)
+        found.append(Board(rows, floor_of(rows[0].record)))
+    return found
+
+
+def _comparable(record: Record) -> str:
+    """Records with the same text are comparable."""
+    spec, evaluation = record.spec, record.evaluation
+    facts = [spec.task, spec.task_version, evaluation.task_args, spec.dtype, evaluation.digest]
+    return canonical_json([*facts, *_grading(record)])
+
+
+def _grading(record: Record) -> list[Any]:
+    """What determines the grades, if records are ranked by them; [] otherwise."""
+    if record.grader is None or not record.ranking.metric.startswith(GRADE):
+        return []
+    return [record.grader.name, record.spec.grader_args, record.grader.model, record.grader.prompt]

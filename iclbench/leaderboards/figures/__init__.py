@@ -1,0 +1,1 @@
+"""Drawing figures from records, and writing them as pages and images."""

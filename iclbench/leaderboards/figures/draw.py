@@ -1,0 +1,207 @@
+"""Draw a `Figure` with Plotly: metrics against a field of the spec or along a curve, or maps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...api.errors import UsageError, unknown
+from ...api.record import Record
+from ...sweeps.figure import CURVE, NOT_FIELDS, TRAINING, Figure
+from .maps import draw_maps
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+#: One line of a panel, as keyword arguments of `go.Scatter`.
+Trace = dict[str, Any]
+
+FLOOR_LINE = {"dash": "dot", "color": "gray"}
+
+
+def draw(figure: Figure, records: Sequence[Record]) -> go.Figure:
+    """Draw the figure of these records; raises UsageError for an unknown metric or analysis."""
+    if not records:
+        raise UsageError("a figure needs records")
+    if figure.maps is not None:
+        rows = [(_label(figure.lines, record), record) for record in records]
+        return draw_maps(figure.maps, rows, figure.title)
+    return _draw_lines(figure, records)
+
+
+def _draw_lines(figure: Figure, records: Sequence[Record]) -> go.Figure:
+    """One row of panels per metric, one column per value of `panels`."""
+    import plotly.graph_objects as go
+    from plotly.subplots import make_subplots
+
+    metrics = _metrics(figure)
+    columns = _grouped(figure.panels, records)
+    names = list(_grouped(figure.lines, records))
+    colors = dict(zip(names, _colors(len(names)), strict=True))
+    drawing = make_subplots(
+        len(metrics),
+        len(columns),
+        column_titles=list(columns) if figure.panels else None,
+        shared_xaxes=len(metrics) > 1,
+        shared_yaxes=len(columns) > 1,
+        vertical_spacing=0.15 / len(metrics),
+        horizontal_spacing=0.1 / len(columns),
+    )
+    in_legend: set[str] = set()
+    for row, name in enumerate(metrics, start=1):
+        for column, members in enumerate(columns.values(), start=1):
+            for label, group in _grouped(figure.lines, members).items():
+                for trace in _traces(figure, name, label, group):
+                    # The legend shows a name once; clicking it switches the line in every panel.
+                    repeated = {"showlegend": False} if trace["name"] in in_legend else {}
+                    in_legend.add(trace["name"])
+                    style = {"line": {"color": colors[label]}, "legendgroup": trace["name"]}
+                    scatter = go.Scatter(**{**style, **trace, **repeated})
+                    drawing.add_trace(scatter, row=row, col=column)
+        drawing.update_yaxes(**_y_axis(figure, records[0]), row=row)
+        drawing.update_yaxes(title=_y_title(figure, name, records[0]), row=row, col=1)
+    drawing.update_xaxes(title=_x_title(figure, metrics[0], records[0]), row=len(metrics))
+    if figure.log_x:
+        drawing.update_xaxes(type="log")
+    about = "<br><sub>bars are the range over seeds</sub>" if figure.x not in NOT_FIELDS else ""
+    drawing.update_layout(title=figure.title + about, template="plotly_white")
+    return drawing
+
+
+def _traces(
+    figure: Figure, metric: str | None, label: str, records: list[Record]
+) -> Iterable[Trace]:
+    if figure.x == TRAINING:
+        return _training_curves(label, records)
+    if figure.x == CURVE:
+        return _curves(metric, label, records)
+    return _points(str(figure.x), metric, label, records)
+
+
+def _points(x: str, metric: str | None, label: str, records: list[Record]) -> Iterable[Trace]:
+    """One line with a point per record, and the floor below it."""
+    points = sorted(((_field(r, x), r) for r in records), key=lambda point: _order(point[0]))
+    xs = [value for value, _ in points]
+    name = _metric(metric, points[0][1])
+    values = [_value(record, name) for _, record in points]
+    ranges = [_range_over_seeds(record, name) for _, record in points]
+    yield {
+        "x": xs,
+        "y": values,
+        "name": label,
+        # A line between categories would suggest values in between.
+        "mode": "lines+markers" if all(isinstance(v, int | float) for v in xs) else "markers",
+        "error_y": {
+            "type": "data",
+            "symmetric": False,
+            "array": [high - v for (_, high), v in zip(ranges, values, strict=True)],
+            "arrayminus": [v - low for (low, _), v in zip(ranges, values, strict=True)],
+        },
+    }
+    statistic = points[0][1].ranking.statistic
+    floors = [getattr(r.floor[name], statistic) if name in r.floor else None for _, r in points]
+    yield {"x": xs, "y": floors, "name": f"{label}: floor", "mode": "lines", "line": FLOOR_LINE,
+           "showlegend": False}  # fmt: skip
+
+
+def _curves(metric: str | None, label: str, records: list[Record]) -> Iterable[Trace]:
+    """One line per record along the second axis of the metric, and the floor's."""
+    for record in records:
+        name = _metric(metric, record)
+        if name not in record.curves:
+            raise UsageError(f"figure: {record.spec.model} has no curve of {name}")
+        curve = record.curves[name]
+        mode = "lines" if len(curve.values) > 1 else "markers"
+        yield {"x": curve.values, "y": curve.median, "name": label, "mode": mode}
+        if name in record.floor_curves:
+            yield {"x": curve.values, "y": record.floor_curves[name].median, "mode": "lines",
+                   "name": f"{label}: floor", "line": FLOOR_LINE, "showlegend": False}  # fmt: skip
+
+
+def _training_curves(label: str, records: list[Record]) -> Iterable[Trace]:
+    """One line per seed of each trained record."""
+    for record in records:
+        if record.training is None:
+            continue
+        by_seed = zip(*record.training.curve, strict=True)
+        for seed, losses in zip(record.seeds, by_seed, strict=True):
+            yield {"x": record.training.curve_steps, "y": list(losses), "mode": "lines",
+                   "name": f"{label}, seed {seed.seed}"}  # fmt: skip
+
+
+def _grouped(fields: tuple[str, ...], records: Iterable[Record]) -> dict[str, list[Record]]:
+    """The records by their values of these fields, in order of appearance."""
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        groups.setdefault(_label(fields, record), []).append(record)
+    return groups
+
+
+def _label(fields: tuple[str, ...], record: Record) -> str:
+    parts = []
+    for name in fields:
+        value = _field(record, name)
+        if value is not None:
+            parts.append(str(value) if name == "model" else f"{name.split('.')[-1]}={value}")
+    return " ".join(parts)
+
+
+def _field(record: Record, name: str) -> Any:
+    """The value of a spec's field, by its dotted name; None if this record has none."""
+    group, _, key = name.partition(".")
+    content = getattr(record.spec, group)
+    return content.get(key) if key else content
+
+
+def _metrics(figure: Figure) -> list[str | None]:
+    """The metrics of the figure, one row of panels each; None is the one the task ranks by."""
+    if figure.x == TRAINING or figure.y is None:
+        return [None]
+    return [figure.y] if isinstance(figure.y, str) else list(figure.y)
+
+
+def _metric(wanted: str | None, record: Record) -> str:
+    name = wanted or record.ranking.metric
+    if name not in record.metrics:
+        raise UsageError(f"figure: {unknown('metric', name, list(record.metrics))}")
+    return name
+
+
+def _value(record: Record, name: str) -> float:
+    value = getattr(record.metrics[name], record.ranking.statistic)
+    return math.inf if value is None else float(value)
+
+
+def _range_over_seeds(record: Record, name: str) -> tuple[float, float]:
+    values = [getattr(seed.metrics[name], record.ranking.statistic) for seed in record.seeds]
+    finite = [v for v in values if v is not None]
+    return (min(finite), max(finite)) if finite else (math.inf, math.inf)
+
+
+def _order(value: Any) -> tuple[bool, float, str]:
+    """A sort key: numbers first, by size, then everything else as text."""
+    is_number = isinstance(value, int | float)
+    return (not is_number, float(value) if is_number else 0.0, str(value))
+
+
+def _x_title(figure: Figure, metric: str | None, record: Record) -> str:
+    if figure.x == CURVE:
+        return record.curves[_metric(metric, record)].axis
+    return "step" if figure.x == TRAINING else str(figure.x).split(".")[-1]
+
+
+def _y_title(figure: Figure, metric: str | None, record: Record) -> str:
+    name = "training loss" if figure.x == TRAINING else _metric(metric, record)
+    return f"{name} ({record.ranking.statistic})"
+
+
+def _y_axis(figure: Figure, record: Record) -> dict[str, Any]:
+    log = record.ranking.scale == "log" if figure.log_y is None else figure.log_y
+    return {"type": "log" if log else "linear", "exponentformat": "power"}
+
+
+def _colors(count: int) -> list[str]:
+    import plotly.express.colors as palettes
+
+    return [palettes.qualitative.D3[i % 10] for i in range(count)]

@@ -1,0 +1,71 @@
+"""Write figures to files: pages, and images through kaleido."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...api.errors import UsageError
+from ...files import write_atomically
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+FORMATS = ("html", "svg", "pdf", "png")
+#: Characters per line of a caption, and the height of a line in pixels.
+LINE_LENGTH, LINE_HEIGHT = 110, 18
+
+
+def write_figure(drawing: go.Figure, path: Path, kind: str, caption: str) -> None:
+    """Write a drawing with its caption below it, in one of FORMATS.
+
+    Raises UsageError if kaleido, or the browser that it draws with, is missing.
+    """
+    drawing = with_caption(drawing, caption)
+    if kind == "html":
+        write_page(drawing, path)
+    else:
+        write_atomically(path, _image(drawing, kind))
+
+
+def write_page(drawing: go.Figure, path: Path) -> None:
+    """Write a page that needs no network: Plotly's script lies beside it, once per folder."""
+    import plotly.offline
+
+    script = path.parent / "plotly.min.js"
+    if not script.exists():
+        write_atomically(script, plotly.offline.get_plotlyjs().encode())
+    write_atomically(path, str(drawing.to_html(include_plotlyjs="directory")).encode())
+
+
+def with_caption(drawing: go.Figure, caption: str) -> go.Figure:
+    """Add the caption, and room for it, below the drawing; changes and returns `drawing`."""
+    lines = textwrap.wrap(caption, LINE_LENGTH)
+    height = (drawing.layout.height or 500) + LINE_HEIGHT * len(lines)
+    bottom = (drawing.layout.margin.b or 80) + LINE_HEIGHT * len(lines)
+    drawing.update_layout(height=height, width=drawing.layout.width or 900, margin_b=bottom)
+    drawing.add_annotation(
+        text="<br>".join(lines), showarrow=False, align="left", font={"size": 12},
+        xref="paper", yref="paper", x=0, xanchor="left", y=0, yanchor="top", yshift=-60,
+    )  # fmt: skip
+    return drawing
+
+
+def _image(drawing: go.Figure, kind: str) -> bytes:
+    try:
+        import kaleido  # noqa: F401
+    except ImportError:
+        raise UsageError(
+            f"{kind} needs kaleido: pip install 'iclbench[figures]'; --format html needs nothing"
+        ) from None
+    # kaleido raises many types, mostly because no browser was found or started.
+    try:
+        image: Any = drawing.to_image(format=kind)
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200]
+        raise UsageError(
+            f"{kind} needs Chrome or Chromium, which kaleido could not use: {reason}; "
+            "--format html needs nothing"
+        ) from None
+    return bytes(image)

@@ -1,0 +1,104 @@
+"""Draw the matrices that a metric's analyses hold as heat maps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...api.errors import UsageError, unknown
+from ...api.record import Record
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+#: Pixels: the side of a map, the gap between maps, and the margin.
+SIDE, GAP, MARGIN = 200, 50, 80
+
+
+def draw_maps(metric: str, rows: Sequence[tuple[str, Record]], title: str) -> go.Figure:
+    """Draw one row per labelled record: the maps of its first seed, one per column.
+
+    A map is {name, values}: a matrix with its first row at the top. With `x` and `y`, the values
+    of its columns and rows, it is drawn upwards. `points` {x, y, text} are drawn on top. Maps of
+    one `group` share a color scale; others have their own. A scale is symmetric about 0 if the
+    values have both signs. Raises UsageError for a record without maps of this metric.
+    """
+    import plotly.graph_objects as go
+    from plotly.subplots import make_subplots
+
+    by_record = [(label, _maps(metric, record)) for label, record in rows]
+    columns = max(len(maps) for _, maps in by_record)
+    names = [
+        maps[i]["name"] if i < len(maps) else "" for _, maps in by_record for i in range(columns)
+    ]
+    width, height = (n * SIDE + (n - 1) * GAP for n in (columns, len(by_record)))
+    figure = make_subplots(
+        len(by_record),
+        columns,
+        subplot_titles=names,
+        row_titles=[label for label, _ in by_record],
+        horizontal_spacing=GAP / width,
+        vertical_spacing=GAP / height,
+    )
+    ranges = _color_ranges([heat_map for _, maps in by_record for heat_map in maps])
+    for row, (_, maps) in enumerate(by_record, start=1):
+        for column, heat_map in enumerate(maps, start=1):
+            trace = _heat_map(heat_map, ranges[_group(heat_map)])
+            figure.add_trace(trace, row=row, col=column)
+            if "points" in heat_map:
+                points = {"mode": "text", "textfont": {"color": "#c0392b"}, "showlegend": False}
+                figure.add_trace(go.Scatter(**heat_map["points"], **points), row=row, col=column)
+            direction = {} if "y" in heat_map else {"autorange": "reversed"}
+            figure.update_xaxes(showticklabels="x" in heat_map, row=row, col=column)
+            figure.update_yaxes(showticklabels="y" in heat_map, **direction, row=row, col=column)
+    figure.update_layout(
+        title=title,
+        template="plotly_white",
+        width=width + 2 * MARGIN,
+        height=height + 2 * MARGIN,
+        margin=dict.fromkeys("lrtb", MARGIN),
+    )
+    return figure
+
+
+def _heat_map(heat_map: dict[str, Any], color_range: tuple[float, float]) -> go.Heatmap:
+    import plotly.graph_objects as go
+
+    low, high = color_range
+    return go.Heatmap(
+        z=heat_map["values"],
+        x=heat_map.get("x"),
+        y=heat_map.get("y"),
+        zmin=low,
+        zmax=high,
+        colorscale="RdBu" if low < 0 else "Blues",
+        showscale=False,
+        name=heat_map["name"],
+    )
+
+
+def _maps(metric: str, record: Record) -> list[dict[str, Any]]:
+    if metric not in record.analyses:
+        raise UsageError(f"figure: {unknown('analysis', metric, list(record.analyses))}")
+    maps: list[dict[str, Any]] = record.analyses[metric][0].get("maps", [])
+    if not maps:
+        raise UsageError(f"figure: the analysis {metric} of {record.spec.model} holds no maps")
+    return maps
+
+
+def _group(heat_map: dict[str, Any]) -> str:
+    return str(heat_map.get("group") or heat_map["name"])
+
+
+def _color_ranges(maps: list[dict[str, Any]]) -> dict[str, tuple[float, float]]:
+    """Each group's smallest and largest value; ± the largest magnitude if both signs occur."""
+    by_group: dict[str, list[float]] = {}
+    for heat_map in maps:
+        values = [v for line in heat_map["values"] for v in line if v is not None]
+        by_group.setdefault(_group(heat_map), []).extend(values)
+    ranges = {}
+    for group, values in by_group.items():
+        low, high = min(values, default=0.0), max(values, default=1.0)
+        largest = max(-low, high)
+        ranges[group] = (-largest, largest) if low < 0 else (low, high)
+    return ranges

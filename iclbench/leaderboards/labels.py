@@ -1,0 +1,94 @@
+"""Labels: each row's model, with the settings that tell it from the model's other rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import Any
+
+from ..api.record import Record
+from ..api.spec import canonical_json
+
+Facts = dict[str, Any]
+
+#: A fact that a label leaves out: it is the absence of a setting.
+UNSET = "none"
+
+#: A recipe's settings that repeat the arguments of model and task, or that change no result.
+_DERIVED = ("recipe_args.model_args", "recipe_args.task_args", "recipe_args.chunk")
+
+
+def labels_of(records: Sequence[Record]) -> list[str]:
+    """One label per record of a board."""
+    facts = [_facts(record) for record in records]
+    by_model: dict[str, list[Facts]] = {}
+    by_formula: dict[tuple[str, ...], list[Facts]] = {}
+    for record, known in zip(records, facts, strict=True):
+        by_model.setdefault(record.spec.model, []).append(known)
+        by_formula.setdefault(_formula(record), []).append(known)
+    of_model = {model: _differing(group) for model, group in by_model.items()}
+    of_formula = {formula: _differing(group) for formula, group in by_formula.items()}
+    labels = []
+    for record, known in zip(records, facts, strict=True):
+        names = {n for n in of_model[record.spec.model] if not n.startswith("model_args.")}
+        names |= {n for n in of_formula[_formula(record)] if n.startswith("model_args.")}
+        # A fact that a record lacks, such as a solver's recipe, shows in the column of origins.
+        shown = [
+            f"{name.split('.')[-1]}={known[name]}"
+            for name in sorted(names)
+            if known.get(name, UNSET) != UNSET
+        ]
+        labels.append(" ".join([record.spec.model, *shown]))
+    return labels
+
+
+def grader_name(record: Record) -> str:
+    """The grader and the model that it asked, or `none`."""
+    grader = record.grader
+    return " ".join([grader.name, grader.model or ""]).strip() if grader else UNSET
+
+
+def _differing(facts: Sequence[Facts]) -> set[str]:
+    """The names with different values among records that have them.
+
+    A model's argument also differs if some records lack it: it was added after they were made.
+    """
+    values: dict[str, list[str]] = {}
+    for known in facts:
+        for name, value in known.items():
+            values.setdefault(name, []).append(str(value))
+    return {
+        name
+        for name, present in values.items()
+        if len(set(present)) > 1 or (name.startswith("model_args.") and len(present) < len(facts))
+    }
+
+
+def _formula(record: Record) -> tuple[str, ...]:
+    """What determines the model's arguments: records that differ in it are not told apart by them.
+
+    A construction's model arguments follow from those of the construction.
+    """
+    spec = record.spec
+    args = canonical_json(spec.weights_args) if spec.origin == "constructed" else ""
+    return spec.model, spec.origin, str(spec.weights or ""), args
+
+
+def _facts(record: Record) -> Facts:
+    spec = record.spec
+    facts: Facts = {}
+    for group in ("model_args", "weights_args", "recipe_args"):
+        facts.update({f"{group}.{k}": v for k, v in getattr(spec, group).items()})
+    if spec.origin == "trained":
+        facts.update({"recipe": spec.recipe, "seeds": spec.seeds})
+        for name, value in spec.task_args.items():
+            if name not in record.evaluation.task_args:
+                facts[f"task_args.{name}"] = value
+    for name in ("weights", "init", "freeze", "perturb"):
+        value = getattr(spec, name)
+        # A checkpoint's folder means nothing on another machine.
+        facts[name] = PurePath(value).name if isinstance(value, str) else value or UNSET
+    facts["grader"] = grader_name(record)
+    for name in _DERIVED:
+        facts.pop(name, None)
+    return facts

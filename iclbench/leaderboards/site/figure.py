@@ -1,0 +1,37 @@
+"""A figure as its template shows it: the drawing, the legend, and the data for Plotly."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from . import svg
+from .plots import Plot
+
+#: What a template shows: a dictionary of text, numbers and further views.
+View = dict[str, Any]
+
+
+def figure(plot: Plot) -> View:
+    """The view of a plot."""
+    legend = [
+        {"name": line["name"], "color": "dotted" if line.get("dotted") else f"c{line['color']}"}
+        for line in plot["lines"]
+    ]
+    return {"title": plot["title"], "svg": svg.draw(plot), "legend": legend,
+            "data": script_json(_finite(plot))}  # fmt: skip
+
+
+def script_json(content: Any) -> str:
+    """JSON that is safe inside a page's script element."""
+    return json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _finite(content: Any) -> Any:
+    if isinstance(content, dict):
+        return {key: _finite(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_finite(value) for value in content]
+    return None if isinstance(content, float) and not np.isfinite(content) else content

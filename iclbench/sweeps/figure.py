@@ -1,0 +1,53 @@
+"""Figure: what a sweep's figure shows; `leaderboards.figures` draws it."""
+
+from __future__ import annotations
+
+from pydantic import Field, model_validator
+
+from ..api.config import Config
+from ..api.errors import unknown
+from ..api.spec import ResolvedSpec
+
+#: What `x` may be besides a field of the spec: a metric's second axis, or the steps of training.
+CURVE, TRAINING = "curve", "training"
+NOT_FIELDS = (CURVE, TRAINING)
+
+
+class Figure(Config):
+    """One line per value of `lines`, with the range over seeds as bars, and the floor.
+
+    Several metrics make panels stacked vertically, and the values of `panels` make panels side by
+    side. With `maps`, the figure shows the matrices of a metric's analyses instead of lines.
+    """
+
+    x: str | None = Field(
+        None,
+        description="a field such as model_args.layers; curve: the second axis of y; training",
+    )
+    y: str | tuple[str, ...] | None = Field(
+        None, description="one metric or several; null: the metric that the task ranks by"
+    )
+    lines: tuple[str, ...] = Field(("model",), description="fields; each value gets its own line")
+    panels: tuple[str, ...] = Field((), description="fields; each value gets its own panel")
+    log_x: bool = Field(False, description="logarithmic x axis")
+    log_y: bool | None = Field(
+        None, description="logarithmic y axis; null: the scale of the task's metric"
+    )
+    maps: str | None = Field(
+        None, description="a metric whose analyses hold maps: one row of maps per record"
+    )
+    title: str = ""
+
+    @model_validator(mode="after")
+    def _fields_exist(self) -> Figure:
+        if (self.x is None) == (self.maps is None):
+            raise ValueError("a figure needs either x or maps")
+        x_field = () if self.x is None or self.x in NOT_FIELDS else (self.x,)
+        for name in (*self.lines, *self.panels, *x_field):
+            group, _, key = name.partition(".")
+            if group not in ResolvedSpec.model_fields:
+                known = [*NOT_FIELDS, *ResolvedSpec.model_fields]
+                raise ValueError(str(unknown("field", group, known)))
+            if key and not group.endswith("_args"):
+                raise ValueError(f"{group} has no parts")
+        return self

@@ -1,0 +1,32 @@
+"""Records that several tests of leaderboards share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from iclbench import run
+
+LEAST_SQUARES = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4},
+                 "eval_prompts": 64}  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def leaderboards(tmp_path_factory) -> Path:
+    """A folder with `records`: three origins, two dtypes, a task with curves, one without digits.
+
+    The first board of least-squares, float32, has five rows.
+    """
+    folder = tmp_path_factory.mktemp("leaderboards")
+    out = folder / "records"
+    for layers in (1, 2):
+        run(model="baseconv", **LEAST_SQUARES, recipe="smoke", model_args={"layers": layers},
+            seeds=2, out=out)  # fmt: skip
+    for dtype in ("float32", "float64"):
+        run(model="least-squares-qr", **LEAST_SQUARES, dtype=dtype, out=out)
+        run(model="zero", **LEAST_SQUARES, dtype=dtype, out=out)
+    run(model="baseconv", **LEAST_SQUARES, weights="gd-causal", weights_args={"steps": 3}, out=out)
+    run(model="gradient-descent", **{**LEAST_SQUARES, "task": "least-squares-prefixes"}, out=out)
+    run(model="class-frequency", task="categorical", eval_prompts=32, out=out)
+    return folder

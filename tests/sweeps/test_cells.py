@@ -1,0 +1,62 @@
+"""Cells: grids that take the weights of another grid's run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from iclbench import RecordStore, sweep
+
+DEFAULTS = {
+    "task": "least-squares",
+    "task_args": {"dim": 2, "examples": 4},
+    "recipe": "smoke",
+    "recipe_args": {"steps": 3},
+    "seeds": 2,
+    "eval_prompts": 32,
+}
+
+
+def test_a_grid_starts_from_the_weights_that_another_left(tmp_path):
+    """Records keep the order of the grids, and a second sweep skips them all."""
+    first = {"name": "first", "model": "transformer", "model_args": {"layers": 1, "width": 8}}
+    tuned = {"name": "tuned", "model": "transformer", "init": "@first",
+             "recipe_args": {"steps": 3}}  # fmt: skip
+    asked = {"model": "transformer", "weights": "@tuned", "task_args": {"noise": 0.5}}
+    grid = [first, tuned, {"model": "zero"}, asked]
+    content = {"defaults": {**DEFAULTS, "recipe": "smoke"}, "grid": grid}
+    result = sweep(content, out=tmp_path)
+    assert not result.failures
+    one, two, other, three = result.records
+    assert other.spec.model == "zero"
+    assert Path(two.spec.init).name == one.weights.file
+    assert two.spec.checkpoint_digest == one.weights.sha256
+    assert three.spec.origin == "loaded"
+    assert three.spec.checkpoint_digest == two.weights.sha256
+    again = sweep(content, out=tmp_path)
+    assert again.already_done == 4
+    assert [r.id for r in again.records] == [r.id for r in result.records]
+
+
+def test_a_damaged_record_of_a_named_run_stops_nothing_else(tmp_path):
+    first = {"name": "first", "model": "transformer", "model_args": {"layers": 1, "width": 8}}
+    content = {
+        "defaults": {**DEFAULTS, "recipe": "smoke"},
+        "grid": [first, {"model": "transformer", "weights": "@first"}, {"model": "zero"}],
+    }
+    before = sweep(content, out=tmp_path)
+    path = RecordStore(tmp_path).path(before.records[0].spec)
+    path.write_text(path.read_text().replace('"parameters"', '"parametres"'))
+    again = sweep(content, out=tmp_path)
+    assert [r.spec.model for r in again.records] == ["zero"]
+    assert len(again.failures) == 2
+
+
+def test_if_a_named_run_fails_so_do_the_grids_that_need_it_and_no_others(tmp_path):
+    broken = {"name": "first", "model": "transformer", "model_args": {"heads": 7}}
+    content = {
+        "defaults": {**DEFAULTS, "recipe": "smoke"},
+        "grid": [broken, {"model": "transformer", "init": "@first"}, {"model": "zero"}],
+    }
+    result = sweep(content, out=tmp_path)
+    assert [f.reason for f in result.failures][1] == "the run 'first' left no weights"
+    assert [r.spec.model for r in result.records] == ["zero"]

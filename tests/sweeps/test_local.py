@@ -1,0 +1,57 @@
+"""The executor `local`: workers that die, and workers whose parent does."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+from iclbench.sweeps.executors.local import Local
+
+
+def die_or_answer(job):
+    if job["die"]:
+        os._exit(1)
+    return "alive"
+
+
+def test_a_worker_that_dies_fails_only_its_own_job(tmp_path):
+    jobs = [{"die": True}, {"die": False}, {"die": False}]
+    outcomes = dict(Local().map(die_or_answer, jobs, workers=2))
+    assert "BrokenProcessPool" in type(outcomes[0]).__name__
+    assert (outcomes[1], outcomes[2]) == ("alive", "alive")
+
+
+def test_workers_end_with_a_parent_that_is_killed(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import time, os\n"
+        "from iclbench.sweeps.executors.local import Local\n"
+        "def job(folder):\n"
+        "    open(f'{folder}/pid', 'w').write(str(os.getpid()))\n"
+        "    time.sleep(300)\n"
+        "if __name__ == '__main__':\n"
+        f"    list(Local().map(job, [{str(tmp_path)!r}, {str(tmp_path)!r}], 2))\n"
+    )
+    parent = subprocess.Popen([sys.executable, str(script)])
+    # A busy machine may take long to start processes.
+    deadline = time.monotonic() + 120
+    while not (tmp_path / "pid").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.2)
+    worker = int((tmp_path / "pid").read_text())
+    parent.kill()
+    parent.wait()
+    deadline = time.monotonic() + 60
+    while is_alive(worker) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not is_alive(worker)
+
+
+def is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
