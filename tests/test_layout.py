@@ -71,7 +71,6 @@ LONG_FILES = {
     "tests/tasks/test_features_command.py",
     "tests/tasks/test_imagenet.py",
     "tests/tasks/test_stories.py",
-    "tests/test_plugins.py",
     "tests/training/test_engine.py",
     "tests/training/test_loop.py",
     "tests/training/test_replicas.py",

@@ -18,8 +18,9 @@ from ..api.metric import Metric
 from ..api.recipe import Recipe
 from ..api.spec import Origin, ResolvedSpec, RunSpec
 from ..api.task import Task
+from ..discovery import Plugin
 from ..files import file_digest
-from ..plugins import Plugin, host
+from ..plugins import host
 from ..training.checkpoints import load_weights
 from ..training.optimizers import check_optimizer
 from .grading import Grading
