@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
+from fake_openai import make_grader, openai_server
 from fake_plugins import package_folder, sample_plugin
 from hypothesis import settings
 
@@ -15,7 +16,12 @@ from iclbench.api.entry import Entry
 from iclbench.discovery import Plugin
 from iclbench.plugins import host
 
-__all__ = ["package_folder", "sample_plugin"]  # fixtures for all tests
+__all__ = [
+    "make_grader",
+    "openai_server",
+    "package_folder",
+    "sample_plugin",
+]  # fixtures for all tests
 
 # No deadline, so that a busy machine fails no test; the same examples every time.
 settings.register_profile("iclbench", deadline=None, derandomize=True)

@@ -64,7 +64,6 @@ LONG_FILES = {
     "tests/plugins/test_gd_transformer.py",
     "tests/plugins/test_linear_attention.py",
     "tests/plugins/test_linear_transformer.py",
-    "tests/plugins/test_openai_grader.py",
     "tests/runs/test_grading.py",
     "tests/runs/test_run.py",
     "tests/sweeps/test_sweep.py",
@@ -84,7 +83,6 @@ MANY_PARAMETERS = {
 TESTS_WITHOUT_A_MODULE = {
     "tests/leaderboards/test_leaderboard_sweeps.py",
     "tests/leaderboards/test_paper_figures.py",
-    "tests/plugins/test_offline_graders.py",
     "tests/training/test_accumulation.py",
 }
 

@@ -30,4 +30,4 @@ def test_plugins_shows_what_a_plugin_provides_and_its_import_time(sample_plugin,
     assert row["provides"] == provided
     assert (row["distribution"], row["version"]) == ("iclbench-fine", "1.2")
     assert row["problem"] is None
-    assert 0.02 <= row["import_seconds"] < 5
+    assert row["import_seconds"] >= 0.02
