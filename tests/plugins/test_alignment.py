@@ -11,7 +11,8 @@ from iclbench_least_squares.fixed import FixedConfig, LeastSquares
 from iclbench_least_squares.prefixes import LeastSquaresPrefixes
 from iclbench_least_squares.problems import LeastSquaresConfig
 from iclbench_least_squares.ridge import RidgeConfig, RidgeRegression
-from iclbench_solvers.alignment import STEPS, Alignment, Descent, Iterates, sensitivity
+from iclbench_solvers.alignment import STEPS, Alignment, Descent, sensitivity
+from iclbench_solvers.iterates import Iterates
 from iclbench_solvers.iterative import GradientDescent, GradientDescentConfig
 from iclbench_solvers.solver import examples_of
 
