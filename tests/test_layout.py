@@ -256,8 +256,8 @@ def test_imports_in_functions_and_for_types_are_seen():
     ],
 )
 def test_an_upward_import_is_noticed(module, target, allowed):
-    found = list(upward({module: {target}}))
-    assert found == ([] if allowed else [f"{module} -> {target}"])
+    offenders = list(upward({module: {target}}))
+    assert offenders == ([] if allowed else [f"{module} -> {target}"])
 
 
 def test_a_cycle_is_noticed():

@@ -20,8 +20,8 @@ from iclbench.runs.store import read_record
 def test_entry_loads_when_it_is_used(sample_plugin, kind):
     plugins = PluginHost(only=["fine"])
     assert "fine_parts" not in sys.modules
-    found = plugins.load(kind, f"fine-{kind}", BASES[kind])
-    assert found in vars(sys.modules["fine_parts"]).values()
+    loaded = plugins.load(kind, f"fine-{kind}", BASES[kind])
+    assert loaded in vars(sys.modules["fine_parts"]).values()
 
 
 def test_run_uses_plugins_and_records_them(sample_plugin, cli):
@@ -145,9 +145,9 @@ def test_unknown_chosen_plugin_is_reported_with_the_nearest(sample_plugin, cli, 
 
 def test_empty_choice_loads_only_the_harness_s_own(sample_plugin, cli, monkeypatch):
     choose_plugins(monkeypatch, "")
-    found = json.loads(cli("plugins", "--json").out)
-    assert [plugin["name"] for plugin in found["plugins"]] == ["builtins"]
-    assert found["problems"] == []
+    loaded = json.loads(cli("plugins", "--json").out)
+    assert [plugin["name"] for plugin in loaded["plugins"]] == ["builtins"]
+    assert loaded["problems"] == []
 
 
 STRICT = [("ls",), ("plugins",), (*RUN, "--model", "zero", "--dry-run")]

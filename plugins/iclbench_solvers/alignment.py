@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,7 +82,7 @@ class Alignment(Metric):
         factors, best = fit(model, task, batch.prompt.x.dtype, context)
         descent = Descent(batch.prompt)
         predictions = predict(model, batch.prompt, context)[:, -1, 0]
-        weights = [descent.weights(f, k)[-1] for k, f in enumerate(factors, start=1)]
+        weights = [descent.last_weights(f, k) for k, f in enumerate(factors, start=1)]
         distances = torch.stack([(predictions - descent.at_query(w)).square() for w in weights], 1)
         cosine = torch.cosine_similarity(sensitivity(model, task, batch, context), weights[best])
         ones, undefined = torch.ones_like(cosine), torch.full_like(cosine, torch.nan)
@@ -110,13 +111,22 @@ class Descent:
 
     def weights(self, factor: float, steps: int) -> list[Tensor]:
         """The iterates w₁, …, w_steps, (B, D) each, with step size factor · unit."""
+        return [self._weights(filtered) for filtered in self._filters(factor, steps)]
+
+    def last_weights(self, factor: float, steps: int) -> Tensor:
+        """The iterate w_steps (B, D), steps ≥ 1."""
+        return self._weights(deque(self._filters(factor, steps), maxlen=1).pop())
+
+    def _filters(self, factor: float, steps: int) -> Iterator[Tensor]:
+        """The polynomial of the eigenvalues, (B, D), that each iterate applies to Xᵀy."""
         eta = factor * self.unit
         filtered = torch.zeros_like(self.values)
-        iterates = []
         for _ in range(steps):
             filtered = filtered + eta * (1.0 - self.values * filtered)
-            iterates.append((self.basis @ (filtered * self.right)[..., None])[..., 0])
-        return iterates
+            yield filtered
+
+    def _weights(self, filtered: Tensor) -> Tensor:
+        return (self.basis @ (filtered * self.right)[..., None])[..., 0]
 
     def at_query(self, w: Tensor) -> Tensor:
         """The predictions (B,) of w (B, D)."""
@@ -130,27 +140,24 @@ def fit(model: nn.Module, task: Task[Any], dtype: torch.dtype, context: Evaluati
     predictions = predict(model, prompt, context)[:, -1, 0]
     descent = Descent(prompt)
 
-    def distances(factor: float, steps: int) -> np.ndarray:
-        iterates = [descent.at_query(w) for w in descent.weights(factor, steps)]
-        squares = (
-            (torch.stack(iterates, dim=1) - predictions[:, None]).square().nan_to_num(torch.inf)
-        )
-        return np.asarray(squares.median(dim=0).values)
+    def distance(w: Tensor) -> float:
+        squares = (descent.at_query(w) - predictions).square().nan_to_num(torch.inf)
+        return float(squares.median())
 
-    grid = np.stack([distances(factor, STEPS) for factor in FACTORS])
+    grid = np.array([[distance(w) for w in descent.weights(f, STEPS)] for f in FACTORS])
     factors, best = [], []
     for k in range(1, STEPS + 1):
         i = int(np.argmin(grid[:, k - 1]))
         candidates = [(grid[i, k - 1], FACTORS[i])]
         if 0 < i < len(FACTORS) - 1 and np.isfinite(grid[i - 1 : i + 2, k - 1]).all():
             refined = minimize_scalar(
-                lambda f, k=k: distances(f, k)[-1],
+                lambda f, k=k: distance(descent.last_weights(f, k)),
                 bounds=(FACTORS[i - 1], FACTORS[i + 1]),
                 method="bounded",
             )
             candidates.append((refined.fun, refined.x))
-        distance, factor = min(candidates)
-        best.append(distance)
+        smallest, factor = min(candidates)
+        best.append(smallest)
         factors.append(factor)
     if not np.isfinite(min(best)):
         return Fit(np.full(STEPS, np.nan), 0)
