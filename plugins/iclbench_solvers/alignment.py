@@ -126,7 +126,8 @@ class Descent:
             yield filtered
 
     def _weights(self, filtered: Tensor) -> Tensor:
-        return (self.basis @ (filtered * self.right)[..., None])[..., 0]
+        weights: Tensor = (self.basis @ (filtered * self.right)[..., None])[..., 0]
+        return weights
 
     def at_query(self, w: Tensor) -> Tensor:
         """The predictions (B,) of w (B, D)."""
