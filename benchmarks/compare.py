@@ -1,9 +1,9 @@
-"""Two files of the speed benchmark: what became slower.
+"""Compare two files of the speed benchmark and report slowdowns.
 
     python -m benchmarks.compare BEFORE.json AFTER.json [--margin 0.15]
 
-What is compared is each loop's speed over the plain loop's of the same round, which a busy machine
-disturbs least. Exits with 1 where that fell by more than the margin, 2 where nothing is comparable.
+It compares every loop's speed relative to the plain loop of the same round, which a busy machine
+affects least. Exit codes: 1 if a speed fell by more than the margin, 2 if nothing is comparable.
 """
 
 from __future__ import annotations
@@ -21,22 +21,25 @@ from .report import ratios
 
 
 def relative_speeds(content: dict[str, Any]) -> dict[tuple[str, str], float]:
-    """(configuration, loop) → its median speed in those of the plain loop."""
-    found = {}
+    """The median speed relative to the plain loop, by (configuration, loop)."""
+    speeds = {}
     for row in content["configurations"]:
         loops = {loop["name"]: loop for loop in row["loops"]}
         for name, loop in loops.items():
             if name.startswith("iclbench"):
                 values = ratios(loops["plain loop"], loop, content["clock"])
-                found[row["name"], name] = statistics.median(values)
-    return found
+                speeds[row["name"], name] = statistics.median(values)
+    return speeds
 
 
 def compare(before: dict[str, Any], after: dict[str, Any], margin: float) -> tuple[str, int]:
-    """A table of what is in both, and the exit code; raises ValueError for two ways of timing."""
-    for what in ("device", "threads", "clock"):
-        if before[what] != after[what]:
-            raise ValueError(f"two values of {what}: {before[what]} and {after[what]}")
+    """A table of the common loops, and the exit code.
+
+    Raises ValueError if the files were timed in different ways.
+    """
+    for name in ("device", "threads", "clock"):
+        if before[name] != after[name]:
+            raise ValueError(f"two values of {name}: {before[name]} and {after[name]}")
     first, second = relative_speeds(before), relative_speeds(after)
     rows, code = [], 0
     for key in first:
@@ -55,7 +58,7 @@ def compare(before: dict[str, Any], after: dict[str, Any], margin: float) -> tup
                 }
             )
     if not rows:
-        return "nothing to compare: no loop is in both files", 2
+        return "nothing to compare: the files have no loop in common", 2
     return tabulate(rows, headers="keys", tablefmt="github", disable_numparse=True), code
 
 

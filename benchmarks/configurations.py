@@ -1,18 +1,18 @@
-"""What the speed benchmark trains: fixed configurations, named by model and size."""
+"""The configurations of the speed benchmark, named by model and size."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-#: Prompts of D = 5 and N = 20 (41 tokens), a loss at every input, as in Garg et al. and the
-#: least-squares paper.
+#: D = 5 and N = 20 (41 tokens) with a loss at every input, as in Garg et al. and the least-squares
+#: paper.
 PREFIXES = "least-squares-prefixes"
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """One model on one task, and the numbers of replicas that it is timed at."""
+    """One model on one task, and the numbers of replicas to time."""
 
     name: str
     model: str
@@ -20,11 +20,11 @@ class Configuration:
     model_args: dict[str, Any]
     batch: int
     replicas: tuple[int, ...] = (1, 4, 16, 64)
-    #: On a CPU, where models bound by arithmetic gain nothing from replicas.
+    #: On a CPU, where arithmetic-bound models gain nothing from replicas.
     replicas_cpu: tuple[int, ...] = (1, 4, 16, 64)
-    #: On a GPU also by `--engine compiled`, whose program a graph captures.
+    #: On a GPU, additionally with `--engine compiled` inside a CUDA graph.
     replicas_compiled: tuple[int, ...] = ()
-    #: What the field's loop trains beside it: GPT-2, BaseConv by Conv1d, or nothing comparable.
+    #: The field's loop to compare with: GPT-2, BaseConv with Conv1d, or none.
     reference: Literal["gpt2", "conv1d", "none"] = "none"
     chunk: int = 20
     task_args: dict[str, Any] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""iclbench's engine as the benchmark sees it: the training of a run, chunk by chunk."""
+"""The training of a run, in chunks of steps, as the benchmark times it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from unittest import mock
 import torch
 from torch import Tensor, nn
 
+from iclbench import RunSpec
 from iclbench.api.config import parse_config
-from iclbench.api.spec import RunSpec
 from iclbench.runs.models import initial_module
 from iclbench.runs.plan import Plan, resolve
 from iclbench.training.engine import batch_of
@@ -26,7 +26,7 @@ from .configurations import Configuration
 
 
 def plan_of(configuration: Configuration, replicas: int = 1) -> Plan:
-    """The run that is timed; it never ends."""
+    """The plan of the run to time, with practically endless steps."""
     request = {
         "model": configuration.model,
         "task": configuration.task,
@@ -47,7 +47,7 @@ def plan_of(configuration: Configuration, replicas: int = 1) -> Plan:
 
 
 class EngineLoop:
-    """The engine's own loop on R replicas."""
+    """The engine's loop on R replicas."""
 
     def __init__(
         self, configuration: Configuration, replicas: int, device: str, **how: Any
@@ -70,25 +70,25 @@ class EngineLoop:
         self.note = self.training.note
 
     def advance(self, steps: int) -> None:
-        """Take steps, a whole number of chunks; losses and divergence are read once a chunk."""
+        """Take a whole number of chunks; losses and divergence are read once per chunk."""
         for _ in range(steps // self.chunk):
             self.training.advance()
 
     @contextlib.contextmanager
     def in_turn(self) -> Iterator[None]:
-        """No threads and nothing compiled meanwhile: what counts operators sees all of them."""
+        """Disable threads and compilation, so that an operator counter sees every operator."""
         replicas = self.training.replicas
-        kept = replicas.map, replicas.compiled
+        before = replicas.map, replicas.compiled
         replicas.map, replicas.compiled = map, None
         try:
             yield
         finally:
-            replicas.map, replicas.compiled = kept
+            replicas.map, replicas.compiled = before
 
     def overhead(self, steps: int) -> float:
-        """The share of steps that is spent outside the data, model, loss, gradient and optimizer.
+        """The share of time outside data, model, loss, gradient and optimizer.
 
-        On a CPU, where nothing goes on after a call has returned.
+        Only valid on a CPU, where calls are synchronous.
         """
         t = self.training
         inside = [
@@ -108,7 +108,7 @@ class EngineLoop:
 
     @property
     def stages(self) -> dict[str, Any]:
-        """The stages of a step, each taking what the one before gave; data are a chunk's share."""
+        """The stages of a step; each takes the previous one's result. Data cost a chunk's share."""
         t = self.training
         replicas, loss = t.replicas, t.task.loss
 
@@ -126,8 +126,8 @@ class EngineLoop:
             starts = range(0, replicas.count, replicas.group)
             return [replicas.losses_from(start, batch, loss) for start in starts]
 
-        def backward(found: list[tuple[Tensor, list[Tensor]]]) -> Tensor:
-            rows = torch.cat(list(replicas.map(lambda part: gradients_of(*part), found)))
+        def backward(losses: list[tuple[Tensor, list[Tensor]]]) -> Tensor:
+            rows = torch.cat(list(replicas.map(lambda part: gradients_of(*part), losses)))
             parts = replicas.slices if replicas.together == 1 else 1
             return rows.view(replicas.count, parts, -1).mean(dim=1)
 
@@ -138,32 +138,32 @@ class EngineLoop:
 
 
 class Stopwatch:
-    """Adds up the seconds within functions; they don't call each other."""
+    """The total seconds inside functions that do not call one another."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
 
     def on(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, timed."""
+        """The function with its time added to `seconds`."""
 
         @functools.wraps(function)
         def timed(*args: Any, **kwargs: Any) -> Any:
             started = time.perf_counter()
-            found = function(*args, **kwargs)
+            result = function(*args, **kwargs)
             self.seconds += time.perf_counter() - started
-            return found
+            return result
 
         return timed
 
 
 def initial(configuration: Configuration) -> tuple[Any, nn.Module]:
-    """The task, and the configuration's module as the engine trains it."""
+    """The task, and the module with the initial weights of seed 0."""
     plan = plan_of(configuration)
     return plan.task, initial_module(plan, 0)
 
 
 def sliced(batch: Any, count: int) -> list[Any]:
-    """A batch, every field (R, B, …), in `count` parts."""
+    """A batch with fields (R, B, …), divided into `count` parts along B."""
     size = batch.target.shape[1]
     ends = [size * i // count for i in range(count + 1)]
     return [

@@ -1,6 +1,6 @@
-"""The loops of a configuration, each in a process of its own.
+"""The loops of a configuration, one process each.
 
-No loop's memory, warm caches of the allocator or settings of the process are then another's.
+Separate processes keep memory, allocator caches and process settings from leaking between loops.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
+from iclbench import full_precision
 from iclbench.devices import one_thread
-from iclbench.precision import full_precision
 
 from .configurations import CONFIGURATIONS, Configuration
 from .engine import EngineLoop, initial
@@ -25,7 +25,7 @@ from .timing import Clock, Loop, operations, peak_memory, stage_times
 
 REFERENCES = {"gpt2": "GPT2Model loop", "conv1d": "Conv1d loop"}
 
-#: Forked, where that is possible, from one that has imported torch and used none of it.
+#: Fork, if possible, from a server that has imported torch without using it.
 PROCESSES: Any = multiprocessing.get_context(
     "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 )
@@ -33,8 +33,8 @@ PROCESSES.set_forkserver_preload(["benchmarks.loops", "transformers.models.gpt2"
 
 
 def makers(configuration: Configuration, device: str) -> dict[str, Callable[[], Loop]]:
-    """Name → what makes the loop: the field's, a plain one on our module, the engine's."""
-    found: dict[str, Callable[[], Loop]] = {}
+    """Loop factories by name: the field's, a plain one on iclbench's module, the engine's."""
+    factories: dict[str, Callable[[], Loop]] = {}
     if configuration.reference != "none":
         name = REFERENCES[configuration.reference]
 
@@ -44,51 +44,51 @@ def makers(configuration: Configuration, device: str) -> dict[str, Callable[[], 
             assert module is not None
             return PlainLoop(name, module, task, configuration.batch, device)
 
-        found[name] = reference
+        factories[name] = reference
 
     def plain() -> Loop:
         task, module = initial(configuration)
         return PlainLoop("plain loop", module, task, configuration.batch, device)
 
-    found["plain loop"] = plain
+    factories["plain loop"] = plain
     for count in configuration.replicas_cpu if device == "cpu" else configuration.replicas:
-        found[f"iclbench, R = {count}"] = partial(EngineLoop, configuration, count, device)
+        factories[f"iclbench, R = {count}"] = partial(EngineLoop, configuration, count, device)
     for count in configuration.replicas_compiled if device != "cpu" else ():
-        found[f"iclbench, compiled, R = {count}"] = partial(
+        factories[f"iclbench, compiled, R = {count}"] = partial(
             EngineLoop, configuration, count, device, engine="compiled"
         )
-    return found
+    return factories
 
 
 class Worker:
-    """A loop in a process: `timed(n)` takes n steps there, `report()` tells what it is."""
+    """A loop in its own process."""
 
     def __init__(self, configuration: Configuration, name: str, device: str) -> None:
         self.name = name
         self._pipe, end = PROCESSES.Pipe()
-        place = (configuration.name, name, device, torch.get_num_threads())
-        self._process = PROCESSES.Process(target=serve, args=(end, *place), daemon=True)
+        arguments = (configuration.name, name, device, torch.get_num_threads())
+        self._process = PROCESSES.Process(target=serve, args=(end, *arguments), daemon=True)
         self._process.start()
         end.close()
 
     def timed(self, steps: int) -> tuple[float, float]:
-        """Seconds of that many steps, by the wall and of the process's CPU time."""
+        """The wall-clock and CPU seconds of this many steps."""
         wall, cpu = self._ask("timed", steps)
         return wall, cpu
 
     def report(self) -> dict[str, Any]:
-        """Its replicas, operations, memory, stages, the engine's share and what it noted."""
-        found: dict[str, Any] = self._ask("report")
-        return found
+        """Replicas, operations, memory, stages, the engine's overhead and its note."""
+        report: dict[str, Any] = self._ask("report")
+        return report
 
     def close(self) -> None:
-        """End the process, which has nothing to keep."""
+        """Kill the process."""
         self._process.kill()
         self._process.join()
         self._pipe.close()
 
     def _ask(self, *request: Any) -> Any:
-        """The answer; ends the program where the process has ended, having said why."""
+        """The worker's answer; exits if the worker has died after printing its error."""
         try:
             self._pipe.send(request)
             return self._pipe.recv()
@@ -97,14 +97,15 @@ class Worker:
 
 
 def serve(pipe: Connection, configuration: str, name: str, device: str, threads: int) -> None:
-    """Make the loop and answer, in a process of its own, until the pipe is closed."""
+    """Make the loop and answer requests until the pipe is closed; runs in the worker."""
     torch.set_num_threads(threads)
     (chosen,) = (c for c in CONFIGURATIONS if c.name == configuration)
-    made = makers(chosen, device)
+    factories = makers(chosen, device)
     with full_precision(torch.float32):
-        made["plain loop"]().advance(1)  # what torch sets up at its first use is no loop's
-        memory = peak_memory(made[name], chosen.chunk, device)
-        loop = made[name]()
+        # Warm up, so that no loop is charged for torch's set-up.
+        factories["plain loop"]().advance(1)
+        memory = peak_memory(factories[name], chosen.chunk, device)
+        loop = factories[name]()
         while True:
             try:
                 request, *arguments = pipe.recv()
@@ -121,17 +122,17 @@ def serve(pipe: Connection, configuration: str, name: str, device: str, threads:
 def _report(loop: Loop, memory: int | None, unit: int, device: str) -> dict[str, Any]:
     share: float | None = None
     turns: AbstractContextManager[None] = nullcontext()
-    alone: AbstractContextManager[None] = nullcontext()
+    threads: AbstractContextManager[None] = nullcontext()
     if isinstance(loop, EngineLoop):
         turns = loop.in_turn()
         if loop.training.replicas.by_threads:
-            alone = one_thread()  # as `Training.advance` takes steps
-        # Elsewhere calls return early, and with more threads at once there are several at a time.
+            threads = one_thread()  # as in `Training.advance`
+        # A GPU's calls return early, and several threads run calls at the same time.
         if device == "cpu" and torch.get_num_threads() == 1:
             share = loop.overhead(unit * math.ceil(10 / unit))
     with turns:
         count = operations(loop)
-    with alone:
+    with threads:
         stages = stage_times(loop, 2, device)
     return {
         "replicas": loop.replicas,

@@ -1,11 +1,11 @@
-"""Optimizers at equal wall time, on learning the gradient of least squares to high precision.
+"""Optimizers at equal wall time, learning the least-squares gradient to high precision.
 
     python -m benchmarks.optimizers --minutes 5 --threads 1
 
-Trains BaseConv (3 layers, no LayerNorm, no MLP) on `gradient` for that long with each optimizer:
-its speed is timed first, and the number of steps set so that a cosine schedule ends with the time.
-Gauss–Newton and L-BFGS take their first third with Adam, from where their steps begin to help.
-Prints the errors in the dtype of training, and in float32 with the same weights rounded.
+Trains BaseConv (3 layers, no LayerNorm, no MLP) on `gradient` with every optimizer for the given
+time. The speed is measured first, to set the number of steps of the cosine schedule. Gauss–Newton
+and L-BFGS start after a third of the time with Adam, since their steps do not help earlier. Prints
+the errors in the training dtype, and in float32 with the same weights rounded.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ OPTIMIZERS: dict[str, tuple[str, dict[str, Any]]] = {
     "gauss-newton, float64": ("float64", {}),
     "lbfgs, float64": ("float64", {"batch": 8192, "optimizer_args": {"iterations": 100}}),
 }
-#: Rows whose last two thirds are taken by a recipe of that name, and the steps that tell its speed.
+#: Recipes for the last two thirds of the time, and the number of steps that measure their speed.
 SECOND_ORDER = {"gauss-newton": 2, "lbfgs": 1}
 
 
 class Bench:
-    """The problem, and a folder for its records."""
+    """The problem, and the folder of its records."""
 
     def __init__(self, arguments: argparse.Namespace, folder: Path) -> None:
         self.arguments, self.folder = arguments, folder
@@ -57,7 +57,7 @@ class Bench:
         init: str | None = None,
         **recipe: Any,
     ) -> Record:
-        """A run by the recipe `name`."""
+        """Run the recipe `name`."""
         base = {} if init else {"schedule": "cosine", "batch": 256}
         return run(
             model="baseconv",
@@ -74,13 +74,13 @@ class Bench:
         )
 
     def for_seconds(self, seconds: float, dtype: str, trial: int, **options: Any) -> Record:
-        """A run of about that long; `trial` steps tell the speed."""
-        tried = self.train(dtype, trial, **options).training
-        assert tried is not None
-        return self.train(dtype, max(1, round(seconds * tried.steps / tried.seconds)), **options)
+        """Run for about this long; `trial` steps measure the speed."""
+        pilot = self.train(dtype, trial, **options).training
+        assert pilot is not None
+        return self.train(dtype, max(1, round(seconds * pilot.steps / pilot.seconds)), **options)
 
     def compare(self, name: str) -> dict[str, object]:
-        """One optimizer's row."""
+        """The table row of one optimizer."""
         seconds = 60 * self.arguments.minutes
         dtype, recipe = OPTIMIZERS[name]
         second, _, _ = name.partition(",")
@@ -109,10 +109,10 @@ class Bench:
         }
 
     def weights(self, record: Record) -> str:
-        """The file of a record's weights."""
+        """The weights file of a record."""
         assert record.weights is not None
-        (found,) = self.folder.rglob(record.weights.file)
-        return str(found)
+        (path,) = self.folder.rglob(record.weights.file)
+        return str(path)
 
 
 def _errors(record: Record, suffix: str) -> dict[str, str]:
@@ -139,8 +139,8 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     print(
         f"torch {torch.__version__}, CPU, {arguments.threads} threads; D = {arguments.dim}, "
-        f"N = {arguments.examples}, width {arguments.width}; for each of {arguments.seeds} seeds, "
-        "trained as one program, the median of 2,048 prompts\n"
+        f"N = {arguments.examples}, width {arguments.width}; medians over 2,048 prompts for each "
+        f"of {arguments.seeds} seeds, trained as one program\n"
     )
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(arguments, Path(folder))

@@ -1,4 +1,4 @@
-"""The plain loops that the field uses: one model, eager, Adam, data drawn on the CPU."""
+"""The field's training loops: one model, eager mode, Adam, data drawn on the CPU."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from iclbench import SequenceModel
-from iclbench.nn.architecture import SequenceConfig
+from iclbench import SequenceConfig, SequenceModel
 
 from .configurations import Configuration
 
@@ -33,7 +32,7 @@ class GPT2(nn.Module):
         )
         self.read_in, self.read_out = nn.Linear(inputs, 64), nn.Linear(64, 1)
         self.backbone = GPT2Model(config)
-        # Its table of tokens has no part in this.
+        # The inputs are embeddings, so the token table is unused.
         self.backbone.wte = None
         self.readout = list(readout)
 
@@ -45,7 +44,7 @@ class GPT2(nn.Module):
 
 
 class Conv1dMixer(nn.Module):
-    """BaseConv's mixer as it is usually written: linear maps and a depthwise Conv1d."""
+    """BaseConv's mixer in its usual form: linear maps and a depthwise Conv1d."""
 
     def __init__(self, width: int, length: int) -> None:
         super().__init__()
@@ -60,7 +59,7 @@ class Conv1dMixer(nn.Module):
 
 
 def reference_module(configuration: Configuration, task: Any) -> nn.Module | None:
-    """The module of the field's loop for this configuration, if there is one."""
+    """The module of the field's loop, or None."""
     signature, layers = task.signature, configuration.model_args.get("layers", 1)
     if configuration.reference == "gpt2":
         return GPT2(signature.length, signature.input_width, signature.readout, layers)
@@ -72,7 +71,7 @@ def reference_module(configuration: Configuration, task: Any) -> nn.Module | Non
 
 
 class PlainLoop:
-    """sample, forward, backward, torch.optim.Adam: one model, step by step."""
+    """The plain loop: draw, forward, backward, torch.optim.Adam."""
 
     replicas = 1
 
@@ -96,16 +95,16 @@ class PlainLoop:
         return loss
 
     def backward(self, loss: Tensor) -> None:
-        """Fills the gradients."""
+        """Compute the gradients."""
         self.optimizer.zero_grad()
         loss.backward()
 
     def update(self, _: None) -> None:
-        """A step of Adam."""
+        """Take an Adam step."""
         self.optimizer.step()
 
     def advance(self, steps: int) -> None:
-        """Take steps; the loss is read at each, as progress bars do."""
+        """Take steps; the loss is read at every step, as progress bars do."""
         for _ in range(steps):
             loss = self.forward(self.draw())
             self.backward(loss)
@@ -114,7 +113,7 @@ class PlainLoop:
 
     @property
     def stages(self) -> dict[str, Any]:
-        """The stages of a step, each taking what the one before gave."""
+        """The stages of a step; each takes the previous one's result."""
         return {
             "data": lambda _: self.draw(),
             "forward": self.forward,

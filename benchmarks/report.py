@@ -1,6 +1,6 @@
-"""Tables of the speed benchmark's JSON.
+"""Print tables from the JSON files of the speed benchmark.
 
-python -m benchmarks.report [--goals | --loops] FILE.json …
+python -m benchmarks.report [--targets | --loops] FILE.json …
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from tabulate import tabulate
 
 
 def ratios(base: dict[str, Any], other: dict[str, Any], clock: str) -> list[float]:
-    """How many times as fast `other` is, in every round."""
+    """The speed of `other` relative to `base`, by round."""
     key = f"{clock}_seconds"
     return [a / b for a, b in zip(base[key], other[key], strict=True)]
 
 
 def spread(values: list[float]) -> str:
-    """The median, and the quartiles."""
+    """The median with quartiles."""
     low, middle, high = statistics.quantiles(values, n=4)
     return f"{middle:.2f} ({low:.2f}–{high:.2f})"
 
 
 def fraction_of_peak(row: dict[str, Any], loop: dict[str, Any], clock: str) -> float:
-    """Achieved FLOP/s over those of the large product."""
+    """FLOP/s as a fraction of those of the large product."""
     seconds = statistics.median(loop[f"{clock}_seconds"])
     return float(loop["flops"] / seconds / row["peak_flops"][clock])
 
 
-def table(about: dict[str, Any], row: dict[str, Any]) -> str:
-    """One configuration's loops."""
-    clock = about["clock"]
+def table(setup: dict[str, Any], row: dict[str, Any]) -> str:
+    """The table of one configuration's loops."""
+    clock = setup["clock"]
     loops = {loop["name"]: loop for loop in row["loops"]}
     first = row["loops"][0]
     plain = loops["plain loop"]
@@ -45,7 +45,7 @@ def table(about: dict[str, Any], row: dict[str, Any]) -> str:
         line = {
             "loop": loop["name"],
             "model-steps/s": f"{1 / seconds:.3g}",
-            "by the wall": f"{1 / wall:.3g}",
+            "wall clock": f"{1 / wall:.3g}",
             f"× {first['name']}": spread(ratios(first, loop, clock)),
         }
         if first is not plain:
@@ -58,33 +58,34 @@ def table(about: dict[str, Any], row: dict[str, Any]) -> str:
             "engine": "" if loop.get("overhead") is None else f"{loop['overhead']:.1%}",
         }
         lines.append(line)
-    if about["clock"] == "wall":
+    if clock == "wall":
         for line in lines:
-            del line["by the wall"]
+            del line["wall clock"]
     return tabulate(lines, headers="keys", tablefmt="github", disable_numparse=True)
 
 
-def print_configuration(about: dict[str, Any], row: dict[str, Any]) -> None:
+def print_configuration(setup: dict[str, Any], row: dict[str, Any]) -> None:
+    """Print one configuration's table with its notes."""
     load = "–".join(f"{value:.0f}" for value in row["load"])
     print(f"### {row['name']}, batch {row['batch']}\n\nLoad average {load}, {row['created']}.\n")
-    print(f"{table(about, row)}\n", flush=True)
+    print(f"{table(setup, row)}\n", flush=True)
     for loop in row["loops"]:
         if loop["note"]:
             print(f"{loop['name']}: {loop['note']}")
 
 
-def headline(about: dict[str, Any]) -> str:
-    """What the numbers were made with."""
-    versions = ", ".join(f"{n} {v}" for n, v in about["versions"].items())
-    clock = "CPU time of the process" if about["clock"] == "cpu" else "wall clock"
-    threads = f"{about['threads']} thread" + ("s" if about["threads"] > 1 else "")
+def headline(setup: dict[str, Any]) -> str:
+    """The conditions of the measurements in one line."""
+    versions = ", ".join(f"{n} {v}" for n, v in setup["versions"].items())
+    clock = "CPU time of the process" if setup["clock"] == "cpu" else "wall clock"
+    threads = f"{setup['threads']} thread" + ("s" if setup["threads"] > 1 else "")
     return (
-        f"{about['device']}, {about['cores']} cores, {threads}, {versions}, "
-        f"{about['dtype']}; {clock}."
+        f"{setup['device']}, {setup['cores']} cores, {threads}, {versions}, "
+        f"{setup['dtype']}; {clock}."
     )
 
 
-#: (what, configuration, loop, compared with, least ratio) on a CPU.
+#: (name, configuration, loop, baseline, target ratio) on a CPU.
 CPU_TARGETS = (
     ("transformer, 12 layers", "transformer 12 × 64", "R = 1", "GPT2Model loop", 1.8),
     ("transformer, 2 layers", "transformer 2 × 64", "R = 1", "GPT2Model loop", 2.5),
@@ -106,63 +107,65 @@ GPU_TARGETS = (
 )
 
 
-def targets(about: dict[str, Any]) -> str:
-    """What was to be reached, and what was measured; what is missing is left out."""
-    clock, on_cpu = about["clock"], about["kind"] == "cpu"
+def targets(setup: dict[str, Any]) -> str:
+    """The table of targets and measurements; loops without a measurement are skipped."""
+    clock, on_cpu = setup["clock"], setup["kind"] == "cpu"
     rows = {row["name"]: {loop["name"]: loop for loop in row["loops"]}
-            for row in about["configurations"]}  # fmt: skip
+            for row in setup["configurations"]}  # fmt: skip
     lines = []
-    for what, name, replicas, base, least in CPU_TARGETS if on_cpu else GPU_TARGETS:
+    for label, name, replicas, base, target in CPU_TARGETS if on_cpu else GPU_TARGETS:
         loops = rows.get(name, {})
-        ours = [n for n in loops if n.startswith("iclbench, ")]
-        asked = ours if replicas == "best" else [n for n in ours if n == f"iclbench, {replicas}"]
-        if asked:
-            every = [ratios(loops[base], loops[n], clock) for n in asked]
-            best = max(every, key=statistics.median)
-            lines.append(_target(f"{what}, × {base}", best, least))
+        engine = [n for n in loops if n.startswith("iclbench, ")]
+        names = (
+            engine if replicas == "best" else [n for n in engine if n == f"iclbench, {replicas}"]
+        )
+        if names:
+            speeds = [ratios(loops[base], loops[n], clock) for n in names]
+            best = max(speeds, key=statistics.median)
+            lines.append(_target(f"{label}, × {base}", best, target))
     if on_cpu:
-        lines += _everywhere(about, rows)
+        lines += _general_targets(setup, rows)
     return tabulate(lines, headers="keys", tablefmt="github", disable_numparse=True)
 
 
-def _everywhere(about: dict[str, Any], rows: dict[str, Any]) -> list[dict[str, str]]:
-    """No configuration slower than a plain loop, the share of the peak, and the engine's own."""
-    clock, lines = about["clock"], []
-    for row in about["configurations"]:
+def _general_targets(setup: dict[str, Any], rows: dict[str, Any]) -> list[dict[str, str]]:
+    """No configuration slower than the plain loop; the fraction of peak; the engine's overhead."""
+    clock, lines = setup["clock"], []
+    for row in setup["configurations"]:
         plain = rows[row["name"]]["plain loop"]
-        every = [
+        speeds = [
             ratios(plain, loop, clock) for loop in row["loops"] if loop["name"].startswith("icl")
         ]
-        slowest = min(every, key=statistics.median)
+        slowest = min(speeds, key=statistics.median)
         lines.append(_target(f"{row['name']}, slowest R, × plain loop", slowest, 1.0))
         if row["name"] == "transformer 12 × 64":
             loop = rows[row["name"]]["iclbench, R = 1"]
-            what = "transformer 12 × 64, of the large product's speed"
-            lines.append(_target(what, [fraction_of_peak(row, loop, clock)], 0.6))
-            # For what the engine saves, it is given no credit above.
+            label = "transformer 12 × 64, fraction of the large product's speed"
+            lines.append(_target(label, [fraction_of_peak(row, loop, clock)], 0.6))
+            # The engine needs fewer operations, for which the row above gives no credit.
             as_plain = fraction_of_peak(row, {**loop, "flops": plain["flops"]}, clock)
-            lines.append(_target("the same, by the plain loop's operations", [as_plain], 0.6))
+            lines.append(_target("the same, counting the plain loop's operations", [as_plain], 0.6))
         if row["name"] == "transformer 2 × 64":
             share = rows[row["name"]]["iclbench, R = 1"].get("overhead")
             if share is not None:
                 lines.append(
                     {
-                        "what": "transformer 2 × 64, the engine's own share of a step",
-                        "to reach": "3%",
+                        "measure": "transformer 2 × 64, engine overhead per step",
+                        "target": "3%",
                         "measured": f"{share:.1%}",
-                        "": "reached" if share <= 0.03 else "missed",
+                        "": "met" if share <= 0.03 else "missed",
                     }
                 )
     return lines
 
 
-def _target(what: str, values: list[float], least: float) -> dict[str, str]:
+def _target(label: str, values: list[float], target: float) -> dict[str, str]:
     middle = statistics.median(values)
     return {
-        "what": what,
-        "to reach": f"{least:g}",
+        "measure": label,
+        "target": f"{target:g}",
         "measured": spread(values) if len(values) > 1 else f"{middle:.2f}",
-        "": "reached" if middle >= least else f"missed by {max(0.01, 1 - middle / least):.0%}",
+        "": "met" if middle >= target else f"missed by {max(0.01, 1 - middle / target):.0%}",
     }
 
 
@@ -170,16 +173,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE.json")
     part = parser.add_mutually_exclusive_group()
-    part.add_argument("--goals", action="store_true", help="what was to be reached, alone")
-    part.add_argument("--loops", action="store_true", help="the loops alone")
+    part.add_argument("--targets", action="store_true", help="print only the targets")
+    part.add_argument("--loops", action="store_true", help="print only the loops")
     arguments = parser.parse_args()
     for path in arguments.files:
-        about = json.loads(path.read_text())
+        content = json.loads(path.read_text())
         if not arguments.loops:
-            print(headline(about) + "\n")
-            print(targets(about) + "\n")
-        for row in [] if arguments.goals else about["configurations"]:
-            print_configuration(about, row)
+            print(headline(content) + "\n")
+            print(targets(content) + "\n")
+        for row in [] if arguments.targets else content["configurations"]:
+            print_configuration(content, row)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""When stacking pays on a CPU: the speed of groups of replicas against the size of operators.
+"""The speed of stacked groups of replicas on a CPU, by the size of operators.
 
     python -m benchmarks.stacking [--threads N]
 
-For models of several sizes: the elements that an operator of one replica's step writes on average,
-and how many times as fast a step of 16 replicas is in groups of 2, 4, 8 and 16, or divided among
-threads, as one after another; medians of several rounds that take turns. With one thread by CPU
-time, with more by the wall; they divide operators but where they divide replicas.
+For models of several sizes, prints the mean number of elements that an operator of one replica's
+step writes, and the speed of a step of 16 replicas in groups of 2, 4, 8 and 16, or in parallel
+threads, relative to one replica after another. Numbers are medians over rounds that take turns: CPU
+time with one thread, wall-clock time with more.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any
 import torch
 from tabulate import tabulate
 
+from iclbench import full_precision
 from iclbench.devices import one_thread
-from iclbench.precision import full_precision
 from iclbench.training.engine import batch_of
 from iclbench.training.grouping import CPU_ELEMENTS, cpu_group, elements
 from iclbench.training.threads import Map, map_at_once
@@ -32,14 +32,14 @@ REPLICAS, ROUNDS, GROUPS = 16, 5, (2, 4, 8, 16)
 
 
 def cases() -> list[Configuration]:
-    """Small to large operators."""
-    found = [
+    """Configurations from small to large operators."""
+    sequence_models = [
         Configuration(f"{model} {w}, batch {b}", model, PREFIXES, {"layers": 1, "width": w}, b)
         for model in ("transformer", "baseconv")
         for w, b in ((8, 4), (16, 16), (32, 16), (32, 64), (64, 64))
     ]
     return [
-        *found,
+        *sequence_models,
         Configuration("lsa, batch 64", "lsa", "least-squares", {"layers": 1, "heads": 1}, 64),
         Configuration("lsa, batch 256", "lsa", "least-squares", {"layers": 1, "heads": 1}, 256),
         Configuration(
@@ -50,18 +50,18 @@ def cases() -> list[Configuration]:
 
 
 def row(configuration: Configuration) -> dict[str, object]:
-    """One model's."""
+    """The table row of one model."""
     training = EngineLoop(configuration, REPLICAS, "cpu").training
     replicas, loss = training.replicas, training.task.loss
     batch: Any = batch_of(training.trial(1), 0)
     replicas.slices = 1
-    each = elements(replicas, batch, loss)
+    elements_per_operator = elements(replicas, batch, loss)
     ways: dict[str, tuple[int, Map]] = {
-        "one after another": (1, map),
+        "sequential": (1, map),
         **{f"groups of {group}": (group, map) for group in GROUPS},
     }
     if torch.get_num_threads() > 1:
-        ways["among threads"] = (1, map_at_once(REPLICAS))
+        ways["threads"] = (1, map_at_once(REPLICAS))
     times: dict[str, list[float]] = {way: [] for way in ways}
     kind = ("wall", "cpu").index(clock_kind("cpu"))
     for turn in range(ROUNDS + 1):
@@ -71,13 +71,13 @@ def row(configuration: Configuration) -> dict[str, object]:
                 replicas.gradients(batch, loss)
             if turn:
                 times[way].append(clock.read()[kind])
-    alone = statistics.median(times.pop("one after another"))
-    chosen = cpu_group(replicas, each)
+    sequential = statistics.median(times.pop("sequential"))
+    chosen = cpu_group(replicas, elements_per_operator)
     return {
         "model": configuration.name,
-        "elements an operator": f"{each:.1e}",
-        **{way: f"{alone / statistics.median(found):.2f}" for way, found in times.items()},
-        "chosen": f"groups of {chosen}" if chosen > 1 else "alone",
+        "elements per operator": f"{elements_per_operator:.1e}",
+        **{way: f"{sequential / statistics.median(seconds):.2f}" for way, seconds in times.items()},
+        "chosen": f"groups of {chosen}" if chosen > 1 else "sequential",
     }
 
 
@@ -87,7 +87,7 @@ def main() -> None:
     torch.set_num_threads(parser.parse_args().threads)
     print(
         f"torch {torch.__version__}, threads: {torch.get_num_threads()}; at most "
-        f"{CPU_ELEMENTS:,} elements an operator and thread\n"
+        f"{CPU_ELEMENTS:,} elements per operator and thread\n"
     )
     with full_precision(torch.float32):
         rows = [row(configuration) for configuration in cases()]

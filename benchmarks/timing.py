@@ -1,4 +1,4 @@
-"""Timing of loops in turn, A B A B, by wall clock and by the process's own CPU time."""
+"""Timing of loops that take turns (A B A B), by wall clock and CPU time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from iclbench.nn.fused import HAS_ONEDNN
 
 
 class Loop(Protocol):
-    """What is timed: `advance(n)` takes n steps of all its models."""
+    """A training loop; `advance(n)` takes n steps of all its models."""
 
     name: str
     replicas: int
@@ -38,12 +38,12 @@ def synchronize(device: str) -> None:
 
 
 def clock_kind(device: str) -> Literal["wall", "cpu"]:
-    """What tells speeds: CPU time where one thread has it all, since the machine may be busy."""
+    """The clock for speeds: CPU time with one thread, since the machine may be busy."""
     return "cpu" if device == "cpu" and torch.get_num_threads() == 1 else "wall"
 
 
 class Clock:
-    """Seconds by the wall and of this process's CPU, since it was made."""
+    """Wall-clock and CPU seconds of this process since construction."""
 
     def __init__(self, device: str) -> None:
         self.device = device
@@ -56,13 +56,13 @@ class Clock:
 
 
 class Timed(Protocol):
-    """What can be timed: `timed(n)` gives the seconds of n steps, wall and CPU."""
+    """A loop whose `timed(n)` gives the wall-clock and CPU seconds of n steps."""
 
     def timed(self, steps: int) -> tuple[float, float]: ...
 
 
 def steps_for(loop: Timed, seconds: float, unit: int, device: str) -> int:
-    """How many steps last about that long; the loop is warm after this."""
+    """The number of steps that take about this long. It also warms up the loop."""
     loop.timed(unit)
     wall, cpu = loop.timed(unit)
     once = (wall if clock_kind(device) == "wall" else cpu) / unit
@@ -72,20 +72,20 @@ def steps_for(loop: Timed, seconds: float, unit: int, device: str) -> int:
 def interleave(
     loops: Sequence[Timed], unit: int, repeats: int, seconds: float, device: str
 ) -> list[dict[str, list[float]]]:
-    """For each loop, seconds a step of every repeat, the loops taking turns."""
+    """Seconds per step of every repeat, by loop and clock; the loops take turns."""
     counts = [steps_for(loop, seconds, unit, device) for loop in loops]
-    found: list[dict[str, list[float]]] = [{"wall": [], "cpu": []} for _ in loops]
+    times: list[dict[str, list[float]]] = [{"wall": [], "cpu": []} for _ in loops]
     for repeat in range(repeats):
-        # Every other round backwards, so that a drift favours none.
+        # Reverse every other round, so that a drift favours no loop.
         order = list(enumerate(zip(loops, counts, strict=True)))
         for index, (loop, count) in order if repeat % 2 == 0 else reversed(order):
             for kind, value in zip(("wall", "cpu"), loop.timed(count), strict=True):
-                found[index][kind].append(value / count)
-    return found
+                times[index][kind].append(value / count)
+    return times
 
 
 def stage_times(loop: Loop, repeats: int, device: str) -> dict[str, float]:
-    """Median seconds of each stage of a model-step, taken apart."""
+    """Median seconds of every stage of a step, per model."""
     times: dict[str, list[float]] = {}
     for _ in range(repeats + 1):
         value: Any = None
@@ -98,7 +98,7 @@ def stage_times(loop: Loop, repeats: int, device: str) -> dict[str, float]:
 
 
 def counts() -> dict[Any, Callable[..., int]]:
-    """The operations, from shapes, of what torch's counter leaves out: a CPU's fused operators."""
+    """Operation counts by shape for fused CPU operators that torch's counter does not know."""
 
     def linear(x: Any, *_: Any, out_shape: Any, **__: Any) -> int:
         return int(2 * x[-1] * math.prod(out_shape))
@@ -109,20 +109,20 @@ def counts() -> dict[Any, Callable[..., int]]:
     def attention(query: Any, key: Any, value: Any, *_: Any, **__: Any) -> int:
         return int(sdpa_flop_count(query, key, value))
 
-    def of_attention(grad: Any, query: Any, key: Any, value: Any, *_: Any, **__: Any) -> int:
+    def attention_backward(grad: Any, query: Any, key: Any, value: Any, *_: Any, **__: Any) -> int:
         return int(sdpa_backward_flop_count(grad, query, key, value))
 
     aten = torch.ops.aten
-    found: dict[Any, Callable[..., int]] = {
+    known: dict[Any, Callable[..., int]] = {
         aten.addmm_: added,
         aten._scaled_dot_product_flash_attention_for_cpu: attention,
-        aten._scaled_dot_product_flash_attention_for_cpu_backward: of_attention,
+        aten._scaled_dot_product_flash_attention_for_cpu_backward: attention_backward,
     }
-    return {**found, torch.ops.mkldnn._linear_pointwise: linear} if HAS_ONEDNN else found
+    return {**known, torch.ops.mkldnn._linear_pointwise: linear} if HAS_ONEDNN else known
 
 
 def operations(loop: Loop) -> int:
-    """Floating-point operations of a model-step's matrix products, forward and backward."""
+    """Floating-point operations in matrix products of one model's step, forward and backward."""
     value: Any = None
     with FlopCounterMode(display=False, custom_mapping=counts()) as counter:
         for name, stage in loop.stages.items():
@@ -132,7 +132,7 @@ def operations(loop: Loop) -> int:
 
 
 def matmul_peak(device: str, size: int = 1024, seconds: float = 0.5) -> dict[str, float]:
-    """FLOP/s of a large float32 product: the best of several, by wall clock and by CPU time."""
+    """FLOP/s of a large float32 matrix product, by clock; the best of several."""
     a, b = torch.randn(2, size, size, device=device)
     torch.mm(a, b)
     best = {"wall": 0.0, "cpu": 0.0}
@@ -148,10 +148,9 @@ def matmul_peak(device: str, size: int = 1024, seconds: float = 0.5) -> dict[str
 
 
 def peak_memory(make: Callable[[], Loop], unit: int, device: str) -> int | None:
-    """Bytes that a loop needs at most beyond what there was, in building and some steps.
+    """The peak of additional memory in bytes while building a loop and taking some steps.
 
-    On a CPU it is the growth of the process's largest resident set, read from Linux; None
-    elsewhere.
+    On a CPU, the growth of the largest resident set, read from Linux; None on other systems.
     """
     gc.collect()
     if device.startswith("cuda"):

@@ -1,4 +1,4 @@
-"""`python -m iclbench` is the command line."""
+"""Run the command line: `python -m iclbench`."""
 
 from .cli import main
 

@@ -1,4 +1,4 @@
-"""What the harness itself provides: recipes for any task, and the local executor."""
+"""The harness's own entries: recipes for any task, and the local executor."""
 
 from .api.entry import Entry
 from .hookspecs import hookimpl
@@ -6,18 +6,17 @@ from .hookspecs import hookimpl
 
 @hookimpl
 def iclbench_recipes() -> list[Entry]:
-    """smoke and quick."""
+    """Provide smoke and quick."""
     return [
-        Entry("smoke", "a few seconds, to see that everything runs", "iclbench.api.recipe:SMOKE"),
-        Entry("quick", "about a minute a model on two cores", "iclbench.api.recipe:QUICK"),
+        Entry("smoke", "smoke test: a few seconds, not a benchmark", "iclbench.api.recipe:SMOKE"),
+        Entry("quick", "about a minute per model on two cores", "iclbench.api.recipe:QUICK"),
     ]
 
 
 @hookimpl
 def iclbench_executors() -> list[Entry]:
-    """local."""
+    """Provide local."""
     return [
-        Entry(
-            "local", "this process, or one process a core", "iclbench.sweeps.executors.local:Local"
-        )
-    ]
+        Entry("local", "this process, or one process per core",
+              "iclbench.sweeps.executors.local:Local"),
+    ]  # fmt: skip

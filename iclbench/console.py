@@ -6,5 +6,5 @@ import sys
 
 
 def report(line: str) -> None:
-    """One line of warning on standard error."""
+    """Print one line on standard error."""
     print(f"iclbench: {line}", file=sys.stderr)

@@ -17,54 +17,54 @@ hookimpl = HookimplMarker("iclbench")
 
 @hookspec
 def iclbench_architectures() -> list[Entry]:
-    """Return the architectures and solvers, each an `iclbench.Architecture` class."""
+    """Return architectures and solvers; a target is an `iclbench.Architecture` class."""
 
 
 @hookspec
 def iclbench_tasks() -> list[Entry]:
-    """Return the tasks, each an `iclbench.Task` class."""
+    """Return tasks; a target is an `iclbench.Task` class."""
 
 
 @hookspec
 def iclbench_recipes() -> list[Entry]:
-    """Return the recipes that any task may use, each an `iclbench.Recipe`."""
+    """Return recipes that any task may use; a target is an `iclbench.Recipe`."""
 
 
 @hookspec
 def iclbench_metrics() -> list[Entry]:
-    """Return metrics that apply to any model of a kind, each an `iclbench.Metric` class."""
+    """Return metrics that apply to many models; a target is an `iclbench.Metric` class."""
 
 
 @hookspec
 def iclbench_graders() -> list[Entry]:
-    """Return graders of what a model writes, each an `iclbench.Grader` class."""
+    """Return graders of generated text; a target is an `iclbench.Grader` class."""
 
 
 @hookspec
 def iclbench_executors() -> list[Entry]:
-    """Return executors for sweeps, each an `iclbench.Executor` class."""
+    """Return executors of sweeps; a target is an `iclbench.Executor` class."""
 
 
 @hookspec
 def iclbench_commands() -> list[Entry]:
-    """Return further verbs of the command line, each a function that typer can run."""
+    """Return additional commands of `iclbench`; a target is a function that typer can run."""
 
 
 @hookspec
 def iclbench_run_started(spec: ResolvedSpec) -> None:
-    """Act when a run starts; called once, before anything is trained or evaluated."""
+    """Called once when a run starts, before training and evaluation."""
 
 
 @hookspec
 def iclbench_training_step(spec: ResolvedSpec, step: int, loss: list[float]) -> None:
-    """Act on training progress: `loss` is the mean since the last call, one value a seed."""
+    """Called during training; `loss` is the mean since the last call, one value per seed."""
 
 
 @hookspec
 def iclbench_run_finished(spec: ResolvedSpec, record: Record) -> None:
-    """Act when a run's record has been written."""
+    """Called when a run's record has been written."""
 
 
 @hookspec
 def iclbench_run_failed(spec: ResolvedSpec, error: Exception) -> None:
-    """Act when a run that had started ended without a record."""
+    """Called when a started run ends without a record."""

@@ -8,12 +8,22 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
+from fake_openai import make_grader, openai_server
+from fake_plugins import package_folder, sample_plugin
 from hypothesis import settings
 
 from iclbench.api.entry import Entry
-from iclbench.plugins import Plugin, host
+from iclbench.discovery import Plugin
+from iclbench.plugins import host
 
-# No deadline: a machine that is busy is no failure. The same examples each time.
+__all__ = [
+    "make_grader",
+    "openai_server",
+    "package_folder",
+    "sample_plugin",
+]  # fixtures for all tests
+
+# No deadline, so that a busy machine fails no test; the same examples every time.
 settings.register_profile("iclbench", deadline=None, derandomize=True)
 settings.load_profile("iclbench")
 
@@ -25,8 +35,8 @@ class Outcome(NamedTuple):
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What tasks keep of their data goes into a folder of the tests."""
+def _temporary_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep the data caches of tasks in a temporary folder."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ICLBENCH_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
@@ -36,7 +46,7 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def cli(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., Outcome]:
-    """Runs `iclbench ARGS` in this process: exit code, standard output, standard error."""
+    """Run `iclbench ARGS` in this process; return exit code, standard output and error."""
 
     def run(*args: object) -> Outcome:
         from iclbench.cli import main
@@ -55,7 +65,7 @@ def cli(
 
 @pytest.fixture
 def provide() -> Iterator[Callable[..., None]]:
-    """Adds entries to the loaded plugins until the test ends."""
+    """Add entries to the loaded plugins until the test ends."""
     added = []
 
     def add(kind: str, name: str, target: Any, plugin: str = "test-plugin") -> None:

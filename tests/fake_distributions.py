@@ -1,4 +1,4 @@
-"""Installed distributions that exist for one test: modules, and the metadata that names them."""
+"""Distributions installed for one test: modules, and the metadata that names them."""
 
 from __future__ import annotations
 

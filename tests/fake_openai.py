@@ -1,20 +1,30 @@
-"""A server on this machine that speaks the chat API, and fails in every way that one does."""
+"""A local server with the chat API that can fail in every way that a real one does."""
 
 from __future__ import annotations
 
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
+
+from iclbench import Completion
+from iclbench_graders.openai_grader import OpenAIConfig, OpenAIGrader
+
+SECRET = "sk-very-secret-0123456789"
+STORIES = [
+    Completion(f"Once there was a fox, number {i}.", f" It slept {i} times.") for i in range(6)
+]
 GRADES = {"grammar": 7, "consistency": 6, "plot": 5, "creativity": 4}
 
 
 class Reply(NamedTuple):
-    """A response: its body (JSON, or bytes as they are), status, headers, and how slow it is."""
+    """A response. The body is JSON data or raw bytes; `wait` and `drip` are seconds."""
 
     body: Any = None
     status: int = 200
@@ -25,7 +35,7 @@ class Reply(NamedTuple):
 
 
 def completion(content: Any = GRADES, **message: Any) -> dict[str, Any]:
-    """The body of a good response; `content` may be text that is no answer."""
+    """The body of a successful response; `content` is grades or arbitrary text."""
     finish_reason = message.pop("finish_reason", "stop")
     text = content if isinstance(content, str | None) else json.dumps(content)
     return {
@@ -44,26 +54,29 @@ def completion(content: Any = GRADES, **message: Any) -> dict[str, Any]:
     }
 
 
-def error(status: int, code: str | None = None, said: str = "no", **more: Any) -> Reply:
-    return Reply({"error": {"message": said, "type": "t", "code": code}}, status, **more)
+def error(status: int, code: str | None = None, message: str = "no", **more: Any) -> Reply:
+    """A response with the API's error body."""
+    return Reply({"error": {"message": message, "type": "t", "code": code}}, status, **more)
+
+
+GOOD = Reply(completion())
 
 
 class Server:
-    """What was asked, and what is answered: `answer(number, request)` gives a Reply."""
+    """The requests received; `answer(number, request)` gives the replies."""
 
     def __init__(self, answer: Callable[[int, dict[str, Any]], Reply]) -> None:
         self.answer = answer
         self.requests: list[dict[str, Any]] = []
         self.headers: list[Any] = []
         self.times: list[float] = []
-        self.under_way = self.most_at_once = 0
+        self.pending = self.most_at_once = 0
         self.lock = threading.Lock()
         self.url = ""
 
-    def script(self, *replies: Reply, then: Reply | None = None) -> None:
-        """Give these replies in order, and then the last one again and again."""
-        last = then or replies[-1]
-        self.answer = lambda number, _: replies[number] if number < len(replies) else last
+    def script(self, *replies: Reply) -> None:
+        """Give these replies in order, then repeat the last one."""
+        self.answer = lambda number, _: replies[min(number, len(replies) - 1)]
 
 
 @contextmanager
@@ -78,18 +91,18 @@ def serving(answer: Callable[[int, dict[str, Any]], Reply]) -> Iterator[Server]:
             pass
 
         def do_POST(self) -> None:
-            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             with server.lock:
                 number = len(server.requests)
-                server.requests.append(asked)
+                server.requests.append(request)
                 server.headers.append(self.headers)
                 server.times.append(time.monotonic())
-                server.under_way += 1
-                server.most_at_once = max(server.most_at_once, server.under_way)
-            reply = server.answer(number, asked)
+                server.pending += 1
+                server.most_at_once = max(server.most_at_once, server.pending)
+            reply = server.answer(number, request)
             time.sleep(reply.wait)
             with server.lock:
-                server.under_way -= 1
+                server.pending -= 1
             try:
                 self.reply(reply)
             except (BrokenPipeError, ConnectionResetError):
@@ -114,7 +127,7 @@ def serving(answer: Callable[[int, dict[str, Any]], Reply]) -> Iterator[Server]:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
         http.daemon_threads = True
-        # A client that hangs up is no news.
+        # Clients that hang up are part of the tests; print no traceback.
         http.handle_error = lambda *_: None  # type: ignore[method-assign]
         thread = threading.Thread(target=http.serve_forever, args=(0.02,))
         thread.start()
@@ -124,3 +137,35 @@ def serving(answer: Callable[[int, dict[str, Any]], Reply]) -> Iterator[Server]:
         finally:
             http.shutdown()
             thread.join()
+
+
+@pytest.fixture
+def openai_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """A server that answers well until a test says otherwise; the key is in the environment."""
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    with serving(lambda number, request: GOOD) as server:
+        yield server
+
+
+@pytest.fixture
+def make_grader(openai_server: Server) -> Callable[..., OpenAIGrader]:
+    """Make a prepared grader that asks the server, with short waits."""
+
+    def build(completions: int = 6, budget: float | None = None, **args: Any) -> OpenAIGrader:
+        quick = {"base_url": openai_server.url, "backoff": 0.01, "timeout": 30.0}
+        grader = OpenAIGrader(OpenAIConfig(**{**quick, "most_failures": 1.0, **args}))
+        grader.prepare(completions, budget)
+        return grader
+
+    return build
+
+
+def grammar_grades(
+    grader: OpenAIGrader, stories: Sequence[Completion] = STORIES, folder: Path | None = None
+) -> list[float]:
+    """The grades of one scale, after checking that all four are present."""
+    grades = grader.grade(stories, folder)
+    assert set(grades) == {"grammar", "consistency", "plot", "creativity"}
+    return grades["grammar"]

@@ -1,4 +1,4 @@
-"""The documentation keeps up with the code."""
+"""The commands, examples and links of the documentation work."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def test_every_command_of_a_page_works(page, cli, tmp_path, monkeypatch):
         (tmp_path / "sweep.toml").write_text(text, "utf-8")
     for words in commands(page):
         assert words[0] == "iclbench"
-        found = cli(*words[1:])
-        assert found.code == 0, (words, found.err)
+        outcome = cli(*words[1:])
+        assert outcome.code == 0, (words, outcome.err)
 
 
 def test_the_python_of_the_records_page_works(tmp_path, monkeypatch, capsys):
@@ -64,7 +64,7 @@ def test_the_task_of_the_plugins_page_works(cli, tmp_path, provide):
 @pytest.mark.parametrize(
     "page", [*PAGES, *ROOT.glob("*.md"), *ROOT.glob("*/iclbench_*/README.md")], ids=lambda p: p.name
 )
-def test_every_link_leads_somewhere(page):
+def test_every_link_has_a_target(page):
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text("utf-8")):
         if not target.startswith("http"):
             assert (page.parent / target).exists(), target
@@ -72,7 +72,7 @@ def test_every_link_leads_somewhere(page):
 
 def test_the_readme_s_commands_work(cli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    # `make quickstart`, but with a recipe of seconds.
+    # `make quickstart` with a recipe that takes seconds.
     main_job = re.search(r"iclbench run(.*?)\n\n", (ROOT / "Makefile").read_text(), re.S)[1]
     words = shlex.split(main_job.replace("\\\n", " ").replace("quick", "smoke"))
     assert cli("run", *words).code == 0
@@ -89,10 +89,10 @@ def test_the_readme_s_plugin_works(cli, tmp_path, provide):
     (entry,) = module["iclbench_architectures"]()
     provide("model", entry.name, entry.target)
     check_architecture(entry.target(), load_task("least-squares"), entry.target.Config(layers=1))
-    found = cli("run", "--model", entry.name, "--task", "least-squares", "--recipe", "smoke",
+    outcome = cli("run", "--model", entry.name, "--task", "least-squares", "--recipe", "smoke",
                 "--seeds", "2", "--out", tmp_path)  # fmt: skip
-    assert found.code == 0
-    assert "| decay" in found.out
+    assert outcome.code == 0
+    assert "| decay" in outcome.out
 
 
 def test_the_grader_of_the_plugins_page_works():
@@ -100,8 +100,8 @@ def test_the_grader_of_the_plugins_page_works():
     module: dict = {}
     exec(compile(text, "plugins.md", "exec"), module)
     grading = Grading(module["Brevity"](Config()))
-    found = grading.grade([Completion("Once", "upon a time"), Completion("Once", "")], None)
-    assert found == {"brevity": [0.25, 1.0]}
+    outcome = grading.grade([Completion("Once", "upon a time"), Completion("Once", "")], None)
+    assert outcome == {"brevity": [0.25, 1.0]}
     assert grading.report().name == "brevity"
 
 

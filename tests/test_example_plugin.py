@@ -1,4 +1,4 @@
-"""The example plugin as a third party's: built, installed beside an iclbench wheel, and run."""
+"""The example plugin: built, installed with an iclbench wheel, and run like a third party's."""
 
 import ast
 import io
@@ -34,7 +34,7 @@ NO_CODE = {
 
 
 def code_lines(source: str) -> int:
-    """Lines that hold code: no blank line, comment or docstring."""
+    """The number of lines of code: no blank line, comment or docstring."""
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     spans = [(t.start[0], t.end[0]) for t in tokens if t.type not in NO_CODE]
     lines = {line for first, last in spans for line in range(first, last + 1)}
@@ -46,28 +46,28 @@ def code_lines(source: str) -> int:
 
 
 class Environment:
-    """A fresh environment; `programs` are its scripts, `packages` its site-packages."""
+    """A fresh virtual environment; `programs` are its scripts, `packages` its site-packages."""
 
     def __init__(self, folder: Path) -> None:
         venv.create(folder, symlinks=os.name != "nt")
-        place = {"base": str(folder), "platbase": str(folder)}
-        paths = sysconfig.get_paths("venv", vars=place)
+        prefixes = {"base": str(folder), "platbase": str(folder)}
+        paths = sysconfig.get_paths("venv", vars=prefixes)
         self.programs, self.packages = Path(paths["scripts"]), Path(paths["purelib"])
 
     def see(self, folders: Sequence[str]) -> None:
-        """Let it import from these too, after its own; their .pth files are not followed."""
+        """Import from these folders too, after its own; their .pth files are not read."""
         (self.packages / "dependencies.pth").write_text("\n".join(folders), encoding="utf-8")
 
     def run(self, program: str, *arguments: str | Path, cwd: Path) -> str:
-        """What a program of it prints; fails when it exits with anything but 0."""
+        """The output of one of its programs; fails unless the exit code is 0."""
         return execute(self.programs / program, *arguments, cwd=cwd)
 
 
 def execute(*command: str | Path, cwd: Path) -> str:
-    """The standard output of a command that inherits no Python, pip or pytest setting."""
+    """The standard output of a command without inherited Python, pip or pytest settings."""
     ours = ("PYTHON", "PIP", "PYTEST", "ICLBENCH", "VIRTUAL_ENV")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
-    # No bytecode in the example's folder; one thread, since several stall on a busy machine.
+    # No bytecode in the example's folder; one thread, since several are slow on a busy machine.
     settings = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONUTF8": "1", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         [str(part) for part in command],
@@ -89,19 +89,21 @@ def pip(*arguments: str | Path, cwd: Path) -> None:
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """An environment with both wheels, and this one's other packages to import from."""
+    """An environment with both wheels that also imports this environment's packages."""
     folder = tmp_path_factory.mktemp("example")
     wheels, offline = folder / "wheels", ("--no-deps", "--no-index")
     pip("wheel", *offline, "--no-build-isolation", "-w", wheels, ROOT, EXAMPLE, cwd=folder)
-    made = Environment(folder / "environment")
-    # Before it sees this environment's packages, so that pip finds nothing to replace there.
+    environment = Environment(folder / "environment")
+    # Install before adding this environment's packages, so that pip does not replace them.
     built = sorted(wheels.glob("*.whl"))
-    pip("--python", made.programs / "python", "install", *offline, *built, cwd=folder)
-    made.see([path for path in sys.path if Path(path).name in {"site-packages", "dist-packages"}])
-    return made
+    pip("--python", environment.programs / "python", "install", *offline, *built, cwd=folder)
+    environment.see(
+        [path for path in sys.path if Path(path).name in {"site-packages", "dist-packages"}]
+    )
+    return environment
 
 
-def test_code_lines_leaves_out_what_is_no_code():
+def test_code_lines_skips_comments_and_docstrings():
     source = '"""Of two\n\nlines."""\n\n# A comment.\nx = (\n    1,  # one\n)\n\n\n'
     source += 'def f():\n    """Doc."""\n    return """a\n\nb"""\n'
     assert code_lines(source) == 3 + 1 + 3
@@ -129,7 +131,7 @@ def test_documented_command_runs_it(environment: Environment, tmp_path: Path):
     versions = {plugin.distribution: plugin.version for plugin in record.plugins}
     assert versions[project["name"]] == project["version"]
     assert "iclbench" in versions
-    # Its seeds were trained as one program, which an architecture that can't be vmapped is not.
+    # The seeds were trained as one program, which needs an architecture that supports vmap.
     assert record.training.replicas == 2
     models = [line.split("|")[2].strip() for line in table.splitlines() if line.startswith("|")]
     assert models[0] == "model"
@@ -142,5 +144,5 @@ def only_record(folder: Path) -> Record:
 
 
 def test_own_tests_pass(environment: Environment, tmp_path: Path):
-    own = ("-p", "no:cacheprovider", EXAMPLE / "tests")
-    assert "passed" in environment.run("python", "-m", "pytest", *own, cwd=tmp_path)
+    arguments = ("-p", "no:cacheprovider", EXAMPLE / "tests")
+    assert "passed" in environment.run("python", "-m", "pytest", *arguments, cwd=tmp_path)

@@ -1,4 +1,4 @@
-"""What `quick` promises, at its real length."""
+"""The promises of the recipe `quick`, at full length."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def test_a_trained_model_is_below_averaging_and_above_the_floor(tmp_path, averag
     record = run(model=model, task="least-squares", recipe="quick", seeds=3, out=tmp_path)
     bar = averaging.metrics["squared_error"]
     for seed in record.seeds:
-        found = seed.metrics["squared_error"]
-        assert found.mean < bar.mean
-        assert found.median < bar.median
-        assert found.median > record.floor["squared_error"].median
+        errors = seed.metrics["squared_error"]
+        assert errors.mean < bar.mean
+        assert errors.median < bar.median
+        assert errors.median > record.floor["squared_error"].median
     curve = record.training.curve
     assert len(curve) >= 50
     assert all(last < first for first, last in zip(curve[0], curve[-1], strict=True))

@@ -1,4 +1,4 @@
-"""The speed benchmark runs, and its comparison notices what became slower; no time is asserted."""
+"""The speed benchmark runs, and its comparison notices slowdowns. No time is asserted."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ def test_every_configuration_is_a_run():
 
 
 @pytest.mark.parametrize(("factor", "code"), [(1.0, 0), (1.1, 0), (1.3, 1), (0.5, 0)])
-def test_what_became_slower_beyond_the_margin_fails(factor, code):
-    text, found = compare(FILE, slowed(factor), 0.15)
-    assert found == code
+def test_slowdown_beyond_the_margin_fails(factor, code):
+    text, exit_code = compare(FILE, slowed(factor), 0.15)
+    assert exit_code == code
     assert ("slower" in text) == bool(code)
 
 
 @pytest.mark.parametrize("change", [{"device": "another"}, {"threads": 2}, {"clock": "wall"}])
-def test_files_that_were_timed_in_two_ways_are_not_compared(change):
+def test_files_timed_in_different_ways_are_not_compared(change):
     with pytest.raises(ValueError, match=f"two values of {next(iter(change))}"):
         compare(FILE, {**FILE, **change}, 0.15)
 
@@ -87,7 +87,7 @@ def test_files_without_a_common_loop_are_not_compared(tmp_path, monkeypatch):
     assert end.value.code == 1
 
 
-def test_a_table_has_speeds_ratios_and_the_fraction_of_the_peak():
+def test_table_has_speeds_ratios_and_the_fraction_of_peak():
     text = table(FILE, ROW)
     assert "100" in text
     assert "2.00 (2.00–2.00)" in text
@@ -95,8 +95,8 @@ def test_a_table_has_speeds_ratios_and_the_fraction_of_the_peak():
     assert "a CPU, 2 cores, 1 thread" in headline(FILE)
 
 
-@pytest.mark.parametrize(("kind", "expected"), [("cpu", "missed by 20%"), ("cuda", "reached")])
-def test_what_was_to_be_reached_is_said_for_each_kind_of_device(kind, expected):
+@pytest.mark.parametrize(("kind", "expected"), [("cpu", "missed by 20%"), ("cuda", "met")])
+def test_targets_depend_on_the_kind_of_device(kind, expected):
     times = {"plain loop": 0.4, "iclbench, R = 64": 0.1, "iclbench, R = 256": 0.001}
     loops = [{**ROW["loops"][0], "name": name, "cpu_seconds": [s] * 5, "wall_seconds": [s] * 5}
              for name, s in times.items()]  # fmt: skip
@@ -115,11 +115,11 @@ def test_operations_are_counted_alike_by_fused_operators_and_one_by_one(monkeypa
     one = operations(EngineLoop(configuration, 1, "cpu"))
     loop = EngineLoop(configuration, 1, "cpu")
     monkeypatch.setattr(fused, "WORTH_FUSING", 0)
-    found = operations(loop)
-    assert found == one  # attention's kernel is in both
-    loop.training.replicas.binds = False  # then by the operators alone
+    fused_count = operations(loop)
+    assert fused_count == one  # attention's kernel is in both
+    loop.training.replicas.binds = False  # then by single operators
     plain = operations(loop)
-    assert 1 <= found / plain < 1.05  # the kernel multiplies QKᵀ once more
+    assert 1 <= fused_count / plain < 1.05  # the kernel multiplies QKᵀ once more
     monkeypatch.setattr(attention, "WORTH_MERGING", 0)
     assert operations(EngineLoop(configuration, 1, "cpu")) < 0.95 * plain
 
@@ -128,10 +128,10 @@ def test_operations_of_a_fused_layer_of_baseconv_are_those_of_its_operators():
     configuration = Configuration(
         "a BaseConv", "baseconv", "least-squares-prefixes", {"layers": 1, "width": 32}, 16
     )
-    found = operations(EngineLoop(configuration, 1, "cpu"))
+    fused_count = operations(EngineLoop(configuration, 1, "cpu"))
     loop = EngineLoop(configuration, 1, "cpu")
-    loop.training.replicas.binds = False  # then by the operators alone
-    assert found == operations(loop)
+    loop.training.replicas.binds = False  # then by single operators
+    assert fused_count == operations(loop)
 
 
 def test_operations_are_counted_alike_of_what_is_compiled():

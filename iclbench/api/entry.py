@@ -1,4 +1,4 @@
-"""Entry: one thing that a plugin provides."""
+"""Entry: one name in the catalog of a plugin."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _TARGET = re.compile(r"[\w.]+:[\w.]+")
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing that a plugin provides.
+    """One model, task, recipe, metric, grader, executor or command that a plugin provides.
 
-    `target` says where it is (`"package.module:Name"`, imported when it is used), or is the object
-    itself in a small plugin.
+    `name` is lower-case words joined by hyphens, and `summary` one line. `target` is the object's
+    address (`"package.module:Name"`, imported when it is used), or the object itself.
     """
 
     name: str
@@ -23,7 +23,7 @@ class Entry:
     target: Any
 
     def problem(self) -> str | None:
-        """What is wrong with this entry, or None."""
+        """Why this entry is invalid, or None."""
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
             return f"{self.name!r} is not a name: use lower-case words joined by hyphens"
         if not isinstance(self.summary, str) or self.summary.splitlines() != [self.summary]:

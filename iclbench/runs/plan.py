@@ -15,7 +15,8 @@ from ..api.metric import Metric
 from ..api.recipe import Recipe
 from ..api.spec import Origin, ResolvedSpec, RunSpec, flag, spec_options
 from ..api.task import Task
-from ..plugins import Plugin, host
+from ..discovery import Plugin
+from ..plugins import host
 from ..training.optimizers import check_optimizer
 from .grading import Grading
 from .origins import GivenWeights, States, given_weights, origin_of

@@ -9,17 +9,17 @@ def iclbench_architectures() -> list[Entry]:
     return [
         Entry(
             "gd-transformer",
-            "self- and cross-attention that are functional gradient descent (categorical, 3)",
+            "self- and cross-attention that implement functional gradient descent (categorical, 3)",
             "iclbench_gd_transformer.architecture:GDTransformer",
         ),
         Entry(
             "gd-transformer-causal",
-            "the same for text, several blocks of which see all prefixes in one pass",
+            "gd-transformer for text: one pass predicts after every prefix",
             "iclbench_gd_transformer.architecture:CausalGDTransformer",
         ),
         Entry(
             "functional-gd",
-            "functional gradient descent on each context, embeddings given (categorical, 2–3)",
+            "functional gradient descent per context with given embeddings (categorical, 2–3)",
             "iclbench_gd_transformer.solver:FunctionalGD",
         ),
     ]
@@ -31,12 +31,12 @@ def iclbench_metrics() -> list[Entry]:
     return [
         Entry(
             "descent-error",
-            "how far each block of gd-transformer is from gradient descent in float64",
+            "distance of each gd-transformer block from gradient descent in float64",
             "iclbench_gd_transformer.exactness:DescentError",
         ),
         Entry(
             "attention-matrices",
-            "W_Q, W_K, W_V, P of gd-transformer's free form: are AᵀB and ED identities?",
+            "distance of the learned W_Q, W_K, W_V, P from those of gradient descent",
             "iclbench_gd_transformer.matrices:AttentionMatrices",
         ),
     ]

@@ -1,4 +1,4 @@
-"""Graders of what a model writes: a language model through its API, and two without a network."""
+"""Graders of generated text: a language model through its API, and two that run offline."""
 
 from iclbench import Entry, hookimpl
 
@@ -7,12 +7,13 @@ _HOME = "iclbench_graders"
 
 @hookimpl
 def iclbench_graders() -> list[Entry]:
-    """openai, pmi and text-statistics."""
+    """Provide openai, pmi and text-statistics."""
     return [
-        Entry("openai", "grammar, consistency, plot and creativity out of 10, by GPT-4o or another",
+        Entry("openai", "grammar, consistency, plot and creativity, from 1 to 10, by GPT-4o or "
+              "another model",
               f"{_HOME}.openai_grader:OpenAIGrader"),
-        Entry("pmi", "how much a beginning tells of its ending, by SmolLM2-135M on this machine",
+        Entry("pmi", "mutual information of beginning and ending, by SmolLM2-135M on this machine",
               f"{_HOME}.pmi:PMI"),
-        Entry("text-statistics", "no judgement: repetition and distinct n-grams of an ending",
+        Entry("text-statistics", "repetition and distinct n-grams; not a measure of quality",
               f"{_HOME}.text_statistics:TextStatistics"),
     ]  # fmt: skip

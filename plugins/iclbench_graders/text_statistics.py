@@ -1,4 +1,4 @@
-"""Repetition and diversity of a text, counted: no judge of its quality, and named as what it is."""
+"""Repetition and diversity of a text. These counts do not measure quality."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class TextStatisticsConfig(Config):
     """Arguments of `text-statistics`."""
 
     repetition_n: int = Field(4, ge=1, description="words in the n-grams of `repetition`")
-    distinct_n: int = Field(3, ge=1, description="distinct_1 up to distinct_N are counted")
+    distinct_n: int = Field(3, ge=1, description="the largest n of distinct_n")
 
 
 def words(text: str) -> list[str]:
-    """The text's words in lower case, without punctuation."""
+    """The words of a text in lower case, without punctuation."""
     return _WORD.findall(text.lower())
 
 
 def distinct(tokens: Sequence[str], n: int) -> float:
-    """Distinct n-grams by all n-grams (Li et al. 2016, distinct-n); NaN where there are none."""
+    """The share of distinct n-grams (Li et al. 2016, distinct-n); NaN without an n-gram."""
     total = len(tokens) - n + 1
     if total < 1:
         return math.nan
@@ -38,21 +38,22 @@ def distinct(tokens: Sequence[str], n: int) -> float:
 
 
 def repetition(tokens: Sequence[str], n: int) -> float:
-    """The share of n-grams that have been there before: 1 − distinct-n (Welleck et al. 2020,
-    seq-rep-n); NaN where there are none.
+    """The share of repeated n-grams, 1 − distinct-n (Welleck et al. 2020, seq-rep-n).
+
+    NaN without an n-gram.
     """
     return 1.0 - distinct(tokens, n)
 
 
 def repeated_sentences(text: str) -> float:
-    """The share of finished sentences that have been there before; 0 where there are none."""
-    sentences = [" ".join(words(found)) for found in _SENTENCE.findall(text)]
+    """The share of repeated sentences among the finished ones; 0 without a sentence."""
+    sentences = [" ".join(words(match)) for match in _SENTENCE.findall(text)]
     sentences = [sentence for sentence in sentences if sentence]
     return 1.0 - len(set(sentences)) / len(sentences) if sentences else 0.0
 
 
 class TextStatistics(Grader):
-    """Counts of an ending alone; its beginning is not looked at."""
+    """Counts of an ending; its beginning is ignored."""
 
     name = "text-statistics"
     Config: ClassVar[type[Config]] = TextStatisticsConfig
@@ -64,7 +65,7 @@ class TextStatistics(Grader):
     def grade(
         self, completions: Sequence[Completion], folder: Path | None
     ) -> dict[str, list[float]]:
-        """`repetition`, `repeated_sentences`, `distinct_1` … and the number of `words`."""
+        """`repetition`, `repeated_sentences`, `distinct_1` …, and the number of `words`."""
         rows = [self._row(completion.ending) for completion in completions]
         self._reasons["fewer words than an n-gram has"] += sum(
             any(math.isnan(score) for score in row.values()) for row in rows
@@ -81,5 +82,5 @@ class TextStatistics(Grader):
         }
 
     def report(self) -> GraderReport:
-        """With the number of endings that are too short."""
+        """The report, with the number of endings that are too short for an n-gram."""
         return GraderReport(name=self.name, reasons=dict(+self._reasons))

@@ -9,13 +9,13 @@ _HOME = "iclbench_linear_attention"
 def iclbench_architectures() -> list[Entry]:
     """lsa and elsa on the paper's input matrices and on tokens, and Gaussian elimination."""
     return [
-        Entry("lsa", "linear self-attention on a designed or enumerated input matrix (elsa, eq. 8)",
+        Entry("lsa", "linear self-attention on the paper's input matrices (elsa, eq. 8)",
               f"{_HOME}.architecture:LinearSelfAttention"),
-        Entry("elsa", "linear self-attention extended by bias matrices (elsa, eq. 16)",
+        Entry("elsa", "linear self-attention with bias matrices (elsa, eq. 16)",
               f"{_HOME}.architecture:ExtendedLinearSelfAttention"),
         Entry("lsa-tokens", "linear self-attention in the harness's sequence model (elsa, eq. 8)",
               f"{_HOME}.tokens:LSATokens"),
-        Entry("elsa-tokens", "the same with bias matrices over positions (elsa, eq. 16)",
+        Entry("elsa-tokens", "lsa-tokens with bias matrices over positions (elsa, eq. 16)",
               f"{_HOME}.tokens:ELSATokens"),
         Entry("gaussian-elimination-network", "Gaussian elimination by ReLU networks (elsa, A)",
               f"{_HOME}.elimination:GaussianEliminationNetwork"),
@@ -28,7 +28,7 @@ def iclbench_recipes() -> list[Entry]:
     return [
         Entry(
             "linear-attention",
-            "half a minute for a few modules of linear attention on two cores",
+            "about half a minute per linear-attention model on two cores",
             f"{_HOME}.recipes:LINEAR_ATTENTION",
         )
     ]

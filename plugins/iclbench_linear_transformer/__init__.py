@@ -9,7 +9,7 @@ def iclbench_architectures() -> list[Entry]:
     return [
         Entry(
             "linear-transformer",
-            "linear attention over the rows of a linear system, for any size (Vladymyrov et al.)",
+            "linear attention over the rows of a linear system, any size (Vladymyrov et al. 2024)",
             "iclbench_linear_transformer.architecture:LinearTransformer",
         )
     ]
@@ -21,7 +21,7 @@ def iclbench_metrics() -> list[Entry]:
     return [
         Entry(
             "krylov",
-            "the polynomial p(A)b that each layer computes, beside Chebyshev's and the best",
+            "the polynomial p(A)b of each layer, compared with Chebyshev's and the optimal one",
             "iclbench_linear_transformer.krylov:Krylov",
         )
     ]

@@ -1,4 +1,4 @@
-"""Classical solvers of regression and linear systems: floors and baselines of leaderboards."""
+"""Classical solvers for regression, classification and linear systems, and two metrics."""
 
 from iclbench import Entry, hookimpl
 
@@ -7,42 +7,42 @@ _HOME = "iclbench_solvers"
 
 @hookimpl
 def iclbench_architectures() -> list[Entry]:
-    """The solvers."""
+    """Provide the solvers."""
     return [
-        Entry("least-squares-qr", "least squares by QR, minimum norm if underdetermined",
+        Entry("least-squares-qr", "least squares by QR; minimum norm if underdetermined",
               f"{_HOME}.direct:LeastSquaresQR"),
         Entry("ridge", "ridge regression by Cholesky", f"{_HOME}.direct:Ridge"),
-        Entry("gradient-descent", "gradient descent from 0, step fixed or optimal for each prompt",
+        Entry("gradient-descent", "gradient descent from 0; step size fixed or optimal per prompt",
               f"{_HOME}.iterative:GradientDescent"),
-        Entry("exact-gradient", "the gradient of least squares at the prompt's weights",
+        Entry("exact-gradient", "the least-squares gradient at the prompt's weights",
               f"{_HOME}.iterative:ExactGradient"),
-        Entry("conjugate-gradient", "conjugate gradients on a system or on normal equations (CGLS)",
+        Entry("conjugate-gradient", "conjugate gradients; CGLS on the normal equations",
               f"{_HOME}.iterative:ConjugateGradient"),
         Entry("newton", "Newton–Schulz iteration for the inverse of A or XᵀX",
               f"{_HOME}.iterative:Newton"),
-        Entry("cholesky", "linear systems by Cholesky's factorization",
+        Entry("cholesky", "linear systems by Cholesky factorization",
               f"{_HOME}.systems:Cholesky"),
-        Entry("richardson", "linear systems by Richardson's iteration with the optimal step",
+        Entry("richardson", "linear systems by Richardson iteration, optimal step size",
               f"{_HOME}.systems:Richardson"),
-        Entry("chebyshev", "linear systems by the Chebyshev iteration",
+        Entry("chebyshev", "linear systems by Chebyshev iteration",
               f"{_HOME}.systems:Chebyshev"),
-        Entry("jacobi", "linear systems by Jacobi's iteration", f"{_HOME}.systems:Jacobi"),
+        Entry("jacobi", "linear systems by Jacobi iteration", f"{_HOME}.systems:Jacobi"),
         Entry("steepest-descent", "linear systems by gradient descent with exact line search",
               f"{_HOME}.systems:SteepestDescent"),
-        Entry("class-frequency", "categories as often as in the context",
+        Entry("class-frequency", "class frequencies in the context; ignores x",
               f"{_HOME}.classifiers:ClassFrequency"),
-        Entry("nearest-class-mean", "categories by the nearest mean of a class's inputs",
+        Entry("nearest-class-mean", "classification by the nearest class mean",
               f"{_HOME}.classifiers:NearestClassMean"),
-        Entry("nearest-neighbour-vote", "categories by a vote of the nearest examples",
+        Entry("nearest-neighbour-vote", "classification by a vote of the nearest examples",
               f"{_HOME}.classifiers:NearestNeighbourVote"),
-        Entry("kernel-regression", "categories by Nadaraya–Watson with an RBF kernel",
+        Entry("kernel-regression", "classification by Nadaraya–Watson with an RBF kernel",
               f"{_HOME}.classifiers:KernelRegression"),
-        Entry("logistic-regression", "categories by logistic regression on each context",
+        Entry("logistic-regression", "logistic regression fitted to each context",
               f"{_HOME}.classifiers:LogisticRegression"),
-        Entry("linear-probe", "categories by a linear layer trained on each context",
+        Entry("linear-probe", "a linear layer trained on each context",
               f"{_HOME}.classifiers:LinearProbe"),
-        Entry("averaging", "w = (1/N) Σ yᵢxᵢ", f"{_HOME}.simple:Averaging"),
-        Entry("nearest-neighbours", "the mean y of the nearest examples",
+        Entry("averaging", "linear regression by w = (1/N) Σ yᵢxᵢ", f"{_HOME}.simple:Averaging"),
+        Entry("nearest-neighbours", "regression by the mean of the nearest examples",
               f"{_HOME}.simple:NearestNeighbours"),
         Entry("zero", "predicts 0", f"{_HOME}.simple:Zero"),
     ]  # fmt: skip
@@ -50,10 +50,10 @@ def iclbench_architectures() -> list[Entry]:
 
 @hookimpl
 def iclbench_metrics() -> list[Entry]:
-    """alignment and iterates."""
+    """Provide alignment and iterates."""
     return [
-        Entry("alignment", "how near a model is to k steps of gradient descent, and the best k",
+        Entry("alignment", "distance to k steps of gradient descent, and the best k",
               f"{_HOME}.alignment:Alignment"),
-        Entry("iterates", "how far each iterate is from gradient descent's",
-              f"{_HOME}.alignment:Iterates"),
+        Entry("iterates", "distance of each iterate from that of gradient descent",
+              f"{_HOME}.iterates:Iterates"),
     ]  # fmt: skip

@@ -1,7 +1,7 @@
-"""Classical classifiers of in-context categories; each gives log-probabilities (B, Q, C).
+"""Classical in-context classifiers that predict log-probabilities (B, Q, C).
 
-A class that the context does not show can still be the answer: every classifier mixes its
-probabilities with the uniform ones, `smoothing` of the whole.
+The answer may be a class that is absent from the context, so every classifier mixes in the uniform
+distribution with weight `smoothing`.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from iclbench import Config, Signature, Solver
 
 
 class ClassifierConfig(Config):
-    """What unseen classes get."""
+    """Smoothing, common to all classifiers."""
 
-    smoothing: float = Field(0.1, gt=0, le=1, description="share of the uniform distribution")
+    smoothing: float = Field(0.1, gt=0, le=1, description="weight of the uniform distribution")
 
 
 class Classifier(Solver):
-    """Answers `class` on prompts with x, y (classes) and query."""
+    """A solver of `class` tasks, on prompts with x, y (classes) and query."""
 
     Config = ClassifierConfig
 
     def supports(self, signature: Signature, config: Any) -> str | None:
-        """It needs the structured fields and classes."""
+        """It needs x, y and query, and a task that asks for a class."""
         missing = {"x", "y", "query"} - set(getattr(signature.prompt, "_fields", ()))
         if missing:
             return f"it needs {', '.join(sorted(missing))}, which {signature.prompt.__name__} lacks"
@@ -38,28 +38,28 @@ class Classifier(Solver):
 
     def build(self, signature: Signature, config: Any) -> nn.Module:
         """A module without parameters."""
-        return _Classify(self, signature.classes, config)
+        return _ClassifierModule(self, signature.classes, config)
 
     @abstractmethod
     def probabilities(self, x: Tensor, labels: Tensor, query: Tensor, config: Any) -> Tensor:
         """(B, Q, C) from x (B, N, D), one-hot labels (B, N, C) and query (B, Q, D)."""
 
 
-class _Classify(nn.Module):
+class _ClassifierModule(nn.Module):
     def __init__(self, classifier: Classifier, classes: int, config: Any) -> None:
         super().__init__()
         self.classifier, self.classes, self.config = classifier, classes, config
 
     def forward(self, prompt: Any) -> Tensor:
         labels = one_hot(prompt.y, self.classes).to(prompt.x)
-        found = self.classifier.probabilities(prompt.x, labels, prompt.query, self.config)
-        share = self.config.smoothing
-        mixed: Tensor = (1.0 - share) * found + share / self.classes
+        probabilities = self.classifier.probabilities(prompt.x, labels, prompt.query, self.config)
+        weight = self.config.smoothing
+        mixed: Tensor = (1.0 - weight) * probabilities + weight / self.classes
         return mixed.log()
 
 
 class ClassFrequency(Classifier):
-    """Each class as often as in the context, whatever the query: the answer that ignores x."""
+    """The class frequencies in the context, whatever the query."""
 
     name = "class-frequency"
 
@@ -71,13 +71,13 @@ class ClassFrequency(Classifier):
 
 
 class NearestMeanConfig(ClassifierConfig):
-    """How sure."""
+    """The temperature."""
 
     temperature: float = Field(1.0, gt=0, description="τ of softmax(−‖x − μ_c‖² / 2τ)")
 
 
 class NearestClassMean(Classifier):
-    """softmax(−‖x − μ_c‖² / 2τ) over the classes in the context, μ_c the mean of a class's x."""
+    """softmax(−‖x − μ_c‖² / 2τ) over the classes in the context; μ_c is the mean x of class c."""
 
     name = "nearest-class-mean"
     Config = NearestMeanConfig
@@ -95,9 +95,9 @@ class NearestClassMean(Classifier):
 
 
 class NeighboursConfig(ClassifierConfig):
-    """How many."""
+    """The number of neighbours."""
 
-    neighbours: int = Field(3, ge=1, description="neighbours that vote, or all if there are fewer")
+    neighbours: int = Field(3, ge=1, description="number of neighbours; all examples if fewer")
 
 
 class NearestNeighbourVote(Classifier):
@@ -117,13 +117,13 @@ class NearestNeighbourVote(Classifier):
 
 
 class KernelConfig(ClassifierConfig):
-    """How wide."""
+    """The bandwidth."""
 
     bandwidth: float = Field(1.0, gt=0, description="h of exp(−‖x − x'‖² / 2h²)")
 
 
 class KernelRegression(Classifier):
-    """Nadaraya–Watson: the classes' shares among the examples, weighted by an RBF kernel."""
+    """Nadaraya–Watson: class shares among the examples, weighted by an RBF kernel."""
 
     name = "kernel-regression"
     Config = KernelConfig
@@ -137,19 +137,20 @@ class KernelRegression(Classifier):
 
 
 class LogisticConfig(ClassifierConfig):
-    """The penalty and the fit."""
+    """The penalty and the optimizer."""
 
     penalty: float = Field(
-        1.0, gt=0, description="λ of Σ cross-entropy + ½λ‖W‖²; the biases are free"
+        1.0, gt=0, description="λ of Σ cross-entropy + ½λ‖W‖²; biases are not penalized"
     )
     steps: int = Field(200, ge=0, description="accelerated gradient steps")
-    smoothing: float = Field(0.01, gt=0, le=1, description="share of the uniform distribution")
+    smoothing: float = Field(0.01, gt=0, le=1, description="weight of the uniform distribution")
 
 
 class LogisticRegression(Classifier):
-    """Multinomial logistic regression on the context, from 0, for all contexts at once.
+    """Multinomial logistic regression on each context.
 
-    Nesterov's method with the step size 1/L, L = ½λmax(X̃ᵀX̃) + λ, X̃ with a column of ones.
+    Nesterov's method from 0 with step size 1/L, L = ½λmax(X̃ᵀX̃) + λ; X̃ is X with a column of
+    ones. All contexts are fitted in one batch.
     """
 
     name = "logistic-regression"
@@ -168,26 +169,27 @@ class LogisticRegression(Classifier):
         absent = labels.sum(dim=1, keepdim=True) == 0
         weights = ahead = torch.zeros_like(inputs.mT @ labels)
         for step in range(config.steps):
-            slope = _slope(inputs, labels, ahead, absent) + decay * ahead
-            moved = ahead - size * slope
+            gradient = _loss_gradient(inputs, labels, ahead, absent) + decay * ahead
+            moved = ahead - size * gradient
             ahead = moved + step / (step + 3.0) * (moved - weights)
             weights = moved
-        return _shares(_with_ones(query), weights, absent)
+        return _softmax_of_present(_with_ones(query), weights, absent)
 
 
 class ProbeConfig(ClassifierConfig):
-    """The training of each probe."""
+    """The training of a probe."""
 
-    epochs: int = Field(500, ge=0, description="steps of Adam, each on the whole context")
-    learning_rate: float = Field(1e-3, gt=0, description="of Adam; its other values are the usual")
-    smoothing: float = Field(0.01, gt=0, le=1, description="share of the uniform distribution")
+    epochs: int = Field(500, ge=0, description="Adam steps on the whole context")
+    learning_rate: float = Field(1e-3, gt=0, description="learning rate of Adam")
+    smoothing: float = Field(0.01, gt=0, le=1, description="weight of the uniform distribution")
 
 
 class LinearProbe(Classifier):
-    """A linear layer with biases, trained from 0 on each context, all contexts at once.
+    """A linear layer with biases, trained from 0 on each context.
 
-    Adam (β = 0.9, 0.999, ε = 1e-8) on the mean cross-entropy, without a penalty (categorical, 6.2:
-    500 epochs for each context; the optimizer is not stated there).
+    Adam (β = 0.9, 0.999, ε = 1e-8) on the mean cross-entropy without a penalty. The paper trains
+    500 epochs per context and does not state the optimizer (categorical, 6.2). All contexts are
+    trained in one batch.
     """
 
     name = "linear-probe"
@@ -201,21 +203,21 @@ class LinearProbe(Classifier):
         absent = labels.sum(dim=1, keepdim=True) == 0
         weights = mean = square = torch.zeros_like(inputs.mT @ labels)
         for epoch in range(1, config.epochs + 1):
-            slope = _slope(inputs, labels, weights, absent) / x.shape[1]
-            mean = 0.9 * mean + 0.1 * slope
-            square = 0.999 * square + 0.001 * slope.square()
+            gradient = _loss_gradient(inputs, labels, weights, absent) / x.shape[1]
+            mean = 0.9 * mean + 0.1 * gradient
+            square = 0.999 * square + 0.001 * gradient.square()
             size = (square / (1.0 - 0.999**epoch)).sqrt() + 1e-8
             weights = weights - config.learning_rate * mean / (1.0 - 0.9**epoch) / size
-        return _shares(_with_ones(query), weights, absent)
+        return _softmax_of_present(_with_ones(query), weights, absent)
 
 
-def _slope(inputs: Tensor, labels: Tensor, weights: Tensor, absent: Tensor) -> Tensor:
-    """The gradient of the summed cross-entropy, (B, D, C); `absent` (B, 1, C) have no share."""
-    return inputs.mT @ (_shares(inputs, weights, absent) - labels)
+def _loss_gradient(inputs: Tensor, labels: Tensor, weights: Tensor, absent: Tensor) -> Tensor:
+    """The gradient of the summed cross-entropy, (B, D, C); `absent` (B, 1, C) masks classes."""
+    return inputs.mT @ (_softmax_of_present(inputs, weights, absent) - labels)
 
 
-def _shares(inputs: Tensor, weights: Tensor, absent: Tensor) -> Tensor:
-    """softmax(inputs · weights) over the classes that are not absent, (B, N, C)."""
+def _softmax_of_present(inputs: Tensor, weights: Tensor, absent: Tensor) -> Tensor:
+    """softmax(inputs · weights) over the classes that are present, (B, N, C)."""
     return (inputs @ weights).masked_fill(absent, -math.inf).softmax(dim=2)
 
 

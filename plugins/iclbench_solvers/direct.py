@@ -12,9 +12,9 @@ from .solver import Examples, LinearSolver
 
 
 class LeastSquaresQR(LinearSolver):
-    """argmin ‖Xw − y‖, and of least norm among those, by LAPACK's QR or LQ (gels), of full rank.
+    """The minimizer of ‖Xw − y‖ with the least norm, by QR or LQ (LAPACK's gels, full rank).
 
-    On the CPU, wherever the prompt is: GPUs have no gels for fewer examples than dimensions.
+    It always runs on the CPU, since gels on GPUs needs at least as many examples as dimensions.
     """
 
     name = "least-squares-qr"
@@ -33,7 +33,7 @@ class RidgeConfig(Config):
     ridge: float | None = Field(
         None,
         gt=0,
-        description="λ of ‖Xw − y‖² + λ‖w‖², no 1/N; null is the prompt's, or 0.01 if it has none",
+        description="λ of ‖Xw − y‖² + λ‖w‖², no 1/N; null: the prompt's, or 0.01 without one",
     )
 
 
@@ -46,8 +46,8 @@ class Ridge(LinearSolver):
     def weights(self, examples: Examples, config: RidgeConfig) -> Tensor:
         """w (B, D, K)."""
         x, y = examples.x, examples.y
-        given = 1e-2 if examples.ridge is None else examples.ridge
-        ridge = given if config.ridge is None else config.ridge
+        default = 1e-2 if examples.ridge is None else examples.ridge
+        ridge = default if config.ridge is None else config.ridge
         wide = x.shape[1] < x.shape[2]
         gram = x @ x.mT if wide else x.mT @ x
         identity = torch.eye(gram.shape[-1], dtype=x.dtype, device=x.device)

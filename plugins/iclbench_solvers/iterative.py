@@ -1,4 +1,4 @@
-"""Iterative solvers of least squares, each with its number of iterations."""
+"""Iterative solvers of least squares with a fixed number of iterations."""
 
 from __future__ import annotations
 
@@ -12,47 +12,47 @@ from torch import Tensor, nn
 
 from iclbench import Config, Signature, Solver
 
-from .solver import Examples, LinearSolver, Solve, examples_of
-from .systems import Iterate, conjugate_gradient, newton, supports_systems
+from .solver import Examples, LinearSolver, SolverModule, examples_of
+from .systems import IterationModule, conjugate_gradient, newton, supports_systems
 
 
 class GradientDescentConfig(Config):
-    """Steps and step size."""
+    """The steps and the step size."""
 
     steps: int = Field(400, ge=0, description="number of gradient steps")
     step_size: float | Literal["optimal", "prompt"] = Field(
-        "optimal", description="η; optimal: 2/(λmin + λmax) of each prompt's Hessian; prompt: its η"
+        "optimal", description="η; optimal: 2/(λmin + λmax) of the prompt's Hessian; prompt: its η"
     )
     normalize: Literal["mean", "sum"] = Field(
-        "mean", description="the gradient's 1/N, or none (elsa, eqs. 35–36)"
+        "mean", description="mean: gradient with 1/N; sum: without (elsa, eqs. 35–36)"
     )
 
 
 class GradientDescent(LinearSolver):
     """w ← w − η (1/N) [Xᵀ(Xw − y) + λw] from w = 0 (least_squares, eq. 45; elsa, eqs. 35–36).
 
-    λ is the prompt's, 0 where it has none.
+    λ is the prompt's, or 0.
     """
 
     name = "gradient-descent"
     Config = GradientDescentConfig
 
     def supports(self, signature: Signature, config: GradientDescentConfig) -> str | None:
-        """As every solver; the prompt's step needs a prompt that has one."""
+        """As `LinearSolver`; `step_size=prompt` needs a prompt with a step size."""
         if config.step_size == "prompt" and "step" not in getattr(signature.prompt, "_fields", ()):
             return f"step_size=prompt: {signature.prompt.__name__} has no step"
         return super().supports(signature, config)
 
     def build(self, signature: Signature, config: GradientDescentConfig) -> nn.Module:
-        """A module that also offers its iterates."""
-        return _Descend(self, signature, config)
+        """A module that also provides its iterates."""
+        return _DescentModule(self, signature, config)
 
     def weights(self, examples: Examples, config: GradientDescentConfig) -> Tensor:
         """w (B, D, K)."""
         return deque(self.iterates(examples, config), maxlen=1).pop()
 
     def iterates(self, examples: Examples, config: GradientDescentConfig) -> Iterator[Tensor]:
-        """w₀ = 0, w₁, …, each (B, D, K)."""
+        """The iterates w₀ = 0, w₁, …, (B, D, K) each."""
         scale = 1.0 / examples.x.shape[1] if config.normalize == "mean" else 1.0
         eta: float | Tensor
         if config.step_size == "optimal":
@@ -69,7 +69,7 @@ class GradientDescent(LinearSolver):
 
 
 class ExactGradient(Solver):
-    """(1/N) Xᵀ(Xw − y) at the prompt's own w (least_squares, eq. 45)."""
+    """(1/N) Xᵀ(Xw − y) at the prompt's w (least_squares, eq. 45)."""
 
     name = "exact-gradient"
 
@@ -82,16 +82,16 @@ class ExactGradient(Solver):
 
     def build(self, signature: Signature, config: Config) -> nn.Module:
         """A module without parameters."""
-        return _GradientOf()
+        return _GradientModule()
 
 
-class _GradientOf(nn.Module):
+class _GradientModule(nn.Module):
     def forward(self, prompt: Any) -> Tensor:
         examples = Examples(prompt.x, prompt.y)
         return gradient(examples, prompt.w.mT).mT / examples.x.shape[1]
 
 
-class _Descend(Solve):
+class _DescentModule(SolverModule):
     @property
     def iterates(self) -> int:
         return int(self.config.steps)
@@ -104,7 +104,7 @@ class _Descend(Solve):
 
 
 def gradient(examples: Examples, w: Tensor) -> Tensor:
-    """Xᵀ(Xw − y) + λw, the gradient of ½‖Xw − y‖² + ½λ‖w‖² at w (B, D, K); λ = 0 without one."""
+    """Xᵀ(Xw − y) + λw, the gradient of ½‖Xw − y‖² + ½λ‖w‖² at w (B, D, K)."""
     x, y = examples.x, examples.y
     plain = x.mT @ (x @ w - y)
     return plain if examples.ridge is None else plain + examples.ridge * w
@@ -112,7 +112,7 @@ def gradient(examples: Examples, w: Tensor) -> Tensor:
 
 def optimal_step(examples: Examples, scale: float) -> Tensor:
     """2/(λmin + λmax) of scale·(XᵀX + λI) on the row space of X, (B, 1, 1)."""
-    # Started at 0, the iterate never leaves the row space: the zero eigenvalues don't count.
+    # From 0 the iterates stay in the row space, so zero eigenvalues are irrelevant.
     x = examples.x
     gram = x @ x.mT if x.shape[1] < x.shape[2] else x.mT @ x
     eigenvalues: Tensor = torch.linalg.eigvalsh(scale * gram)
@@ -123,41 +123,41 @@ def optimal_step(examples: Examples, scale: float) -> Tensor:
 class ConjugateGradientConfig(Config):
     """The number of steps."""
 
-    steps: int = Field(10, ge=0, description="number of steps; dim suffice in exact arithmetic")
+    steps: int = Field(10, ge=0, description="number of steps; dim are enough in exact arithmetic")
 
 
 class ConjugateGradient(LinearSolver):
-    """Conjugate gradients on a system from x₀, or on the normal equations (CGLS) from w = 0."""
+    """Conjugate gradients on a linear system from x₀, or on normal equations (CGLS) from 0."""
 
     name = "conjugate-gradient"
     Config = ConjugateGradientConfig
 
     def supports(self, signature: Signature, config: ConjugateGradientConfig) -> str | None:
-        """As every solver of regression; and linear systems."""
+        """As `LinearSolver`; also linear systems."""
         if signature.target == "solution":
             return supports_systems(signature)
         return super().supports(signature, config)
 
     def build(self, signature: Signature, config: ConjugateGradientConfig) -> nn.Module:
-        """A module; on a system plain conjugate gradients."""
+        """CGLS as a module; for linear systems, conjugate gradients."""
         if signature.target == "solution":
-            return Iterate(conjugate_gradient, config.steps)
+            return IterationModule(conjugate_gradient, config.steps)
         return super().build(signature, config)
 
     def weights(self, examples: Examples, config: ConjugateGradientConfig) -> Tensor:
         """w (B, D, K)."""
         x, y = examples.x, examples.y
         w = x.new_zeros(x.shape[0], x.shape[2], y.shape[2])
-        # A gradient below the first is rounding alone, and one below the second no longer changes
-        # w; steps along either would end in overflow.
+        # Below `noise` the gradient is rounding error; below `negligible` it no longer changes w.
+        # Further steps would overflow.
         eps = torch.finfo(x.dtype).eps
         noise = eps**2 * x.square().sum(dim=(1, 2), keepdim=True)
         residual = y
         gradient = direction = x.mT @ residual
         size = _squared(gradient)
-        nothing = eps**4 * size
+        negligible = eps**4 * size
         for _ in range(config.steps):
-            active = (size > noise * _squared(residual)) & (size > nothing)
+            active = (size > noise * _squared(residual)) & (size > negligible)
             image = x @ direction
             step = torch.where(active, size / _squared(image), 0)
             w = w + step * direction
@@ -180,26 +180,25 @@ class NewtonConfig(Config):
 
 
 class Newton(LinearSolver):
-    """A ← 2A − A(XᵀX)A towards (XᵀX)⁺, then w = A Xᵀy (least_squares, B.2, corrected).
+    """Newton–Schulz: A ← 2A − A(XᵀX)A → (XᵀX)⁺, then w = A Xᵀy (least_squares, B.2, corrected).
 
-    On a system the same for its own matrix.
-
-    From A = XᵀX / λmax², λmax the largest eigenvalue of XᵀX, which converges for every X.
+    It starts from A = XᵀX / λmax², where λmax is the largest eigenvalue of XᵀX, and converges for
+    every X. For a linear system, the iteration inverts the system's matrix.
     """
 
     name = "newton"
     Config = NewtonConfig
 
     def supports(self, signature: Signature, config: NewtonConfig) -> str | None:
-        """As every solver of regression; and linear systems."""
+        """As `LinearSolver`; also linear systems."""
         if signature.target == "solution":
             return supports_systems(signature)
         return super().supports(signature, config)
 
     def build(self, signature: Signature, config: NewtonConfig) -> nn.Module:
-        """A module; on a system the inverse of A."""
+        """The iteration as a module; for linear systems, with the inverse of A."""
         if signature.target == "solution":
-            return Iterate(newton, config.steps)
+            return IterationModule(newton, config.steps)
         return super().build(signature, config)
 
     def weights(self, examples: Examples, config: NewtonConfig) -> Tensor:

@@ -1,4 +1,4 @@
-"""The baselines that a model must beat."""
+"""Baselines for regression."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .solver import Examples, LinearSolver, RegressionSolver
 
 
 class Averaging(LinearSolver):
-    """w = (1/N) Σ yᵢxᵢ, the estimator that needs no inverse."""
+    """w = (1/N) Σ yᵢxᵢ, the estimator without an inverse."""
 
     name = "averaging"
 
@@ -22,9 +22,9 @@ class Averaging(LinearSolver):
 
 
 class NearestNeighboursConfig(Config):
-    """How many neighbours."""
+    """The number of neighbours."""
 
-    neighbours: int = Field(3, ge=1, description="neighbours averaged, or all if there are fewer")
+    neighbours: int = Field(3, ge=1, description="number of neighbours; all examples if fewer")
 
 
 class NearestNeighbours(RegressionSolver):
@@ -38,20 +38,20 @@ class NearestNeighbours(RegressionSolver):
         x, y = examples.x, examples.y
         if x.shape[1] == 0:
             return query.new_zeros(query.shape[0], query.shape[1], y.shape[2])
-        # Exact differences: cdist's expansion loses digits, and ties with them.
+        # Not cdist, whose expansion ‖q‖² − 2q·x + ‖x‖² loses digits and breaks ties.
         distance = (query.unsqueeze(2) - x.unsqueeze(1)).square().sum(dim=3)
         count = min(config.neighbours, x.shape[1])
         nearest = distance.topk(count, dim=2, largest=False).indices
-        found = torch.gather(
+        values = torch.gather(
             y.unsqueeze(1).expand(-1, query.shape[1], -1, -1),
             2,
             nearest.unsqueeze(3).expand(-1, -1, -1, y.shape[2]),
         )
-        return found.mean(dim=2)
+        return values.mean(dim=2)
 
 
 class Zero(LinearSolver):
-    """Predicts 0: the error of knowing nothing."""
+    """Predicts 0."""
 
     name = "zero"
 

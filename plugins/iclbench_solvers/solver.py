@@ -1,4 +1,4 @@
-"""What the regression solvers share: which signatures they answer, and in which form."""
+"""Base classes of the regression solvers."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from iclbench import Signature, Solver
 
 
 class Examples(NamedTuple):
-    """The examples of a regression problem: x (B, k, D), y (B, k, K), k ≥ 0.
+    """The examples of a regression problem: x (B, k, D) and y (B, k, K), k ≥ 0.
 
-    ridge and step (B, 1, 1) are those of a prompt that carries them, else None.
+    `ridge` and `step` (B, 1, 1) come from the prompt; None if it has none.
     """
 
     x: Tensor
@@ -25,17 +25,18 @@ class Examples(NamedTuple):
 
 def examples_of(prompt: Any) -> Examples:
     """All examples of a prompt with the fields x and y."""
-    given = (getattr(prompt, name, None) for name in ("ridge", "step"))
-    return Examples(prompt.x, prompt.y, *(None if v is None else v[:, None, None] for v in given))
+    scalars = [getattr(prompt, name, None) for name in ("ridge", "step")]
+    ridge, step = (None if v is None else v[:, None, None] for v in scalars)
+    return Examples(prompt.x, prompt.y, ridge, step)
 
 
 class RegressionSolver(Solver):
-    """Answers `query` and `prefixes` on prompts with the fields x, y and query."""
+    """A solver of `query` and `prefixes` tasks, on prompts with x, y and query."""
 
     targets: tuple[str, ...] = ("query", "prefixes")
 
     def supports(self, signature: Signature, config: Any) -> str | None:
-        """It needs the structured fields, and a question that it can answer."""
+        """It needs x, y and query, and one of `targets`."""
         fields = set(getattr(signature.prompt, "_fields", ()))
         if not {"x", "y", "query"} <= fields:
             return f"it needs x, y and query, which {signature.prompt.__name__} does not have"
@@ -45,17 +46,17 @@ class RegressionSolver(Solver):
 
     def build(self, signature: Signature, config: Any) -> nn.Module:
         """A module without parameters that maps a prompt to a prediction."""
-        return Solve(self, signature, config)
+        return SolverModule(self, signature, config)
 
     def solve(self, prompt: Any, target: str, config: Any) -> Tensor:
-        """The prediction (B, P, W) that the signature asks for."""
-        all_of_them = examples_of(prompt)
+        """The prediction (B, P, W) for a target."""
+        examples = examples_of(prompt)
         if target == "query":
-            return self.answer(all_of_them, prompt.query, config)
+            return self.answer(examples, prompt.query, config)
         inputs = torch.cat([prompt.x, prompt.query], dim=1)
         answers = []
         for k in range(inputs.shape[1]):
-            first = all_of_them._replace(x=prompt.x[:, :k], y=prompt.y[:, :k])
+            first = examples._replace(x=prompt.x[:, :k], y=prompt.y[:, :k])
             answers.append(self.answer(first, inputs[:, k : k + 1], config))
         return torch.cat(answers, dim=1)
 
@@ -65,18 +66,18 @@ class RegressionSolver(Solver):
 
 
 class LinearSolver(RegressionSolver):
-    """A solver that finds weights w, and so answers `weights` too."""
+    """A solver that computes weights w; it also solves `weights` tasks."""
 
     targets = ("query", "prefixes", "weights")
 
     def solve(self, prompt: Any, target: str, config: Any) -> Tensor:
-        """The weights (B, K, D) if they are asked for, else as every solver."""
+        """The weights (B, K, D) for the target `weights`; else as `RegressionSolver`."""
         if target == "weights":
             return self.weights(examples_of(prompt), config).mT
         return super().solve(prompt, target, config)
 
     def answer(self, examples: Examples, query: Tensor, config: Any) -> Tensor:
-        """query · w, and 0 without examples."""
+        """query · w; 0 without examples."""
         if examples.x.shape[1] == 0:
             return query.new_zeros(query.shape[0], query.shape[1], examples.y.shape[2])
         return query @ self.weights(examples, config)
@@ -86,7 +87,7 @@ class LinearSolver(RegressionSolver):
         """w (B, D, K) from k ≥ 1 examples."""
 
 
-class Solve(nn.Module):
+class SolverModule(nn.Module):
     """A solver as a module: prompt → prediction (B, P, W)."""
 
     def __init__(self, solver: RegressionSolver, signature: Signature, config: Any) -> None:

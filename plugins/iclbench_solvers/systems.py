@@ -1,7 +1,8 @@
-"""Solvers of symmetric positive definite systems Ax = b, each with its number of iterations.
+"""Solvers of symmetric positive definite systems Ax = b with a fixed number of iterations.
 
-An iteration costs one product with A, N² multiply-adds, but for two of `steepest-descent` and the
-2N³ of `newton`; the extreme eigenvalues that some use are not counted.
+An iteration costs one product with A, N² multiply-adds. Exceptions: `steepest-descent` needs two
+products, and `newton` needs 2N³ multiply-adds. The extreme eigenvalues that some need are not
+counted.
 """
 
 from __future__ import annotations
@@ -18,18 +19,18 @@ from iclbench import Config, Signature, Solver
 
 
 class System(NamedTuple):
-    """a (B, N, N), b and x0 (B, N, 1)."""
+    """Linear systems: a (B, N, N), b and x0 (B, N, 1)."""
 
     a: Tensor
     b: Tensor
     x0: Tensor
 
     def residual(self, x: Tensor) -> Tensor:
-        """b − Ax (B, N, 1)."""
+        """The residual b − Ax (B, N, 1)."""
         return self.b - self.a @ x
 
     def extremes(self) -> tuple[Tensor, Tensor]:
-        """The smallest and the largest eigenvalue, each (B, 1, 1)."""
+        """The smallest and the largest eigenvalue, (B, 1, 1) each."""
         values = torch.linalg.eigvalsh(self.a)
         return values[:, :1, None], values[:, -1:, None]
 
@@ -38,9 +39,9 @@ Iterates = Callable[[System, int], Iterator[Tensor]]
 
 
 def system_of(prompt: Any) -> System:
-    """The prompt's systems; where they are padded, A goes on with its first diagonal element.
+    """The prompt's systems; the first diagonal element of A fills the padded diagonal.
 
-    That leaves the solution and the extreme eigenvalues as they are.
+    Padding then changes neither the solution nor the extreme eigenvalues.
     """
     a, size = prompt.a, prompt.size
     padded = torch.arange(a.shape[1], device=a.device) >= size[:, None]
@@ -49,7 +50,7 @@ def system_of(prompt: Any) -> System:
 
 
 def supports_systems(signature: Signature) -> str | None:
-    """None, or why this is no linear system to be solved."""
+    """None if the signature is a linear system to solve, or the reason why it is not."""
     missing = {"a", "b", "x0", "size"} - set(getattr(signature.prompt, "_fields", ()))
     if missing:
         return f"it needs {', '.join(sorted(missing))}, which {signature.prompt.__name__} lacks"
@@ -59,13 +60,13 @@ def supports_systems(signature: Signature) -> str | None:
 
 
 class IterationsConfig(Config):
-    """How many."""
+    """The number of iterations."""
 
     steps: int = Field(4, ge=0, description="number of iterations")
 
 
 class SystemSolver(Solver):
-    """Iterates from the prompt's x₀."""
+    """A solver that iterates from the prompt's x₀."""
 
     Config = IterationsConfig
 
@@ -74,33 +75,33 @@ class SystemSolver(Solver):
         return supports_systems(signature)
 
     def build(self, signature: Signature, config: Any) -> nn.Module:
-        """A module without parameters that also offers its iterates."""
-        return Iterate(self.iterates, config.steps)
+        """A module without parameters that also provides its iterates."""
+        return IterationModule(self.iterates, config.steps)
 
     @abstractmethod
     def iterates(self, system: System, steps: int) -> Iterator[Tensor]:
-        """x₀, x₁, …, x_steps, each (B, N, 1)."""
+        """The iterates x₀, x₁, …, x_steps, (B, N, 1) each."""
 
 
-class Iterate(nn.Module):
-    """The last iterate, (B, 1, N), and on demand all of them."""
+class IterationModule(nn.Module):
+    """An iteration as a module: the last iterate, and all of them as `trajectory`."""
 
     def __init__(self, method: Iterates, steps: int) -> None:
         super().__init__()
         self.method, self.iterates = method, steps
 
     def forward(self, prompt: Any) -> Tensor:
-        """x (B, 1, N)."""
+        """The last iterate (B, 1, N)."""
         return self.trajectory(prompt)[:, -1:]
 
     def trajectory(self, prompt: Any) -> Tensor:
-        """x₀, …, x_steps, (B, steps + 1, N)."""
-        found = self.method(system_of(prompt), self.iterates)
-        return torch.stack([x[..., 0] for x in found], dim=1)
+        """The iterates x₀, …, x_steps, (B, steps + 1, N)."""
+        iterates = self.method(system_of(prompt), self.iterates)
+        return torch.stack([x[..., 0] for x in iterates], dim=1)
 
 
 class Richardson(SystemSolver):
-    """x ← x + α(b − Ax) with α = 2/(λmin + λmax) of each prompt's A."""
+    """x ← x + α(b − Ax) with α = 2/(λmin + λmax) for each prompt's A."""
 
     name = "richardson"
 
@@ -115,8 +116,10 @@ class Richardson(SystemSolver):
 
 
 class Chebyshev(SystemSolver):
-    """The Chebyshev iteration on [λmin, λmax] of each prompt's A: the least worst-case error of all
-    polynomials after every step (Saad, Iterative Methods for Sparse Linear Systems, Alg. 12.1).
+    """The Chebyshev iteration on [λmin, λmax] of each prompt's A.
+
+    After every step, its polynomial has the smallest worst-case error of its degree (Saad,
+    Iterative Methods for Sparse Linear Systems, Alg. 12.1).
     """
 
     name = "chebyshev"
@@ -138,7 +141,7 @@ class Chebyshev(SystemSolver):
 
 
 class Jacobi(SystemSolver):
-    """x ← x + D⁻¹(b − Ax), D the diagonal of A; it converges where 2D − A is positive definite."""
+    """x ← x + D⁻¹(b − Ax), D the diagonal of A; converges if 2D − A is positive definite."""
 
     name = "jacobi"
 
@@ -168,16 +171,16 @@ class SteepestDescent(SystemSolver):
 
 
 def conjugate_gradient(system: System, steps: int) -> Iterator[Tensor]:
-    """Conjugate gradients on the system itself (Hestenes and Stiefel)."""
+    """Conjugate gradients from x₀ (Hestenes and Stiefel)."""
     x = system.x0
     yield x
     r = direction = system.residual(x)
     size = _dot(r, r)
-    # A residual below this no longer changes x; steps along it would end in underflow.
-    nothing = torch.finfo(r.dtype).eps ** 4 * size
+    # A residual below this no longer changes x; further steps would underflow.
+    negligible = torch.finfo(r.dtype).eps ** 4 * size
     for _ in range(steps):
         image = system.a @ direction
-        active = size > nothing
+        active = size > negligible
         step = torch.where(active, _quotient(size, _dot(direction, image)), 0)
         x = x + step * direction
         r = r - step * image
@@ -187,7 +190,7 @@ def conjugate_gradient(system: System, steps: int) -> Iterator[Tensor]:
 
 
 def newton(system: System, steps: int) -> Iterator[Tensor]:
-    """X ← 2X − XAX from X = A/λmax², applied to the first residual (Newton–Schulz)."""
+    """Newton–Schulz: X ← 2X − XAX from A/λmax², applied to the first residual."""
     _, high = system.extremes()
     inverse = system.a / high.square()
     first = system.residual(system.x0)
@@ -198,7 +201,7 @@ def newton(system: System, steps: int) -> Iterator[Tensor]:
 
 
 class Cholesky(Solver):
-    """x by Cholesky's factorization, N³/6 multiply-adds."""
+    """The solution by Cholesky factorization, N³/6 multiply-adds."""
 
     name = "cholesky"
 
@@ -208,10 +211,10 @@ class Cholesky(Solver):
 
     def build(self, signature: Signature, config: Config) -> nn.Module:
         """A module without parameters."""
-        return _Cholesky()
+        return _CholeskyModule()
 
 
-class _Cholesky(nn.Module):
+class _CholeskyModule(nn.Module):
     def forward(self, prompt: Any) -> Tensor:
         system = system_of(prompt)
         solution: Tensor = torch.cholesky_solve(system.b, torch.linalg.cholesky(system.a))
@@ -223,5 +226,5 @@ def _dot(u: Tensor, v: Tensor) -> Tensor:
 
 
 def _quotient(a: Tensor, b: Tensor) -> Tensor:
-    """a/b, and 0 where b is: an iteration that has arrived stays."""
+    """a/b, and 0 where b = 0, so that a converged iteration stays where it is."""
     return torch.where(b > 0, a / torch.where(b > 0, b, 1), 0)

@@ -9,7 +9,7 @@ def iclbench_architectures() -> list[Entry]:
     return [
         Entry(
             "transformer",
-            "GPT-2-like: softmax attention, pre-norm, learned positions, ReLU MLP",
+            "GPT-2-style transformer: softmax attention, pre-norm, learned positions, ReLU MLP",
             "iclbench_transformer.architecture:Transformer",
         )
     ]

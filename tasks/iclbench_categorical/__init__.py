@@ -9,12 +9,12 @@ def iclbench_tasks() -> list[Entry]:
     return [
         Entry(
             "categorical",
-            "categories from kernels around anchors, another function a context (categorical, E)",
+            "classification by a random kernel function per context (categorical, E)",
             "iclbench_categorical.anchors:Anchors",
         ),
         Entry(
             "categorical-quadrants",
-            "a category for each quadrant of the plane (categorical, F)",
+            "classification of the quadrants of the plane (categorical, F)",
             "iclbench_categorical.quadrants:Quadrants",
         ),
     ]
@@ -26,12 +26,12 @@ def iclbench_metrics() -> list[Entry]:
     return [
         Entry(
             "calibration",
-            "how far the confidence of predicted classes is from their accuracy",
+            "Brier score and expected calibration error",
             "iclbench_categorical.calibration:Calibration",
         ),
         Entry(
             "probability-maps",
-            "p(y = c | x) over the plane for one context, beside the truth (categorical, F)",
+            "maps of class probabilities over the plane for one context (categorical, F)",
             "iclbench_categorical.maps:ProbabilityMaps",
         ),
     ]

@@ -11,7 +11,7 @@ def iclbench_tasks() -> list[Entry]:
     return [
         Entry(
             "imagenet",
-            "N-way K-shot classes of images that training has not seen (categorical, 6.2)",
+            "N-way K-shot image classification on classes unseen in training (categorical, 6.2)",
             f"{_HOME}.task:ImageNet",
         )
     ]
@@ -23,7 +23,7 @@ def iclbench_commands() -> list[Entry]:
     return [
         Entry(
             "features",
-            "Extract the features of images by a frozen backbone, for the task imagenet.",
+            "Extract image features with a frozen backbone for the task imagenet.",
             f"{_HOME}.command:features",
         )
     ]

@@ -9,22 +9,22 @@ def iclbench_tasks() -> list[Entry]:
     return [
         Entry(
             "least-squares",
-            "linear regression in context from N examples (least_squares, D.2.2)",
+            "linear regression from N examples (least_squares, D.2.2)",
             "iclbench_least_squares.fixed:LeastSquares",
         ),
         Entry(
             "least-squares-prefixes",
-            "the same on every prefix of the examples, k = 0…N (least_squares, D.2.1)",
+            "linear regression after every prefix of k = 0…N examples (least_squares, D.2.1)",
             "iclbench_least_squares.prefixes:LeastSquaresPrefixes",
         ),
         Entry(
             "least-squares-features",
-            "w* from examples with the features of gradient descent (least_squares, D.2.4)",
+            "the weights w* from examples with gradient-descent features (least_squares, D.2.4)",
             "iclbench_least_squares.features:LeastSquaresFeatures",
         ),
         Entry(
             "gradient",
-            "the gradient of least squares at given weights, iterated (least_squares, D.2.5)",
+            "the least-squares gradient at given weights, iterated (least_squares, D.2.5)",
             "iclbench_least_squares.descent:Gradient",
         ),
         Entry(
@@ -34,7 +34,7 @@ def iclbench_tasks() -> list[Entry]:
         ),
         Entry(
             "ridge",
-            "ridge regression in context, with λ and a step size in the prompt (elsa, 3.1)",
+            "ridge regression with λ and a step size in the prompt (elsa, 3.1)",
             "iclbench_least_squares.ridge:RidgeRegression",
         ),
     ]

@@ -1,4 +1,4 @@
-"""The metrics alignment and iterates find gradient descent where it is, and only there."""
+"""The metrics alignment and iterates detect gradient descent, and nothing else."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from iclbench_least_squares.fixed import FixedConfig, LeastSquares
 from iclbench_least_squares.prefixes import LeastSquaresPrefixes
 from iclbench_least_squares.problems import LeastSquaresConfig
 from iclbench_least_squares.ridge import RidgeConfig, RidgeRegression
-from iclbench_solvers.alignment import STEPS, Alignment, Descent, Iterates, sensitivity
+from iclbench_solvers.alignment import STEPS, Alignment, Descent, sensitivity
+from iclbench_solvers.iterates import Iterates
 from iclbench_solvers.iterative import GradientDescent, GradientDescentConfig
 from iclbench_solvers.solver import examples_of
 
@@ -19,8 +20,8 @@ CONTEXT = EvaluationContext(torch.device("cpu"), torch.Generator(), None, 40)
 
 
 def descent(task, **config):
-    made = GradientDescentConfig(**config)
-    return GradientDescent().build(task.signature, made)
+    arguments = GradientDescentConfig(**config)
+    return GradientDescent().build(task.signature, arguments)
 
 
 def aligned(model, task, dtype=torch.float64, n=100):
@@ -31,32 +32,32 @@ def aligned(model, task, dtype=torch.float64, n=100):
 
 @pytest.mark.parametrize("steps", [1, 3, 7])
 @pytest.mark.parametrize("factor", [0.3, 0.77])
-def test_gradient_descent_is_found_with_its_step(steps, factor):
+def test_gradient_descent_is_identified_with_its_step_size(steps, factor):
     task = LeastSquares(FixedConfig())
-    found = aligned(descent(task, steps=steps, step_size=factor), task)
-    assert (found["alignment_steps"] == steps).all()
-    assert found["alignment_step_size"].mean() == pytest.approx(factor, rel=1e-5)
-    assert found["alignment_distance"].max() < 1e-6
-    assert found["alignment_cosine"].min() > 1 - 1e-9
+    values = aligned(descent(task, steps=steps, step_size=factor), task)
+    assert (values["alignment_steps"] == steps).all()
+    assert values["alignment_step_size"].mean() == pytest.approx(factor, rel=1e-5)
+    assert values["alignment_distance"].max() < 1e-6
+    assert values["alignment_cosine"].min() > 1 - 1e-9
 
 
-def test_it_is_found_on_prefixes_and_on_ridge():
+def test_gradient_descent_is_identified_on_prefixes_and_on_ridge():
     for task, config in (
         (LeastSquaresPrefixes(LeastSquaresConfig()), {"step_size": 0.5}),
         (RidgeRegression(RidgeConfig()), {"step_size": "prompt", "normalize": "sum"}),
     ):
-        found = aligned(descent(task, steps=4, **config), task)
-        assert (found["alignment_steps"] == 4).all()
-        assert found["alignment_distance"].max() < 1e-6
+        values = aligned(descent(task, steps=4, **config), task)
+        assert (values["alignment_steps"] == 4).all()
+        assert values["alignment_distance"].max() < 1e-6
 
 
-def test_the_curve_runs_over_all_numbers_of_steps():
+def test_curve_covers_all_numbers_of_steps():
     task = LeastSquares(FixedConfig())
-    found = aligned(descent(task, steps=2, step_size=0.5), task)
-    curve = found["alignment_by_steps"]
+    values = aligned(descent(task, steps=2, step_size=0.5), task)
+    curve = values["alignment_by_steps"]
     assert curve.shape == (100, STEPS)
     assert curve.mean(dim=0).argmin() == 1
-    assert torch.equal(curve[:, 1], found["alignment_distance"])
+    assert torch.equal(curve[:, 1], values["alignment_distance"])
 
 
 class Opposite(nn.Module):
@@ -64,24 +65,24 @@ class Opposite(nn.Module):
         return -prompt.query @ (prompt.x.mT @ prompt.y) / 20
 
 
-def test_what_is_no_gradient_descent_is_told_so():
+def test_other_models_are_far_from_gradient_descent():
     task = LeastSquares(FixedConfig())
-    found = aligned(Opposite(), task)
-    assert found["alignment_cosine"].max() < 0
-    assert found["alignment_distance"].mean() > 1
+    values = aligned(Opposite(), task)
+    assert values["alignment_cosine"].max() < 0
+    assert values["alignment_distance"].mean() > 1
 
 
-def test_the_eigenbasis_is_gradient_descent():
+def test_descent_in_the_eigenbasis_equals_gradient_descent():
     for task in (LeastSquares(FixedConfig(dim=4, examples=3)), RidgeRegression(RidgeConfig())):
         (batch,) = task.evaluation_set(8, 0, torch.float64)
         examples = examples_of(batch.prompt)
         unit = 1 / 3 if examples.step is None else examples.step
         x, y = examples.x, examples.y
         w = torch.zeros(8, x.shape[2], 1, dtype=torch.float64)
-        for found in Descent(batch.prompt).weights(0.7, 9):
+        for values in Descent(batch.prompt).weights(0.7, 9):
             ridge = 0 if examples.ridge is None else examples.ridge
             w = w - 0.7 * unit * (x.mT @ (x @ w - y) + ridge * w)
-            torch.testing.assert_close(found, w[..., 0], rtol=1e-9, atol=1e-12)
+            torch.testing.assert_close(values, w[..., 0], rtol=1e-9, atol=1e-12)
 
 
 def test_sensitivities_are_the_weights_of_a_linear_predictor():
@@ -89,13 +90,13 @@ def test_sensitivities_are_the_weights_of_a_linear_predictor():
     model = descent(task, steps=5, step_size=0.4)
     (batch,) = task.evaluation_set(50, 0, torch.float64)
     with torch.no_grad():
-        found = sensitivity(model, task, batch, CONTEXT)
+        values = sensitivity(model, task, batch, CONTEXT)
     w = GradientDescent().weights(examples_of(batch.prompt), model.config)
-    torch.testing.assert_close(found, w[..., 0])
+    torch.testing.assert_close(values, w[..., 0])
 
 
 @pytest.mark.parametrize("model", ["transformer", "nearest-neighbours", "zero"])
-def test_any_model_on_a_regression_task_can_be_asked(tmp_path, model):
+def test_metric_applies_to_any_regression_model(tmp_path, model):
     arguments = {"recipe": "smoke", "seeds": 2} if model == "transformer" else {}
     record = run(
         model=model,
@@ -110,7 +111,7 @@ def test_any_model_on_a_regression_task_can_be_asked(tmp_path, model):
     assert record.metrics["alignment_cosine"].mean is not None
 
 
-def test_iterates_are_those_of_the_algorithm_and_its_rounding_is_the_floor(tmp_path):
+def test_iterates_of_gradient_descent_are_at_the_floor(tmp_path):
     record = run(
         model="gradient-descent",
         task="ridge",
@@ -126,7 +127,7 @@ def test_iterates_are_those_of_the_algorithm_and_its_rounding_is_the_floor(tmp_p
     assert 0 < max(curve.max) < 1e-11
 
 
-def test_iterates_that_are_not_the_algorithm_s_differ(tmp_path):
+def test_iterates_with_another_step_size_differ(tmp_path):
     record = run(
         model="gradient-descent",
         task="ridge",
@@ -138,7 +139,7 @@ def test_iterates_that_are_not_the_algorithm_s_differ(tmp_path):
     assert record.curves["iterate_error"].median[3] > 1e-4
 
 
-def test_what_can_t_be_measured_is_refused_before_anything_runs(tmp_path):
+def test_unsupported_models_and_tasks_are_refused_before_the_run(tmp_path):
     with pytest.raises(UsageError, match="shows no trajectory"):
         run(model="transformer", task="ridge", metrics=("iterates",), out=tmp_path)
     with pytest.raises(UsageError, match="needs ridge, step in the prompt"):
@@ -154,15 +155,15 @@ def test_what_can_t_be_measured_is_refused_before_anything_runs(tmp_path):
     assert not list(tmp_path.glob("**/*.json"))
 
 
-def test_iterates_need_a_step():
+def test_iterates_need_a_step_size():
     assert Iterates().supports(RidgeRegression(RidgeConfig())) is None
     reason = Iterates().supports(LeastSquares(FixedConfig()))
     assert reason == "it needs ridge, step in the prompt"
 
 
-def test_a_model_without_finite_answers_fits_nothing():
+def test_model_without_finite_predictions_has_no_fit():
     def broken(prompt):
         return torch.full_like(prompt.query[..., :1], torch.nan)
 
-    found = aligned(broken, RidgeRegression(RidgeConfig()), n=8)
-    assert all(values.isnan().all() for values in found.values())
+    values = aligned(broken, RidgeRegression(RidgeConfig()), n=8)
+    assert all(values.isnan().all() for values in values.values())

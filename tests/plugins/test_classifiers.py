@@ -1,4 +1,4 @@
-"""The classifiers, each against its formula, and logistic regression against its optimum."""
+"""Every classifier against its formula, and logistic regression against its optimum."""
 
 from __future__ import annotations
 
@@ -49,47 +49,47 @@ def one_hot(y):
     return np.eye(CLASSES)[y]
 
 
-def test_frequencies_are_the_context_s():
+def test_class_frequency():
     asked = prompt()
-    found = classify("class-frequency", asked, smoothing=0.2)
-    for place, _, y, _ in points(asked):
+    predicted = classify("class-frequency", asked, smoothing=0.2)
+    for index, _, y, _ in points(asked):
         expected = mixed(one_hot(y).mean(axis=0), 0.2)
-        np.testing.assert_allclose(found[place].numpy(), expected)
+        np.testing.assert_allclose(predicted[index].numpy(), expected)
 
 
-def test_the_nearest_mean():
+def test_nearest_class_mean():
     asked = prompt()
-    found = classify("nearest-class-mean", asked, smoothing=0.01, temperature=0.7)
-    for place, x, y, u in points(asked):
+    predicted = classify("nearest-class-mean", asked, smoothing=0.01, temperature=0.7)
+    for index, x, y, u in points(asked):
         scores = np.full(CLASSES, -np.inf)
         for c in set(y):
             scores[c] = -np.square(u - x[y == c].mean(axis=0)).sum() / 1.4
         p = np.exp(scores - scores.max())
-        np.testing.assert_allclose(found[place].numpy(), mixed(p / p.sum(), 0.01))
+        np.testing.assert_allclose(predicted[index].numpy(), mixed(p / p.sum(), 0.01))
 
 
 @pytest.mark.parametrize("neighbours", [1, 3, 50])
-def test_neighbours_vote(neighbours):
+def test_nearest_neighbour_vote(neighbours):
     asked = prompt()
-    found = classify("nearest-neighbour-vote", asked, neighbours=neighbours, smoothing=0.3)
-    for place, x, y, u in points(asked):
+    predicted = classify("nearest-neighbour-vote", asked, neighbours=neighbours, smoothing=0.3)
+    for index, x, y, u in points(asked):
         nearest = np.argsort(np.square(x - u).sum(axis=1))[:neighbours]
         expected = mixed(one_hot(y[nearest]).mean(axis=0), 0.3)
-        np.testing.assert_allclose(found[place].numpy(), expected)
+        np.testing.assert_allclose(predicted[index].numpy(), expected)
 
 
-def test_kernel_regression_is_nadaraya_and_watson_s():
+def test_kernel_regression_is_nadaraya_watson():
     asked = prompt()
-    found = classify("kernel-regression", asked, bandwidth=0.5, smoothing=0.3)
-    for place, x, y, u in points(asked):
+    predicted = classify("kernel-regression", asked, bandwidth=0.5, smoothing=0.3)
+    for index, x, y, u in points(asked):
         weights = np.exp(-np.square(x - u).sum(axis=1) / 0.5)
         expected = mixed(weights @ one_hot(y) / weights.sum(), 0.3)
-        np.testing.assert_allclose(found[place].numpy(), expected)
+        np.testing.assert_allclose(predicted[index].numpy(), expected)
 
 
 def test_logistic_regression_reaches_its_optimum():
     asked = prompt()
-    found = classify("logistic-regression", asked, steps=3000, penalty=0.5, smoothing=1e-9)
+    predicted = classify("logistic-regression", asked, steps=3000, penalty=0.5, smoothing=1e-9)
     for i in range(2):
         x = np.concatenate([asked.x[i].numpy(), np.ones((12, 1))], axis=1)
         labels = one_hot(asked.y[i].numpy())[:, :3]
@@ -104,12 +104,12 @@ def test_logistic_regression_reaches_its_optimum():
         query = np.concatenate([asked.query[i].numpy(), np.ones((3, 1))], axis=1)
         logits = query @ best
         expected = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
-        np.testing.assert_allclose(found[i, :, :3].numpy(), expected, atol=1e-5)
+        np.testing.assert_allclose(predicted[i, :, :3].numpy(), expected, atol=1e-5)
 
 
-def test_the_linear_probe_is_a_layer_that_adam_trains():
+def test_linear_probe_is_a_layer_trained_by_adam():
     asked = prompt()
-    found = classify("linear-probe", asked, epochs=60, learning_rate=0.05, smoothing=1e-9)
+    predicted = classify("linear-probe", asked, epochs=60, learning_rate=0.05, smoothing=1e-9)
     for i in range(2):
         layer = torch.nn.Linear(2, 3, dtype=torch.float64)
         torch.nn.init.zeros_(layer.weight)
@@ -120,13 +120,13 @@ def test_the_linear_probe_is_a_layer_that_adam_trains():
             torch.nn.functional.cross_entropy(layer(asked.x[i]), asked.y[i]).backward()
             optimizer.step()
         expected = layer(asked.query[i]).log_softmax(dim=1).detach()
-        torch.testing.assert_close(found[i, :, :3], expected, atol=1e-6, rtol=0)
+        torch.testing.assert_close(predicted[i, :, :3], expected, atol=1e-6, rtol=0)
 
 
-def test_a_class_that_the_context_lacks_can_still_be_the_answer():
+def test_class_absent_from_the_context_keeps_its_probability():
     asked = prompt(classes=2)
     for name in ("class-frequency", "nearest-class-mean", "nearest-neighbour-vote",
                  "kernel-regression", "logistic-regression", "linear-probe"):  # fmt: skip
-        found = classify(name, asked, smoothing=0.4)
-        assert torch.allclose(found.exp().sum(dim=2), torch.ones(2, 3).double())
-        assert float(found[..., 3].max()) == pytest.approx(math.log(0.1))
+        predicted = classify(name, asked, smoothing=0.4)
+        assert torch.allclose(predicted.exp().sum(dim=2), torch.ones(2, 3).double())
+        assert float(predicted[..., 3].max()) == pytest.approx(math.log(0.1))

@@ -1,4 +1,4 @@
-"""The classical solvers, against numpy in float64 and against closed forms."""
+"""The regression solvers against numpy in float64 and against closed forms."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def seen(x, y):
 
 def solve(name, prompt, signature, **config):
     solver = host().load("model", name, Architecture)()
-    made = solver.Config(**config)
-    assert solver.supports(signature, made) is None
-    return solver.build(signature, made)(prompt)
+    arguments = solver.Config(**config)
+    assert solver.supports(signature, arguments) is None
+    return solver.build(signature, arguments)(prompt)
 
 
 def error(name, dtype=torch.float64, n=2048, target="query", **config):
@@ -58,9 +58,9 @@ def test_exact_solvers_find_the_minimum_norm_solution(name, examples, dim, seed)
     y = rng.standard_normal((examples, 2))
     solver = host().load("model", name, Architecture)()
     config = solver.Config(**EXACT[name])
-    found = solver.weights(seen(x, y), config)
+    actual = solver.weights(seen(x, y), config)
     expected = np.linalg.pinv(x) @ y
-    np.testing.assert_allclose(found[0].numpy(), expected, atol=1e-10)
+    np.testing.assert_allclose(actual[0].numpy(), expected, atol=1e-10)
 
 
 @given(examples=st.integers(1, 8), dim=st.integers(1, 5), seed=st.integers(0, 99))
@@ -69,12 +69,12 @@ def test_ridge_solves_its_normal_equations(examples, dim, seed):
     x, y = rng.standard_normal((examples, dim)), rng.standard_normal((examples, 1))
     solver = host().load("model", "ridge", Architecture)()
     config = solver.Config(ridge=0.3)
-    found = solver.weights(seen(x, y), config)
+    actual = solver.weights(seen(x, y), config)
     expected = np.linalg.solve(x.T @ x + 0.3 * np.eye(dim), x.T @ y)
-    np.testing.assert_allclose(found[0].numpy(), expected, atol=1e-12)
+    np.testing.assert_allclose(actual[0].numpy(), expected, atol=1e-12)
 
 
-def test_gradient_descent_takes_the_steps_of_the_paper():
+def test_gradient_descent_follows_the_paper():
     """Two steps by hand in numpy, for both normalizations (least_squares, eq. 45)."""
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((7, 3)), rng.standard_normal((7, 1))
@@ -84,8 +84,8 @@ def test_gradient_descent_takes_the_steps_of_the_paper():
         w = np.zeros((3, 1))
         for _ in range(2):
             w = w - 0.05 * scale * x.T @ (x @ w - y)
-        found = solver.weights(seen(x, y), config)
-        np.testing.assert_allclose(found[0].numpy(), w, atol=1e-14)
+        actual = solver.weights(seen(x, y), config)
+        np.testing.assert_allclose(actual[0].numpy(), w, atol=1e-14)
 
 
 def test_one_gradient_step_has_its_closed_form():
@@ -120,8 +120,8 @@ def test_weights_and_query_answers_agree(name):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_a_prefix_answer_uses_that_prefix_alone(name):
-    """Answer k is that of a problem that has the first k examples and no others."""
+def test_prefix_answer_uses_only_that_prefix(name):
+    """Answer k equals that of a problem with the first k examples only."""
     task = LeastSquaresPrefixes(LeastSquaresConfig(dim=3, examples=6))
     (batch,) = task.evaluation_set(8, 0, torch.float64)
     every = solve(name, batch.prompt, task.signature)
@@ -139,10 +139,10 @@ def test_nearest_neighbours_average_the_nearest():
     task = LeastSquares(FixedConfig(dim=2, examples=5))
     (batch,) = task.evaluation_set(4, 0, torch.float64)
     prompt = batch.prompt
-    found = solve("nearest-neighbours", prompt, task.signature, neighbours=2)
+    actual = solve("nearest-neighbours", prompt, task.signature, neighbours=2)
     for b in range(4):
         order = ((prompt.x[b] - prompt.query[b]) ** 2).sum(1).argsort()[:2]
-        assert torch.allclose(found[b, 0], prompt.y[b, order].mean(0))
+        assert torch.allclose(actual[b, 0], prompt.y[b, order].mean(0))
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -161,7 +161,7 @@ def test_solvers_conform(name, dtype, monkeypatch):
         torch.set_default_dtype(before)
 
 
-def test_solvers_say_what_they_cannot_answer():
+def test_unsupported_targets_are_named():
     text = Signature(Text, "token", 4, 0, 9, (0, 1, 2, 3), vocabulary=9)
     qr = host().load("model", "least-squares-qr", Architecture)()
     assert "needs x, y and query" in qr.supports(text, qr.Config())
@@ -170,47 +170,47 @@ def test_solvers_say_what_they_cannot_answer():
     assert "not weights" in neighbours.supports(weights, neighbours.Config())
 
 
-def test_an_exactly_solved_system_stays_finite():
-    """CGLS on a zero right-hand side divides nothing by zero."""
+def test_exactly_solved_system_stays_finite():
+    """CGLS on a zero right-hand side does not divide by zero."""
     task = LeastSquares(FixedConfig())
     (batch,) = task.evaluation_set(2, 0, torch.float32)
     prompt = batch.prompt._replace(y=torch.zeros_like(batch.prompt.y))
     assert (solve("conjugate-gradient", prompt, task.signature) == 0).all()
 
 
-def test_gradient_descent_takes_the_prompt_s_penalty_and_step():
+def test_gradient_descent_uses_the_prompt_s_penalty_and_step():
     """Equations 35 and 36 of the elsa paper, in numpy."""
     task = RidgeRegression(RidgeConfig(dim=3, examples=6, ridge=(0.1, 2.0)))
     (batch,) = task.evaluation_set(4, 0, torch.float64)
     config = {"steps": 5, "step_size": "prompt", "normalize": "sum"}
-    found = solve("gradient-descent", batch.prompt, task.signature, **config)
+    actual = solve("gradient-descent", batch.prompt, task.signature, **config)
     for i in range(4):
         x, y, u, ridge, step = (field[i].numpy() for field in batch.prompt[1:])
         w = np.zeros((3, 1))
         for _ in range(5):
             w = w - step * (-x.T @ y + x.T @ x @ w + ridge * w)
-        np.testing.assert_allclose(found[i].numpy(), u @ w, atol=1e-13)
+        np.testing.assert_allclose(actual[i].numpy(), u @ w, atol=1e-13)
 
 
-def test_ridge_takes_the_prompt_s_penalty_unless_it_is_told_another():
+def test_ridge_uses_the_prompt_s_penalty_by_default():
     task = RidgeRegression(RidgeConfig(dim=3, examples=6, ridge=(0.1, 2.0)))
     (batch,) = task.evaluation_set(8, 0, torch.float64)
-    own = solve("ridge", batch.prompt, task.signature)
-    assert (own - batch.target).abs().max() < 1e-12
+    prediction = solve("ridge", batch.prompt, task.signature)
+    assert (prediction - batch.target).abs().max() < 1e-12
     other = solve("ridge", batch.prompt, task.signature, ridge=5.0)
     assert (other - batch.target).abs().max() > 1e-2
 
 
 @given(examples=st.integers(1, 7), dim=st.integers(1, 5))
-def test_the_optimal_step_counts_the_penalty(examples, dim):
-    """The same step as the task's, and no larger contraction at either end of the spectrum."""
+def test_optimal_step_includes_the_penalty(examples, dim):
+    """The step equals the task's."""
     task = RidgeRegression(RidgeConfig(dim=dim, examples=examples, ridge=(0.1, 2.0)))
     (batch,) = task.evaluation_set(4, 0, torch.float64)
-    found = optimal_step(examples_of(batch.prompt), 1.0)[:, 0, 0]
-    np.testing.assert_allclose(found.numpy(), batch.prompt.step.numpy(), rtol=1e-10)
+    actual = optimal_step(examples_of(batch.prompt), 1.0)[:, 0, 0]
+    np.testing.assert_allclose(actual.numpy(), batch.prompt.step.numpy(), rtol=1e-10)
 
 
-def test_the_prompt_s_step_needs_a_prompt_that_states_one():
+def test_prompt_step_size_needs_a_prompt_with_one():
     solver = host().load("model", "gradient-descent", Architecture)()
     config = solver.Config(step_size="prompt")
     assert "has no step" in solver.supports(LeastSquares(FixedConfig()).signature, config)

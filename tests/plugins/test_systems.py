@@ -1,4 +1,4 @@
-"""The solvers of linear systems, each against its formula, its bound or exact arithmetic."""
+"""Every solver of linear systems against its formula, a bound or exact arithmetic."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def task(**config) -> LinearSystems:
 
 
 def solver(name, **config):
-    made = host().load("model", name, Architecture)()
-    return made.build(task().signature, parse_config(made.Config, config, name))
+    architecture = host().load("model", name, Architecture)()
+    return architecture.build(task().signature, parse_config(architecture.Config, config, name))
 
 
 def systems(n=6, count=20, **config):
@@ -38,7 +38,7 @@ def systems(n=6, count=20, **config):
 
 
 def residual_polynomial(name, a, b, x0, steps):
-    """The iterate written out in another way, for one system in numpy."""
+    """The iterate of one system, computed independently in numpy."""
     values, basis = np.linalg.eigh(a)
     low, high = values[0], values[-1]
     error = np.linalg.solve(a, b) - x0
@@ -60,27 +60,27 @@ def residual_polynomial(name, a, b, x0, steps):
 @pytest.mark.parametrize("name", ["richardson", "chebyshev", "jacobi", "newton"])
 @pytest.mark.parametrize("start", ["zero", "normal"])
 @pytest.mark.parametrize("steps", [0, 1, 2, 5])
-def test_iterates_are_those_of_the_formula(name, start, steps):
+def test_iterates_follow_the_formula(name, start, steps):
     batch = systems(start=start)
-    found = solver(name, steps=steps)(batch.prompt)
-    assert found.shape == (20, 1, 6)
+    actual = solver(name, steps=steps)(batch.prompt)
+    assert actual.shape == (20, 1, 6)
     for i in range(20):
         a, b, x0 = (t[i].numpy() for t in batch.prompt[:3])
         expected = residual_polynomial(name, a, b, x0, steps)
         if name == "newton" and not steps:
             expected = x0
-        np.testing.assert_allclose(found[i, 0].numpy(), expected, atol=1e-11)
+        np.testing.assert_allclose(actual[i, 0].numpy(), expected, atol=1e-11)
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3])
-def test_conjugate_gradients_have_the_least_energy_error_in_the_krylov_space(steps):
+def test_conjugate_gradient_minimizes_the_energy_error_in_the_krylov_space(steps):
     batch = systems(start="normal")
-    found = solver("conjugate-gradient", steps=steps)(batch.prompt)[:, 0].numpy()
+    actual = solver("conjugate-gradient", steps=steps)(batch.prompt)[:, 0].numpy()
     for i in range(20):
         a, b, x0 = (t[i].numpy() for t in batch.prompt[:3])
         krylov = np.stack([np.linalg.matrix_power(a, k) @ (b - a @ x0) for k in range(steps)], 1)
         best = np.linalg.solve(krylov.T @ a @ krylov, krylov.T @ (b - a @ x0))
-        np.testing.assert_allclose(found[i], x0 + krylov @ best, atol=1e-8)
+        np.testing.assert_allclose(actual[i], x0 + krylov @ best, atol=1e-8)
 
 
 def test_steepest_descent_takes_the_best_step_along_the_residual():
@@ -94,7 +94,7 @@ def test_steepest_descent_takes_the_best_step_along_the_residual():
 
 
 @pytest.mark.parametrize("name", [*ITERATIVE, "cholesky"])
-def test_padding_changes_nothing(name):
+def test_padding_does_not_affect_results(name):
     batch = systems(n=4, start="normal")
     prompt = batch.prompt
     grown = LinearSystem(
@@ -104,28 +104,28 @@ def test_padding_changes_nothing(name):
         prompt.size,
     )
     model = solver(name)
-    found, expected = model(grown), model(prompt)
-    torch.testing.assert_close(found[..., :4], expected, atol=1e-12, rtol=1e-10)
-    assert (found[..., 4:] == 0).all()
+    actual, expected = model(grown), model(prompt)
+    torch.testing.assert_close(actual[..., :4], expected, atol=1e-12, rtol=1e-10)
+    assert (actual[..., 4:] == 0).all()
 
 
 @pytest.mark.parametrize("name", ["conjugate-gradient", "newton", "steepest-descent", "chebyshev"])
-def test_an_iteration_that_has_arrived_stays(name):
+def test_converged_iteration_stays(name):
     for dtype, bound in ((torch.float64, 1e-12), (torch.float32, 1e-4)):
         (batch,) = task(sizes=9).evaluation_set(20, 0, dtype)
-        found = solver(name, steps=1200)(batch.prompt).double()
-        torch.testing.assert_close(found, batch.target, atol=bound, rtol=0)
+        actual = solver(name, steps=1200)(batch.prompt).double()
+        torch.testing.assert_close(actual, batch.target, atol=bound, rtol=0)
 
 
 def test_one_eigenvalue_needs_one_step():
     batch = systems(condition_number=1)
     for name in ("richardson", "chebyshev", "steepest-descent", "conjugate-gradient", "newton"):
-        found = solver(name, steps=1)(batch.prompt)
-        torch.testing.assert_close(found, batch.target, atol=1e-12, rtol=0)
+        actual = solver(name, steps=1)(batch.prompt)
+        torch.testing.assert_close(actual, batch.target, atol=1e-12, rtol=0)
 
 
-def test_the_network_of_gaussian_elimination_solves_them_too():
+def test_gaussian_elimination_network_solves_them():
     batch = systems(n=5)
     with default_dtype(torch.float64):
-        found = solver("gaussian-elimination-network")(batch.prompt)
-    assert float((found - batch.target).abs().max()) < 1e-5
+        actual = solver("gaussian-elimination-network")(batch.prompt)
+    assert float((actual - batch.target).abs().max()) < 1e-5

@@ -1,0 +1,204 @@
+"""Discovery of plugins, with each broken plugin isolated from the others.
+
+Every entry point of the group `iclbench` is loaded separately. A plugin that fails to import, to
+validate or to answer a catalog hook is left out as a whole, with the reason, and does not affect
+the others.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pluggy
+
+from . import hookspecs
+from .api.entry import Entry
+from .api.errors import PluginError, UsageError, unknown
+
+GROUP = "iclbench"
+
+#: The harness's own entries; `ICLBENCH_PLUGINS` cannot exclude them.
+BUILTINS = "iclbench.builtins"
+
+#: The catalog hook of each kind of entry; messages use the kind's name.
+CATALOG_HOOKS = {
+    "model": "iclbench_architectures",
+    "task": "iclbench_tasks",
+    "recipe": "iclbench_recipes",
+    "metric": "iclbench_metrics",
+    "grader": "iclbench_graders",
+    "executor": "iclbench_executors",
+    "command": "iclbench_commands",
+}
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A discovered entry point: its entries by kind, or the problem that kept it out."""
+
+    name: str
+    distribution: str
+    version: str
+    module: str
+    import_seconds: float
+    problem: str | None = None
+    entries: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
+
+    def source_digest(self) -> str:
+        """SHA-256 of the plugin's Python files; it changes when the code changes."""
+        module = sys.modules[self.module.split(":")[0]]
+        files = [Path(str(module.__file__))] if getattr(module, "__file__", None) else []
+        if hasattr(module, "__path__"):
+            files = sorted(file for part in module.__path__ for file in Path(part).rglob("*.py"))
+        digest = hashlib.sha256()
+        for file in files:
+            digest.update(file.name.encode() + file.read_bytes())
+        return digest.hexdigest()
+
+    @property
+    def label(self) -> str:
+        """The plugin's name in messages: entry point, distribution, version."""
+        return f"{self.name} ({self.distribution} {self.version})"
+
+
+def discover(
+    manager: pluggy.PluginManager, only: Iterable[str] | None
+) -> tuple[list[Plugin], list[str]]:
+    """Load every plugin and register the sound ones; return all plugins, and the problems.
+
+    `only` restricts discovery to these entry-point names, and to the harness's own entries.
+    """
+    plugins: list[Plugin] = []
+    points, problems = _entry_points()
+    selected = None if only is None else list(only)
+    for point in points:
+        if selected is None or point.name in selected or point.value == BUILTINS:
+            taken = next((p for p in plugins if p.name == point.name and not p.problem), None)
+            plugin = _load(manager, point, taken)
+            plugins.append(plugin)
+            if plugin.problem:
+                problems.append(f"plugin {plugin.label} is left out: {plugin.problem}")
+    installed = {point.name for point in points}
+    for name in selected or []:
+        if name not in installed:
+            nearest = difflib.get_close_matches(name, sorted(installed), n=1)
+            hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+            problems.append(f"ICLBENCH_PLUGINS names {name!r}, which is not installed{hint}")
+    return plugins, problems
+
+
+def reason_of(error: BaseException) -> str:
+    """An error on one line, with its type unless it is a UsageError."""
+    text = " ".join(str(error).split())
+    if text and isinstance(error, UsageError):
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _entry_points() -> tuple[list[metadata.EntryPoint], list[str]]:
+    """The group's entry points sorted by name, and the problems in reading them.
+
+    If a distribution is installed twice, the copy first on the path counts.
+    """
+    by_distribution: dict[str, list[metadata.EntryPoint]] = {}
+    problems = []
+    for distribution in metadata.distributions():
+        try:
+            points = [p for p in distribution.entry_points if p.group == GROUP]
+        except Exception as error:
+            problems.append(
+                f"the entry points of {distribution.name} cannot be read: {reason_of(error)}"
+            )
+            continue
+        if points:
+            by_distribution.setdefault(_distribution_of(points[0])[0], points)
+    points = [point for points in by_distribution.values() for point in points]
+    return sorted(points, key=lambda point: (point.name, point.value)), problems
+
+
+def _load(
+    manager: pluggy.PluginManager, point: metadata.EntryPoint, taken: Plugin | None
+) -> Plugin:
+    """Import, register and query one plugin; undo the registration if anything fails.
+
+    `taken` is a loaded plugin of the same name, if there is one.
+    """
+    started = time.perf_counter()
+    module: Any = None
+    problem: str | None = None
+    entries: dict[str, tuple[Entry, ...]] = {}
+    try:
+        if taken is not None:
+            raise PluginError(f"its name is taken by {taken.label}")
+        module = point.load()
+        import_seconds = time.perf_counter() - started
+        if manager.is_registered(module):
+            name = manager.get_name(module)
+            raise PluginError(f"{point.value} is already loaded as plugin {name}")
+        manager.register(module, name=point.name)
+        _check_hooks(manager, module)
+        entries = {kind: _query(manager, module, hook) for kind, hook in CATALOG_HOOKS.items()}
+    except (Exception, SystemExit) as error:
+        import_seconds = time.perf_counter() - started
+        problem = reason_of(error)
+        if module is not None and manager.get_plugin(point.name) is module:
+            manager.unregister(module)
+    distribution, version = _distribution_of(point)
+    return Plugin(
+        name=point.name,
+        distribution=distribution,
+        version=version,
+        module=point.value,
+        import_seconds=import_seconds,
+        problem=problem,
+        entries=entries,
+    )
+
+
+def _check_hooks(manager: pluggy.PluginManager, module: Any) -> None:
+    """Refuse unknown and unmarked hooks, which pluggy would ignore."""
+    known = [name for name in vars(hookspecs) if name.startswith("iclbench_")]
+    for name in known:
+        function = getattr(module, name, None)
+        if callable(function) and not manager.parse_hookimpl_opts(module, name):
+            raise PluginError(f"{name} is not marked with @hookimpl")
+    for caller in manager.get_hookcallers(module) or []:
+        optional = all(i.optionalhook for i in caller.get_hookimpls() if i.plugin is module)
+        if not caller.has_spec() and not optional:
+            raise PluginError(str(unknown("hook", caller.name, known)))
+
+
+def _query(manager: pluggy.PluginManager, module: Any, hook: str) -> tuple[Entry, ...]:
+    """One plugin's entries from one catalog hook; raises PluginError for an invalid one."""
+    others = [plugin for plugin in manager.get_plugins() if plugin is not module]
+    try:
+        answers = manager.subset_hook_caller(hook, remove_plugins=others)()
+        entries = tuple(entry for answer in answers for entry in answer)
+    except (Exception, SystemExit) as error:
+        raise PluginError(f"{hook} raised {reason_of(error)}") from error
+    for entry in entries:
+        problem = entry.problem() if isinstance(entry, Entry) else f"{entry!r} is not an Entry"
+        if problem:
+            raise PluginError(f"{hook}: {problem}")
+    names = [entry.name for entry in entries]
+    for name in names:
+        if names.count(name) > 1:
+            raise PluginError(f"{hook}: {name!r} appears twice")
+    return entries
+
+
+def _distribution_of(point: metadata.EntryPoint) -> tuple[str, str]:
+    """The distribution's name and version; "unknown" if a damaged installation lacks one."""
+    fields = point.dist.metadata if point.dist else None
+    name, version = (
+        str(fields[key]) if fields and key in fields else "unknown" for key in ("Name", "Version")
+    )
+    return name, version

@@ -1,0 +1,273 @@
+"""The layout of the code: the direction of imports, what plugins import, and sizes."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+
+import pytest
+from layout import (
+    HARNESS,
+    LAYERS,
+    RANKS,
+    ROOT,
+    SHARED,
+    functions,
+    graph_of,
+    harness,
+    imports,
+    in_cycles,
+    module_name,
+    parameters,
+    python_files,
+    relative,
+    tree_of,
+    upward,
+)
+
+import iclbench
+
+MOST_LINES_OF_A_FILE, MOST_LINES_OF_A_FUNCTION, MOST_PARAMETERS = 300, 60, 8
+MOST_MODULES_BESIDE_PACKAGES = 10
+
+# What breaks a rule today, one by one. These lists only shrink: an entry that no longer breaks its
+# rule fails the test, so it goes with the change that mends it.
+UPWARD_IMPORTS = {
+    "sweeps.files -> leaderboards.figures",
+    "sweeps.files -> leaderboards.study",
+}
+MODULES_IN_CYCLES = {
+    "training.agreement",
+    "training.engine",
+    "training.loop",
+    "training.resumption",
+}
+IMPORTS_BELOW_ICLBENCH = {
+    "plugins/iclbench_baseconv/alone.py: iclbench.nn.fused.rows",
+    "plugins/iclbench_linear_attention/architecture.py: iclbench.nn.fused",
+    "plugins/iclbench_linear_attention/modules.py: iclbench.nn.fused",
+    "plugins/iclbench_linear_transformer/modules.py: iclbench.nn.fused",
+    "plugins/iclbench_linear_transformer/regression.py: iclbench.nn.fused",
+    "plugins/iclbench_transformer/attention.py: iclbench.nn.fused.watched",
+    "plugins/iclbench_transformer/merged.py: iclbench.nn.fused.rows",
+}
+PACKAGES_THAT_DO_NOT_SAY = {"cli"}
+LONG_FILES = {
+    "iclbench/leaderboards/site/views.py",
+    "iclbench/leaderboards/tables.py",
+    "iclbench/runs/run.py",
+    "iclbench/training/loop.py",
+    "iclbench/training/optimizers.py",
+    "tasks/iclbench_linear_systems/task.py",
+    "tests/cli/test_cli.py",
+    "tests/plugins/test_gd_transformer.py",
+    "tests/plugins/test_linear_attention.py",
+    "tests/plugins/test_linear_transformer.py",
+    "tests/runs/test_grading.py",
+    "tests/runs/test_run.py",
+    "tests/sweeps/test_sweep.py",
+    "tests/tasks/test_features_command.py",
+    "tests/tasks/test_imagenet.py",
+    "tests/tasks/test_stories.py",
+    "tests/training/test_engine.py",
+    "tests/training/test_loop.py",
+    "tests/training/test_replicas.py",
+}
+LONG_FUNCTIONS = {"iclbench/cli/run.py: run", "tasks/iclbench_imagenet/command.py: features"}
+MANY_PARAMETERS = {
+    "plugins/iclbench_gd_transformer/gd_form.py: __init__",
+    "plugins/iclbench_gd_transformer/text_form.py: __init__",
+    "tests/plugins/test_gd_transformer.py: functional_descent",
+}
+TESTS_WITHOUT_A_MODULE = {
+    "tests/leaderboards/test_leaderboard_sweeps.py",
+    "tests/leaderboards/test_paper_figures.py",
+    "tests/training/test_accumulation.py",
+}
+
+
+def assert_only(offenders: Iterable[str], known: set[str]) -> None:
+    """Fail for an offender that is not known, and for a known one that no longer offends."""
+    offenders = set(offenders)
+    assert not offenders - known, f"new: {sorted(offenders - known)}"
+    assert not known - offenders, f"mended, remove from the list: {sorted(known - offenders)}"
+
+
+# The harness
+
+
+def test_every_package_and_module_has_a_layer():
+    names = {module.split(".")[0] for module in harness()}
+    assert names <= set(RANKS)
+    assert set(LAYERS) <= names
+
+
+def test_imports_point_downward():
+    assert_only(upward(harness()), UPWARD_IMPORTS)
+
+
+def test_no_module_imports_itself_through_others():
+    assert_only(in_cycles(harness()), MODULES_IN_CYCLES)
+
+
+def test_the_harness_imports_no_plugin_and_no_task():
+    for file in python_files("iclbench"):
+        for module, _ in imports(module_name(file), tree_of(file)):
+            assert not module.startswith("iclbench_"), f"{relative(file)}: {module}"
+
+
+def test_there_are_few_modules_beside_the_packages():
+    assert len(list(HARNESS.glob("*.py"))) <= MOST_MODULES_BESIDE_PACKAGES
+
+
+def says_what_it_may_import(package: str) -> bool:
+    """Whether the docstring says what belongs in a package and names only lower packages."""
+    text = ast.get_docstring(tree_of(HARNESS / package / "__init__.py")) or ""
+    purpose, says, allowed = text.partition("may import ")
+    lower = set(LAYERS[: LAYERS.index(package)]) | SHARED
+    named = set(re.findall(r"`(\w+)`", allowed.partition(".")[0].partition(" never ")[0]))
+    return len(purpose.split()) > 10 and bool(says) and named <= lower
+
+
+def test_packages_say_what_belongs_there_and_what_they_may_import():
+    silent = {package for package in LAYERS if not says_what_it_may_import(package)}
+    assert_only(silent, PACKAGES_THAT_DO_NOT_SAY)
+
+
+# Plugins, tasks and examples
+
+
+def test_plugins_import_from_iclbench_itself():
+    offenders = {
+        f"{relative(file)}: {'.'.join(filter(None, (module, name)))}"
+        for file in python_files("plugins", "tasks", "examples")
+        for module, name in imports(module_name(file), tree_of(file))
+        if module.startswith("iclbench.") or (module == "iclbench" and name not in iclbench.__all__)
+    }
+    assert_only(offenders, IMPORTS_BELOW_ICLBENCH)
+
+
+def test_plugins_and_tasks_import_no_other_plugin():
+    for file in python_files("plugins", "tasks"):
+        package = file.relative_to(ROOT).parts[1]
+        for module, _ in imports(module_name(file), tree_of(file)):
+            name = module.split(".")[0]
+            assert name == package or not name.startswith("iclbench_"), f"{relative(file)}: {name}"
+
+
+# Sizes
+
+
+def test_files_are_short():
+    long = {
+        relative(file)
+        for file in python_files()
+        if len(file.read_text("utf-8").splitlines()) > MOST_LINES_OF_A_FILE
+    }
+    assert_only(long, LONG_FILES)
+
+
+def test_functions_are_short():
+    long = {
+        label
+        for label, node in functions()
+        if (node.end_lineno or 0) - node.lineno + 1 > MOST_LINES_OF_A_FUNCTION
+    }
+    assert_only(long, LONG_FUNCTIONS)
+
+
+def test_functions_have_few_parameters():
+    # In a verb of the command line every option is a parameter.
+    many = {
+        label
+        for label, node in functions()
+        if not label.startswith("iclbench/cli/")
+        and "/command.py:" not in label
+        and len(parameters(node)) > MOST_PARAMETERS
+    }
+    assert_only(many, MANY_PARAMETERS)
+
+
+# Tests
+
+
+def modules_of(folder: str) -> set[str]:
+    """What the tests in a folder may be named after."""
+    files = python_files(f"iclbench/{folder}" if folder in LAYERS else folder)
+    names = {file.parent.name if file.stem == "__init__" else file.stem for file in files}
+    return {name.removeprefix("iclbench_") for name in names}
+
+
+def test_tests_are_named_after_what_they_test():
+    offenders = set()
+    for folder in (*LAYERS, "plugins", "tasks"):
+        names = modules_of(folder)
+        for file in sorted((ROOT / "tests" / folder).rglob("test_*.py")):
+            words = file.stem.removeprefix("test_").split("_")
+            prefixes = {"_".join(words[:count]) for count in range(1, len(words) + 1)}
+            if not prefixes & names:
+                offenders.add(relative(file))
+    assert_only(offenders, TESTS_WITHOUT_A_MODULE)
+
+
+# The checks themselves
+
+SOURCE = """
+import os
+from typing import TYPE_CHECKING
+from . import sibling
+from ..top import name
+
+if TYPE_CHECKING:
+    from .typed import Type
+
+def function():
+    import iclbench.late
+    from .sibling import other
+"""
+
+
+def test_imports_in_functions_and_for_types_are_seen():
+    names = {"iclbench", "iclbench.top", "iclbench.late", "iclbench.a.__init__"}
+    names |= {f"iclbench.a.{name}" for name in ("sibling", "typed")}
+    modules = {name: ast.parse("") for name in names} | {"iclbench.a.here": ast.parse(SOURCE)}
+    assert graph_of(modules)["iclbench.a.here"] == {
+        "iclbench.a.sibling",
+        "iclbench.a.typed",
+        "iclbench.late",
+        "iclbench.top",
+    }
+
+
+@pytest.mark.parametrize(
+    ("module", "target", "allowed"),
+    [
+        ("runs.run", "training.loop", True),
+        ("runs.run", "runs.plan", True),
+        ("nn.model", "files", True),
+        ("plugins", "console", True),
+        ("cli.__init__", "runs.run", True),
+        ("training.loop", "runs.plan", False),
+        ("files", "nn.model", False),
+        ("api.task", "files", False),
+        ("cli.run", "__init__", False),
+        ("plugins", "builtins", False),
+    ],
+)
+def test_an_upward_import_is_noticed(module, target, allowed):
+    offenders = list(upward({module: {target}}))
+    assert offenders == ([] if allowed else [f"{module} -> {target}"])
+
+
+def test_a_cycle_is_noticed():
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}
+    assert in_cycles(graph) == {"b", "c"}
+
+
+def test_a_list_of_offenders_only_shrinks():
+    assert_only({"a"}, {"a"})
+    with pytest.raises(AssertionError, match=r"new: \['b'\]"):
+        assert_only({"a", "b"}, {"a"})
+    with pytest.raises(AssertionError, match=r"remove from the list: \['a'\]"):
+        assert_only(set(), {"a"})
