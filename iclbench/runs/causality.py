@@ -12,7 +12,7 @@ from torch import nn
 
 from ..api.errors import UsageError
 from ..api.random import torch_generator
-from ..api.task import Task
+from ..api.task import Task, training_batch
 from ..devices import one_thread
 
 #: Of more positions than these so many are asked about, evenly spaced from the first to the last.
@@ -25,12 +25,12 @@ def reads_ahead(module: nn.Module, task: Task[Any]) -> int | None:
     """The first position or answer that changes when what comes later does, or None.
 
     The states of a model that shows them by `hidden(real, ids)`, as sequence models do, are
-    compared with every later token replaced, another module's answers with what the task conceals.
+    compared with every later token replaced, another module's answers with what the task masks.
     A copy in float64 is asked at random parameters of several sizes, since an initial model may do
     next to nothing; raises UsageError if it can't be asked.
     """
     module = copy.deepcopy(module).double().eval()
-    batch = task.sample(4, torch_generator("cpu", "causality"), torch.device("cpu"), torch.float64)
+    batch = training_batch(task, 4, torch_generator("cpu", "causality"), torch.float64)
     changes = _state_changes if callable(getattr(module, "hidden", None)) else _answer_changes
     asked = False
     with torch.no_grad(), one_thread():
@@ -72,10 +72,10 @@ def _answer_changes(module: Any, task: Task[Any], prompt: Any) -> Iterator[tuple
     """For each read-out: how far answers up to it move with what comes later, and their size."""
     before = module(prompt)
     for k in _spread(before.shape[1]):
-        concealed = task.conceal(prompt, k)
-        if concealed is None:
+        masked = task.mask_after(prompt, k)
+        if masked is None:
             return
-        change = (module(concealed) - before)[:, : k + 1]
+        change = (module(masked) - before)[:, : k + 1]
         yield float(change.abs().max()), float(before.abs().max())
 
 

@@ -13,6 +13,7 @@ from torch import Tensor
 from ..api.architecture import Architecture, Construction, Solver
 from ..api.config import Config, parse_config
 from ..api.errors import UsageError, unknown
+from ..api.graded_task import GradedTask
 from ..api.grader import Grader
 from ..api.metric import Metric
 from ..api.recipe import Recipe
@@ -58,6 +59,7 @@ class Plan:
     def completions(self) -> int:
         """About how many completions a grader will get."""
         models = len(self.spec.seeds) or len(self.states) or 1
+        assert isinstance(self.task, GradedTask)
         return self.task.completions(models, self.spec.eval_prompts)
 
     @property
@@ -243,7 +245,7 @@ def _grader(
                 raise UsageError(f"--{option.replace('_', '-')} needs --grader")
         return None, {}
     found: type[Grader] = host().load("grader", request.grader, Grader)
-    if not task.gradable:
+    if not isinstance(task, GradedTask):
         raise UsageError(f"{task.name} has nothing to grade: --grader is for tasks that write text")
     config = parse_config(found.Config, request.grader_args, f"grader {request.grader}")
     values = config.model_dump(mode="json")

@@ -16,6 +16,7 @@ from safetensors.numpy import save
 
 from ..api.config import parse_config
 from ..api.errors import RunError, UsageError
+from ..api.evaluation import EvaluationContext
 from ..api.grader import Grader
 from ..api.random import derive_seed, torch_generator
 from ..api.recipe import Recipe
@@ -30,7 +31,7 @@ from ..api.record import (
 )
 from ..api.spec import ResolvedSpec, RunSpec, digest_of
 from ..api.statistics import finite
-from ..api.task import Axis, EvaluationContext
+from ..api.task import Axis
 from ..console import report
 from ..devices import environment, find_device
 from ..files import require_writable
@@ -115,7 +116,7 @@ def run_plans(plans: Sequence[Plan], settings: Settings) -> list[Record]:
 def _require_targets(plan: Plan) -> None:
     """Refuse a task whose targets would be broadcast against predictions, before time is spent."""
     task = plan.task
-    target = task.evaluation_set(2, plan.spec.eval_seed, DTYPES[plan.spec.dtype])[0].target
+    target = task.evaluation_batches(2, plan.spec.eval_seed, DTYPES[plan.spec.dtype])[0].target
     expected = task.signature.target_shape(target)
     if tuple(target.shape) != expected:
         raise UsageError(f"task {task.name}: targets are {tuple(target.shape)}, not {expected}")
@@ -223,7 +224,7 @@ def measure(
     A grader may keep its answers in `folder`.
     """
     spec = plan.spec
-    batches = plan.task.evaluation_set(spec.eval_prompts, spec.eval_seed, DTYPES[spec.dtype])
+    batches = plan.task.evaluation_batches(spec.eval_prompts, spec.eval_seed, DTYPES[spec.dtype])
     found = []
     for model in models:
         context = EvaluationContext(
@@ -241,7 +242,7 @@ def measure(
 
 def analyse(plan: Plan, models: list[Model], device: torch.device) -> dict[str, Any]:
     """What each metric says of each model as a whole: metric → a dictionary a model."""
-    batches = plan.task.evaluation_set(
+    batches = plan.task.evaluation_batches(
         plan.spec.eval_prompts, plan.spec.eval_seed, DTYPES[plan.spec.dtype]
     )
     found: dict[str, Any] = {}

@@ -19,6 +19,7 @@ from iclbench import (
     map_tensors,
     predict,
     torch_generator,
+    training_batch,
 )
 
 from .iterative import GradientDescent, GradientDescentConfig
@@ -64,7 +65,7 @@ class Alignment(Metric):
         if not {"x", "y", "query"} <= set(getattr(signature.prompt, "_fields", ())):
             return f"it needs x, y and query, which {signature.prompt.__name__} does not have"
         prompt = _fresh(task, 1, torch.float64).prompt
-        asked = task.ask(prompt, prompt.query)
+        asked = task.with_query(prompt, prompt.query)
         return "the task has no ask()" if asked is None else None
 
     def axes(self, model: nn.Module) -> Mapping[str, Axis]:
@@ -162,7 +163,7 @@ def sensitivity(
     def gradient(prompt: Any) -> Tensor:
         with torch.enable_grad():
             query = prompt.query.detach().clone().requires_grad_()
-            answer = model(task.ask(prompt, query))[:, -1, 0].sum()
+            answer = model(task.with_query(prompt, query))[:, -1, 0].sum()
             if not answer.requires_grad:
                 return torch.zeros_like(query[:, -1])
             found: Tensor = torch.autograd.grad(answer, query, materialize_grads=True)[0]
@@ -172,7 +173,7 @@ def sensitivity(
 
 
 def _fresh(task: Task[Any], n: int, dtype: torch.dtype) -> Batch:
-    return task.sample(n, torch_generator("cpu", "alignment"), torch.device("cpu"), dtype)
+    return training_batch(task, n, torch_generator("cpu", "alignment"), dtype)
 
 
 class Iterates(Metric):

@@ -1,4 +1,4 @@
-"""In-context classification: categories of a softmax of a function that each context has."""
+"""In-context classification: categories of a softmax of a function that varies by context."""
 
 from iclbench import Entry, hookimpl
 
@@ -9,7 +9,7 @@ def iclbench_tasks() -> list[Entry]:
     return [
         Entry(
             "categorical",
-            "categories from kernels around anchors, another function a context (categorical, E)",
+            "categories from kernels around anchors, a new function per context (categorical, E)",
             "iclbench_categorical.anchors:Anchors",
         ),
         Entry(
@@ -26,12 +26,12 @@ def iclbench_metrics() -> list[Entry]:
     return [
         Entry(
             "calibration",
-            "how far the confidence of predicted classes is from their accuracy",
+            "difference between the confidence and the accuracy of predicted classes",
             "iclbench_categorical.calibration:Calibration",
         ),
         Entry(
             "probability-maps",
-            "p(y = c | x) over the plane for one context, beside the truth (categorical, F)",
+            "p(y = c | x) over the plane for one context, with the truth (categorical, F)",
             "iclbench_categorical.maps:ProbabilityMaps",
         ),
     ]

@@ -17,6 +17,7 @@ from pydantic import Field
 from iclbench import (
     Completion,
     Config,
+    GradedTask,
     Grader,
     RecordError,
     RecordStore,
@@ -38,11 +39,10 @@ from iclbench.runs.store import read_record
 from iclbench_least_squares.fixed import LeastSquares
 
 
-class Storyteller(LeastSquares):
+class Storyteller(LeastSquares, GradedTask):
     """Least squares whose answers are told as endings, the first four of them."""
 
     name = "storyteller"
-    gradable = True
 
     def completions(self, models, prompts):
         return 4 * models
@@ -70,11 +70,10 @@ class Ranked(Storyteller):
         return Primary("grade_length", better="higher", statistic="mean", scale="linear")
 
 
-class Forgetful(LeastSquares):
-    """Says that it is gradable, and gives nothing."""
+class Forgetful(LeastSquares, GradedTask):
+    """A graded task that gives its grader nothing."""
 
     name = "forgetful"
-    gradable = True
 
 
 class LengthConfig(Config):

@@ -404,8 +404,8 @@ def test_a_task_that_does_not_fit_leaves_no_record(tmp_path, provide, fault):
             found = super().metrics(prediction, batch)
             return {"other": found["squared_error"]} if fault == "no primary metric" else found
 
-        def evaluation_set(self, n, seed, dtype):
-            batches = super().evaluation_set(n, seed, dtype)
+        def evaluation_batches(self, n, seed, dtype):
+            batches = super().evaluation_batches(n, seed, dtype)
             return (
                 [b._replace(target=b.target[:, 0]) for b in batches] if "out" in fault else batches
             )
@@ -455,7 +455,7 @@ def test_a_task_that_sets_no_version_is_refused(provide):
     class Unversioned(Task):
         name = "unversioned"
         Config = TaskConfig
-        signature = evaluation_draws = evaluation_set = sample = loss = metrics = reference = None
+        signature = draw = arrange = loss = metrics = None
 
     provide("task", "unversioned", Unversioned)
     with pytest.raises(PluginError, match="does not set version"):

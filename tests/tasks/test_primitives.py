@@ -22,7 +22,7 @@ def test_they_conform_in_every_shape(name, half, length, seed):
 
 
 def batch_of(task, n=4):
-    return task.evaluation_set(n, 0, torch.float64)[0]
+    return task.evaluation_batches(n, 0, torch.float64)[0]
 
 
 @pytest.mark.parametrize("seed", range(5))
