@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 
 import numpy as np
@@ -244,20 +243,6 @@ def test_any_sequence_model_learns_something(tmp_path):
     )
     assert record.metrics["nll"].mean < math.log(20)
     assert 0 <= record.analyses["calibration"][0]["expected_calibration_error"] < 1
-
-
-GOLDEN = {
-    Anchors: {"x": "550893ec14d8bfeb", "order": "c885bb787da5ea53"},
-    Quadrants: {"x": "25e99721713aafc8", "choice": "2dbb30bc9b54ac71"},
-}
-
-
-@pytest.mark.parametrize("cls", [Anchors, Quadrants])
-def test_raw_evaluation_draws_never_change(cls):
-    draws = made(cls).evaluation_draws(16, 0)
-    hashes = {n: hashlib.sha256(draws[n].tobytes()).hexdigest()[:16] for n in GOLDEN[cls]}
-    assert hashes == GOLDEN[cls]
-    assert cls.version == 1
 
 
 @pytest.mark.parametrize(

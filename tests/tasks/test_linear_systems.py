@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from fractions import Fraction
 
 import numpy as np
@@ -201,20 +200,6 @@ def test_each_size_is_asked_as_it_is():
     found = evaluate(made, Model(), made.evaluation_batches(5, 0, torch.float32), context, [])
     assert seen == [(5, 2, 2), (5, 3, 3), (5, 4, 4)]
     assert found["squared_error_by_size"].shape == (5, 3)
-
-
-GOLDEN = {
-    "vectors 9": "cdb0315051d23f43",
-    "values 9": "1f3a4b827d45f579",
-    "solution 9": "ea6e460a3bfd0c93",
-}
-
-
-def test_raw_evaluation_draws_never_change():
-    draws = task().evaluation_draws(16, 0)
-    hashes = {n: hashlib.sha256(draws[n].tobytes()).hexdigest()[:16] for n in GOLDEN}
-    assert hashes == GOLDEN
-    assert LinearSystems.version == 1
 
 
 def test_where_cholesky_fails_in_a_dtype_the_floor_is_nan_and_nothing_stops():

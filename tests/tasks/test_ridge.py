@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from fractions import Fraction
 
 import numpy as np
@@ -170,16 +169,6 @@ def test_another_query_is_shown_in_every_field():
         assert torch.equal(
             task.with_query(batch.prompt, batch.prompt.query).tokens, batch.prompt.tokens
         )
-
-
-GOLDEN = {"x": "6b34533fc572c8b9", "ridge": "f3ff1c9785bc5ad0"}
-
-
-def test_raw_evaluation_draws_never_change():
-    draws = ridge().evaluation_draws(16, 0)
-    hashes = {n: hashlib.sha256(draws[n].tobytes()).hexdigest()[:16] for n in GOLDEN}
-    assert hashes == GOLDEN
-    assert RidgeRegression.version == 1
 
 
 @pytest.mark.parametrize(
