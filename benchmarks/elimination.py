@@ -32,7 +32,7 @@ def positive_definite() -> tuple[Tensor, Tensor]:
 
 def normal_equations() -> tuple[Tensor, Tensor]:
     """XᵀX + λI and Xᵀy of the task `ridge`, float64."""
-    prompt = load_task("ridge").evaluation_set(SYSTEMS, 0, torch.float64)[0].prompt
+    prompt = load_task("ridge").evaluation_batches(SYSTEMS, 0, torch.float64)[0].prompt
     gram = prompt.x.mT @ prompt.x + torch.diag_embed(prompt.ridge[:, None].expand(-1, SIZE))
     return gram, (prompt.x.mT @ prompt.y)[..., 0]
 

@@ -92,7 +92,7 @@ class EngineLoop:
         """
         t = self.training
         inside = [
-            (type(t.task), "sample_batches"),
+            (type(t.task), "training_batches"),
             (type(t.replicas.template), "forward"),
             (type(t.task), "loss"),
             (torch.autograd, "grad"),

@@ -66,7 +66,7 @@ def error(model: str, steps: int, prompt: Any, target: Tensor) -> float:
 
 def row(n: int) -> dict[str, object]:
     """One size's."""
-    (batch,) = load_task("linear-system", sizes=n).evaluation_set(BATCH, 0, torch.float32)
+    (batch,) = load_task("linear-system", sizes=n).evaluation_batches(BATCH, 0, torch.float32)
     layer = BlockLayer(1, 0.1)
     tokens, there = block_tokens(batch.prompt), component_mask(batch.prompt)
     flat = torch.cat([tokens.vectors.flatten(2), tokens.scalars[..., None]], dim=2)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from iclbench import SequenceConfig, SequenceModel
+from iclbench import SequenceConfig, SequenceModel, training_batch
 
 from .configurations import Configuration
 
@@ -83,7 +83,7 @@ class PlainLoop:
 
     def draw(self) -> Any:
         """A batch, drawn on the CPU."""
-        batch = self.task.sample(self.batch, self.generator, torch.device("cpu"), torch.float32)
+        batch = training_batch(self.task, self.batch, self.generator, torch.float32)
         if self.device.type == "cpu":
             return batch
         prompt = type(batch.prompt)(*(t.to(self.device) for t in batch.prompt))

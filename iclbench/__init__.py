@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from .api.architecture import Architecture, Construction, Solver
     from .api.classification import ClassificationConfig, ClassificationTask
     from .api.config import Config, added_later
+    from .api.draws import Draws, EvaluationRandom, Random, TrainingRandom
     from .api.errors import IclbenchError, PluginError, RecordError, RunError, UsageError, unknown
+    from .api.evaluation import EvaluationContext, predict
     from .api.executor import Executor
+    from .api.graded_task import GradedTask
     from .api.grader import Completion, Grader
     from .api.metric import Metric
     from .api.prompts import (
@@ -38,8 +41,13 @@ if TYPE_CHECKING:
     from .api.record import GraderReport, GradingCost, Record
     from .api.spec import RunSpec, digest_of
     from .api.statistics import finite
-    from .api.streams import DrawnTask, Streams
-    from .api.task import Axis, EvaluationContext, Primary, Task, TaskConfig, predict
+    from .api.task import (
+        Axis,
+        Primary,
+        Task,
+        TaskConfig,
+        training_batch,
+    )
     from .console import report
     from .devices import find_device
     from .files import file_digest, require_writable, write_atomically
@@ -71,6 +79,12 @@ _HOME = {
         "Config",
         "added_later",
     ),
+    "api.draws": (
+        "Draws",
+        "EvaluationRandom",
+        "Random",
+        "TrainingRandom",
+    ),
     "api.errors": (
         "IclbenchError",
         "PluginError",
@@ -79,7 +93,12 @@ _HOME = {
         "UsageError",
         "unknown",
     ),
+    "api.evaluation": (
+        "EvaluationContext",
+        "predict",
+    ),
     "api.executor": ("Executor",),
+    "api.graded_task": ("GradedTask",),
     "api.grader": (
         "Completion",
         "Grader",
@@ -113,17 +132,12 @@ _HOME = {
         "digest_of",
     ),
     "api.statistics": ("finite",),
-    "api.streams": (
-        "DrawnTask",
-        "Streams",
-    ),
     "api.task": (
         "Axis",
-        "EvaluationContext",
         "Primary",
         "Task",
         "TaskConfig",
-        "predict",
+        "training_batch",
     ),
     "console": ("report",),
     "devices": ("find_device",),
@@ -171,11 +185,13 @@ __all__ = [
     "Completion",
     "Config",
     "Construction",
-    "DrawnTask",
+    "Draws",
     "Entry",
     "EvaluationContext",
+    "EvaluationRandom",
     "Executor",
     "FactoredLogits",
+    "GradedTask",
     "Grader",
     "GraderReport",
     "GradingCost",
@@ -184,6 +200,7 @@ __all__ = [
     "Metric",
     "PluginError",
     "Primary",
+    "Random",
     "Recipe",
     "Record",
     "RecordError",
@@ -199,10 +216,10 @@ __all__ = [
     "SequenceModel",
     "Signature",
     "Solver",
-    "Streams",
     "Task",
     "TaskConfig",
     "Text",
+    "TrainingRandom",
     "UsageError",
     "added_later",
     "check_architecture",
@@ -228,6 +245,7 @@ __all__ = [
     "to_device",
     "token_loss",
     "torch_generator",
+    "training_batch",
     "unknown",
     "verify",
     "with_lead",

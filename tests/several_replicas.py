@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from iclbench import training_batch
 from iclbench.api.prompts import stack
 from iclbench.training.replicas import Replicas
 
@@ -13,7 +14,7 @@ CPU = torch.device("cpu")
 def assert_taken(modules, task):
     """Losses and gradients of float64 modules that take replicas, on prompts of `task`."""
     drawn = [
-        task.sample(4, torch.Generator().manual_seed(r), CPU, torch.float64)
+        training_batch(task, 4, torch.Generator().manual_seed(r), torch.float64)
         for r in range(len(modules))
     ]
     replicas = Replicas(modules, CPU)

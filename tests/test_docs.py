@@ -51,6 +51,7 @@ def test_the_python_of_the_records_page_works(tmp_path, monkeypatch, capsys):
 
 def test_the_task_of_the_plugins_page_works(cli, tmp_path, provide):
     (text,) = (t for t in blocks(ROOT / "docs" / "plugins.md", "python") if "MeanEst" in t)
+    assert len([line for line in text.splitlines() if line.strip()]) <= 30
     module: dict = {"__name__": "mean_estimation"}
     exec(compile(text, "plugins.md", "exec"), module)
     task = module["MeanEstimation"]

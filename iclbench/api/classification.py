@@ -1,44 +1,45 @@
-"""ClassificationTask: what tasks share that ask for the classes of inputs in context."""
+"""ClassificationTask: tasks that ask for the classes of inputs in context."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from .prompts import Batch, Categorical, Signature, map_tensors
+from .draws import Draws, TrainingRandom
+from .prompts import Batch, Categorical, Signature
 from .random import torch_generator
-from .streams import DrawnTask, Streams
-from .task import Primary, TaskConfig
+from .task import Primary, Task, TaskConfig
 
 
 class ClassificationConfig(TaskConfig):
-    """What is asked, and what training sees."""
+    """The queries, and the contexts that training sees."""
 
-    queries: int = Field(1, ge=1, description="Q, inputs that are asked for in one prompt")
+    queries: int = Field(1, ge=1, description="Q, inputs whose class is asked for in one prompt")
     pool: int | None = Field(
-        None, ge=1, description="L, training contexts, the same for every run; null: always fresh"
+        None,
+        ge=1,
+        description="L, number of fixed training contexts, the same in every run; null: all fresh",
     )
 
 
 ConfigT = TypeVar("ConfigT", bound=ClassificationConfig)
 
 
-class ClassificationTask(DrawnTask[ConfigT]):
+class ClassificationTask(Task[ConfigT]):
     """Contexts of examples (x, class) and queries; fresh ones, or a fixed pool of them.
 
-    A subclass draws contexts (`draw`) and makes prompts of the draws (`arrange`). Metrics are the
-    accuracy and the cross-entropy, by whose mean models are ranked.
+    The metrics are the accuracy and the cross-entropy; models are ranked by the mean of the latter.
     """
 
     training_only = frozenset({"pool"})
+    exact = True
 
     def __init__(self, config: ConfigT) -> None:
         super().__init__(config)
-        self._pools: dict[tuple[torch.device, torch.dtype], Batch] = {}
+        self._pool: dict[torch.device, Draws] = {}
 
     @property
     def primary(self) -> Primary:
@@ -46,7 +47,7 @@ class ClassificationTask(DrawnTask[ConfigT]):
         return Primary("nll", "lower", "mean", "linear")
 
     def signature_of(self, examples: int, dim: int, classes: int) -> Signature:
-        """S = N + Q tokens (xᵢ, id of yᵢ), where a query has the id 0; read at the queries."""
+        """S = N + Q tokens (xᵢ, id of yᵢ), where a query has id 0; read at the queries."""
         queries = self.config.queries
         return Signature(
             prompt=Categorical,
@@ -60,43 +61,25 @@ class ClassificationTask(DrawnTask[ConfigT]):
             shapes={"x": (examples, dim), "y": (examples,), "query": (queries, dim)},
         )
 
-    @abstractmethod
-    def draw(self, streams: Streams) -> Any:
-        """What determines a training context for each of the streams' rows.
+    def training_draws(self, random: TrainingRandom) -> Draws:
+        """Fresh contexts, or those of the pool in shuffled passes.
 
-        A NamedTuple of tensors (rows, …), float64 (which the streams' dtype is) or int64.
+        Every call starts a new pass. Passes are whole if the number of rows per replica (a
+        recipe's chunk times its batch) is a multiple of L; otherwise the last one is cut short.
         """
+        if self.config.pool is None:
+            return self.draw(random)
+        chosen = random.passes(self.config.pool)
+        return {name: values[chosen] for name, values in self._pool_on(chosen.device).items()}
 
-    @abstractmethod
-    def arrange(self, draws: Any, dtype: torch.dtype) -> Batch:
-        """The prompts of such draws, on their device, with what the task alone knows."""
-
-    def drawn(self, streams: Streams) -> Batch:
-        """Contexts: fresh ones, or from the pool in shuffled passes over it.
-
-        Every call begins a new pass, so passes are whole where n, which is a recipe's chunk times
-        its batch, is a multiple of L; else the last one is cut short.
-        """
-        if self.config.pool is not None:
-            return self.pooled(streams.passes(self.config.pool), streams.dtype)
-        return self.arrange(self.draw(streams.of(torch.float64)), streams.dtype)._replace(truth={})
-
-    def pooled(self, chosen: Tensor, dtype: torch.dtype) -> Batch:
-        """Those of the L training contexts, on the device of `chosen` (n,)."""
-        key = (chosen.device, dtype)
-        if key not in self._pools:
-            made = self.arrange(self.pool_draws(), dtype)
-            prompt = map_tensors(lambda t: t.to(chosen.device), made.prompt)
-            self._pools[key] = Batch(prompt, made.target.to(chosen.device))
-        pool = self._pools[key]
-        return Batch(map_tensors(lambda t: t[chosen], pool.prompt), pool.target[chosen])
-
-    def pool_draws(self) -> Any:
-        """The draws of the pool, on the CPU from `task_seed`: the same on every device."""
-        cpu = torch.device("cpu")
-        assert self.config.pool is not None
-        generator = torch_generator(cpu, "categorical pool", self.name, self.config.task_seed)
-        return self.draw(Streams(self.config.pool, [generator], cpu, torch.float64))
+    def _pool_on(self, device: torch.device) -> Draws:
+        """The draws of the pool, made on the CPU from `task_seed`: the same on every device."""
+        if device not in self._pool:
+            assert self.config.pool is not None
+            generator = torch_generator("cpu", "categorical pool", self.name, self.config.task_seed)
+            drawn = self.draw(TrainingRandom([generator], [self.config.pool], torch.float64))
+            self._pool[device] = {name: values.to(device) for name, values in drawn.items()}
+        return self._pool[device]
 
     def loss(self, prediction: Tensor, target: Tensor) -> Tensor:
         """The mean cross-entropy of the queries' classes, (B,)."""
@@ -104,7 +87,7 @@ class ClassificationTask(DrawnTask[ConfigT]):
         return -logs.gather(2, target.unsqueeze(2))[..., 0].mean(dim=1)
 
     def metrics(self, prediction: Tensor, batch: Batch) -> dict[str, Tensor]:
-        """accuracy, and nll, the cross-entropy, each the mean over the queries, (B,)."""
+        """accuracy, and nll, the cross-entropy; means over the queries, (B,)."""
         right = prediction.argmax(dim=2) == batch.target
         return {
             "accuracy": right.double().mean(dim=1),

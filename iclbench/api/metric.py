@@ -13,7 +13,8 @@ from .prompts import Batch
 if TYPE_CHECKING:
     from torch import nn
 
-    from .task import Axis, EvaluationContext, Task
+    from .evaluation import EvaluationContext
+    from .task import Axis, Task
 
 
 class Metric(ABC):

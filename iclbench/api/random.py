@@ -1,4 +1,4 @@
-"""Random streams named by what they are for, so that none disturbs another."""
+"""Seeds and generators derived from names, so that no stream of random numbers disturbs another."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 def derive_seed(*parts: str | int) -> int:
-    """A 63-bit seed from names and numbers; the same on every machine and version."""
+    """A 63-bit seed from names and numbers, the same on every machine and version."""
     text = "/".join(str(part) for part in parts)
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
 
 def philox(*parts: str | int) -> np.random.Generator:
-    """NumPy's Philox for evaluation draws: float64, on the CPU, counter-based."""
+    """NumPy's Philox generator, seeded from names and numbers: float64, on the CPU."""
     return np.random.Generator(np.random.Philox(derive_seed(*parts)))
 
 

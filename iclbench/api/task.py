@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -15,14 +13,10 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from .config import Config
-from .prompts import Batch, Signature, map_tensors, stack, to_device, with_lead
+from .draws import Draws, EvaluationRandom, Random, TrainingRandom
+from .evaluation import EvaluationContext, Model, predict
+from .prompts import Batch, Signature, map_tensors, with_lead
 from .recipe import Recipe
-
-if TYPE_CHECKING:
-    from .grader import Grader
-
-
-Model = Callable[[Any], Tensor]
 
 
 class TaskConfig(Config):
@@ -32,9 +26,9 @@ class TaskConfig(Config):
 
 
 class Primary(NamedTuple):
-    """The number that a task ranks by: a metric, which way is better, and its statistic.
+    """The number that a task ranks by: a metric, which direction is better, and its statistic.
 
-    On a log scale models are compared, and shown, by their digits: for errors that span orders of
+    On a log scale models are compared and shown by digits: for errors that span orders of
     magnitude.
     """
 
@@ -51,24 +45,16 @@ class Axis(NamedTuple):
     values: tuple[float, ...]
 
 
-@dataclass(frozen=True)
-class EvaluationContext:
-    """What an evaluation may use: a device, a generator of its own, a folder for files, a limit
-    on the prompts a model sees at once (None: all), a grader for what a model writes.
-    """
-
-    device: torch.device
-    generator: torch.Generator
-    folder: Path | None = None
-    batch_size: int | None = None
-    grader: Grader | None = None
-
-
 ConfigT = TypeVar("ConfigT", bound=TaskConfig)
 
 
 class Task(ABC, Generic[ConfigT]):
-    """A distribution over prompts. Subclasses set the class variables and the abstract methods.
+    """A distribution over prompts. A subclass sets the class variables and the abstract methods.
+
+    A task is two functions: `draw`, the independent quantities, and `arrange`, everything that
+    follows from them. The harness takes care of precision. In training it draws in the run's dtype
+    on the device. In evaluation it draws in float64, rounds the draws once to the run's dtype,
+    arranges them in float64, and rounds the prompt; targets stay float64.
 
     A change that changes any number needs a new `version`.
     """
@@ -78,17 +64,21 @@ class Task(ABC, Generic[ConfigT]):
     version: ClassVar[int]
     Config: ClassVar[type[TaskConfig]]
     recipes: ClassVar[Mapping[str, Recipe]] = {}
-    #: Metrics that are no squared errors: errors themselves, or digits, −log₁₀ of a squared error.
+    #: Name of the random streams of evaluation; empty: the task's name.
+    stream: ClassVar[str] = ""
+    #: Draw and arrange in float64 in training too, and round as in evaluation.
+    exact: ClassVar[bool] = False
+    #: Draws that no prompt shows, such as noise: they are not rounded.
+    unrounded: ClassVar[frozenset[str]] = frozenset()
+    #: Metrics other than squared errors: plain errors, or digits (−log₁₀ of a squared error).
     scales: ClassVar[Mapping[str, Literal["first", "digits"]]] = {}
-    #: Names in Config that matter to training alone, or say where a file lies: records that differ
-    #: in them are comparable.
+    #: Names in Config that only affect training, or say where a file lies: records that differ in
+    #: them are comparable.
     training_only: ClassVar[frozenset[str]] = frozenset()
-    #: Whether `evaluate` gives what a model writes to the context's grader, where there is one.
-    gradable: ClassVar[bool] = False
-    #: What tables call the row of the floor.
+    #: The name of the floor's row in tables.
     floor_name: ClassVar[str] = "floor"
-    #: Names in Config that the draws alone depend on, not their shapes and not `loss`: replicas of
-    #: one program may differ in them.
+    #: Names in Config that affect the draws, but neither their shapes nor `loss`: replicas of one
+    #: program may differ in them.
     replica_args: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, config: ConfigT) -> None:
@@ -105,8 +95,13 @@ class Task(ABC, Generic[ConfigT]):
         """The static facts that a model is built for."""
 
     @property
+    def cases(self) -> tuple[int | None, ...]:
+        """The cases that evaluation covers in a batch each, such as sizes; None: only one batch."""
+        return (None,)
+
+    @property
     def data_digest(self) -> str | None:
-        """SHA-256 of the data that the task reads from elsewhere; it enters the run's id."""
+        """SHA-256 of the data that the task reads from elsewhere; part of the run's id."""
         return None
 
     @property
@@ -116,9 +111,9 @@ class Task(ABC, Generic[ConfigT]):
 
     @property
     def provenance(self) -> Mapping[str, Any]:
-        """JSON: where data that are not drawn come from, with digests; {} where all are drawn.
+        """Where data come from that are not drawn, with digests, as JSON; {} if all are drawn.
 
-        It is kept in the record, and `verify` holds the task's own against it.
+        The record keeps it, and `verify` compares it with the task's own.
         """
         return {}
 
@@ -128,51 +123,26 @@ class Task(ABC, Generic[ConfigT]):
         return {}
 
     @abstractmethod
-    def sample(
-        self, n: int, generator: torch.Generator, device: torch.device, dtype: torch.dtype
-    ) -> Batch:
-        """n training prompts with their targets, drawn on `device` from `generator` alone."""
+    def draw(self, random: Random) -> Draws:
+        """The independent quantities of a prompt per row: name → (rows, …).
 
-    def sample_batches(
-        self,
-        batches: int,
-        size: int,
-        generator: torch.Generator,
-        device: torch.device,
-        dtype: torch.dtype,
-    ) -> Batch:
-        """Training batches, every field (batches, size, …); one whose prompts share something
-        overrides this.
+        What a prompt shows of them is rounded once, so draw an input, not a number behind it.
         """
-        found = self.sample(batches * size, generator, device, dtype)
-        return with_lead(found, batches, size)
-
-    def sample_replicas(
-        self,
-        batches: int,
-        size: int,
-        generators: Sequence[torch.Generator],
-        device: torch.device,
-        dtype: torch.dtype,
-    ) -> Batch:
-        """Training batches of several replicas, every field (R, batches, size, …): for each of the
-        generators what `sample_batches` gives. One that can compute some of it for all replicas at
-        once overrides this; see `DrawnTask`. Where a subclass overrides `sample` alone, replicas
-        are drawn one by one.
-        """
-        return stack([self.sample_batches(batches, size, g, device, dtype) for g in generators])
 
     @abstractmethod
-    def evaluation_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:
-        """The raw float64 draws behind the evaluation set; the first n of more are the same n."""
+    def arrange(self, draws: Draws) -> Batch:
+        """Prompts and targets that follow from `draws`, in the draws' dtype and on their device.
 
-    @abstractmethod
-    def evaluation_set(self, n: int, seed: int, dtype: torch.dtype) -> list[Batch]:
-        """n prompts on the CPU, fixed by (name, version, config, seed), one static shape a batch.
-
-        Independent inputs are rounded once to `dtype`; what depends on them is computed in
-        float64 from the rounded; targets stay float64.
+        Each row must follow from its own row of the draws: those of several replicas are arranged
+        together.
         """
+
+    def answer(self, batch: Batch) -> Tensor:
+        """The evaluation target, float64; override it where it is the answer to the rounded prompt.
+
+        `batch` has the rounded prompt and the target of `arrange`.
+        """
+        return batch.target
 
     @abstractmethod
     def loss(self, prediction: Tensor, target: Tensor) -> Tensor:
@@ -182,61 +152,101 @@ class Task(ABC, Generic[ConfigT]):
     def metrics(self, prediction: Tensor, batch: Batch) -> dict[str, Tensor]:
         """float64 values for each prompt, (B,), or (B, n) for a metric named in `axes`.
 
-        `prediction` is float64 on the CPU, where `batch` is.
+        `prediction` is float64 on the CPU, as is `batch`.
         """
 
-    @abstractmethod
     def reference(self, batch: Batch) -> Tensor | None:
-        """The prediction of the task's own reference in the prompt's dtype, which is the floor.
-
-        None where there is neither a reference nor a bound.
-        """
-
-    def floor(self, batch: Batch) -> dict[str, Tensor]:
-        """The metrics of the reference, or a bound on them; {} where there is none."""
-        found = self.reference(batch)
-        return {} if found is None else self.metrics(found.to("cpu", torch.float64), batch)
-
-    def evaluate_floor(self, batch: Batch, context: EvaluationContext) -> dict[str, Tensor]:
-        """The floor as it is measured beside models; tasks that grade it override this."""
-        return self.floor(batch)
-
-    def supports_model(self, model: nn.Module) -> str | None:
-        """None, or what the model lacks for the evaluation; asked before anything is trained."""
+        """The prediction of the task's reference in the prompt's dtype; None if it has none."""
         return None
 
-    def conceal(self, prompt: Any, position: int) -> Any | None:
-        """The prompt with all that comes after read-out `position` replaced.
-
-        A causal task gives it so that any model can be asked whether it reads the answers; None
-        where only the harness's sequence models can be asked.
-        """
-        return None
-
-    def ask(self, prompt: Any, query: Tensor) -> Any | None:
-        """The prompt with the query (B, Q, D) in place of its own, in every field that shows it.
-
-        A regression task gives it so that a model's sensitivity to the query can be measured.
-        """
-        return None
+    def floor(self, batch: Batch, context: EvaluationContext) -> dict[str, Tensor]:
+        """The metrics of the reference, or a bound on them; {} where there is neither."""
+        reference = self.reference(batch)
+        return {} if reference is None else self.metrics(reference.to("cpu", torch.float64), batch)
 
     def evaluate(self, model: Model, batch: Batch, context: EvaluationContext) -> dict[str, Tensor]:
         """The metrics of `model` on `batch`; tasks that iterate or generate override this."""
         return self.metrics(predict(model, batch.prompt, context), batch)
 
     def combine(self, parts: list[dict[str, Tensor]]) -> dict[str, Tensor]:
-        """The values of the whole evaluation set from those of each of its batches, in order.
+        """The values of the evaluation set from those of its batches, in order.
 
-        By default a prompt is in one batch, and values are put one after the other.
+        By default every prompt is in one batch, and values are concatenated.
         """
         return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
-    def completions(self, models: int, prompts: int) -> int:
-        """How many completions a grader gets in a run: costs are estimated by it beforehand.
+    def supports_model(self, model: nn.Module) -> str | None:
+        """None, or what the model lacks for the evaluation; called before training."""
+        return None
 
-        A gradable task overrides this where it has fewer graded, or those of its floor too.
+    def mask_after(self, prompt: Any, position: int) -> Any | None:
+        """The prompt with everything after read-out `position` replaced; None if not supported.
+
+        A causal task overrides this, so that any model can be tested for reading the answers.
+        Without it only the harness's sequence models can be tested.
         """
-        return models * prompts
+        return None
+
+    def with_query(self, prompt: Any, query: Tensor) -> Any | None:
+        """The prompt with `query` (B, Q, D) in every field that shows the query; None if none does.
+
+        A regression task overrides this, so that a model's sensitivity to the query can be
+        measured.
+        """
+        return None
+
+    def training_draws(self, random: TrainingRandom) -> Draws:
+        """The draws of training prompts: `draw`, unless training sees a fixed pool."""
+        return self.draw(random)
+
+    def round_and_arrange(self, draws: Draws, dtype: torch.dtype) -> Batch:
+        """Prompts in `dtype` from float64 draws; the target and truth stay float64."""
+        rounded = {
+            name: values
+            if name in self.unrounded or not values.is_floating_point()
+            else values.to(dtype).double()
+            for name, values in draws.items()
+        }
+        batch = self.arrange(rounded)
+        return batch._replace(prompt=map_tensors(lambda t: _as(t, dtype), batch.prompt))
+
+    def training_batches(
+        self, batches: int, size: int, generators: Sequence[torch.Generator], dtype: torch.dtype
+    ) -> Batch:
+        """Training batches of several replicas, every field (R, batches, size, …).
+
+        They lie on the generators' device. A replica's batches depend on its generator alone.
+        """
+        draw_dtype = torch.float64 if self.exact else dtype
+        counts = [batches * size] * len(generators)
+        draws = self.training_draws(TrainingRandom(generators, counts, draw_dtype, size=size))
+        if self.exact:
+            batch = self.round_and_arrange(draws, dtype)
+            batch = batch._replace(target=_as(batch.target, dtype))
+        else:
+            batch = self.arrange(draws)
+        return with_lead(batch, len(generators), batches, size)
+
+    def evaluation_batches(self, n: int, seed: int, dtype: torch.dtype) -> list[Batch]:
+        """n prompts per case on the CPU, fixed by the task, its configuration and `seed`.
+
+        The prompts of a batch have one shape. The first n of more are the same n.
+        """
+        batches = []
+        for case in self.cases:
+            draws = self.draw(EvaluationRandom(self.stream or self.name, n, seed, case))
+            batch = self.round_and_arrange(draws, dtype)
+            batches.append(batch._replace(target=self.answer(batch)))
+        return batches
+
+    def evaluation_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:
+        """The raw draws behind the evaluation set, which its digest covers."""
+        recorded: dict[str, np.ndarray] = {}
+        for case in self.cases:
+            random = EvaluationRandom(self.stream or self.name, n, seed, case)
+            self.draw(random)
+            recorded |= random.recorded
+        return recorded
 
     def evaluation_digest(self, n: int, seed: int) -> str:
         """SHA-256 of the raw draws, which names the evaluation set in a record."""
@@ -247,12 +257,17 @@ class Task(ABC, Generic[ConfigT]):
         return digest.hexdigest()
 
 
-def predict(model: Model, prompt: Any, context: EvaluationContext) -> Tensor:
-    """The model's prediction for `prompt`, (B, P, W), in float64 on the CPU."""
-    total = len(prompt[0])
-    size = context.batch_size or total
-    parts = []
-    for start in range(0, total, size):
-        part = map_tensors(lambda t, s=start: t[s : s + size], prompt)
-        parts.append(model(to_device(part, context.device)).to("cpu", torch.float64))
-    return torch.cat(parts)
+def training_batch(
+    task: Task[Any], n: int, generator: torch.Generator, dtype: torch.dtype
+) -> Batch:
+    """n training prompts with their targets on the generator's device, every field (n, …).
+
+    They are n batches of one prompt, so that nothing is shared between them.
+    """
+    batch = task.training_batches(n, 1, [generator], dtype)
+    return Batch(map_tensors(lambda t: t[0, :, 0], batch.prompt), batch.target[0, :, 0])
+
+
+def _as(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    """Real numbers in `dtype`, integers as they are."""
+    return tensor.to(dtype) if tensor.is_floating_point() else tensor

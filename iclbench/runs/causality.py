@@ -12,7 +12,7 @@ from torch import nn
 
 from ..api.errors import UsageError
 from ..api.random import torch_generator
-from ..api.task import Task
+from ..api.task import Task, training_batch
 from ..devices import one_thread
 
 #: A sequence longer than MANY is tested at ASKED positions, evenly spaced from first to last.
@@ -32,7 +32,7 @@ def reads_ahead(module: nn.Module, task: Task[Any]) -> int | None:
     freshly initialized model may do next to nothing. Raises UsageError if neither way works.
     """
     module = copy.deepcopy(module).double().eval()
-    batch = task.sample(4, torch_generator("cpu", "causality"), torch.device("cpu"), torch.float64)
+    batch = training_batch(task, 4, torch_generator("cpu", "causality"), torch.float64)
     changes = _state_changes if callable(getattr(module, "hidden", None)) else _answer_changes
     has_parameters = any(True for _ in module.parameters())
     tested = False
@@ -83,7 +83,7 @@ def _answer_changes(module: Any, task: Task[Any], prompt: Any) -> Iterator[tuple
     """
     before = module(prompt)
     for k in _tested_positions(before.shape[1]):
-        masked = task.conceal(prompt, k)
+        masked = task.mask_after(prompt, k)
         if masked is None:
             return
         change = (module(masked) - before)[:, : k + 1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import torch
@@ -10,9 +9,10 @@ import torch
 from ..api.architecture import Architecture
 from ..api.config import Config
 from ..api.errors import IclbenchError
+from ..api.evaluation import EvaluationContext
 from ..api.prompts import Batch, map_tensors, stack
 from ..api.random import torch_generator
-from ..api.task import Task
+from ..api.task import Task, training_batch
 from ..nn.model import SequenceModel
 from ..training.agreement import disagreement
 from ..training.replicas import Replicas
@@ -34,7 +34,7 @@ def check_architecture(architecture: Architecture, task: Task[Any], config: Conf
     signature = task.signature
     module = architecture.build(signature, config).eval()
     dtype = torch.get_default_dtype()
-    batch = task.sample(6, torch_generator("cpu", "conformance"), torch.device("cpu"), dtype)
+    batch = training_batch(task, 6, torch_generator("cpu", "conformance"), dtype)
     with torch.no_grad():
         prediction = module(batch.prompt)
         again = module(batch.prompt)
@@ -67,7 +67,7 @@ def _of_replicas(architecture: Architecture, task: Task[Any], config: Config) ->
     cpu, dtype = torch.device("cpu"), torch.get_default_dtype()
     modules = [architecture.build(task.signature, config).train() for _ in range(3)]
     drawn = [
-        task.sample(4, torch_generator("cpu", "conformance of replicas", r), cpu, dtype)
+        training_batch(task, 4, torch_generator("cpu", "conformance of replicas", r), dtype)
         for r in range(len(modules))
     ]
     replicas, batch = Replicas(modules, cpu), stack(drawn)
@@ -80,86 +80,95 @@ def _of_replicas(architecture: Architecture, task: Task[Any], config: Config) ->
 
 
 def check_task(task: Task[Any], n: int = 8) -> None:
-    """A task's training and evaluation prompts have one form, and its reference is scored."""
-    signature, cpu = task.signature, torch.device("cpu")
+    """A task's training and evaluation prompts have one form, and its metrics fit its axes."""
     for dtype in (torch.float32, torch.float64):
-        batch = task.sample(n, torch_generator("cpu", "conformance"), cpu, dtype)
-        same = task.sample(n, torch_generator("cpu", "conformance"), cpu, dtype)
-        _expect(isinstance(batch.prompt, signature.prompt), "the prompt is not the signature's")
-        expected = signature.target_shape(batch.target)
-        _expect(tuple(batch.target.shape) == expected, f"targets are not {expected}")
-        again = torch.allclose(batch.target, same.target, rtol=0, atol=0, equal_nan=True)
-        _expect(again, "sample() draws from elsewhere too")
-        types = {t.dtype for t in (*batch.prompt, batch.target) if t.is_floating_point()}
-        _expect(types <= {dtype}, f"sample() gives {types}, not {dtype}")
-        for name, wanted in signature.shapes.items():
-            found = tuple(getattr(batch.prompt, name).shape[1:])
-            _expect(found == wanted, f"{name} is {found}, not {wanted} as the signature says")
-        real, ids = batch.prompt.sequence()
-        stated = (n, signature.length, signature.input_width)
-        fits = real.shape == stated
-        if signature.varies:
-            fits = real.ndim == 3 and all(a <= b for a, b in zip(real.shape, stated, strict=True))
-        _expect(fits, f"the sequence is {tuple(real.shape)}, not as the signature says")
-        _expect(ids.shape == real.shape[:2], "ids have another length than the real features")
-        width = batch.target.shape[2] if signature.varies else signature.output_width
-        zeros = torch.zeros(n, len(signature.readout), width, dtype=dtype)
-        _expect(task.loss(zeros, batch.target).shape == (n,), "loss() must be (B,)")
+        _check_training(task, n, dtype)
         _check_replicas(task, n, dtype)
         _check_evaluation(task, n, dtype)
-        inside = all(0 <= position < signature.length for position in signature.readout)
-        _expect(inside, "a read-out position is outside the sequence")
+    signature = task.signature
+    inside = all(0 <= position < signature.length for position in signature.readout)
+    _expect(inside, "a read-out position is outside the sequence")
     more, fewer = task.evaluation_draws(2 * n, 0), task.evaluation_draws(n, 0)
     prefix = all((more[name][:n] == values).all() for name, values in fewer.items())
     _expect(prefix, "the first prompts of a larger evaluation set are not the smaller set's")
 
 
-def _check_replicas(task: Task[Any], size: int, dtype: torch.dtype) -> None:
-    """Every replica's batches are its generator's own, drawn in turn, by threads or together."""
-    cpu = torch.device("cpu")
+def _check_training(task: Task[Any], n: int, dtype: torch.dtype) -> None:
+    """Training prompts and targets have the signature's shapes and the run's dtype."""
+    signature = task.signature
+    batch, same = (
+        training_batch(task, n, torch_generator("cpu", "conformance"), dtype) for _ in range(2)
+    )
+    _expect(isinstance(batch.prompt, signature.prompt), "the prompt is not the signature's")
+    expected = signature.target_shape(batch.target)
+    _expect(tuple(batch.target.shape) == expected, f"targets are not {expected}")
+    again = torch.allclose(batch.target, same.target, rtol=0, atol=0, equal_nan=True)
+    _expect(again, "training prompts depend on more than the generator")
+    dtypes = {t.dtype for t in (*batch.prompt, batch.target) if t.is_floating_point()}
+    _expect(dtypes <= {dtype}, f"training prompts are {dtypes}, not {dtype}")
+    for name, stated_shape in signature.shapes.items():
+        shape = tuple(getattr(batch.prompt, name).shape[1:])
+        _expect(shape == stated_shape, f"{name} is {shape}, not {stated_shape} as in the signature")
+    real, ids = batch.prompt.sequence()
+    stated = (n, signature.length, signature.input_width)
+    fits = real.shape == stated
+    if signature.varies:
+        fits = real.ndim == 3 and all(a <= b for a, b in zip(real.shape, stated, strict=True))
+    _expect(fits, f"the sequence is {tuple(real.shape)}, not as the signature says")
+    _expect(ids.shape == real.shape[:2], "ids have another length than the real features")
+    loss = task.loss(_zeros(task, batch).to(dtype), batch.target)
+    _expect(loss.shape == (n,), "loss() must be (B,)")
 
-    def streams() -> list[torch.Generator]:
+
+def _check_replicas(task: Task[Any], size: int, dtype: torch.dtype) -> None:
+    """Each replica's batches depend on its generator alone, whether drawn alone or together."""
+
+    def generators() -> list[torch.Generator]:
         return [torch_generator("cpu", "conformance of replicas", r) for r in range(3)]
 
-    def drawn(generator: torch.Generator) -> Batch:
-        return task.sample_batches(2, size, generator, cpu, dtype)
-
-    alone = stack(list(map(drawn, streams())))
-    with ThreadPoolExecutor(3) as pool:
-        threaded = stack(list(pool.map(drawn, streams())))
     try:
-        together = task.sample_replicas(2, size, streams(), cpu, dtype)
+        together = task.training_batches(2, size, generators(), dtype)
     except Exception as error:
-        raise ConformanceError(f"sample_replicas() raises {error!r}") from error
-    for fields in zip(*((*b.prompt, b.target) for b in (alone, threaded, together)), strict=True):
-        first, second, third = (field.to(torch.float64) for field in fields)
-        same = torch.allclose(first, second, rtol=0, atol=0, equal_nan=True)
-        _expect(same, "sample_batches() differs beside other threads that draw")
-        near = first.shape == third.shape
-        near = near and torch.allclose(first, third, rtol=1e-3, atol=1e-4, equal_nan=True)
-        _expect(near, "sample_replicas() differs from sample_batches() of each generator")
+        raise ConformanceError(f"drawing for 3 replicas at once raises {error!r}") from error
+    for r, generator in enumerate(generators()):
+        alone = task.training_batches(2, size, [generator], dtype)
+        for one, several in zip(
+            (*alone.prompt, alone.target), (*together.prompt, together.target), strict=True
+        ):
+            same = one.shape[1:] == several.shape[1:]
+            same = same and torch.allclose(
+                one[0].double(), several[r].double(), rtol=1e-3, atol=1e-4, equal_nan=True
+            )
+            _expect(same, "a replica's training prompts depend on the replicas beside it")
 
 
 def _check_evaluation(task: Task[Any], n: int, dtype: torch.dtype) -> None:
+    """Evaluation prompts are rounded, their targets are not, and every metric has its shape."""
+    context = EvaluationContext(torch.device("cpu"), torch_generator("cpu", "conformance"))
     parts = []
-    for batch in task.evaluation_set(n, 0, dtype):
+    for batch in task.evaluation_batches(n, 0, dtype):
         exact = not batch.target.is_floating_point() or batch.target.dtype == torch.float64
         _expect(exact, "evaluation targets must stay float64")
         expected = task.signature.target_shape(batch.target)
         _expect(tuple(batch.target.shape) == expected, f"evaluation targets are not {expected}")
-        types = {t.dtype for t in batch.prompt if t.is_floating_point()}
-        _expect(types <= {dtype}, f"evaluation prompts are {types}, not {dtype}")
-        width = batch.target.shape[2] if task.signature.varies else task.signature.output_width
-        shape = (len(batch.target), len(task.signature.readout), width)
-        prediction = torch.zeros(shape, dtype=torch.float64)
-        parts.append({**task.metrics(prediction, batch), **task.floor(batch)})
+        dtypes = {t.dtype for t in batch.prompt if t.is_floating_point()}
+        _expect(dtypes <= {dtype}, f"evaluation prompts are {dtypes}, not {dtype}")
+        metrics = task.metrics(_zeros(task, batch), batch)
+        parts.append({**metrics, **task.floor(batch, context)})
     scores = task.combine(parts)
     _expect(task.primary.metric in scores, f"metrics() lacks {task.primary.metric}")
     for name, values in scores.items():
-        # What is costly may be measured on the first prompts alone.
+        # An expensive metric may be measured on the first prompts only.
         count = n if name == task.primary.metric else min(n, len(values))
-        wanted = (count, *([len(task.axes[name].values)] if name in task.axes else []))
-        _expect(tuple(values.shape) == wanted, f"metric {name} is not {wanted}")
+        shape = (count, *([len(task.axes[name].values)] if name in task.axes else []))
+        _expect(tuple(values.shape) == shape, f"metric {name} is not {shape}")
+
+
+def _zeros(task: Task[Any], batch: Batch) -> torch.Tensor:
+    """A prediction of zeros, (B, P, W), float64."""
+    width = batch.target.shape[2] if task.signature.varies else task.signature.output_width
+    positions = len(task.signature.readout)
+    return torch.zeros(len(batch.target), positions, width, dtype=torch.float64)
 
 
 def _expect(holds: bool, otherwise: str) -> None:

@@ -1,4 +1,4 @@
-"""Evaluating a model, and a task's reference, on a fixed set of prompts."""
+"""Evaluating a model, and a task's floor, on a fixed set of prompts."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from ..api.errors import RunError
+from ..api.evaluation import EvaluationContext
 from ..api.metric import Metric
 from ..api.prompts import Batch
-from ..api.task import EvaluationContext, Task
+from ..api.task import Task
 
 
 def evaluate(
@@ -26,11 +27,11 @@ def evaluate(
     parts = []
     with torch.no_grad():
         for batch in batches:
-            found = dict(task.evaluate(model, batch, context))
+            values = dict(task.evaluate(model, batch, context))
             for metric in metrics:
-                _add(found, metric, metric.compute(model, task, batch, context))
-            parts.append(found)
-    return _whole(task, parts)
+                _add(values, metric, metric.compute(model, task, batch, context))
+            parts.append(values)
+    return _combined(task, parts)
 
 
 def floor(
@@ -40,31 +41,31 @@ def floor(
     metrics: Sequence[Metric] = (),
     context: EvaluationContext | None = None,
 ) -> dict[str, np.ndarray]:
-    """The metrics of the task's own reference on the same prompts, and the further metrics' floors.
+    """The task's floor on the same prompts, and the floors of further metrics.
 
-    Those may depend on what `model` is measured by.
+    The latter may depend on `model`, which they are measured for.
     """
     parts = []
     if context is None:
         context = EvaluationContext(torch.device("cpu"), torch.Generator())
     with torch.no_grad():
         for batch in batches:
-            values = dict(task.evaluate_floor(batch, context))
+            values = dict(task.floor(batch, context))
             for metric in metrics:
                 if model is not None:
                     _add(values, metric, metric.floor(model, task, batch))
             parts.append(values)
-    return _whole(task, parts)
+    return _combined(task, parts)
 
 
-def _whole(task: Task[Any], parts: list[dict[str, Tensor]]) -> dict[str, np.ndarray]:
+def _combined(task: Task[Any], parts: list[dict[str, Tensor]]) -> dict[str, np.ndarray]:
     """The values of all batches, float64."""
-    there = [{n: v.to("cpu", torch.float64) for n, v in part.items()} for part in parts]
-    return {name: values.numpy() for name, values in task.combine(there).items()}
+    on_cpu = [{n: v.to("cpu", torch.float64) for n, v in part.items()} for part in parts]
+    return {name: values.numpy() for name, values in task.combine(on_cpu).items()}
 
 
-def _add(found: dict[str, Tensor], metric: Metric, extra: dict[str, Tensor]) -> None:
-    taken = sorted(set(extra) & set(found))
+def _add(values: dict[str, Tensor], metric: Metric, further: dict[str, Tensor]) -> None:
+    taken = sorted(set(further) & set(values))
     if taken:
         raise RunError(f"metric {metric.name}: {taken[0]!r} is measured twice")
-    found.update(extra)
+    values.update(further)

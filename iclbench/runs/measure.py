@@ -12,7 +12,8 @@ import torch
 from ..api.errors import RunError, UsageError
 from ..api.grader import Grader
 from ..api.random import torch_generator
-from ..api.task import Axis, EvaluationContext
+from ..api.evaluation import EvaluationContext
+from ..api.task import Axis
 from ..precision import DTYPES
 from .evaluate import evaluate, floor
 from .models import Model
@@ -47,7 +48,7 @@ def measure(
     """
     started = time.perf_counter()
     spec, primary = plan.spec, plan.task.primary.metric
-    batches = plan.task.evaluation_set(spec.eval_prompts, spec.eval_seed, DTYPES[spec.dtype])
+    batches = plan.task.evaluation_batches(spec.eval_prompts, spec.eval_seed, DTYPES[spec.dtype])
     by_model = []
     for model in models:
         context = EvaluationContext(
@@ -70,7 +71,7 @@ def measure(
 
 def analyse(plan: Plan, models: list[Model], device: torch.device) -> dict[str, Any]:
     """What each metric reports of each model as a whole: metric → a dictionary for each model."""
-    batches = plan.task.evaluation_set(
+    batches = plan.task.evaluation_batches(
         plan.spec.eval_prompts, plan.spec.eval_seed, DTYPES[plan.spec.dtype]
     )
     analyses: dict[str, Any] = {}
@@ -95,7 +96,7 @@ def axes_of(plan: Plan, model: Model) -> dict[str, Axis]:
 def require_target_shape(plan: Plan) -> None:
     """Raise UsageError for targets that would be broadcast against predictions."""
     task = plan.task
-    target = task.evaluation_set(2, plan.spec.eval_seed, DTYPES[plan.spec.dtype])[0].target
+    target = task.evaluation_batches(2, plan.spec.eval_seed, DTYPES[plan.spec.dtype])[0].target
     expected = task.signature.target_shape(target)
     if tuple(target.shape) != expected:
         raise UsageError(f"task {task.name}: targets are {tuple(target.shape)}, not {expected}")

@@ -10,6 +10,7 @@ from typing import Any
 from ..api.architecture import Architecture
 from ..api.config import Config, parse_config
 from ..api.errors import UsageError, unknown
+from ..api.graded_task import GradedTask
 from ..api.grader import Grader
 from ..api.metric import Metric
 from ..api.recipe import Recipe
@@ -53,6 +54,7 @@ class Plan:
     def completions(self) -> int:
         """About how many completions the grader will receive."""
         models = len(self.spec.seeds) or len(self.states) or 1
+        assert isinstance(self.task, GradedTask)
         return self.task.completions(models, self.spec.eval_prompts)
 
     @property
@@ -174,7 +176,7 @@ def _grader(
                 raise UsageError(f"{flag(name)} needs --grader")
         return None, {}
     grader: type[Grader] = host().load("grader", request.grader, Grader)
-    if not task.gradable:
+    if not isinstance(task, GradedTask):
         raise UsageError(f"{task.name} has nothing to grade: --grader is for tasks that write text")
     config = parse_config(grader.Config, request.grader_args, f"grader {request.grader}")
     values = config.model_dump(mode="json")

@@ -1,4 +1,4 @@
-"""The training data of all replicas, chunk after chunk; the next while one is trained on."""
+"""The training data of all replicas, chunk after chunk; on a GPU the next one is drawn early."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..api.prompts import Batch, map_tensors, stack
+from ..api.prompts import Batch, map_tensors
 from ..api.random import torch_generator
 from ..api.recipe import Recipe
 from ..api.task import Task
@@ -17,24 +17,11 @@ from ..devices import one_thread
 from .threads import Map
 
 
-def draws_at_once(task: Task[Any]) -> bool:
-    """Whether the task's `sample_replicas` knows of its `sample` and `sample_batches`.
-
-    It does not where a subclass overrides one of these alone.
-    """
-    for owner in type(task).__mro__:
-        if "sample_replicas" in vars(owner):
-            return True
-        if "sample" in vars(owner) or "sample_batches" in vars(owner):
-            return False
-    return False
-
-
 class Data:
-    """Chunks of training batches, every field (R, chunk, batch, …), from a generator a replica.
+    """Chunks of training batches, every field (R, chunk, batch, …), with a generator per replica.
 
-    What a chunk holds for a replica depends on its task and seed alone: not on the other replicas,
-    nor on when it was drawn. At once it is the same but for rounding.
+    A replica's data depend on its task and seed alone: not on the other replicas, nor on when they
+    are drawn.
     """
 
     def __init__(
@@ -47,76 +34,41 @@ class Data:
     ) -> None:
         self.tasks, self.recipe, self.device, self.dtype = tasks, recipe, device, dtype
         self.generators = [torch_generator(device, "training data", seed) for seed in seeds]
-        self.map: Map = map  # by what replicas' data are drawn, where that is one by one
-        # A GPU is given few operators, and the next chunk's while it is busy with this one's.
+        self.groups = groups_of(tasks, device)
+        self.map: Map = map  # on a CPU, threads may draw the groups
+        # A GPU draws the next chunk while it is busy with this one.
         self.ahead = device.type != "cpu"
-        self.at_once = self.ahead and all(map(draws_at_once, tasks))
         self._next: Batch | None = None
         self._before: list[Tensor] = []  # the generators' states before `_next`
 
     def draw(self, generators: Sequence[torch.Generator], batches: int) -> Batch:
-        """That many batches of every replica from these generators."""
-        return (self._draw_at_once if self.at_once else self._draw_each)(generators, batches)
+        """That many batches of every replica from these generators, one per replica."""
+        return self._draw(generators, batches, self.recipe.batch)
 
-    def disagreement(self) -> str | None:
-        """None, or how what replicas draw at once differs from what each draws."""
-        drawn, states = [], []
-        for draw in (self._draw_each, self._draw_at_once):
-            own = [torch_generator(self.device, "agreement", r) for r in range(len(self.tasks))]
-            try:
-                batch = draw(own, 1)
-            except Exception as error:
-                return f"{type(error).__name__} at once"
-            drawn.append((*batch.prompt, batch.target))
-            states.append([generator.get_state() for generator in own])
-        if not all(map(torch.equal, *states)):
-            return "other draws at once"
-        same = all(
-            a.shape == b.shape
-            and a.dtype == b.dtype
-            and torch.allclose(a, b, rtol=1e-3, atol=1e-4, equal_nan=True)
-            for a, b in zip(*drawn, strict=True)
-        )
-        return None if same else "other prompts at once"
+    def sample(self, n: int) -> Batch:
+        """n prompts per replica for a trial, every field (R, n, …), from separate generators."""
+        replicas = range(len(self.tasks))
+        generators = [torch_generator(self.device, "agreement", r) for r in replicas]
+        batch = self._draw(generators, 1, n)
+        return Batch(map_tensors(lambda t: t[:, 0], batch.prompt), batch.target[:, 0])
 
-    def _draw_each(self, generators: Sequence[torch.Generator], batches: int) -> Batch:
-        def of(replica: tuple[Task[Any], torch.Generator]) -> Batch:
-            task, generator = replica
-            return task.sample_batches(
-                batches, self.recipe.batch, generator, self.device, self.dtype
-            )
+    def _draw(self, generators: Sequence[torch.Generator], batches: int, size: int) -> Batch:
+        def draw(replicas: list[int]) -> Batch:
+            task, own = self.tasks[replicas[0]], [generators[r] for r in replicas]
+            return task.training_batches(batches, size, own, self.dtype)
 
         with nullcontext() if self.map is map else one_thread():
-            return stack(list(self.map(of, zip(self.tasks, generators, strict=True))))
-
-    def _draw_at_once(self, generators: Sequence[torch.Generator], batches: int) -> Batch:
-        """The same by as few operators as there are tasks."""
-        rows: dict[int, list[int]] = {}
-        for row, task in enumerate(self.tasks):
-            rows.setdefault(id(task), []).append(row)
-        found = [
-            self.tasks[own[0]].sample_replicas(
-                batches, self.recipe.batch, [generators[r] for r in own], self.device, self.dtype
-            )
-            for own in rows.values()
-        ]
-        if len(found) == 1:
-            # As they lie in memory when they are stacked: compiled code is for one layout.
-            prompt = map_tensors(Tensor.contiguous, found[0].prompt)
-            return Batch(prompt, found[0].target.contiguous())
-        order = torch.tensor([r for own in rows.values() for r in own], device=self.device)
-        place = order.argsort()
-        prompts = [batch.prompt for batch in found]
-        joined = map_tensors(lambda *fields: torch.cat(fields)[place], *prompts)
-        return Batch(joined, torch.cat([batch.target for batch in found])[place])
+            parts = list(self.map(draw, self.groups))
+        order = [r for replicas in self.groups for r in replicas]
+        return _joined(parts, torch.tensor(order, device=self.device).argsort())
 
     def next(self) -> Batch:
         """The next chunk."""
-        taken, self._next = self._next, None
-        return self.draw(self.generators, self.recipe.chunk) if taken is None else taken
+        chunk, self._next = self._next, None
+        return self.draw(self.generators, self.recipe.chunk) if chunk is None else chunk
 
     def prepare(self) -> None:
-        """Draw the next chunk now, if that is of use: before the host waits for this one."""
+        """Draw the next chunk now if that saves time: before the host waits for this one."""
         if self.ahead and self._next is None:
             self._before = [generator.get_state() for generator in self.generators]
             try:
@@ -126,7 +78,7 @@ class Data:
                 self.ahead = False  # two chunks do not fit
 
     def states(self) -> list[Tensor]:
-        """The generators' states after the chunks that `next` gave."""
+        """The generators' states after the chunks that `next` returned."""
         if self._next is not None:
             return self._before
         return [generator.get_state() for generator in self.generators]
@@ -136,3 +88,27 @@ class Data:
         self._next = None
         for generator, state in zip(self.generators, states, strict=True):
             generator.set_state(state)
+
+
+def groups_of(tasks: Sequence[Task[Any]], device: torch.device) -> list[list[int]]:
+    """The replicas that are drawn together.
+
+    A GPU draws all replicas of a task by the same operators. A CPU draws each alone: operators
+    vectorize more rows differently, which would change the last bits.
+    """
+    if device.type == "cpu":
+        return [[replica] for replica in range(len(tasks))]
+    replicas_of: dict[int, list[int]] = {}
+    for replica, task in enumerate(tasks):
+        replicas_of.setdefault(id(task), []).append(replica)
+    return list(replicas_of.values())
+
+
+def _joined(parts: list[Batch], order: Tensor) -> Batch:
+    """The parts' replicas in that order, contiguous: compiled code is for one memory layout."""
+
+    def join(*fields: Tensor) -> Tensor:
+        return fields[0].contiguous() if len(fields) == 1 else torch.cat(fields)[order]
+
+    prompt = map_tensors(join, *(part.prompt for part in parts))
+    return Batch(prompt, join(*(part.target for part in parts)))

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from ..api.errors import UsageError
-from ..api.prompts import Batch, map_tensors, stack
+from ..api.prompts import Batch, map_tensors
 from ..api.random import derive_seed, torch_generator
 from ..api.recipe import Recipe
 from ..api.task import Task
@@ -135,25 +135,14 @@ class Training:
             self.adaptive = AdaptiveRate(recipe, len(replicas), device)
             # Of their own: what is measured draws nothing from the training data.
             self.measuring = [torch_generator(device, "gradient cosine", r.seed) for r in replicas]
-        self._check_data()
         self._choose_program()
         self.engine, refusal = make_engine(self, engine)
         if refusal is not None:
             self._say(refusal)
 
-    def _check_data(self) -> None:
-        problem = self.data.disagreement() if self.data.at_once else None
-        if problem is not None:
-            self.data.at_once = False
-            self._say(f"replicas' data are drawn one after another: {problem}")
-
     def _choose_program(self) -> None:
         """Stack the replicas if stacked and single results agree, else train them in turn."""
-        sample = [
-            task.sample(8, torch_generator(self.device, "agreement", r), self.device, self.dtype)
-            for r, task in enumerate(self.data.tasks)
-        ]  # fmt: skip
-        batch = stack(sample)
+        batch = self.data.sample(8)
         problem = None
         if self.replicas.draws(batch):
             problem = "it draws random numbers in its forward pass"

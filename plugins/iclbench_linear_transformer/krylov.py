@@ -9,7 +9,16 @@ import torch
 from numpy.polynomial import chebyshev
 from torch import nn
 
-from iclbench import Batch, EvaluationContext, Metric, Task, map_tensors, predict, torch_generator
+from iclbench import (
+    Batch,
+    EvaluationContext,
+    Metric,
+    Task,
+    map_tensors,
+    predict,
+    torch_generator,
+    training_batch,
+)
 
 #: Fresh training prompts that polynomials are fitted to.
 PROMPTS = 1024
@@ -50,7 +59,7 @@ class Krylov(Metric):
     ) -> dict[str, Any]:
         """See the class."""
         dtype = batches[0].prompt.a.dtype
-        fresh = task.sample(PROMPTS, torch_generator("cpu", "krylov"), torch.device("cpu"), dtype)
+        fresh = training_batch(task, PROMPTS, torch_generator("cpu", "krylov"), dtype)
         estimates = predict(cast(Any, model).trajectory, fresh.prompt, context).numpy()
         count = estimates.shape[1]
         systems = Systems(fresh, max(DEGREE, count))

@@ -20,6 +20,7 @@ from iclbench import (
     map_tensors,
     predict,
     torch_generator,
+    training_batch,
 )
 
 from .solver import examples_of
@@ -68,8 +69,8 @@ class Alignment(Metric):
         if not {"x", "y", "query"} <= set(getattr(signature.prompt, "_fields", ())):
             return f"it needs x, y and query, which {signature.prompt.__name__} does not have"
         prompt = _fresh(task, 1, torch.float64).prompt
-        with_query = task.ask(prompt, prompt.query)
-        return "the task has no ask()" if with_query is None else None
+        with_query = task.with_query(prompt, prompt.query)
+        return "the task has no with_query()" if with_query is None else None
 
     def axes(self, model: nn.Module) -> Mapping[str, Axis]:
         """alignment_by_steps runs over k = 1…64."""
@@ -174,7 +175,7 @@ def sensitivity(
     def gradient(prompt: Any) -> Tensor:
         with torch.enable_grad():
             query = prompt.query.detach().clone().requires_grad_()
-            answer = model(task.ask(prompt, query))[:, -1, 0].sum()
+            answer = model(task.with_query(prompt, query))[:, -1, 0].sum()
             if not answer.requires_grad:
                 return torch.zeros_like(query[:, -1])
             slope: Tensor = torch.autograd.grad(answer, query, materialize_grads=True)[0]
@@ -184,4 +185,4 @@ def sensitivity(
 
 
 def _fresh(task: Task[Any], n: int, dtype: torch.dtype) -> Batch:
-    return task.sample(n, torch_generator("cpu", "alignment"), torch.device("cpu"), dtype)
+    return training_batch(task, n, torch_generator("cpu", "alignment"), dtype)

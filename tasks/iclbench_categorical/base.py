@@ -1,9 +1,9 @@
-"""What the categorical tasks share: categories of a softmax, pools, metrics and their bound."""
+"""What the categorical tasks share: categories of a softmax, and the bound on the metrics."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -15,8 +15,11 @@ from iclbench import (
     Categorical,
     ClassificationConfig,
     ClassificationTask,
+    Draws,
+    EvaluationContext,
+    EvaluationRandom,
+    Random,
     Signature,
-    Streams,
     philox,
 )
 
@@ -31,32 +34,30 @@ class CategoricalConfig(ClassificationConfig):
     embedding: int = Field(5, ge=1, description="d', dimension of f and of the embeddings w_c")
     examples: int = Field(10, ge=1, description="N, examples in a context")
 
+    @property
+    def points(self) -> int:
+        """N + Q, the inputs of a context."""
+        return self.examples + self.queries
+
 
 ConfigT = TypeVar("ConfigT", bound=CategoricalConfig)
 
 
-class Draws(NamedTuple):
-    """Raw draws behind n contexts of N + Q points, float64; `shape` is the function's own."""
-
-    x: Tensor  # (n, N + Q, d), the inputs before they are rounded
-    choice: Tensor  # (n, N + Q), uniform: picks each category
-    order: Tensor  # (n, C), uniform: their order picks the context's categories
-    shape: Tensor  # (n, …)
-
-
 class CategoricalTask(ClassificationTask[ConfigT]):
-    """y ~ softmax(W_e f(x)), f another function in every context (categorical, eq. 1).
+    """y ~ softmax(W_e f(x)), with another function f in every context (categorical, eq. 1).
 
     W_e (C, d') is drawn once, from `task_seed`, N(0, 1); `truth` holds log p(c | x) of the queries.
+    The draws of n contexts are x (n, N + Q, d); choice (n, N + Q), uniform, which picks each
+    category; order (n, C), uniform, whose order picks the context's categories; and shape (n, …),
+    which defines f.
     """
 
     recipes = {"paper": PAPER, "quick": QUICK}
-    #: Name under which evaluation draws are derived.
-    stream: str
+    unrounded = frozenset({"choice", "order", "shape"})
 
     @property
     def signature(self) -> Signature:
-        """S = N + Q tokens (xᵢ, id of yᵢ), where a query has the id 0; read at the queries."""
+        """S = N + Q tokens (xᵢ, id of yᵢ), where a query has id 0; read at the queries."""
         return self.signature_of(self.config.examples, self.config.dim, self.config.classes)
 
     @property
@@ -68,35 +69,40 @@ class CategoricalTask(ClassificationTask[ConfigT]):
 
     @abstractmethod
     def function(self, draws: Draws, x: Tensor, embedding: Tensor) -> Tensor:
-        """f(x) (n, N + Q, d') of each context at its inputs x (n, N + Q, d)."""
+        """f(x) (n, P, d') of each context at inputs x (n, P, d)."""
 
-    @abstractmethod
+    def draw_categories(self, random: Random) -> Draws:
+        """choice and order."""
+        return {
+            "choice": random.uniform("choice", self.config.points),
+            "order": random.uniform("order", self.config.classes),
+        }
+
     def evaluation_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:
-        """x, choice, order and shape; see `Draws`."""
+        """The draws themselves, which the digest has covered from the start."""
+        draws = self.draw(EvaluationRandom(self.stream, n, seed))
+        return {name: values.numpy() for name, values in draws.items()}
 
-    def evaluation_set(self, n: int, seed: int, dtype: torch.dtype) -> list[Batch]:
-        """One batch of n contexts; x is rounded once, categories are drawn in float64 from that."""
-        draws = {k: torch.from_numpy(v) for k, v in self.evaluation_draws(n, seed).items()}
-        return [self.arrange(Draws(**draws), dtype)]
+    def log_probabilities(self, draws: Draws, x: Tensor) -> Tensor:
+        """log p(c | x), (n, P, C), of each context at inputs x (n, P, d)."""
+        embedding = self.parameters["embedding"].to(x)
+        return (self.function(draws, x, embedding) @ embedding.mT).log_softmax(dim=2)
 
-    def arrange(self, draws: Draws, dtype: torch.dtype) -> Batch:
-        """x is rounded once; categories are drawn in float64 from that."""
-        examples = self.config.examples
-        stated = draws.x.to(dtype)
-        embedding = self.parameters["embedding"].to(draws.x)
-        logits = self.function(draws, stated.double(), embedding) @ embedding.mT
-        probabilities = logits.log_softmax(dim=2)
-        edges = probabilities.exp().cumsum(dim=2)
+    def arrange(self, draws: Draws) -> Batch:
+        """Contexts, their categories drawn by inverting the distribution function."""
+        examples, x = self.config.examples, draws["x"]
+        logs = self.log_probabilities(draws, x)
+        edges = logs.exp().cumsum(dim=2)
         # The last edge may round below 1.
-        y = (draws.choice.unsqueeze(2) >= edges).sum(dim=2).clamp(max=self.config.classes - 1)
-        prompt = Categorical(stated[:, :examples], y[:, :examples], stated[:, examples:])
-        return Batch(prompt, y[:, examples:], {"log_probabilities": probabilities[:, examples:]})
+        y = (draws["choice"].unsqueeze(2) >= edges).sum(dim=2).clamp(max=self.config.classes - 1)
+        prompt = Categorical(x[:, :examples], y[:, :examples], x[:, examples:])
+        return Batch(prompt, y[:, examples:], {"log_probabilities": logs[:, examples:]})
 
     def reference(self, batch: Batch) -> Tensor:
         """log p(c | x) under the true f and W_e."""
         return batch.truth["log_probabilities"]
 
-    def floor(self, batch: Batch) -> dict[str, Tensor]:
+    def floor(self, batch: Batch, context: EvaluationContext) -> dict[str, Tensor]:
         """The bound: the largest probability ("mean max probability"), and the entropy."""
         logs = batch.truth["log_probabilities"]
         return {
@@ -108,18 +114,3 @@ class CategoricalTask(ClassificationTask[ConfigT]):
 def chosen_classes(order: Tensor, count: int) -> Tensor:
     """The first `count` of each context's categories in a random order, (n, count)."""
     return order.argsort(dim=1)[:, :count]
-
-
-def standard_draws(config: Any, streams: Streams) -> tuple[Tensor, Tensor]:
-    """choice (n, N + Q) and order (n, C), uniform, for training."""
-    choice = streams.uniform(config.examples + config.queries)
-    return choice, streams.uniform(config.classes)
-
-
-def standard_evaluation_draws(stream: str, config: Any, n: int, seed: int) -> dict[str, np.ndarray]:
-    """The same for evaluation."""
-    points = config.examples + config.queries
-    return {
-        "choice": philox(stream, "choice", seed).uniform(size=(n, points)),
-        "order": philox(stream, "order", seed).uniform(size=(n, config.classes)),
-    }

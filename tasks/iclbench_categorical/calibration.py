@@ -1,4 +1,4 @@
-"""The metric `calibration`: is a prediction of 70% right 70% of the time?"""
+"""The metric `calibration`: are predictions made with 70% confidence right 70% of the time?"""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from torch import Tensor, nn
 
 from iclbench import Batch, EvaluationContext, Metric, Task, predict
 
-#: Bins of confidence, of equal width.
+#: Number of bins of confidence, of equal width.
 BINS = 15
 
 
 class Calibration(Metric):
-    """`brier`, the squared distance of probabilities from the class, prompt by prompt.
+    """`brier`, the squared distance between probabilities and the class, for each prompt.
 
-    As an analysis the expected calibration error over all prompts: the mean over 15 bins of
-    confidence, weighted by how many predictions they hold, of |accuracy − confidence| (Guo et al.
-    2017); and the accuracy, the confidence and the number of each bin.
+    The analysis has the expected calibration error over all prompts (Guo et al. 2017): the mean of
+    |accuracy − confidence| over 15 bins of confidence, weighted by their counts; and the accuracy,
+    confidence and count of each bin.
     """
 
     name = "calibration"
 
     def supports(self, task: Task[Any]) -> str | None:
         """Tasks that ask for a class."""
-        asked = task.signature.target
-        return None if asked == "class" else f"it needs a task that asks for a class, not {asked}"
+        target = task.signature.target
+        return None if target == "class" else f"it needs a task that asks for a class, not {target}"
 
     def compute(
         self, model: nn.Module, task: Task[Any], batch: Batch, context: EvaluationContext
@@ -46,12 +46,12 @@ class Calibration(Metric):
         self, model: nn.Module, task: Task[Any], batches: list[Batch], context: EvaluationContext
     ) -> dict[str, Any]:
         """See the class."""
-        found = [(predict(model, b.prompt, context).softmax(dim=2), b.target) for b in batches]
-        confidence = torch.cat([p.amax(dim=2).flatten() for p, _ in found])
-        right = torch.cat([(p.argmax(dim=2) == y).flatten() for p, y in found]).double()
-        place = (confidence * BINS).long().clamp(0, BINS - 1)
-        count = torch.bincount(place, minlength=BINS).double()
-        sums = [torch.zeros(BINS).double().index_add(0, place, v) for v in (right, confidence)]
+        answers = [(predict(model, b.prompt, context).softmax(dim=2), b.target) for b in batches]
+        confidence = torch.cat([p.amax(dim=2).flatten() for p, _ in answers])
+        right = torch.cat([(p.argmax(dim=2) == y).flatten() for p, y in answers]).double()
+        bins = (confidence * BINS).long().clamp(0, BINS - 1)
+        count = torch.bincount(bins, minlength=BINS).double()
+        sums = [torch.zeros(BINS).double().index_add(0, bins, v) for v in (right, confidence)]
         accuracy, mean = (torch.where(count > 0, s / count, 0.0) for s in sums)
         error = (count * (accuracy - mean).abs()).sum() / count.sum()
         return {

@@ -12,27 +12,28 @@ from iclbench import (
     Categorical,
     EvaluationContext,
     Metric,
-    Streams,
     Task,
+    TrainingRandom,
     finite,
     predict,
     torch_generator,
 )
 
-from .base import CategoricalTask, Draws
+from .base import CategoricalTask
 
-#: Points along each axis, the centres of so many cells of [−1, 1].
+#: Points along each axis: the centres of the cells of [−1, 1].
 GRID = 24
 
 
 class ProbabilityMaps(Metric):
     """Probabilities at GRID² points of [−1, 1]² for one context, as `maps`; d = 2.
 
-    The context is fresh, the same for every model. The categories shown are the most probable ones
-    in each quadrant, counter-clockwise from the top right, under the true f and W_e; samples of
-    them are shown by their number, others as circles. As numbers: `divergence`, the mean over the
-    plane of KL(truth ‖ model); `agreement`, the share of it where both have the same most probable
-    category; `accuracy`, the mean true probability of the model's, and `bound`, of the best.
+    The context is fresh and the same for every model. The maps show the most probable category of
+    each quadrant, counter-clockwise from the top right, under the true f and W_e. Examples of these
+    categories are shown by number, others as circles. The numbers are `divergence`, the mean over
+    the plane of KL(truth ‖ model); `agreement`, the share of the plane where both have the same
+    most probable category; `accuracy`, the mean true probability of the model's most probable
+    category; and `bound`, that of the best category.
     """
 
     name = "probability-maps"
@@ -47,19 +48,18 @@ class ProbabilityMaps(Metric):
     ) -> dict[str, Any]:
         """See the class."""
         assert isinstance(task, CategoricalTask)
-        cpu = torch.device("cpu")
-        generator = torch_generator(cpu, "probability maps", task.name)
-        draws = task.draw(Streams(1, [generator], cpu, torch.float64))
-        prompt = task.arrange(draws, batches[0].prompt.x.dtype).prompt
+        generator = torch_generator("cpu", "probability maps", task.name)
+        draws = task.draw(TrainingRandom([generator], [1], torch.float64))
+        prompt = task.round_and_arrange(draws, batches[0].prompt.x.dtype).prompt
         points = plane()
-        truth = _truth(task, draws, points)
-        asked = _asked(prompt, points, task.config.queries)
-        found = predict(model, asked, context)[:, 0].log_softmax(dim=1)
-        chosen = _categories(truth, points)
+        truth = task.log_probabilities(draws, points[None])[0]
+        prompts = _with_queries(prompt, points, task.config.queries)
+        predicted = predict(model, prompts, context)[:, 0].log_softmax(dim=1)
+        shown = _categories(truth, points)
         return {
-            **_numbers(found, truth),
-            "categories": chosen,
-            "maps": [_map(found, prompt, category, chosen) for category in chosen],
+            **_numbers(predicted, truth),
+            "categories": shown,
+            "maps": [_map(predicted, prompt, category, shown) for category in shown],
         }
 
 
@@ -74,14 +74,8 @@ def plane() -> Tensor:
     return torch.stack([columns, rows], dim=2).reshape(-1, 2)
 
 
-def _truth(task: CategoricalTask[Any], draws: Draws, points: Tensor) -> Tensor:
-    """log p(c | x) at the points, (GRID², C)."""
-    embedding = task.parameters["embedding"]
-    return (task.function(draws, points[None], embedding)[0] @ embedding.mT).log_softmax(dim=1)
-
-
-def _asked(prompt: Any, points: Tensor, queries: int) -> Any:
-    """The context with each of the points as the query, (GRID², …): any model can be asked so."""
+def _with_queries(prompt: Any, points: Tensor, queries: int) -> Any:
+    """One prompt per point: the context with that point as its query, (GRID², …)."""
 
     def repeated(t: Tensor) -> Tensor:
         return t.expand(len(points), *t.shape[1:])
@@ -91,35 +85,36 @@ def _asked(prompt: Any, points: Tensor, queries: int) -> Any:
 
 
 def _categories(truth: Tensor, points: Tensor) -> list[int]:
+    """The most probable category of each quadrant, without repetition."""
     right, top = points[:, 0] > 0, points[:, 1] > 0
-    found: list[int] = []
+    categories: list[int] = []
     for quadrant in (right & top, ~right & top, ~right & ~top, right & ~top):
         best = int(truth[quadrant].exp().mean(dim=0).argmax())
-        found += [best] if best not in found else []
-    return found
+        categories += [best] if best not in categories else []
+    return categories
 
 
-def _numbers(found: Tensor, truth: Tensor) -> dict[str, float | None]:
-    best, true = found.argmax(dim=1), truth.argmax(dim=1)
-    there = truth.exp()
+def _numbers(predicted: Tensor, truth: Tensor) -> dict[str, float | None]:
+    best, true = predicted.argmax(dim=1), truth.argmax(dim=1)
+    probabilities = truth.exp()
     return {
-        "divergence": finite(float((there * (truth - found)).sum(dim=1).mean())),
+        "divergence": finite(float((probabilities * (truth - predicted)).sum(dim=1).mean())),
         "agreement": float((best == true).double().mean()),
-        "accuracy": float(there.gather(1, best[:, None]).mean()),
-        "bound": float(there.amax(dim=1).mean()),
+        "accuracy": float(probabilities.gather(1, best[:, None]).mean()),
+        "bound": float(probabilities.amax(dim=1).mean()),
     }
 
 
-def _map(found: Tensor, prompt: Any, category: int, chosen: list[int]) -> dict[str, Any]:
-    values = found[:, category].exp().reshape(GRID, GRID)
-    places = [round(v, 4) for v in axis().tolist()]
-    text = [str(y) if y in chosen else "○" for y in prompt.y[0].tolist()]
+def _map(predicted: Tensor, prompt: Any, category: int, shown: list[int]) -> dict[str, Any]:
+    values = predicted[:, category].exp().reshape(GRID, GRID)
+    ticks = [round(v, 4) for v in axis().tolist()]
+    text = [str(y) if y in shown else "○" for y in prompt.y[0].tolist()]
     x, y = ([round(v, 4) for v in column.tolist()] for column in prompt.x[0].double().unbind(1))
     return {
         "name": f"p(y = {category} | x)",
         "group": "probability",
         "values": [[finite(round(v, 6)) for v in row] for row in values.tolist()],
-        "x": places,
-        "y": places,
+        "x": ticks,
+        "y": ticks,
         "points": {"x": x, "y": y, "text": text},
     }

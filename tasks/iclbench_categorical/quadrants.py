@@ -4,26 +4,18 @@ from __future__ import annotations
 
 from typing import Literal
 
-import numpy as np
 from pydantic import Field
 from torch import Tensor
 
-from iclbench import Streams, philox
+from iclbench import Draws, Random
 
-from .base import (
-    CategoricalConfig,
-    CategoricalTask,
-    Draws,
-    chosen_classes,
-    standard_draws,
-    standard_evaluation_draws,
-)
+from .base import CategoricalConfig, CategoricalTask, chosen_classes
 
 
 class QuadrantsConfig(CategoricalConfig):
     """The plane, 20 categories, 100 examples."""
 
-    dim: Literal[2] = Field(2, description="d; quadrants are the plane's")
+    dim: Literal[2] = Field(2, description="d; quadrants exist in the plane only")
     classes: int = Field(20, ge=4, description="C, number of categories")
     examples: int = Field(100, ge=1, description="N, examples in a context")
 
@@ -40,20 +32,11 @@ class Quadrants(CategoricalTask[QuadrantsConfig]):
     stream = "categorical quadrants evaluation"
 
     def function(self, draws: Draws, x: Tensor, embedding: Tensor) -> Tensor:
-        """f(x) (n, N + Q, d')."""
+        """f(x) (n, P, d')."""
         quadrant = (x[..., 0] < 0).long() + 2 * (x[..., 1] < 0).long()
-        return embedding[chosen_classes(draws.order, 4).gather(1, quadrant)]
+        return embedding[chosen_classes(draws["order"], 4).gather(1, quadrant)]
 
-    def draw(self, streams: Streams) -> Draws:
-        """See `ClassificationTask.draw`."""
-        c = self.config
-        x = streams.uniform(c.examples + c.queries, 2)
-        choice, order = standard_draws(c, streams)
-        return Draws(2.0 * x - 1.0, choice, order, order[:, :0])
-
-    def evaluation_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:
-        """x, choice and order, uniform."""
-        points = self.config.examples + self.config.queries
-        x = philox(self.stream, "x", seed).uniform(-1.0, 1.0, size=(n, points, 2))
-        common = standard_evaluation_draws(self.stream, self.config, n, seed)
-        return {"x": x, "shape": np.zeros((n, 0)), **common}
+    def draw(self, random: Random) -> Draws:
+        """x, choice, order, and an empty shape; see `CategoricalTask`."""
+        x = 2.0 * random.uniform("x", self.config.points, 2) - 1.0
+        return {"x": x, "shape": x[:, 0, :0], **self.draw_categories(random)}

@@ -1,4 +1,4 @@
-"""How models of categories are trained."""
+"""Recipes for the categorical tasks."""
 
 from iclbench import Recipe
 
@@ -10,7 +10,7 @@ QUICK = Recipe(
     warmup=50,
     model_args={"layers": 2, "width": 32, "init_std": 0.06},
 )
-"""Minutes on two cores."""
+"""Takes minutes on two cores."""
 
 PAPER = Recipe(steps=100_000, batch=64, learning_rate=1e-3, schedule="cosine", warmup=1_000)
-"""The paper states epochs of training contexts, but no optimizer: enough for a plateau."""
+"""The paper gives the number of epochs but no optimizer; this is enough to reach a plateau."""

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import torch
 from pydantic import Field
-from torch import Tensor
 
 from iclbench import (
     Batch,
     Categorical,
     ClassificationConfig,
     ClassificationTask,
+    Draws,
+    Random,
     Signature,
-    Streams,
     UsageError,
     digest_of,
-    philox,
 )
 
 from .covariates import Covariates
@@ -34,175 +32,135 @@ EMOJI = "emoji"
 
 
 class ImageNetConfig(ClassificationConfig):
-    """Which features, and what a context is."""
+    """The features, and the contexts."""
 
     features: str = Field(
-        EMOJI, description="a folder that `iclbench features` made; emoji: those of this package"
+        EMOJI,
+        description="a folder made by `iclbench features`; emoji: those in this package",
     )
     digest: str | None = Field(
         None,
         pattern="^[0-9a-f]{16}$",
-        description="of features and split; filled in, and refused where it is another",
+        description="of features and split; filled in, and an error if it differs",
     )
     ways: int = Field(5, ge=2, description="N, classes in a context")
     shots: int = Field(10, ge=1, description="K, examples of each class in a context")
     test_classes: int | None = Field(
         None,
         ge=2,
-        description="classes that only evaluation sees; null: a tenth, or 2N if that is more",
+        description="classes used in evaluation only; null: a tenth, or 2N if that is more",
     )
     dim: int | None = Field(
         None, ge=1, description="leading principal components of the training half; null: all of x"
     )
     normalize: bool = Field(
-        True, description="less the training half's mean, divided so that E‖x‖² = d there"
+        True, description="subtract the training half's mean, and scale so that E‖x‖² = d there"
     )
-
-
-class Draws(NamedTuple):
-    """Raw draws behind n contexts of W ways, uniform on [0, 1), float64."""
-
-    order: Tensor  # (n, classes of the half): the first W in this order are the context's
-    images: Tensor  # (n, W, K + Q): picks images of each, none twice
-    place: Tensor  # (n, W·K): the order of the examples
-    asked: Tensor  # (n, Q): the class of each query
-
-
-class Contexts(NamedTuple):
-    """Images by their row of the table, and labels 0…W−1: examples, then queries."""
-
-    images: Tensor  # (n, W·K + Q), int64
-    labels: Tensor  # (n, W·K + Q), int64
 
 
 class ImageNet(ClassificationTask[ImageNetConfig]):
     """Classes of images from frozen features; those of evaluation are never trained on.
 
-    A context has N classes of its half, labelled 0…N−1 anew in a random order, K images of each,
-    and queries of those classes; no image is twice in it. There is no floor: nobody knows the
-    probabilities.
+    A context has N classes of one half, labelled 0…N−1 in a random order, K images of each, and
+    queries of those classes. No image appears twice in it. There is no floor, since the true
+    probabilities are unknown.
     """
 
     name = "imagenet"
     version = 1
     Config = ImageNetConfig
     recipes = {"paper": PAPER, "quick": QUICK}
-    # The digest says what is in the folder, wherever that lies.
+    # The digest identifies the features, wherever their folder lies.
     training_only = frozenset({"pool", "features"})
     stream = "imagenet evaluation"
 
     def __init__(self, config: ImageNetConfig) -> None:
-        """Read the features; raises UsageError where they, or the classes, do not do."""
+        """Read the features; raises UsageError if they, or the classes, are unsuitable."""
         folder = COMMITTED if config.features == EMOJI else Path(config.features)
-        self.found = read_features(folder)
-        about = self.found.about
+        self.data = read_features(folder)
+        about = self.data.about
         self.split = find_split(
             folder, about.classes, config.task_seed, config.test_classes, config.ways
         )
-        digest = digest_of([self.found.sha256, *self.split])[:16]
+        digest = digest_of([self.data.sha256, *self.split])[:16]
         if config.digest not in {None, digest}:
             raise UsageError(
-                f"task imagenet: the features in {folder}, or their split, are others "
-                f"({digest}) than those asked for ({config.digest})"
+                f"task imagenet: the features in {folder}, or their split, have the digest "
+                f"{digest}, not {config.digest} as requested"
             )
         if config.dim is not None and config.dim > about.width:
             raise UsageError(f"task imagenet: dim={config.dim}: features are {about.width} wide")
         filled = {"digest": digest, "test_classes": len(self.split.test)}
         super().__init__(config.model_copy(update=filled))
         self._require_images()
-        training = torch.isin(self.found.labels, torch.tensor(self.split.training))
+        training = torch.isin(self.data.labels, torch.tensor(self.split.training))
         self.covariates = Covariates(
-            self.found.features, training, dim=config.dim, normalize=config.normalize
+            self.data.features, training, dim=config.dim, normalize=config.normalize
         )
-        self._pool_contexts: Contexts | None = None
-        # Rows of the table, class by class.
-        self._rows = self.found.labels.argsort(stable=True)
-        self._sizes = torch.bincount(self.found.labels, minlength=len(about.classes))
+        # Rows of the table, ordered by class.
+        self._rows = self.data.labels.argsort(stable=True)
+        self._sizes = torch.bincount(self.data.labels, minlength=len(about.classes))
         self._starts = self._sizes.cumsum(0) - self._sizes
 
     def _require_images(self) -> None:
-        sizes = torch.bincount(self.found.labels, minlength=len(self.found.about.classes))
+        sizes = torch.bincount(self.data.labels, minlength=len(self.data.about.classes))
         needed = self.config.shots + self.config.queries
         fewest = int(sizes.argmin())
         if int(sizes[fewest]) < needed:
             raise UsageError(
-                f"task imagenet: class {self.found.about.classes[fewest]!r} has {sizes[fewest]} "
+                f"task imagenet: class {self.data.about.classes[fewest]!r} has {sizes[fewest]} "
                 f"images; {self.config.shots} shots and {self.config.queries} queries "
                 f"need {needed}"
             )
 
     @property
     def signature(self) -> Signature:
-        """S = W·K + Q tokens (xᵢ, id of yᵢ), where a query has the id 0; read at the queries."""
+        """S = W·K + Q tokens (xᵢ, id of yᵢ), where a query has id 0; read at the queries."""
         c = self.config
-        width = self.found.about.width if c.dim is None else c.dim
+        width = self.data.about.width if c.dim is None else c.dim
         return self.signature_of(c.ways * c.shots, width, c.ways)
 
     @property
     def provenance(self) -> dict[str, Any]:
         """The features' header and SHA-256, and the names of the classes of both halves."""
-        names = self.found.about.classes
+        names = self.data.about.classes
         halves = {half: [names[i] for i in part] for half, part in self.split._asdict().items()}
-        return {"features": summary(self.found), "split": halves}
+        return {"features": summary(self.data), "split": halves}
 
-    def evaluation_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:
-        """See `Draws`."""
-        return {
-            name: philox(self.stream, name, seed).uniform(size=(n, *shape))
-            for name, shape in self._shapes(len(self.split.test)).items()
-        }
+    def draw(self, random: Random) -> Draws:
+        """Contexts of the training or the test classes: examples, then queries.
 
-    def evaluation_set(self, n: int, seed: int, dtype: torch.dtype) -> list[Batch]:
-        """One batch of n contexts of the test classes; x is rounded once."""
-        raw = {k: torch.from_numpy(v) for k, v in self.evaluation_draws(n, seed).items()}
-        return [self.arrange(self._pick(Draws(**raw), self.split.test), dtype)]
-
-    def draw(self, streams: Streams) -> Contexts:
-        """Contexts of the training classes."""
-        shapes = self._shapes(len(self.split.training))
-        raw = {k: streams.uniform(*shape) for k, shape in shapes.items()}
-        return self._pick(Draws(**raw), self.split.training)
-
-    def arrange(self, draws: Contexts, dtype: torch.dtype) -> Batch:
-        """Examples and queries by their images' covariates."""
-        examples = self.config.ways * self.config.shots
-        x = self.covariates.table(draws.images.device, dtype)[draws.images]
-        prompt = Categorical(x[:, :examples], draws.labels[:, :examples], x[:, examples:])
-        return Batch(prompt, draws.labels[:, examples:])
-
-    def pooled(self, chosen: Tensor, dtype: torch.dtype) -> Batch:
-        """Those of the pool's contexts; images are kept by number, since x would be large."""
-        if self._pool_contexts is None:
-            self._pool_contexts = self.pool_draws()
-        there = [field[chosen.cpu()].to(chosen.device) for field in self._pool_contexts]
-        return self.arrange(Contexts(*there), dtype)
-
-    def reference(self, batch: Batch) -> None:
-        """None: there is no bound."""
-        return
-
-    def _shapes(self, classes: int) -> dict[str, tuple[int, ...]]:
+        images (n, W·K + Q), rows of the table of features, and labels (n, W·K + Q) in 0…W−1.
+        """
         c = self.config
+        half = self.split.training if random.training else self.split.test
+        # The first W classes of the half in a random order are the context's.
+        order = random.uniform("order", len(half)).argsort(dim=1)
+        classes = torch.tensor(half, device=order.device)[order[:, : c.ways]]
+        uniform = random.uniform("images", c.ways, c.shots + c.queries)
+        shuffled = random.uniform("place", c.ways * c.shots).argsort(dim=1)
+        labels = (random.uniform("asked", c.queries) * c.ways).long().clamp(max=c.ways - 1)
+        sizes, starts, rows = (t.to(order.device) for t in (self._sizes, self._starts, self._rows))
+        picked = without_replacement(uniform, sizes[classes])
+        images = rows[starts[classes].unsqueeze(2) + picked]
+        shown = images[:, :, : c.shots].flatten(1).gather(1, shuffled)
+        # Query q shows image K + q of its class, so that no image is in a context twice.
+        column = torch.arange(c.shots, c.shots + c.queries, device=order.device).expand_as(labels)
+        context = torch.arange(len(labels), device=order.device).unsqueeze(1).expand_as(labels)
+        asked = images[context, labels, column]
         return {
-            "order": (classes,),
-            "images": (c.ways, c.shots + c.queries),
-            "place": (c.ways * c.shots,),
-            "asked": (c.queries,),
+            "images": torch.cat([shown, asked], 1),
+            "labels": torch.cat([shuffled // c.shots, labels], 1),
         }
 
-    def _pick(self, draws: Draws, half: tuple[int, ...]) -> Contexts:
-        """The contexts that the draws choose among the classes of a half."""
-        c, device = self.config, draws.order.device
-        classes = torch.tensor(half, device=device)[draws.order.argsort(dim=1)[:, : c.ways]]
-        sizes, starts, rows = (t.to(device) for t in (self._sizes, self._starts, self._rows))
-        picked = without_replacement(draws.images, sizes[classes])
-        images = rows[starts[classes].unsqueeze(2) + picked]
-        place = draws.place.argsort(dim=1)
-        shown = images[:, :, : c.shots].flatten(1).gather(1, place)
-        labels = place // c.shots
-        asked = (draws.asked * c.ways).long().clamp(max=c.ways - 1)
-        # Query q shows image K + q of its class, so none is asked for twice or was shown.
-        column = torch.arange(c.shots, c.shots + c.queries, device=device).expand_as(asked)
-        each = torch.arange(len(asked), device=device).unsqueeze(1).expand_as(asked)
-        queries = images[each, asked, column]
-        return Contexts(torch.cat([shown, queries], 1), torch.cat([labels, asked], 1))
+    def arrange(self, draws: Draws) -> Batch:
+        """Examples and queries by their images' covariates in float64."""
+        return self.round_and_arrange(draws, torch.float64)
+
+    def round_and_arrange(self, draws: Draws, dtype: torch.dtype) -> Batch:
+        """The same from a table that is rounded already, which takes half the memory."""
+        examples = self.config.ways * self.config.shots
+        images, labels = draws["images"], draws["labels"]
+        x = self.covariates.table(images.device, dtype)[images]
+        prompt = Categorical(x[:, :examples], labels[:, :examples], x[:, examples:])
+        return Batch(prompt, labels[:, examples:])

@@ -1,4 +1,4 @@
-"""The tasks `gradient` and `gradient-steps`: one step of gradient descent, and several (D.2.5)."""
+"""The tasks `gradient` and `gradient-steps`: gradient descent by one and several steps (D.2.5)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar, cast
 
-import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor
@@ -14,23 +13,23 @@ from torch import Tensor
 from iclbench import (
     Axis,
     Batch,
+    Draws,
     EvaluationContext,
     Primary,
+    Random,
     Signature,
-    Streams,
     map_tensors,
-    philox,
     to_device,
 )
 
 from .base import LeastSquaresTask
 from .features import Features, feature_tokens
-from .problems import LeastSquaresConfig, Problems
+from .problems import LeastSquaresConfig, problems_from
 from .recipes import WIDE
 
 
 class Descent(NamedTuple):
-    """A regression problem and the weights at which something is asked.
+    """A regression problem, and weights w at which a gradient is asked for.
 
     tokens (B, N+1, d); x (B, N, D); y (B, N, 1); query (B, 1, D), in no token; w (B, 1, D).
     """
@@ -53,8 +52,8 @@ class Descent(NamedTuple):
 
     def gradient(self, w: Tensor) -> Tensor:
         """(1/N) Σ xᵢ(xᵢᵀw − yᵢ) at w (B, 1, D) → (B, 1, D) (least_squares, eq. 45)."""
-        residual = self.x @ w.mT - self.y
-        return (self.x.mT @ residual).mT / self.x.shape[1]
+        error = self.x @ w.mT - self.y
+        return (self.x.mT @ error).mT / self.x.shape[1]
 
 
 class DescentConfig(LeastSquaresConfig):
@@ -75,41 +74,28 @@ class DescentTask(LeastSquaresTask[ConfigT]):
     replica_args = LeastSquaresTask.replica_args | {"step_size"}
     recipes = {**LeastSquaresTask.recipes, "paper": WIDE}
 
-    def problems(self, streams: Streams) -> Problems:
-        """Problems for training, with the weights at which they are asked."""
-        drawn = super().problems(streams)
-        return drawn._replace(start=streams.normal(self.config.dim, 1))
+    def draw(self, random: Random) -> Draws:
+        """The problems, and start, the weights w₀ (B, D, 1)."""
+        return {**super().draw(random), "start": random.normal("start", self.config.dim, 1)}
 
-    def evaluation_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:
-        """Those of least squares, and start, standard normal."""
-        shape = (n, self.config.dim, 1)
-        start = philox("least squares evaluation", "start", seed).standard_normal(shape)
-        return {**super().evaluation_draws(n, seed), "start": start}
-
-    def evaluation_problems(self, n: int, seed: int, dtype: torch.dtype) -> Problems:
-        """n problems in float64, their independent inputs, w₀ too, rounded to `dtype`."""
-        start = torch.from_numpy(self.evaluation_draws(n, seed)["start"]).to(dtype).double()
-        return super().evaluation_problems(n, seed, dtype)._replace(start=start)
-
-    def arrange(self, problems: Problems, dtype: torch.dtype) -> Batch:
-        """Features and answer are computed in the problems' own dtype; truth holds w* (B, 1, D)."""
-        x, y, w = problems.x[:, :-1], problems.y, cast(Tensor, problems.start).mT
+    def arrange(self, draws: Draws) -> Batch:
+        """Tokens (B, N+1, d) with (w₀, 0, …) last; truth holds w* (B, 1, D)."""
+        problems = problems_from(self.config, draws)
+        x, y, w = problems.x[:, :-1], problems.y, draws["start"].mT
         tokens = feature_tokens(x, y, self.config.features)
         last = torch.zeros_like(tokens[:, :1])
         if self.config.features == 2:
             last = tokens[:, :1].clone()
             last[:, :, : self.config.dim + 1] = 0.0
         prompt = Descent(torch.cat([tokens, last], dim=1), x, y, problems.x[:, -1:], w).at(w)
-        answer = self.answer(prompt)
-        stated = map_tensors(lambda t: t.to(dtype), prompt)
-        return Batch(stated, answer, {"w": problems.w.mT})
+        return Batch(prompt, self.solve(prompt), {"w": problems.w.mT})
 
     @abstractmethod
-    def answer(self, prompt: Descent) -> Tensor:
-        """What is asked, (B, 1, D), in the prompt's dtype."""
+    def solve(self, prompt: Descent) -> Tensor:
+        """What the task asks for, (B, 1, D), in the prompt's dtype."""
 
-    def ask(self, prompt: Any, query: Tensor) -> None:
-        """The model sees no query."""
+    def with_query(self, prompt: Any, query: Tensor) -> None:
+        """None: no token shows the query."""
 
     def describe_prompt(self, target: Any) -> Signature:
         """S = N + 1 tokens of width D² + 2D + 1, read at the last."""
@@ -126,9 +112,9 @@ class DescentTask(LeastSquaresTask[ConfigT]):
 
 
 class GradientConfig(DescentConfig):
-    """How far predictions are iterated."""
+    """The number of steps taken with the predictions."""
 
-    iterates: int = Field(200, ge=1, description="T, steps that are taken with the predictions")
+    iterates: int = Field(200, ge=1, description="T, steps taken with the predictions")
 
 
 class Gradient(DescentTask[GradientConfig]):
@@ -144,7 +130,7 @@ class Gradient(DescentTask[GradientConfig]):
 
     @property
     def primary(self) -> Primary:
-        """‖w_T − w*‖², what the predictions are good for."""
+        """‖w_T − w*‖² after descending with the predictions."""
         return Primary("weight_error")
 
     @property
@@ -158,7 +144,7 @@ class Gradient(DescentTask[GradientConfig]):
         iterates = Axis("iterate", tuple(map(float, range(self.config.iterates + 1))))
         return {"weight_error_by_iterate": iterates, "query_error_by_iterate": iterates}
 
-    def answer(self, prompt: Descent) -> Tensor:
+    def solve(self, prompt: Descent) -> Tensor:
         """The gradient."""
         return prompt.gradient(prompt.w)
 
@@ -169,13 +155,13 @@ class Gradient(DescentTask[GradientConfig]):
     def evaluate(
         self, model: Callable[[Any], Tensor], batch: Batch, context: EvaluationContext
     ) -> dict[str, Tensor]:
-        """gradient_error; ‖w_t − w*‖² and the error at the query for every t; the last of each."""
+        """gradient_error; ‖w_t − w*‖² and the query's error, for every t and for the last."""
         size = context.batch_size or len(batch.target)
         parts = []
         for start in range(0, len(batch.target), size):
             part = map_tensors(lambda t, s=start: t[s : s + size], batch.prompt)
             parts.append(self._descend(model, to_device(part, context.device)))
-        first, weights = (torch.cat(found) for found in zip(*parts, strict=True))
+        first, weights = (torch.cat(results) for results in zip(*parts, strict=True))
         errors = weights - batch.truth["w"]
         by_iterate = errors.square().sum(dim=2)
         at_query = (errors * batch.prompt.query.double()).sum(dim=2).square()
@@ -189,27 +175,27 @@ class Gradient(DescentTask[GradientConfig]):
 
     def _descend(self, model: Callable[[Any], Tensor], prompt: Descent) -> tuple[Tensor, Tensor]:
         """The first prediction (B, 1, D) and all iterates (B, T + 1, D), float64 on the CPU."""
-        w, found, first = prompt.w, [prompt.w], None
+        w, visited, first = prompt.w, [prompt.w], None
         for _ in range(self.config.iterates):
             step = model(prompt.at(w))
             first = step if first is None else first
             w = w - self.config.step_size * step
-            found.append(w)
-        iterates = torch.cat(found, dim=1).to("cpu", torch.float64)
+            visited.append(w)
+        iterates = torch.cat(visited, dim=1).to("cpu", torch.float64)
         return cast(Tensor, first).to("cpu", torch.float64), iterates
 
     def reference(self, batch: Batch) -> Tensor:
         """The gradient in the prompt's dtype."""
-        return self.answer(batch.prompt)
+        return self.solve(batch.prompt)
 
-    def floor(self, batch: Batch) -> dict[str, Tensor]:
-        """Gradient descent in the prompt's dtype."""
-        here = EvaluationContext(torch.device("cpu"), torch.Generator())
-        return self.evaluate(self.answer, batch, here)
+    def floor(self, batch: Batch, context: EvaluationContext) -> dict[str, Tensor]:
+        """Gradient descent in the prompt's dtype, on the CPU."""
+        on_cpu = EvaluationContext(torch.device("cpu"), context.generator)
+        return self.evaluate(self.solve, batch, on_cpu)
 
 
 class StepsConfig(DescentConfig):
-    """How many steps are asked for."""
+    """The number of steps."""
 
     steps: int = Field(4, ge=1, description="k, gradient steps from w₀")
 
@@ -226,7 +212,7 @@ class GradientSteps(DescentTask[StepsConfig]):
         """See `describe_prompt`."""
         return self.describe_prompt("weights")
 
-    def answer(self, prompt: Descent) -> Tensor:
+    def solve(self, prompt: Descent) -> Tensor:
         """w_k."""
         w = prompt.w
         for _ in range(self.config.steps):
@@ -239,4 +225,4 @@ class GradientSteps(DescentTask[StepsConfig]):
 
     def reference(self, batch: Batch) -> Tensor:
         """The k steps in the prompt's dtype."""
-        return self.answer(batch.prompt)
+        return self.solve(batch.prompt)

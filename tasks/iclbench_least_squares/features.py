@@ -1,4 +1,4 @@
-"""The task `least-squares-features`: tokens that hold the features of gradient descent (D.2.4)."""
+"""The task `least-squares-features`: tokens with the features of gradient descent (D.2.4)."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from iclbench import Batch, Primary, Regression, Signature
+from iclbench import Batch, Draws, Primary, Regression, Signature
 
 from .base import LeastSquaresTask
-from .problems import LeastSquaresConfig, Problems, minimum_norm
+from .problems import LeastSquaresConfig, minimum_norm, problems_from
 from .recipes import WIDE
 
 Features = Literal[0, 1, 2]
 
 
 class FeaturesConfig(LeastSquaresConfig):
-    """Which features the tokens hold."""
+    """The features in the tokens."""
 
     features: Features = Field(
         1, description="k: 0 none, 1 yx and xxᵀ of each example, 2 their sums over the examples"
@@ -26,7 +26,7 @@ class FeaturesConfig(LeastSquaresConfig):
 
 
 def feature_tokens(x: Tensor, y: Tensor, features: int) -> Tensor:
-    """(xᵢ, yᵢ, yᵢxᵢ, flt(xᵢxᵢᵀ)), (B, N, D²+2D+1), as `features` says (least_squares, D.2.4)."""
+    """(xᵢ, yᵢ, yᵢxᵢ, flt(xᵢxᵢᵀ)), (B, N, D²+2D+1), by `features` (least_squares, D.2.4)."""
     weighted = y * x
     squares = (x.unsqueeze(3) * x.unsqueeze(2)).flatten(2)
     formed = torch.cat([weighted, squares], dim=2)
@@ -40,8 +40,8 @@ def feature_tokens(x: Tensor, y: Tensor, features: int) -> Tensor:
 class LeastSquaresFeatures(LeastSquaresTask[FeaturesConfig]):
     """Predict w* at the last example (least_squares, D.2.4).
 
-    Tokens (xᵢ, yᵢ, features), so S = N and d = D² + 2D + 1. The prompt's query is in no token: it
-    is where `squared_error` is measured.
+    Tokens (xᵢ, yᵢ, features), so S = N and d = D² + 2D + 1. No token shows the prompt's query:
+    `squared_error` is measured there.
     """
 
     name = "least-squares-features"
@@ -68,15 +68,15 @@ class LeastSquaresFeatures(LeastSquaresTask[FeaturesConfig]):
             shapes=self.shapes(),
         )
 
-    def arrange(self, problems: Problems, dtype: torch.dtype) -> Batch:
-        """Features are computed in the problems' own dtype; the target is w*."""
+    def arrange(self, draws: Draws) -> Batch:
+        """Tokens (B, N, D²+2D+1); the target is w*."""
+        problems = problems_from(self.config, draws)
         x, y = problems.x[:, :-1], problems.y
-        tokens = feature_tokens(x, y, self.config.features).to(dtype)
-        prompt = Regression(tokens, x.to(dtype), y.to(dtype), problems.x[:, -1:].to(dtype))
-        return Batch(prompt, problems.w.mT)
+        tokens = feature_tokens(x, y, self.config.features)
+        return Batch(Regression(tokens, x, y, problems.x[:, -1:]), problems.w.mT)
 
-    def ask(self, prompt: Regression, query: Tensor) -> None:
-        """The model sees no query."""
+    def with_query(self, prompt: Regression, query: Tensor) -> None:
+        """None: no token shows the query."""
 
     def metrics(self, prediction: Tensor, batch: Batch) -> dict[str, Tensor]:
         """weight_error, ‖ŵ − w*‖², and squared_error at the query; both (B,)."""

@@ -8,21 +8,21 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from iclbench import Batch, Primary, Regression, Signature, added_later
+from iclbench import Batch, Draws, Primary, Regression, Signature, added_later
 
 from .base import LeastSquaresTask
-from .problems import LeastSquaresConfig, Problems, minimum_norm
+from .problems import LeastSquaresConfig, minimum_norm, problems_from
 
 
 class FixedConfig(LeastSquaresConfig):
-    """What is asked, beside the distribution."""
+    """The distribution of the problems, the target and the loss."""
 
     target: Literal["query", "weights"] = Field(
         "query", description="predict the query's value, or the weights w*"
     )
     loss: Literal["mean", "log"] = added_later(
         "mean",
-        description="squared error, or its logarithm, to which every digit counts alike; training",
+        description="of training: squared error, or its logarithm, which weighs all digits equally",
     )
 
 
@@ -30,7 +30,7 @@ class LeastSquares(LeastSquaresTask[FixedConfig]):
     """Predict w*ᵀx_query, or w*, from (xᵢ, yᵢ), i ≤ N; x, w* ~ N(0, I) (least_squares, D.2.2).
 
     Tokens are (xᵢ, yᵢ) and last (x_query, 0), so S = N + 1 and d = D + 1; the answer is read at the
-    last. With noise, y carries it and the target does not.
+    last token. Noise affects y and not the target.
     """
 
     name = "least-squares"
@@ -40,7 +40,7 @@ class LeastSquares(LeastSquaresTask[FixedConfig]):
 
     @property
     def primary(self) -> Primary:
-        """The squared error at the query, or of the weights, as asked."""
+        """The squared error at the query or of the weights, depending on `target`."""
         return Primary("squared_error" if self.config.target == "query" else "weight_error")
 
     @property
@@ -57,18 +57,18 @@ class LeastSquares(LeastSquaresTask[FixedConfig]):
             shapes=self.shapes(),
         )
 
-    def arrange(self, problems: Problems, dtype: torch.dtype) -> Batch:
-        """Tokens (B, N+1, D+1) with (x_query, 0) last; the target is clean."""
-        x, y = problems.x.to(dtype), problems.y.to(dtype)
-        prompt = Regression(problems.rows(dtype), x[:, :-1], y, x[:, -1:])
-        if self.config.target == "query":
-            return Batch(prompt, problems.clean[:, -1:])
-        return Batch(prompt, problems.w.transpose(1, 2))
+    def arrange(self, draws: Draws) -> Batch:
+        """Tokens (B, N+1, D+1) with (x_query, 0) last; the target is without noise."""
+        problems = problems_from(self.config, draws)
+        x, y = problems.x, problems.y
+        prompt = Regression(problems.rows(), x[:, :-1], y, x[:, -1:])
+        asks_query = self.config.target == "query"
+        return Batch(prompt, problems.clean[:, -1:] if asks_query else problems.w.mT)
 
     def loss(self, prediction: Tensor, target: Tensor) -> Tensor:
         """Mean squared error of each prompt, or its logarithm, (B,)."""
         error = super().loss(prediction, target)
-        # Below ε² an error is rounding.
+        # Errors below ε² are rounding.
         floor = torch.finfo(error.dtype).eps ** 2
         return error if self.config.loss == "mean" else (error + floor).log()
 

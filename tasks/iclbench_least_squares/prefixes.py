@@ -5,18 +5,18 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from iclbench import Axis, Batch, Primary, Regression, Signature
+from iclbench import Axis, Batch, Draws, Primary, Regression, Signature
 
 from .base import LeastSquaresTask
-from .problems import LeastSquaresConfig, Problems, minimum_norm
+from .problems import LeastSquaresConfig, minimum_norm, problems_from
 
 
 class LeastSquaresPrefixes(LeastSquaresTask[LeastSquaresConfig]):
     """Predict w*ᵀx_{k+1} from the first k examples, for every k = 0…N (least_squares, D.2.1).
 
-    Tokens are interleaved, x₁, y₁e₁, …, x_N, y_N e₁, x_query, so S = 2N + 1 and d = D; the answers
-    are read at the inputs, 0, 2, …, 2N, and the model must be causal. With noise, y carries it and
-    the targets do not.
+    Tokens are interleaved, x₁, y₁e₁, …, x_N, y_N e₁, x_query, so S = 2N + 1 and d = D. The answers
+    are read at the inputs, 0, 2, …, 2N, and the model must be causal. Noise affects y and not the
+    targets.
     """
 
     name = "least-squares-prefixes"
@@ -48,25 +48,26 @@ class LeastSquaresPrefixes(LeastSquaresTask[LeastSquaresConfig]):
         """prefix_error runs over the prefixes k = 0…N."""
         return {"prefix_error": Axis("prefix", tuple(map(float, range(self.config.examples + 1))))}
 
-    def arrange(self, problems: Problems, dtype: torch.dtype) -> Batch:
-        """Tokens (B, 2N+1, D), inputs and values in turn; the targets are clean."""
-        x, y = problems.x.to(dtype), problems.y.to(dtype)
+    def arrange(self, draws: Draws) -> Batch:
+        """Tokens (B, 2N+1, D), inputs and values in turn; the targets are without noise."""
+        problems = problems_from(self.config, draws)
+        x, y = problems.x, problems.y
         batch, inputs, dim = x.shape
         values = torch.nn.functional.pad(y, (0, dim - 1))
         pairs = torch.stack([x[:, :-1], values], dim=2).view(batch, 2 * (inputs - 1), dim)
         tokens = torch.cat([pairs, x[:, -1:]], dim=1)
         return Batch(Regression(tokens, x[:, :-1], y, x[:, -1:]), problems.clean)
 
-    def conceal(self, prompt: Regression, position: int) -> Regression:
-        """All after the input of that prefix moved: its value, later inputs and their values."""
+    def mask_after(self, prompt: Regression, position: int) -> Regression:
+        """Replaces the value after that prefix, and later inputs and their values."""
 
-        def moved(t: Tensor, start: int) -> Tensor:
+        def replaced(t: Tensor, start: int) -> Tensor:
             return torch.cat([t[:, :start], 1.0 - 3.0 * t[:, start:]], dim=1)
 
         k = position
         last = prompt.query if k == self.config.examples else 1.0 - 3.0 * prompt.query
-        tokens = moved(prompt.tokens, 2 * k + 1)
-        return Regression(tokens, moved(prompt.x, k + 1), moved(prompt.y, k), last)
+        tokens = replaced(prompt.tokens, 2 * k + 1)
+        return Regression(tokens, replaced(prompt.x, k + 1), replaced(prompt.y, k), last)
 
     def metrics(self, prediction: Tensor, batch: Batch) -> dict[str, Tensor]:
         """prefix_error (B, N+1), and squared_error (B,), its last: the query after N examples."""

@@ -1,19 +1,18 @@
-"""Regression problems y = xᵀw + noise: their distribution, for training and for evaluation."""
+"""Regression problems y = xᵀw + noise: their distribution and their exact solution."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from iclbench import Streams, TaskConfig, philox
+from iclbench import Draws, Random, TaskConfig
 
 
 class LeastSquaresConfig(TaskConfig):
-    """The distribution of the problems (least_squares, D.3, and two departures from it)."""
+    """The distribution of the problems (least_squares, D.3), with two additions."""
 
     dim: int = Field(5, ge=1, description="D, the inputs' dimension")
     examples: int = Field(20, ge=1, description="N, examples in the context")
@@ -30,66 +29,43 @@ class LeastSquaresConfig(TaskConfig):
 
 
 class Problems(NamedTuple):
-    """x (B, N+1, D), the query last; w (B, D, 1); y (B, N, 1); clean (B, N+1, 1) = x w.
-
-    ridge (B,) is the penalty of a ridge problem, start (B, D, 1) where a descent starts.
-    """
+    """x (B, N+1, D), the query last; w (B, D, 1); y (B, N, 1); clean (B, N+1, 1) = x w."""
 
     x: Tensor
     w: Tensor
     y: Tensor
     clean: Tensor
-    ridge: Tensor | None = None
-    start: Tensor | None = None
 
-    def rows(self, dtype: torch.dtype) -> Tensor:
+    def rows(self) -> Tensor:
         """(xᵢ, yᵢ) and last (x_query, 0), (B, N+1, D+1)."""
         values = torch.nn.functional.pad(self.y, (0, 0, 0, 1))
-        return torch.cat([self.x, values], dim=2).to(dtype)
+        return torch.cat([self.x, values], dim=2)
 
 
-def sample_problems(config: LeastSquaresConfig, streams: Streams) -> Problems:
-    """A problem for training for each of the streams' rows."""
-    x = streams.normal(config.examples + 1, config.dim)
-    w = streams.normal(config.dim, 1)
+def draw_problems(config: LeastSquaresConfig, random: Random) -> Draws:
+    """x and w, with the condition number, and standard normal noise if there is any."""
+    x = random.normal("x", config.examples + 1, config.dim)
+    w = random.normal("w", config.dim, 1)
     if config.condition_number is not None:
-        x = _conditioned(x, streams.normal(config.dim, config.dim), config.condition_number)
+        rotation = random.normal("rotation", config.dim, config.dim)
+        x = _conditioned(x, rotation, config.condition_number)
+    if not config.noise:
+        return {"x": x, "w": w}
+    return {"x": x, "w": w, "noise": random.normal("noise", config.examples, 1)}
+
+
+def problems_from(config: LeastSquaresConfig, draws: Draws) -> Problems:
+    """The problems of such draws."""
+    x, w = draws["x"], draws["w"]
     clean = x @ w
     y = clean[:, :-1]
     if config.noise:
-        y = y + config.noise * streams.normal(config.examples, 1)
+        y = y + config.noise * draws["noise"]
     return Problems(x, w, y, clean)
 
 
-def draw_problems(config: LeastSquaresConfig, n: int, seed: int) -> dict[str, np.ndarray]:
-    """The raw float64 draws of n evaluation problems, one stream for each quantity."""
-    shapes = {
-        "x": (n, config.examples + 1, config.dim),
-        "w": (n, config.dim, 1),
-        "noise": (n, config.examples, 1),
-        "rotation": (n, config.dim, config.dim),
-    }
-    return {
-        name: philox("least squares evaluation", name, seed).standard_normal(shape)
-        for name, shape in shapes.items()
-    }
-
-
-def evaluation_problems(
-    config: LeastSquaresConfig, n: int, seed: int, dtype: torch.dtype
-) -> Problems:
-    """n evaluation problems: x and w rounded once to `dtype`, then all in float64."""
-    draws = {name: torch.from_numpy(v) for name, v in draw_problems(config, n, seed).items()}
-    x = draws["x"]
-    if config.condition_number is not None:
-        x = _conditioned(x, draws["rotation"], config.condition_number)
-    x, w = x.to(dtype).double(), draws["w"].to(dtype).double()
-    clean = x @ w
-    return Problems(x, w, clean[:, :-1] + config.noise * draws["noise"], clean)
-
-
 def _conditioned(x: Tensor, rotation: Tensor, condition_number: float) -> Tensor:
-    """x (B, N+1, D) with a design x[:, :N] of that condition number; the query stays Gaussian.
+    """x (B, N+1, D) whose design x[:, :N] has that condition number; the query stays Gaussian.
 
     The singular values are geometric from κ^½ to κ^−½, scaled to the Gaussian's mean square √N;
     `rotation` (B, D, D) is Gaussian and gives the right singular vectors.
@@ -109,7 +85,7 @@ def minimum_norm(x: Tensor, y: Tensor) -> Tensor:
     """The least-squares solution w (B, D, 1) of least norm for x (B, k, D), y (B, k, 1)."""
     if x.shape[1] == 0:
         return x.new_zeros(x.shape[0], x.shape[2], 1)
-    # gels is LAPACK's QR, and LQ for the underdetermined prefixes. torch's gelsy, which would bear
-    # rank deficiency, gives other last bits from call to call and beside other prompts.
+    # gels uses LAPACK's QR, or LQ for underdetermined prefixes. torch's gelsy also handles rank
+    # deficiency, but its last bits vary from call to call and with the other prompts.
     solution: Tensor = torch.linalg.lstsq(x.cpu(), y.cpu(), driver="gels").solution
     return solution.to(x.device)

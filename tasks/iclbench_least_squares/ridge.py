@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal
 
 import numpy as np
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from iclbench import Batch, Primary, Ridge, Signature, Streams, philox
+from iclbench import Batch, Draws, Primary, Random, Ridge, Signature
 
 from .base import LeastSquaresTask
-from .problems import LeastSquaresConfig, Problems
+from .problems import LeastSquaresConfig, problems_from
 
 Penalty = Annotated[float, Field(ge=0)]
 
 
 class RidgeConfig(LeastSquaresConfig):
-    """The problems, the penalty and the step size that a prompt states."""
+    """The problems, and the penalty and step size shown in the prompt."""
 
     noise: float = Field(0.5, ge=0, description="standard deviation of the noise on y")
     ridge: Penalty | tuple[Penalty, Penalty] = Field(
@@ -40,9 +40,9 @@ class RidgeConfig(LeastSquaresConfig):
 class RidgeRegression(LeastSquaresTask[RidgeConfig]):
     """Predict uᵀŵ, ŵ = (XᵀX + λI)⁻¹Xᵀy, from X, y, λ and a new input u (elsa, eqs. 31–33).
 
-    The prompt also states the step size η of gradient descent on that objective (eqs. 35–36; no
+    The prompt also shows the step size η of gradient descent on that objective (eqs. 35–36; no
     1/N). Tokens are (xᵢ, yᵢ), then (λ, η, 0, …), and last (u, 0): S = N + 2, d = D + 1, read at the
-    last. The answer is a function of the prompt, so targets are computed from its own numbers.
+    last token. The answer is a function of the prompt, so targets follow from its rounded numbers.
     """
 
     name = "ridge"
@@ -69,56 +69,44 @@ class RidgeRegression(LeastSquaresTask[RidgeConfig]):
             shapes={**self.shapes(), "ridge": (), "step": ()},
         )
 
-    def problems(self, streams: Streams) -> Problems:
-        """Problems for training, with their penalties."""
-        drawn = super().problems(streams)
-        return drawn._replace(ridge=self._penalties(streams.uniform()))
-
-    def evaluation_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:
-        """Those of least squares, and ridge, uniform on [0, 1)."""
-        uniform = philox("least squares evaluation", "ridge", seed).uniform(size=n)
-        return {**super().evaluation_draws(n, seed), "ridge": uniform}
-
-    def evaluation_problems(self, n: int, seed: int, dtype: torch.dtype) -> Problems:
-        """n problems in float64, their independent inputs, λ too, rounded to `dtype`."""
-        uniform = torch.from_numpy(self.evaluation_draws(n, seed)["ridge"])
-        ridge = self._penalties(uniform).to(dtype).double()
-        return super().evaluation_problems(n, seed, dtype)._replace(ridge=ridge)
-
-    def evaluation_set(self, n: int, seed: int, dtype: torch.dtype) -> list[Batch]:
-        """One batch of n prompts; targets are exact answers to the prompts' own numbers."""
-        (batch,) = super().evaluation_set(n, seed, dtype)
-        return [batch._replace(target=exact_answer(batch.prompt))]
+    def draw(self, random: Random) -> Draws:
+        """The problems, and ridge, the penalties λ (B,)."""
+        return {**super().draw(random), "ridge": self._penalties(random.uniform("ridge"))}
 
     def _penalties(self, uniform: Tensor) -> Tensor:
         """λ of each prompt, (B,), from uniform draws."""
         if not isinstance(self.config.ridge, tuple):
             return torch.full_like(uniform, self.config.ridge)
         low, high = self.config.ridge
-        drawn: Tensor = low * (high / low) ** uniform
-        return drawn
+        penalties: Tensor = low * (high / low) ** uniform
+        return penalties
 
     def _step(self, x: Tensor, ridge: Tensor) -> Tensor:
         """η of each prompt, (B,), from x (B, N, D) and ridge (B,)."""
         if self.config.step != "optimal":
             return torch.full_like(ridge, self.config.step)
-        # Gradient descent from 0 stays in the row space, so zero eigenvalues don't count.
+        # Gradient descent from 0 stays in the row space, where no eigenvalue is 0.
         values = torch.linalg.eigvalsh(x @ x.mT if x.shape[1] < x.shape[2] else x.mT @ x)
         step: Tensor = 2.0 / (values[:, 0] + values[:, -1] + 2.0 * ridge)
         return step
 
-    def arrange(self, problems: Problems, dtype: torch.dtype) -> Batch:
-        """Tokens (B, N+2, D+1); step and target are computed in the problems' own dtype."""
-        x, query, ridge = problems.x[:, :-1], problems.x[:, -1:], cast(Tensor, problems.ridge)
+    def arrange(self, draws: Draws) -> Batch:
+        """Tokens (B, N+2, D+1); the target is computed in float64, in training too."""
+        problems, ridge = problems_from(self.config, draws), draws["ridge"]
+        x, query = problems.x[:, :-1], problems.x[:, -1:]
         step = self._step(x, ridge)
-        rows = problems.rows(dtype)
-        stated = torch.stack([ridge, step], dim=1).to(dtype)
-        facts = torch.nn.functional.pad(stated, (0, rows.shape[2] - 2))
+        rows = problems.rows()
+        facts = torch.stack([ridge, step], dim=1)
+        facts = torch.nn.functional.pad(facts, (0, rows.shape[2] - 2))
         tokens = torch.cat([rows[:, :-1], facts[:, None], rows[:, -1:]], dim=1)
-        fields = (field.to(dtype) for field in (x, problems.y, query, ridge, step))
         exact = (field.double() for field in (x, problems.y, ridge))
-        target = (query.double() @ ridge_estimate(*exact)).to(query.dtype)
-        return Batch(Ridge(tokens, *fields), target, {"clean": problems.clean[:, -1:]})
+        target = (query.double() @ ridge_estimate(*exact)).to(query)
+        prompt = Ridge(tokens, x, problems.y, query, ridge, step)
+        return Batch(prompt, target, {"clean": problems.clean[:, -1:]})
+
+    def answer(self, batch: Batch) -> Tensor:
+        """The estimator's prediction for the rounded prompt."""
+        return exact_answer(batch.prompt)
 
     def metrics(self, prediction: Tensor, batch: Batch) -> dict[str, Tensor]:
         """squared_error, to the estimator's prediction, and clean_error, to w*ᵀu; both (B,)."""
@@ -150,11 +138,11 @@ def _solve(x: Tensor, right: Tensor, ridge: Tensor) -> Tensor:
 
 
 def exact_answer(prompt: Ridge) -> Tensor:
-    """uᵀŵ (B, 1, 1) for the prompt's numbers as they are, float64.
+    """uᵀŵ (B, 1, 1) for the prompt's rounded numbers, float64.
 
-    Cholesky in float64, its residual taken in extended precision (where the machine has one) and
-    solved for again, three times: a target from Cholesky alone would make float64's floor zero.
-    Right to the last bits while the condition number of XᵀX + λI is below 1e7 or so.
+    Cholesky in float64, then three steps of iterative refinement with the residual in extended
+    precision (where the machine has it): a target by Cholesky alone would make float64's floor
+    zero. Accurate to the last bits while the condition number of XᵀX + λI is below about 1e7.
     """
     x, y, u = (field.double() for field in (prompt.x, prompt.y, prompt.query))
     ridge = prompt.ridge.double()

@@ -2,99 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal
-
 import numpy as np
 import torch
-from pydantic import Field, field_validator, model_validator
 from torch import Tensor
 
-from iclbench import (
-    Axis,
-    Batch,
-    LinearSystem,
-    Primary,
-    Signature,
-    Streams,
-    Task,
-    TaskConfig,
-    map_tensors,
-    philox,
-    with_lead,
-)
+from iclbench import Axis, Batch, Draws, LinearSystem, Primary, Random, Signature, Task
 
+from .config import LinearSystemConfig, Sizes
 from .recipes import PAPER, QUICK
-from .spectra import Spectrum, eigenvalues, symmetric
+from .spectra import eigenvalues, symmetric
 
-#: Errors below this are zero in float64: what has fewer digits than it can't be told apart.
+#: Errors below this are zero in float64, so that digits end here.
 SMALLEST = 1e-32
-
-Sizes = tuple[Annotated[int, Field(ge=2)], ...]
-
-
-def parse_sizes(value: Any) -> Any:
-    """9, "2-9", "2,4,8" or a list as a tuple of sizes; other values as they are."""
-    if isinstance(value, bool) or value is None:
-        return value
-    if isinstance(value, int):
-        return (value,)
-    if isinstance(value, str):
-        found: list[int] = []
-        for part in value.split(","):
-            low, dash, high = part.partition("-")
-            try:
-                sizes = range(int(low), int(high if dash else low) + 1)
-            except ValueError:
-                raise ValueError(f"{value!r} is no size, list or range such as 2-9") from None
-            if not sizes:
-                raise ValueError(f"{part!r} is an empty range")
-            found += sizes
-        return tuple(found)
-    return value
-
-
-class LinearSystemConfig(TaskConfig):
-    """Sizes, spectrum, and what training sees."""
-
-    sizes: Sizes = Field((9,), description="N in training: a number, a list, or a range as 2-9")
-    evaluate: Sizes | None = Field(None, description="N in evaluation; null is `sizes`")
-    condition_number: float = Field(
-        10.0, ge=1, le=1e12, description="κ; eigenvalues lie in [1/κ, 1]"
-    )
-    spectrum: Spectrum = Field("log-uniform", description="eigenvalues between the extremes")
-    scale: float = Field(1.0, ge=1e-6, le=1e6, description="factor on A and b")
-    start: Literal["zero", "normal"] = Field("zero", description="x₀: 0, or N(0, I)")
-    mixed: bool = Field(False, description="mix sizes in a training batch, not one size a batch")
-    loss: Literal["mean", "log"] = Field(
-        "mean", description="‖x̂ − x‖²/N, or its logarithm, to which a factor counts alike anywhere"
-    )
-
-    @field_validator("sizes", "evaluate", mode="before")
-    @classmethod
-    def _parsed(cls, value: Any) -> Any:
-        return parse_sizes(value)
-
-    @model_validator(mode="after")
-    def _evaluated_somewhere(self) -> LinearSystemConfig:
-        for sizes in (self.sizes, self.evaluate):
-            if sizes is not None and (not sizes or len(set(sizes)) != len(sizes)):
-                raise ValueError("sizes must be distinct, and at least one")
-        if self.evaluate is None:
-            object.__setattr__(self, "evaluate", self.sizes)
-        if self.mixed and len(self.sizes) == 1:
-            raise ValueError("mixed needs several sizes")
-        return self
 
 
 class LinearSystems(Task[LinearSystemConfig]):
     """Predict x, Ax = b, from A (symmetric positive definite), b and a starting point x₀.
 
-    x ~ N(0, I) and b = Ax, so that every direction counts alike. In evaluation the target is the
-    solution of the prompt's rounded numbers, in training x itself. In training, systems are padded
-    with zeros up to the largest size, and the target with NaN, which the loss leaves out; in
-    evaluation each size is a batch of its own. Every metric is one value a prompt, its mean over
-    the sizes, and `…_by_size`.
+    x ~ N(0, I) and b = Ax, so that every direction counts equally. The target is the solution of
+    the rounded prompt in evaluation, and x itself in training. In training, systems are padded with
+    zeros to the largest size, and targets with NaN, which the loss ignores. In evaluation each size
+    has its own batch. A metric has one value per prompt, its mean over the sizes, and `…_by_size`
+    has one per size.
     """
 
     name = "linear-system"
@@ -103,6 +32,7 @@ class LinearSystems(Task[LinearSystemConfig]):
     recipes = {"quick": QUICK, "paper": PAPER}
     training_only = frozenset({"sizes", "mixed", "loss"})
     replica_args = frozenset({"condition_number", "spectrum", "scale", "start"})
+    stream = "linear systems evaluation"
     scales = {
         "relative_residual": "first",
         "relative_residual_by_size": "first",
@@ -119,7 +49,7 @@ class LinearSystems(Task[LinearSystemConfig]):
     def signature(self) -> Signature:
         """S = N + 1 tokens of width N + 1, read at the last, for the largest N."""
         c = self.config
-        sizes = {*c.sizes, *self._evaluated}
+        sizes = {*c.sizes, *self.cases}
         n = max(sizes)
         return Signature(
             prompt=LinearSystem,
@@ -141,135 +71,68 @@ class LinearSystems(Task[LinearSystemConfig]):
         }
 
     @property
-    def _evaluated(self) -> Sizes:
+    def cases(self) -> Sizes:
+        """The sizes of evaluation."""
         return self.config.evaluate or self.config.sizes
 
     @property
     def axes(self) -> dict[str, Axis]:
         """Each metric by size."""
-        axis = Axis("size", tuple(map(float, self._evaluated)))
+        axis = Axis("size", tuple(map(float, self.cases)))
         return {f"{name}_by_size": axis for name in ("squared_error", "relative_residual",
                                                     "digits")}  # fmt: skip
 
-    def sample(
-        self, n: int, generator: torch.Generator, device: torch.device, dtype: torch.dtype
-    ) -> Batch:
-        """n fresh systems, each of its own size, padded to the largest."""
-        streams = Streams(n, [generator], device, dtype)
-        return self._systems(self._drawn_sizes(streams), streams)
-
-    def sample_batches(
-        self,
-        batches: int,
-        size: int,
-        generator: torch.Generator,
-        device: torch.device,
-        dtype: torch.dtype,
-    ) -> Batch:
-        """Training batches, of one size each unless `mixed`."""
-        if self.config.mixed:
-            return super().sample_batches(batches, size, generator, device, dtype)
-        found = self._batches(Streams(batches, [generator], device, dtype), size)
-        return Batch(map_tensors(lambda t: t[0], found.prompt), found.target[0])
-
-    def sample_replicas(
-        self,
-        batches: int,
-        size: int,
-        generators: Sequence[torch.Generator],
-        device: torch.device,
-        dtype: torch.dtype,
-    ) -> Batch:
-        """Training batches of all replicas, computed at once where all systems are of one size."""
-        if len(self.config.sizes) > 1:
-            return super().sample_replicas(batches, size, generators, device, dtype)
-        return self._batches(Streams(batches, generators, device, dtype), size)
-
-    def _batches(self, streams: Streams, size: int) -> Batch:
-        """A batch of one size a row, (R, n, size, …); R = 1 where there are several sizes."""
-        sizes = self._drawn_sizes(streams).repeat_interleave(size)
-        return with_lead(self._systems(sizes, streams), len(streams.generators), -1, size)
-
-    def _drawn_sizes(self, streams: Streams) -> Tensor:
-        known = torch.tensor(self.config.sizes, device=streams.device)
-        return known[streams.integers(len(known))]
-
-    def _systems(self, sizes: Tensor, streams: Streams) -> Batch:
-        """Systems of these sizes (B,), padded to the largest that is trained on."""
-        generators, device, dtype = streams.generators, streams.device, streams.dtype
-        count, largest = len(sizes), max(self.config.sizes)
-        if len(self.config.sizes) == 1:
-            own = Streams(count // len(generators), generators, device, dtype)
-            a, b, x0, x = self._equations(largest, own)
-            return Batch(LinearSystem(a, b, x0, sizes), x.unsqueeze(1))
-        a = torch.zeros(count, largest, largest, device=device, dtype=dtype)
-        b = torch.zeros(count, largest, device=device, dtype=dtype)
-        x0 = torch.zeros_like(b)
-        x = torch.full_like(b, torch.nan)
-        for n in self.config.sizes:
-            of_size = (sizes == n).nonzero()[:, 0]
-            if not len(of_size):
-                continue
-            own = Streams(len(of_size), generators, device, dtype)
-            found = self._equations(n, own)
-            a[of_size, :n, :n], b[of_size, :n], x0[of_size, :n], x[of_size, :n] = found
-        return Batch(LinearSystem(a, b, x0, sizes), x.unsqueeze(1))
-
-    def _equations(self, n: int, streams: Streams) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """A, b, x₀ and x of systems of size n, one for each row."""
-        draws = {
-            "vectors": streams.normal(n, n),
-            "values": streams.uniform(n),
-            "solution": streams.normal(n),
-            "start": streams.normal(n),
-        }
-        a, solution, start = self._compose(draws)
-        return a, (a @ solution.unsqueeze(2))[..., 0], start, solution
-
-    def _compose(self, draws: dict[str, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
-        """A, x and x₀ from raw draws, in their dtype."""
+    def draw(self, random: Random) -> Draws:
+        """a (B, N, N), solution and start (B, N), and size (B,); see the class for the padding."""
         c = self.config
-        values = eigenvalues(draws["values"], c.condition_number, c.spectrum)
-        a = c.scale * symmetric(draws["vectors"], values)
-        start = draws["start"] if c.start == "normal" else torch.zeros_like(draws["start"])
-        return a, draws["solution"], start
+        if random.case is not None:
+            systems = self._systems(random, random.case)
+            return {**systems, "size": torch.full((len(systems["a"]),), random.case)}
+        chosen = random.integers("size", len(c.sizes), each="row" if c.mixed else "batch")
+        size = torch.tensor(c.sizes, device=chosen.device)[chosen]
+        if len(c.sizes) == 1:
+            return {**self._systems(random, c.sizes[0]), "size": size}
+        padded: Draws = {}
+        for n in c.sizes:
+            rows = size == n
+            if rows.any():
+                for name, values in self._systems(random.where(rows, n), n).items():
+                    _place(padded, name, rows, values, max(c.sizes))
+        return {**padded, "size": size}
 
-    def evaluation_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:
-        """For each size vectors, solution and start, standard normal, and values, uniform."""
-        found = {}
-        for size in self._evaluated:
-            for name, shape in (
-                ("vectors", (n, size, size)),
-                ("values", (n, size)),
-                ("solution", (n, size)),
-                ("start", (n, size)),
-            ):
-                source = philox("linear systems evaluation", size, name, seed)
-                drawn = source.uniform(size=shape) if name == "values" else (
-                    source.standard_normal(shape)
-                )  # fmt: skip
-                found[f"{name} {size}"] = drawn
-        return found
+    def _systems(self, random: Random, n: int) -> Draws:
+        """Systems of size n, one per row."""
+        c = self.config
+        vectors, uniform = random.normal("vectors", n, n), random.uniform("values", n)
+        solution, start = random.normal("solution", n), random.normal("start", n)
+        values = eigenvalues(uniform, c.condition_number, c.spectrum)
+        return {
+            "a": c.scale * symmetric(vectors, values),
+            "solution": solution,
+            "start": start if c.start == "normal" else torch.zeros_like(start),
+        }
 
-    def evaluation_set(self, n: int, seed: int, dtype: torch.dtype) -> list[Batch]:
-        """A batch of n systems for each size, not padded."""
-        draws = self.evaluation_draws(n, seed)
-        batches = []
-        for size in self._evaluated:
-            names = ("vectors", "values", "solution", "start")
-            own = {name: torch.from_numpy(draws[f"{name} {size}"]) for name in names}
-            a, x, start = (t.to(dtype) for t in self._compose(own))
-            b = (a.double() @ x.double().unsqueeze(2))[..., 0].to(dtype)
-            prompt = LinearSystem(a, b, start, torch.full((n,), size))
-            batches.append(Batch(prompt, exact_solution(a, b).unsqueeze(1)))
-        return batches
+    def arrange(self, draws: Draws) -> Batch:
+        """b = Ax; the target is x."""
+        a, x, size = draws["a"], draws["solution"], draws["size"]
+        b = torch.zeros_like(x)
+        sizes = [a.shape[1]] if len(self.config.sizes) == 1 else sorted(set(size.tolist()))
+        for n in sizes:
+            # Without the padding, which would change the last bits of b.
+            rows = slice(None) if len(sizes) == 1 else size == n
+            b[rows, :n] = (a[rows, :n, :n] @ x[rows, :n].unsqueeze(2))[..., 0]
+        return Batch(LinearSystem(a, b, draws["start"], size), x.unsqueeze(1))
+
+    def answer(self, batch: Batch) -> Tensor:
+        """The solution of the rounded system."""
+        return exact_solution(batch.prompt.a, batch.prompt.b).unsqueeze(1)
 
     def loss(self, prediction: Tensor, target: Tensor) -> Tensor:
-        """‖x̂ − x‖²/N of each prompt, or its logarithm, (B,); what is padded is left out."""
-        there = ~target.isnan()
-        difference = torch.where(there, prediction - target.nan_to_num(), 0.0)
-        error = difference.square().sum(dim=(1, 2)) / there.sum(dim=(1, 2))
-        # Below ε² an error is rounding.
+        """‖x̂ − x‖²/N of each prompt, or its logarithm, (B,), without the padding."""
+        unpadded = ~target.isnan()
+        difference = torch.where(unpadded, prediction - target.nan_to_num(), 0.0)
+        error = difference.square().sum(dim=(1, 2)) / unpadded.sum(dim=(1, 2))
+        # Errors below ε² are rounding.
         floor = torch.finfo(error.dtype).eps ** 2
         return error if self.config.loss == "mean" else (error + floor).log()
 
@@ -286,27 +149,42 @@ class LinearSystems(Task[LinearSystemConfig]):
 
     def combine(self, parts: list[dict[str, Tensor]]) -> dict[str, Tensor]:
         """Each value's mean over the sizes, and its values by size, (B, sizes)."""
-        found = {}
+        combined = {}
         for name in parts[0]:
             by_size = torch.stack([part[name] for part in parts], dim=1)
-            found[name] = by_size.mean(dim=1)
+            combined[name] = by_size.mean(dim=1)
             if f"{name}_by_size" in self.axes:
-                found[f"{name}_by_size"] = by_size
-        return found
+                combined[f"{name}_by_size"] = by_size
+        return combined
 
     def reference(self, batch: Batch) -> Tensor:
-        """Cholesky in the prompt's dtype; NaN where that finds A not positive definite."""
+        """Cholesky in the prompt's dtype; NaN where it fails because A is not positive definite."""
         factor, failed = torch.linalg.cholesky_ex(batch.prompt.a)
         solution: Tensor = torch.cholesky_solve(batch.prompt.b.unsqueeze(2), factor)
         return solution.mT.masked_fill(failed[:, None, None] > 0, torch.nan)
 
 
-def exact_solution(a: Tensor, b: Tensor) -> Tensor:
-    """x (B, N) in float64 with ax = b for the numbers of a (B, N, N) and b (B, N) as they are.
+def _place(padded: Draws, name: str, rows: Tensor, values: Tensor, largest: int) -> None:
+    """Write `values`, square matrices or vectors, into the given rows of a padded tensor.
 
-    LU in float64, its residual taken in extended precision (where the machine has one) and solved
-    for again: a solution from float64 alone would make that dtype's floor zero. Its relative error
-    is about 2⁻⁶⁴ times the condition number, and at least float64's.
+    The solution is padded with NaN, everything else with zeros.
+    """
+    if name not in padded:
+        shape = (len(rows), *(largest for _ in values.shape[1:]))
+        padded[name] = values.new_full(shape, torch.nan if name == "solution" else 0.0)
+    n = values.shape[1]
+    if values.ndim == 3:
+        padded[name][rows, :n, :n] = values
+    else:
+        padded[name][rows, :n] = values
+
+
+def exact_solution(a: Tensor, b: Tensor) -> Tensor:
+    """x (B, N) in float64 with ax = b for the given numbers a (B, N, N) and b (B, N).
+
+    LU in float64, then iterative refinement with the residual in extended precision (where the
+    machine has it): a solution from float64 alone would make float64's floor zero. The relative
+    error is about 2⁻⁶⁴ times the condition number, and at least float64's rounding.
     """
     a, b = a.double(), b.double()
     factor = torch.linalg.lu_factor(a)

@@ -1,4 +1,4 @@
-"""What the primitives share: Gaussian sequences u (N, D), and a function of u at every row."""
+"""What the primitives share: Gaussian sequences u (N, D), and a function of u for every row."""
 
 from __future__ import annotations
 
@@ -6,23 +6,11 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar, TypeVar
 
-import numpy as np
-import torch
 from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import mse_loss
 
-from iclbench import (
-    Batch,
-    DrawnTask,
-    Primary,
-    Recipe,
-    Sequence,
-    Signature,
-    Streams,
-    TaskConfig,
-    philox,
-)
+from iclbench import Batch, Draws, Primary, Random, Recipe, Sequence, Signature, Task, TaskConfig
 
 
 class PrimitiveConfig(TaskConfig):
@@ -45,10 +33,11 @@ PAPER = Recipe(
 ConfigT = TypeVar("ConfigT", bound=PrimitiveConfig)
 
 
-class Primitive(DrawnTask[ConfigT]):
+class Primitive(Task[ConfigT]):
     """f(u) at every row of u (N, D), whose entries are N(0, 1) (least_squares, D.2.3 and D.3)."""
 
     recipes: ClassVar[Mapping[str, Recipe]] = {"paper": PAPER}
+    stream = "primitives evaluation"
 
     @property
     def primary(self) -> Primary:
@@ -66,7 +55,7 @@ class Primitive(DrawnTask[ConfigT]):
 
     @property
     def signature(self) -> Signature:
-        """N tokens of width D, read at all of them."""
+        """N tokens of width D, read at every token."""
         c = self.config
         return Signature(
             prompt=Sequence,
@@ -78,20 +67,13 @@ class Primitive(DrawnTask[ConfigT]):
             shapes={"tokens": (c.length, c.dim)},
         )
 
-    def drawn(self, streams: Streams) -> Batch:
-        """Fresh sequences."""
-        u = streams.normal(self.config.length, self.config.dim)
-        return Batch(Sequence(u), self.function(u))
+    def draw(self, random: Random) -> Draws:
+        """u (B, N, D)."""
+        return {"u": random.normal("u", self.config.length, self.config.dim)}
 
-    def evaluation_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:
-        """u, standard normal."""
-        shape = (n, self.config.length, self.config.dim)
-        return {"u": philox("primitives evaluation", "u", seed).standard_normal(shape)}
-
-    def evaluation_set(self, n: int, seed: int, dtype: torch.dtype) -> list[Batch]:
-        """One batch of n sequences."""
-        u = torch.from_numpy(self.evaluation_draws(n, seed)["u"]).to(dtype)
-        return [Batch(Sequence(u), self.function(u.double()))]
+    def arrange(self, draws: Draws) -> Batch:
+        """The sequence, and f of it."""
+        return Batch(Sequence(draws["u"]), self.function(draws["u"]))
 
     def loss(self, prediction: Tensor, target: Tensor) -> Tensor:
         """Mean squared error of each sequence, (B,)."""

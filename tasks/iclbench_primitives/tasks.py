@@ -1,7 +1,7 @@
 """The tasks `read`, `affine`, `multiply` and `square`.
 
-What the paper samples "at each iteration" is not in the prompt, so it could not be learned: it is
-drawn once from `task_seed`, and is the instance's `parameters`.
+The paper samples the indices and weights "at each iteration". They are not in the prompt, so they
+could not be learned. Here they are drawn once from `task_seed`: they are the task's `parameters`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from .base import Primitive, PrimitiveConfig
 
 
 class ReadConfig(PrimitiveConfig):
-    """Which rows may be drawn."""
+    """The rows that may be drawn."""
 
     length: int = Field(40, ge=2, description="N, rows of the sequence")
     order: Literal["forward", "any"] = Field(
-        "forward", description="i < j, which a causal model can do; any: i ≠ j, as in the paper"
+        "forward",
+        description="i < j, for causal models; any: i ≠ j, as in the paper",
     )
 
 
@@ -79,7 +80,7 @@ class Affine(Primitive[PrimitiveConfig]):
 
 
 class EvenConfig(PrimitiveConfig):
-    """Two halves."""
+    """An even width."""
 
     @model_validator(mode="after")
     def _has_halves(self) -> EvenConfig:

@@ -56,28 +56,16 @@ class Endings:
             found += [self._upto_end(row) for row in rows.tolist()]
         return found
 
-    def texts(self, endings: list[list[int]]) -> list[str]:
-        """The endings as text."""
-        return [self.vocabulary.decode(ids) for ids in endings]
+    def completions(self, endings: list[list[int]]) -> list[Completion]:
+        """The beginnings with these endings, as text."""
+        texts = map(self.vocabulary.decode, endings)
+        return [Completion(*pair) for pair in zip(self.beginnings, texts, strict=True)]
 
     def metrics(self, endings: list[list[int]]) -> dict[str, Tensor]:
-        """repetition and distinct phrases of the text, and ending_length in ids, (n,) each."""
+        """repetition, distinct phrases of the text, and ending_length in ids, (n,) each."""
         if not endings:
             return {}
-        each = [text_metrics(text) for text in self.texts(endings)]
-        found = {name: [one[name] for one in each] for name in each[0]}
-        found["ending_length"] = [float(len(ids)) for ids in endings]
-        return {n: torch.tensor(v, dtype=torch.float64) for n, v in found.items()}
-
-    def true_metrics(self) -> dict[str, Tensor]:
-        """The same of the stories' own endings."""
-        return self.metrics(self.true)
-
-    def grades(self, endings: list[list[int]], context: EvaluationContext) -> dict[str, Tensor]:
-        """A grader's scores, grade_NAME (n,), NaN where it failed; nothing without a grader."""
-        if context.grader is None or not endings:
-            return {}
-        pairs = zip(self.beginnings, self.texts(endings), strict=True)
-        completions = [Completion(beginning, ending) for beginning, ending in pairs]
-        scores = context.grader.grade(completions, context.folder)
-        return {f"grade_{n}": torch.tensor(v, dtype=torch.float64) for n, v in scores.items()}
+        rows = [text_metrics(self.vocabulary.decode(ids)) for ids in endings]
+        values = {name: [row[name] for row in rows] for name in rows[0]}
+        values["ending_length"] = [float(len(ids)) for ids in endings]
+        return {n: torch.tensor(v, dtype=torch.float64) for n, v in values.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,13 +12,13 @@ from torch import Tensor, nn
 
 from iclbench import (
     Batch,
-    DrawnTask,
+    Draws,
     EvaluationContext,
     FactoredLogits,
+    GradedTask,
     Primary,
-    RunError,
+    Random,
     Signature,
-    Streams,
     TaskConfig,
     Text,
     UsageError,
@@ -75,7 +75,7 @@ class StoriesConfig(TaskConfig):
         return self
 
 
-class Stories(DrawnTask[StoriesConfig]):
+class Stories(GradedTask[StoriesConfig]):
     """Predict id t + 1 of packed stories from the ids up to t; then go on with held-out stories.
 
     A window is T ids with the next one each as target. `truth` holds a story for each of the first
@@ -87,7 +87,6 @@ class Stories(DrawnTask[StoriesConfig]):
     Config = StoriesConfig
     recipes = {"paper": PAPER, "quick": QUICK}
     floor_name = "true ending"
-    gradable: ClassVar[bool] = True
 
     @property
     def primary(self) -> Primary:
@@ -137,11 +136,18 @@ class Stories(DrawnTask[StoriesConfig]):
             vocabulary=size,
         )
 
-    def drawn(self, streams: Streams) -> Batch:
-        """Windows of the training stories, drawn with replacement."""
+    def draw(self, random: Random) -> Draws:
+        """ids (B, T + 1): windows of the training stories, drawn with replacement."""
         windows = (len(self.corpus.train) - 1) // self.config.length
-        chosen = streams.integers(windows).cpu().numpy()
-        return self._arrange(self._windows(self.corpus.train, chosen), streams.device)
+        chosen = random.integers("window", windows)
+        ids = self._windows(self.corpus.train, chosen.cpu().numpy())
+        return {"ids": torch.from_numpy(ids).to(chosen.device)}
+
+    def arrange(self, draws: Draws) -> Batch:
+        """A window's first T ids, and the ids that follow the positions of the read-out."""
+        ids = draws["ids"]
+        positions = torch.tensor(self.signature.readout, device=ids.device)
+        return Batch(Text(ids[:, :-1]), ids[:, 1:][:, positions])
 
     def evaluation_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:
         """windows and stories: ids, of which there are fewer stories; see `truth`.
@@ -161,21 +167,16 @@ class Stories(DrawnTask[StoriesConfig]):
             "stories": self._stories(min(n, c.endings), seed),
         }
 
-    def evaluation_set(self, n: int, seed: int, dtype: torch.dtype) -> list[Batch]:
-        """One batch of n windows."""
+    def evaluation_batches(self, n: int, seed: int, dtype: torch.dtype) -> list[Batch]:
+        """One batch of n held-out windows; see the class for `truth`."""
         draws = self.evaluation_draws(n, seed)
-        batch = self._arrange(draws["windows"], torch.device("cpu"))
+        batch = self.arrange({"ids": torch.from_numpy(draws["windows"])})
         return [batch._replace(truth={"stories": torch.from_numpy(draws["stories"])})]
 
     def _windows(self, stream: np.ndarray, chosen: np.ndarray) -> np.ndarray:
         """Ids (n, T + 1); neighbours share one id, so that each is asked for once."""
         places = chosen[:, None] * self.config.length + np.arange(self.config.length + 1)
         return np.asarray(stream[places]).astype(np.int64)
-
-    def _arrange(self, windows: np.ndarray, device: torch.device) -> Batch:
-        ids = torch.from_numpy(windows).to(device)
-        read = torch.tensor(self.signature.readout, device=device)
-        return Batch(Text(ids[:, :-1]), ids[:, 1:][:, read])
 
     def _stories(self, count: int, seed: int) -> np.ndarray:
         """T + 1 ids of held-out stories, END first, (count, T + 1), −1 after their end."""
@@ -214,13 +215,10 @@ class Stories(DrawnTask[StoriesConfig]):
             "bits_per_byte": losses.sum(dim=1) / math.log(2) / lengths.sum(dim=1).clamp(min=1),
         }
 
-    def reference(self, batch: Batch) -> Tensor:
-        """There is none: raises RunError."""
-        raise RunError("stories: nobody knows the probabilities of a text")
-
-    def floor(self, batch: Batch) -> dict[str, Tensor]:
-        """What the stories' own endings are, measured as the generated ones."""
-        return self._endings(batch).true_metrics()
+    def floor(self, batch: Batch, context: EvaluationContext) -> dict[str, Tensor]:
+        """The metrics of the stories' own endings, graded too where there is a grader."""
+        endings = self._endings(batch)
+        return endings.metrics(endings.true) | self._grades(endings, endings.true, context)
 
     def supports_model(self, model: nn.Module) -> str | None:
         """Without a decoder of its own, a model must answer after every prefix to generate."""
@@ -240,20 +238,20 @@ class Stories(DrawnTask[StoriesConfig]):
             prompt = Text(batch.prompt.ids[start : start + size].to(context.device))
             wanted = target[start : start + size].to(context.device)
             losses.append(token_loss(model(prompt).double(), wanted).cpu())
-        found = self._of_losses(torch.cat(losses), target)
+        values = self._of_losses(torch.cat(losses), target)
         endings = self._endings(batch)
         generated = endings.generate(model, context)
-        found |= endings.metrics(generated)
-        return found | endings.grades(generated, context)
-
-    def evaluate_floor(self, batch: Batch, context: EvaluationContext) -> dict[str, Tensor]:
-        """The true endings, graded too where there is a grader."""
-        endings = self._endings(batch)
-        return {**self.floor(batch), **endings.grades(endings.true, context)}
+        values |= endings.metrics(generated)
+        return values | self._grades(endings, generated, context)
 
     def completions(self, models: int, prompts: int) -> int:
         """The endings that a grader gets in a run, the true ones with them."""
         return (models + 1) * min(prompts, self.config.endings)
+
+    def _grades(
+        self, endings: Endings, written: list[list[int]], context: EvaluationContext
+    ) -> dict[str, Tensor]:
+        return self.grades(endings.completions(written), context) if context.grader else {}
 
     def _endings(self, batch: Batch) -> Endings:
         return Endings(self.config, self.corpus.vocabulary, batch.truth["stories"])

@@ -69,8 +69,8 @@ def test_command_of_a_plugin_does_not_replace_one_of_iclbench(package_folder, cl
     [
         ("nowhere_at_all:x", "ModuleNotFoundError: No module named"),
         ("exits_on_import:x", "SystemExit: 0"),
-        ("targets:NUMBER", "3 is no function"),
-        ("targets:Right", "<class 'targets.Right'> is no function"),
+        ("targets:NUMBER", "3 is not a function"),
+        ("targets:Right", "<class 'targets.Right'> is not a function"),
     ],
 )
 def test_bad_command_is_an_error_of_its_plugin_when_called(package_folder, cli, target, reason):

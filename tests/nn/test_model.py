@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from iclbench import load_task
+from iclbench import load_task, training_batch
 from iclbench.api.architecture import Architecture
 from iclbench.api.random import torch_generator
 from iclbench.nn.model import as_slice
@@ -21,7 +21,7 @@ def built(model, task, **options):
     module = architecture.build(task.signature, config).double()
     for parameter in module.parameters():
         torch.nn.init.normal_(parameter, std=0.3)
-    prompt = task.sample(5, torch_generator("cpu", "t"), torch.device("cpu"), torch.float64).prompt
+    prompt = training_batch(task, 5, torch_generator("cpu", "t"), torch.float64).prompt
     return module, prompt
 
 

@@ -25,7 +25,7 @@ def descent(task, **config):
 
 
 def aligned(model, task, dtype=torch.float64, n=100):
-    (batch,) = task.evaluation_set(n, 0, dtype)
+    (batch,) = task.evaluation_batches(n, 0, dtype)
     with torch.no_grad():
         return Alignment().compute(model, task, batch, CONTEXT)
 
@@ -74,7 +74,7 @@ def test_other_models_are_far_from_gradient_descent():
 
 def test_descent_in_the_eigenbasis_equals_gradient_descent():
     for task in (LeastSquares(FixedConfig(dim=4, examples=3)), RidgeRegression(RidgeConfig())):
-        (batch,) = task.evaluation_set(8, 0, torch.float64)
+        (batch,) = task.evaluation_batches(8, 0, torch.float64)
         examples = examples_of(batch.prompt)
         unit = 1 / 3 if examples.step is None else examples.step
         x, y = examples.x, examples.y
@@ -88,7 +88,7 @@ def test_descent_in_the_eigenbasis_equals_gradient_descent():
 def test_sensitivities_are_the_weights_of_a_linear_predictor():
     task = LeastSquares(FixedConfig())
     model = descent(task, steps=5, step_size=0.4)
-    (batch,) = task.evaluation_set(50, 0, torch.float64)
+    (batch,) = task.evaluation_batches(50, 0, torch.float64)
     with torch.no_grad():
         values = sensitivity(model, task, batch, CONTEXT)
     w = GradientDescent().weights(examples_of(batch.prompt), model.config)

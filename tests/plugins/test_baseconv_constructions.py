@@ -28,7 +28,7 @@ def build(name, task, dtype=torch.float64, **args):
 
 def score(name, task, dtype=torch.float64, n=64, **args):
     model = build(name, task, dtype, **args)
-    (batch,) = task.evaluation_set(n, 0, dtype)
+    (batch,) = task.evaluation_batches(n, 0, dtype)
     return task.evaluate(model, batch, CONTEXT)
 
 
@@ -74,7 +74,7 @@ def test_descent_is_gradient_descent_iterate_by_iterate(
     name, every, skip, dim, examples, steps, eta
 ):
     task = load_task("least-squares", dim=dim, examples=examples)
-    (batch,) = task.evaluation_set(5, 0, torch.float64)
+    (batch,) = task.evaluation_batches(5, 0, torch.float64)
     model = build(name, task, steps=steps, step_size=eta)
     d = dim
     start = d + 1 if name == "gd-non-causal" else 3 * d + 1 + 2 * d * d
@@ -130,7 +130,7 @@ def test_the_iterated_gradient_reaches_the_floor(dtype, bound):
 
 def test_more_layers_and_width_change_nothing():
     task = load_task("gradient", dim=2, examples=4, iterates=1)
-    (batch,) = task.evaluation_set(8, 0, torch.float64)
+    (batch,) = task.evaluation_batches(8, 0, torch.float64)
     plain, wide = build("gradient", task), build("gradient", task, layers=4, width=64)
     torch.testing.assert_close(plain(batch.prompt), wide(batch.prompt), rtol=0, atol=1e-14)
     assert len(wide.blocks) == 4

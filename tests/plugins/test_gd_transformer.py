@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iclbench import Categorical, EvaluationContext, UsageError, run
+from iclbench import Categorical, EvaluationContext, UsageError, run, training_batch
 from iclbench.precision import default_dtype
 from iclbench_categorical.anchors import Anchors
 from iclbench_gd_transformer.architecture import (
@@ -196,7 +196,7 @@ def test_normalized_covariates_are_those_of_a_normalized_prompt():
 @pytest.mark.parametrize("heads", [1, 2])
 def test_the_error_of_every_block_is_rounding(kernel, heads):
     task = Anchors(Anchors.Config(classes=C, dim=D, anchors=3, embedding=WIDTH))
-    (batch,) = task.evaluation_set(20, 0, torch.float64)
+    (batch,) = task.evaluation_batches(20, 0, torch.float64)
     model = gd_form(kernel=kernel, heads=heads, bias=True)
     metric, context = DescentError(), EvaluationContext(torch.device("cpu"), torch.Generator())
     with torch.no_grad():
@@ -380,7 +380,7 @@ def test_options_that_were_added_later_leave_ids_alone():
 def test_untrained_models_are_finite_in_float32(form, kernel, blocks):
     """No kernel overflows, nor does its gradient, on the task's covariates, N(0, I) in d = 10."""
     task = Anchors(Anchors.Config())
-    batch = task.sample(256, torch.Generator().manual_seed(0), torch.device("cpu"), torch.float32)
+    batch = training_batch(task, 256, torch.Generator().manual_seed(0), torch.float32)
     torch.manual_seed(0)
     config = GDTransformerConfig(form=form, kernel=kernel, blocks=blocks)
     model = GDTransformer().build(task.signature, config)

@@ -287,7 +287,7 @@ def test_in_training_the_output_module_computes_its_row_alone(architecture, args
     task = RidgeRegression(RidgeConfig(dim=2, examples=3))
     config = architecture.Config(**{**args, "init_std": 0.1})
     model = architecture().build(task.signature, config).double()
-    (batch,) = task.evaluation_set(4, 0, torch.float64)
+    (batch,) = task.evaluation_batches(4, 0, torch.float64)
     expected = model.eval()(batch.prompt)
     with Operators() as saved:
         torch.testing.assert_close(model.train()(batch.prompt), expected)
@@ -310,7 +310,9 @@ def test_no_prompts_are_none(heads):
 
 
 def test_the_designed_input_is_equation_37():
-    (batch,) = RidgeRegression(RidgeConfig(dim=2, examples=3)).evaluation_set(2, 0, torch.float64)
+    (batch,) = RidgeRegression(RidgeConfig(dim=2, examples=3)).evaluation_batches(
+        2, 0, torch.float64
+    )
     p = batch.prompt
     H = designed(p, p.ridge, p.step)[1].numpy()
     x, y, u, ridge, step = (f[1].numpy() for f in p[1:])
@@ -328,7 +330,9 @@ def test_the_designed_input_is_equation_37():
 
 
 def test_the_enumerated_input_is_equation_56():
-    (batch,) = RidgeRegression(RidgeConfig(dim=2, examples=3)).evaluation_set(2, 0, torch.float64)
+    (batch,) = RidgeRegression(RidgeConfig(dim=2, examples=3)).evaluation_batches(
+        2, 0, torch.float64
+    )
     p = batch.prompt
     H = enumerated(p, p.ridge, p.step)[1].numpy()
     x, y, u, ridge, step = (f[1].numpy() for f in p[1:])
@@ -377,7 +381,7 @@ def test_every_module_is_one_step_of_gradient_descent(
     architecture, args, dim, examples, penalty, step, dtype
 ):
     task = RidgeRegression(RidgeConfig(dim=dim, examples=examples, ridge=penalty, step=step))
-    (batch,) = task.evaluation_set(8, 0, dtype)
+    (batch,) = task.evaluation_batches(8, 0, dtype)
     model = built(architecture, args, task, dtype, steps=6)
     exact = descent(type(batch.prompt)(*(f.double() for f in batch.prompt)), 6)
     found = model.trajectory(batch.prompt)
@@ -395,7 +399,7 @@ def test_every_module_is_one_step_of_gradient_descent(
 @pytest.mark.parametrize(("architecture", "args"), WAYS)
 def test_two_hundred_steps_reach_the_floor(architecture, args, dtype, bound):
     task = RidgeRegression(RidgeConfig())
-    (batch,) = task.evaluation_set(256, 0, dtype)
+    (batch,) = task.evaluation_batches(256, 0, dtype)
     model = built(architecture, args, task, dtype, steps=200)
     errors = task.metrics(model(batch.prompt).double(), batch)["squared_error"]
     assert errors.median() <= bound
@@ -403,7 +407,7 @@ def test_two_hundred_steps_reach_the_floor(architecture, args, dtype, bound):
 
 def test_no_steps_predict_zero():
     task = RidgeRegression(RidgeConfig())
-    (batch,) = task.evaluation_set(4, 0, torch.float32)
+    (batch,) = task.evaluation_batches(4, 0, torch.float32)
     for architecture, args in WAYS:
         model = built(architecture, args, task, torch.float32, steps=0)
         assert (model(batch.prompt) == 0).all()
@@ -411,7 +415,7 @@ def test_no_steps_predict_zero():
 
 def test_least_squares_has_no_penalty_and_the_step_of_the_configuration():
     task = LeastSquares(FixedConfig())
-    (batch,) = task.evaluation_set(8, 0, torch.float64)
+    (batch,) = task.evaluation_batches(8, 0, torch.float64)
     model = built(LinearSelfAttention, {}, task, torch.float64, steps=3)
     config = GradientDescentConfig(steps=3, step_size=0.5)
     w = GradientDescent().weights(examples_of(batch.prompt), config)

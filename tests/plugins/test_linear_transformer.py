@@ -37,7 +37,7 @@ def model(made, **config):
 
 
 def prompts(n, count=3, **config):
-    (batch,) = task(sizes=n, **config).evaluation_set(count, 0, torch.float64)
+    (batch,) = task(sizes=n, **config).evaluation_batches(count, 0, torch.float64)
     return batch
 
 
@@ -57,7 +57,7 @@ def materialized(blocks, n):
 @given(n=st.integers(2, 6), layers=st.integers(1, 3), heads=st.integers(1, 2))
 def test_a_layer_is_the_poster_s_with_its_block_matrices(n, layers, heads):
     made = task(sizes=n, start="normal")
-    (batch,) = made.evaluation_set(2, 0, torch.float64)
+    (batch,) = made.evaluation_batches(2, 0, torch.float64)
     network = model(made, layers=layers, heads=heads, init_std=0.3)
     found = network.trajectory(batch.prompt).detach().numpy()
     for i in range(2):
@@ -116,7 +116,7 @@ def test_without_ones_it_is_the_poster_s_with_zeros_there_and_turns_with_the_sys
 
 def test_the_full_form_is_the_poster_s():
     made = task(sizes=4, start="normal")
-    (batch,) = made.evaluation_set(2, 0, torch.float64)
+    (batch,) = made.evaluation_batches(2, 0, torch.float64)
     network = model(made, form="full", layers=2, embedding=3, init_std=0.3)
     found = network(batch.prompt).detach()
     for i in range(2):
@@ -247,7 +247,7 @@ def test_homogeneous_it_answers_in_proportion_to_b(factor, form):
 @pytest.mark.parametrize("n", [2, 9])
 def test_richardson_is_richardson_step_for_step(n, start, steps, heads):
     made = task(sizes=n, start=start, scale=3.0)
-    (batch,) = made.evaluation_set(50, 0, torch.float64)
+    (batch,) = made.evaluation_batches(50, 0, torch.float64)
     found = constructed("richardson", made, torch.float64, steps=steps, heads=heads)
     path = found.trajectory(batch.prompt)[:, 2 - heads :]
     solver = Richardson().build(made.signature, IterationsConfig(steps=steps))
@@ -259,7 +259,7 @@ def test_richardson_is_richardson_step_for_step(n, start, steps, heads):
 @pytest.mark.parametrize("steps", [1, 4, 10])
 def test_chebyshev_ends_where_chebyshev_does(steps, dtype, bound):
     made = task(sizes="2-9", condition_number=20)
-    for batch in made.evaluation_set(50, 0, dtype):
+    for batch in made.evaluation_batches(50, 0, dtype):
         network = constructed("chebyshev", made, dtype, steps=steps)
         solver = Chebyshev().build(made.signature, IterationsConfig(steps=steps))
         difference = network(batch.prompt) - solver(batch.prompt)
@@ -269,7 +269,7 @@ def test_chebyshev_ends_where_chebyshev_does(steps, dtype, bound):
 def test_it_serves_sizes_that_were_never_trained():
     made = task(sizes=3, evaluate="3,40")
     network = constructed("chebyshev", made, torch.float64, steps=30)
-    for batch in made.evaluation_set(10, 0, torch.float64):
+    for batch in made.evaluation_batches(10, 0, torch.float64):
         assert (network(batch.prompt) - batch.target).abs().max() < 1e-6
 
 

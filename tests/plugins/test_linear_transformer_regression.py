@@ -78,7 +78,7 @@ def test_one_layer_with_the_best_step_has_the_error_of_one_step_of_descent():
     state = {"P": torch.zeros(1, 1, 1), "Q": torch.full((1, 1, 1), 20 / 26)}
     state |= {"p": torch.ones(1), "q": torch.zeros(1)}
     network.layers[0].load_state_dict(state)
-    (batch,) = task.evaluation_set(40_000, 0, torch.float64)
+    (batch,) = task.evaluation_batches(40_000, 0, torch.float64)
     errors = (network(batch.prompt).detach() - batch.target).square().flatten()
     assert abs(errors.mean() - 30 / 26) < 4 * errors.std() / 200
 

@@ -41,7 +41,7 @@ def solve(name, prompt, signature, **config):
 
 def error(name, dtype=torch.float64, n=2048, target="query", **config):
     task = LeastSquares(FixedConfig(target=target))
-    (batch,) = task.evaluation_set(n, 0, dtype)
+    (batch,) = task.evaluation_batches(n, 0, dtype)
     prediction = solve(name, batch.prompt, task.signature, **config).double()
     return task.metrics(prediction, batch)[task.primary.metric].numpy()
 
@@ -113,7 +113,7 @@ def test_gradient_descent_reaches_machine_precision():
 @pytest.mark.parametrize("name", LINEAR)
 def test_weights_and_query_answers_agree(name):
     weights = LeastSquares(FixedConfig(target="weights"))
-    (batch,) = weights.evaluation_set(16, 0, torch.float64)
+    (batch,) = weights.evaluation_batches(16, 0, torch.float64)
     w = solve(name, batch.prompt, weights.signature)
     at_query = solve(name, batch.prompt, LeastSquares(FixedConfig()).signature)
     assert torch.allclose(batch.prompt.query @ w.mT, at_query)
@@ -123,7 +123,7 @@ def test_weights_and_query_answers_agree(name):
 def test_prefix_answer_uses_only_that_prefix(name):
     """Answer k equals that of a problem with the first k examples only."""
     task = LeastSquaresPrefixes(LeastSquaresConfig(dim=3, examples=6))
-    (batch,) = task.evaluation_set(8, 0, torch.float64)
+    (batch,) = task.evaluation_batches(8, 0, torch.float64)
     every = solve(name, batch.prompt, task.signature)
     fixed = LeastSquares(FixedConfig(dim=3)).signature
     for k in range(1, 6):
@@ -137,7 +137,7 @@ def test_prefix_answer_uses_only_that_prefix(name):
 
 def test_nearest_neighbours_average_the_nearest():
     task = LeastSquares(FixedConfig(dim=2, examples=5))
-    (batch,) = task.evaluation_set(4, 0, torch.float64)
+    (batch,) = task.evaluation_batches(4, 0, torch.float64)
     prompt = batch.prompt
     actual = solve("nearest-neighbours", prompt, task.signature, neighbours=2)
     for b in range(4):
@@ -173,7 +173,7 @@ def test_unsupported_targets_are_named():
 def test_exactly_solved_system_stays_finite():
     """CGLS on a zero right-hand side does not divide by zero."""
     task = LeastSquares(FixedConfig())
-    (batch,) = task.evaluation_set(2, 0, torch.float32)
+    (batch,) = task.evaluation_batches(2, 0, torch.float32)
     prompt = batch.prompt._replace(y=torch.zeros_like(batch.prompt.y))
     assert (solve("conjugate-gradient", prompt, task.signature) == 0).all()
 
@@ -181,7 +181,7 @@ def test_exactly_solved_system_stays_finite():
 def test_gradient_descent_uses_the_prompt_s_penalty_and_step():
     """Equations 35 and 36 of the elsa paper, in numpy."""
     task = RidgeRegression(RidgeConfig(dim=3, examples=6, ridge=(0.1, 2.0)))
-    (batch,) = task.evaluation_set(4, 0, torch.float64)
+    (batch,) = task.evaluation_batches(4, 0, torch.float64)
     config = {"steps": 5, "step_size": "prompt", "normalize": "sum"}
     actual = solve("gradient-descent", batch.prompt, task.signature, **config)
     for i in range(4):
@@ -194,7 +194,7 @@ def test_gradient_descent_uses_the_prompt_s_penalty_and_step():
 
 def test_ridge_uses_the_prompt_s_penalty_by_default():
     task = RidgeRegression(RidgeConfig(dim=3, examples=6, ridge=(0.1, 2.0)))
-    (batch,) = task.evaluation_set(8, 0, torch.float64)
+    (batch,) = task.evaluation_batches(8, 0, torch.float64)
     prediction = solve("ridge", batch.prompt, task.signature)
     assert (prediction - batch.target).abs().max() < 1e-12
     other = solve("ridge", batch.prompt, task.signature, ridge=5.0)
@@ -205,7 +205,7 @@ def test_ridge_uses_the_prompt_s_penalty_by_default():
 def test_optimal_step_includes_the_penalty(examples, dim):
     """The step equals the task's."""
     task = RidgeRegression(RidgeConfig(dim=dim, examples=examples, ridge=(0.1, 2.0)))
-    (batch,) = task.evaluation_set(4, 0, torch.float64)
+    (batch,) = task.evaluation_batches(4, 0, torch.float64)
     actual = optimal_step(examples_of(batch.prompt), 1.0)[:, 0, 0]
     np.testing.assert_allclose(actual.numpy(), batch.prompt.step.numpy(), rtol=1e-10)
 

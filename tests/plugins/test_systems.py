@@ -33,7 +33,7 @@ def solver(name, **config):
 
 
 def systems(n=6, count=20, **config):
-    (batch,) = task(sizes=n, **config).evaluation_set(count, 0, torch.float64)
+    (batch,) = task(sizes=n, **config).evaluation_batches(count, 0, torch.float64)
     return batch
 
 
@@ -112,7 +112,7 @@ def test_padding_does_not_affect_results(name):
 @pytest.mark.parametrize("name", ["conjugate-gradient", "newton", "steepest-descent", "chebyshev"])
 def test_converged_iteration_stays(name):
     for dtype, bound in ((torch.float64, 1e-12), (torch.float32, 1e-4)):
-        (batch,) = task(sizes=9).evaluation_set(20, 0, dtype)
+        (batch,) = task(sizes=9).evaluation_batches(20, 0, dtype)
         actual = solver(name, steps=1200)(batch.prompt).double()
         torch.testing.assert_close(actual, batch.target, atol=bound, rtol=0)
 

@@ -11,6 +11,7 @@ from pydantic import Field
 from iclbench import (
     Completion,
     Config,
+    GradedTask,
     Grader,
     run,
 )
@@ -19,11 +20,10 @@ from iclbench.api.task import Primary
 from iclbench_least_squares.fixed import LeastSquares
 
 
-class Storyteller(LeastSquares):
+class Storyteller(LeastSquares, GradedTask):
     """Least squares whose answers are told as endings, the first four of them."""
 
     name = "storyteller"
-    gradable = True
 
     def completions(self, models, prompts):
         return 4 * models
@@ -51,11 +51,10 @@ class Ranked(Storyteller):
         return Primary("grade_length", better="higher", statistic="mean", scale="linear")
 
 
-class Forgetful(LeastSquares):
-    """Says that it is gradable, and gives nothing."""
+class Forgetful(LeastSquares, GradedTask):
+    """A graded task that gives its grader nothing."""
 
     name = "forgetful"
-    gradable = True
 
 
 class LengthConfig(Config):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 import torch
 from torch import nn
@@ -95,9 +93,9 @@ class Peeking(Architecture):
 
 
 class Silent(LeastSquaresPrefixes):
-    """A causal task that does not say how its answers are concealed."""
+    """A causal task that does not say how to mask its answers."""
 
-    def conceal(self, prompt, position):
+    def mask_after(self, prompt, position):
         return None
 
 
@@ -153,16 +151,15 @@ def test_a_deep_causal_model_without_norms_is_not_suspected(layers):
 
 
 class DrawsElsewhere(LeastSquares):
-    def sample(self, n, generator, device, dtype):
-        batch = super().sample(n, generator, device, dtype)
+    def arrange(self, draws):
+        batch = super().arrange(draws)
         return batch._replace(target=batch.target + torch.rand(()))
 
 
 class RoundsTargets(LeastSquares):
-    def evaluation_set(self, n, seed, dtype):
-        return [
-            b._replace(target=b.target.to(dtype)) for b in super().evaluation_set(n, seed, dtype)
-        ]
+    def evaluation_batches(self, n, seed, dtype):
+        batches = super().evaluation_batches(n, seed, dtype)
+        return [batch._replace(target=batch.target.to(dtype)) for batch in batches]
 
 
 class HasNoPrefixProperty(LeastSquares):
@@ -170,37 +167,42 @@ class HasNoPrefixProperty(LeastSquares):
         return {name: v[::-1] for name, v in super().evaluation_draws(n, seed).items()}
 
 
-class ForgetsReplicas(LeastSquares):
-    """What is drawn for several replicas is still the parent's."""
+class MixesRows(LeastSquares):
+    """Arranges prompts that depend on the others."""
 
-    def sample(self, n, generator, device, dtype):
-        batch = super().sample(n, generator, device, dtype)
-        return batch._replace(target=2.0 * batch.target)
+    def arrange(self, draws):
+        return super().arrange({**draws, "x": draws["x"] - draws["x"].mean(dim=0)})
 
 
-class KeepsDraws(LeastSquares):
-    """Keeps on itself what it draws, where another thread's takes its place."""
+class KnowsOneReplica(LeastSquares):
+    def training_batches(self, batches, size, generators, dtype):
+        (generator,) = generators
+        return super().training_batches(batches, size, [generator], dtype)
 
-    def sample(self, n, generator, device, dtype):
-        self.kept = super().sample(n, generator, device, dtype)
-        if threading.current_thread() is not threading.main_thread():
-            self.__dict__.setdefault("all_drew", threading.Barrier(3)).wait(timeout=60)
-        return self.kept
+
+class DrawsTwice(LeastSquares):
+    def draw(self, random):
+        return {**super().draw(random), "w": random.normal("x", self.config.dim, 1)}
 
 
 @pytest.mark.parametrize(
     ("task", "reason"),
     [
-        (DrawsElsewhere, "draws from elsewhere"),
+        (DrawsElsewhere, "more than the generator"),
         (RoundsTargets, "must stay float64"),
         (HasNoPrefixProperty, "first prompts"),
-        (ForgetsReplicas, "of each generator"),
-        (KeepsDraws, "beside other threads"),
+        (MixesRows, "replicas beside it"),
+        (KnowsOneReplica, "3 replicas at once"),
     ],
 )
 def test_a_task_that_breaks_its_promise_is_caught(task, reason):
     with pytest.raises(ConformanceError, match=reason):
         check_task(task(FixedConfig()))
+
+
+def test_a_quantity_that_is_drawn_twice_is_caught():
+    with pytest.raises(ValueError, match="'x' twice"):
+        check_task(DrawsTwice(FixedConfig()))
 
 
 def provided(kind, base):

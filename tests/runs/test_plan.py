@@ -43,7 +43,7 @@ def test_a_task_that_sets_no_version_is_refused(provide):
     class Unversioned(Task):
         name = "unversioned"
         Config = TaskConfig
-        signature = evaluation_draws = evaluation_set = sample = loss = metrics = reference = None
+        signature = draw = arrange = loss = metrics = None
 
     provide("task", "unversioned", Unversioned)
     with pytest.raises(PluginError, match="does not set version"):

@@ -132,8 +132,8 @@ def test_a_task_that_does_not_fit_leaves_no_record(tmp_path, provide, fault):
             found = super().metrics(prediction, batch)
             return {"other": found["squared_error"]} if fault == "no primary metric" else found
 
-        def evaluation_set(self, n, seed, dtype):
-            batches = super().evaluation_set(n, seed, dtype)
+        def evaluation_batches(self, n, seed, dtype):
+            batches = super().evaluation_batches(n, seed, dtype)
             return (
                 [b._replace(target=b.target[:, 0]) for b in batches] if "out" in fault else batches
             )

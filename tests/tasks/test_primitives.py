@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-
 import pytest
 import torch
 from hypothesis import given
@@ -22,7 +20,7 @@ def test_they_conform_in_every_shape(name, half, length, seed):
 
 
 def batch_of(task, n=4):
-    return task.evaluation_set(n, 0, torch.float64)[0]
+    return task.evaluation_batches(n, 0, torch.float64)[0]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -72,15 +70,12 @@ def test_parameters_come_from_the_task_seed_alone():
         assert any(not torch.equal(first[p], other[p]) for p in first)
 
 
-def test_raw_evaluation_draws_and_parameters_never_change():
-    u = load_task("square", dim=3, length=4).evaluation_draws(2, 0)["u"]
-    assert hashlib.sha256(u.tobytes()).hexdigest()[:16] == "d54ced62807c0614"
+def test_the_parameters_never_change():
     read = load_task("read").parameters
     assert (int(read["i"]), int(read["j"])) == (10, 29)
     assert load_task("affine").parameters["h"][:2].tolist() == pytest.approx(
         [0.10926739037941618, -2.8536514734963907], rel=1e-14
     )
-    assert {load_task(name).version for name in NAMES} == {1}
 
 
 def test_bad_configurations_are_refused():

@@ -239,13 +239,13 @@ def test_windows_hold_every_id_once_as_a_target():
     task = load_task("stories", **SMALL)
     stream = task.corpus.held_out
     count = (len(stream) - 1) // 16
-    (batch,) = task.evaluation_set(count, 0, torch.float32)
+    (batch,) = task.evaluation_batches(count, 0, torch.float32)
     assert batch.prompt.ids.shape == batch.target.shape == (count, 16)
     assert torch.equal(batch.prompt.ids[:, 1:], batch.target[:, :-1])
     asked = Counter(batch.target.flatten().tolist())
     assert asked == Counter(stream[1 : 16 * count + 1].tolist())
     with pytest.raises(UsageError, match=f"--eval-prompts {count} is the most"):
-        task.evaluation_set(count + 1, 0, torch.float32)
+        task.evaluation_batches(count + 1, 0, torch.float32)
 
 
 def test_evaluation_prompts_are_fixed():
@@ -261,13 +261,15 @@ def test_stories_begin_with_end_and_are_held_out():
     task = load_task("stories", **SMALL)
     words = task.corpus.vocabulary
     held = texts_of(task.corpus.held_out, words)
-    (batch,) = task.evaluation_set(8, 0, torch.float32)
+    (batch,) = task.evaluation_batches(8, 0, torch.float32)
     endings = task._endings(batch)
-    for beginning, ending in zip(endings.beginnings, endings.texts(endings.true), strict=True):
+    for beginning, ending in endings.completions(endings.true):
         assert any(story.startswith(beginning + ending) for story in held)
     assert (batch.truth["stories"][:, 0] == words.end).all()
     with pytest.raises(UsageError, match="set endings="):
-        load_task("stories", **{**SMALL, "endings": 9999}).evaluation_set(2000, 0, torch.float32)
+        load_task("stories", **{**SMALL, "endings": 9999}).evaluation_batches(
+            2000, 0, torch.float32
+        )
 
 
 @pytest.mark.parametrize(("prefixes", "readout"), [(1, (15,)), (4, (3, 7, 11, 15)), (None, None)])
@@ -275,8 +277,8 @@ def test_prefixes_that_are_asked_for(prefixes, readout):
     task = load_task("stories", **SMALL, prefixes=prefixes)
     readout = readout or tuple(range(16))
     assert task.signature.readout == readout
-    (batch,) = task.evaluation_set(4, 0, torch.float32)
-    (whole,) = load_task("stories", **SMALL).evaluation_set(4, 0, torch.float32)
+    (batch,) = task.evaluation_batches(4, 0, torch.float32)
+    (whole,) = load_task("stories", **SMALL).evaluation_batches(4, 0, torch.float32)
     assert torch.equal(batch.target, whole.target[:, list(readout)])
 
 
@@ -303,7 +305,7 @@ def test_a_short_held_out_split_is_told(tmp_path):
 
 def test_losses_of_equal_chances():
     task = load_task("stories", **SMALL)
-    (batch,) = task.evaluation_set(5, 0, torch.float32)
+    (batch,) = task.evaluation_batches(5, 0, torch.float32)
     found = task.metrics(torch.zeros(5, 16, 300, dtype=torch.float64), batch)
     torch.testing.assert_close(found["nll"], torch.full((5,), math.log(300)).double())
     torch.testing.assert_close(found["perplexity"], torch.full((5,), 300.0).double())
@@ -355,7 +357,7 @@ def context(grader=None, batch_size=None):
 
 def test_endings_are_generated_measured_and_graded():
     task, grader = load_task("stories", **SMALL), Names()
-    (batch,) = task.evaluation_set(8, 0, torch.float32)
+    (batch,) = task.evaluation_batches(8, 0, torch.float32)
     model = Model(task.corpus.vocabulary)
     found = task.evaluate(model, batch, context(grader))
     losses = token_loss(model(Text(batch.prompt.ids)).double(), batch.target)
@@ -366,11 +368,11 @@ def test_endings_are_generated_measured_and_graded():
     endings = task._endings(batch)
     ids = endings.generate(model, context())
     assert list(chain(*ids)) == expected
-    assert [c.ending for c in grader.seen[0]] == endings.texts(ids)
+    assert grader.seen[0] == endings.completions(ids)
     assert math.isnan(found["grade_length"][0])
     assert not found["grade_length"][1:].isnan().any()
-    bottom = task.evaluate_floor(batch, context(grader=grader))
-    assert [c.ending for c in grader.seen[1]] == endings.texts(endings.true)
+    bottom = task.floor(batch, context(grader=grader))
+    assert grader.seen[1] == endings.completions(endings.true)
     assert {"grade_length", "repetition"} <= set(bottom)
     assert "nll" not in bottom
     # Four of the model's and four of the stories'.
@@ -379,7 +381,7 @@ def test_endings_are_generated_measured_and_graded():
 
 def test_a_text_does_not_depend_on_those_generated_beside_it():
     task = load_task("stories", **SMALL, temperature=1.0, top_k=50)
-    (batch,) = task.evaluation_set(8, 0, torch.float32)
+    (batch,) = task.evaluation_batches(8, 0, torch.float32)
     model = Model(task.corpus.vocabulary)
     texts = [task._endings(batch).generate(model, context(batch_size=n)) for n in (1, 3, None)]
     assert texts[0] == texts[1] == texts[2]
@@ -387,10 +389,10 @@ def test_a_text_does_not_depend_on_those_generated_beside_it():
 
 def test_without_endings_nothing_is_generated():
     task = load_task("stories", **{**SMALL, "endings": 0})
-    (batch,) = task.evaluation_set(3, 0, torch.float32)
+    (batch,) = task.evaluation_batches(3, 0, torch.float32)
     found = task.evaluate(Model(task.corpus.vocabulary), batch, context(grader=Names()))
     assert set(found) == {"nll", "perplexity", "bits_per_byte"}
-    assert task.floor(batch) == {}
+    assert task.floor(batch, context()) == {}
 
 
 def test_a_model_that_cannot_generate_is_refused_before_it_is_trained(tmp_path):

@@ -1,4 +1,4 @@
-"""What replicas train on: the same whether drawn one by one, at once, ahead, or by threads."""
+"""Training data are the same whether drawn alone, together, ahead of time or by threads."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from test_loop import CPU, same, training
 from iclbench import Recipe, load_task
 from iclbench.training import threads
 from iclbench.training.checkpoints import Checkpoint
-from iclbench.training.data import Data, draws_at_once
+from iclbench.training.data import Data, groups_of
 from iclbench.training.grouping import Operators
 from iclbench.training.resumption import Resumption
 from iclbench.training.threads import map_at_once
 from iclbench_least_squares.fixed import FixedConfig, LeastSquares
-from iclbench_linear_systems.task import LinearSystems
 
 RECIPE = Recipe(steps=100, batch=6, chunk=4)
 
@@ -27,9 +26,12 @@ def least_squares(**args):
     return LeastSquares(FixedConfig(dim=2, examples=4, **args))
 
 
+def fields(batch):
+    return (*batch.prompt, batch.target)
+
+
 def equal(a, b) -> bool:
-    fields = zip((*a.prompt, a.target), (*b.prompt, b.target), strict=True)
-    return all(torch.equal(x, y) for x, y in fields)
+    return all(torch.equal(x, y) for x, y in zip(fields(a), fields(b), strict=True))
 
 
 TASKS = {
@@ -46,35 +48,44 @@ TASKS = {
 }
 
 
+def together(made: Data) -> Data:
+    """The same data with the replicas of a task drawn together, as on a GPU."""
+    made.groups = groups_of(made.tasks, torch.device("cuda"))
+    return made
+
+
 @pytest.mark.parametrize("name", TASKS)
-def test_replicas_drawn_at_once_get_what_each_draws(name):
+def test_replicas_drawn_together_get_what_each_draws_alone(name):
     task = load_task(name.split(" ")[0], **TASKS[name])
-    each, at_once = data([task] * 3), data([task] * 3)
-    at_once.at_once = True
-    for _ in range(2):  # and the generators go on alike
-        expected, found = each.next(), at_once.next()
-        for a, b in zip((*found.prompt, found.target), (*expected.prompt, expected.target),
-                        strict=True):  # fmt: skip
+    alone, at_once = data([task] * 3), together(data([task] * 3))
+    assert len(alone.groups) == 3
+    assert len(at_once.groups) == 1
+    for _ in range(2):  # the generators continue alike
+        for a, b in zip(fields(at_once.next()), fields(alone.next()), strict=True):
             assert a.shape[:3] == (3, 4, 6)
             assert a.stride() == b.stride()
             torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12, equal_nan=True)
-    assert each.generators[0].get_state().equal(at_once.generators[0].get_state())
+    assert alone.generators[0].get_state().equal(at_once.generators[0].get_state())
 
 
-def test_replicas_of_several_tasks_keep_their_places():
+def test_a_replica_s_data_do_not_depend_on_the_others():
+    task = load_task("ridge", ridge=(0.1, 1.0))
+    both, second = data([task] * 2), Data([task], [1], RECIPE, CPU, torch.float64)
+    for a, b in zip(fields(both.next()), fields(second.next()), strict=True):
+        assert torch.equal(a[1], b[0])
+
+
+def test_replicas_of_several_tasks_keep_their_order():
     noisy, clean = least_squares(noise=1.0), least_squares()
     tasks = [noisy, clean, noisy, clean]
-    each, at_once = data(tasks), data(tasks)
-    at_once.at_once = True
-    assert equal(each.next(), at_once.next())
+    assert equal(data(tasks).next(), together(data(tasks)).next())
 
 
-def test_drawing_at_once_takes_no_more_operators_for_more_replicas():
-    """But for the draws themselves, of which least squares has two."""
+def test_drawing_together_takes_no_more_operators_for_more_replicas():
+    """Except for the draws themselves, of which least squares has two."""
 
     def operators(replicas: int) -> dict[str, int]:
-        made = data([least_squares()] * replicas)
-        made.at_once = True
+        made = together(data([least_squares()] * replicas))
         with Operators() as seen:
             made.next()
         return seen.counts
@@ -84,60 +95,12 @@ def test_drawing_at_once_takes_no_more_operators_for_more_replicas():
     assert few == many
 
 
-class Sampled(LeastSquares):
-    def sample(self, n, generator, device, dtype):
-        return super().sample(n, generator, device, dtype)
-
-
-class Drawn(LeastSquares):
-    def drawn(self, streams):
-        return super().drawn(streams)
-
-
-def test_a_task_that_overrides_sample_alone_is_drawn_for_each_replica():
-    expected = {LeastSquares: True, LinearSystems: True, Drawn: True, Sampled: False}
-    assert {cls: draws_at_once(cls(cls.Config())) for cls in expected} == expected
-
-
-class OtherDraws(LeastSquares):
-    """Less than a batch would show."""
-
-    def sample_replicas(self, *how):
-        found = super().sample_replicas(*how)
-        torch.rand((), generator=how[2][0])
-        return found
-
-
-class OtherPrompts(LeastSquares):
-    def sample_replicas(self, *how):
-        found = super().sample_replicas(*how)
-        return found._replace(target=2.0 * found.target)
-
-
-class OtherType(LeastSquares):
-    def sample_replicas(self, *how):
-        found = super().sample_replicas(*how)
-        return found._replace(target=found.target.float())
-
-
-class Raises(LeastSquares):
-    def sample_replicas(self, *how):
-        raise ValueError
-
-
-@pytest.mark.parametrize(
-    ("task", "expected"),
-    [
-        (LeastSquares, None),
-        (OtherDraws, "other draws at once"),
-        (OtherPrompts, "other prompts at once"),
-        (OtherType, "other prompts at once"),
-        (Raises, "ValueError at once"),
-    ],
-)
-def test_what_differs_at_once_is_found_out(task, expected):
-    made = task(FixedConfig(dim=2, examples=4))
-    assert data([made, made]).disagreement() == expected
+def test_a_trial_s_prompts_are_not_the_training_data_s():
+    made, untouched = data([least_squares()] * 2), data([least_squares()] * 2)
+    trial = made.sample(5)
+    assert trial.target.shape[:2] == (2, 5)
+    assert not torch.equal(trial.target[0], trial.target[1])
+    assert equal(made.next(), untouched.next())
 
 
 def test_where_two_chunks_do_not_fit_the_next_is_drawn_in_time(monkeypatch):

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from iclbench import Recipe, RecordError, UsageError
+from iclbench import Recipe, RecordError, UsageError, training_batch
 from iclbench.training.checkpoints import Checkpoint
 from iclbench.training.loop import Replica, Training
 from iclbench.training.resumption import Resumption, restore
@@ -202,7 +202,7 @@ def test_clipping_is_torch_s():
     optimizer = torch.optim.SGD(module.parameters(), lr=1e-2)
     generator = training([1], chunk=1).data.generators[0]
     for _ in range(5):
-        batch = TASK.sample(8, generator, CPU, torch.float64)
+        batch = training_batch(TASK, 8, generator, torch.float64)
         optimizer.zero_grad()
         TASK.loss(module(batch.prompt), batch.target).mean().backward()
         nn.utils.clip_grad_norm_(module.parameters(), 0.5)

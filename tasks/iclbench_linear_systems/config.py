@@ -1,0 +1,67 @@
+"""The configuration of the task `linear-system`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from iclbench import TaskConfig
+
+from .spectra import Spectrum
+
+Sizes = tuple[Annotated[int, Field(ge=2)], ...]
+
+
+def parse_sizes(value: Any) -> Any:
+    """9, "2-9", "2,4,8" or a list as a tuple of sizes; other values unchanged."""
+    if isinstance(value, bool) or value is None:
+        return value
+    if isinstance(value, int):
+        return (value,)
+    if not isinstance(value, str):
+        return value
+    parsed: list[int] = []
+    for part in value.split(","):
+        low, dash, high = part.partition("-")
+        try:
+            sizes = range(int(low), int(high if dash else low) + 1)
+        except ValueError:
+            raise ValueError(f"{value!r} is not a size, a list or a range such as 2-9") from None
+        if not sizes:
+            raise ValueError(f"{part!r} is an empty range")
+        parsed += sizes
+    return tuple(parsed)
+
+
+class LinearSystemConfig(TaskConfig):
+    """Sizes, spectrum, and the training distribution."""
+
+    sizes: Sizes = Field((9,), description="N in training: a number, a list, or a range as 2-9")
+    evaluate: Sizes | None = Field(None, description="N in evaluation; null: `sizes`")
+    condition_number: float = Field(
+        10.0, ge=1, le=1e12, description="κ; eigenvalues lie in [1/κ, 1]"
+    )
+    spectrum: Spectrum = Field("log-uniform", description="eigenvalues between the extremes")
+    scale: float = Field(1.0, ge=1e-6, le=1e6, description="factor on A and b")
+    start: Literal["zero", "normal"] = Field("zero", description="x₀: 0, or N(0, I)")
+    mixed: bool = Field(False, description="mix sizes within a training batch")
+    loss: Literal["mean", "log"] = Field(
+        "mean", description="‖x̂ − x‖²/N, or its logarithm, which weighs relative changes equally"
+    )
+
+    @field_validator("sizes", "evaluate", mode="before")
+    @classmethod
+    def _parsed(cls, value: Any) -> Any:
+        return parse_sizes(value)
+
+    @model_validator(mode="after")
+    def _evaluated_somewhere(self) -> LinearSystemConfig:
+        for sizes in (self.sizes, self.evaluate):
+            if sizes is not None and (not sizes or len(set(sizes)) != len(sizes)):
+                raise ValueError("sizes must be distinct, and at least one")
+        if self.evaluate is None:
+            object.__setattr__(self, "evaluate", self.sizes)
+        if self.mixed and len(self.sizes) == 1:
+            raise ValueError("mixed needs several sizes")
+        return self
