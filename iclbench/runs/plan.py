@@ -21,7 +21,7 @@ from ..api.task import Task
 from ..files import file_digest
 from ..plugins import Plugin, host
 from ..training.checkpoints import load_weights
-from ..training.optimizers import check_optimizer
+from ..training.optimizers.choice import check_optimizer
 from .grading import Grading
 
 States = dict[int | None, dict[str, Tensor]]

@@ -37,9 +37,10 @@ from ..files import require_writable
 from ..plugins import host
 from ..precision import DTYPES, full_precision
 from ..training.checkpoints import load_state, weights_bytes
-from ..training.engine import EngineName
-from ..training.loop import Replica, Trained, Training
+from ..training.gradients.choice import EngineName
+from ..training.loop import Trained, Training
 from ..training.resumption import Resumption
+from ..training.state import Replica
 from .evaluate import evaluate, floor
 from .grading import Grading
 from .models import Model, given_models, initial_module, require_usable

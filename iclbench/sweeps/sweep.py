@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from ..api.config import parse_config
-from ..api.errors import IclbenchError, UsageError
+from ..api.errors import IclbenchError, UsageError, first_line
 from ..api.executor import Executor
 from ..api.record import Record
 from ..api.spec import RunSpec
@@ -20,7 +20,7 @@ from ..plugins import host
 from ..runs.plan import Plan, resolve
 from ..runs.run import Settings, run_plans
 from ..runs.store import RecordStore
-from ..training.engine import EngineName, first_line
+from ..training.gradients.choice import EngineName
 from .files import QUICK, SweepFile, expand, read_sweep_file, reference_of, stages_of
 
 
