@@ -39,3 +39,9 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     else:
         hint = "known: " + (", ".join(names) or "none")
     return UsageError(f"unknown {kind} {name!r}; {hint}")
+
+
+def first_line(error: BaseException) -> str:
+    """An error's type and the start of its message."""
+    text = str(error).strip()
+    return f"{type(error).__name__}: {text.splitlines()[0][:160]}" if text else type(error).__name__

@@ -14,9 +14,10 @@ from ..console import report
 from ..plugins import PluginHost, host
 
 if TYPE_CHECKING:
-    from ..training.engine import EngineName
+    from ..training.gradients.choice import EngineName
 
-ENGINES = ("auto", "eager", "compiled", "graph")
+#: As in `training.gradients.choice`, which imports torch.
+ENGINES = ("auto", "plain", "vmapped", "threaded", "compiled", "graph")
 
 Strict = Annotated[bool, typer.Option("--strict", help="Treat any plugin problem as an error.")]
 Out = Annotated[str, typer.Option("--out", metavar="DIR", help="Folder of the records.")]
@@ -32,8 +33,8 @@ Engine = Annotated[
     str,
     typer.Option(
         "--engine",
-        metavar="auto|eager|compiled|graph",
-        help="How training steps are computed; auto uses a CUDA graph where possible.",
+        metavar="auto|plain|vmapped|threaded|compiled|graph",
+        help="How gradients are computed; auto: the fastest way that agrees with plain.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
 
 from ..api.architecture import Architecture
+from ..api.capabilities import TrainingContext
 from ..api.config import Config
 from ..api.errors import IclbenchError
 from ..api.evaluation import EvaluationContext
@@ -14,7 +16,9 @@ from ..api.prompts import Batch, map_tensors, stack
 from ..api.random import torch_generator
 from ..api.task import Task, training_batch
 from ..nn.model import SequenceModel
-from ..training.agreement import disagreement
+from ..training.gradients.binding import NoFormError
+from ..training.gradients.equivalence import Reference
+from ..training.gradients.leading import Leading
 from ..training.replicas import Replicas
 from .causality import reads_ahead
 
@@ -51,9 +55,8 @@ def check_architecture(architecture: Architecture, task: Task[Any], config: Conf
     if signature.causal or claims_causal:
         position = reads_ahead(module, task)
         _expect(position is None, f"is not causal: position {position} changes with later inputs")
-    if getattr(module, "takes_replicas", False):
-        problem = _of_replicas(architecture, task, config)
-        _expect(problem is None, f"takes_replicas, but {problem}")
+    problem = _of_replicas(architecture, task, config)
+    _expect(problem is None, f"its form for several replicas differs: {problem}")
     if any(True for _ in module.parameters()):
         loss = task.loss(module(batch.prompt), batch.target).mean()
         named = dict(module.named_parameters())
@@ -63,20 +66,23 @@ def check_architecture(architecture: Architecture, task: Task[Any], config: Conf
 
 
 def _of_replicas(architecture: Architecture, task: Task[Any], config: Config) -> str | None:
-    """How a forward pass of several replicas at once differs from each one's, or None."""
+    """How the module's form for several replicas at once differs from each one's, or None."""
     cpu, dtype = torch.device("cpu"), torch.get_default_dtype()
-    modules = [architecture.build(task.signature, config).train() for _ in range(3)]
+    modules = [architecture.build(task.signature, config) for _ in range(3)]
+    if not any(True for _ in modules[0].parameters()):
+        return None
     drawn = [
         training_batch(task, 4, torch_generator("cpu", "conformance of replicas", r), dtype)
         for r in range(len(modules))
     ]
     replicas, batch = Replicas(modules, cpu), stack(drawn)
-    problem = disagreement(replicas, batch, task.loss)
-    if problem is None:
-        replicas.losses_from(0, batch, task.loss)
-        if not replicas.binds:
-            return "it puts other tensors in its parameters' places"
-    return problem
+    context = TrainingContext(cpu, dtype, batch_size=4)
+    make = partial(Leading, loss=task.loss, context=context, group_size=3)
+    try:
+        make(replicas.copy())
+    except NoFormError:
+        return None
+    return Reference(replicas, batch, task.loss).find_mismatch(make)
 
 
 def check_task(task: Task[Any], n: int = 8) -> None:

@@ -18,7 +18,7 @@ from ..api.spec import Origin, ResolvedSpec, RunSpec, flag, spec_options
 from ..api.task import Task
 from ..discovery import Plugin
 from ..plugins import host
-from ..training.optimizers import check_optimizer
+from ..training.optimizers.choice import check_optimizer
 from .grading import Grading
 from .origins import GivenWeights, States, given_weights, origin_of
 

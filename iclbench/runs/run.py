@@ -19,7 +19,7 @@ from ..devices import environment, find_device
 from ..files import require_writable
 from ..plugins import host
 from ..precision import DTYPES, full_precision
-from ..training.engine import EngineName
+from ..training.gradients.choice import EngineName
 from .grading import Grading
 from .measure import analyse, axes_of, measure, require_target_shape
 from .models import saved_weights

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..training.engine import EngineName
+from ..training.gradients.choice import EngineName
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from ..api.config import parse_config
-from ..api.errors import IclbenchError, UsageError
+from ..api.errors import IclbenchError, UsageError, first_line
 from ..api.executor import Executor
 from ..api.record import Record
 from ..api.spec import RunSpec
@@ -21,7 +21,7 @@ from ..runs.plan import Plan, resolve
 from ..runs.run import run_plans
 from ..runs.settings import Settings
 from ..runs.store import RecordStore
-from ..training.engine import EngineName, first_line
+from ..training.gradients.choice import EngineName
 from .cells import Cells, Failure, Reporter
 from .files import QUICK, SweepFile, read_sweep_file, stages_of
 

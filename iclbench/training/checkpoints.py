@@ -21,7 +21,7 @@ from ..api.config import Config, parse_config
 from ..api.errors import RecordError
 from ..files import write_atomically
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)

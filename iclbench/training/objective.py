@@ -1,90 +1,50 @@
-"""The loss of a step's batch as a function of one replica's parameters, and its curvature."""
+"""A batch's loss as a function of one replica's parameters, through the paper's module."""
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.func import functional_call, grad, jacrev, vmap
 
-from ..api.prompts import Batch, map_tensors
-from .replicas import Loss, Replicas
-
-#: Elements of the Jacobian that are held at once.
-AT_ONCE = 2**25
+from ..api.prompts import Batch
+from .gradients.program import Loss, prompts_of, replicas_of
+from .replicas import Replicas
 
 
 class Objective:
-    """The mean loss of one step's batch, every field (R, B, …), as a function of parameters."""
+    """The mean loss of one step's batch, each field (R, B, …); parameters are rows (P,).
 
-    def __init__(self, replicas: Replicas, batch: Batch, loss: Loss) -> None:
-        self.replicas, self.batch, self.loss = replicas, batch, loss
+    For optimizers that need more than a gradient. It calls the module as it was built, since the
+    faster forms of training can't be differentiated twice.
+    """
 
-    def gradient(self, replica: int) -> tuple[Tensor, Tensor]:
-        """One replica's loss () and gradient (P,) on the whole batch, where it stands."""
-        return self.replicas.gradient_of(replica, self.batch, self.loss)
+    def __init__(self, replicas: Replicas, batch: Batch, loss: Loss, slices: int = 1) -> None:
+        self.replicas, self.batch, self.loss, self.slices = replicas, batch, loss, slices
 
-    def of(self, replica: int, holdout: float) -> ReplicaObjective:
-        """One replica's, its batch divided for fitting and judging."""
-        return ReplicaObjective(self, replica, holdout)
+    def batch_of(self, replica: int) -> Batch:
+        """Return one replica's batch, each field (B, …)."""
+        return replicas_of(self.batch, replica)
 
+    def prediction(self, replica: int, row: Tensor, prompt: Any) -> Tensor:
+        """Return the prediction (B, P, W), or whatever the model predicts."""
+        return self.replicas.predict(replica, row, prompt)
 
-class ReplicaObjective:
-    """One replica's loss on the two parts of its batch; parameters are rows (P,)."""
+    def mean_loss(self, replica: int, row: Tensor, batch: Batch) -> Tensor:
+        """Return the mean loss () of one replica's prompts, NaN or infinite where it diverges."""
+        return self.loss(self.prediction(replica, row, batch.prompt), batch.target).mean()
 
-    def __init__(self, whole: Objective, replica: int, holdout: float) -> None:
-        self.replicas, self.loss = whole.replicas, whole.loss
-        self.fixed = {name: values[replica] for name, values in self.replicas.fixed.items()}
-        prompt = map_tensors(lambda t: t[replica], whole.batch.prompt)
-        target = whole.batch.target[replica]
-        kept = max(1, min(len(target) - 1, round(len(target) * (1 - holdout))))
-        self.fitting = Batch(map_tensors(lambda t: t[:kept], prompt), target[:kept])
-        self.judging = Batch(map_tensors(lambda t: t[kept:], prompt), target[kept:])
-
-    def predict(self, row: Tensor, prompt: Any) -> Tensor:
-        """(B, P, W), or what the model's prediction is."""
-        state = dict(zip(self.replicas.shapes, self.replicas.split(row), strict=True))
-        found: Tensor = functional_call(self.replicas.template, {**state, **self.fixed}, (prompt,))
-        return found
-
-    def held_out(self, row: Tensor) -> Tensor:
-        """The mean loss on the part that judges; NaN or infinite where it diverges."""
-        with torch.no_grad():
-            return self.loss(self.predict(row, self.judging.prompt), self.judging.target).mean()
-
-    def curvature(self, row: Tensor) -> tuple[Tensor, Tensor]:
-        """G (P, P) and g (P,), float64, on the part that fits."""
-        prompt, target = self.fitting.prompt, self.fitting.target
-        with torch.no_grad():
-            outputs = self.predict(row, map_tensors(lambda t: t[:1], prompt)).numel()
-        size = max(1, AT_ONCE // (outputs * len(row)))
-        matrix = torch.zeros(len(row), len(row), dtype=torch.float64, device=row.device)
-        slope = torch.zeros(len(row), dtype=torch.float64, device=row.device)
-        for start in range(0, len(target), size):
-            part = map_tensors(lambda t, s=start: t[s : s + size], prompt)
-            rows, pull = self._rows(row, part, target[start : start + size])
-            matrix.addmm_(rows.mT, rows)
-            slope += pull
-        return matrix / len(target), slope / len(target)
-
-    def _rows(self, row: Tensor, prompt: Any, target: Tensor) -> tuple[Tensor, Tensor]:
-        """H^½J of some prompts, (prompts · outputs, P), and the sum of their gradients, (P,)."""
-
-        def single(row: Tensor, prompt: Any) -> Tensor:
-            return self.predict(row, map_tensors(lambda t: t[None], prompt))[0]
-
-        def loss(prediction: Tensor, target: Tensor) -> Tensor:
-            return self.loss(prediction[None], target[None])[0]
-
-        with torch.no_grad():
-            predictions = self.predict(row, prompt)
-        n, outputs = len(target), predictions[0].numel()
-        jacobian = vmap(jacrev(single), in_dims=(None, 0))(row, prompt)
-        jacobian = jacobian.detach().reshape(n, outputs, -1).double()
-        slopes = vmap(grad(loss))(predictions, target).reshape(n, outputs).double()
-        bends = vmap(jacrev(grad(loss)))(predictions, target).reshape(n, outputs, outputs).double()
-        values, vectors = torch.linalg.eigh(bends)
-        roots = values.clamp(min=0).sqrt()[..., None] * vectors.mT
-        rows = (roots @ jacobian).reshape(n * outputs, -1)
-        return rows, (slopes[:, None] @ jacobian).sum(dim=0)[0]
+    def gradient(self, replica: int, row: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the loss () and gradient (P,) on the whole batch, summed over slices of it."""
+        size = self.batch.target.shape[1]
+        ends = [size * i // self.slices for i in range(self.slices + 1)]
+        total, gradient = torch.zeros_like(row[0]), torch.zeros_like(row)
+        for start, stop in itertools.pairwise(ends):
+            leaf = row.detach().requires_grad_()
+            part = replicas_of(prompts_of(self.batch, start, stop), replica)
+            loss = self.mean_loss(replica, leaf, part)
+            share = (stop - start) / size
+            total += share * loss.detach()
+            gradient.add_(torch.autograd.grad(loss, leaf)[0], alpha=share)
+        return total, gradient

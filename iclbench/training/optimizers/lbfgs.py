@@ -9,19 +9,19 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from ..api.config import Config, parse_config
-from .objective import Objective
-from .optimizer import BatchOptimizer
-from .replicas import Replicas
+from ...api.config import Config, parse_config
+from ..objective import Objective
+from ..replicas import Replicas
+from .base import BatchOptimizer
 
 
 class LBFGS(BatchOptimizer):
-    """torch.optim.LBFGS with strong Wolfe line searches, for each replica by itself.
+    """torch.optim.LBFGS with strong Wolfe line searches, one replica after another.
 
-    A step takes up to `iterations` on its batch, with a quarter more evaluations, from no history:
-    gradients of another batch would say nothing of this one's curvature. It ends early where the
-    line search finds no descent, as at the floor of the dtype, and with the best that was seen.
-    Batches have to be large, since a batch is learned as it is.
+    A step takes up to `iterations` on its batch, with a quarter more evaluations. It starts without
+    history, since gradients of another batch say nothing about this one's curvature. It ends early
+    where the line search finds no descent, as at the floor of the dtype, and keeps the best
+    parameters it has seen. Use large batches, because it fits each batch as given.
     """
 
     class Arguments(Config):
@@ -48,15 +48,13 @@ class LBFGS(BatchOptimizer):
             tolerance_change=0,
             line_search_fn="strong_wolfe",
         )
-
         best, least = row.clone(), math.inf
 
         def closure() -> Tensor:
             nonlocal best, least
-            row.copy_(leaf.detach())
-            value, leaf.grad = objective.gradient(replica)
+            value, leaf.grad = objective.gradient(replica, leaf.detach())
             if float(value) < least:
-                best, least = row.clone(), float(value)
+                best, least = leaf.detach().clone(), float(value)
             return value
 
         optimizer.step(closure)  # type: ignore[no-untyped-call]

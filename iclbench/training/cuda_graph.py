@@ -1,0 +1,122 @@
+"""Each training step as one launch of a CUDA graph: forward, backward, clip and update."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from ..api.prompts import Batch, map_tensors
+from .optimizers.base import Stacked
+from .schedules import learning_rate_factor
+from .state import TrainingState
+
+#: Takes one step: of a chunk of batches, each field (R, chunk, batch, …), the batch at an index,
+#: with the number of completed steps; returns the losses (R,).
+TakeStep = Callable[[Batch, int, int], Tensor]
+
+#: Clips and updates on one batch, by a learning-rate factor and a step counted from 1; returns the
+#: losses (R,). All state changes in place, and nothing waits for the device.
+Update = Callable[[Batch, Tensor, Tensor], Tensor]
+
+
+class CaptureError(Exception):
+    """A step can't be captured; nothing has been changed."""
+
+
+class GraphStep:
+    """A `TakeStep` by a graph that is captured once and replayed for every step.
+
+    The graph reads its batch, learning-rate factor and step from buffers on the device, which are
+    filled once per chunk, and writes losses into a buffer there: nothing waits within a chunk. The
+    steps of the first chunk are taken without a graph, which warms up what capturing needs.
+    """
+
+    def __init__(self, update: Update, state: TrainingState) -> None:
+        self.update, self.recipe = update, state.recipe
+        self.replicas, self.device, self.dtype = len(state.members), state.device, state.dtype
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self.chunk: Batch | None = None
+
+    def __call__(self, chunk: Batch, index: int, step: int) -> Tensor:
+        """Take a step; the losses are valid until the next chunk.
+
+        Raises CaptureError, before it changes anything, where the step can't be captured.
+        """
+        if index == 0:
+            if self.chunk is not None and self.graph is None:
+                try:
+                    # Capture records operators without running them, so state is unchanged.
+                    self.graph = self._captured()
+                except Exception as error:
+                    raise CaptureError from error
+            self._fill(chunk, step)
+        if self.graph is None:
+            self._warm_up()
+        else:
+            self.graph.replay()
+        return self.losses[index]
+
+    def _fill(self, chunk: Batch, step: int) -> None:
+        """Put a chunk's batches, factors and first step where the captured step reads them."""
+        if self.chunk is None:
+            self._make_buffers(chunk)
+        assert self.chunk is not None
+        for buffer, values in zip(
+            (*self.chunk.prompt, self.chunk.target), (*chunk.prompt, chunk.target), strict=True
+        ):
+            buffer.copy_(values)
+        factors = [learning_rate_factor(self.recipe, step + i) for i in range(self.recipe.chunk)]
+        self.factors.copy_(torch.tensor(factors, dtype=torch.float64))
+        self.index.zero_()
+        self.step.fill_(step + 1)
+
+    def _make_buffers(self, chunk: Batch) -> None:
+        prompt = map_tensors(torch.zeros_like, chunk.prompt)
+        self.chunk = Batch(prompt, torch.zeros_like(chunk.target))
+        steps, device = self.recipe.chunk, self.device
+        self.factors = torch.ones(steps, dtype=torch.float64, device=device)
+        self.index = torch.zeros(1, dtype=torch.int64, device=device)
+        self.step = torch.ones((), dtype=torch.float64, device=device)
+        self.losses = torch.zeros(steps, self.replicas, dtype=self.dtype, device=device)
+
+    def _warm_up(self) -> None:
+        """Take a step as it will be captured, so that nothing is compiled or chosen then."""
+        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            self._one_step()
+        torch.cuda.current_stream().wait_stream(stream)
+
+    def _captured(self) -> torch.cuda.CUDAGraph:
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            self._one_step()
+        return graph
+
+    def _one_step(self) -> None:
+        """What is captured: the host reads nothing of it, and nothing depends on the host."""
+        assert self.chunk is not None
+        prompt = map_tensors(self._current, self.chunk.prompt)
+        batch = Batch(prompt, self._current(self.chunk.target))
+        losses = self.update(batch, self.factors.index_select(0, self.index)[0], self.step)
+        self.losses.index_copy_(0, self.index, losses.unsqueeze(0).to(self.losses))
+        self.index.add_(1)
+        self.step.add_(1)
+
+    def _current(self, field: Tensor) -> Tensor:
+        return field.index_select(1, self.index).squeeze(1)
+
+
+def refusal(state: TrainingState) -> str | None:
+    """Return why a step can't be captured, or None."""
+    if state.device.type != "cuda":
+        return "it needs a CUDA device"
+    if state.replicas.random_states is not None:
+        return "the model draws random numbers in its forward pass"
+    if state.adaptive is not None:
+        return "the adaptive schedule measures gradients between steps"
+    if not isinstance(state.optimizer, Stacked):
+        return "the optimizer decides on the host"
+    return None

@@ -1,0 +1,104 @@
+"""Modules whose parameters are the rows of the stacked matrix, in their form for training."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+from torch import Tensor, nn
+
+from ...api.capabilities import TrainingContext
+from ...api.errors import PluginError
+from ...nn.training_form import has_hooks, training_form
+from ..replicas import Replicas
+
+
+class Bound:
+    """A module whose parameters are views of one replica's row, or of several replicas' rows.
+
+    It is made once: passing parameters to a module at every step costs a small model as much as its
+    arithmetic. `leaves` are the trained parameters, to differentiate in.
+    """
+
+    def __init__(self, replicas: Replicas, rows: int | slice, context: TrainingContext) -> None:
+        """Bind a copy of the template; raises NoFormError where it can't take several replicas."""
+        module, form = form_of(replicas, context)
+        if form is None:
+            raise NoFormError
+        tensors = {**replicas.views(rows), **replicas.others(rows)}
+        named = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+        for name, tensor in named.items():
+            tensor.data = tensors[name].data
+        self.leaves: list[Tensor] = [named[name].requires_grad_() for name in replicas.shapes]
+        self._form = form
+        self._slots = [
+            (slots, key, tensor, tensor.data_ptr())
+            for part in form.modules()
+            for slots in (part._parameters, part._buffers)
+            for key, tensor in slots.items()
+            if tensor is not None
+        ]
+
+    def __call__(self, prompt: Any) -> Any:
+        """Return the prediction.
+
+        Raises ReplacedError where the forward pass has put another tensor in the place of a
+        parameter or buffer: the module then no longer shares memory with its rows.
+        """
+        prediction = self._form(prompt)
+        for slots, key, tensor, pointer in self._slots:
+            if slots.get(key) is not tensor or tensor.data_ptr() != pointer:
+                raise ReplacedError(f"its forward pass replaces {key}; --engine plain trains it")
+        return prediction
+
+
+class NoFormError(Exception):
+    """The module has no form that takes several replicas at once."""
+
+
+class ReplacedError(PluginError):
+    """A forward pass replaces a parameter or buffer by another tensor."""
+
+
+def form_of(replicas: Replicas, context: TrainingContext) -> tuple[nn.Module, nn.Module | None]:
+    """Return a copy of the template, which has the paper's names, and its form for training.
+
+    The form is None where the module can't take replicas as a leading dimension.
+    """
+    module = copy.deepcopy(replicas.template)
+    context = replace(context, device=replicas.flat.device, dtype=replicas.flat.dtype)
+    form = training_form(module, context)
+    if has_hooks(module):
+        return module, form
+    return module, _with_flags(module, form, context)
+
+
+def paper_names(module: nn.Module, form: nn.Module) -> dict[str, str]:
+    """Map the form's names of parameters and buffers to the module's names of the same tensors.
+
+    Tensors that the form alone has, such as a mask, are left out.
+    """
+    names: dict[int, str] = {}
+    for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
+        names[id(tensor)] = name
+    tensors = [*form.named_parameters(), *form.named_buffers()]
+    return {name: names[id(tensor)] for name, tensor in tensors if id(tensor) in names}
+
+
+# --- Compatibility: delete when every module has `for_training`. ---------------------------------
+
+
+def _with_flags(
+    module: nn.Module, form: nn.Module | None, context: TrainingContext
+) -> nn.Module | None:
+    """Set the flags that modules without `for_training` still read."""
+    if form is None:
+        form = module if getattr(module, "takes_replicas", False) else None
+    parts: list[Any] = list(module.modules())
+    for part in parts:
+        if hasattr(part, "unmapped"):
+            part.unmapped = context.replicas != "vmapped" and not context.compiled
+        if hasattr(part, "factored"):
+            part.factored = context.factored_logits
+    return form

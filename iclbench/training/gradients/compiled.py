@@ -1,0 +1,61 @@
+"""The forward and backward pass by `torch.compile`."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.func import functional_call
+
+from ...api.capabilities import TrainingContext
+from ...api.prompts import Batch, map_tensors
+from ..replicas import Replicas
+from .binding import form_of, paper_names
+from .program import Loss, replicas_of
+from .vmapped import Vmapped
+
+
+class Compiled(Vmapped):
+    """One compiled program for a group of vmapped replicas, or for one replica alone.
+
+    It is compiled at its first call. Its operators are divided among torch's threads.
+    """
+
+    name = "compiled"
+
+    def __init__(
+        self, replicas: Replicas, loss: Loss, context: TrainingContext, group_size: int
+    ) -> None:
+        context = replace(context, compiled=True)
+        super().__init__(replicas, loss, context, group_size)
+        losses = self.vmapped_losses
+        if group_size == 1:  # without vmap the program has fewer operators
+            module, form = form_of(replicas, replace(context, replicas="alone"))
+            assert form is not None
+            self.form, self.names = form, paper_names(module, form)
+            losses = self._loss_of_one
+        self._compiled: Any = torch.compile(losses)
+
+    def on(self, replicas: Replicas) -> Compiled:
+        """Return the program for other replicas of the same shapes, with the same compiled code."""
+        other = copy.copy(self)
+        other.replicas = replicas
+        return other
+
+    def losses(self, rows: slice, batch: Batch) -> tuple[Tensor, list[Tensor]]:
+        """See `Grouped.losses`."""
+        prompt, target, _ = replicas_of(batch, rows)
+        flat = self.replicas.flat[rows].detach().requires_grad_()
+        return self._compiled(flat, self.replicas.others(rows), prompt, target), [flat]
+
+    def _loss_of_one(
+        self, flat: Tensor, others: dict[str, Tensor], prompt: Any, target: Tensor
+    ) -> Tensor:
+        """Return the loss (1,) at parameters (1, P)."""
+        tensors = {**self.replicas.split(flat), **others}
+        named = {name: tensors[paper][0] for name, paper in self.names.items()}
+        one = map_tensors(lambda t: t[0], prompt)
+        return self.loss(functional_call(self.form, named, (one,)), target[0]).mean().unsqueeze(0)

@@ -1,0 +1,38 @@
+"""The reference: one `loss.backward()` per replica, through the paper's module."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ...api.prompts import Batch
+from ..random_streams import random_stream
+from ..replicas import Replicas
+from .program import Loss, replicas_of
+
+
+class Plain:
+    """Replica after replica, by the module as it was built; correct for every module.
+
+    Every other program is compared with this one. Models that draw random numbers in their forward
+    pass are trained by it, each replica with its own stream.
+    """
+
+    name = "plain"
+
+    def __init__(self, replicas: Replicas, loss: Loss) -> None:
+        self.replicas, self.loss = replicas, loss
+
+    def __call__(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """See `GradientProgram`."""
+        losses, gradients = [], []
+        for r in range(self.replicas.count):
+            prompt, target, _ = replicas_of(batch, r)
+            row = self.replicas.flat[r].detach().requires_grad_()
+            with random_stream(self.replicas, r):
+                loss = self.loss(self.replicas.predict(r, row, prompt), target).mean()
+                loss.backward()  # type: ignore[no-untyped-call]
+            assert row.grad is not None
+            losses.append(loss.detach())
+            gradients.append(row.grad)
+        return torch.stack(losses), torch.stack(gradients)

@@ -1,0 +1,85 @@
+"""What every optimizer of stacked parameters does, and the bases of its kinds."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+from torch import Tensor
+
+from ...api.config import Config, parse_config
+from ..objective import Objective
+from ..replicas import Replicas
+
+
+class Update(NamedTuple):
+    """What an update uses: `grad` (R, P), learning rates (R,), and who is `alive`, bool (R,).
+
+    `step` counts from 1, a number or a float64 tensor () on the device; `objective` is the batch's
+    loss, for an optimizer that needs more than its gradient.
+    """
+
+    grad: Tensor
+    rate: Tensor
+    alive: Tensor
+    step: int | Tensor
+    objective: Objective | None = None
+
+
+class Optimizer(ABC):
+    """Updates the (R, P) parameters of all replicas in place."""
+
+    @abstractmethod
+    def update(self, by: Update) -> None:
+        """Take one step; a replica that is not alive keeps its parameters."""
+
+    @abstractmethod
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Return tensors and JSON values from which `load` continues to the same bits."""
+
+    @abstractmethod
+    def load(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
+        """Take up a state."""
+
+
+class Stacked(Optimizer):
+    """An optimizer that updates all replicas at once; its moments have the shape (R, P)."""
+
+    moments: ClassVar[tuple[str, ...]] = ()
+    Arguments: ClassVar[type[Config]]
+
+    def __init__(self, replicas: Replicas, arguments: dict[str, Any]) -> None:
+        name = type(self).__name__.lower()
+        self.arguments: Any = parse_config(self.Arguments, arguments, f"optimizer {name}")
+        self.flat = replicas.flat
+        self.buffers = {moment: torch.zeros_like(self.flat) for moment in self.moments}
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Return the moments."""
+        return dict(self.buffers), {}
+
+    def load(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
+        """Copy the moments."""
+        for name, buffer in self.buffers.items():
+            buffer.copy_(tensors[name])
+
+    def subtract(self, delta: Tensor, alive: Tensor) -> None:
+        """Subtract `delta` (R, P) from the parameters of living replicas."""
+        torch.where(alive.unsqueeze(1), self.flat - delta, self.flat, out=self.flat)
+
+
+class BatchOptimizer(Optimizer):
+    """An optimizer that evaluates the loss of a step's whole batch, replica after replica."""
+
+    def update(self, by: Update) -> None:
+        """See `Optimizer.update`; the gradient is not used."""
+        assert by.objective is not None
+        rates, living = by.rate.tolist(), by.alive.tolist()
+        for r, (rate, lives) in enumerate(zip(rates, living, strict=True)):
+            if lives:
+                self.step(r, rate, by.objective)
+
+    @abstractmethod
+    def step(self, replica: int, rate: float, objective: Objective) -> None:
+        """Take one step of one replica, in place."""

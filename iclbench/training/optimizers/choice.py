@@ -1,0 +1,85 @@
+"""Optimizers by name, and the check of a recipe's optimizer before a run starts."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import torch
+
+from ...api.config import parse_config
+from ...api.errors import UsageError, unknown
+from ...api.recipe import Recipe
+from ..replicas import Replicas
+from .adam import Adam, AdamW
+from .base import BatchOptimizer, Optimizer, Stacked
+from .gauss_newton import GaussNewton
+from .lbfgs import LBFGS
+from .sgd import SGD
+from .torch_optimizer import TorchOptimizer, class_at, torch_classes
+
+#: The harness's own optimizers; any other name is torch's or a package's.
+OWN: dict[str, type[Stacked] | type[GaussNewton] | type[LBFGS]] = {
+    "adam": Adam,
+    "adamw": AdamW,
+    "sgd": SGD,
+    "gauss-newton": GaussNewton,
+    "lbfgs": LBFGS,
+}
+
+
+def make_optimizer(replicas: Replicas, name: str, arguments: dict[str, Any]) -> Optimizer:
+    """Make the optimizer of that name; raises UsageError for a name or arguments of none."""
+    if name.lower() in OWN:
+        return OWN[name.lower()](replicas, arguments)
+    return TorchOptimizer(replicas, name, _torch_class(name), arguments)
+
+
+def check_optimizer(recipe: Recipe) -> dict[str, Any]:
+    """Return the optimizer's arguments, with every default for the harness's own.
+
+    Raises UsageError for a name, arguments or recipe that no optimizer takes.
+    """
+    name, arguments = recipe.optimizer, recipe.optimizer_args
+    own = OWN.get(name.lower())
+    if own is not None and issubclass(own, BatchOptimizer):
+        _check_whole_batches(recipe)
+    if own is GaussNewton and recipe.batch < 2:
+        raise UsageError(f"optimizer {name} divides its batch: it needs two prompts or more")
+    if "lr" in arguments:
+        raise UsageError(f"optimizer {name}: lr is the recipe's learning_rate")
+    if own is not None:
+        parsed = parse_config(own.Arguments, arguments, f"optimizer {name}")
+        return parsed.model_dump(mode="json")
+    cls = _torch_class(name)
+    try:
+        cls([torch.nn.Parameter(torch.zeros(2, 2))], **arguments)
+    except Exception as error:  # a package may raise anything
+        raise UsageError(f"optimizer {name}: {error}") from None
+    return arguments
+
+
+def _check_whole_batches(recipe: Recipe) -> None:
+    """Raise UsageError for what an optimizer that evaluates the loss itself would ignore."""
+    name = recipe.optimizer
+    if recipe.clip or recipe.gradient_memory:
+        raise UsageError(f"optimizer {name} computes its own gradient: leave out clip and memory")
+    if recipe.accumulate > 1:
+        raise UsageError(f"optimizer {name} takes whole batches: accumulate=1")
+    if recipe.autocast != "none":
+        raise UsageError(f"optimizer {name} needs full precision: autocast=none")
+
+
+def _torch_class(name: str) -> Any:
+    """Return a class of torch.optim by its name, or any other by its path, `package.Class`."""
+    if "." in name:
+        cls = class_at(name)
+    else:
+        classes = torch_classes()
+        if name.lower() not in classes:
+            raise unknown("optimizer", name, {*OWN, *classes})
+        cls = classes[name.lower()]
+    closure = inspect.signature(cls.step).parameters.get("closure")
+    if closure is not None and closure.default is inspect.Parameter.empty:
+        raise UsageError(f"optimizer {name} needs a closure, which the harness doesn't give")
+    return cls

@@ -1,0 +1,139 @@
+"""Gauss–Newton steps with Levenberg–Marquardt damping, for models of some thousand parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from pydantic import Field
+from torch import Tensor
+from torch.func import grad, jacrev, vmap
+
+from ...api.config import Config, parse_config
+from ...api.prompts import Batch, map_tensors
+from ..objective import Objective
+from ..replicas import Replicas
+from .base import BatchOptimizer
+
+#: Dampings that each step tries, as multiples of the last one taken.
+FACTORS = (0.25, 1.0, 4.0, 16.0)
+
+#: Damping, as a multiple of the first, at which steps are too small to help: it starts again.
+LARGEST = 1e8
+
+#: Elements of the Jacobian that are held at once.
+AT_ONCE = 2**25
+
+
+class GaussNewton(BatchOptimizer):
+    """δ = −(G + μI)⁻¹g for each replica, in float64.
+
+    G (P, P) is the generalized Gauss–Newton matrix JᵀHJ, where J is the predictions' Jacobian and H
+    the loss's Hessian in them with negative eigenvalues set to 0, and g is the gradient; both are
+    means over a part of the batch. Of four dampings μ it takes the one whose step leaves the least
+    loss on the held-out rest, and none where that does not fall. Needs memory for a few P × P
+    matrices, and batches of several times P / outputs prompts.
+    """
+
+    class Arguments(Config):
+        """Where the damping starts, and how much of a batch judges a step."""
+
+        damping: float = Field(1e-2, gt=0, description="μ at the first step")
+        holdout: float = Field(0.25, gt=0, lt=1, description="share of the batch that judges")
+
+    def __init__(self, replicas: Replicas, arguments: dict[str, Any]) -> None:
+        self.arguments: Any = parse_config(self.Arguments, arguments, "optimizer gauss-newton")
+        self.replicas = replicas
+        self.damping = torch.full((replicas.count,), self.arguments.damping, dtype=torch.float64)
+
+    def step(self, replica: int, rate: float, objective: Objective) -> None:
+        """See `BatchOptimizer.step`."""
+        row = self.replicas.flat[replica]
+        fitting, judging = divided(objective.batch_of(replica), self.arguments.holdout)
+
+        def held_out(row: Tensor) -> float:
+            with torch.no_grad():
+                return float(objective.mean_loss(replica, row, judging))
+
+        matrix, slope = curvature(objective, replica, row, fitting)
+        least, best = held_out(row), None
+        for factor in FACTORS:
+            damping = float(self.damping[replica]) * factor
+            factored, failed = torch.linalg.cholesky_ex(_damped(matrix, damping))
+            if int(failed):
+                continue
+            delta = torch.cholesky_solve(slope[:, None], factored)[:, 0].to(row)
+            moved = row - rate * delta
+            loss = held_out(moved)
+            if loss < least:
+                least, best = loss, (moved, damping)
+        if best is None:
+            grown = float(self.damping[replica]) * FACTORS[-1]
+            first = self.arguments.damping
+            self.damping[replica] = grown if grown <= LARGEST * first else first
+            return
+        row.copy_(best[0])
+        self.damping[replica] = best[1]
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Return the dampings."""
+        return {"damping": self.damping}, {}
+
+    def load(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
+        """Copy the dampings."""
+        self.damping.copy_(tensors["damping"])
+
+
+def divided(batch: Batch, holdout: float) -> tuple[Batch, Batch]:
+    """Divide a batch, each field (B, …), into the prompts to fit and those that judge."""
+    prompt, target, _ = batch
+    kept = max(1, min(len(target) - 1, round(len(target) * (1 - holdout))))
+    return (
+        Batch(map_tensors(lambda t: t[:kept], prompt), target[:kept]),
+        Batch(map_tensors(lambda t: t[kept:], prompt), target[kept:]),
+    )
+
+
+def curvature(
+    objective: Objective, replica: int, row: Tensor, batch: Batch
+) -> tuple[Tensor, Tensor]:
+    """Return G (P, P) and g (P,), float64, on one replica's prompts, each field (B, …)."""
+    prompt, target, _ = batch
+    with torch.no_grad():
+        first = objective.prediction(replica, row, map_tensors(lambda t: t[:1], prompt))
+    size = max(1, AT_ONCE // (first.numel() * len(row)))
+    matrix = torch.zeros(len(row), len(row), dtype=torch.float64, device=row.device)
+    slope = torch.zeros(len(row), dtype=torch.float64, device=row.device)
+    for start in range(0, len(target), size):
+        part = map_tensors(lambda t, s=start: t[s : s + size], prompt)
+        rows, pull = _rows(objective, replica, row, Batch(part, target[start : start + size]))
+        matrix.addmm_(rows.mT, rows)
+        slope += pull
+    return matrix / len(target), slope / len(target)
+
+
+def _rows(objective: Objective, replica: int, row: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+    """H^½J of some prompts, (prompts · outputs, P), and the sum of their gradients, (P,)."""
+    prompt, target, _ = batch
+
+    def prediction_of_one(row: Tensor, prompt: Any) -> Tensor:
+        return objective.prediction(replica, row, map_tensors(lambda t: t[None], prompt))[0]
+
+    def loss_of_one(prediction: Tensor, target: Tensor) -> Tensor:
+        return objective.loss(prediction[None], target[None])[0]
+
+    with torch.no_grad():
+        predictions = objective.prediction(replica, row, prompt)
+    n, outputs = len(target), predictions[0].numel()
+    jacobian = vmap(jacrev(prediction_of_one), in_dims=(None, 0))(row, prompt)
+    jacobian = jacobian.detach().reshape(n, outputs, -1).double()
+    slopes = vmap(grad(loss_of_one))(predictions, target).reshape(n, outputs).double()
+    hessians = vmap(jacrev(grad(loss_of_one)))(predictions, target)
+    values, vectors = torch.linalg.eigh(hessians.reshape(n, outputs, outputs).double())
+    roots = values.clamp(min=0).sqrt()[..., None] * vectors.mT
+    rows = (roots @ jacobian).reshape(n * outputs, -1)
+    return rows, (slopes[:, None] @ jacobian).sum(dim=0)[0]
+
+
+def _damped(matrix: Tensor, damping: float) -> Tensor:
+    return matrix + damping * torch.eye(len(matrix), dtype=matrix.dtype, device=matrix.device)
