@@ -16,8 +16,9 @@ from ..console import report
 from ..plugins import host
 from ..precision import DTYPES
 from ..training.checkpoints import load_state
-from ..training.loop import Replica, Trained, Training
+from ..training.loop import Trained, Training
 from ..training.resumption import Resumption
+from ..training.state import Replica
 from .models import Model, given_models, initial_module, require_usable
 from .plan import Plan
 from .report import plugin_references, training_report
