@@ -88,9 +88,9 @@ def task_page(task: str, boards: Sequence[Board]) -> str:
         f"[All tasks](../README.md) · {LEGEND}",
         "Models sharing a rank (`=`) are not significantly different from the first of that rank. "
         "*Vs. row above* is the mean paired difference on the same prompts with its 95% "
-        "interval, in digits gained if the task ranks by an error; `*` marks intervals that exclude "
-        "0. *Over seeds* gives the scores of the lowest and highest seed. *Budget* is training "
-        "steps × prompts per step.",
+        "interval, in digits gained if the task ranks by an error; `*` marks intervals that "
+        "exclude 0. *Over seeds* gives the scores of the lowest and highest seed. *Budget* is "
+        "training steps × prompts per step.",
     ]
     parts += [_section(board) for board in boards]
     return "\n\n".join(parts) + "\n"
