@@ -1,6 +1,6 @@
-"""How long pages of a site with many records take to load: `python -m benchmarks.site [RECORDS]`.
+"""Time to load pages of a site with many records: `python -m benchmarks.site [RECORDS]`.
 
-The records are made up, from one run of a solver; half of them are of one task. Needs Chromium.
+The records are synthetic, from one run of a solver; half of them are of one task. Needs Chromium.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from iclbench.leaderboards.site.build import make_site
 from iclbench.runs.statistics import summarize
 from iclbench.runs.store import read_per_prompt
 
-#: What a page has to show before it counts as loaded, by page.
+#: The element that a page must show before it counts as loaded.
 PAGES = {
     "index.html": "table.heat",
     "tasks/least-squares.html": "table.board",
@@ -30,15 +30,15 @@ PAGES = {
 }
 
 
-def make_up(store: RecordStore, count: int) -> list[Record]:
-    """That many records, with plausible numbers of their own."""
+def synthesize(store: RecordStore, count: int) -> list[Record]:
+    """Write `count` records with plausible, different numbers."""
     first = run(model="ridge", task="least-squares", eval_prompts=256, out=store.folder / "base")
     base = RecordStore(store.folder / "base")
     arrays = read_per_prompt(base.path(first.spec), first)
     rng = np.random.default_rng(0)
-    made = []
+    records = []
     for i in range(count):
-        task = "least-squares" if i % 2 else f"made-up-{i // 2 % 10}"
+        task = "least-squares" if i % 2 else f"synthetic-{i // 2 % 10}"
         spec = first.spec.model_copy(
             update={
                 "task": task,
@@ -49,32 +49,32 @@ def make_up(store: RecordStore, count: int) -> list[Record]:
         )
         noise = 10 ** rng.normal(-(i % 13), 1, size=arrays["metric/squared_error"].shape)
         values = arrays["metric/squared_error"] * noise
-        found = summarize(values)
+        statistics = summarize(values)
         content = save({**arrays, "metric/squared_error": values})
         record = first.model_copy(
             update={
                 "id": spec.id,
                 "spec": spec,
-                "metrics": {"squared_error": found},
-                "seeds": [SeedResult(seed=None, metrics={"squared_error": found})],
+                "metrics": {"squared_error": statistics},
+                "seeds": [SeedResult(seed=None, metrics={"squared_error": statistics})],
                 "per_prompt": store.write_file(spec, "prompts", content),
             }
         ).sealed()
         store.write(record)
-        made.append(record)
-    return made
+        records.append(record)
+    return records
 
 
 def busy_seconds(browser: Any) -> float:
-    """Processor time of the page's main thread, which a busy machine does not lengthen."""
-    found = browser.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
-    return float(next(m["value"] for m in found if m["name"] == "TaskDuration"))
+    """Processor time of the page's main thread, which other processes do not lengthen."""
+    metrics = browser.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
+    return float(next(m["value"] for m in metrics if m["name"] == "TaskDuration"))
 
 
 def load_times(folder: Path, run_id: str) -> list[dict[str, object]]:
-    """Seconds until each page's load event, and until what it is for is there.
+    """Seconds until each page's load event, and until its main element is shown.
 
-    `main thread` is processor time; the others are by the clock.
+    `main thread` is processor time, the others are wall-clock time.
     """
     from tests.browser import open_browser
 
@@ -108,10 +108,10 @@ def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        records = make_up(RecordStore(folder / "leaderboards" / "records"), count)
+        records = synthesize(RecordStore(folder / "leaderboards" / "records"), count)
         started = time.perf_counter()
         pages = make_site(folder / "site", folder / "leaderboards")
-        print(f"{count} records, {pages} pages made in {time.perf_counter() - started:.0f} s\n")
+        print(f"{count} records, {pages} pages in {time.perf_counter() - started:.0f} s\n")
         print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n")
         print(tabulate(load_times(folder / "site", records[1].id), headers="keys"))
 

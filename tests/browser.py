@@ -1,4 +1,4 @@
-"""A headless Chromium for tests and benchmarks, where there is one."""
+"""A headless Chromium for tests and benchmarks, if one is installed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def missing() -> str | None:
-    """Why no browser can be driven here, or None."""
+    """The reason why no browser can be driven here, or None."""
     if not find("chromium", "google-chrome", "chromium-browser", "chrome"):
         return "no Chromium was found (Debian: apt-get install chromium chromium-driver)"
     if not find("chromedriver"):
@@ -22,18 +22,18 @@ def missing() -> str | None:
 
 
 def find(*names: str) -> str | None:
-    """The first of these programs that is installed."""
+    """The path of the first of these programs that is installed."""
     return next((path for name in names if (path := shutil.which(name))), None)
 
 
 @contextlib.contextmanager
 def open_browser(width: int = 1280, height: int = 900, dark: bool = False) -> Iterator[Any]:
-    """A driver of a headless Chromium whose page has that size; a narrow one is a phone."""
+    """A driver of a headless Chromium with a page of that size; a narrow page is a phone's."""
     from selenium import webdriver
 
     options = webdriver.ChromeOptions()
     options.binary_location = find("chromium", "google-chrome", "chromium-browser", "chrome") or ""
-    # Without a sandbox, for in a container root has none; the pages are our own.
+    # Root in a container has no sandbox; the pages are our own.
     for argument in ("headless=new", "no-sandbox", "disable-dev-shm-usage",
                      "disable-background-networking", f"window-size={width},{height}"):  # fmt: skip
         options.add_argument(f"--{argument}")

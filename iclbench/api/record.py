@@ -1,4 +1,4 @@
-"""Record: the one JSON document that a run leaves.
+"""Record: the JSON document that a run leaves.
 
 `python -m iclbench.api.record` prints its JSON Schema.
 """
@@ -25,19 +25,19 @@ class FileReference(Config):
 
 
 class Ranking(Config):
-    """What the task ranks by."""
+    """The number that the task ranks by."""
 
     metric: str
     better: Literal["lower", "higher"]
     statistic: Literal["mean", "median"]
-    scale: Literal["log", "linear"] = Field(description="log: compared by digits")
+    scale: Literal["log", "linear"] = Field(description="log: compared by log10")
 
 
 class SeedResult(Config):
-    """One seed's metrics; the seed is None where nothing was trained."""
+    """One seed's metrics; the seed is None if nothing was trained."""
 
     seed: int | None
-    diverged_at: int | None = Field(None, description="step at which the loss was not finite")
+    diverged_at: int | None = Field(None, description="the step at which the loss was not finite")
     metrics: dict[str, Statistics]
 
 
@@ -50,10 +50,12 @@ class TrainingReport(Config):
     seconds: float = Field(description="this run's share of the program's time")
     steps_per_second: float = Field(description="model-steps, over all replicas of the program")
     curve_steps: list[int]
-    curve: list[list[float | None]] = Field(description="mean loss since the last point, by seed")
+    curve: list[list[float | None]] = Field(
+        description="every seed's mean loss since the step before"
+    )
     note: str | None = None
     speedup: float | None = Field(
-        None, description="of a gradient in this program over one model's alone, timed at the start"
+        None, description="of this program's gradients over one model's alone, timed at the start"
     )
     engine: str = Field(
         "eager", description="how steps were taken: eager, compiled, graph or compiled graph"
@@ -67,16 +69,16 @@ class EvaluationReport(Config):
     seed: int
     digest: str = Field(description="SHA-256 of the raw float64 draws")
     task_args: dict[str, Any] = Field(
-        description="the task's arguments without those that matter to training alone"
+        description="the task's arguments, without those that affect only training"
     )
     provenance: dict[str, Any] = Field(
-        {}, description="where data that are not drawn come from, with their digests"
+        {}, description="the sources of data that are not drawn, with their digests"
     )
     seconds: float
 
 
 class Environment(Config):
-    """Where the run was made."""
+    """The machine and the libraries of the run."""
 
     device: str
     platform: str
@@ -85,7 +87,7 @@ class Environment(Config):
 
 
 class PluginReference(Config):
-    """A plugin that took part."""
+    """A plugin that the run used."""
 
     name: str
     distribution: str
@@ -94,33 +96,33 @@ class PluginReference(Config):
 
 
 class GradingCost(Config):
-    """What asking a paid grader cost, at list price; None where prices are not known."""
+    """The cost of a paid grader at list price; None if prices are unknown."""
 
-    requests: int = Field(description="answers that were paid for, those of earlier runs too")
+    requests: int = Field(description="answers paid for, including those of earlier runs")
     prompt_tokens: int
     answer_tokens: int
-    usd: float | None = Field(description="of all these answers")
-    paid_usd: float | None = Field(description="of this, what this run paid; the rest was kept")
-    estimated_usd: float | None = Field(description="what this run was to pay at most, before")
+    usd: float | None = Field(description="the cost of all these answers")
+    paid_usd: float | None = Field(description="the part that this run paid")
+    estimated_usd: float | None = Field(description="this run's highest possible cost")
 
 
 class GraderReport(Config):
-    """What graded the endings that the model wrote."""
+    """The grader of the endings that the model wrote."""
 
     name: str
     model: str | None = Field(None, description="the model that graded, as it names itself")
-    prompt: str | None = Field(None, description="SHA-256 of the prompt and the answer's form")
+    prompt: str | None = Field(None, description="SHA-256 of the prompt and of the answer's form")
     completions: int = 0
-    failures: int = Field(0, description="completions without a grade, left out of the statistics")
-    reasons: dict[str, int] = Field({}, description="why grading failed, and how often")
+    failures: int = Field(0, description="completions without a grade, excluded from statistics")
+    reasons: dict[str, int] = Field({}, description="reason of a failure → how often it occurred")
     cost: GradingCost | None = None
     answers: FileReference | None = Field(
-        None, description="each completion with its scores and the raw answer, JSON lines"
+        None, description="every completion with its scores and the raw answer, JSON lines"
     )
 
 
 class Record(Config):
-    """All that a run leaves, but for the files that it names."""
+    """Everything that a run leaves, except the files that it names."""
 
     schema_version: int = SCHEMA_VERSION
     id: str
@@ -133,16 +135,16 @@ class Record(Config):
     seeds: list[SeedResult]
     floor: dict[str, Statistics]
     floor_curves: dict[str, Curve] = {}
-    floor_name: str = Field("floor", description="what tables call the row of the floor")
+    floor_name: str = Field("floor", description="the label of the floor's row in tables")
     per_prompt: FileReference = Field(description="every metric of every prompt, safetensors")
     weights: FileReference | None = Field(
         None, description="trained or loaded parameters, safetensors"
     )
     training: TrainingReport | None = None
     analyses: dict[str, Any] = Field(
-        {}, description="what the metrics that were asked for say of each model as a whole"
+        {}, description="metric → its analysis of the model as a whole, for each seed"
     )
-    grader: GraderReport | None = Field(None, description="where --grader was given")
+    grader: GraderReport | None = Field(None, description="if a grader was asked for")
     evaluation: EvaluationReport
     environment: Environment
     plugins: list[PluginReference]

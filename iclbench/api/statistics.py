@@ -1,4 +1,4 @@
-"""Statistics and Curve: what a record says of a metric."""
+"""Statistics and Curve: a metric in a record."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .config import Config
 
 
 class Statistics(Config):
-    """A metric over all prompts and seeds; None stands for a number that is not finite."""
+    """A metric over all prompts and seeds, in its unit; None stands for what is not finite."""
 
     mean: float | None
     median: float | None
@@ -25,17 +25,17 @@ class Statistics(Config):
 
 
 class Curve(Config):
-    """A metric along its second axis, the statistics at each of its values."""
+    """A metric along its second axis: the statistics at each of the axis's values."""
 
     axis: str
     values: list[float]
     mean: list[float | None]
     median: list[float | None]
-    max: list[float | None] = Field(description="the largest of all prompts and seeds")
+    max: list[float | None] = Field(description="the largest over all prompts and seeds")
     low: list[float | None]
     high: list[float | None]
 
 
 def finite(value: float | np.floating[Any]) -> float | None:
-    """The value as JSON can hold it."""
+    """The value as JSON holds it: None if it is not finite."""
     return float(value) if np.isfinite(value) else None

@@ -1,4 +1,4 @@
-// The paired difference of two records, from the bootstrap that each page of the site has with it.
+// The paired difference of two records, from the bootstrap that the site holds for each.
 "use strict";
 (() => {
   const folder = `${document.currentScript.dataset.root}data/`;
@@ -7,7 +7,7 @@
   const known = new Map();
   const waiting = new Map();
 
-  // Called by data/ID.js: scripts load from a folder too, where a page may fetch nothing.
+  // Called by data/ID.js: a page opened from a folder may load scripts but fetch nothing.
   window.compared = (id, content) => { known.set(id, content); waiting.get(id)?.(content); };
   const load = (id) => known.has(id) ? Promise.resolve(known.get(id)) : new Promise((done, failed) => {
     waiting.set(id, done);
@@ -35,12 +35,12 @@
   const difference = (a, b) => {
     const first = numbers(a.first), second = numbers(b.second ?? b.first);
     const all = first.map((v, i) => v - second[i]).sort();
-    // What is rounding beside the numbers that are compared is no difference, as in Python.
+    // Differences that are rounding count as 0, as in ranking.py.
     const largest = (numbers) => numbers.reduce((m, v) => Math.max(m, Math.abs(v)), 0);
     const rounding = 1e-12 * Math.max(largest(first), largest(second));
-    const told = (v) => (Math.abs(v) <= rounding && rounding < Infinity ? 0 : v);
+    const orZero = (v) => (Math.abs(v) <= rounding && rounding < Infinity ? 0 : v);
     return {
-      mean: told(a.mean - b.mean), low: told(quantile(all, 0.025)), high: told(quantile(all, 0.975)),
+      mean: orZero(a.mean - b.mean), low: orZero(quantile(all, 0.025)), high: orZero(quantile(all, 0.975)),
     };
   };
 
@@ -50,21 +50,21 @@
     history.replaceState(null, "", `#a=${a.id}&b=${b.id}`);
     const [x, y] = await Promise.all([load(a.id), load(b.id)]);
     if (form.a.value !== a.id || form.b.value !== b.id) return;
-    const found = difference(x, y);
+    const paired = difference(x, y);
     const sign = log ? -1 : 1;
-    const bounds = [sign * found.low, sign * found.high].sort((p, q) => p - q);
+    const bounds = [sign * paired.low, sign * paired.high].sort((p, q) => p - q);
     const text = (v) => (v >= 0 ? "+" : "−") + (log ? Math.abs(v).toFixed(2) : Math.abs(v).toPrecision(3));
-    const sure = found.low > 0 || found.high < 0;
-    const better = (found.mean < 0) === lower;
+    const sure = paired.low > 0 || paired.high < 0;
+    const better = (paired.mean < 0) === lower;
     document.getElementById("verdict").textContent = (!sure
-      ? "No difference can be told. " : `The ${better ? "first" : "second"} is better. `)
-      + (log ? `Digits that the first has more: ` : `First − second, ${metric}: `)
-      + `${text(sign * found.mean)} [${text(bounds[0])}, ${text(bounds[1])}].`;
+      ? "No significant difference. " : `The ${better ? "first" : "second"} is better. `)
+      + (log ? `Digits gained by the first: ` : `First − second, ${metric}: `)
+      + `${text(sign * paired.mean)} [${text(bounds[0])}, ${text(bounds[1])}].`;
     const p = numbers(x.prompts), q = numbers(y.prompts);
-    const each = Array.from(p, (v, i) => sign * (v - q[i]));
+    const differences = Array.from(p, (v, i) => sign * (v - q[i]));
     const gain = log ? 1 : lower ? -1 : 1;
-    const wins = each.filter((d) => gain * d > 0).length, losses = each.filter((d) => gain * d < 0).length;
-    const percent = (n) => `${(100 * n / each.length).toFixed(1)}%`;
+    const wins = differences.filter((d) => gain * d > 0).length, losses = differences.filter((d) => gain * d < 0).length;
+    const percent = (n) => `${(100 * n / differences.length).toFixed(1)}%`;
     const cells = [
       [a.name, b.name], [a.value, b.value], [a.median, b.median], [a.interval, b.interval],
       [a.seeds || "", b.seeds || ""], [a.parameters.toLocaleString("en"), b.parameters.toLocaleString("en")],
@@ -74,7 +74,7 @@
       row.cells[1].textContent = cells[i][0];
       row.cells[2].textContent = cells[i][1];
     });
-    histogram(each, log ? "digits that the first has more" : `first − second, ${metric}`);
+    histogram(differences, log ? "digits gained by the first" : `first − second, ${metric}`);
   };
 
   const histogram = (values, title) => {
@@ -99,8 +99,8 @@
   const wanted = () => new URLSearchParams(location.hash.slice(1));
   const start = () => {
     const [a, b] = [wanted().get("a"), wanted().get("b")];
-    const own = evaluations.find((e) => e.rows.some((r) => r.id === a));
-    if (own) form.evaluation.value = own.key;
+    const evaluated = evaluations.find((e) => e.rows.some((r) => r.id === a));
+    if (evaluated) form.evaluation.value = evaluated.key;
     fill(a, b);
     show();
   };

@@ -1,10 +1,10 @@
-// Sorting, filtering, the theme, and figures that Plotly takes over when they are asked for.
+// Sorting, filtering, the theme, and figures that Plotly redraws on request.
 "use strict";
 (() => {
   const root = document.documentElement;
   const plotly = document.currentScript.dataset.plotly;
 
-  // The theme: what the system says, unless chosen here.
+  // The theme follows the system unless it is chosen here.
   const themes = ["automatic", "light", "dark"];
   const remembered = () => { try { return localStorage.getItem("theme"); } catch { return null; } };
   const remember = (value) => { try { localStorage.setItem("theme", value); } catch { /* no storage */ } };
@@ -27,7 +27,7 @@
     if (e.key === "Escape") menus.forEach((m) => { if (m.open) { m.open = false; m.firstElementChild.focus(); } });
   });
 
-  // The rows that a long table keeps back as text.
+  // A long table keeps its further rows as text until they are needed.
   const unpack = (section) => {
     const rest = section.querySelector("script.rest");
     if (!rest) return;
@@ -35,7 +35,7 @@
     rest.remove();
   };
 
-  // Tables: a click on a heading sorts, a second one the other way.
+  // A click on a heading sorts; a second click reverses the order.
   document.querySelectorAll("[data-sort]").forEach((by) => by.addEventListener("click", () => {
     const heading = by.closest("th");
     unpack(by.closest("section"));
@@ -57,7 +57,7 @@
   document.querySelectorAll("form.filters:not(#choose)").forEach((form) => {
     const body = form.parentNode.querySelector("table.board").tBodies[0];
     const more = form.parentNode.querySelector(".more");
-    // A table of many rows is laid out when it is asked for.
+    // Only the first rows of a long table are shown until a reader asks for all.
     let most = Number(more.dataset.most);
     const filter = () => {
       unpack(form.parentNode);
@@ -88,11 +88,11 @@
       next?.querySelector("a").focus();
     });
     form.addEventListener("submit", (e) => e.preventDefault());
-    // A page that is gone back to keeps its filters.
+    // The browser restores filters when a reader goes back to a page.
     if (form.find.value || [...form.querySelectorAll("select")].some((s) => s.selectedIndex !== [...s.options].findIndex((o) => o.defaultSelected) && s.value)) filter();
   });
 
-  // Figures: drawn already; Plotly is fetched when one is explored.
+  // Figures are drawn in advance; Plotly is loaded when one is explored.
   let loading;
   const load = () => loading ??= new Promise((done, failed) => {
     const script = document.createElement("script");
