@@ -22,7 +22,7 @@ CONFIG = SequenceConfig(layers=1, width=4)
 
 
 class Mean(nn.Module):
-    """Mixes by the mean over all positions, whatever it was asked for."""
+    """Mixes by the mean over all positions, even where it should be causal."""
 
     def forward(self, x):
         return x.mean(dim=1, keepdim=True).expand_as(x)
@@ -36,7 +36,7 @@ class ReadsAhead(SequenceArchitecture):
 
 
 class LeaksAtLast(SequenceArchitecture):
-    """Zero at its initialization, when it leaks nothing yet."""
+    """Initialized to zero, so that it leaks nothing before training."""
 
     name = "leaks-at-last"
 
@@ -79,7 +79,7 @@ class HasDeadParameters(SequenceArchitecture):
 
 
 class Peeking(Architecture):
-    """No sequence model, no parameters: it answers with the y that comes next."""
+    """Not a sequence model, and without parameters: it answers with the next y."""
 
     name = "peeking"
 
@@ -95,7 +95,7 @@ class Peeking(Architecture):
 
 
 class Silent(LeastSquaresPrefixes):
-    """A causal task that does not say how its answers are concealed."""
+    """A causal task that does not mask what comes later."""
 
     def conceal(self, prompt, position):
         return None
@@ -139,7 +139,7 @@ def test_a_model_that_reads_the_answers_is_refused(architecture):
     require_causal(module, LeastSquares(FixedConfig()))
 
 
-def test_a_model_that_cannot_be_asked_is_refused():
+def test_a_model_that_cannot_be_tested_is_refused():
     silent = Silent(LeastSquaresConfig(dim=2, examples=4))
     module = Peeking().build(silent.signature, CONFIG)
     with pytest.raises(UsageError, match="can't test"):
@@ -147,7 +147,7 @@ def test_a_model_that_cannot_be_asked_is_refused():
 
 
 @pytest.mark.parametrize("layers", [1, 12])
-def test_a_deep_causal_model_without_norms_is_not_suspected(layers):
+def test_a_deep_causal_model_without_norms_passes(layers):
     config = BaseConvConfig(layers=layers, width=64, layer_norm=False)
     assert reads_ahead(BaseConv().build(PREFIXES.signature, config), PREFIXES) is None
 
@@ -171,7 +171,7 @@ class HasNoPrefixProperty(LeastSquares):
 
 
 class ForgetsReplicas(LeastSquares):
-    """What is drawn for several replicas is still the parent's."""
+    """Changes the batches of one replica, but not those drawn for several."""
 
     def sample(self, n, generator, device, dtype):
         batch = super().sample(n, generator, device, dtype)
@@ -179,7 +179,7 @@ class ForgetsReplicas(LeastSquares):
 
 
 class KeepsDraws(LeastSquares):
-    """Keeps on itself what it draws, where another thread's takes its place."""
+    """Keeps its draws in an attribute, which other threads overwrite."""
 
     def sample(self, n, generator, device, dtype):
         self.kept = super().sample(n, generator, device, dtype)

@@ -17,11 +17,11 @@ rng = np.random.default_rng(0)
 
 def test_quantiles_and_mean_are_numpy_s():
     values = rng.exponential(size=(3, 400))
-    found = summarize(values)
-    assert found.mean == pytest.approx(values.mean())
-    assert found.median == pytest.approx(np.median(values))
-    assert (found.q05, found.q95) == pytest.approx(tuple(np.quantile(values, [0.05, 0.95])))
-    assert found.n == 400
+    result = summarize(values)
+    assert result.mean == pytest.approx(values.mean())
+    assert result.median == pytest.approx(np.median(values))
+    assert (result.q05, result.q95) == pytest.approx(tuple(np.quantile(values, [0.05, 0.95])))
+    assert result.n == 400
 
 
 def test_one_seed_s_interval_is_that_of_the_mean_over_prompts():
@@ -51,13 +51,13 @@ def test_the_interval_covers_the_mean_as_often_as_it_says(seeds, weight):
 
 
 @pytest.mark.parametrize("seeds", [2, 3, 5])
-def test_models_that_do_not_differ_are_seldom_told_apart(seeds):
+def test_equal_models_seldom_differ_significantly(seeds):
     wrong = 0
     for _ in range(200):
         prompts = rng.standard_normal((1, 60))
         first, second = (10 ** (rng.standard_normal((seeds, 1)) + prompts) for _ in range(2))
-        found = paired_difference(first, second, digits=True)
-        wrong += found.first_is_lower or found.first_is_higher
+        result = paired_difference(first, second, digits=True)
+        wrong += result.first_is_lower or result.first_is_higher
     assert wrong <= 18
 
 
@@ -75,18 +75,18 @@ def test_one_infinite_value_of_the_axis_leaves_the_others_their_interval():
     assert np.isnan(low).tolist() == np.isnan(high).tolist() == [False, True, False]
 
 
-def test_many_prompts_need_no_more_than_a_block():
+def test_many_prompts_are_resampled_in_blocks():
     assert summarize(rng.exponential(size=(1, 20_000))).low > 0.98
 
 
 def test_values_that_are_not_finite_are_not_hidden():
     values = np.array([[1.0, 2.0, np.inf, np.nan]])
-    found = summarize(values)
-    assert found.mean is None
-    assert found.low is None
-    assert found.q95 is None
-    assert found.q25 == 1.75
-    json.dumps(found.model_dump(), allow_nan=False)
+    result = summarize(values)
+    assert result.mean is None
+    assert result.low is None
+    assert result.q95 is None
+    assert result.q25 == 1.75
+    json.dumps(result.model_dump(), allow_nan=False)
     assert summarize(np.array([[1.0, 2.0, 3.0, np.nan, 4.0]])).median == 3.0
 
 
@@ -97,22 +97,22 @@ def test_an_axis_is_averaged_for_each_prompt():
 
 def test_a_curve_has_the_statistics_at_each_value():
     values = rng.standard_normal((2, 50, 3))
-    found = curve(values, Axis("prefix", (0.0, 1.0, 2.0)))
-    assert found.values == [0, 1, 2]
+    result = curve(values, Axis("prefix", (0.0, 1.0, 2.0)))
+    assert result.values == [0, 1, 2]
     for k in range(3):
         alone = summarize(values[:, :, k])
-        assert (found.mean[k], found.median[k]) == pytest.approx((alone.mean, alone.median))
-        assert (found.low[k], found.high[k]) == pytest.approx((alone.low, alone.high))
+        assert (result.mean[k], result.median[k]) == pytest.approx((alone.mean, alone.median))
+        assert (result.low[k], result.high[k]) == pytest.approx((alone.low, alone.high))
 
 
 def test_a_comparison_is_paired():
-    """Prompts of very different difficulty: a gain of 0.1 digits on each is seen."""
+    """Prompts of very different difficulty: a gain of 0.1 digits on every one is significant."""
     hard = rng.uniform(-12, 0, size=(1, 400))
     first = 10 ** (hard + 0.01 * rng.standard_normal(hard.shape))
     second = 10 ** (hard - 0.1 + 0.01 * rng.standard_normal(hard.shape))
-    found = paired_difference(first, second, digits=True)
-    assert found.first_is_higher
-    assert found.mean == pytest.approx(0.1, abs=0.01)
+    result = paired_difference(first, second, digits=True)
+    assert result.first_is_higher
+    assert result.mean == pytest.approx(0.1, abs=0.01)
     shuffled = paired_difference(first, rng.permutation(second, axis=1), digits=True)
     assert not shuffled.first_is_higher
 
@@ -120,28 +120,28 @@ def test_a_comparison_is_paired():
 def test_a_model_does_not_differ_from_itself():
     values = rng.exponential(size=(3, 100))
     for digits, same in ((True, values[:1]), (False, values)):
-        found = paired_difference(same, same, digits=digits)
-        assert not found.first_is_lower
-        assert not found.first_is_higher
+        result = paired_difference(same, same, digits=digits)
+        assert not result.first_is_lower
+        assert not result.first_is_higher
 
 
 @pytest.mark.parametrize("digits", [True, False])
 def test_rounding_is_no_difference(digits):
-    """Sums are rounded otherwise on another processor, which must not decide a rank."""
+    """Another processor rounds sums differently, which must not decide a rank."""
     values = rng.exponential(size=(1, 100))
-    found = paired_difference(values, values * (1 + 1e-14), digits=digits)
-    assert found == (0.0, 0.0, 0.0)
+    result = paired_difference(values, values * (1 + 1e-14), digits=digits)
+    assert result == (0.0, 0.0, 0.0)
     assert paired_difference(values, values * (1 + 1e-9), digits=digits).first_is_lower
 
 
 def test_an_infinite_mean_is_not_taken_for_rounding():
     values = np.where(np.arange(100) < 40, np.inf, 1.0)[None]
     with np.errstate(over="ignore", invalid="ignore"):
-        found = paired_difference(values, np.ones((1, 100)), digits=False)
-    assert found.mean == np.inf
+        result = paired_difference(values, np.ones((1, 100)), digits=False)
+    assert result.mean == np.inf
 
 
 def test_exact_and_infinite_errors_can_be_compared():
-    found = paired_difference(np.zeros((1, 50)), np.full((1, 50), np.nan), digits=True)
-    assert found.first_is_lower
-    assert found.mean == -80
+    result = paired_difference(np.zeros((1, 50)), np.full((1, 50), np.nan), digits=True)
+    assert result.first_is_lower
+    assert result.mean == -80
