@@ -1,5 +1,5 @@
-"""One run: from spec to plan, models, evaluation, statistics, record and its verification.
+"""One run: spec → plan → models → evaluation → statistics → record → verification.
 
-`run.py` shows the whole way on one page; `checks.py` is the conformance kit for plugins.
-It may import `training`, `nn` and `api`.
+`run.py` goes from a plan to its record on one page, `verify.py` checks a record, and `checks.py`
+checks that plugins conform. It may import `training`, `nn` and `api`.
 """

@@ -30,12 +30,12 @@ def test_arguments(text, expected):
 def test_flags_repeat_and_files_are_read(tmp_path):
     (tmp_path / "a.toml").write_text("layers = 3\nnested = { a = 1 }")
     (tmp_path / "b.json").write_text('{"width": 8}')
-    found = parse_arguments([f"@{tmp_path}/a.toml", f"@{tmp_path}/b.json", "layers=4"], "--x")
-    assert found == {"layers": 4, "nested": {"a": 1}, "width": 8}
+    arguments = parse_arguments([f"@{tmp_path}/a.toml", f"@{tmp_path}/b.json", "layers=4"], "--x")
+    assert arguments == {"layers": 4, "nested": {"a": 1}, "width": 8}
 
 
 @pytest.mark.parametrize("text", ["nonsense", "=1", "a=1,b", "@missing.toml"])
-def test_arguments_that_are_none_are_refused(text):
+def test_malformed_arguments_are_refused(text):
     with pytest.raises(UsageError, match="--model-args"):
         parse_arguments([text], "--model-args")
 

@@ -58,7 +58,7 @@ def resolved(**changes) -> ResolvedSpec:
     return ResolvedSpec(model="m", task="t", task_version=1, origin="trained", **changes)
 
 
-def test_the_id_is_the_content_s():
+def test_the_id_depends_on_the_content():
     base = resolved(model_args={"a": 1}, seeds=(0, 1))
     assert base.id == resolved(model_args={"a": 1}, seeds=(0, 1)).id
     others = [

@@ -22,13 +22,13 @@ def test_ls_lists_and_describe_describes(cli):
     assert "iclbench 0" in cli("--version").out
 
 
-def test_verify_says_what_holds(cli, tmp_path):
+def test_verify_reports_which_numbers_hold(cli, tmp_path):
     cli("run", "--model", "zero,baseconv", "--task", "least-squares", *TINY, "--out", tmp_path)
-    found = cli("verify", tmp_path)
-    assert found.code == 0
-    assert found.out.count("numbers hold\n") == 2
+    outcome = cli("verify", tmp_path)
+    assert outcome.code == 0
+    assert outcome.out.count("numbers hold\n") == 2
     assert "squared_error mean: recorded" in cli("verify", tmp_path, "--all").out
-    assert "tolerance: relative 0.001 in float32" in found.out
+    assert "tolerance: relative 0.001 in float32" in outcome.out
     from iclbench.runs.store import read_record
 
     path = next(p for p in tmp_path.glob("*/*.json") if p.name.startswith("baseconv"))
@@ -55,10 +55,10 @@ def test_sweep_prints_tables_and_failures(cli, tmp_path):
         dtype = ["float32", "float64"]
         """
     )
-    found = cli("sweep", file, "--out", tmp_path / "r")
-    assert found.code == 0
-    assert "4 runs: 0 skipped, 4 to run" in found.out
-    assert found.out.count("ranked by its median") == 2
+    outcome = cli("sweep", file, "--out", tmp_path / "r")
+    assert outcome.code == 0
+    assert "4 runs: 0 skipped, 4 to run" in outcome.out
+    assert outcome.out.count("ranked by its median") == 2
     assert "4 runs: 4 skipped, 0 to run" in cli("sweep", file, "--out", tmp_path / "r").out
     file.write_text(file.read_text().replace('"averaging"', '"averagin"'))
     failing = cli("sweep", file, "--out", tmp_path / "r")
@@ -88,7 +88,7 @@ def test_show_prints_metrics_floor_and_curves(cli, tmp_path):
     assert nothing.err.count("\n") == 1
 
 
-def test_what_comes_later_is_absent(cli):
+def test_verbs_that_do_not_work_yet_are_absent(cli):
     text = cli("--help").out
     for verb in ("run", "sweep", "ls", "describe", "plugins", "leaderboard", "verify", "submit"):
         assert f" {verb} " in text

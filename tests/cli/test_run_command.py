@@ -29,21 +29,21 @@ def test_the_main_job_prints_a_table_and_leaves_records(cli, tmp_path):
 
 def test_several_tasks_have_a_table_each(cli, tmp_path):
     tasks = "least-squares,least-squares-prefixes"
-    found = cli("run", "--model", "zero,ridge", "--task", tasks, *TINY, "--out", tmp_path)
-    assert found.code == 0
-    assert found.out.count("ranked by its median") == 2
+    outcome = cli("run", "--model", "zero,ridge", "--task", tasks, *TINY, "--out", tmp_path)
+    assert outcome.code == 0
+    assert outcome.out.count("ranked by its median") == 2
     only = cli("leaderboard", "show", "--out", tmp_path, "--task", "least-squares", "--commands")
     assert only.out.count("ranked by its median") == 1
     assert "iclbench run --model zero" in only.out
 
 
-def test_arguments_can_be_one_model_s(cli, tmp_path):
+def test_arguments_can_be_for_one_model(cli, tmp_path):
     args = ("run", "--model", "zero,baseconv,transformer", *TASK, *TINY, "--out", tmp_path,
             "--dry-run")  # fmt: skip
-    found = cli(*args, "--model-args", "baseconv.width=8,transformer.width=12")
-    assert found.code == 0
-    assert '"width": 8' in found.out
-    assert '"width": 12' in found.out
+    outcome = cli(*args, "--model-args", "baseconv.width=8,transformer.width=12")
+    assert outcome.code == 0
+    assert '"width": 8' in outcome.out
+    assert '"width": 12' in outcome.out
     other = cli(*args, "--model-args", "nonesuch.width=8")
     assert other.code == 2
     assert "'nonesuch', which is not run" in other.err
@@ -52,22 +52,22 @@ def test_arguments_can_be_one_model_s(cli, tmp_path):
 
 
 def test_a_model_that_is_named_twice_is_run_once(cli, tmp_path):
-    found = cli("run", "--model", "zero,zero", *TASK, *TINY, "--out", tmp_path)
-    assert found.out.count("| zero") == 1
+    outcome = cli("run", "--model", "zero,zero", *TASK, *TINY, "--out", tmp_path)
+    assert outcome.out.count("| zero") == 1
 
 
-def test_a_late_refusal_does_not_lose_the_others_table(cli, tmp_path):
-    """A damaged record among good ones: the others are run and shown, the exit code is 2."""
+def test_a_late_refusal_does_not_lose_the_table_of_the_others(cli, tmp_path):
+    """With one damaged record, the other models are run and shown; the exit code is 2."""
     args = ("run", "--model", "zero,averaging", *TASK, *TINY, "--out", tmp_path)
     cli(*args)
     (path,) = tmp_path.rglob("zero-*.json")
     path.write_text("{")
-    found = cli(*args)
-    assert found.code == 2
-    assert "| averaging" in found.out
+    outcome = cli(*args)
+    assert outcome.code == 2
+    assert "| averaging" in outcome.out
 
 
-def test_what_nobody_expected_is_one_line(cli, tmp_path, provide):
+def test_an_unexpected_error_is_one_line(cli, tmp_path, provide):
     class Unsupporting(Zero):
         name = "unsupporting"
 
@@ -75,9 +75,9 @@ def test_what_nobody_expected_is_one_line(cli, tmp_path, provide):
             raise RuntimeError("no luck")
 
     provide("model", "unsupporting", Unsupporting)
-    found = cli("run", "--model", "unsupporting", *TASK, "--out", tmp_path)
-    assert found.code == 1
-    assert found.err.endswith("RuntimeError: no luck (ICLBENCH_DEBUG=1 shows where)\n")
+    outcome = cli("run", "--model", "unsupporting", *TASK, "--out", tmp_path)
+    assert outcome.code == 1
+    assert outcome.err.endswith("RuntimeError: no luck (ICLBENCH_DEBUG=1 shows where)\n")
 
 
 def test_a_reproduce_command_gives_the_same_record(cli, tmp_path):
@@ -97,10 +97,10 @@ def test_a_reproduce_command_gives_the_same_record(cli, tmp_path):
 def test_a_dry_run_says_what_would_run_and_does_nothing(cli, tmp_path):
     args = ("run", "--model", "zero,transformer", "--task", "least-squares", *TINY,
             "--out", tmp_path)  # fmt: skip
-    found = cli(*args, "--dry-run")
-    assert found.code == 0
-    assert "zero on least-squares: solve" in found.out
-    assert "transformer on least-squares: train 2 seeds for 20 steps" in found.out
+    outcome = cli(*args, "--dry-run")
+    assert outcome.code == 0
+    assert "zero on least-squares: solve" in outcome.out
+    assert "transformer on least-squares: train 2 seeds for 20 steps" in outcome.out
     assert not list(tmp_path.rglob("*.json"))
     cli(*args)
     assert cli(*args, "--dry-run").out.count("record exists") == 2
@@ -114,14 +114,14 @@ def test_a_run_that_fails_does_not_stop_the_next(cli, tmp_path, provide):
             raise RuntimeError("no luck")
 
     provide("model", "failing", Failing)
-    found = cli("run", "--model", "failing,zero", "--task", "least-squares", *TINY,
+    outcome = cli("run", "--model", "failing,zero", "--task", "least-squares", *TINY,
                 "--out", tmp_path)  # fmt: skip
-    assert found.code == 1
+    assert outcome.code == 1
     assert (
         "error: failing on least-squares: RuntimeError('no luck') (ICLBENCH_DEBUG=1 shows where)"
-        in found.err
+        in outcome.err
     )
-    assert "| zero" in found.out
+    assert "| zero" in outcome.out
     assert [p.name.split("-")[0] for p in tmp_path.glob("*/*")] == ["zero", "zero"]
 
 
@@ -135,10 +135,10 @@ def test_strict_fails_when_an_observer_was_dropped(cli, tmp_path):
     args = ("run", "--model", "zero", *TASK, *TINY, "--out", tmp_path)
     try:
         host().observe(observer, "raising")
-        found = cli(*args, "--strict")
+        outcome = cli(*args, "--strict")
     finally:
         host().forget(observer)
         host().problems.clear()
-    assert found.code == 2
-    assert "no luck" in found.err
-    assert "| zero" in found.out
+    assert outcome.code == 2
+    assert "no luck" in outcome.err
+    assert "| zero" in outcome.out

@@ -37,27 +37,27 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_bad_usage_is_one_line_and_exit_code_2(cli, tmp_path, case):
     args, message = BAD[case]
-    found = cli("run", *args, "--out", tmp_path / "out")
-    assert found.code == 2
-    assert message in found.err
-    assert found.err.count("\n") == 1
-    assert "Traceback" not in found.err
+    outcome = cli("run", *args, "--out", tmp_path / "out")
+    assert outcome.code == 2
+    assert message in outcome.err
+    assert outcome.err.count("\n") == 1
+    assert "Traceback" not in outcome.err
     assert not list(tmp_path.rglob("*.json"))
 
 
 def test_an_output_folder_that_cannot_be_written_is_refused(cli, tmp_path):
     (tmp_path / "file").write_text("in the way")
-    found = cli("run", "--model", "zero", *TASK, "--out", tmp_path / "file" / "results")
-    assert found.code == 2
-    assert "can't be written" in found.err
+    outcome = cli("run", "--model", "zero", *TASK, "--out", tmp_path / "file" / "results")
+    assert outcome.code == 2
+    assert "can't be written" in outcome.err
 
 
 def test_a_checkpoint_that_does_not_fit_is_refused(cli, tmp_path):
     cli("run", "--model", "baseconv", *TASK, *TINY, "--out", tmp_path)
     (weights,) = tmp_path.rglob("*.weights.safetensors")
-    found = cli("run", "--model", "baseconv", *TASK, "--weights", weights, "--out", tmp_path)
-    assert found.code == 2
-    assert "does not fit" in found.err
+    outcome = cli("run", "--model", "baseconv", *TASK, "--weights", weights, "--out", tmp_path)
+    assert outcome.code == 2
+    assert "does not fit" in outcome.err
     other = cli("run", *MODEL, *TASK, "--init", weights, "--out", tmp_path)
     assert other.code == 2
     assert "weights of baseconv" in other.err
@@ -72,10 +72,10 @@ def test_a_damaged_record_is_refused_by_every_verb(cli, tmp_path, damage):
     bad = text[:-30] if damage == "truncated" else text.replace('"mean": ', '"mean": 1')
     path.write_text(bad)
     for args in (run, ("verify", path), ("leaderboard", "show", "--out", tmp_path)):
-        found = cli(*args)
-        assert found.code == 2, args
-        assert damage in found.err
-        assert "Traceback" not in found.err
+        outcome = cli(*args)
+        assert outcome.code == 2, args
+        assert damage in outcome.err
+        assert "Traceback" not in outcome.err
     assert path.read_text() == bad
 
 
@@ -93,7 +93,7 @@ def test_a_damaged_record_is_refused_by_every_verb(cli, tmp_path, damage):
 )
 def test_other_verbs_refuse_bad_input(cli, tmp_path, monkeypatch, args, message):
     monkeypatch.chdir(tmp_path)
-    found = cli(*args)
-    assert found.code == 2
-    assert message in found.err
-    assert "Traceback" not in found.err
+    outcome = cli(*args)
+    assert outcome.code == 2
+    assert message in outcome.err
+    assert "Traceback" not in outcome.err

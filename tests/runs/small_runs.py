@@ -50,8 +50,8 @@ class Zeroed(Construction):
 class Complete(Zeroed):
     def build(self, signature, args, task):
         config, state = super().build(signature, args, task)
-        made = Fake().build(signature, SequenceConfig(**config)).double()
-        return config, {**{n: p.detach() for n, p in made.named_parameters()}, **state}
+        module = Fake().build(signature, SequenceConfig(**config)).double()
+        return config, {**{n: p.detach() for n, p in module.named_parameters()}, **state}
 
 
 class Fake(SequenceArchitecture):

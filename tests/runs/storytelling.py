@@ -21,7 +21,7 @@ from iclbench_least_squares.fixed import LeastSquares
 
 
 class Storyteller(LeastSquares, GradedTask):
-    """Least squares whose answers are told as endings, the first four of them."""
+    """Least squares that tells its first four answers as endings."""
 
     name = "storyteller"
 
@@ -29,16 +29,16 @@ class Storyteller(LeastSquares, GradedTask):
         return 4 * models
 
     def evaluate(self, model, batch, context):
-        found = super().evaluate(model, batch, context)
+        metrics = super().evaluate(model, batch, context)
         if context.grader is not None:
             answers = model(batch.prompt)[:4, 0, 0].tolist()
             stories = [Completion(f"Story {i}.", f"It was {y:.3f}.") for i, y in enumerate(answers)]
             for part in (stories[:1], stories[1:]):
                 for name, values in context.grader.grade(part, context.folder).items():
-                    old = found.get(f"grade_{name}", torch.zeros(0, dtype=torch.float64))
+                    old = metrics.get(f"grade_{name}", torch.zeros(0, dtype=torch.float64))
                     new = torch.tensor(values, dtype=torch.float64)
-                    found[f"grade_{name}"] = torch.cat([old, new])
-        return found
+                    metrics[f"grade_{name}"] = torch.cat([old, new])
+        return metrics
 
 
 class Ranked(Storyteller):
@@ -89,10 +89,10 @@ class Paid(Length):
     paid = True
 
     def raw(self, completion):
-        return {"said": len(completion.ending)}
+        return {"characters": len(completion.ending)}
 
     def read(self, raw):
-        return {"length": float(raw["said"])}
+        return {"length": float(raw["characters"])}
 
 
 TINY = {

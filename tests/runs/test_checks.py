@@ -20,7 +20,7 @@ CONFIG = SequenceConfig(layers=1, width=4)
 
 
 class Mean(nn.Module):
-    """Mixes by the mean over all positions, whatever it was asked for."""
+    """Mixes by the mean over all positions, even where it should be causal."""
 
     def forward(self, x):
         return x.mean(dim=1, keepdim=True).expand_as(x)
@@ -34,7 +34,7 @@ class ReadsAhead(SequenceArchitecture):
 
 
 class LeaksAtLast(SequenceArchitecture):
-    """Zero at its initialization, when it leaks nothing yet."""
+    """Initialized to zero, so that it leaks nothing before training."""
 
     name = "leaks-at-last"
 
@@ -77,7 +77,7 @@ class HasDeadParameters(SequenceArchitecture):
 
 
 class Peeking(Architecture):
-    """No sequence model, no parameters: it answers with the y that comes next."""
+    """Not a sequence model, and without parameters: it answers with the next y."""
 
     name = "peeking"
 
@@ -137,7 +137,7 @@ def test_a_model_that_reads_the_answers_is_refused(architecture):
     require_causal(module, LeastSquares(FixedConfig()))
 
 
-def test_a_model_that_cannot_be_asked_is_refused():
+def test_a_model_that_cannot_be_tested_is_refused():
     silent = Silent(LeastSquaresConfig(dim=2, examples=4))
     module = Peeking().build(silent.signature, CONFIG)
     with pytest.raises(UsageError, match="can't test"):
@@ -145,7 +145,7 @@ def test_a_model_that_cannot_be_asked_is_refused():
 
 
 @pytest.mark.parametrize("layers", [1, 12])
-def test_a_deep_causal_model_without_norms_is_not_suspected(layers):
+def test_a_deep_causal_model_without_norms_passes(layers):
     config = BaseConvConfig(layers=layers, width=64, layer_norm=False)
     assert reads_ahead(BaseConv().build(PREFIXES.signature, config), PREFIXES) is None
 

@@ -57,12 +57,12 @@ def test_the_files_of_a_record_that_is_replaced_go(tmp_path):
     assert [file.name for file in folder.glob("*.jsonl")] == [first.grader.answers.file]
 
 
-def test_seeds_are_graded_each(tmp_path):
+def test_every_seed_is_graded(tmp_path):
     record = tell(tmp_path, model="transformer", model_args={"layers": 1, "width": 4},
                   recipe_args={"steps": 2, "batch": 2})  # fmt: skip
     assert record.grader.completions == 8
-    each = [seed.metrics["grade_length"].mean for seed in record.seeds]
-    assert record.metrics["grade_length"].mean == pytest.approx(np.mean(each))
+    means = [seed.metrics["grade_length"].mean for seed in record.seeds]
+    assert record.metrics["grade_length"].mean == pytest.approx(np.mean(means))
     assert all(check.holds for check in verify(RecordStore(tmp_path).path(record.spec)))
 
 
@@ -70,9 +70,9 @@ def test_a_grade_that_failed_is_left_out_and_counted(tmp_path, cli):
     whole = tell(tmp_path)
     record = tell(tmp_path, grader_args={"fail": 2})
     assert (record.grader.failures, record.grader.completions) == (1, 4)
-    found = record.metrics["grade_length"]
-    assert found.n == 3
-    assert found.mean is not None
+    grade = record.metrics["grade_length"]
+    assert grade.n == 3
+    assert grade.mean is not None
     assert whole.metrics["grade_length"].n == 4
     path = RecordStore(tmp_path).path(record.spec)
     assert all(check.holds for check in verify(path))
@@ -80,7 +80,7 @@ def test_a_grade_that_failed_is_left_out_and_counted(tmp_path, cli):
     assert "graded by length · a ruler · 1 of 4 endings failed" in shown
 
 
-def test_statistics_leave_out_prompts_that_failed_for_a_seed_and_for_grades_alone():
+def test_statistics_of_grades_leave_out_prompts_that_failed_for_a_seed():
     values = np.array([[1.0, 2.0, np.nan], [3.0, 4.0, 5.0]])
     assert summarize(graded("grade_plot", values)).mean == 2.5
     assert summarize(graded("error", values)).mean is None

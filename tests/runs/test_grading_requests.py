@@ -32,7 +32,7 @@ def test_ids_of_runs_without_a_grader_are_as_they_were():
     assert not [name for name in spec.model_dump() if name.startswith("grader")]
 
 
-def test_what_changes_no_score_changes_no_id(tmp_path):
+def test_arguments_that_change_no_score_change_no_id(tmp_path):
     first = tell(tmp_path)
     before = Length.asked
     assert tell(tmp_path, grader_args={"speed": 9}, grader_budget=3.0).id == first.id
@@ -52,7 +52,7 @@ def test_what_changes_no_score_changes_no_id(tmp_path):
         ({"task": "least-squares"}, "least-squares has nothing to grade"),
     ],
 )
-def test_what_can_not_be_graded_is_refused(tmp_path, more, message):
+def test_unsuitable_requests_are_refused(tmp_path, more, message):
     with pytest.raises(UsageError, match=message):
         tell(tmp_path, **more)
     assert not list(tmp_path.rglob("*.json*"))
@@ -60,9 +60,9 @@ def test_what_can_not_be_graded_is_refused(tmp_path, more, message):
 
 def test_the_command_line_runs_lists_and_describes_it(tmp_path, cli):
     args = ("--model", "averaging", "--task", "storyteller", "--eval-prompts", 16)
-    found = cli("run", *args, "--grader", "length", "--grader-args", "factor=2,speed=3",
+    outcome = cli("run", *args, "--grader", "length", "--grader-args", "factor=2,speed=3",
                 "--grader-budget", 0.5, "--out", tmp_path)  # fmt: skip
-    assert found.code == 0, found.err
+    assert outcome.code == 0, outcome.err
     (path,) = RecordStore(tmp_path).paths()
     record = read_record(path)
     assert record.spec.grader_args == {"factor": 2.0, "fail": None}
@@ -145,12 +145,12 @@ def test_a_run_is_graded_by_an_api_and_verified_without_it(tmp_path, cli, monkey
     assert "0.0052 USD" in cli("show", path).out
 
 
-def test_a_key_that_is_missing_is_said_before_anything_is_trained(tmp_path, cli, monkeypatch):
+def test_a_missing_key_is_reported_before_training(tmp_path, cli, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    found = cli("run", "--model", "transformer", "--task", "storyteller", "--grader", "openai",
+    outcome = cli("run", "--model", "transformer", "--task", "storyteller", "--grader", "openai",
                 "--out", tmp_path)  # fmt: skip
-    assert found.code == 2
-    assert found.err.endswith("grader openai needs a key in the environment: OPENAI_API_KEY=…\n")
+    assert outcome.code == 2
+    assert outcome.err.endswith("grader openai needs a key in the environment: OPENAI_API_KEY=…\n")
     assert os.listdir(tmp_path) == []
 
 

@@ -27,7 +27,7 @@ from iclbench_least_squares.fixed import LeastSquares
 @pytest.mark.parametrize("eval_batch", [1, 7, 4096])
 @pytest.mark.parametrize("model", ["transformer", "baseconv", "least-squares-qr"])
 def test_the_evaluation_batch_changes_nothing_beyond_the_last_bits(tmp_path, eval_batch, model):
-    """Errors, roots of squared errors, move by at most 2e-6 beside targets of size 1 to 5."""
+    """Errors, the roots of squared errors, move by at most 2e-6; targets have sizes 1 to 5."""
     plan = resolve(RunSpec(model=model, **{**TINY, "eval_prompts": 300}))
     values = []
     for size, folder in ((64, "a"), (eval_batch, "b")):
@@ -67,7 +67,7 @@ def test_a_further_metric_may_have_an_axis(tmp_path, provide):
     assert all(check.holds for check in verify(RecordStore(tmp_path).path(record.spec)))
 
 
-def test_a_metric_cannot_replace_the_task_s(tmp_path, provide):
+def test_a_metric_cannot_replace_one_of_the_task(tmp_path, provide):
     class Impostor(Doubled):
         name = "impostor"
 

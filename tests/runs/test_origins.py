@@ -62,7 +62,7 @@ def test_a_partial_construction_only_starts_a_training(fake):
     assert not torch.equal(first.positions, second.positions)
 
 
-def test_arguments_of_a_construction_count_by_their_meaning(fake):
+def test_equal_arguments_of_a_construction_give_equal_ids(fake):
     ids = {
         resolve(RunSpec(model="fake", **TINY, weights="complete", weights_args=args)).spec.id
         for args in ({}, {"value": 0}, {"value": 0.0})

@@ -17,7 +17,7 @@ from iclbench import (
 from iclbench.runs.plan import resolve
 
 
-def test_a_recipe_s_arguments_give_way_to_the_user_s():
+def test_the_user_s_arguments_override_the_recipe_s():
     recipe = resolve(RunSpec(model="transformer", **TINY)).spec
     assert (recipe.model_args["layers"], recipe.model_args["width"]) == (1, 16)
     user = resolve(RunSpec(model="transformer", **{**TINY, "model_args": {"width": 8}})).spec
@@ -77,6 +77,6 @@ def test_a_task_that_sets_no_version_is_refused(provide):
         ({"seed": 1}, "did you mean seeds"),
     ],
 )
-def test_what_cannot_be_run_is_refused(changes, message):
+def test_requests_that_cannot_run_are_refused(changes, message):
     with pytest.raises(UsageError, match=message):
         run(**{**TINY, "model": "transformer", **changes})

@@ -28,7 +28,7 @@ def test_a_run_with_a_record_is_reported_and_not_rerun(tmp_path, capsys):
     assert len(list(tmp_path.glob("*/*"))) == 3
 
 
-def test_a_record_of_other_code_is_reported_as_such(tmp_path, capsys):
+def test_a_record_of_other_code_is_reported(tmp_path, capsys):
     record = run(model="zero", **TINY, out=tmp_path)
     old = [p.model_copy(update={"source": "0" * 64}) for p in record.plugins]
     RecordStore(tmp_path).write(record.model_copy(update={"plugins": old}))
@@ -36,7 +36,7 @@ def test_a_record_of_other_code_is_reported_as_such(tmp_path, capsys):
     assert "made by another version of least-squares, solvers" in capsys.readouterr().err
 
 
-def test_a_force_that_is_cut_off_leaves_the_old_record_whole(tmp_path, monkeypatch):
+def test_an_interrupted_forced_run_leaves_the_old_record(tmp_path, monkeypatch):
     record = run(model="baseconv", **TINY, out=tmp_path)
 
     def cut(self, record):
@@ -48,12 +48,12 @@ def test_a_force_that_is_cut_off_leaves_the_old_record_whole(tmp_path, monkeypat
     with pytest.raises(KeyboardInterrupt):
         run_plans([plan], Settings(tmp_path, force=True, eval_batch=7))
     monkeypatch.undo()
-    found = run(model="baseconv", **TINY, out=tmp_path)
-    assert found == record
+    again = run(model="baseconv", **TINY, out=tmp_path)
+    assert again == record
     assert all(check.holds for check in verify(RecordStore(tmp_path).path(record.spec)))
 
 
-def test_a_damaged_record_is_not_passed_over(tmp_path):
+def test_a_damaged_record_is_an_error(tmp_path):
     record = run(model="zero", **TINY, out=tmp_path)
     path = RecordStore(tmp_path).path(record.spec)
     path.write_text(path.read_text()[:-20])

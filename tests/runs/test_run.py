@@ -129,8 +129,8 @@ def test_a_task_that_does_not_fit_leaves_no_record(tmp_path, provide, fault):
         name = "faulty"
 
         def metrics(self, prediction, batch):
-            found = super().metrics(prediction, batch)
-            return {"other": found["squared_error"]} if fault == "no primary metric" else found
+            errors = super().metrics(prediction, batch)
+            return {"other": errors["squared_error"]} if "primary" in fault else errors
 
         def evaluation_batches(self, n, seed, dtype):
             batches = super().evaluation_batches(n, seed, dtype)

@@ -16,11 +16,11 @@ rng = np.random.default_rng(0)
 
 def test_quantiles_and_mean_are_numpy_s():
     values = rng.exponential(size=(3, 400))
-    found = summarize(values)
-    assert found.mean == pytest.approx(values.mean())
-    assert found.median == pytest.approx(np.median(values))
-    assert (found.q05, found.q95) == pytest.approx(tuple(np.quantile(values, [0.05, 0.95])))
-    assert found.n == 400
+    result = summarize(values)
+    assert result.mean == pytest.approx(values.mean())
+    assert result.median == pytest.approx(np.median(values))
+    assert (result.q05, result.q95) == pytest.approx(tuple(np.quantile(values, [0.05, 0.95])))
+    assert result.n == 400
 
 
 def test_one_seed_s_interval_is_that_of_the_mean_over_prompts():
@@ -63,18 +63,18 @@ def test_one_infinite_value_of_the_axis_leaves_the_others_their_interval():
     assert np.isnan(low).tolist() == np.isnan(high).tolist() == [False, True, False]
 
 
-def test_many_prompts_need_no_more_than_a_block():
+def test_many_prompts_are_resampled_in_blocks():
     assert summarize(rng.exponential(size=(1, 20_000))).low > 0.98
 
 
 def test_values_that_are_not_finite_are_not_hidden():
     values = np.array([[1.0, 2.0, np.inf, np.nan]])
-    found = summarize(values)
-    assert found.mean is None
-    assert found.low is None
-    assert found.q95 is None
-    assert found.q25 == 1.75
-    json.dumps(found.model_dump(), allow_nan=False)
+    result = summarize(values)
+    assert result.mean is None
+    assert result.low is None
+    assert result.q95 is None
+    assert result.q25 == 1.75
+    json.dumps(result.model_dump(), allow_nan=False)
     assert summarize(np.array([[1.0, 2.0, 3.0, np.nan, 4.0]])).median == 3.0
 
 
@@ -85,9 +85,9 @@ def test_an_axis_is_averaged_for_each_prompt():
 
 def test_a_curve_has_the_statistics_at_each_value():
     values = rng.standard_normal((2, 50, 3))
-    found = curve(values, Axis("prefix", (0.0, 1.0, 2.0)))
-    assert found.values == [0, 1, 2]
+    result = curve(values, Axis("prefix", (0.0, 1.0, 2.0)))
+    assert result.values == [0, 1, 2]
     for k in range(3):
         alone = summarize(values[:, :, k])
-        assert (found.mean[k], found.median[k]) == pytest.approx((alone.mean, alone.median))
-        assert (found.low[k], found.high[k]) == pytest.approx((alone.low, alone.high))
+        assert (result.mean[k], result.median[k]) == pytest.approx((alone.mean, alone.median))
+        assert (result.low[k], result.high[k]) == pytest.approx((alone.low, alone.high))

@@ -74,7 +74,7 @@ def test_a_record_that_holds_nan_is_refused(copied):
 
 
 def test_a_field_that_is_added_later_leaves_old_records_readable(copied):
-    """The id is that of the spec as it stands in the file."""
+    """The id is that of the spec as written in the file."""
     from iclbench.api.spec import digest_of, spec_id
 
     content = json.loads(copied.read_text())

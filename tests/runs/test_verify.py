@@ -47,7 +47,7 @@ def forged(statistics, **changes):
 
 
 def test_a_resealed_statistic_contradicts_the_prompts_values(copied):
-    """Every statistic that can be changed is noticed, the floor's and one seed's too."""
+    """A change of any statistic is noticed, also of the floor or of one seed."""
     record = read_record(copied)
     text = copied.read_text()
     seeds = [record.seeds[0].model_copy(update={"metrics": forged(record.metrics, q95=1e-9)})]
@@ -66,12 +66,12 @@ def test_a_resealed_statistic_contradicts_the_prompts_values(copied):
 
 
 def test_a_consistent_forgery_does_not_hold(copied):
-    """Values, statistics and digests that all say the same, and are not what the model does."""
+    """Values, statistics and digests agree, but the model gives other numbers."""
     record = read_record(copied)
     arrays = {name: v * 1e-3 for name, v in read_per_prompt(copied, record).items()}
     data = save(arrays)
-    place = copied.parent / record.per_prompt.file
-    place.write_bytes(data)
+    file = copied.parent / record.per_prompt.file
+    file.write_bytes(data)
     values = arrays["metric/squared_error"]
     resealed(
         copied,
@@ -106,7 +106,7 @@ def test_another_version_of_the_task_is_noticed(copied):
 
 
 def test_the_wide_tolerance_is_for_the_floor_of_the_arithmetic_alone(tmp_path):
-    """With noise the floor is large: numbers of another model beside it do not hold."""
+    """With noise the floor is large: so numbers of another model are not taken for rounding."""
     args = {**TINY, "task_args": {"dim": 2, "examples": 4, "noise": 0.5}}
     noisy = RecordStore(tmp_path)
     ridge = run(model="ridge", **args, out=tmp_path, model_args={"ridge": 0.01})

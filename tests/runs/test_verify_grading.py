@@ -32,12 +32,12 @@ def paid(tmp_path):
 
 
 def reseal(path, change, **report):
-    """The record with another file of answers, and everything about it consistent."""
+    """Give the record other answers, with all digests consistent."""
     record = read_record(path)
-    place = path.parent / record.grader.answers.file
-    lines = read_lines(place)
+    file = path.parent / record.grader.answers.file
+    lines = read_lines(file)
     data = "".join(json.dumps(change(line)) + "\n" for line in lines).encode()
-    place.write_bytes(data)
+    file.write_bytes(data)
     answers = record.grader.answers.model_copy(update={"sha256": hashlib.sha256(data).hexdigest()})
     grader = record.grader.model_copy(update={"answers": answers, **report})
     path.write_text(record.model_copy(update={"grader": grader}).sealed().model_dump_json())
@@ -53,7 +53,7 @@ def test_verify_asks_a_paid_grader_nothing(paid):
 
 
 def test_answers_that_give_other_grades_are_noticed(paid):
-    reseal(paid, lambda line: {**line, "answer": {"said": 9}})
+    reseal(paid, lambda line: {**line, "answer": {"characters": 9}})
     assert "grade_length mean" in {check.name for check in verify(paid) if not check.holds}
 
 
@@ -67,12 +67,12 @@ def test_grades_of_other_endings_are_noticed(paid):
 
 def test_damaged_answers_are_an_error(paid):
     record = read_record(paid)
-    place = paid.parent / record.grader.answers.file
-    whole = place.read_bytes()
-    place.write_bytes(whole + b"\n")
+    file = paid.parent / record.grader.answers.file
+    whole = file.read_bytes()
+    file.write_bytes(whole + b"\n")
     with pytest.raises(RecordError, match="SHA-256"):
         verify(paid)
-    place.write_bytes(whole)
+    file.write_bytes(whole)
     reseal(paid, lambda line: {"scores": line["scores"]})
     with pytest.raises(RecordError, match="raw answers is damaged"):
         verify(paid)
