@@ -17,14 +17,14 @@ TINY = {"task": "least-squares", "recipe": "smoke", "eval_prompts": 256}
 
 @pytest.fixture(scope="module")
 def board(leaderboards):
-    found = iclbench.leaderboard(leaderboards / "records")
-    assert [(b.task, b.dtype, len(b.rows)) for b in found] == [
+    all_boards = iclbench.leaderboard(leaderboards / "records")
+    assert [(b.task, b.dtype, len(b.rows)) for b in all_boards] == [
         ("categorical", "float32", 1),
         ("least-squares", "float32", 5),
         ("least-squares", "float64", 2),
         ("least-squares-prefixes", "float32", 1),
     ]
-    return found[1]
+    return all_boards[1]
 
 
 def cells(board) -> dict[str, dict[str, str]]:
