@@ -81,11 +81,11 @@ def boards(records: Sequence[Record], store: RecordStore) -> list[Board]:
     groups: dict[str, list[Record]] = {}
     for record in records:
         groups.setdefault(_comparable(record), []).append(record)
-    found = []
-    for _, group in sorted(groups.items()):
-        rows = rows_of(paths, group)
-        found.append(Board(rows, floor_of(rows[0].record)))
-    return found
+    return [_board(rows_of(paths, groups[key])) for key in sorted(groups)]
+
+
+def _board(rows: tuple[Row, ...]) -> Board:
+    return Board(rows, floor_of(rows[0].record))
 
 
 def _comparable(record: Record) -> str:

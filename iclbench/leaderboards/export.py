@@ -44,7 +44,7 @@ def _line(row: Row) -> dict[str, Any]:
         "ranked_by": ranking.statistic,
         **statistics.model_dump(exclude={"n"}),
         "digits": row.digits,
-        "floor": row.floor,
+        "floor": row.floor_score,
         "floor_digits": row.floor_digits,
         "at_floor": row.at_floor if has_digits(ranking) else None,
         **{f"solved_to_{k}": value for k, value in zip(PROFILE, solved, strict=True)},

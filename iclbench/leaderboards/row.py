@@ -63,11 +63,10 @@ class Row:
     above: Difference | None
 
     statistics: Statistics
-    #: The statistic of the metric that ranks, overall and for each seed.
+    #: The statistic that ranks: overall, for each seed, and of the floor.
     score: float | None
     seed_scores: tuple[float | None, ...]
-    #: The floor's score.
-    floor: float | None
+    floor_score: float | None
 
     #: Digits of the score and of the floor; None where the task does not rank by an error.
     digits: float | None
@@ -202,7 +201,7 @@ def _row(record: Record, path: Path, standing: _Standing) -> Row:
         seed_scores=tuple(
             getattr(seed.metrics[ranking.metric], ranking.statistic) for seed in record.seeds
         ),
-        floor=floor.score if floor else None,
+        floor_score=floor.score if floor else None,
         digits=precision.digits,
         floor_digits=precision.floor,
         attainable_digits=precision.attainable,

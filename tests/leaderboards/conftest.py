@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from iclbench import run
+from iclbench.leaderboards.board import Board, leaderboard
+from iclbench.leaderboards.build import build
 
 LEAST_SQUARES = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4},
                  "eval_prompts": 64}  # fmt: skip
@@ -30,3 +33,18 @@ def leaderboards(tmp_path_factory) -> Path:
     run(model="gradient-descent", **{**LEAST_SQUARES, "task": "least-squares-prefixes"}, out=out)
     run(model="class-frequency", task="categorical", eval_prompts=32, out=out)
     return folder
+
+
+@pytest.fixture(scope="session")
+def built(leaderboards, tmp_path_factory) -> Path:
+    """A copy of the same folder with its tables."""
+    folder = tmp_path_factory.mktemp("built")
+    shutil.copytree(leaderboards / "records", folder / "records")
+    build(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def board(leaderboards) -> Board:
+    """Its board of least-squares in float32."""
+    return next(b for b in leaderboard(leaderboards / "records") if len(b.rows) == 5)

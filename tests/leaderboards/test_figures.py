@@ -1,4 +1,4 @@
-"""Figures: from records alone, by a command or by a sweep."""
+"""Figures: drawn from records alone, by a command or by a sweep."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def named(figure):
     return {trace.name: trace for trace in figure.data}
 
 
-def test_points_are_the_records_own_with_the_range_over_seeds(records):
+def test_points_are_the_records_scores_with_the_range_over_seeds(records):
     trained = [r for r in records if r.spec.model == "baseconv"]
     lines = named(draw(Figure(x="model_args.layers"), trained))
     line = lines["baseconv"]
@@ -41,7 +41,7 @@ def test_points_are_the_records_own_with_the_range_over_seeds(records):
     assert list(floor.y) == [r.floor["squared_error"].median for r in ordered]
 
 
-def test_lines_are_set_apart_by_fields(records):
+def test_each_value_of_a_field_gets_a_line(records):
     solved = [r for r in records if r.spec.model == "gradient-descent"]
     lines = named(draw(Figure(x="dtype", lines=("model", "model_args.steps")), solved))
     assert {"gradient-descent steps=1", "gradient-descent steps=4"} <= set(lines)
@@ -57,14 +57,14 @@ def test_curves_run_along_their_axis(records):
     assert figure.layout.xaxis.title.text == "prefix"
 
 
-def test_training_curves_have_a_line_a_seed(records):
+def test_training_curves_have_a_line_per_seed(records):
     trained = [r for r in records if r.spec.model == "baseconv"][:1]
     figure = draw(Figure(x="training"), trained)
     assert [trace.name for trace in figure.data] == ["baseconv, seed 0", "baseconv, seed 1"]
     assert list(figure.data[0].y) == [row[0] for row in trained[0].training.curve]
 
 
-def test_metrics_are_panels_downwards_and_fields_panels_sideways(tmp_path):
+def test_metrics_are_stacked_panels_and_fields_are_panels_side_by_side(tmp_path):
     grid = {"model": "nearest-neighbour-vote", "model_args": {"neighbours": [1, 3]},
             "task": "categorical", "task_args": {"examples": [5, 10]}}  # fmt: skip
     records = sweep({"defaults": {"eval_prompts": 64}, "grid": [grid]}, out=tmp_path).records
@@ -77,9 +77,9 @@ def test_metrics_are_panels_downwards_and_fields_panels_sideways(tmp_path):
     for trace, (metric, examples) in zip(
         shown, [("accuracy", 5), ("accuracy", 10), ("nll", 5), ("nll", 10)], strict=True
     ):
-        there = [r for r in records if r.spec.task_args["examples"] == examples]
+        members = [r for r in records if r.spec.task_args["examples"] == examples]
         assert list(trace.x) == [1, 3]
-        assert list(trace.y) == [r.metrics[metric].mean for r in there]
+        assert list(trace.y) == [r.metrics[metric].mean for r in members]
     assert [a.text for a in figure.layout.annotations] == ["examples=5", "examples=10"]
     assert figure.layout.xaxis4.type == "log"
     assert figure.layout.yaxis3.type == "linear"
@@ -90,7 +90,7 @@ def test_metrics_are_panels_downwards_and_fields_panels_sideways(tmp_path):
 
 
 class Mapping(Metric):
-    """Two maps: one of both signs, one with places and points."""
+    """Three maps: one with both signs, one with coordinates and points, one in its group."""
 
     name = "mapping"
 
@@ -108,7 +108,7 @@ class Mapping(Metric):
                          {"name": "beside", "values": [[2.0]], "group": "p"}]}  # fmt: skip
 
 
-def test_maps_have_a_row_a_record_and_a_column_a_map(tmp_path, provide):
+def test_maps_have_a_row_per_record_and_a_column_per_map(tmp_path, provide):
     provide("metric", "mapping", Mapping)
     grid = {"model": ["zero", "averaging"], "task": "least-squares", "metrics": ["mapping"]}
     records = sweep({"defaults": {"eval_prompts": 16}, "grid": [grid]}, out=tmp_path).records
@@ -127,7 +127,7 @@ def test_maps_have_a_row_a_record_and_a_column_a_map(tmp_path, provide):
         draw(Figure(maps="maping"), records)
 
 
-def test_a_page_shows_itself_without_a_network(records, tmp_path):
+def test_a_page_needs_no_network(records, tmp_path):
     drawing = draw(Figure(x="model", title="A title"), records)
     write_page(drawing, tmp_path / "sub" / "page.html")
     page = (tmp_path / "sub" / "page.html").read_text("utf-8")
@@ -150,7 +150,7 @@ def test_a_page_shows_itself_without_a_network(records, tmp_path):
         ({}, "needs either x or maps"),
     ],
 )
-def test_what_can_t_be_drawn_is_said(records, figure, message):
+def test_what_can_t_be_drawn_is_an_error(records, figure, message):
     with pytest.raises(UsageError, match=message):
         draw(parse_config(Figure, figure, "figure"), records)
 

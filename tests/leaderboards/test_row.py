@@ -10,15 +10,14 @@ import pytest
 
 from iclbench import RecordStore, run
 from iclbench.api.record import Ranking
-from iclbench.leaderboards.board import boards, leaderboard
+from iclbench.leaderboards.board import boards
 from iclbench.leaderboards.row import digits, profile
 
 ERROR = Ranking(metric="squared_error", better="lower", statistic="median", scale="log")
 
 
-@pytest.fixture(scope="module")
-def rows(leaderboards):
-    board = next(b for b in leaderboard(leaderboards / "records") if len(b.rows) == 5)
+@pytest.fixture
+def rows(board):
     return board.rows
 
 
@@ -85,7 +84,7 @@ def test_a_row_holds_what_its_record_says(rows):
         assert row.score == row.statistics.median == record.metrics["squared_error"].median
         assert row.seed_scores == tuple(s.metrics["squared_error"].median for s in record.seeds)
         assert row.digits == pytest.approx(-math.log10(row.score))
-        assert row.floor == record.floor["squared_error"].median
+        assert row.floor_score == record.floor["squared_error"].median
         assert row.values.shape == (max(row.seeds, 1), 64)
         assert row.file.endswith(f"{record.id}.json")
     trained = [row for row in rows if row.origin == "trained"]

@@ -1,4 +1,4 @@
-"""The studies that tasks and plugins ship as sweeps: every cell can be run, every figure drawn."""
+"""The studies in the packages of tasks and plugins: cells can be run and figures drawn."""
 
 from __future__ import annotations
 
@@ -38,25 +38,34 @@ def test_there_are_studies():
 
 
 def sizes() -> list:
-    found = [(path, size) for path in STUDIES for size in read_sweep_file(path).recipes]
-    return [pytest.param(*f, id=f"{f[0].parents[1].name}-{f[0].stem}-{f[1]}") for f in found]
+    """The further sizes of studies whose data are here."""
+    return [
+        pytest.param(path, size, id=f"{path.parents[1].name}-{path.stem}-{size}")
+        for path in STUDIES
+        for size in read_sweep_file(path).recipes
+        if has_data(path, size)
+    ]
 
 
-def has_weights_of_another_grid(grid: dict) -> bool:
-    return any(str(grid.get(option)).startswith("@") for option in ("weights", "init"))
+def has_data(path: Path, size: str) -> bool:
+    task_args = read_sweep_file(path).sized(size).defaults.get("task_args", {})
+    return Path(task_args.get("features", ".")).exists()
+
+
+def without_reference(grid: dict) -> dict:
+    """The grid without its name, and without weights that another grid leaves."""
+    return {
+        key: value
+        for key, value in grid.items()
+        if key != "name" and not (key in {"weights", "init"} and str(value).startswith("@"))
+    }
 
 
 @pytest.mark.parametrize(("path", "size"), sizes())
 def test_every_cell_of_a_further_size_can_be_planned(path, size):
     file = read_sweep_file(path).sized(size)
-    features = Path(file.defaults.get("task_args", {}).get("features", "."))
-    if not features.exists():
-        pytest.skip(f"there are no features in {features}")
     for grid in file.grid:
-        alone = {k: v for k, v in grid.items() if k != "name"}
-        if has_weights_of_another_grid(grid):
-            alone = {k: v for k, v in alone.items() if k not in {"weights", "init"}}
-        for cell in expand(alone, file.defaults):
+        for cell in expand(without_reference(grid), file.defaults):
             resolve(RunSpec(**cell))
 
 

@@ -1,4 +1,4 @@
-"""The site: from records alone, and as a browser shows it."""
+"""The site: its files follow from records alone, and a browser shows them as intended."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def site(folder, tmp_path_factory):
 
 
 class Links(HTMLParser):
-    """What a page refers to."""
+    """The targets of a page's links, styles and scripts."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[str] = []
+        self.targets: list[str] = []
 
     def handle_starttag(self, tag, attrs):
-        self.found += [v for k, v in attrs if k in {"href", "src", "data-plotly"} and v]
+        self.targets += [v for k, v in attrs if k in {"href", "src", "data-plotly"} and v]
 
 
 def test_there_is_a_page_for_every_task_and_record(site, folder):
@@ -54,13 +54,13 @@ def test_every_link_leads_to_a_file_of_the_site_and_none_to_the_network(site):
     for page in site.rglob("*.html"):
         links = Links()
         links.feed(page.read_text("utf-8"))
-        for link in links.found:
+        for link in links.targets:
             assert "//" not in link, (page, link)
             if not link.startswith(("#", "data:")):
                 assert (page.parent / link.split("#")[0]).is_file(), (page, link)
 
 
-def test_a_run_s_page_holds_what_made_it(site, folder):
+def test_a_run_s_page_shows_how_to_reproduce_it(site, folder):
     store = RecordStore(folder / "records")
     for path in store.paths():
         content = json.loads(path.read_text())
@@ -91,7 +91,7 @@ def test_the_python_of_the_page_works(folder, tmp_path, monkeypatch):
     assert (tmp_path / "leaderboards" / "rows.parquet").exists()
 
 
-def test_pages_of_records_that_are_gone_go(folder, tmp_path):
+def test_pages_of_deleted_records_are_deleted(folder, tmp_path):
     make_site(tmp_path, folder)
     (tmp_path / "runs" / "old.html").touch()
     (tmp_path / "CNAME").write_text("mine")
@@ -100,17 +100,17 @@ def test_pages_of_records_that_are_gone_go(folder, tmp_path):
     assert (tmp_path / "CNAME").exists()
 
 
-def test_a_folder_of_something_else_is_not_written_over(folder, tmp_path):
+def test_a_folder_of_something_else_is_not_overwritten(folder, tmp_path):
     (tmp_path / "thesis.txt").touch()
     with pytest.raises(UsageError, match="other than a site"):
         make_site(tmp_path, folder)
     assert [p.name for p in tmp_path.iterdir()] == ["thesis.txt"]
 
 
-def test_no_records_are_said_and_nothing_is_written(cli, tmp_path):
-    found = cli("leaderboard", "site", tmp_path / "out", "--from", tmp_path)
-    assert found.code == 2
-    assert found.err.count("\n") == 1
+def test_without_records_nothing_is_written(cli, tmp_path):
+    outcome = cli("leaderboard", "site", tmp_path / "out", "--from", tmp_path)
+    assert outcome.code == 2
+    assert outcome.err.count("\n") == 1
     assert not (tmp_path / "out" / MARKER).exists()
 
 
@@ -218,11 +218,11 @@ def wait(browser, selector: str, text: str) -> str:
     from selenium.webdriver.support.ui import WebDriverWait
 
     return WebDriverWait(browser, 20).until(
-        lambda d: text in (found := d.find_element("css selector", selector).text) and found
+        lambda d: text in (shown := d.find_element("css selector", selector).text) and shown
     )
 
 
-def test_a_figure_is_there_at_once_and_becomes_interactive_in_place(browser, site):
+def test_a_figure_is_shown_at_once_and_becomes_interactive_in_place(browser, site):
     visit(browser, site / "tasks" / "least-squares-prefixes.html")
     assert browser.find_element("css selector", ".canvas > svg").is_displayed()
     assert browser.execute_script("return typeof window.Plotly") == "undefined"
@@ -234,7 +234,7 @@ def test_a_figure_is_there_at_once_and_becomes_interactive_in_place(browser, sit
     assert browser.execute_script(box) == before
 
 
-def test_no_page_shifts_overflows_complains_or_asks_the_network(site):
+def test_no_page_shifts_overflows_logs_errors_or_uses_the_network(site):
     reason = missing()
     if reason:
         pytest.skip(reason)
@@ -258,8 +258,8 @@ def test_no_page_shifts_overflows_complains_or_asks_the_network(site):
                 )
                 assert (max(map(int, re.findall(r"\d+", background)[:3])) < 100) == dark
             assert browser.get_log("browser") == []
-            asked = [json.loads(e["message"])["message"] for e in browser.get_log("performance")]
-            urls = [m["params"]["request"]["url"] for m in asked
+            messages = [json.loads(e["message"])["message"] for e in browser.get_log("performance")]
+            urls = [m["params"]["request"]["url"] for m in messages
                     if m["method"] == "Network.requestWillBeSent"]  # fmt: skip
             assert urls
             assert all(url.startswith(("file:", "data:", "about:")) for url in urls)

@@ -1,4 +1,4 @@
-"""Figures by name: from the sweep files of plugins, with captions, as images where one can."""
+"""Studies: figures by name from the sweep files of plugins, their captions and formats."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def study(tmp_path_factory):
     return folder
 
 
-def test_studies_are_found_by_name_through_the_plugins(cli):
-    names = [found.name for found in studies(host())]
+def test_studies_of_plugins_have_names(cli):
+    names = [known.name for known in studies(host())]
     assert {"least-squares/depth", "primitives/depth", "linear-systems/poster"} <= set(names)
     listed = cli("leaderboard", "figure")
     assert [line.split(":")[0] for line in listed.out.splitlines()] == names
@@ -54,16 +54,16 @@ def test_studies_are_found_by_name_through_the_plugins(cli):
 
 def test_a_study_s_figure_is_drawn_from_its_records_with_a_caption(cli, study, tmp_path):
     page = tmp_path / "page.html"
-    found = cli("leaderboard", "figure", study / "small.toml", "--records", study / "records",
+    outcome = cli("leaderboard", "figure", study / "small.toml", "--records", study / "records",
                 "--file", page)  # fmt: skip
-    assert found.code == 0
+    assert outcome.code == 0
     for text in ("Figure 0: descent. Models: gradient-descent, baseconv", "20 × 16", "seeds: 2",
                  "16 prompts, float32, on cpu"):  # fmt: skip
-        assert text in found.out
+        assert text in outcome.out
     assert "on cpu" in page.read_text("utf-8")
 
 
-def test_what_has_no_record_is_named_in_the_caption_or_refused(cli, study, tmp_path):
+def test_missing_runs_are_counted_and_no_record_at_all_is_an_error(cli, study, tmp_path):
     path = study / "small.toml"
     nothing = cli("leaderboard", "figure", path, "--records", tmp_path)
     assert nothing.code == 2
@@ -80,7 +80,7 @@ def test_what_has_no_record_is_named_in_the_caption_or_refused(cli, study, tmp_p
     assert "2 runs of the study have no record" in some.out
 
 
-def test_an_image_without_kaleido_is_one_clear_line(cli, study, tmp_path, monkeypatch):
+def test_an_image_without_kaleido_is_an_error_of_one_line(cli, study, tmp_path, monkeypatch):
     real = builtins.__import__
 
     def without(name, *args, **kwargs):
@@ -89,18 +89,18 @@ def test_an_image_without_kaleido_is_one_clear_line(cli, study, tmp_path, monkey
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    found = cli("leaderboard", "figure", study / "small.toml", "--records", study / "records",
+    outcome = cli("leaderboard", "figure", study / "small.toml", "--records", study / "records",
                 "--format", "svg", "--file", tmp_path / "a.svg")  # fmt: skip
-    assert found.code == 2
-    assert "iclbench[figures]" in found.err
+    assert outcome.code == 2
+    assert "iclbench[figures]" in outcome.err
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_unknown_format_is_refused(cli, study, tmp_path):
-    found = cli("leaderboard", "figure", study / "small.toml", "--records", study / "records",
+    outcome = cli("leaderboard", "figure", study / "small.toml", "--records", study / "records",
                 "--format", "jpg")  # fmt: skip
-    assert found.code == 2
-    assert "'jpg'" in found.err
+    assert outcome.code == 2
+    assert "'jpg'" in outcome.err
 
 
 @pytest.mark.slow
@@ -113,7 +113,7 @@ def test_images_are_written(cli, study, tmp_path, kind, start):
     if not find("chromium", "google-chrome"):
         pytest.skip("no Chromium was found (Debian: apt-get install chromium)")
     path = tmp_path / f"figure.{kind}"
-    found = cli("leaderboard", "figure", study / "small.toml", "--records", study / "records",
+    outcome = cli("leaderboard", "figure", study / "small.toml", "--records", study / "records",
                 "--file", path)  # fmt: skip
-    assert found.code == 0, found.err
+    assert outcome.code == 0, outcome.err
     assert path.read_bytes().startswith(start)

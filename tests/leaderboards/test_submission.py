@@ -1,4 +1,4 @@
-"""Submitting: what was edited, is unknown, or would replace a row is refused with the reason."""
+"""Submitting: records that were edited, are unknown, or would replace a row are refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TINY = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "recipe
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory) -> Path:
+def sources(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("results")
     run(model="baseconv", **TINY, out=folder)
     run(model="zero", **TINY, out=folder)
@@ -26,8 +26,8 @@ def made(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def results(made, tmp_path) -> Path:
-    return Path(shutil.copytree(made, tmp_path / "results"))
+def results(sources, tmp_path) -> Path:
+    return Path(shutil.copytree(sources, tmp_path / "results"))
 
 
 def trained(folder: Path) -> Path:
@@ -35,7 +35,7 @@ def trained(folder: Path) -> Path:
 
 
 def reseal(path: Path, change) -> None:
-    """An edit that mends the digest, as someone who reads the code could."""
+    """Edit the record and mend its digest, as a reader of the code could."""
     content = json.loads(path.read_text())
     change(content)
     content["digest"] = digest_of({k: v for k, v in content.items() if k != "digest"})
@@ -43,11 +43,11 @@ def reseal(path: Path, change) -> None:
 
 
 def test_sound_records_are_copied_with_their_files(cli, results, tmp_path):
-    found = cli("submit", results, "--to", tmp_path / "boards")
-    assert found.code == 0
-    assert found.out.startswith("## 2 records, all ")
+    outcome = cli("submit", results, "--to", tmp_path / "boards")
+    assert outcome.code == 0
+    assert outcome.out.startswith("## 2 records, all ")
     for text in ("baseconv", "▲ solver", "● trained", "(iclbench ", "iclbench run --model zero"):
-        assert text in found.out
+        assert text in outcome.out
     store = RecordStore(tmp_path / "boards" / "records")
     copied = sorted(p.name for p in store.folder.rglob("*") if p.is_file())
     assert copied == sorted(p.name for p in results.glob("*/*") if p.suffix != ".tmp")
@@ -113,27 +113,26 @@ def test_a_check_copies_nothing(cli, results, tmp_path):
 )
 def test_an_edit_that_mends_the_digest_is_refused(cli, results, tmp_path, change, reason):
     reseal(trained(results), change)
-    found = cli("submit", results, "--to", tmp_path / "boards")
-    assert found.code == 2
-    assert reason in found.err
-    assert f"refused: {found.err.partition('error: ')[2].strip()}" in found.out
+    outcome = cli("submit", results, "--to", tmp_path / "boards")
+    assert outcome.code == 2
+    assert reason in outcome.err
+    assert f"refused: {outcome.err.partition('error: ')[2].strip()}" in outcome.out
     assert not (tmp_path / "boards").exists()  # not the sound one either
 
 
 def test_an_edit_that_does_not_is_refused(cli, results, tmp_path):
     path = trained(results)
     path.write_text(path.read_text().replace('"parameters": ', '"parameters": 1'))
-    found = cli("submit", path, "--to", tmp_path / "boards")
-    assert found.code == 2
-    assert "its digest does not match" in found.err
+    outcome = cli("submit", path, "--to", tmp_path / "boards")
+    assert outcome.code == 2
+    assert "its digest does not match" in outcome.err
 
 
 def test_edited_values_of_prompts_are_refused(cli, results, tmp_path):
-    """Statistics, digests and names made to fit better values: measuring again tells."""
+    """Statistics, digests and names all fit the better values; measuring again does not."""
     path = trained(results)
     record = read_record(path)
-    place = path.parent / record.per_prompt.file
-    arrays = load(place.read_bytes())
+    arrays = load((path.parent / record.per_prompt.file).read_bytes())
     arrays["metric/squared_error"] = arrays["metric/squared_error"] * 0.01
 
     from iclbench.runs.statistics import summarize
@@ -151,9 +150,9 @@ def test_edited_values_of_prompts_are_refused(cli, results, tmp_path):
         }
     )
     store.write(better)
-    found = cli("submit", path, "--to", tmp_path / "boards")
-    assert found.code == 2
-    assert "numbers do not hold; squared_error" in found.err
+    outcome = cli("submit", path, "--to", tmp_path / "boards")
+    assert outcome.code == 2
+    assert "numbers do not hold; squared_error" in outcome.err
 
 
 def test_a_published_row_is_not_replaced(cli, results, tmp_path):
@@ -162,9 +161,9 @@ def test_a_published_row_is_not_replaced(cli, results, tmp_path):
     path = trained(results)
     reseal(path, lambda c: c.update(created="2020-01-01T00:00:00+00:00"))
     before = trained(boards / "records").read_bytes()
-    found = cli("submit", path, "--to", boards)
-    assert found.code == 2
-    assert "no row is replaced" in found.err
+    outcome = cli("submit", path, "--to", boards)
+    assert outcome.code == 2
+    assert "no row is replaced" in outcome.err
     assert trained(boards / "records").read_bytes() == before
 
 
@@ -172,9 +171,9 @@ def test_an_unknown_task_version_is_refused(cli, results, tmp_path, monkeypatch)
     from iclbench.runs.load import load_task
 
     monkeypatch.setattr(type(load_task("least-squares")), "version", 2)
-    found = cli("submit", results, "--to", tmp_path / "boards")
-    assert found.code == 2
-    assert "version 1 of least-squares is not known" in found.err
+    outcome = cli("submit", results, "--to", tmp_path / "boards")
+    assert outcome.code == 2
+    assert "version 1 of least-squares is not known" in outcome.err
 
 
 def test_another_name_or_too_large_weights_are_refused(cli, results, tmp_path, monkeypatch):
@@ -188,9 +187,9 @@ def test_another_name_or_too_large_weights_are_refused(cli, results, tmp_path, m
 
 def test_a_sample_is_always_the_same_and_from_every_task(cli, results):
     run(model="zero", **{**TINY, "task": "least-squares-prefixes"}, out=results)
-    found = [cli("verify", results, "--sample", 2) for _ in range(2)]
-    assert found[0] == found[1]
-    assert found[0].code == 0
-    assert "a sample: 2 of 3 records" in found[0].out
-    assert "2 of 2 records hold" in found[0].out
-    assert f"{Path('least-squares-prefixes') / 'zero'}" in found[0].out
+    outcomes = [cli("verify", results, "--sample", 2) for _ in range(2)]
+    assert outcomes[0] == outcomes[1]
+    assert outcomes[0].code == 0
+    assert "a sample: 2 of 3 records" in outcomes[0].out
+    assert "2 of 2 records hold" in outcomes[0].out
+    assert f"{Path('least-squares-prefixes') / 'zero'}" in outcomes[0].out

@@ -99,14 +99,14 @@ def test_a_stage_s_line_counts_runs_and_failures_have_their_own(tmp_path):
 
 def test_several_workers_give_the_same_records(tmp_path):
     content = {"defaults": DEFAULTS, "grid": [{"model": ["baseconv", "zero"]}]}
-    here = sweep(content, out=tmp_path / "a")
-    there = sweep(content, out=tmp_path / "b", workers=2)
-    assert [r.id for r in here.records] == [r.id for r in there.records]
-    for a, b in zip(here.records, there.records, strict=True):
+    one = sweep(content, out=tmp_path / "a")
+    two = sweep(content, out=tmp_path / "b", workers=2)
+    assert [r.id for r in one.records] == [r.id for r in two.records]
+    for a, b in zip(one.records, two.records, strict=True):
         assert a.metrics["squared_error"].mean == pytest.approx(
             b.metrics["squared_error"].mean, rel=1e-4
         )
-    assert there.records[0].environment.threads == 1
+    assert two.records[0].environment.threads == 1
 
 
 def test_a_size_runs_by_its_name(tmp_path):

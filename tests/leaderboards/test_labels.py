@@ -1,0 +1,20 @@
+"""Labels: rows of one model differ in their labels."""
+
+from __future__ import annotations
+
+from iclbench import sweep
+from iclbench.leaderboards.labels import labels_of
+
+
+def test_labels_tell_rows_of_one_model_apart(board):
+    labels = {row.label for row in board.rows}
+    assert {"zero", "least-squares-qr", "baseconv layers=1", "baseconv layers=2"} <= labels
+
+
+def test_a_label_names_only_what_differs(tmp_path):
+    grid = {"model": "gradient-descent", "model_args": {"steps": [1, 4]}}
+    defaults = {"task": "least-squares", "eval_prompts": 8}
+    grids = [grid, {"model": "zero"}]
+    records = sweep({"defaults": defaults, "grid": grids}, out=tmp_path).records
+    assert labels_of(records) == ["gradient-descent steps=1", "gradient-descent steps=4", "zero"]
+    assert labels_of(records[:1]) == ["gradient-descent"]
