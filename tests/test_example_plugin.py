@@ -13,9 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-
-from iclbench.api.record import Record
-from iclbench.runs.store import RecordStore, read_record
+from support import only_record
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "iclbench-plugin-hyena-lite"
@@ -136,11 +134,6 @@ def test_documented_command_runs_it(environment: Environment, tmp_path: Path):
     models = [line.split("|")[2].strip() for line in table.splitlines() if line.startswith("|")]
     assert models[0] == "model"
     assert models[2:] == ["floor", "hyena-lite"]
-
-
-def only_record(folder: Path) -> Record:
-    (path,) = RecordStore(folder).paths()
-    return read_record(path)
 
 
 def test_own_tests_pass(environment: Environment, tmp_path: Path):

@@ -10,10 +10,10 @@ from types import SimpleNamespace
 import pytest
 from fake_distributions import write_plugin
 from fake_plugins import RUN
+from support import only_record
 
 from iclbench import RecordStore, hookimpl, hookspecs
 from iclbench.plugins import PluginHost
-from iclbench.runs.store import read_record
 
 WATCHER = """
     SEEN = []
@@ -49,8 +49,7 @@ def test_observer_sees_a_run_from_start_to_finish(package_folder, cli):
     small = ("--model-args", "layers=1,width=4", "--recipe-args", "steps=2,batch=2", "--seeds", 3)
     out = ("--out", package_folder / "records")
     assert cli(*RUN, "--model", "transformer", "--recipe", "smoke", *small, *out).code == 0
-    (path,) = RecordStore(package_folder / "records").paths()
-    name = read_record(path).id
+    name = only_record(package_folder / "records").id
     first, *steps, last = importlib.import_module("watcher_plugin").SEEN
     assert (first, last) == (("started", name), ("finished", name, name))
     assert steps[-1] == ("step", name, 2, 3)

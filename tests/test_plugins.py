@@ -9,11 +9,10 @@ import sys
 import pytest
 from fake_distributions import write_plugin
 from fake_plugins import BASES, RUN, choose_plugins, offer, offer_model, write_odd
-from support import run_python
+from support import only_record, run_python
 
-from iclbench import Architecture, Executor, PluginError, RecordStore
+from iclbench import Architecture, Executor, PluginError
 from iclbench.plugins import PluginHost, host
-from iclbench.runs.store import read_record
 
 
 @pytest.mark.parametrize("kind", BASES)
@@ -28,8 +27,7 @@ def test_run_uses_plugins_and_records_them(sample_plugin, cli):
     out = sample_plugin / "records"
     arguments = ("--model", "fine-model", "--task", "fine-task", "--metrics", "fine-metric")
     assert cli("run", *arguments, "--eval-prompts", 8, "--device", "cpu", "--out", out).code == 0
-    (path,) = RecordStore(out).paths()
-    record = read_record(path)
+    record = only_record(out)
     named = [(p.name, p.distribution, p.version) for p in record.plugins]
     assert named == [("fine", "iclbench-fine", "1.2")]
     assert record.metrics["one"].mean == 1

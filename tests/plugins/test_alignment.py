@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from support import evaluation_context
 from torch import nn
 
-from iclbench import EvaluationContext, UsageError, run
+from iclbench import UsageError, run
 from iclbench_least_squares.fixed import FixedConfig, LeastSquares
 from iclbench_least_squares.prefixes import LeastSquaresPrefixes
 from iclbench_least_squares.problems import LeastSquaresConfig
@@ -16,7 +17,7 @@ from iclbench_solvers.iterates import Iterates
 from iclbench_solvers.iterative import GradientDescent, GradientDescentConfig
 from iclbench_solvers.solver import examples_of
 
-CONTEXT = EvaluationContext(torch.device("cpu"), torch.Generator(), None, 40)
+CONTEXT = evaluation_context()
 
 
 def descent(task, **config):
