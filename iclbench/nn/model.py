@@ -56,7 +56,6 @@ class Block(nn.Module):
 
     def __init__(self, mixer: nn.Module, config: SequenceConfig) -> None:
         super().__init__()
-        self.unmapped = False  # set by the engine: then `iclbench.nn.fused` may be used
         width, hidden = config.width, config.mlp_ratio * config.width
         self.norm1 = _norm(config)
         self.mixer = mixer
@@ -75,8 +74,6 @@ class Block(nn.Module):
         """x + mlp(norm2(x)), where there is an MLP."""
         if self.mlp is None or self.norm2 is None:
             return x
-        if self.unmapped and fused.usable(x, self.mlp):
-            return fused.mlp(self.norm2(x), self.mlp, onto=x)
         fed: Tensor = x + self.mlp(self.norm2(x))
         return fed
 
