@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from .alone import mix, usable
 from .convolution import by_channel, convolve
 
 
@@ -21,8 +20,7 @@ class BaseConvMixer(nn.Module):
         self, width: int, length: int, causal: bool, *, bias: str, convolution: str, init_std: float
     ) -> None:
         super().__init__()
-        self.unmapped = False  # set by the engine: then no operator has to be vmapped
-        self.causal, self.convolution, self.length = causal, convolution, length
+        self.causal, self.convolution = causal, convolution
         shape = (length, width) if bias == "position" else (width,)
         self.gate = nn.Parameter(init_std * torch.randn(width, width))
         self.input = nn.Parameter(init_std * torch.randn(width, width))
@@ -44,8 +42,6 @@ class BaseConvMixer(nn.Module):
 
     def _gated(self, u: Tensor, positions: slice) -> Tensor:
         # In training only, so that what is evaluated stays as it is to the last bit.
-        if self.training and self.unmapped and usable(u, self):
-            return mix(u, self, positions)
         product = by_channel if self.training else torch.matmul
         entering = product(u, self.input) + self.input_bias
         convolved = convolve(entering, self.filter, self.causal, self.convolution, positions)
