@@ -14,6 +14,17 @@ from .hookspecs import hookimpl
 
 if TYPE_CHECKING:
     from .api.architecture import Architecture, Construction, Solver
+    from .api.capabilities import (
+        CAPABILITIES,
+        Decoder,
+        Decodes,
+        ExtendsPositions,
+        ShowsIterates,
+        ShowsStates,
+        TrainingContext,
+        TrainsFaster,
+        offers,
+    )
     from .api.classification import ClassificationConfig, ClassificationTask
     from .api.config import Config, added_later
     from .api.errors import IclbenchError, PluginError, RecordError, RunError, UsageError, unknown
@@ -45,9 +56,11 @@ if TYPE_CHECKING:
     from .files import file_digest, require_writable, write_atomically
     from .leaderboards.tables import leaderboard
     from .nn.architecture import SequenceArchitecture
+    from .nn.block import SequenceConfig, initialize
     from .nn.generation import Sampling, generate
     from .nn.logits import FactoredLogits, token_loss
-    from .nn.model import SequenceConfig, SequenceModel, initialize
+    from .nn.model import SequenceModel
+    from .nn.training_form import training_form
     from .plugins import host
     from .precision import full_precision
     from .runs.checks import check_architecture, check_task
@@ -62,6 +75,17 @@ _HOME = {
         "Architecture",
         "Construction",
         "Solver",
+    ),
+    "api.capabilities": (
+        "CAPABILITIES",
+        "Decoder",
+        "Decodes",
+        "ExtendsPositions",
+        "ShowsIterates",
+        "ShowsStates",
+        "TrainingContext",
+        "TrainsFaster",
+        "offers",
     ),
     "api.classification": (
         "ClassificationConfig",
@@ -134,6 +158,10 @@ _HOME = {
     ),
     "leaderboards.tables": ("leaderboard",),
     "nn.architecture": ("SequenceArchitecture",),
+    "nn.block": (
+        "SequenceConfig",
+        "initialize",
+    ),
     "nn.generation": (
         "Sampling",
         "generate",
@@ -142,11 +170,8 @@ _HOME = {
         "FactoredLogits",
         "token_loss",
     ),
-    "nn.model": (
-        "SequenceConfig",
-        "SequenceModel",
-        "initialize",
-    ),
+    "nn.model": ("SequenceModel",),
+    "nn.training_form": ("training_form",),
     "plugins": ("host",),
     "precision": ("full_precision",),
     "runs.checks": (
@@ -162,6 +187,7 @@ _HOME = {
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
+    "CAPABILITIES",
     "Architecture",
     "Axis",
     "Batch",
@@ -171,10 +197,13 @@ __all__ = [
     "Completion",
     "Config",
     "Construction",
+    "Decoder",
+    "Decodes",
     "DrawnTask",
     "Entry",
     "EvaluationContext",
     "Executor",
+    "ExtendsPositions",
     "FactoredLogits",
     "Grader",
     "GraderReport",
@@ -197,12 +226,16 @@ __all__ = [
     "SequenceArchitecture",
     "SequenceConfig",
     "SequenceModel",
+    "ShowsIterates",
+    "ShowsStates",
     "Signature",
     "Solver",
     "Streams",
     "Task",
     "TaskConfig",
     "Text",
+    "TrainingContext",
+    "TrainsFaster",
     "UsageError",
     "added_later",
     "check_architecture",
@@ -219,6 +252,7 @@ __all__ = [
     "leaderboard",
     "load_task",
     "map_tensors",
+    "offers",
     "philox",
     "predict",
     "report",
@@ -228,6 +262,7 @@ __all__ = [
     "to_device",
     "token_loss",
     "torch_generator",
+    "training_form",
     "unknown",
     "verify",
     "with_lead",

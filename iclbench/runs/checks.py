@@ -8,12 +8,14 @@ from typing import Any
 import torch
 
 from ..api.architecture import Architecture
+from ..api.capabilities import CAPABILITIES, TrainingContext, offers
 from ..api.config import Config
 from ..api.errors import IclbenchError
 from ..api.prompts import Batch, map_tensors, stack
 from ..api.random import torch_generator
 from ..api.task import Task
 from ..nn.model import SequenceModel
+from ..nn.training_form import training_form
 from ..training.agreement import disagreement
 from ..training.replicas import Replicas
 from .causality import reads_ahead
@@ -47,9 +49,12 @@ def check_architecture(architecture: Architecture, task: Task[Any], config: Conf
     if signature.causal or claims:
         position = reads_ahead(module, task)
         _expect(position is None, f"is not causal: position {position} sees what comes later")
-    if getattr(module, "takes_replicas", False):
+    for capability in CAPABILITIES:
+        offers(module, capability)
+    leading = TrainingContext(torch.device("cpu"), dtype, batch_size=6, replicas="leading")
+    if training_form(module, leading) is not None:
         problem = _of_replicas(architecture, task, config)
-        _expect(problem is None, f"takes_replicas, but {problem}")
+        _expect(problem is None, f"it has a form for leading replicas, but {problem}")
     if any(True for _ in module.parameters()):
         loss = task.loss(module(batch.prompt), batch.target).mean()
         named = dict(module.named_parameters())

@@ -77,7 +77,7 @@ def _compare(
 
 def _in_float64(replicas: Replicas) -> Replicas:
     made = replicas.copy()
-    made.template = copy.deepcopy(replicas.template).double()
+    made.template, made.forms = copy.deepcopy(replicas.template).double(), {}
     made.flat = replicas.flat.double()
     made.fixed = {name: _to_float64(value) for name, value in made.fixed.items()}
     return made

@@ -24,10 +24,7 @@ class Bound:
         for name, tensor in named.items():
             tensor.data = tensors[name].data
         self.leaves: list[Tensor] = [named[name].requires_grad_() for name in trained]
-        parts: list[Any] = list(self.module.modules())  # a plugin's own may be among them
-        for part in parts:
-            if hasattr(part, "unmapped"):
-                part.unmapped = True
+        self.forms: dict[Any, nn.Module | None] = {}  # by context, see Replicas.form_of
         self._places = [
             (held, key, tensor, tensor.data_ptr())
             for part in self.module.modules()

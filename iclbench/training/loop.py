@@ -108,9 +108,7 @@ class Training:
             keep_freed_memory()
         self.who = replicas
         self.replicas = Replicas(modules, device, freeze)
-        template: Any = self.replicas.template
-        if hasattr(template, "factored"):
-            template.factored = True  # logits of a large vocabulary are not held
+        self.replicas.factored_logits = task.signature.target == "token"
         self.optimizer = make_optimizer(self.replicas, recipe.optimizer, recipe.optimizer_args)
         tasks = [replica.task or task for replica in replicas]
         self.data = Data(tasks, [r.seed for r in replicas], recipe, device, dtype)

@@ -6,10 +6,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.func import functional_call, grad, jacrev, vmap
+from torch.func import grad, jacrev, vmap
 
 from ..api.prompts import Batch, map_tensors
-from .replicas import Loss, Replicas
+from .replicas import Loss, Replicas, call
 
 #: Elements of the Jacobian that are held at once.
 AT_ONCE = 2**25
@@ -45,7 +45,8 @@ class ReplicaObjective:
     def predict(self, row: Tensor, prompt: Any) -> Tensor:
         """(B, P, W), or what the model's prediction is."""
         state = dict(zip(self.replicas.shapes, self.replicas.split(row), strict=True))
-        found: Tensor = functional_call(self.replicas.template, {**state, **self.fixed}, (prompt,))
+        called = self.replicas.called(len(self.fitting.target))
+        found: Tensor = call(called, {**state, **self.fixed}, prompt)
         return found
 
     def held_out(self, row: Tensor) -> Tensor:

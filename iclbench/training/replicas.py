@@ -14,12 +14,16 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.overrides import TorchFunctionMode
 
+from ..api.capabilities import TrainingContext
 from ..api.errors import UsageError
 from ..api.prompts import Batch, map_tensors
+from ..nn.training_form import names_in, training_form
 from .bound import Bound
 from .threads import Map
 
 Loss = Callable[[Tensor, Tensor], Tensor]
+#: A training form and its names of the module's parameters and buffers.
+Called = tuple[nn.Module, dict[str, str]]
 
 #: Held while a template is called with a replica's parameters in place of its own, or copied.
 CALLED = threading.RLock()
@@ -57,10 +61,44 @@ class Replicas:
         self.slices = 1  # parts of a batch whose gradients are added up, of a replica by itself
         self.compiled: tuple[Any, Any] | None = None
         self.binds = True  # whether a forward pass leaves parameters and buffers where they are
+        self.factored_logits = False  # whether the loss takes FactoredLogits
+        self.forms: dict[Any, nn.Module | None] = {}
         # Whether a forward pass is of several replicas without vmap.
-        self.takes_replicas = bool(getattr(self.template, "takes_replicas", False))
+        leading = self.context("leading", 1)
+        self.takes_replicas = training_form(self.template.train(), leading) is not None
         self.map: Map = map  # by what replicas and slices are computed that are by themselves
         self._modules: dict[tuple[int, ...], Bound] = {}
+
+    # SEAM: the gradient programs replace `context`, `form_of`, `forms` and `called`.
+    def context(self, replicas: Any, batch_size: int) -> TrainingContext:
+        """How the module is called, as autocast stands now."""
+        kind = self.flat.device.type
+        return TrainingContext(
+            device=self.flat.device,
+            dtype=self.flat.dtype,
+            batch_size=batch_size,
+            replicas=replicas,
+            autocast=torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None,
+            compiled=self.compiled is not None,
+            factored_logits=self.factored_logits,
+        )
+
+    def form_of(
+        self, module: nn.Module, forms: dict[Any, nn.Module | None], replicas: Any, size: int
+    ) -> nn.Module:
+        """The module's training form for `size` prompts, made once; raises TypeError for none."""
+        context = self.context(replicas, size)
+        if context not in forms:
+            forms[context] = training_form(module.train(), context)
+        form = forms[context]
+        if form is None:
+            raise TypeError("it has no form for leading replicas")
+        return form
+
+    def called(self, size: int) -> Called:
+        """The template's training form for `size` prompts, and its names of the parameters."""
+        form = self.form_of(self.template, self.forms, "vmapped", size)
+        return form, names_in(form, self.template)
 
     def split(self, row: Tensor) -> list[Tensor]:
         """A row (P,) as tensors of the parameters' shapes, or rows (R, P) as (R, *shape)."""
@@ -113,7 +151,8 @@ class Replicas:
         if self.takes_replicas and self.compiled is None and self.binds:
             bound = self._bound(rows)
             # A task's loss is each prompt's own.
-            each = loss(bound.module(prompt).flatten(0, 1), target.flatten(0, 1))
+            form = self.form_of(bound.module, bound.forms, "leading", target.shape[1])
+            each = loss(form(prompt).flatten(0, 1), target.flatten(0, 1))
             if bound.stands():
                 return each.view(len(target), -1).mean(dim=1), bound.leaves
             self.binds = False
@@ -121,21 +160,21 @@ class Replicas:
         # Slices share memory with `fixed`, so buffers that a module updates are kept.
         fixed = {name: values[rows] for name, values in self.fixed.items()}
         run = self._stacked_losses if self.compiled is None else self.compiled[0]
-        return run(flat, fixed, prompt, target, loss), [flat]
+        called = self.called(target.shape[1])
+        return run(called, flat, fixed, Batch(prompt, target), loss), [flat]
 
     def _stacked_losses(
-        self, flat: Tensor, fixed: dict[str, Tensor], prompt: Any, target: Tensor, loss: Loss
+        self, called: Called, flat: Tensor, fixed: dict[str, Tensor], batch: Batch, loss: Loss
     ) -> Tensor:
         parameters = dict(zip(self.shapes, self.split(flat), strict=True))
 
         def replica_loss(
             state: dict[str, Tensor], fixed: dict[str, Tensor], prompt: Any, target: Tensor
         ) -> Tensor:
-            prediction = functional_call(self.template, {**state, **fixed}, (prompt,))
-            return loss(prediction, target).mean()
+            return loss(call(called, {**state, **fixed}, prompt), target).mean()
 
         with Products():
-            found: Tensor = vmap(replica_loss)(parameters, fixed, prompt, target)
+            found: Tensor = vmap(replica_loss)(parameters, fixed, batch.prompt, batch.target)
         return found
 
     def stacked_gradients(self, batch: Batch, loss: Loss, start: int = 0) -> tuple[Tensor, Tensor]:
@@ -153,7 +192,8 @@ class Replicas:
         prompt, target, _ = _replica(batch, replica)
         if self.compiled is None and self.binds:
             bound = self._bound(replica, part)
-            value = loss(bound.module(prompt), target).mean()
+            form = self.form_of(bound.module, bound.forms, "alone", len(target))
+            value = loss(form(prompt), target).mean()
             if bound.stands():
                 return value, bound.leaves
             self.binds = False
@@ -161,7 +201,7 @@ class Replicas:
         fixed = {name: values[replica] for name, values in self.fixed.items()}
         run = self._single_loss if self.compiled is None else self.compiled[1]
         with CALLED:
-            return run(row, fixed, prompt, target, loss), [row]
+            return run(self.called(len(target)), row, fixed, Batch(prompt, target), loss), [row]
 
     def _bound(self, rows: int | slice, part: int = 0) -> Bound:
         """A module on a replica's rows, or on several's."""
@@ -173,16 +213,13 @@ class Replicas:
             with CALLED:
                 bound = Bound(self.template, self.flat, tensors, list(self.shapes))
             self._modules[key] = bound
-        if bound.module.training != self.template.training:
-            bound.module.train(self.template.training)
         return bound
 
     def _single_loss(
-        self, row: Tensor, fixed: dict[str, Tensor], prompt: Any, target: Tensor, loss: Loss
+        self, called: Called, row: Tensor, fixed: dict[str, Tensor], batch: Batch, loss: Loss
     ) -> Tensor:
         state = {**dict(zip(self.shapes, self.split(row), strict=True)), **fixed}
-        prediction = functional_call(self.template, state, (prompt,))
-        return loss(prediction, target).mean()
+        return loss(call(called, state, batch.prompt), batch.target).mean()
 
     def gradient_of(self, replica: int, batch: Batch, loss: Loss) -> tuple[Tensor, Tensor]:
         """One replica's loss () and gradient (P,) on stacked batches, computed by itself."""
@@ -224,7 +261,7 @@ class Replicas:
         """The same replicas with buffers of their own, which a forward pass may change."""
         made = copy.copy(self)
         made.fixed = {name: value.clone() for name, value in self.fixed.items()}
-        made._modules = {}
+        made._modules, made.forms = {}, {}
         return made
 
     def draws(self, batch: Batch) -> bool:
@@ -235,8 +272,15 @@ class Replicas:
         state = {**self.views(0), **fixed}
         with torch.no_grad(), torch.random.fork_rng(devices):
             before = random_state(self.flat.device)
-            functional_call(self.template, state, (_replica(batch, 0).prompt,))
+            call(self.called(batch.target.shape[1]), state, _replica(batch, 0).prompt)
             return not torch.equal(before, random_state(self.flat.device))
+
+
+def call(called: Called, state: dict[str, Tensor], prompt: Any) -> Any:
+    """A form's prediction with other parameters and buffers, by the module's names."""
+    form, names = called
+    renamed = {names[name]: tensor for name, tensor in state.items() if name in names}
+    return functional_call(form, renamed, (prompt,))
 
 
 class Products(TorchFunctionMode):

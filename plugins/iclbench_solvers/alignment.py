@@ -15,8 +15,10 @@ from iclbench import (
     Batch,
     EvaluationContext,
     Metric,
+    ShowsIterates,
     Task,
     map_tensors,
+    offers,
     predict,
     torch_generator,
 )
@@ -192,7 +194,7 @@ class Iterates(Metric):
 
     def supports_model(self, model: nn.Module) -> str | None:
         """It needs a trajectory."""
-        return None if hasattr(model, "trajectory") else "it shows no trajectory"
+        return None if offers(model, ShowsIterates) else "it shows no trajectory"
 
     def axes(self, model: nn.Module) -> Mapping[str, Axis]:
         """iterate_error runs over the iterates t = 0…T."""
