@@ -11,15 +11,15 @@ from typing import Any
 from unittest import mock
 
 import torch
+from iclbench.training.engine import batch_of
+from iclbench.training.optimizer import Update
 from torch import Tensor, nn
 
 from iclbench import RunSpec
 from iclbench.api.config import parse_config
 from iclbench.runs.models import initial_module
 from iclbench.runs.plan import Plan, resolve
-from iclbench.training.engine import batch_of
 from iclbench.training.loop import Replica, Training
-from iclbench.training.optimizer import Update
 from iclbench.training.replicas import gradients_of
 
 from .configurations import Configuration

@@ -16,12 +16,12 @@ from contextlib import nullcontext
 from typing import Any
 
 import torch
+from iclbench.training.engine import batch_of
+from iclbench.training.grouping import CPU_ELEMENTS, cpu_group, elements
 from tabulate import tabulate
 
 from iclbench import full_precision
 from iclbench.devices import one_thread
-from iclbench.training.engine import batch_of
-from iclbench.training.grouping import CPU_ELEMENTS, cpu_group, elements
 from iclbench.training.threads import Map, map_at_once
 
 from .configurations import PREFIXES, Configuration

@@ -17,8 +17,6 @@ from torch.utils.flop_counter import (
     sdpa_flop_count,
 )
 
-from iclbench.nn.fused import HAS_ONEDNN
-
 
 class Loop(Protocol):
     """A training loop; `advance(n)` takes n steps of all its models."""
@@ -100,9 +98,6 @@ def stage_times(loop: Loop, repeats: int, device: str) -> dict[str, float]:
 def counts() -> dict[Any, Callable[..., int]]:
     """Operation counts by shape for fused CPU operators that torch's counter does not know."""
 
-    def linear(x: Any, *_: Any, out_shape: Any, **__: Any) -> int:
-        return int(2 * x[-1] * math.prod(out_shape))
-
     def added(onto: Any, a: Any, b: Any, **_: Any) -> int:
         return int(2 * math.prod(a) * b[-1])
 
@@ -113,12 +108,11 @@ def counts() -> dict[Any, Callable[..., int]]:
         return int(sdpa_backward_flop_count(grad, query, key, value))
 
     aten = torch.ops.aten
-    known: dict[Any, Callable[..., int]] = {
+    return {
         aten.addmm_: added,
         aten._scaled_dot_product_flash_attention_for_cpu: attention,
         aten._scaled_dot_product_flash_attention_for_cpu_backward: attention_backward,
     }
-    return {**known, torch.ops.mkldnn._linear_pointwise: linear} if HAS_ONEDNN else known
 
 
 def operations(loop: Loop) -> int:

@@ -14,6 +14,17 @@ from .hookspecs import hookimpl
 
 if TYPE_CHECKING:
     from .api.architecture import Architecture, Construction, Solver
+    from .api.capabilities import (
+        CAPABILITIES,
+        Decoder,
+        Decodes,
+        ExtendsPositions,
+        ShowsIterates,
+        ShowsStates,
+        TrainingContext,
+        TrainsFaster,
+        offers,
+    )
     from .api.classification import ClassificationConfig, ClassificationTask
     from .api.config import Config, added_later
     from .api.draws import Draws, EvaluationRandom, Random, TrainingRandom
@@ -53,9 +64,11 @@ if TYPE_CHECKING:
     from .files import file_digest, require_writable, write_atomically
     from .leaderboards.board import leaderboard
     from .nn.architecture import SequenceArchitecture
+    from .nn.block import SequenceConfig, initialize
     from .nn.generation import Sampling, generate
     from .nn.logits import FactoredLogits, token_loss
-    from .nn.model import SequenceConfig, SequenceModel, initialize
+    from .nn.model import SequenceModel
+    from .nn.training_form import training_form
     from .plugins import host
     from .precision import full_precision
     from .runs.checks import check_architecture, check_task
@@ -70,6 +83,17 @@ _HOME = {
         "Architecture",
         "Construction",
         "Solver",
+    ),
+    "api.capabilities": (
+        "CAPABILITIES",
+        "Decoder",
+        "Decodes",
+        "ExtendsPositions",
+        "ShowsIterates",
+        "ShowsStates",
+        "TrainingContext",
+        "TrainsFaster",
+        "offers",
     ),
     "api.classification": (
         "ClassificationConfig",
@@ -148,6 +172,10 @@ _HOME = {
     ),
     "leaderboards.board": ("leaderboard",),
     "nn.architecture": ("SequenceArchitecture",),
+    "nn.block": (
+        "SequenceConfig",
+        "initialize",
+    ),
     "nn.generation": (
         "Sampling",
         "generate",
@@ -156,11 +184,8 @@ _HOME = {
         "FactoredLogits",
         "token_loss",
     ),
-    "nn.model": (
-        "SequenceConfig",
-        "SequenceModel",
-        "initialize",
-    ),
+    "nn.model": ("SequenceModel",),
+    "nn.training_form": ("training_form",),
     "plugins": ("host",),
     "precision": ("full_precision",),
     "runs.checks": (
@@ -176,6 +201,7 @@ _HOME = {
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
+    "CAPABILITIES",
     "Architecture",
     "Axis",
     "Batch",
@@ -185,11 +211,14 @@ __all__ = [
     "Completion",
     "Config",
     "Construction",
+    "Decoder",
+    "Decodes",
     "Draws",
     "Entry",
     "EvaluationContext",
     "EvaluationRandom",
     "Executor",
+    "ExtendsPositions",
     "FactoredLogits",
     "GradedTask",
     "Grader",
@@ -214,12 +243,16 @@ __all__ = [
     "SequenceArchitecture",
     "SequenceConfig",
     "SequenceModel",
+    "ShowsIterates",
+    "ShowsStates",
     "Signature",
     "Solver",
     "Task",
     "TaskConfig",
     "Text",
+    "TrainingContext",
     "TrainingRandom",
+    "TrainsFaster",
     "UsageError",
     "added_later",
     "check_architecture",
@@ -236,6 +269,7 @@ __all__ = [
     "leaderboard",
     "load_task",
     "map_tensors",
+    "offers",
     "philox",
     "predict",
     "report",
@@ -246,6 +280,7 @@ __all__ = [
     "token_loss",
     "torch_generator",
     "training_batch",
+    "training_form",
     "unknown",
     "verify",
     "with_lead",

@@ -1,4 +1,4 @@
-"""SequenceArchitecture: the harness's sequence model with a plugin's mixer in every block."""
+"""SequenceArchitecture: an architecture that only has to provide a mixer."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from torch import nn
 from ..api.architecture import Architecture
 from ..api.config import Config
 from ..api.prompts import Signature
-from .model import SequenceConfig, SequenceModel
+from .block import SequenceConfig
+from .model import SequenceModel
 
 
 class SequenceArchitecture(Architecture):
-    """A sequence model of the harness with the plugin's mixer in every block."""
+    """The harness's sequence model with the plugin's mixer in every block."""
 
     Config: ClassVar[type[Config]] = SequenceConfig
     replica_args = frozenset({"init_std"})
 
     @abstractmethod
     def mixer(self, width: int, length: int, causal: bool, config: Any) -> nn.Module:
-        """A module (B, S, width) → (B, S, width) for S = length positions.
+        """Return a module (B, S, width) → (B, S, width) for S = length positions.
 
-        It may offer `at(x, positions)`, its output (B, P, width) at a slice of the positions alone:
-        in training that is all that the last block computes.
+        It may offer `TrainsFaster`, also for some positions only, and `ExtendsPositions`.
         """
 
     def supports(self, signature: Signature, config: Any) -> str | None:
-        """Any prompt can be embedded; a non-causal model must not see the answers."""
+        """Support every prompt of one size, unless a model that is not causal would see answers."""
         if signature.varies:
             return "it is built for one size of prompts, and the task has several"
         if signature.causal and not config.causal:
@@ -38,7 +38,7 @@ class SequenceArchitecture(Architecture):
         return None
 
     def build(self, signature: Signature, config: Any) -> SequenceModel:
-        """The model of this architecture's mixers for `signature`."""
+        """Return the sequence model with this architecture's mixers."""
         mixers = [
             self.mixer(config.width, signature.length, config.causal, config)
             for _ in range(config.layers)

@@ -1,7 +1,8 @@
-"""Logits of a large vocabulary kept as their factors, and a cross-entropy that never holds them."""
+"""Logits of a large vocabulary kept as factors, and a cross-entropy that never holds them all."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -13,11 +14,11 @@ AT_ONCE = 2**24
 
 
 class FactoredLogits(NamedTuple):
-    """Logits states · weightᵀ + bias that nobody has multiplied out.
+    """The factors of the logits states · weightᵀ + bias, which are not multiplied out.
 
-    states (B, P, d), weight (V, d), bias (V,) or None. A model that answers `token` and has an
-    attribute `factored` returns them in training, where P · V numbers a prompt are too many to
-    hold: the engine sets it on its own copy.
+    states (B, P, d), weight (V, d), bias (V,) or None. A model that answers `token` returns them
+    in training (`TrainingContext.factored_logits`), since P · V logits per prompt are too many to
+    hold.
     """
 
     states: Tensor
@@ -26,31 +27,31 @@ class FactoredLogits(NamedTuple):
 
 
 def token_loss(prediction: Tensor | FactoredLogits, target: Tensor) -> Tensor:
-    """The cross-entropy of each target (B, P) under logits (B, P, V), in nats, (B, P)."""
+    """The cross-entropy (B, P), in nats, of targets (B, P) under logits (B, P, V)."""
     if isinstance(prediction, FactoredLogits):
-        rows = prediction.states.flatten(0, 1)
-        found: Any = _CrossEntropy.apply(  # type: ignore[no-untyped-call]
-            rows, prediction.weight, prediction.bias, target.flatten()
+        states = prediction.states.flatten(0, 1)
+        losses: Tensor = _CrossEntropy.apply(  # type: ignore[no-untyped-call]
+            states, prediction.weight, prediction.bias, target.flatten()
         )
-        return found.view(target.shape)  # type: ignore[no-any-return]
+        return losses.view(target.shape)
     return -prediction.log_softmax(dim=2).gather(2, target.unsqueeze(2))[..., 0]
 
 
 class _CrossEntropy(torch.autograd.Function):
-    """A chunk of rows at a time, in the forward pass and again in the backward pass.
+    """Computes a chunk of rows at a time, in the forward pass and again in the backward pass.
 
-    Under autocast matrices are multiplied in its dtype; the softmax is at least float32.
+    Under autocast, matrices are multiplied in its dtype. The softmax is at least float32.
     """
 
     generate_vmap_rule = True
 
     @staticmethod
     def forward(states: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor) -> Tensor:
-        """states (N, d), weight (V, d), bias (V,), target (N,) → (N,)."""
-        dtype = _dtype(states)
+        """Map states (N, d), weight (V, d), bias (V,) and target (N,) to losses (N,)."""
+        dtype = _product_dtype(states)
         losses = []
-        for part, wanted in _chunks(states, target, weight):
-            logits = _logits(part, weight, bias, dtype)
+        for chunk, wanted in _chunks(states, target, weight):
+            logits = _logits(chunk, weight, bias, dtype)
             picked = logits.gather(1, wanted.unsqueeze(1))[:, 0]
             losses.append(logits.logsumexp(dim=1) - picked)
         return torch.cat(losses)
@@ -60,46 +61,46 @@ class _CrossEntropy(torch.autograd.Function):
         """Keep the factors."""
         states, weight, bias, target = inputs
         ctx.save_for_backward(states, weight, bias, target)
-        ctx.dtype = _dtype(states)
+        ctx.dtype = _product_dtype(states)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        """The gradients of states, weight and bias."""
+        """Return the gradients of states, weight and bias."""
         states, weight, bias, target = ctx.saved_tensors
         (grad,) = grads
-        size = _rows(weight)
-        d_states = []
-        d_weight, d_bias = (
-            torch.zeros_like(weight),
-            None if bias is None else torch.zeros_like(bias),
-        )
+        size = _chunk_size(weight)
+        state_grads = []
+        weight_grad = torch.zeros_like(weight)
+        bias_grad = None if bias is None else torch.zeros_like(bias)
         columns = torch.arange(len(weight), device=weight.device)
-        for start, (part, wanted) in enumerate(_chunks(states, target, weight)):
-            share = _logits(part, weight, bias, ctx.dtype).softmax(dim=1)
-            share = share - (wanted.unsqueeze(1) == columns).to(share)
-            share = share * grad[start * size : (start + 1) * size].unsqueeze(1)
-            if d_bias is not None:
-                d_bias = d_bias + share.sum(dim=0).to(d_bias)
-            share = share.to(ctx.dtype)
-            d_states.append((share @ weight.to(ctx.dtype)).to(states))
-            d_weight = d_weight + (share.mT @ part.to(ctx.dtype)).to(d_weight)
-        return torch.cat(d_states), d_weight, d_bias, None
+        for index, (chunk, wanted) in enumerate(_chunks(states, target, weight)):
+            # The gradient of the logits: probabilities less the one-hot target.
+            delta = _logits(chunk, weight, bias, ctx.dtype).softmax(dim=1)
+            delta = delta - (wanted.unsqueeze(1) == columns).to(delta)
+            delta = delta * grad[index * size : (index + 1) * size].unsqueeze(1)
+            # Sums are not in place, which vmap's rule could not batch.
+            if bias_grad is not None:
+                bias_grad = bias_grad + delta.sum(dim=0).to(bias_grad)
+            delta = delta.to(ctx.dtype)
+            state_grads.append((delta @ weight.to(ctx.dtype)).to(states))
+            weight_grad = weight_grad + (delta.mT @ chunk.to(ctx.dtype)).to(weight_grad)
+        return torch.cat(state_grads), weight_grad, bias_grad, None
 
 
-def _dtype(states: Tensor) -> torch.dtype:
+def _product_dtype(states: Tensor) -> torch.dtype:
     kind = states.device.type
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else states.dtype
 
 
-def _rows(weight: Tensor) -> int:
+def _chunk_size(weight: Tensor) -> int:
     return max(1, AT_ONCE // len(weight))
 
 
-def _chunks(states: Tensor, target: Tensor, weight: Tensor) -> Any:
-    size = _rows(weight)
+def _chunks(states: Tensor, target: Tensor, weight: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    size = _chunk_size(weight)
     return zip(torch.split(states, size), torch.split(target, size), strict=True)
 
 
-def _logits(part: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:
-    logits = linear(part.to(dtype), weight.to(dtype), None if bias is None else bias.to(dtype))
+def _logits(chunk: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:
+    logits = linear(chunk.to(dtype), weight.to(dtype), None if bias is None else bias.to(dtype))
     return logits.to(torch.promote_types(logits.dtype, torch.float32))

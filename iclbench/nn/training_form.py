@@ -1,35 +1,35 @@
-"""A module's faster form for training, asked for in one place."""
+"""The module that training calls in place of the paper's: one decision, checked."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import nn
 
-from ..api.capabilities import TrainingContext, TrainsFaster
+from ..api.capabilities import TrainingContext, TrainsFaster, offers
 from ..api.errors import PluginError
 
 
 def training_form(module: nn.Module, context: TrainingContext) -> nn.Module | None:
-    """Return the module to call in training: its faster form, or the module itself.
+    """Return the module to call in training in place of `module`, perhaps `module` itself.
 
-    The module itself is used where it offers no faster form, or where a hook is set on any of its
-    parts, since a faster form may skip the part. None means that neither can do what the context
-    asks, which happens only for `replicas="leading"`. Raises PluginError for a form with parameters
-    of its own, which an optimizer's step would not reach.
+    None means that the module can't take replicas or be computed at `context.positions` alone.
+    A module with a hook is not replaced, since a form may leave out what the hook watches.
+    Raises PluginError if the form has other parameters than the module.
     """
-    form = None
-    if isinstance(module, TrainsFaster) and not has_hooks(module):
-        form = module.for_training(context)
+    itself = module if context.replicas != "leading" and context.positions is None else None
+    if has_hooks(module) or not offers(module, TrainsFaster) or _overrides_forward(module):
+        return itself
+    faster: Any = module
+    form: nn.Module | None = faster.for_training(context)
     if form is None:
-        return None if context.replicas == "leading" else module
-    known = {id(parameter) for parameter in module.parameters()}
-    for name, parameter in form.named_parameters():
-        if id(parameter) not in known:
-            raise PluginError(f"{type(form).__name__} holds a parameter of its own: {name}")
+        return itself
+    _check_parameters(form, module)
     return form
 
 
 def has_hooks(module: nn.Module) -> bool:
-    """Whether a forward or backward hook is set on the module or any of its parts."""
+    """Whether a forward or backward hook is set on a module or one of its submodules."""
     return any(
         part._forward_hooks
         or part._forward_pre_hooks
@@ -37,3 +37,48 @@ def has_hooks(module: nn.Module) -> bool:
         or part._backward_pre_hooks
         for part in module.modules()
     )
+
+
+def names_in(form: nn.Module, module: nn.Module) -> dict[str, str]:
+    """Map the module's parameters and buffers to their names in its training form.
+
+    A buffer that the form does not hold is left out.
+    """
+    names = {id(tensor): name for name, tensor in _tensors(form).items()}
+    return {
+        name: names[id(tensor)] for name, tensor in _tensors(module).items() if id(tensor) in names
+    }
+
+
+def _tensors(module: nn.Module) -> dict[str, object]:
+    return {**dict(module.named_parameters()), **dict(module.named_buffers())}
+
+
+def _overrides_forward(module: nn.Module) -> bool:
+    """Whether a subclass, or an instance, has a newer `forward` than `for_training`."""
+    if "forward" in vars(module):
+        return "for_training" not in vars(module)
+    for owner in type(module).__mro__:
+        if "for_training" in vars(owner):
+            return False
+        if "forward" in vars(owner):
+            return True
+    return False
+
+
+def _check_parameters(form: nn.Module, module: nn.Module) -> None:
+    """Both must hold the same Parameter objects: an optimizer updates the module's alone."""
+    theirs = {id(parameter): name for name, parameter in module.named_parameters()}
+    own = {id(parameter): name for name, parameter in form.named_parameters()}
+    names = [name for key, name in own.items() if key not in theirs]
+    if names:
+        raise PluginError(
+            f"{type(module).__name__}.for_training: {', '.join(names)} of {type(form).__name__} "
+            "is no parameter of the module; an optimizer's step would not reach it"
+        )
+    names = [name for key, name in theirs.items() if key not in own]
+    if names:
+        raise PluginError(
+            f"{type(module).__name__}.for_training: {type(form).__name__} lacks "
+            f"{', '.join(names)}, which would get no gradient"
+        )

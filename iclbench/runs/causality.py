@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from ..api.capabilities import ShowsStates, offers
 from ..api.errors import UsageError
 from ..api.random import torch_generator
 from ..api.task import Task, training_batch
@@ -33,7 +34,7 @@ def reads_ahead(module: nn.Module, task: Task[Any]) -> int | None:
     """
     module = copy.deepcopy(module).double().eval()
     batch = training_batch(task, 4, torch_generator("cpu", "causality"), torch.float64)
-    changes = _state_changes if callable(getattr(module, "hidden", None)) else _answer_changes
+    changes = _state_changes if offers(module, ShowsStates) else _answer_changes
     has_parameters = any(True for _ in module.parameters())
     tested = False
     with torch.no_grad(), one_thread():

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from ..api.architecture import Architecture
-from ..api.capabilities import TrainingContext
+from ..api.capabilities import CAPABILITIES, TrainingContext, offers
 from ..api.config import Config
 from ..api.errors import IclbenchError
 from ..api.evaluation import EvaluationContext
@@ -55,6 +55,8 @@ def check_architecture(architecture: Architecture, task: Task[Any], config: Conf
     if signature.causal or claims_causal:
         position = reads_ahead(module, task)
         _expect(position is None, f"is not causal: position {position} changes with later inputs")
+    for capability in CAPABILITIES:
+        offers(module, capability)
     problem = _of_replicas(architecture, task, config)
     _expect(problem is None, f"its form for several replicas differs: {problem}")
     if any(True for _ in module.parameters()):

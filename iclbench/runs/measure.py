@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 from ..api.errors import RunError, UsageError
+from ..api.evaluation import EvaluationContext
 from ..api.grader import Grader
 from ..api.random import torch_generator
-from ..api.evaluation import EvaluationContext
 from ..api.task import Axis
 from ..precision import DTYPES
 from .evaluate import evaluate, floor

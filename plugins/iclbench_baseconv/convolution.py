@@ -2,8 +2,8 @@
 
 The direct sum is a product with each channel's Toeplitz matrix. It keeps zeros exact (an FFT
 spreads rounding error over all positions, which ruins exact constructions) and is as fast for
-short sequences; the FFT is faster for long ones. `python -m benchmarks.convolution` prints both
-times and errors.
+short sequences; the FFT is faster for long ones. `python -m benchmarks.convolution` prints the
+times and errors of both.
 """
 
 from __future__ import annotations
@@ -15,51 +15,35 @@ from torch import Tensor
 DIRECT_UP_TO = 128
 
 
-def convolve(
-    u: Tensor,
-    h: Tensor,
-    causal: bool,
-    method: str = "auto",
-    positions: slice = slice(None),
-) -> Tensor:
-    """Convolve u (B, S, C) with the taps h (S, C), channel by channel → (B, P, C) at `positions`.
+def convolve(u: Tensor, h: Tensor, causal: bool, method: str = "auto") -> Tensor:
+    """Convolve u (B, S, C) with the taps h (S, C), channel by channel → (B, S, C).
 
     Causal: y[t] = Σ_{s ≤ t} h[t−s] u[s]. Circular otherwise: y[t] = Σ_s h[(t−s) mod S] u[s].
-    `method` is `direct`, `fft`, or `auto` for the better one at this length. If u lies in memory
-    channel by channel, as `by_channel` makes it, it is not copied and the answer lies so too.
+    `method` is `direct`, `fft`, or `auto` for the better one at this length.
     """
-    if is_direct(method, u.shape[1]):
-        return _direct(u, h, causal, positions)
-    return _fft(u, h, causal)[:, positions]
-
-
-def is_direct(method: str, length: int) -> bool:
-    """Whether that many positions are convolved by products."""
-    return method == "direct" or (method == "auto" and length <= DIRECT_UP_TO)
-
-
-def by_channel(u: Tensor, weight: Tensor) -> Tensor:
-    """u @ weight, (B, S, C) and (C, C) → (B, S, C), which lies in memory channel by channel."""
-    batch, length, channels = u.shape
-    product: Tensor = weight.mT @ u.reshape(-1, channels).mT
-    return product.view(weight.shape[-1], batch, length).permute(1, 2, 0)
-
-
-def _direct(u: Tensor, h: Tensor, causal: bool, wanted: slice) -> Tensor:
-    length = u.shape[1]
-    positions = torch.arange(length, device=u.device)
-    lag = positions[wanted, None] - positions[None, :]
-    seen = lag >= 0 if causal else torch.ones_like(lag, dtype=torch.bool)
-    lag = lag % length
-    if u.stride(1) == 1:  # channel by channel, and so are the matrices
-        toeplitz = h.mT[:, lag] * seen
-        return (u.permute(2, 0, 1) @ toeplitz.mT).permute(1, 2, 0)
+    if not is_direct(method, u.shape[1]):
+        return convolve_fft(u, h, causal)
+    lag, seen = lags(u.shape[1], causal, u.device)
     return torch.einsum("tsc,bsc->btc", h[lag] * seen.unsqueeze(-1), u)
 
 
-def _fft(u: Tensor, h: Tensor, causal: bool) -> Tensor:
+def is_direct(method: str, length: int) -> bool:
+    """Whether a method convolves a sequence of this length by the direct sum."""
+    return method == "direct" or (method == "auto" and length <= DIRECT_UP_TO)
+
+
+def lags(length: int, causal: bool, device: torch.device) -> tuple[Tensor, Tensor]:
+    """For outputs t and inputs s: (t − s) mod S, and whether t sees s; (S, S) each."""
+    positions = torch.arange(length, device=device)
+    lag = positions[:, None] - positions
+    seen = lag >= 0 if causal else torch.ones_like(lag, dtype=torch.bool)
+    return lag % length, seen
+
+
+def convolve_fft(u: Tensor, h: Tensor, causal: bool) -> Tensor:
+    """Convolve u (B, S, C) with the taps h (S, C) by FFT → (B, S, C)."""
     length = u.shape[1]
-    # Twice the length keeps what a circular convolution would wrap around out of sight.
+    # At twice the length, what a circular convolution would wrap around falls outside.
     n = 2 * length if causal else length
     spectrum = torch.fft.rfft(u, n, dim=1) * torch.fft.rfft(h, n, dim=0)
     convolved: Tensor = torch.fft.irfft(spectrum, n, dim=1)

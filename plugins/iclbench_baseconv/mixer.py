@@ -5,8 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from .alone import mix, usable
-from .convolution import by_channel, convolve
+from iclbench import TrainingContext
+
+from .convolution import convolve
+from .fast import FastBaseConv
 
 
 class BaseConvMixer(nn.Module):
@@ -21,8 +23,7 @@ class BaseConvMixer(nn.Module):
         self, width: int, length: int, causal: bool, *, bias: str, convolution: str, init_std: float
     ) -> None:
         super().__init__()
-        self.unmapped = False  # set by the engine: then no operator has to be vmapped
-        self.causal, self.convolution, self.length = causal, convolution, length
+        self.causal, self.convolution = causal, convolution
         shape = (length, width) if bias == "position" else (width,)
         self.gate = nn.Parameter(init_std * torch.randn(width, width))
         self.input = nn.Parameter(init_std * torch.randn(width, width))
@@ -35,25 +36,12 @@ class BaseConvMixer(nn.Module):
         self.output_bias = nn.Parameter(torch.zeros(shape))
 
     def forward(self, u: Tensor) -> Tensor:
-        """(B, S, C) → (B, S, C) for S = length."""
-        return self._gated(u, slice(None))
+        """Map (B, S, C) to (B, S, C) for S = length."""
+        entering = u @ self.input + self.input_bias
+        convolved = convolve(entering, self.filter, self.causal, self.convolution)
+        gated = (u @ self.gate + self.gate_bias) * (convolved + self.filter_bias)
+        return gated @ self.output + self.output_bias
 
-    def at(self, u: Tensor, positions: slice) -> Tensor:
-        """The output at some positions alone, (B, S, C) → (B, P, C)."""
-        return self._gated(u, positions)
-
-    def _gated(self, u: Tensor, positions: slice) -> Tensor:
-        # In training only, so that what is evaluated stays as it is to the last bit.
-        if self.training and self.unmapped and usable(u, self):
-            return mix(u, self, positions)
-        product = by_channel if self.training else torch.matmul
-        entering = product(u, self.input) + self.input_bias
-        convolved = convolve(entering, self.filter, self.causal, self.convolution, positions)
-        gate = product(u[:, positions], self.gate) + self._own(self.gate_bias, positions)
-        gated = gate * (convolved + self._own(self.filter_bias, positions))
-        return gated @ self.output + self._own(self.output_bias, positions)
-
-    @staticmethod
-    def _own(bias: Tensor, positions: slice) -> Tensor:
-        """A bias (C,), or its rows (P, C) at the positions."""
-        return bias if bias.ndim == 1 else bias[positions]
+    def for_training(self, context: TrainingContext) -> nn.Module | None:
+        """See `iclbench.TrainsFaster`."""
+        return None if context.replicas == "leading" else FastBaseConv(self, context.positions)

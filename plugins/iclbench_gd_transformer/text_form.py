@@ -8,9 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding as look_up
 
-from iclbench import FactoredLogits
+from iclbench import TrainingContext
 
 from .cross_attention import chunked_expectation
+from .fast import FactoredText
 from .kernels import Kernel
 from .text_kernels import position_attention
 
@@ -46,7 +47,6 @@ class TextForm(nn.Module):
         super().__init__()
         self.kernel: Kernel = kernel
         self.blocks, self.length, self.readout = blocks, length, list(readout)
-        self.factored = False  # training sets it
         self.embedding = nn.Parameter(0.02 * torch.randn(vocabulary, width))
         start = _waves(length + 1, width) if covariates == "sinusoidal" else None
         self.positions = nn.Parameter(torch.randn(length + 1, width) if start is None else start)
@@ -60,12 +60,18 @@ class TextForm(nn.Module):
             else None
         )
 
-    def forward(self, prompt: Any) -> Tensor | FactoredLogits:
-        """Logits (B, P, C) at the read-outs, or their factors where `factored` is set."""
-        states = self.answer(self.functions(prompt.ids)[:, self.readout])
-        if self.factored:
-            return FactoredLogits(states, self.embedding, None)
-        return states @ self.embedding.mT
+    def forward(self, prompt: Any) -> Tensor:
+        """Return the logits (B, P, C) at the read-outs."""
+        return self.states(prompt) @ self.embedding.mT
+
+    def states(self, prompt: Any) -> Tensor:
+        """The states (B, P, d') at the read-outs, which W_e maps to logits."""
+        return self.answer(self.functions(prompt.ids)[:, self.readout])
+
+    def for_training(self, context: TrainingContext) -> nn.Module | None:
+        """See `iclbench.TrainsFaster`."""
+        fits = context.factored_logits and context.replicas != "leading"
+        return FactoredText(self) if fits else None
 
     def hidden(self, real: Tensor, ids: Tensor) -> Tensor:
         """f of every output, (B, T, d'), of ids (B, T); there are no real features."""
@@ -76,7 +82,7 @@ class TextForm(nn.Module):
         raise NotImplementedError
 
     def answer(self, f: Tensor) -> Tensor:
-        """What W_e is multiplied with, of f (…, d')."""
+        """The state that W_e maps to logits, from f (…, d')."""
         if self.feed_forward is not None and self.norm1 is not None:
             f = f + self.feed_forward(self.norm1(f))
         normed: Tensor = self.norm(f)
@@ -90,24 +96,24 @@ class TextForm(nn.Module):
 
     def step(self, block: int, weights: Tensor, values: Tensor) -> Tensor:
         """Σ_m P_m times the weights (M, S, N) of values (B, N, d'), (B, S, d')."""
-        found = torch.zeros_like(values[:, :1])
-        for own, attended in zip(self.project[block], weights, strict=True):
-            found = found + own * (attended @ values)
-        return found
+        total = torch.zeros_like(values[:, :1])
+        for project, attended in zip(self.project[block], weights, strict=True):
+            total = total + project * (attended @ values)
+        return total
 
 
 class CausalText(TextForm):
     """All prefixes in one pass: f_j has the keys i < j, in every block.
 
-    With one block that is exact. With more it is a variant: gradient descent on a prefix also moves
-    fᵢ by the examples after i.
+    With one block that is exact. With more it is a variant: gradient descent on a prefix would also
+    move fᵢ by the examples after i.
     """
 
     def functions(self, ids: Tensor) -> Tensor:
         """See `TextForm.functions`."""
         count = ids.shape[1]
         w = look_up(ids, self.embedding)
-        # Query p_1 sees nothing, and is nobody's answer.
+        # Query p_1 sees nothing and answers nothing.
         seen = torch.ones(count + 1, count, dtype=torch.bool, device=ids.device).tril(-1)
         weights = self.attention_to(1, count + 1, seen, seen.sum(dim=1))
         values = w - self.embedding.mean(dim=0)
@@ -118,18 +124,18 @@ class CausalText(TextForm):
         return f[:, 1:]
 
     def decoder(self) -> TextDecoder:
-        """A decoder that keeps the values of each block."""
+        """A decoder that caches the values of each block."""
         return TextDecoder(self)
 
 
 class ExactText(TextForm):
-    """Gradient descent on each prefix by itself: f_j of j = 1 … t + 1 with the keys 1 … t.
+    """Gradient descent on each prefix separately: f_j of j = 1 … t + 1 with the keys 1 … t.
 
-    A read-out costs as much as a pass over its prefix; a task that asks for one is meant.
+    Each read-out costs a pass over its prefix, so this is for tasks with one read-out.
     """
 
     def functions(self, ids: Tensor) -> Tensor:
-        """See `TextForm.functions`; outputs that nobody reads are 0."""
+        """See `TextForm.functions`; outputs that are not read out are 0."""
         w = look_up(ids, self.embedding)
         read = set(self.readout)
         nothing = torch.zeros_like(w[:, 0])
@@ -138,7 +144,7 @@ class ExactText(TextForm):
         return torch.stack(rows, dim=1)
 
     def decoder(self) -> PrefixDecoder:
-        """A decoder that descends anew on every prefix."""
+        """A decoder that descends again on every prefix."""
         return PrefixDecoder(self)
 
     def of_prefix(self, w: Tensor) -> Tensor:
@@ -154,21 +160,21 @@ class ExactText(TextForm):
 
 
 class PrefixDecoder:
-    """A text on its way, every prefix for itself: nothing of the one before can be kept."""
+    """A decoder without a cache, since every prefix has its own descent."""
 
     def __init__(self, model: ExactText) -> None:
         self.model = model
         self.ids: Tensor | None = None
 
     def advance(self, ids: Tensor) -> Tensor:
-        """See `iclbench.nn.generation.Decoder`."""
+        """See `iclbench.Decoder`."""
         self.ids = ids if self.ids is None else torch.cat([self.ids, ids], dim=1)
         f = self.model.of_prefix(look_up(self.ids, self.model.embedding))
         return self.model.answer(f) @ self.model.embedding.mT
 
 
 class TextDecoder:
-    """A text on its way, with the values of every block at the ids so far."""
+    """A decoder that caches the values of every block at the ids so far."""
 
     def __init__(self, model: CausalText) -> None:
         self.model, self.count = model, 0
@@ -179,7 +185,7 @@ class TextDecoder:
         self.values: list[Tensor] = []  # of each block, (B, n, d')
 
     def advance(self, ids: Tensor) -> Tensor:
-        """See `iclbench.nn.generation.Decoder`."""
+        """See `iclbench.Decoder`."""
         model = self.model
         w = look_up(ids, model.embedding)
         first, last = self.count, self.count + ids.shape[1]

@@ -8,10 +8,10 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from iclbench import Architecture, Config, Signature, initialize
-from iclbench.nn import fused
+from iclbench import Architecture, Config, Signature, TrainingContext, initialize
 
-from .forms import FORMS, LAYOUTS, Layout
+from .fast import FastMatrixModel, takes_replicas
+from .forms import LAYOUTS, InputMatrix, Layout
 from .modules import ELSA, LSA, Stack, Step
 from .ridge_gd import ExtendedRidgeGD, RidgeGD
 
@@ -20,7 +20,7 @@ OWN_STEP = 0.5
 
 
 class MatrixConfig(Config):
-    """What both architectures share."""
+    """Options shared by both architectures."""
 
     form: Literal["designed", "enumerated"] = Field(
         "designed", description="the input matrix: eq. 37, or eq. 56"
@@ -59,27 +59,16 @@ class MatrixModel(nn.Module):
 
     def __init__(self, layout: Layout, config: MatrixConfig, stack: Stack, output: Step) -> None:
         super().__init__()
-        self.layout, self.form = layout, FORMS[config.form]
-        self.step = OWN_STEP if config.step is None else config.step
+        self.layout = layout
+        self.input = InputMatrix(config.form, OWN_STEP if config.step is None else config.step)
         self.stack: Stack = stack
         self.output: Step = output
 
     def forward(self, prompt: Any) -> Tensor:
-        """The prediction at the query, (B, 1, 1) (eqs. 55 and 86)."""
+        """Return the prediction at the query, (B, 1, 1) (eqs. 55 and 86)."""
         row, column = self.layout.output
-        H = self.states(prompt)[-1]
-        # In training only, so that what is evaluated stays as it is to the last bit.
-        alone = self.training and not fused.watched(self.output)
-        if alone:
-            return self.output.cell(H, row, column)
-        whole: Tensor = self.output(H)
-        return whole[..., row : row + 1, column : column + 1]
-
-    @property
-    def takes_replicas(self) -> bool:
-        """Whether prompts may be of several replicas, with a dimension before the batch's."""
-        steps: list[Any] = [*self.stack.steps, self.output]
-        return all(step.takes_replicas for step in steps)
+        H: Tensor = self.output(self.states(prompt)[-1])
+        return H[..., row : row + 1, column : column + 1]
 
     @property
     def iterates(self) -> int:
@@ -93,10 +82,14 @@ class MatrixModel(nn.Module):
 
     def states(self, prompt: Any) -> list[Tensor]:
         """H₀, …, H_T, each (B, m, s)."""
-        step = getattr(prompt, "step", None)
-        if step is None:
-            step = prompt.x.new_full((), self.step / prompt.x.shape[-2])
-        return self.stack.states(self.form(prompt, getattr(prompt, "ridge", None), step))
+        return self.stack.states(self.input(prompt))
+
+    def for_training(self, context: TrainingContext) -> nn.Module | None:
+        """See `iclbench.TrainsFaster`; an MLP or ELSA can't take leading replicas."""
+        steps = [*self.stack.steps, self.output]
+        if context.replicas == "leading" and not all(takes_replicas(s, context) for s in steps):
+            return None
+        return FastMatrixModel(self, context)
 
 
 class LinearSelfAttention(Architecture):
@@ -108,7 +101,7 @@ class LinearSelfAttention(Architecture):
     replica_args = frozenset({"init_std"})
 
     def supports(self, signature: Signature, config: MatrixConfig) -> str | None:
-        """It needs X, y and one query of known shapes, and answers the query."""
+        """Support prompts with X, y and one query of known shapes, whose answer is asked."""
         shapes = signature.shapes
         missing = [name for name in ("x", "y", "query") if name not in shapes]
         if missing:
@@ -127,10 +120,10 @@ class LinearSelfAttention(Architecture):
         return None
 
     def build(self, signature: Signature, config: MatrixConfig) -> nn.Module:
-        """A model for N examples in D dimensions, as the signature's shapes say."""
+        """Return a model for N examples in D dimensions, as the signature's shapes say."""
         layout = LAYOUTS[config.form](*signature.shapes["x"])
         distinct = min(1, config.layers) if config.shared else config.layers
-        steps = [self._step(layout, config) for _ in range(distinct)]
+        steps: list[nn.Module] = [self._step(layout, config) for _ in range(distinct)]
         output = Step([self.block(layout, config) for _ in range(config.blocks)], None)
         return MatrixModel(layout, config, Stack(steps, config.layers), output)
 

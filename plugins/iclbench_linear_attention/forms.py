@@ -1,4 +1,4 @@
-"""The paper's two input matrices: where each quantity stands, and the matrix of a prompt."""
+"""The paper's two input matrices: their layouts, and the matrix of a prompt."""
 
 from __future__ import annotations
 
@@ -75,12 +75,27 @@ def enumerated(prompt: Any, ridge: Tensor | None, step: Tensor) -> Tensor:
 
 
 def _on_diagonal(block: Tensor, values: Tensor) -> None:
-    """Write values (...) on every place of the diagonals of a block (..., D, D)."""
+    """Fill the diagonals of blocks (..., D, D) with values (...)."""
     diagonal = block.diagonal(dim1=-2, dim2=-1)
     diagonal.copy_(values[..., None].expand_as(diagonal))
 
 
 FORMS = {"designed": designed, "enumerated": enumerated}
+
+
+@dataclass(frozen=True)
+class InputMatrix:
+    """H₀ of a prompt by one of `FORMS`; `step` is N·η for prompts that state no step size."""
+
+    form: str
+    step: float
+
+    def __call__(self, prompt: Any) -> Tensor:
+        """Return H₀ (..., m, s)."""
+        step = getattr(prompt, "step", None)
+        if step is None:
+            step = prompt.x.new_full((), self.step / prompt.x.shape[-2])
+        return FORMS[self.form](prompt, getattr(prompt, "ridge", None), step)
 
 
 def _blocks(widths: Mapping[str, int]) -> dict[str, Range]:

@@ -1,8 +1,8 @@
 """H + Σ_k LSA_k(H), and cells of one of its rows, each as one step of autograd.
 
 For training where nothing is vmapped: products with weights are of all rows of all prompts, and
-gradients are added up while they are made. Equal to the operators one by one but for rounding. It
-can't be differentiated twice.
+gradients are added up while they are computed. Equal to the operators one by one except for
+rounding. It can't be differentiated twice.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 
-def rows(H: Tensor, weights: Tensor) -> Tensor:
-    """H + Σ_k (HW₃)(HW₁)ᵀ(HW₂), (..., B, m, n) → the same, weights (..., 3, heads, n, n)."""
-    found: Tensor = _Rows.apply(H, weights)  # type: ignore[no-untyped-call]
-    return found
+def add_lsa(H: Tensor, weights: Tensor) -> Tensor:
+    """H + Σ_k (HW₃)(HW₁)ᵀ(HW₂), (..., B, m, n) → the same; weights (..., 3, heads, n, n)."""
+    result: Tensor = _AddLSA.apply(H, weights)  # type: ignore[no-untyped-call]
+    return result
 
 
-def cells(H: Tensor, weights: Tensor, row: int, columns: slice) -> Tensor:
-    """These columns of one row of `rows`, (..., B, m, n) → (..., B, 1, c)."""
-    found: Tensor = _Cells.apply(H, weights, row, columns)  # type: ignore[no-untyped-call]
-    return found
+def add_lsa_cells(H: Tensor, weights: Tensor, row: int, columns: slice) -> Tensor:
+    """Some columns of one row of `add_lsa`, (..., B, m, n) → (..., B, 1, c)."""
+    result: Tensor = _AddLSACells.apply(H, weights, row, columns)  # type: ignore[no-untyped-call]
+    return result
 
 
-class _Rows(torch.autograd.Function):
+class _AddLSA(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, H: Tensor, weights: Tensor) -> Tensor:
         each, flat, first, second, third = _parts(H, weights)
@@ -61,7 +61,7 @@ class _Rows(torch.autograd.Function):
         return of_H, of_weights
 
 
-class _Cells(torch.autograd.Function):
+class _AddLSACells(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, H: Tensor, weights: Tensor, row: int, columns: slice) -> Tensor:
         each, flat, first, second, third = _parts(H, weights)

@@ -13,8 +13,10 @@ from iclbench import (
     Batch,
     EvaluationContext,
     Metric,
+    ShowsIterates,
     Task,
     map_tensors,
+    offers,
     predict,
     torch_generator,
     training_batch,
@@ -51,8 +53,8 @@ class Krylov(Metric):
         return None
 
     def supports_model(self, model: nn.Module) -> str | None:
-        """It needs an estimate after every layer."""
-        return None if hasattr(model, "trajectory") else "it shows no trajectory"
+        """Support models with an estimate after every layer."""
+        return None if offers(model, ShowsIterates) else "it shows no trajectory"
 
     def analysis(
         self, model: nn.Module, task: Task[Any], batches: list[Batch], context: EvaluationContext
@@ -82,8 +84,8 @@ class Systems:
         x = batch.target[:, 0].double().nan_to_num().numpy()
         self.values = values.numpy()
         # Padding has the eigenvalue 0, and no part in b.
-        there = self.values > 0
-        self.low, self.high = self.values[there].min(), self.values[there].max()
+        exists = self.values > 0
+        self.low, self.high = self.values[exists].min(), self.values[exists].max()
         self.first = self._rotated(b.numpy() - np.einsum("bij,bj->bi", a.numpy(), self.start))
         self.error = self._rotated(x - self.start)
         self.points = np.linspace(self.low, self.high, POINTS)

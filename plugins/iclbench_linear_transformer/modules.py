@@ -1,4 +1,4 @@
-"""Layers Δeᵢ = Σ_{j≤N} (eⱼᵀQeᵢ) P eⱼ, in both parametrizations, and the models made of them."""
+"""Layers Δeᵢ = Σ_{j≤N} (eⱼᵀQeᵢ) P eⱼ in both parametrizations, and models of them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from iclbench.nn import fused
+from iclbench import TrainingContext
 
+from .fast import FastBlockModel
 from .tokens import Tokens, apply_blocks, block_tokens, component_mask
-from .trained import last_tokens
 
 
 class BlockLayer(nn.Module):
@@ -18,7 +18,7 @@ class BlockLayer(nn.Module):
 
     `P` and `Q` (heads, V + 1, V + 1) have the V vector parts in rows and columns, for a system a,
     h₁, h₂, h₃, and then the scalar one, b. A layer costs O(N³): N + 1 times N scores of VN + 1
-    products, and as much to add up P eⱼ.
+    products, and as much again to add up P eⱼ.
     """
 
     def __init__(self, heads: int, init_std: float, vectors: int = 4) -> None:
@@ -31,15 +31,15 @@ class BlockLayer(nn.Module):
         """P and Q, (heads, V + 1, V + 1) each."""
         return self.P, self.Q
 
-    def forward(self, tokens: Tokens, there: Tensor, queries: int = 1) -> Tokens:
-        """e + Δe; `there` (B, N) says which components exist; the last tokens are no context."""
+    def forward(self, tokens: Tokens, mask: Tensor, queries: int = 1) -> Tokens:
+        """e + Δe; `mask` (B, N) is 1 for existing components; the last tokens are no context."""
         rows = Tokens(tokens.vectors[:, :-queries], tokens.scalars[:, :-queries])
         changed = tokens
         for P, Q in zip(*self.blocks(), strict=True):
-            right = apply_blocks(Q, tokens, there)
+            right = apply_blocks(Q, tokens, mask)
             scores = torch.einsum("bjsc,bisc->bij", rows.vectors, right.vectors)
             scores = scores + right.scalars.unsqueeze(2) * rows.scalars.unsqueeze(1)
-            values = apply_blocks(P, rows, there)
+            values = apply_blocks(P, rows, mask)
             changed = changed + Tokens(
                 torch.einsum("bij,bjsc->bisc", scores, values.vectors),
                 (scores @ values.scalars.unsqueeze(2))[..., 0],
@@ -93,8 +93,8 @@ class FullLayer(nn.Module):
 class SystemModel(nn.Module):
     """The answer (B, 1, N) is the query's part a after the last layer.
 
-    With `normalize`, A and b are divided by ‖A‖_F/√N first, which leaves x as it is: the model
-    gives the same answer whatever the scale of the system. With `homogeneous`, b and x₀ are divided
+    With `normalize`, A and b are divided by ‖A‖_F/√N first, which does not change x: the answer
+    does not depend on the scale of the system. With `homogeneous`, b and x₀ are divided
     by ‖b‖ and the answer is multiplied by it: t times b gives t times x, as in the solution.
     """
 
@@ -109,21 +109,17 @@ class SystemModel(nn.Module):
         return len(self.layers)
 
     def forward(self, prompt: Any) -> Tensor:
-        """x (B, 1, N)."""
-        if not self.training or fused.watched(self):
-            return self.trajectory(prompt)[:, -1:]
-        prompt, length = self._scaled(prompt)
-        last = self.last(prompt)
-        return (last if length is None else last * length).unsqueeze(-2)
+        """Return x (B, 1, N)."""
+        return self.trajectory(prompt)[:, -1:]
 
     def trajectory(self, prompt: Any) -> Tensor:
         """x₀ and the query's part a after every layer, (B, layers + 1, N)."""
-        prompt, length = self._scaled(prompt)
+        prompt, length = self.scaled(prompt)
         states = torch.stack(self.states(prompt), dim=1)
         return states if length is None else states * length.unsqueeze(1)
 
-    def _scaled(self, prompt: Any) -> tuple[Any, Tensor | None]:
-        """The prompt that the layers see, and what answers to it are multiplied by, (..., 1)."""
+    def scaled(self, prompt: Any) -> tuple[Any, Tensor | None]:
+        """The prompt that the layers see, and the factor (..., 1) of its answer, None for 1."""
         if self.normalize:
             size = prompt.a.norm(dim=(-2, -1)) / prompt.size.to(prompt.a).sqrt()
             a, b = prompt.a / size[..., None, None], prompt.b / size[..., None]
@@ -137,10 +133,6 @@ class SystemModel(nn.Module):
     def states(self, prompt: Any) -> list[Tensor]:
         """The query's part a before and after every layer, each (B, N)."""
         raise NotImplementedError
-
-    def last(self, prompt: Any) -> Tensor:
-        """The last of `states`, as it is trained."""
-        return self.states(prompt)[-1]
 
 
 class BlockModel(SystemModel):
@@ -156,24 +148,19 @@ class BlockModel(SystemModel):
         super().__init__(layers, normalize, homogeneous)
         self.ones = ones
 
-    #: In training, prompts may be of several replicas, with a dimension before the batch's.
-    takes_replicas = True
-
     def states(self, prompt: Any) -> list[Tensor]:
         """See `SystemModel.states`."""
-        there = component_mask(prompt)
+        mask = component_mask(prompt)
         tokens = block_tokens(prompt, self.ones)
-        found = [tokens.vectors[:, -1, 0]]
+        states = [tokens.vectors[:, -1, 0]]
         for layer in self.layers:
-            tokens = layer(tokens, there)
-            found.append(tokens.vectors[:, -1, 0])
-        return found
+            tokens = layer(tokens, mask)
+            states.append(tokens.vectors[:, -1, 0])
+        return states
 
-    def last(self, prompt: Any) -> Tensor:
-        """See `SystemModel.last`; (..., N)."""
-        tokens = block_tokens(prompt, self.ones, parts=-1)
-        found = last_tokens(list(self.layers), tokens, component_mask(prompt), queries=1)
-        return found.vectors[..., 0, :, 0]
+    def for_training(self, context: TrainingContext) -> nn.Module | None:
+        """See `iclbench.TrainsFaster`."""
+        return FastBlockModel(self)
 
 
 class FullModel(SystemModel):
@@ -200,8 +187,8 @@ class FullModel(SystemModel):
         )
         ones = torch.ones_like(rows[:, :1, size:])
         tokens = torch.cat([rows, torch.cat([prompt.x0.unsqueeze(1), ones], dim=2)], dim=1)
-        found = [tokens[:, -1, :size]]
+        states = [tokens[:, -1, :size]]
         for layer in self.layers:
             tokens = layer(tokens)
-            found.append(tokens[:, -1, :size])
-        return found
+            states.append(tokens[:, -1, :size])
+        return states

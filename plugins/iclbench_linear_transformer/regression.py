@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from iclbench.nn import fused
+from iclbench import TrainingContext
 
+from .fast import FastRegressionModel
 from .tokens import Tokens
-from .trained import last_tokens
 
 
 class RegressionModel(nn.Module):
@@ -31,19 +32,16 @@ class RegressionModel(nn.Module):
         self.normalize, self.homogeneous = normalize, homogeneous
 
     def forward(self, prompt: Any) -> Tensor:
-        """The prediction (B, Q, 1), or the weights (B, 1, D)."""
-        if not self.weights:
-            return self.answers(prompt.x, prompt.y[..., 0], prompt.query)
-        dim = prompt.x.shape[-1]
-        unit = torch.eye(dim, dtype=prompt.x.dtype, device=prompt.x.device)
-        unit = unit.expand(*prompt.x.shape[:-2], dim, dim)
-        return self.answers(prompt.x, prompt.y[..., 0], unit).mT
+        """Return the prediction (B, Q, 1), or the weights (B, 1, D)."""
+        return self.answer(prompt, self.last_scalars)
 
-    #: In training, prompts may be of several replicas, with a dimension before the batch's.
-    takes_replicas = True
-
-    def answers(self, x: Tensor, y: Tensor, query: Tensor) -> Tensor:
-        """The answers (B, Q, 1) to queries (B, Q, D), from x (B, N, D) and y (B, N)."""
+    def answer(self, prompt: Any, last_scalars: Callable[[Tensor, Tensor, int], Tensor]) -> Tensor:
+        """The prediction of a prompt, by `last_scalars` or an equal function."""
+        x, y, query = prompt.x, prompt.y[..., 0], prompt.query
+        if self.weights:
+            dim = x.shape[-1]
+            unit = torch.eye(dim, dtype=x.dtype, device=x.device)
+            query = unit.expand(*x.shape[:-2], dim, dim)
         factor = torch.ones_like(y[..., :1])
         if self.homogeneous:
             size = y.square().mean(dim=-1, keepdim=True).sqrt()
@@ -54,15 +52,17 @@ class RegressionModel(nn.Module):
             x, y, query, factor = x / root, y / root, query / root, factor * root
         vectors = torch.cat([x, query], dim=-2)
         scalars = torch.cat([y, torch.zeros_like(query[..., 0])], dim=-1)
-        return (self._last(vectors, scalars, query.shape[-2]) * factor).unsqueeze(-1)
+        answers = (last_scalars(vectors, scalars, query.shape[-2]) * factor).unsqueeze(-1)
+        return answers.mT if self.weights else answers
 
-    def _last(self, vectors: Tensor, scalars: Tensor, queries: int) -> Tensor:
+    def last_scalars(self, vectors: Tensor, scalars: Tensor, queries: int) -> Tensor:
         """The queries' scalars after all layers, (B, Q), of vectors (B, S, D), scalars (B, S)."""
-        there = torch.ones_like(vectors[..., 0, :])
-        if self.training and not fused.watched(self):
-            tokens = Tokens(vectors.unsqueeze(-1), scalars)
-            return last_tokens(list(self.layers), tokens, there, queries).scalars
         tokens = Tokens(vectors.unsqueeze(2), scalars)
+        mask = torch.ones_like(vectors[..., 0, :])
         for layer in self.layers:
-            tokens = layer(tokens, there, queries)
+            tokens = layer(tokens, mask, queries)
         return tokens.scalars[:, -queries:]
+
+    def for_training(self, context: TrainingContext) -> nn.Module | None:
+        """See `iclbench.TrainsFaster`."""
+        return FastRegressionModel(self)

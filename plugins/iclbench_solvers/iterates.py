@@ -9,7 +9,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from iclbench import Axis, Batch, EvaluationContext, Metric, Task, predict
+from iclbench import (
+    Axis,
+    Batch,
+    EvaluationContext,
+    Metric,
+    ShowsIterates,
+    Task,
+    offers,
+    predict,
+)
 
 from .iterative import GradientDescent, GradientDescentConfig
 from .solver import examples_of
@@ -32,7 +41,7 @@ class Iterates(Metric):
 
     def supports_model(self, model: nn.Module) -> str | None:
         """It needs a trajectory."""
-        return None if hasattr(model, "trajectory") else "it shows no trajectory"
+        return None if offers(model, ShowsIterates) else "it shows no trajectory"
 
     def axes(self, model: nn.Module) -> Mapping[str, Axis]:
         """iterate_error runs over the iterates t = 0…T."""

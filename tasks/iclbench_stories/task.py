@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import torch
 from pydantic import Field, model_validator
-from torch import Tensor, nn
+from torch import Tensor
 
 from iclbench import (
     Batch,
+    Decodes,
     Draws,
     EvaluationContext,
     FactoredLogits,
@@ -22,6 +23,7 @@ from iclbench import (
     TaskConfig,
     Text,
     UsageError,
+    offers,
     philox,
     token_loss,
 )
@@ -220,10 +222,10 @@ class Stories(GradedTask[StoriesConfig]):
         endings = self._endings(batch)
         return endings.metrics(endings.true) | self._grades(endings, endings.true, context)
 
-    def supports_model(self, model: nn.Module) -> str | None:
+    def supports_model(self, model: Any) -> str | None:
         """Without a decoder of its own, a model must answer after every prefix to generate."""
-        offer = getattr(model, "decoder", None)
-        decodes = self.config.cache and offer is not None and offer() is not None
+        decoder = model.decoder() if self.config.cache and offers(model, Decodes) else None
+        decodes = decoder is not None
         if self.config.endings and self.config.prefixes is not None and not decodes:
             return "endings need a model that answers after every prefix; set endings=0"
         return None

@@ -1,68 +1,79 @@
-"""The harness's sequence model: in training its last block computes what is read alone."""
+"""The harness's sequence model and its training form, which computes only what is read out."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from iclbench import load_task, training_batch
-from iclbench.api.architecture import Architecture
+from iclbench import Signature, Text, TrainingContext, load_task, training_batch, training_form
 from iclbench.api.random import torch_generator
+from iclbench.nn.logits import FactoredLogits, token_loss
 from iclbench.nn.model import as_slice
-from iclbench.plugins import host
+from iclbench_baseconv.architecture import BaseConv
+from iclbench_transformer.architecture import Transformer
 
-LINEAR = {"attention": "linear", "mean": True}
+CPU = torch.device("cpu")
+CONTEXT = TrainingContext(CPU, torch.float64, batch_size=5)
+LENGTH, VOCABULARY = 6, 11
 
 
-def built(model, task, **options):
-    architecture = host().load("model", model, Architecture)()
-    config = architecture.Config(layers=2, width=8, **options)
+def built(signature, architecture=Transformer, **options):
     torch.manual_seed(0)
-    module = architecture.build(task.signature, config).double()
+    config = architecture.Config(layers=2, width=8, **options)
+    module = architecture().build(signature, config).double().train()
     for parameter in module.parameters():
         torch.nn.init.normal_(parameter, std=0.3)
-    prompt = training_batch(task, 5, torch_generator("cpu", "t"), torch.float64).prompt
-    return module, prompt
+    return module
 
 
-@pytest.mark.parametrize(
-    ("model", "task", "options"),
-    [
-        ("transformer", "least-squares-prefixes", {"heads": 2}),
-        ("transformer", "least-squares", {"causal": False, "layer_norm": False, "mlp": False}),
-        ("transformer", "least-squares-prefixes", LINEAR),
-        ("transformer", "least-squares", {"causal": False, **LINEAR}),
-        ("baseconv", "least-squares-prefixes", {"bias": "position"}),
-        ("baseconv", "least-squares-prefixes", {"convolution": "fft"}),
-        ("baseconv", "least-squares", {"causal": False}),
-        ("lsa-tokens", "least-squares-prefixes", {}),
-    ],
-)
-def test_in_training_the_last_block_computes_what_is_read_alone(model, task, options):
-    """Equal to the whole block within 1e-12 in float64, gradients too."""
-    module, prompt = built(model, load_task(task), **options)
-    found = []
-    for training in (True, False):
-        module.train(training)
-        prediction = module(prompt)
-        grads = torch.autograd.grad(prediction.square().sum(), list(module.parameters()))
-        found.append([prediction, *grads])
-    for a, b in zip(*found, strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
-
-
-def test_a_block_that_is_watched_is_computed_whole():
-    module, prompt = built("transformer", load_task("least-squares"))
-    module.train()
+def test_in_training_the_last_block_computes_only_what_is_read_out():
+    task = load_task("least-squares")
+    module = built(task.signature)
+    form = training_form(module, CONTEXT)
     lengths = []
-    handle = module.blocks[-1].register_forward_hook(lambda m, i, out: lengths.append(out.shape[1]))
-    module(prompt)
-    assert lengths == [21]
-    handle.remove()
-    called = []
-    module.blocks[-1].forward = called.append
-    module(prompt)
-    assert not called
+    for part in (module.blocks[-1], form.blocks[-1]):
+        part.register_forward_hook(lambda m, i, out: lengths.append(out.shape[1]))
+    prompt = training_batch(task, 5, torch_generator("cpu", "t"), torch.float64).prompt
+    torch.testing.assert_close(form(prompt), module(prompt))
+    assert lengths == [1, 21]
+
+
+def text_signature(readout):
+    return Signature(
+        prompt=Text,
+        target="token",
+        length=LENGTH,
+        input_width=0,
+        output_width=VOCABULARY,
+        readout=readout,
+        causal=True,
+        vocabulary=VOCABULARY,
+    )
+
+
+@pytest.mark.parametrize("architecture", [Transformer, BaseConv])
+@pytest.mark.parametrize("readout", [(0, 1, 3), tuple(range(LENGTH)), (5,)], ids=str)
+@pytest.mark.parametrize("tied", [False, True])
+def test_factored_logits_have_the_loss_and_gradients_of_logits(architecture, readout, tied):
+    module = built(text_signature(readout), architecture, tied=tied)
+    context = TrainingContext(CPU, torch.float64, batch_size=3, factored_logits=True)
+    form = training_form(module, context)
+    generator = torch.Generator().manual_seed(0)
+    ids = torch.randint(VOCABULARY, (3, LENGTH), generator=generator)
+    target = torch.randint(VOCABULARY, (3, len(readout)), generator=generator)
+    assert isinstance(form(Text(ids)), FactoredLogits)
+    results = []
+    for predict in (form, module):
+        loss = token_loss(predict(Text(ids)), target).mean()
+        results.append([loss, *torch.autograd.grad(loss, list(module.parameters()))])
+    torch.testing.assert_close(*results, rtol=1e-10, atol=1e-12)
+
+
+def test_only_tokens_have_factored_logits():
+    task = load_task("least-squares")
+    context = TrainingContext(CPU, torch.float64, batch_size=3, factored_logits=True)
+    prompt = training_batch(task, 3, torch_generator("cpu", "t"), torch.float64).prompt
+    assert isinstance(training_form(built(task.signature), context)(prompt), torch.Tensor)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iclbench.runs.checks import check_architecture
-from iclbench_baseconv.alone import usable
 from iclbench_baseconv.architecture import BaseConv, BaseConvConfig
 from iclbench_baseconv.convolution import DIRECT_UP_TO, convolve
 from iclbench_baseconv.mixer import BaseConvMixer
@@ -90,40 +89,3 @@ def test_it_conforms_on_prefixes():
     task = LeastSquaresPrefixes(LeastSquaresConfig(dim=2, examples=4))
     check_architecture(BaseConv(), task, BaseConvConfig(layers=2, width=8))
     assert "answers" in BaseConv().supports(task.signature, BaseConvConfig(causal=False))
-
-
-@pytest.mark.parametrize("causal", [True, False])
-@pytest.mark.parametrize("rows", [None, slice(0, 7, 2), slice(6, 7), slice(0, 7)])
-@pytest.mark.parametrize("length", [7, 1])
-def test_a_layer_that_is_unmapped_is_the_same(causal, rows, length):
-    """Its answers and every gradient, float64."""
-    torch.manual_seed(0)
-    how = {"bias": "channel", "convolution": "auto", "init_std": 0.5}
-    layer = BaseConvMixer(3, length, causal, **how).double()
-    for name, parameter in layer.named_parameters():
-        torch.nn.init.normal_(parameter) if name.endswith("bias") else None
-    u = torch.randn(4, length, 3, dtype=torch.float64, requires_grad=True)
-    names = ["u", *dict(layer.named_parameters())]
-
-    def found():
-        y = layer(u) if rows is None else layer.at(u, rows)
-        return y, *torch.autograd.grad(y.sin().sum(), [u, *layer.parameters()])
-
-    expected = found()
-    layer.unmapped = True
-    assert usable(u, layer)
-    for name, a, b in zip(["y", *names], found(), expected, strict=True):
-        torch.testing.assert_close(a, b, msg=name)
-    assert not usable(u.bfloat16(), layer)
-    assert not usable(u, BaseConvMixer(3, length, causal, **{**how, "bias": "position"}))
-    assert not usable(u, BaseConvMixer(3, length, causal, **{**how, "convolution": "fft"}))
-
-
-def test_a_first_layer_that_is_unmapped_needs_no_gradient_of_its_input():
-    layer = BaseConvMixer(3, 7, True, bias="channel", convolution="auto", init_std=0.5)
-    u = torch.randn(4, 7, 3)
-    expected = torch.autograd.grad(layer(u).sum(), list(layer.parameters()))
-    layer.unmapped = True
-    torch.testing.assert_close(
-        torch.autograd.grad(layer(u).sum(), list(layer.parameters())), expected
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from iclbench import Signature, Text
+from iclbench import Signature, Text, TrainingContext, training_form
 from iclbench.nn.generation import Sampling, decoder_of, generate
 from iclbench.nn.logits import FactoredLogits, token_loss
 from iclbench_gd_transformer.architecture import (
@@ -161,8 +161,8 @@ def test_in_training_the_logits_are_factors_with_the_same_loss_and_gradient():
     target = ids().flip(1)
     plain = token_loss(model(Text(text)), target).mean()
     wanted = torch.autograd.grad(plain, list(model.parameters()))
-    model.factored = True
-    factored = model(Text(text))
+    context = TrainingContext(torch.device("cpu"), torch.float64, 3, factored_logits=True)
+    factored = training_form(model, context)(Text(text))
     assert isinstance(factored, FactoredLogits)
     loss = token_loss(factored, target).mean()
     torch.testing.assert_close(loss, plain)

@@ -10,10 +10,17 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from several_replicas import assert_taken
 from torch.utils.flop_counter import FlopCounterMode
 
-from iclbench import LinearSystem, UsageError, leaderboard, run, verify
+from iclbench import (
+    LinearSystem,
+    TrainingContext,
+    UsageError,
+    leaderboard,
+    run,
+    training_form,
+    verify,
+)
 from iclbench.api.config import parse_config
 from iclbench.runs.store import read_record
 from iclbench_linear_systems.task import LinearSystemConfig, LinearSystems
@@ -23,6 +30,7 @@ from iclbench_linear_transformer.architecture import (
     multiply_adds,
 )
 from iclbench_linear_transformer.constructions import StepsConfig
+from iclbench_linear_transformer.fast import FastBlockModel
 from iclbench_solvers.systems import Chebyshev, IterationsConfig, Richardson
 
 
@@ -178,8 +186,8 @@ def losses_and_gradients(network, prompt, target):
     ones=st.booleans(),
     scaled=st.booleans(),
 )
-def test_what_is_trained_is_what_is_evaluated(n, extra, layers, heads, ones, scaled):
-    """Laid out for products, and of the query alone in the last layer; also on padded systems."""
+def test_the_training_form_is_the_model(n, extra, layers, heads, ones, scaled):
+    """Laid out for products, the last layer for the query only; also on padded systems."""
     prompt = prompts(n, start="normal").prompt
     pad = torch.nn.functional.pad
     prompt = LinearSystem(
@@ -188,27 +196,11 @@ def test_what_is_trained_is_what_is_evaluated(n, extra, layers, heads, ones, sca
     how = {"normalize": scaled, "homogeneous": scaled, "ones": ones, "init_std": 0.3}
     network = model(task(sizes=n), layers=layers, heads=heads, **how)
     target = torch.randn(3, 1, n + extra, dtype=torch.float64)
-    expected = losses_and_gradients(network.eval(), prompt, target)
-    found = losses_and_gradients(network.train(), prompt, target)
+    expected = losses_and_gradients(network, prompt, target)
+    form = training_form(network, TrainingContext(torch.device("cpu"), torch.float64, 3))
+    assert isinstance(form, FastBlockModel)
+    found = losses_and_gradients(form, prompt, target)
     torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize(
-    "args", [{"heads": 2}, {"normalize": True, "homogeneous": True}, {"ones": False}]
-)
-def test_several_replicas_are_one_forward_pass(args):
-    made = task(sizes="2-4")
-    torch.manual_seed(0)
-    config = LinearTransformerConfig(layers=2, **args)
-    modules = [LinearTransformer().build(made.signature, config).double() for _ in range(3)]
-    assert_taken(modules, made)
-
-
-def test_who_watches_a_layer_sees_it_called_in_training():
-    network, seen = model(task(sizes=3), layers=2), []
-    network.layers[1].register_forward_hook(lambda *_: seen.append(1))
-    network.train()(prompts(3).prompt)
-    assert seen
 
 
 @given(scale=st.floats(1e-3, 1e3))

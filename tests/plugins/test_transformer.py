@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import copy
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
-from iclbench import Signature, Text, UsageError
+from iclbench import Signature, Text, TrainingContext, UsageError, training_form
 from iclbench.api.config import parse_config
 from iclbench.runs.checks import check_architecture
 from iclbench_least_squares.fixed import FixedConfig, LeastSquares
 from iclbench_least_squares.prefixes import LeastSquaresPrefixes
 from iclbench_least_squares.problems import LeastSquaresConfig
-from iclbench_transformer import attention
+from iclbench_transformer import fast
 from iclbench_transformer.architecture import Transformer, TransformerConfig
-from iclbench_transformer.attention import MASKS, LinearAttention, SoftmaxAttention
+from iclbench_transformer.attention import LinearAttention, SoftmaxAttention
+from iclbench_transformer.fast import FastAttention, MergedAttention
+from iclbench_transformer.masks import MASKS
 
 SMALL = {"layers": 2, "width": 8, "heads": 2}
 
@@ -159,65 +162,86 @@ def test_low_precision_takes_the_softmax_in_float32():
     assert error < 4e-3  # rounding scores to bfloat16 as well makes it several times that
 
 
+#: A batch for which merging the weights pays.
+LARGE = TrainingContext(torch.device("cpu"), torch.float64, batch_size=10**6, length=7)
+
+
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize(("heads", "head_width"), [(1, 3), (2, 3), (1, 6), (1, 8)])
-@pytest.mark.parametrize("rows", [None, slice(1, 7, 2), slice(6, 7), slice(0, 7)])
-def test_attention_that_is_unmapped_is_the_same(causal, heads, head_width, rows, monkeypatch):
-    monkeypatch.setattr(attention, "WORTH_MERGING", 0)
+@pytest.mark.parametrize("positions", [None, slice(1, 7, 2), slice(6, 7), slice(0, 7)], ids=str)
+@pytest.mark.parametrize("replicas", ["alone", "vmapped"])
+def test_training_forms_are_the_attention(causal, heads, head_width, positions, replicas):
     torch.manual_seed(0)
     layer = SoftmaxAttention(6, heads, head_width, causal, 0.5).double()
     for part in (layer.qkv, layer.output):
         torch.nn.init.normal_(part.bias)
     x = torch.randn(2, 7, 6, dtype=torch.float64, requires_grad=True)
-
-    def found():
-        y = layer(x) if rows is None else layer.at(x, rows)
-        return y, *torch.autograd.grad(y.square().sum(), [x, *layer.parameters()])
-
-    expected = found()
-    layer.unmapped = True
-    assert layer._merges(x) == (head_width >= 6)
-    torch.testing.assert_close(found(), expected)
-    full = layer(x)
-    torch.testing.assert_close(expected[0], full if rows is None else full[:, rows])
+    form = training_form(layer, replace(LARGE, positions=positions, replicas=replicas))
+    merges = head_width >= 6 and replicas == "alone"
+    assert isinstance(form, MergedAttention) == merges
+    expected = layer(x) if positions is None else layer(x)[:, positions]
+    results = [
+        (y, *torch.autograd.grad(y.square().sum(), [x, *layer.parameters()]))
+        for y in (form(x), expected)
+    ]
+    torch.testing.assert_close(*results)
 
 
 @pytest.mark.parametrize("frozen", ["x", "qkv.weight", "qkv.bias", "output.weight", "output.bias"])
-def test_what_is_frozen_takes_no_gradient_from_merged_products(frozen, monkeypatch):
-    monkeypatch.setattr(attention, "WORTH_MERGING", 0)
+def test_merged_attention_leaves_out_the_gradients_of_frozen_parameters(frozen):
     torch.manual_seed(0)
     layer = SoftmaxAttention(6, 1, 6, True, 0.5).double()
     leaves = {"x": torch.randn(2, 7, 6, dtype=torch.float64).requires_grad_()}
     leaves |= dict(layer.named_parameters())
     leaves[frozen].requires_grad_(False)
     asked = [leaf for name, leaf in leaves.items() if name != frozen]
-    expected = torch.autograd.grad(layer(leaves["x"]).sin().sum(), asked)
-    layer.unmapped = True
-    assert layer._merges(leaves["x"])
-    torch.testing.assert_close(torch.autograd.grad(layer(leaves["x"]).sin().sum(), asked), expected)
+    merged = training_form(layer, LARGE)
+    assert isinstance(merged, MergedAttention)
+    found, expected = (
+        torch.autograd.grad(module(leaves["x"]).sin().sum(), asked) for module in (merged, layer)
+    )
+    torch.testing.assert_close(found, expected)
 
 
-def test_products_with_weights_are_merged_only_where_that_is_the_same(monkeypatch):
-    monkeypatch.setattr(attention, "WORTH_MERGING", 60)
-    x = torch.randn(2, 5, 6)
+class TwiceTheScores(SoftmaxAttention):
+    def mix(self, query, key, value, positions=None):
+        return super().mix(2 * query, key, value, positions)
 
-    def made(cls=SoftmaxAttention, heads=1, **how):
-        layer = cls(6, heads, 6, True, 0.5, **how)
-        layer.unmapped = True
-        return layer
 
-    assert made()._merges(x)
-    assert not made()._merges(x[:1])
-    assert made()._merges(torch.randn(2, 24, 6))
-    assert not made()._merges(torch.randn(2, 25, 6))  # the scores would take more than the input
-    assert not made()._merges(x.bfloat16())
-    assert not made(heads=2)._merges(x)
-    # Scores that are not normalized show what a query's have in common.
-    assert not made(LinearAttention)._merges(x)
-    with torch.autocast("cpu", torch.bfloat16):
-        assert not made()._merges(x)
-    hooked, wrapped = made(), made()
-    hooked.qkv.register_forward_hook(lambda *_: None)
-    wrapped.qkv = torch.nn.Sequential(wrapped.qkv)
-    assert not hooked._merges(x)
-    assert not wrapped._merges(x)
+def test_weights_are_merged_only_where_that_is_the_same_and_pays(monkeypatch):
+    monkeypatch.setattr(fast, "WORTH_MERGING", 60)
+    context = TrainingContext(torch.device("cpu"), torch.float32, batch_size=2, length=5)
+
+    def merges(cls=SoftmaxAttention, heads=1, qkv=None, **how):
+        layer = cls(6, heads, 6, True, 0.5)
+        layer.qkv = qkv or layer.qkv
+        return isinstance(training_form(layer, replace(context, **how)), MergedAttention)
+
+    assert merges()
+    assert not merges(batch_size=1)
+    assert merges(length=24)
+    assert not merges(length=25)  # the scores would take more memory than the input
+    assert not merges(length=None)
+    assert not merges(dtype=torch.bfloat16)
+    assert not merges(autocast=torch.bfloat16)
+    assert not merges(heads=2)
+    assert not merges(replicas="vmapped")
+    assert not merges(compiled=True)
+    assert not merges(device=torch.device("meta"))
+    # Without softmax, what the scores of a query have in common matters.
+    assert not merges(LinearAttention)
+    assert not merges(TwiceTheScores)
+    assert not merges(qkv=torch.nn.Sequential(torch.nn.Linear(6, 18)))
+
+
+def test_torch_s_kernel_is_for_a_cpu_and_for_softmax():
+    def by_kernel(layer, **how):
+        form = training_form(layer, replace(LARGE, batch_size=1, length=3, **how))
+        return isinstance(form, FastAttention) and form.by_kernel
+
+    shape = (8, 2, 4, True, 0.5)
+    assert by_kernel(SoftmaxAttention(*shape))
+    assert not by_kernel(SoftmaxAttention(*shape), replicas="vmapped")
+    assert not by_kernel(SoftmaxAttention(*shape), device=torch.device("meta"))
+    for layer in (LinearAttention(*shape), TwiceTheScores(*shape)):
+        assert not by_kernel(layer, positions=slice(0, 1))

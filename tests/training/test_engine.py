@@ -4,15 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch._dynamo.utils import counters
-
-from iclbench import Recipe, UsageError
-from iclbench.api.config import parse_config
-from iclbench.api.prompts import Batch, map_tensors
-from iclbench.api.spec import RunSpec
-from iclbench.nn import fused
-from iclbench.runs.models import initial_module
-from iclbench.runs.plan import resolve
 from iclbench.training.engine import Eager, Graph, batch_of, make_engine
 from iclbench.training.grouping import (
     SLICE_ELEMENTS,
@@ -22,6 +13,14 @@ from iclbench.training.grouping import (
     elements,
     fitting_group,
 )
+from torch._dynamo.utils import counters
+
+from iclbench import Recipe, UsageError
+from iclbench.api.config import parse_config
+from iclbench.api.prompts import Batch, map_tensors
+from iclbench.api.spec import RunSpec
+from iclbench.runs.models import initial_module
+from iclbench.runs.plan import resolve
 from iclbench.training.loop import Replica, Training
 from iclbench.training.replicas import Replicas
 
@@ -412,31 +411,3 @@ def test_batches_keep_their_fields():
     whole = map_tensors(lambda t: t[:, 1], drawn.prompt)
     assert all(torch.equal(a, b) for a, b in zip(one.prompt, whole, strict=True))
     assert isinstance(Recipe(steps=1, batch=1).chunk, int)
-
-
-@pytest.mark.parametrize("model", ["transformer", "baseconv"])
-def test_a_wide_mlp_is_one_step_of_autograd_where_replicas_train_alone(model, monkeypatch):
-    """Losses differ in rounding alone; stacked replicas and watched parts do without."""
-    called, mlp = [], fused.mlp
-    monkeypatch.setattr(fused, "mlp", lambda *a, **k: called.append(1) or mlp(*a, **k))
-
-    def losses(made, worth):
-        monkeypatch.setattr(fused, "WORTH_FUSING", worth)
-        called.clear()
-        return torch.tensor(finished(made).curve)
-
-    def made(replicas=1, **recipe):
-        return training(replicas, model, dtype=torch.float32, recipe=recipe)
-
-    expected = losses(made(), 10**9)
-    assert not called
-    torch.testing.assert_close(losses(made(), 0), expected, rtol=1e-4, atol=0)
-    assert len(called) >= 30
-    losses(made(3), 0)
-    assert not called  # but for the comparison of stacked and single gradients, done before
-    losses(made(autocast="bfloat16"), 0)
-    assert not called
-    watched = made()
-    watched.replicas.template.blocks[0].mlp[1].register_forward_hook(lambda *_: None)
-    losses(watched, 0)
-    assert not called

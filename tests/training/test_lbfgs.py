@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
+from iclbench.training.optimizer import Update
 from torch import nn
 
 from iclbench import Recipe, UsageError
 from iclbench.api.prompts import Batch, Sequence
 from iclbench.training.objective import Objective
-from iclbench.training.optimizer import Update
 from iclbench.training.optimizers import check_optimizer, make_optimizer
 from iclbench.training.replicas import Replicas
 

@@ -8,11 +8,11 @@ import types
 
 import pytest
 import torch
+from iclbench.training.optimizer import Update
 from torch import nn
 
 from iclbench import Recipe, UsageError
 from iclbench.training import optimizers
-from iclbench.training.optimizer import Update
 from iclbench.training.optimizers import check_optimizer, make_optimizer
 from iclbench.training.replicas import Replicas
 from iclbench.training.schedules import learning_rate_factor

@@ -6,10 +6,10 @@ import copy
 
 import pytest
 import torch
+from iclbench.training.agreement import disagreement
 from torch import Tensor, nn
 
 from iclbench import Batch, Sequence, UsageError
-from iclbench.training.agreement import disagreement
 from iclbench.training.replicas import Replicas
 
 CPU = torch.device("cpu")
@@ -148,18 +148,17 @@ class Exploding(Plain):
 class TakingReplicas(nn.Module):
     """Its forward pass is of several replicas where its parameters are."""
 
-    takes_replicas = True
-
     def __init__(self):
         super().__init__()
         self.a = nn.Parameter(torch.randn(4, 1))
         self.register_buffer("scale", torch.tensor([2.0]))
-        self.unmapped = False
+
+    def for_training(self, context):
+        return self
 
     def forward(self, prompt: Sequence) -> Tensor:
         if self.a.ndim == 2:
             return torch.tanh(self.scale * prompt.tokens @ self.a)
-        assert self.unmapped
         scale = self.scale[:, None, None]
         return torch.tanh(torch.einsum("rbsc,rcd->rbsd", scale * prompt.tokens, self.a))
 

@@ -8,11 +8,11 @@ import time
 
 import pytest
 import torch
+from iclbench.training.grouping import elements
 from test_engine import finished, training
 from test_replicas import Averaging, Plain, loss, stacked
 
 from iclbench.training import grouping, threads
-from iclbench.training.grouping import elements
 from iclbench.training.loop import Training
 from iclbench.training.threads import map_at_once
 

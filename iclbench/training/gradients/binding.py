@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from ...api.capabilities import TrainingContext
 from ...api.errors import PluginError
-from ...nn.training_form import has_hooks, training_form
+from ...nn.training_form import training_form
 from ..replicas import Replicas
 
 
@@ -68,10 +68,7 @@ def form_of(replicas: Replicas, context: TrainingContext) -> tuple[nn.Module, nn
     """
     module = copy.deepcopy(replicas.template)
     context = replace(context, device=replicas.flat.device, dtype=replicas.flat.dtype)
-    form = training_form(module, context)
-    if has_hooks(module):
-        return module, form
-    return module, _with_flags(module, form, context)
+    return module, training_form(module, context)
 
 
 def paper_names(module: nn.Module, form: nn.Module) -> dict[str, str]:
@@ -84,21 +81,3 @@ def paper_names(module: nn.Module, form: nn.Module) -> dict[str, str]:
         names[id(tensor)] = name
     tensors = [*form.named_parameters(), *form.named_buffers()]
     return {name: names[id(tensor)] for name, tensor in tensors if id(tensor) in names}
-
-
-# --- Compatibility: delete when every module has `for_training`. ---------------------------------
-
-
-def _with_flags(
-    module: nn.Module, form: nn.Module | None, context: TrainingContext
-) -> nn.Module | None:
-    """Set the flags that modules without `for_training` still read."""
-    if form is None:
-        form = module if getattr(module, "takes_replicas", False) else None
-    parts: list[Any] = list(module.modules())
-    for part in parts:
-        if hasattr(part, "unmapped"):
-            part.unmapped = context.replicas != "vmapped" and not context.compiled
-        if hasattr(part, "factored"):
-            part.factored = context.factored_logits
-    return form

@@ -1,0 +1,89 @@
+"""The sequence model as it is trained: the last block only at the positions that are read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from torch import Tensor, nn
+
+from ..api.capabilities import TrainingContext
+from .block import Block
+from .logits import FactoredLogits
+from .training_form import training_form
+
+
+class FastSequenceModel(nn.Module):
+    """A `SequenceModel` with the training forms of its mixers.
+
+    Equal to the model except for rounding. Answers tokens by `FactoredLogits` if the context asks.
+    """
+
+    def __init__(self, model: Any, context: TrainingContext) -> None:
+        super().__init__()
+        self.embed, self.positions = model.embed, model.positions
+        self.norm, self.readout = model.norm, model.readout
+        self.factored = context.factored_logits and model.answers_tokens
+        self.readout_positions = model.readout_positions
+        context = replace(context, length=len(model.positions), factored_logits=False)
+        blocks: list[nn.Module] = [fast_block(block, context) for block in model.blocks[:-1]]
+        last = model.blocks[-1]
+        if isinstance(self.readout_positions, slice):
+            blocks.append(LastBlock(last, context, self.readout_positions))
+        else:
+            blocks.append(CutBlock(fast_block(last, context), self.readout_positions))
+        self.blocks = nn.ModuleList(blocks)
+
+    def forward(self, prompt: Any) -> Tensor | FactoredLogits:
+        """Return the prediction (B, P, W) at the signature's read-out positions."""
+        real, ids = prompt.sequence()
+        whole = ids.shape[1] == len(self.positions)  # a slice would cost a copy of its gradient
+        x = self.embed(real, ids) + (self.positions if whole else self.positions[: ids.shape[1]])
+        for block in self.blocks:
+            x = block(x)
+        states = self.norm(x)
+        if self.factored:
+            return FactoredLogits(states, self.readout.weight, self.readout.bias)
+        prediction: Tensor = self.readout(states)
+        return prediction
+
+
+def fast_block(block: Block, context: TrainingContext) -> Block:
+    """The block with its mixer's training form."""
+    mixer = training_form(block.mixer, context)
+    assert mixer is not None
+    return Block(block.norm1, mixer, block.norm2, block.mlp)
+
+
+class LastBlock(nn.Module):
+    """A block's output at a slice of the positions, (B, S, width) → (B, P, width)."""
+
+    def __init__(self, block: Block, context: TrainingContext, positions: slice) -> None:
+        super().__init__()
+        self.positions = positions
+        mixer = training_form(block.mixer, replace(context, positions=positions))
+        self.mixes_all = mixer is None
+        self.block = fast_block(block, context)
+        if mixer is not None:
+            self.block.mixer = mixer
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (B, S, width) to (B, P, width)."""
+        block = self.block
+        mixed = block.mixer(block.norm1(x))
+        if self.mixes_all:
+            mixed = mixed[:, self.positions]
+        return block.feed(x[:, self.positions] + mixed)
+
+
+class CutBlock(nn.Module):
+    """A block's output at a list of positions that is no slice."""
+
+    def __init__(self, block: nn.Module, positions: list[int]) -> None:
+        super().__init__()
+        self.block, self.positions = block, positions
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (B, S, width) to (B, P, width)."""
+        states: Tensor = self.block(x)[:, self.positions]
+        return states
