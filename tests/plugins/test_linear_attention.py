@@ -12,7 +12,7 @@ from several_replicas import assert_taken
 from iclbench import UsageError, load_task, run, verify
 from iclbench.precision import default_dtype
 from iclbench.runs.checks import ConformanceError, check_architecture
-from iclbench.training.grouping import Operators
+from iclbench.training.gradients.capacity import Operators
 from iclbench_least_squares.fixed import FixedConfig, LeastSquares
 from iclbench_least_squares.prefixes import LeastSquaresPrefixes
 from iclbench_least_squares.problems import LeastSquaresConfig

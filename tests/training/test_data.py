@@ -10,7 +10,7 @@ from iclbench import Recipe, load_task
 from iclbench.training import threads
 from iclbench.training.checkpoints import Checkpoint
 from iclbench.training.data import Data, draws_at_once
-from iclbench.training.grouping import Operators
+from iclbench.training.gradients.capacity import Operators
 from iclbench.training.resumption import Resumption
 from iclbench.training.threads import map_at_once
 from iclbench_least_squares.fixed import FixedConfig, LeastSquares
