@@ -124,7 +124,7 @@ def _report(loop: Loop, memory: int | None, unit: int, device: str) -> dict[str,
     alone: AbstractContextManager[None] = nullcontext()
     if isinstance(loop, EngineLoop):
         turns = loop.in_turn()
-        if loop.training.replicas.by_threads:
+        if loop.training.choice.how.by_threads:
             alone = one_thread()  # as `Training.advance` takes steps
         # Elsewhere calls return early, and with more threads at once there are several at a time.
         if device == "cpu" and torch.get_num_threads() == 1:

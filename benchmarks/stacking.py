@@ -18,11 +18,20 @@ from typing import Any
 import torch
 from tabulate import tabulate
 
+from iclbench.api.capabilities import TrainingContext
 from iclbench.devices import one_thread
 from iclbench.precision import full_precision
-from iclbench.training.engine import batch_of
-from iclbench.training.grouping import CPU_ELEMENTS, cpu_group, elements
-from iclbench.training.threads import Map, map_at_once
+from iclbench.training.gradients.binding import NoFormError
+from iclbench.training.gradients.capacity import (
+    CPU_ELEMENTS,
+    cpu_group_size,
+    elements_per_operator,
+)
+from iclbench.training.gradients.leading import Leading
+from iclbench.training.gradients.program import GradientProgram
+from iclbench.training.gradients.threaded import Threaded
+from iclbench.training.gradients.vmapped import Vmapped
+from iclbench.training.threads import map_at_once
 
 from .configurations import PREFIXES, Configuration
 from .engine import EngineLoop
@@ -53,26 +62,34 @@ def row(configuration: Configuration) -> dict[str, object]:
     """One model's."""
     training = EngineLoop(configuration, REPLICAS, "cpu").training
     replicas, loss = training.replicas, training.task.loss
-    batch: Any = batch_of(training.trial(1), 0)
-    replicas.slices = 1
-    each = elements(replicas, batch, loss)
-    ways: dict[str, tuple[int, Map]] = {
-        "one after another": (1, map),
-        **{f"groups of {group}": (group, map) for group in GROUPS},
+    batch: Any = training.trial()
+    context = TrainingContext(torch.device("cpu"), torch.float32, configuration.batch)
+    each = elements_per_operator(Threaded(replicas.first(), loss, context), batch)
+
+    def grouped(size: int) -> GradientProgram:
+        try:
+            return Leading(replicas, loss, context, size)
+        except NoFormError:
+            return Vmapped(replicas, loss, context, size)
+
+    ways: dict[str, GradientProgram] = {
+        "one after another": Threaded(replicas, loss, context),
+        **{f"groups of {size}": grouped(size) for size in GROUPS},
     }
     if torch.get_num_threads() > 1:
-        ways["among threads"] = (1, map_at_once(REPLICAS))
+        at_once = map_at_once(REPLICAS)
+        ways["among threads"] = Threaded(replicas, loss, context, map_parts=at_once)
     times: dict[str, list[float]] = {way: [] for way in ways}
     kind = ("wall", "cpu").index(clock_kind("cpu"))
     for turn in range(ROUNDS + 1):
-        for way, (replicas.group, replicas.map) in ways.items():
+        for way, program in ways.items():
             clock = Clock("cpu")
-            with one_thread() if replicas.by_threads else nullcontext():
-                replicas.gradients(batch, loss)
+            with one_thread() if way == "among threads" else nullcontext():
+                program(batch)
             if turn:
                 times[way].append(clock.read()[kind])
     alone = statistics.median(times.pop("one after another"))
-    chosen = cpu_group(replicas, each)
+    chosen = cpu_group_size(REPLICAS, each)
     return {
         "model": configuration.name,
         "elements an operator": f"{each:.1e}",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import torch
 
+from iclbench.api.capabilities import TrainingContext
 from iclbench.api.prompts import stack
+from iclbench.training.gradients.leading import Leading
 from iclbench.training.replicas import Replicas
 
 CPU = torch.device("cpu")
@@ -17,10 +19,9 @@ def assert_taken(modules, task):
         for r in range(len(modules))
     ]
     replicas = Replicas(modules, CPU)
-    replicas.template.train()
-    losses, grads = replicas.gradients(stack(drawn), task.loss)
-    assert replicas.takes_replicas
-    assert list(replicas._modules) == [(0, len(modules), 0)]
+    context = TrainingContext(CPU, torch.float64, batch_size=4)
+    program = Leading(replicas, task.loss, context, len(modules))  # raises where there is no form
+    losses, grads = program(stack(drawn))
     for r, (module, batch) in enumerate(zip(modules, drawn, strict=True)):
         loss = task.loss(module.eval()(batch.prompt), batch.target).mean()
         own = torch.autograd.grad(loss, list(module.parameters()))

@@ -271,14 +271,14 @@ def test_what_can_t_take_replicas_does_not_say_so():
 def test_who_wrongly_says_to_take_replicas_is_vmapped_and_does_not_conform(monkeypatch, tmp_path):
     monkeypatch.setattr(MatrixModel, "takes_replicas", True)
     task = RidgeRegression(RidgeConfig(dim=2, examples=3))
-    with pytest.raises(ConformanceError, match="takes_replicas, but it can't take replicas"):
+    with pytest.raises(ConformanceError, match="its form for several replicas differs: "):
         check_architecture(LinearSelfAttention(), task, MatrixConfig(mlp=True))
     record = run(
         model="lsa", task="ridge", model_args={"mlp": True}, task_args={"dim": 2, "examples": 3},
         recipe="smoke", recipe_args={"steps": 2}, seeds=2, out=tmp_path,
     )  # fmt: skip
-    assert record.training.replicas == 2
-    assert "replicas are vmapped: it can't take replicas" in record.training.note
+    assert (record.training.replicas, record.training.engine) == (2, "vmapped")
+    assert "not leading: " in record.training.note
 
 
 @pytest.mark.parametrize("architecture", [LinearSelfAttention, ExtendedLinearSelfAttention])
