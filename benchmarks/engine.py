@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
 import torch
-from iclbench.training.engine import batch_of
-from iclbench.training.optimizer import Update
 from torch import Tensor, nn
 
 from iclbench import RunSpec
 from iclbench.api.config import parse_config
 from iclbench.runs.models import initial_module
 from iclbench.runs.plan import Plan, resolve
-from iclbench.training.loop import Replica, Training
-from iclbench.training.replicas import gradients_of
+from iclbench.training.gradients.compiled import Compiled
+from iclbench.training.gradients.program import gradients_of
+from iclbench.training.gradients.threaded import Threaded
+from iclbench.training.loop import Training
+from iclbench.training.optimizers.base import Update
+from iclbench.training.state import Replica
 
 from .configurations import Configuration
 
@@ -65,7 +66,6 @@ class EngineLoop:
             dtype=torch.float32,
             **how,
         )
-        self.training.replicas.template.train()
         self.name = f"iclbench, R = {replicas}"
         self.note = self.training.note
 
@@ -77,13 +77,15 @@ class EngineLoop:
     @contextlib.contextmanager
     def in_turn(self) -> Iterator[None]:
         """Disable threads and compilation, so that an operator counter sees every operator."""
-        replicas = self.training.replicas
-        before = replicas.map, replicas.compiled
-        replicas.map, replicas.compiled = map, None
-        try:
+        program = self.training.choice.program
+        if isinstance(program, Threaded):
+            patch = mock.patch.object(program, "map_parts", map)
+        elif isinstance(program, Compiled):
+            patch = mock.patch.object(program, "compiled", program.function)
+        else:
+            patch = contextlib.nullcontext()
+        with patch:
             yield
-        finally:
-            replicas.map, replicas.compiled = before
 
     def overhead(self, steps: int) -> float:
         """The share of time outside data, model, loss, gradient and optimizer.
@@ -110,26 +112,22 @@ class EngineLoop:
     def stages(self) -> dict[str, Any]:
         """The stages of a step; each takes the previous one's result. Data cost a chunk's share."""
         t = self.training
-        replicas, loss = t.replicas, t.task.loss
+        program: Any = t.choice.program
+        threaded = isinstance(program, Threaded)
+        map_parts = program.map_parts if threaded else map
 
         def draw(_: None) -> Any:
-            return batch_of(t.trial(1), 0)
+            return t.trial()
 
         def forward(batch: Any) -> list[tuple[Tensor, list[Tensor]]]:
-            if replicas.together == 1:
-                parts = itertools.product(
-                    range(replicas.count), enumerate(sliced(batch, replicas.slices))
-                )
-                return list(
-                    replicas.map(lambda p: replicas.loss_of(p[0], p[1][1], loss, p[1][0]), parts)
-                )
-            starts = range(0, replicas.count, replicas.group)
-            return [replicas.losses_from(start, batch, loss) for start in starts]
+            if threaded:
+                parts = program.parts(batch)
+                return list(map_parts(lambda part: program.loss_of(part, batch), parts))
+            return [program.losses(rows, batch) for rows in program.groups]
 
         def backward(losses: list[tuple[Tensor, list[Tensor]]]) -> Tensor:
-            rows = torch.cat(list(replicas.map(lambda part: gradients_of(*part), losses)))
-            parts = replicas.slices if replicas.together == 1 else 1
-            return rows.view(replicas.count, parts, -1).mean(dim=1)
+            rows = torch.cat(list(map_parts(lambda part: gradients_of(*part), losses)))
+            return rows.view(t.replicas.count, t.choice.how.slices, -1).mean(dim=1)
 
         def optimizer(grad: Tensor) -> None:
             t.optimizer.update(Update(grad, t.rates, t.alive, t.step + 1))
@@ -160,16 +158,3 @@ def initial(configuration: Configuration) -> tuple[Any, nn.Module]:
     """The task, and the module with the initial weights of seed 0."""
     plan = plan_of(configuration)
     return plan.task, initial_module(plan, 0)
-
-
-def sliced(batch: Any, count: int) -> list[Any]:
-    """A batch with fields (R, B, …), divided into `count` parts along B."""
-    size = batch.target.shape[1]
-    ends = [size * i // count for i in range(count + 1)]
-    return [
-        batch._replace(
-            prompt=type(batch.prompt)(*(t[:, a:b] for t in batch.prompt)),
-            target=batch.target[:, a:b],
-        )
-        for a, b in itertools.pairwise(ends)
-    ]

@@ -125,7 +125,7 @@ def _report(loop: Loop, memory: int | None, unit: int, device: str) -> dict[str,
     threads: AbstractContextManager[None] = nullcontext()
     if isinstance(loop, EngineLoop):
         turns = loop.in_turn()
-        if loop.training.replicas.by_threads:
+        if loop.training.choice.how.by_threads:
             threads = one_thread()  # as in `Training.advance`
         # A GPU's calls return early, and several threads run calls at the same time.
         if device == "cpu" and torch.get_num_threads() == 1:

@@ -16,13 +16,21 @@ from contextlib import nullcontext
 from typing import Any
 
 import torch
-from iclbench.training.engine import batch_of
-from iclbench.training.grouping import CPU_ELEMENTS, cpu_group, elements
 from tabulate import tabulate
 
-from iclbench import full_precision
+from iclbench import TrainingContext, full_precision
 from iclbench.devices import one_thread
-from iclbench.training.threads import Map, map_at_once
+from iclbench.training.gradients.binding import NoFormError
+from iclbench.training.gradients.capacity import (
+    CPU_ELEMENTS,
+    cpu_group_size,
+    elements_per_operator,
+)
+from iclbench.training.gradients.leading import Leading
+from iclbench.training.gradients.program import GradientProgram
+from iclbench.training.gradients.threaded import Threaded
+from iclbench.training.gradients.vmapped import Vmapped
+from iclbench.training.threads import map_at_once
 
 from .configurations import PREFIXES, Configuration
 from .engine import EngineLoop
@@ -53,29 +61,36 @@ def row(configuration: Configuration) -> dict[str, object]:
     """The table row of one model."""
     training = EngineLoop(configuration, REPLICAS, "cpu").training
     replicas, loss = training.replicas, training.task.loss
-    batch: Any = batch_of(training.trial(1), 0)
-    replicas.slices = 1
-    elements_per_operator = elements(replicas, batch, loss)
-    ways: dict[str, tuple[int, Map]] = {
-        "sequential": (1, map),
-        **{f"groups of {group}": (group, map) for group in GROUPS},
+    batch: Any = training.trial()
+    context = TrainingContext(torch.device("cpu"), torch.float32, configuration.batch)
+    elements = elements_per_operator(Threaded(replicas.first(), loss, context), batch)
+
+    def grouped(size: int) -> GradientProgram:
+        try:
+            return Leading(replicas, loss, context, size)
+        except NoFormError:
+            return Vmapped(replicas, loss, context, size)
+
+    ways: dict[str, GradientProgram] = {
+        "sequential": Threaded(replicas, loss, context),
+        **{f"groups of {size}": grouped(size) for size in GROUPS},
     }
     if torch.get_num_threads() > 1:
-        ways["threads"] = (1, map_at_once(REPLICAS))
+        ways["threads"] = Threaded(replicas, loss, context, map_parts=map_at_once(REPLICAS))
     times: dict[str, list[float]] = {way: [] for way in ways}
     kind = ("wall", "cpu").index(clock_kind("cpu"))
     for turn in range(ROUNDS + 1):
-        for way, (replicas.group, replicas.map) in ways.items():
+        for way, program in ways.items():
             clock = Clock("cpu")
-            with one_thread() if replicas.by_threads else nullcontext():
-                replicas.gradients(batch, loss)
+            with one_thread() if way == "threads" else nullcontext():
+                program(batch)
             if turn:
                 times[way].append(clock.read()[kind])
     sequential = statistics.median(times.pop("sequential"))
-    chosen = cpu_group(replicas, elements_per_operator)
+    chosen = cpu_group_size(REPLICAS, elements)
     return {
         "model": configuration.name,
-        "elements per operator": f"{elements_per_operator:.1e}",
+        "elements per operator": f"{elements:.1e}",
         **{way: f"{sequential / statistics.median(seconds):.2f}" for way, seconds in times.items()},
         "chosen": f"groups of {chosen}" if chosen > 1 else "sequential",
     }

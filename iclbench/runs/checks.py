@@ -81,10 +81,9 @@ def _of_replicas(architecture: Architecture, task: Task[Any], config: Config) ->
     context = TrainingContext(cpu, dtype, batch_size=4)
     make = partial(Leading, loss=task.loss, context=context, group_size=3)
     try:
-        make(replicas.copy())
+        return Reference(replicas, batch, task.loss).find_mismatch(make)
     except NoFormError:
         return None
-    return Reference(replicas, batch, task.loss).find_mismatch(make)
 
 
 def check_task(task: Task[Any], n: int = 8) -> None:

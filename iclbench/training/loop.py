@@ -202,7 +202,7 @@ class Training(TrainingState):
         batch = self.trial(1 if on_cpu else recipe.chunk)
         size = recipe.batch // recipe.accumulate
         part = prompts_of(batch, 0, size)
-        if draws_random_numbers(self.replicas, part):
+        if draws_random_numbers(self.replicas, prompts_of(part, 0, 8)):
             if isinstance(self.optimizer, BatchOptimizer):
                 name = recipe.optimizer
                 raise UsageError(f"optimizer {name} needs a model that draws no random numbers")

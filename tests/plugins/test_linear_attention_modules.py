@@ -8,11 +8,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from iclbench.training.grouping import Operators
 from random_tensors import randn
 
 from iclbench import TrainingContext, run, training_form
 from iclbench.runs.checks import ConformanceError, check_architecture
+from iclbench.training.gradients.capacity import Operators
 from iclbench_least_squares.ridge import RidgeConfig, RidgeRegression
 from iclbench_linear_attention import architecture as architecture_module
 from iclbench_linear_attention.architecture import (

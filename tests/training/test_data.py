@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 import torch
-from iclbench.training.grouping import Operators
 from test_loop import CPU, same, training
 
 from iclbench import Recipe, load_task
 from iclbench.training import threads
 from iclbench.training.checkpoints import Checkpoint
 from iclbench.training.data import Data, groups_of
+from iclbench.training.gradients.capacity import Operators
 from iclbench.training.resumption import Resumption
 from iclbench.training.threads import map_at_once
 from iclbench_least_squares.fixed import FixedConfig, LeastSquares

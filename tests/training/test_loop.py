@@ -4,45 +4,13 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import Tensor, nn
+from small import TASK, Noisy, Small, same, trained, training
+from torch import nn
 
-from iclbench import Recipe, RecordError, UsageError, training_batch
-from iclbench.training.checkpoints import Checkpoint
-from iclbench.training.loop import Replica, Training
-from iclbench.training.resumption import Resumption, restore
-from iclbench_least_squares.fixed import FixedConfig, LeastSquares
-
-TASK = LeastSquares(FixedConfig(dim=2, examples=4))
-CPU = torch.device("cpu")
-
-
-class Small(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.net = nn.Sequential(nn.Linear(15, 16), nn.Tanh(), nn.Linear(16, 1))
-
-    def forward(self, prompt) -> Tensor:
-        return self.net(prompt.tokens.flatten(1)).unsqueeze(1)
-
-
-class Noisy(Small):
-    def forward(self, prompt) -> Tensor:
-        return nn.functional.dropout(super().forward(prompt), 0.2, self.training)
-
-
-def training(seeds, dtype=torch.float64, cls=Small, rates=None, **recipe):
-    modules = []
-    for seed in seeds:
-        torch.manual_seed(seed)
-        modules.append(cls().to(dtype))
-    values = {"steps": 30, "batch": 8, "chunk": 5, **recipe}
-    rates = rates or [1e-2] * len(seeds)
-    replicas = [Replica(s, r) for s, r in zip(seeds, rates, strict=True)]
-    return Training(modules, replicas, TASK, Recipe(**values), device=CPU, dtype=dtype)
-
-
-def trained(*args, resumption=None, observer=lambda step, loss: None, **kwargs):
-    return training(*args, **kwargs).run(resumption, observer)
+from iclbench import Recipe, UsageError, training_batch
+from iclbench.training.loop import Training
+from iclbench.training.resumption import Resumption
+from iclbench.training.state import Replica
 
 
 @pytest.mark.parametrize(
@@ -87,83 +55,6 @@ def test_observing_and_checkpointing_change_no_bit(tmp_path, cls):
     assert seen[-1][0] == 30
     assert plain.curve == watched.curve
     assert same(plain, watched)
-
-
-class CutError(Exception):
-    """Stands for a kill."""
-
-
-@pytest.mark.parametrize("optimizer", ["adam", "sgd", "RAdam"])
-@pytest.mark.parametrize("cls", [Small, Noisy])
-def test_a_cut_training_continues_to_the_same_bits(tmp_path, optimizer, cls):
-    straight = trained([1, 2], cls=cls, optimizer=optimizer)
-    path = tmp_path / "c.safetensors"
-
-    def cut(step, loss):
-        if step == 20:
-            raise CutError
-
-    with pytest.raises(CutError):
-        trained([1, 2], cls=cls, optimizer=optimizer, observer=cut,
-                resumption=Resumption(path, every_seconds=0))  # fmt: skip
-    assert Checkpoint.load(path).values["step"] == 15
-    resumed = training([1, 2], cls=cls, optimizer=optimizer)
-    result = resumed.run(Resumption(path), lambda step, loss: None)
-    assert same(straight, result)
-    assert straight.curve == result.curve
-    assert straight.curve_steps == result.curve_steps
-
-
-def test_no_resume_starts_afresh(tmp_path):
-    path = tmp_path / "c.safetensors"
-    trained([1], resumption=Resumption(path, every_seconds=0))
-    again = trained([1], resumption=Resumption(path, resume=False))
-    assert again.curve_steps[0] == 5
-
-
-@pytest.mark.parametrize("damage", ["truncated", "other seeds", "not safetensors", "other code"])
-def test_a_checkpoint_that_does_not_fit_is_refused(tmp_path, damage):
-    path = tmp_path / "c.safetensors"
-    trained([1, 2], resumption=Resumption(path, every_seconds=0, code="one"))
-    seeds = [1, 2]
-    if damage == "truncated":
-        path.write_bytes(path.read_bytes()[:-10])
-    elif damage == "other seeds":
-        seeds = [1, 3]
-    elif damage == "not safetensors":
-        path.write_text("nonsense")
-    code = "other" if damage == "other code" else "one"
-    with pytest.raises(RecordError, match="--no-resume"):
-        trained(seeds, resumption=Resumption(path, code=code))
-
-
-def test_a_checkpoint_is_kept_between_two_points_of_the_curve(tmp_path):
-    """One point in 500 steps, and a cut in the middle: the resumed curve is the same."""
-    options = {"steps": 50_000, "chunk": 50}
-    path = tmp_path / "c.safetensors"
-
-    class Stop(Training):
-        def advance(self):
-            if self.step == 600:
-                raise CutError
-            return super().advance()
-
-    cut = training([1], **options)
-    cut.__class__ = Stop
-    with pytest.raises(CutError):
-        cut.run(Resumption(path, every_seconds=0), lambda step, loss: None)
-    saved = Checkpoint.load(path).values
-    assert (saved["step"], saved["curve_steps"], saved["window"][1]) == (600, [500], 100)
-    straight, resumed = training([1], **options), training([1], **options)
-    for one in (straight, resumed):
-        one.recipe = one.recipe.model_copy(update={"steps": 1000})
-    restore(resumed, Checkpoint.load(path), Resumption(path))
-    for one in (straight, resumed):
-        while one.step < 1000:
-            one.window.add(one.advance())
-            if one.step % 500 == 0:
-                one.curve.append(one.window.close())
-    assert straight.curve == resumed.curve
 
 
 def test_a_diverging_replica_is_frozen_and_the_others_go_on():
@@ -217,12 +108,6 @@ def test_initialization_and_data_have_streams_of_their_own():
     assert torch.equal(first.get_state(), training([1], steps=99).data.generators[0].get_state())
 
 
-def same(a, b) -> bool:
-    return all(
-        torch.equal(x[name], y[name]) for x, y in zip(a.states, b.states, strict=True) for name in x
-    )
-
-
 @pytest.mark.gpu
 def test_seeds_alone_and_as_replicas_agree_on_a_gpu():
     pytest.skip("no CUDA device") if not torch.cuda.is_available() else None
@@ -237,93 +122,3 @@ def test_seeds_alone_and_as_replicas_agree_on_a_gpu():
         alone = Training([modules[r]], [who[r]], TASK, recipe, **options)
         curve = alone.run(None, lambda s, x: None).curve
         assert [row[r] for row in both.curve] == pytest.approx([row[0] for row in curve], rel=1e-9)
-
-
-ADAPTIVE = {
-    "schedule": "adaptive",
-    "decay_every": 6,
-    "measure_every": 4,
-    "measure_batches": 3,
-    "gradient_memory": 0.9,
-    "chunk": 1,
-}
-
-
-def test_measuring_the_cosine_changes_no_training_data():
-    """With a factor of 1 the adaptive schedule is the constant one, to the bit."""
-    constant = trained([1, 2], gradient_memory=0.9, chunk=1)
-    measured = trained([1, 2], **{**ADAPTIVE, "decay": 1.0})
-    assert constant.curve == measured.curve
-    assert same(constant, measured)
-
-
-@pytest.mark.parametrize(("threshold", "factor"), [(-1.0, 0.9**5), (1.0, 0.9**-5)])
-def test_the_adaptive_rate_falls_where_gradients_agree_and_rises_elsewhere(threshold, factor):
-    made = training([1, 2], **ADAPTIVE, cosine_threshold=threshold)
-    made.adaptive.cosine *= 0.99  # the running mean starts at 1, which is no measurement
-    made.run(None, lambda step, loss: None)
-    assert made.adaptive.factor.tolist() == pytest.approx([factor, factor])
-
-
-def test_the_running_cosine_is_that_of_consecutive_fresh_gradients():
-    made = training([1, 2], **ADAPTIVE, cosine_memory=0.5)
-    seen = []
-    measure = made.measure
-
-    def spy(batches):
-        seen.append(measure(batches))
-        return seen[-1]
-
-    made.measure = spy
-    made.run(None, lambda step, loss: None)
-    expected = torch.ones(2, dtype=torch.float64)
-    for gradients in seen:
-        a, b, c = gradients
-        cosines = [torch.nn.functional.cosine_similarity(*p, dim=1) for p in ((a, b), (b, c))]
-        expected = 0.5 * expected + 0.5 * (cosines[0] + cosines[1]) / 2
-    assert len(seen) == 7
-    torch.testing.assert_close(made.adaptive.cosine, expected)
-
-
-def test_replicas_adapt_by_themselves():
-    together = training([1, 2], **ADAPTIVE, cosine_threshold=0.97)
-    together.run(None, lambda step, loss: None)
-    for r, seed in enumerate([1, 2]):
-        alone = training([seed], **ADAPTIVE, cosine_threshold=0.97)
-        alone.run(None, lambda step, loss: None)
-        torch.testing.assert_close(alone.adaptive.cosine[0], together.adaptive.cosine[r])
-        torch.testing.assert_close(alone.adaptive.factor[0], together.adaptive.factor[r])
-
-
-def test_the_mean_of_gradients_is_added_to_them():
-    """SGD by hand on one replica: g + λ·mean, the mean starting as the first gradient."""
-    recipe = {"optimizer": "sgd", "gradient_memory": 0.8, "gradient_weight": 2.0, "chunk": 1}
-    made = training([1], steps=4, **recipe)
-    flat, mean, found = made.replicas.flat.clone(), None, []
-    gradients = made._gradients
-
-    def spy(batch):
-        found.append(gradients(batch))
-        return found[-1]
-
-    made._gradients = spy
-    made.run(None, lambda step, loss: None)
-    for _, grad in found:
-        mean = grad if mean is None else 0.8 * mean + 0.2 * grad
-        flat = flat - 1e-2 * (grad + 2.0 * mean)
-    torch.testing.assert_close(made.replicas.flat, flat)
-
-
-def test_a_cut_adaptive_training_continues_to_the_same_bits(tmp_path):
-    straight = trained([1, 2], **ADAPTIVE)
-    path = tmp_path / "c.safetensors"
-
-    def cut(step, loss):
-        if step == 21:
-            raise CutError
-
-    with pytest.raises(CutError):
-        trained([1, 2], **ADAPTIVE, observer=cut, resumption=Resumption(path, every_seconds=0))
-    result = trained([1, 2], **ADAPTIVE, resumption=Resumption(path))
-    assert same(straight, result)
-    assert straight.curve == result.curve

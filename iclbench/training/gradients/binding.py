@@ -49,7 +49,9 @@ class Bound:
         prediction = self._form(prompt)
         for slots, key, tensor, pointer in self._slots:
             if slots.get(key) is not tensor or tensor.data_ptr() != pointer:
-                raise ReplacedError(f"its forward pass replaces {key}; --engine plain trains it")
+                raise ReplacedError(
+                    f"a forward pass replaced {key} by another tensor (--engine plain allows that)"
+                )
         return prediction
 
 

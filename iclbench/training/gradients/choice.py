@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Literal, get_args
+
+import torch
 
 from ...api.capabilities import TrainingContext
 from ...api.errors import unknown
@@ -91,12 +93,15 @@ class Chooser:
             raise unknown("engine", engine, get_args(EngineName))
         reasons: list[str] = []
         for candidate in self._candidates(engine, reasons):
-            mismatch = None
-            if candidate.name != "plain":
+            if candidate.name == "plain":
+                break
+            try:
                 with candidate.torch_threads():
                     mismatch = self._reference.find_mismatch(
                         candidate.make, in_float64=candidate.in_float64
                     )
+            except NoFormError:  # no failure: few modules take several replicas
+                continue
             if mismatch is None:
                 break
             reasons.append(f"not {candidate.name}: {mismatch}")
@@ -122,24 +127,23 @@ class Chooser:
 
     def _compiled(self) -> Iterator[Candidate]:
         size = self._group_size(Vmapped, forced=False)
-        compiled = Compiled(self.replicas, self.loss, self.context, size)
+
+        @cache
+        def compiled() -> Compiled:
+            return Compiled(self.replicas, self.loss, self.context, size)
+
         # Compiling in float64 would take as long again.
-        yield Candidate("compiled", compiled.on, size, in_float64=False)
+        make: MakeProgram = lambda replicas: compiled().on(replicas)  # noqa: E731
+        yield Candidate("compiled", make, size, in_float64=False)
 
     def _grouped(self, engine: EngineName) -> Iterator[Candidate]:
         """Several replicas as one program, unless operators are so large that it does not pay."""
         forced = engine == "vmapped"
         kinds: tuple[Kind, ...] = (Vmapped,) if forced else (Leading, Vmapped)
         for kind in kinds:
-            try:
-                size = self._group_size(kind, forced=forced)
-                if size == 1 and not forced:
-                    return
-                make = self._maker(kind, size)
-                make(self.replicas.copy())
-            except NoFormError:
-                continue
-            yield Candidate(kind.name, make, size)
+            size = self._group_size(kind, forced=forced)
+            if size > 1 or forced:
+                yield Candidate(kind.name, self._maker(kind, size), size)
 
     def _threaded(self) -> Iterator[Candidate]:
         """One replica at a time; the whole batch where predictions depend on other prompts."""
@@ -163,9 +167,14 @@ class Chooser:
         if self._on_cpu:
             elements = min(self._elements, ALONE_ELEMENTS) if forced else self._elements
             return cpu_group_size(count, elements)
-        return fitting_group_size(
-            count, lambda size: self._maker(kind, size)(self.replicas.copy()), self.batch
-        )
+        try:
+            return fitting_group_size(
+                count, lambda size: self._maker(kind, size)(self.replicas.copy()), self.batch
+            )
+        except torch.OutOfMemoryError:
+            raise
+        except Exception:  # it fails otherwise, of which its comparison will tell
+            return count
 
     def _maker(self, kind: Kind, size: int) -> MakeProgram:
         return partial(kind, loss=self.loss, context=self.context, group_size=size)

@@ -31,13 +31,13 @@ class Compiled(Vmapped):
     ) -> None:
         context = replace(context, compiled=True)
         super().__init__(replicas, loss, context, group_size)
-        losses = self.vmapped_losses
+        self.function: Any = self.vmapped_losses
         if group_size == 1:  # without vmap the program has fewer operators
             module, form = form_of(replicas, replace(context, replicas="alone"))
             assert form is not None
             self.form, self.names = form, paper_names(module, form)
-            losses = self._loss_of_one
-        self._compiled: Any = torch.compile(losses)
+            self.function = self._loss_of_one
+        self.compiled: Any = torch.compile(self.function)
 
     def on(self, replicas: Replicas) -> Compiled:
         """Return the program for other replicas of the same shapes, with the same compiled code."""
@@ -49,7 +49,7 @@ class Compiled(Vmapped):
         """See `Grouped.losses`."""
         prompt, target, _ = replicas_of(batch, rows)
         flat = self.replicas.flat[rows].detach().requires_grad_()
-        return self._compiled(flat, self.replicas.others(rows), prompt, target), [flat]
+        return self.compiled(flat, self.replicas.others(rows), prompt, target), [flat]
 
     def _loss_of_one(
         self, flat: Tensor, others: dict[str, Tensor], prompt: Any, target: Tensor

@@ -12,6 +12,7 @@ from ...api.errors import first_line
 from ...api.prompts import Batch, map_tensors
 from ...precision import default_dtype
 from ..replicas import Replicas
+from .binding import NoFormError
 from .plain import Plain
 from .program import GradientProgram, Loss, MakeProgram, prompts_of
 from .wrappers import Accumulated, Autocast
@@ -68,7 +69,10 @@ class Reference:
                     return  # a model of one dtype: the comparison in that dtype has to do
 
     def find_mismatch(self, make: MakeProgram, *, in_float64: bool = True) -> str | None:
-        """Return why the program that `make` makes can't be used, or None where it agrees."""
+        """Return why the program that `make` makes can't be used, or None where it agrees.
+
+        Raises NoFormError where the module has no form for the program.
+        """
         try:
             with default_dtype(torch.float64):
                 for replicas, expected in self.exact if in_float64 else ():
@@ -77,6 +81,8 @@ class Reference:
                     if mismatch is not None:
                         return mismatch
             results = self._run(make(self.replicas.copy()), self.batch)
+        except NoFormError:
+            raise
         except Exception as error:
             return first_line(error)
         tolerance = IN_FLOAT64 if self.replicas.flat.dtype == torch.float64 else IN_DTYPE

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import sys
-import types
-
 import pytest
 import torch
-from iclbench.training.optimizer import Update
 from torch import nn
 
-from iclbench import Recipe, UsageError
-from iclbench.training import optimizers
-from iclbench.training.optimizers import check_optimizer, make_optimizer
+from iclbench.training.optimizers import adam
+from iclbench.training.optimizers.base import Update
+from iclbench.training.optimizers.choice import make_optimizer
 from iclbench.training.replicas import Replicas
-from iclbench.training.schedules import learning_rate_factor
 
 RATES = [1e-2, 3e-2, 1e-1]
 
@@ -33,10 +27,6 @@ OTHERS = [
     ("rmsprop", {"momentum": 0.5}, torch.optim.RMSprop),
     ("Adagrad", {}, torch.optim.Adagrad),
 ]
-
-
-def recipe(name, arguments) -> Recipe:
-    return Recipe(steps=1, batch=1, optimizer=name, optimizer_args=arguments)
 
 
 def three_replicas() -> Replicas:
@@ -66,7 +56,7 @@ def test_every_step_is_torch_s(name, arguments, reference, rates):
         torch.testing.assert_close(replicas.flat, expected, rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.skipif(not optimizers.HAS_FUSED_ADAM, reason="this torch has no fused Adam")
+@pytest.mark.skipif(not adam.HAS_FUSED_ADAM, reason="this torch has no fused Adam")
 @pytest.mark.parametrize("rates", [RATES, [1e-2] * 3, [1e-2, 1e-2, 3e-2]])
 @pytest.mark.parametrize("alive", [[True] * 3, [True, False, True], [False, True, True]])
 @pytest.mark.parametrize(("name", "arguments"), [(n, a) for n, a, _ in OWN if n != "sgd"])
@@ -82,8 +72,8 @@ def test_one_pass_over_memory_is_the_same(name, arguments, alive, rates, monkeyp
     for grads in kinds.values():
         found = []
         for worth in (0, 10**9):
-            monkeypatch.setattr(optimizers, "WORTH_FUSING", worth)
-            monkeypatch.setattr(optimizers, "HAS_FUSED_ADAM", worth == 0)
+            monkeypatch.setattr(adam, "WORTH_FUSING", worth)
+            monkeypatch.setattr(adam, "HAS_FUSED_ADAM", worth == 0)
             replicas = three_replicas()
             ours = make_optimizer(replicas, name, arguments)
             for step, grad in enumerate(grads, start=1):
@@ -121,90 +111,3 @@ def test_a_loaded_state_continues_to_the_same_bits(name, arguments):
             second = make_optimizer(broken, name, arguments)
             second.load(tensors, values)
     assert torch.equal(straight.flat, broken.flat)
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments", "message"),
-    [
-        ("admaw", {}, "did you mean 'adamw'"),
-        ("adam", {"beta": 1}, "unknown field 'beta'"),
-        ("RAdam", {"nonsense": 1}, "nonsense"),
-        ("torch.optim.LBFGS", {}, "needs a closure"),
-        ("lbfgs", {"history": 0}, "history"),
-    ],
-)
-def test_a_bad_optimizer_is_refused_before_the_run(name, arguments, message):
-    with pytest.raises(UsageError, match=message):
-        check_optimizer(recipe(name, arguments))
-
-
-@pytest.mark.parametrize("schedule", ["constant", "step", "cosine"])
-def test_schedules_are_torch_s(schedule):
-    recipe = Recipe(steps=50, batch=1, schedule=schedule, decay_every=7, decay=0.8)
-    optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=1.0)
-    theirs = {
-        "constant": torch.optim.lr_scheduler.ConstantLR(optimizer, factor=1.0),
-        "step": torch.optim.lr_scheduler.StepLR(optimizer, 7, 0.8),
-        "cosine": torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 50),
-    }[schedule]
-    for step in range(50):
-        assert learning_rate_factor(recipe, step) == pytest.approx(optimizer.param_groups[0]["lr"])
-        optimizer.step()
-        theirs.step()
-
-
-def test_warm_up_is_linear():
-    recipe = Recipe(steps=50, batch=1, warmup=4)
-    factors = [learning_rate_factor(recipe, step) for step in range(6)]
-    assert factors == [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
-
-
-class Nested(torch.optim.SGD):
-    """Keeps lists of tensors, as SOAP and Shampoo do."""
-
-    def step(self, closure=None):
-        for group in self.param_groups:
-            for p in group["params"]:
-                state = self.state[p]
-                state.setdefault("sums", [torch.zeros_like(p), None, 0])
-                state["sums"][0] += p.grad
-                state["sums"][2] += 1
-                p.data -= group["lr"] * state["sums"][0] / state["sums"][2]
-
-
-def test_an_optimizer_of_a_package_is_named_by_its_path():
-    module = types.ModuleType("some_package")
-    module.Nested, module.nothing = Nested, 1
-    sys.modules["some_package"] = module
-    try:
-        assert check_optimizer(recipe("some_package.Nested", {"momentum": 0.0})) == {
-            "momentum": 0.0
-        }
-        for name, message in (
-            ("some_package.Missing", "no attribute 'Missing'"),
-            ("some_package.nothing", "is no torch.optim.Optimizer"),
-            ("no_such_package.Any", "No module named"),
-        ):
-            with pytest.raises(UsageError, match=message):
-                check_optimizer(recipe(name, {}))
-    finally:
-        del sys.modules["some_package"]
-
-
-def test_nested_state_continues_to_the_same_bits(monkeypatch):
-    monkeypatch.setattr(optimizers, "_torch_class", lambda name: Nested)
-    straight, first = three_replicas(), three_replicas()
-    alive, rates = torch.ones(3, dtype=torch.bool), torch.tensor(RATES, dtype=torch.float64)
-    ours = make_optimizer(straight, "Nested", {})
-    cut = make_optimizer(first, "Nested", {})
-    for step, grad in enumerate(gradients(4), start=1):
-        ours.update(Update(grad, rates, alive, step))
-        cut.update(Update(grad, rates, alive, step))
-    tensors, values = cut.state()
-    resumed = make_optimizer(first, "Nested", {})
-    copied = {name: tensor.clone() for name, tensor in tensors.items()}
-    resumed.load(copied, json.loads(json.dumps(values)))
-    for step, grad in enumerate(gradients(8)[4:], start=5):
-        ours.update(Update(grad, rates, alive, step))
-        resumed.update(Update(grad, rates, alive, step))
-    assert torch.equal(straight.flat, first.flat)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
-from iclbench.training.gauss_newton import GaussNewton
-from iclbench.training.optimizer import Update
 from torch import nn
 
 from iclbench import Recipe, UsageError
 from iclbench.api.prompts import Batch, Sequence
 from iclbench.training.objective import Objective
-from iclbench.training.optimizers import check_optimizer, make_optimizer
+from iclbench.training.optimizers.base import Update
+from iclbench.training.optimizers.choice import check_optimizer, make_optimizer
+from iclbench.training.optimizers.gauss_newton import GaussNewton, curvature, divided
 from iclbench.training.replicas import Replicas
 
 CPU = torch.device("cpu")
@@ -61,7 +61,7 @@ def test_one_undamped_step_solves_a_linear_model():
     replicas, batch = problem(linear, lambda x: x @ matrix + 0.5)
     step(replicas, batch, squared, GaussNewton(replicas, {"damping": 1e-13}))
     for r in range(2):
-        weight, bias = replicas.split(replicas.flat[r])
+        weight, bias = replicas.split(replicas.flat[r]).values()
         torch.testing.assert_close(weight.T, matrix, atol=1e-8, rtol=0)
         torch.testing.assert_close(bias, torch.full((3,), 0.5).double(), atol=1e-8, rtol=0)
 
@@ -77,11 +77,12 @@ def test_the_matrix_and_the_gradient_are_those_of_the_formula(loss):
         return torch.randint(3, (*tokens.shape[:2], 1))
 
     replicas, batch = problem(layers, target, n=40)
-    own = Objective(replicas, batch, loss).of(1, 0.25)
-    matrix, slope = own.curvature(replicas.flat[1])
+    objective = Objective(replicas, batch, loss)
+    fitting, _ = divided(objective.batch_of(1), 0.25)
+    matrix, slope = curvature(objective, 1, replicas.flat[1], fitting)
     tokens, answers = batch.prompt.tokens[1, :30], batch.target[1, :30]
     row = replicas.flat[1].detach().requires_grad_()
-    prediction = own.predict(row, Sequence(tokens))
+    prediction = objective.prediction(1, row, Sequence(tokens))
     (expected,) = torch.autograd.grad(loss(prediction, answers).mean(), row, retain_graph=True)
     torch.testing.assert_close(slope, expected)
     total = torch.zeros_like(matrix)
@@ -110,8 +111,8 @@ def test_a_frozen_replica_stays_and_the_rate_scales_the_step():
     before = replicas.flat.clone()
     step(replicas, batch, squared, GaussNewton(replicas, {"damping": 1e-13}), 0.5, (True, False))
     assert torch.equal(replicas.flat[1], before[1])
-    weight, _ = replicas.split(replicas.flat[0])
-    old, _ = replicas.split(before[0])
+    weight, _ = replicas.split(replicas.flat[0]).values()
+    old, _ = replicas.split(before[0]).values()
     torch.testing.assert_close(weight, (old + matrix.T) / 2, atol=1e-8, rtol=0)
 
 
@@ -121,7 +122,9 @@ def test_float32_is_solved_in_float64_and_the_damping_is_continued():
     optimizer = make_optimizer(replicas, "gauss-newton", {})
     for _ in range(8):
         step(replicas, batch, squared, optimizer)
-    torch.testing.assert_close(replicas.split(replicas.flat[0])[0].T, matrix, atol=1e-5, rtol=0)
+    torch.testing.assert_close(
+        replicas.split(replicas.flat[0])["layers.0.weight"].T, matrix, atol=1e-5, rtol=0
+    )
     again = make_optimizer(replicas, "gauss-newton", {})
     again.load(*optimizer.state())
     assert torch.equal(again.damping, optimizer.damping)
@@ -130,7 +133,7 @@ def test_float32_is_solved_in_float64_and_the_damping_is_continued():
 
 def test_what_would_do_nothing_is_refused():
     recipe = Recipe(steps=1, batch=2, optimizer="gauss-newton", clip=1.0)
-    with pytest.raises(UsageError, match="a gradient of its own"):
+    with pytest.raises(UsageError, match="computes its own gradient"):
         check_optimizer(recipe)
     with pytest.raises(UsageError, match="holdout"):
         check_optimizer(recipe.model_copy(update={"clip": None, "optimizer_args": {"holdout": 1}}))
@@ -148,4 +151,6 @@ def test_after_many_refusals_it_can_still_learn():
     _, useful = problem(linear, lambda x: x @ matrix)
     for _ in range(30):
         step(replicas, useful, squared, optimizer)
-    torch.testing.assert_close(replicas.split(replicas.flat[0])[0].T, matrix, atol=1e-5, rtol=0)
+    torch.testing.assert_close(
+        replicas.split(replicas.flat[0])["layers.0.weight"].T, matrix, atol=1e-5, rtol=0
+    )

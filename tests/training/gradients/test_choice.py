@@ -1,0 +1,137 @@
+"""The fastest program that agrees is chosen, and it is said why another is not."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from toys import (
+    Averaging,
+    Dropping,
+    Lying,
+    MixingReplicas,
+    Small,
+    TakingReplicas,
+    Updating,
+    context,
+    loss,
+    stacked,
+)
+from trainings import finished, training
+
+from iclbench import Batch, Sequence, UsageError
+from iclbench.training.gradients import capacity, choice
+from iclbench.training.gradients.choice import Chooser
+from iclbench.training.gradients.plain import Plain
+from iclbench.training.random_streams import first_states
+
+
+def choose(cls, engine="auto", count=3):
+    _, replicas, batch = stacked(cls, count)
+    if cls is Dropping:
+        replicas.random_states = first_states(range(count), torch.device("cpu"))
+    made = Chooser(replicas, loss, batch, context()).choose(engine)
+    expected = Plain(replicas, loss)(batch)
+    if cls is not Dropping:
+        torch.testing.assert_close(made.program(batch), expected)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("cls", "count", "name"),
+    [(Small, 3, "vmapped"), (Small, 1, "threaded"), (TakingReplicas, 3, "leading")],
+)
+def test_without_a_problem_nothing_is_said(cls, count, name):
+    made = choose(cls, count=count)
+    assert (made.program.name, made.reasons) == (name, [])
+
+
+@pytest.mark.parametrize("engine", ["plain", "vmapped", "threaded"])
+@pytest.mark.parametrize("cls", [Small, TakingReplicas])
+def test_a_program_that_is_asked_for_is_taken(cls, engine):
+    made = choose(cls, engine)
+    assert (made.program.name, made.reasons) == (engine, [])
+
+
+@pytest.mark.parametrize(
+    ("cls", "engine", "name", "reason"),
+    [
+        (Lying, "auto", "threaded", "not vmapped: losses differ"),
+        (Lying, "vmapped", "threaded", "not vmapped: losses differ"),
+        (MixingReplicas, "auto", "vmapped", "not leading: losses differ"),
+        (Averaging, "threaded", "plain", "not threaded: ReplacedError: a forward pass replaced"),
+        (Dropping, "auto", "plain", "one after another: it draws random numbers"),
+        (Dropping, "vmapped", "plain", "not vmapped: it draws random numbers"),
+    ],
+)
+def test_what_is_not_taken_has_a_reason(cls, engine, name, reason):
+    made = choose(cls, engine)
+    assert made.program.name == name
+    assert reason in made.reasons[0]
+
+
+def test_the_trial_of_a_program_leaves_the_buffers():
+    _, replicas, batch = stacked(Updating)
+    Chooser(replicas, loss, batch, context()).choose("auto").program(batch)
+    assert replicas.frozen_and_buffers["seen"].tolist() == [1.0, 1.0, 1.0]
+
+
+class Coupled(nn.Module):
+    """Every prediction depends on the mean over the batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.map = nn.Linear(4, 1)
+
+    def forward(self, prompt):
+        out = self.map(prompt.tokens)
+        return out * (1 + out.mean())
+
+
+def test_a_model_that_looks_at_the_batch_is_not_sliced(monkeypatch):
+    monkeypatch.setattr(capacity, "SLICE_ELEMENTS", 10)
+    made = choose(Coupled, "threaded")
+    assert made.how.slices == 1
+    assert "differ" in made.reasons[0]
+
+
+def test_an_unknown_engine_is_answered_with_the_nearest():
+    with pytest.raises(UsageError, match="did you mean 'graph'"):
+        training(engine="grahp")
+
+
+def test_a_model_that_fails_when_asked_for_its_form_is_trained_by_plain():
+    class Broken(Small):
+        def for_training(self, context):
+            raise ZeroDivisionError("no form")
+
+    made = choose(Broken)
+    assert made.program.name == "plain"
+    assert "not threaded: ZeroDivisionError: no form" in made.reasons
+
+
+def test_the_record_names_the_program():
+    assert finished(training(3)).engine == "vmapped"
+    assert finished(training(3, engine="plain")).engine == "plain"
+
+
+def test_groups_that_do_not_fit_on_a_device_are_made_smaller(monkeypatch):
+    monkeypatch.setattr(Chooser, "_on_cpu", False)
+    monkeypatch.setattr(choice, "fitting_group_size", lambda count, make, batch: 2)
+    made = choose(Small)
+    assert (made.program.name, made.how.group_size) == ("vmapped", 2)
+
+
+def test_the_batch_is_compared_as_it_is_trained_on():
+    """A program may compute large inputs in another way."""
+
+    class Large(Small):
+        def forward(self, prompt):
+            large = prompt.tokens.shape[0] > 8
+            lies = large and torch._C._functorch.is_batchedtensor(self.a.weight)
+            return super().forward(prompt) * (1.1 if lies else 1.0)
+
+    _, replicas, _ = stacked(Large)
+    batch = Batch(Sequence(torch.randn(3, 9, 7, 4)), torch.randn(3, 9, 7, 1))
+    made = Chooser(replicas, loss, batch, context()).choose("auto")
+    assert made.program.name == "threaded"

@@ -1,0 +1,95 @@
+"""A step has few operators and waits for nothing; each replica has its own task."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from toys import context
+from trainings import AGREE, CPU, finished, training
+
+from iclbench.api.config import parse_config
+from iclbench.api.prompts import Batch
+from iclbench.api.spec import RunSpec
+from iclbench.runs.models import initial_module
+from iclbench.runs.plan import resolve
+from iclbench.training.gradients.capacity import Operators
+from iclbench.training.gradients.threaded import Threaded
+from iclbench.training.loop import Training, batch_of
+from iclbench.training.state import Replica
+
+
+def operators_of_a_step(layers, replicas, fast=True):
+    made = training(replicas, layers=layers, dtype=torch.float32)
+    assert made.choice.how.group_size == replicas
+    if not fast:  # where a hook is set, the paper's module is called
+        made.replicas.template.register_forward_hook(lambda *_: None)
+        made.program = Threaded(made.replicas, made.task.loss, context())
+    batch = made.trial()
+    made.update(batch, 1.0, 1)  # what is made once is not counted
+    with Operators() as seen:
+        made.update(batch, 1.0, 2)
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("layers", "replicas", "fast", "most"),
+    [
+        (2, 1, True, 100),
+        (12, 1, True, 390),
+        # As on a GPU, where attention is written out.
+        (2, 1, False, 116),
+        (12, 1, False, 486),
+        (2, 4, True, 167),
+        (12, 4, True, 736),
+    ],
+)
+def test_a_step_has_few_operators_and_waits_for_nothing(layers, replicas, fast, most):
+    """Forward, backward, clip, Adam and the flags of the transformer."""
+    seen = operators_of_a_step(layers, replicas, fast)
+    assert seen.total <= most
+    waits = {"_local_scalar_dense", "item", "nonzero", "is_nonzero"}
+    assert not waits & set(seen.counts)
+
+
+def test_no_operator_is_per_replica():
+    assert operators_of_a_step(2, 3).counts == operators_of_a_step(2, 6).counts
+
+
+def test_each_replica_draws_from_its_own_task():
+    """Replicas whose tasks differ in noise learn what each would learn alone."""
+
+    def plan(noise):
+        request = {
+            "model": "baseconv", "task": "least-squares", "recipe": "smoke", "dtype": "float64",
+            "task_args": {"dim": 2, "examples": 4, "noise": noise}, "seeds": 1,
+            "model_args": {"layers": 1, "width": 8}, "recipe_args": {"steps": 10, "batch": 4},
+        }  # fmt: skip
+        return resolve(parse_config(RunSpec, request, "test"))
+
+    plans = [plan(noise) for noise in (0.0, 0.7)]
+    assert plans[0].train_key == plans[1].train_key
+    options = {"device": CPU, "dtype": torch.float64}
+
+    def train(plans):
+        modules = [initial_module(p, 0).double() for p in plans]
+        who = [Replica(0, 1e-2, p.task) for p in plans]
+        return finished(Training(modules, who, plans[0].task, plans[0].recipe, **options))
+
+    together = train(plans)
+    assert together.replicas == 2
+    for column, one in enumerate(plans):
+        alone = torch.tensor([row[0] for row in train([one]).curve])
+        found = torch.tensor([row[column] for row in together.curve])
+        assert torch.allclose(found, alone, rtol=AGREE, atol=0)
+    assert together.curve[0][0] != together.curve[0][1]
+
+
+def test_a_batch_of_a_chunk_has_every_field():
+    made = training()
+    chunk = made.data.next()
+    batch = batch_of(chunk, 1)
+    assert isinstance(batch, Batch)
+    for part, whole in zip(
+        (*batch.prompt, batch.target), (*chunk.prompt, chunk.target), strict=True
+    ):
+        assert torch.equal(part, whole[:, 1])

@@ -1,0 +1,237 @@
+"""Toy modules that programs can or can't train, and a batch for them."""
+
+from __future__ import annotations
+
+import time
+
+import torch
+from torch import Tensor, nn
+
+from iclbench import Batch, Sequence
+from iclbench.api.capabilities import TrainingContext
+from iclbench.training.replicas import Replicas
+
+CPU = torch.device("cpu")
+
+
+class Small(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 6), nn.Linear(6, 1)
+        self.register_buffer("scale", torch.tensor(2.0))
+
+    def forward(self, prompt: Sequence) -> Tensor:
+        return self.scale * self.b(torch.tanh(self.a(prompt.tokens)))
+
+
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.b.weight = self.a.weight
+
+    def forward(self, prompt: Sequence) -> Tensor:
+        return self.b(torch.tanh(self.a(prompt.tokens))).mean(-1, keepdim=True)
+
+
+class Branching(Small):
+    def forward(self, prompt: Sequence) -> Tensor:
+        out = super().forward(prompt)
+        return out if out.sum().item() > 0 else 2 * out
+
+
+class Dropping(Small):
+    def forward(self, prompt: Sequence) -> Tensor:
+        return nn.functional.dropout(super().forward(prompt), 0.5, self.training)
+
+
+class Counting(Small):
+    """Its buffer changes in every forward pass, as BatchNorm's does."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(4)
+
+    def forward(self, prompt: Sequence) -> Tensor:
+        return super().forward(Sequence(self.norm(prompt.tokens.mT).mT))
+
+
+class Averaging(Small):
+    """Its buffer is another tensor after every forward pass."""
+
+    def forward(self, prompt: Sequence) -> Tensor:
+        self.scale = 0.9 * self.scale + 0.1 * prompt.tokens.mean().detach()
+        return super().forward(prompt)
+
+
+class Clamping(Small):
+    """Its weights are other tensors after every forward pass."""
+
+    def forward(self, prompt: Sequence) -> Tensor:
+        self.a.weight.data = self.a.weight.data.clamp(-0.1, 0.1)
+        return super().forward(prompt)
+
+
+class Replacing(Clamping):
+    """It begins to be so in its third forward pass."""
+
+    passes = 0
+
+    def forward(self, prompt: Sequence) -> Tensor:
+        type(self).passes += 1
+        return super().forward(prompt) if type(self).passes > 2 else Small.forward(self, prompt)
+
+
+class Slow(Small):
+    """Threads meet in it."""
+
+    def forward(self, prompt):
+        time.sleep(0.002)
+        return super().forward(prompt)
+
+
+class Keeping(Small):
+    """It keeps something between two parts of a forward pass."""
+
+    def forward(self, prompt):
+        self.kept = prompt.tokens.mean()
+        time.sleep(0.002)
+        return super().forward(prompt) * self.kept
+
+
+class Updating(Small):
+    """Its buffer is updated in place, or one of them, and another replaced."""
+
+    replaces = False
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(()))
+
+    def forward(self, prompt):
+        self.seen.add_(1)
+        if self.replaces:
+            self.scale = 0.9 * self.scale
+        return super().forward(prompt) * (1 + self.seen)
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.LSTM(4, 1, batch_first=True)
+
+    def forward(self, prompt: Sequence) -> Tensor:
+        return self.cell(prompt.tokens)[0]
+
+
+class Lying(Small):
+    """Silently computes something else when it is vmapped."""
+
+    def forward(self, prompt: Sequence) -> Tensor:
+        out = super().forward(prompt)
+        return out * (1.5 if torch._C._functorch.is_batchedtensor(out) else 1.0)
+
+
+class LyingALittle(Small):
+    """Under vmap the small gradient of one parameter is reversed, and nothing else."""
+
+    def __init__(self):
+        super().__init__()
+        self.small = nn.Parameter(torch.randn(()))
+
+    def forward(self, prompt: Sequence) -> Tensor:
+        out = super().forward(prompt)
+        sign = -1e-6 if torch._C._functorch.is_batchedtensor(out) else 1e-6
+        return out + sign * (self.small - self.small.detach())
+
+
+class SinglePrecision(Small):
+    """It can't be evaluated in float64."""
+
+    def forward(self, prompt: Sequence) -> Tensor:
+        if prompt.tokens.dtype != torch.float32:
+            raise TypeError("float32 alone")
+        return super().forward(prompt)
+
+
+class LyingLater(Lying):
+    """A lie that starts at zero, as a zero-initialized mixer does."""
+
+    def __init__(self):
+        super().__init__()
+        self.gain = nn.Parameter(torch.zeros(()))
+
+    def forward(self, prompt: Sequence) -> Tensor:
+        honest = Small.forward(self, prompt)
+        return honest + self.gain**2 * Lying.forward(self, prompt)
+
+
+class Exploding(Small):
+    """Overflows, even in float64, once its parameters are moved."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.power = nn.Parameter(torch.zeros(3))
+
+    def forward(self, prompt: Sequence) -> Tensor:
+        return Small.forward(self, prompt) + (1e300 * self.power.square()).square().sum()
+
+
+class TakingReplicas(nn.Module):
+    """It is its own form for several replicas."""
+
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Parameter(torch.randn(4, 1))
+        self.register_buffer("scale", torch.tensor([2.0]))
+
+    def for_training(self, context: TrainingContext) -> nn.Module:
+        return self
+
+    def forward(self, prompt: Sequence) -> Tensor:
+        if self.a.ndim == 2:
+            return torch.tanh(self.scale * prompt.tokens @ self.a)
+        scale = self.scale[:, None, None]
+        return torch.tanh(torch.einsum("rbsc,rcd->rbsd", scale * prompt.tokens, self.a))
+
+
+class MixingReplicas(TakingReplicas):
+    def forward(self, prompt: Sequence) -> Tensor:
+        out = super().forward(prompt)
+        return out.mean(dim=0, keepdim=True).expand_as(out) if out.ndim == 4 else out
+
+
+class Single(nn.Module):
+    """One parameter, whose gradient autograd gives as a view."""
+
+    def __init__(self, repeated: bool):
+        super().__init__()
+        self.w, self.repeated = nn.Parameter(torch.randn(4)), repeated
+
+    def forward(self, prompt: Sequence) -> Tensor:
+        if self.repeated:
+            return prompt.tokens[..., :1] + self.w.sum()
+        return prompt.tokens @ torch.stack([self.w, torch.ones_like(self.w)], -1)[:, :1]
+
+
+def loss(prediction: Tensor, target: Tensor) -> Tensor:
+    return (prediction - target).square().mean(dim=(1, 2))
+
+
+def stacked(cls, count=3):
+    torch.manual_seed(0)
+    modules = [cls() for _ in range(count)]
+    batch = Batch(Sequence(torch.randn(count, 5, 7, 4)), torch.randn(count, 5, 7, 1))
+    return modules, Replicas(modules, CPU), batch
+
+
+def single(replicas: Replicas, replica: int, batch: Batch) -> tuple[Tensor, Tensor]:
+    """One replica's loss and gradient through the paper's module."""
+    row = replicas.flat[replica].clone().requires_grad_()
+    prediction = replicas.predict(replica, row, Sequence(batch.prompt.tokens[replica]))
+    value = loss(prediction, batch.target[replica]).mean()
+    return value.detach(), torch.autograd.grad(value, row)[0]
+
+
+def context(**values) -> TrainingContext:
+    return TrainingContext(CPU, torch.float32, batch_size=5, **values)
