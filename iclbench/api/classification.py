@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TypeVar
 
 import torch
@@ -9,7 +10,7 @@ from pydantic import Field
 from torch import Tensor
 
 from .draws import Draws, TrainingRandom
-from .prompts import Batch, Categorical, Signature
+from .prompts import Batch, Categorical, Signature, map_tensors, to_device
 from .random import torch_generator
 from .task import Primary, Task, TaskConfig
 
@@ -39,7 +40,7 @@ class ClassificationTask(Task[ConfigT]):
 
     def __init__(self, config: ConfigT) -> None:
         super().__init__(config)
-        self._pool: dict[torch.device, Draws] = {}
+        self._pools: dict[tuple[torch.device, torch.dtype], Batch] = {}
 
     @property
     def primary(self) -> Primary:
@@ -61,25 +62,31 @@ class ClassificationTask(Task[ConfigT]):
             shapes={"x": (examples, dim), "y": (examples,), "query": (queries, dim)},
         )
 
-    def training_draws(self, random: TrainingRandom) -> Draws:
+    def training_prompts(self, random: TrainingRandom, dtype: torch.dtype) -> Batch:
         """Fresh contexts, or those of the pool in shuffled passes.
 
         Every call starts a new pass. Passes are whole if the number of rows per replica (a
         recipe's chunk times its batch) is a multiple of L; otherwise the last one is cut short.
         """
         if self.config.pool is None:
-            return self.draw(random)
-        chosen = random.passes(self.config.pool)
-        return {name: values[chosen] for name, values in self._pool_on(chosen.device).items()}
+            return super().training_prompts(random, dtype)
+        return self.pooled(random.passes(self.config.pool), dtype)
 
-    def _pool_on(self, device: torch.device) -> Draws:
+    @cached_property
+    def pool_draws(self) -> Draws:
         """The draws of the pool, made on the CPU from `task_seed`: the same on every device."""
-        if device not in self._pool:
-            assert self.config.pool is not None
-            generator = torch_generator("cpu", "categorical pool", self.name, self.config.task_seed)
-            drawn = self.draw(TrainingRandom([generator], [self.config.pool], torch.float64))
-            self._pool[device] = {name: values.to(device) for name, values in drawn.items()}
-        return self._pool[device]
+        assert self.config.pool is not None
+        generator = torch_generator("cpu", "categorical pool", self.name, self.config.task_seed)
+        return self.draw(TrainingRandom([generator], [self.config.pool], torch.float64))
+
+    def pooled(self, chosen: Tensor, dtype: torch.dtype) -> Batch:
+        """The chosen contexts of the pool (n,), on the device of `chosen`."""
+        key = (chosen.device, dtype)
+        if key not in self._pools:
+            pool = self.round_and_arrange(self.pool_draws, dtype)
+            self._pools[key] = Batch(to_device(pool.prompt, key[0]), pool.target.to(key[0]))
+        pool = self._pools[key]
+        return Batch(map_tensors(lambda t: t[chosen], pool.prompt), pool.target[chosen])
 
     def loss(self, prediction: Tensor, target: Tensor) -> Tensor:
         """The mean cross-entropy of the queries' classes, (B,)."""

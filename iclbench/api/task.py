@@ -195,10 +195,6 @@ class Task(ABC, Generic[ConfigT]):
         """
         return None
 
-    def training_draws(self, random: TrainingRandom) -> Draws:
-        """The draws of training prompts: `draw`, unless training sees a fixed pool."""
-        return self.draw(random)
-
     def round_and_arrange(self, draws: Draws, dtype: torch.dtype) -> Batch:
         """Prompts in `dtype` from float64 draws; the target and truth stay float64."""
         rounded = {
@@ -210,6 +206,14 @@ class Task(ABC, Generic[ConfigT]):
         batch = self.arrange(rounded)
         return batch._replace(prompt=map_tensors(lambda t: _as(t, dtype), batch.prompt))
 
+    def training_prompts(self, random: TrainingRandom, dtype: torch.dtype) -> Batch:
+        """A training prompt in `dtype` per row; fresh ones, unless a task has a fixed pool."""
+        draws = self.draw(random)
+        if not self.exact:
+            return self.arrange(draws)
+        batch = self.round_and_arrange(draws, dtype)
+        return batch._replace(target=_as(batch.target, dtype))
+
     def training_batches(
         self, batches: int, size: int, generators: Sequence[torch.Generator], dtype: torch.dtype
     ) -> Batch:
@@ -219,13 +223,8 @@ class Task(ABC, Generic[ConfigT]):
         """
         draw_dtype = torch.float64 if self.exact else dtype
         counts = [batches * size] * len(generators)
-        draws = self.training_draws(TrainingRandom(generators, counts, draw_dtype, size=size))
-        if self.exact:
-            batch = self.round_and_arrange(draws, dtype)
-            batch = batch._replace(target=_as(batch.target, dtype))
-        else:
-            batch = self.arrange(draws)
-        return with_lead(batch, len(generators), batches, size)
+        random = TrainingRandom(generators, counts, draw_dtype, size=size)
+        return with_lead(self.training_prompts(random, dtype), len(generators), batches, size)
 
     def evaluation_batches(self, n: int, seed: int, dtype: torch.dtype) -> list[Batch]:
         """n prompts per case on the CPU, fixed by the task, its configuration and `seed`.

@@ -59,8 +59,7 @@ class Data:
 
         with nullcontext() if self.map is map else one_thread():
             parts = list(self.map(draw, self.groups))
-        order = [r for replicas in self.groups for r in replicas]
-        return _joined(parts, torch.tensor(order, device=self.device).argsort())
+        return _joined(parts, [r for replicas in self.groups for r in replicas])
 
     def next(self) -> Batch:
         """The next chunk."""
@@ -104,11 +103,17 @@ def groups_of(tasks: Sequence[Task[Any]], device: torch.device) -> list[list[int
     return list(replicas_of.values())
 
 
-def _joined(parts: list[Batch], order: Tensor) -> Batch:
-    """The parts' replicas in that order, contiguous: compiled code is for one memory layout."""
+def _joined(parts: list[Batch], replicas: list[int]) -> Batch:
+    """All replicas in order, contiguous: compiled code is for one memory layout.
+
+    `replicas` are those of the parts, one after another.
+    """
+    in_order = replicas == sorted(replicas)
+    positions = torch.tensor(replicas, device=parts[0].target.device).argsort()
 
     def join(*fields: Tensor) -> Tensor:
-        return fields[0].contiguous() if len(fields) == 1 else torch.cat(fields)[order]
+        joined = torch.cat(fields) if len(fields) > 1 else fields[0].contiguous()
+        return joined if in_order else joined[positions]
 
     prompt = map_tensors(join, *(part.prompt for part in parts))
     return Batch(prompt, join(*(part.target for part in parts)))

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from pydantic import Field
+from torch import Tensor
 
 from iclbench import (
     Batch,
@@ -156,6 +157,11 @@ class ImageNet(ClassificationTask[ImageNetConfig]):
     def arrange(self, draws: Draws) -> Batch:
         """Examples and queries by their images' covariates in float64."""
         return self.round_and_arrange(draws, torch.float64)
+
+    def pooled(self, chosen: Tensor, dtype: torch.dtype) -> Batch:
+        """The pool keeps its images by number, because their covariates would be large."""
+        draws = {name: v.to(chosen.device)[chosen] for name, v in self.pool_draws.items()}
+        return self.round_and_arrange(draws, dtype)
 
     def round_and_arrange(self, draws: Draws, dtype: torch.dtype) -> Batch:
         """The same from a table that is rounded already, which takes half the memory."""

@@ -1,50 +1,21 @@
-"""The task `imagenet`: contexts, halves, covariates, what comes of other features."""
+"""The task imagenet: contexts, covariates, pools and records."""
 
 from __future__ import annotations
 
 import itertools
-import json
 import math
 
 import numpy as np
 import pytest
 import torch
+from imagenet_support import CPU, SMALL, folder_of, made
 
-from iclbench import UsageError, run, training_batch
-from iclbench.api.config import parse_config
+from iclbench import run, training_batch
 from iclbench.runs.checks import check_task
 from iclbench_imagenet.covariates import Covariates
 from iclbench_imagenet.picking import without_replacement
-from iclbench_imagenet.store import FILE, About, read_features, write_features
-from iclbench_imagenet.task import COMMITTED, ImageNet
-
-CPU = torch.device("cpu")
-
-
-def made(**config):
-    return ImageNet(parse_config(ImageNet.Config, config, "task imagenet"))
-
-
-def about(classes, images, width):
-    return About(
-        data="made", images_sha256="0", backbone="none", weights_sha256="0", classes=classes,
-        images=images, width=width,
-    )  # fmt: skip
-
-
-def folder_of(path, sizes=(6, 7, 8, 9), width=3, seed=0, **changes):
-    """A folder of random features: classes a, b, c, … of these sizes, in a mixed order."""
-    generator = torch.Generator().manual_seed(seed)
-    labels = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
-    labels = labels[torch.randperm(len(labels), generator=generator)]
-    features = torch.randn(len(labels), width, generator=generator).half()
-    names = tuple("abcdefghij"[: len(sizes)])
-    header = about(changes.get("names", names), changes.get("images", len(labels)), width)
-    write_features(path, changes.get("features", features), changes.get("labels", labels), header)
-    return path
-
-
-SMALL = {"ways": 2, "shots": 3, "test_classes": 2}
+from iclbench_imagenet.store import FILE, read_features
+from iclbench_imagenet.task import COMMITTED
 
 
 def test_draws_without_replacement_are_uniform():
@@ -123,111 +94,6 @@ def test_principal_components_are_those_of_the_training_half():
     other[40:] += 5.0
     again = Covariates(other, training, dim=3, normalize=True).table(CPU, torch.float64)
     torch.testing.assert_close(again[:40], x[:40])
-
-
-def test_the_split_is_seeded_and_has_no_class_twice():
-    splits = [made(task_seed=seed).split for seed in (0, 0, 1)]
-    assert splits[0] == splits[1] != splits[2]
-    assert len(splits[0].test) == 10
-    assert sorted([*splits[0].training, *splits[0].test]) == list(range(33))
-    assert len(made(test_classes=20).split.test) == 20
-
-
-def test_a_folder_may_fix_the_split(tmp_path):
-    folder = folder_of(tmp_path)
-    other = made(features=str(folder), ways=2, shots=3).config.digest
-    (folder / "split.json").write_text('{"training": ["d", "a"], "test": ["b", "c"]}')
-    task = made(features=str(folder), ways=2, shots=3)
-    assert task.split == ((0, 3), (1, 2))
-    assert task.config.test_classes == 2
-    assert task.config.digest != other
-    with pytest.raises(UsageError, match=r"test_classes=3: .* has another split"):
-        made(features=str(folder), ways=2, shots=3, test_classes=3)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ({"training": ["a", "b"], "test": ["b", "c"]}, "class 'b' is in both halves"),
-        ({"training": ["a", "z"], "test": ["b", "c"]}, "no class 'z' for training"),
-        ({"training": ["a", "d"], "test": ["b", "b"]}, "class 'b' is twice in test"),
-        ({"training": ["a", "d"]}, "must hold two lists"),
-        ({"training": "a", "test": ["b"]}, "must hold two lists"),
-        ({"training": ["a"], "test": ["b", "c"]}, "2-way contexts need 2 classes: 1 of the 4"),
-    ],
-)
-def test_bad_splits_are_refused(tmp_path, content, message):
-    folder = folder_of(tmp_path)
-    (folder / "split.json").write_text(json.dumps(content))
-    with pytest.raises(UsageError, match=message):
-        made(features=str(folder), ways=2, shots=3)
-
-
-@pytest.mark.parametrize(
-    ("config", "message"),
-    [
-        ({"ways": 3}, "3-way contexts need 3 classes: 2 of the 4 classes in .* are for training"),
-        ({"test_classes": 9}, "9 classes to test: .* has 4 classes in all"),
-        ({"shots": 6}, "class 'a' has 6 images; 6 shots and 1 queries need 7"),
-        ({"queries": 4}, "class 'a' has 6 images; 3 shots and 4 queries need 7"),
-        ({"dim": 4}, "dim=4: features are 3 wide"),
-        ({"ways": 1}, "greater than or equal to 2"),
-        ({"digest": "0" * 16}, r"their split, have the digest .*, not 0000"),
-        ({"digest": "nonsense"}, "should match pattern"),
-    ],
-)
-def test_bad_configurations_are_refused(tmp_path, config, message):
-    folder = folder_of(tmp_path)
-    with pytest.raises(UsageError, match=message):
-        made(features=str(folder), **{**SMALL, **config})
-
-
-def broken(path, kind):
-    n = 30
-    nan = torch.zeros(n, 3)
-    nan[7, 1] = math.nan
-    changes = {
-        "nan": {"features": nan},
-        "width": {"features": torch.zeros(n, 4)},
-        "labels": {"labels": torch.full((n,), 4)},
-        "negative": {"labels": torch.full((n,), -1)},
-        "few labels": {"labels": torch.zeros(3)},
-        "names": {"names": ("a", "b", "a", "c")},
-    }
-    folder_of(path, **changes.get(kind, {}))
-    file = path / FILE
-    if kind == "truncated":
-        file.write_bytes(file.read_bytes()[:-10])
-    if kind == "other file":
-        file.write_bytes(b"hello")
-    if kind == "empty":
-        file.unlink()
-    return path / "nowhere" if kind == "missing" else path
-
-
-@pytest.mark.parametrize(
-    ("kind", "message"),
-    [
-        ("nan", "features of image 7 are not finite"),
-        ("width", r"features are \(30, 4\), not \(30, 3\) as the header says"),
-        ("labels", "label 4 is out of range: there are 4 classes"),
-        ("negative", "label -1 is out of range"),
-        ("few labels", r"labels are \(3,\), not \(30,\)"),
-        ("names", "two classes are called 'a', so one could be in both halves"),
-        ("truncated", "is no file of features, or is damaged"),
-        ("other file", "is no file of features, or is damaged"),
-        ("empty", "holds no features.safetensors; `iclbench features` makes one"),
-        ("missing", "there is no folder of features"),
-    ],
-)
-def test_bad_features_are_one_line(tmp_path, cli, kind, message):
-    folder = broken(tmp_path, kind)
-    with pytest.raises(UsageError, match=message):
-        read_features(folder)
-    args = f"features={folder},ways=2,shots=3"
-    found = cli("run", "--model", "nearest-class-mean", "--task", "imagenet", "--task-args", args)
-    assert found.code == 2
-    assert len(found.err.strip().splitlines()) == 1
 
 
 @pytest.mark.parametrize(

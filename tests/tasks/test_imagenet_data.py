@@ -1,0 +1,118 @@
+"""The task imagenet: splits, features and settings that are refused."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+import torch
+from imagenet_support import SMALL, folder_of, made
+
+from iclbench import UsageError
+from iclbench_imagenet.store import FILE, read_features
+
+
+def test_the_split_is_seeded_and_has_no_class_twice():
+    splits = [made(task_seed=seed).split for seed in (0, 0, 1)]
+    assert splits[0] == splits[1] != splits[2]
+    assert len(splits[0].test) == 10
+    assert sorted([*splits[0].training, *splits[0].test]) == list(range(33))
+    assert len(made(test_classes=20).split.test) == 20
+
+
+def test_a_folder_may_fix_the_split(tmp_path):
+    folder = folder_of(tmp_path)
+    other = made(features=str(folder), ways=2, shots=3).config.digest
+    (folder / "split.json").write_text('{"training": ["d", "a"], "test": ["b", "c"]}')
+    task = made(features=str(folder), ways=2, shots=3)
+    assert task.split == ((0, 3), (1, 2))
+    assert task.config.test_classes == 2
+    assert task.config.digest != other
+    with pytest.raises(UsageError, match=r"test_classes=3: .* has another split"):
+        made(features=str(folder), ways=2, shots=3, test_classes=3)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"training": ["a", "b"], "test": ["b", "c"]}, "class 'b' is in both halves"),
+        ({"training": ["a", "z"], "test": ["b", "c"]}, "no class 'z' for training"),
+        ({"training": ["a", "d"], "test": ["b", "b"]}, "class 'b' is twice in test"),
+        ({"training": ["a", "d"]}, "must hold two lists"),
+        ({"training": "a", "test": ["b"]}, "must hold two lists"),
+        ({"training": ["a"], "test": ["b", "c"]}, "2-way contexts need 2 classes: 1 of the 4"),
+    ],
+)
+def test_bad_splits_are_refused(tmp_path, content, message):
+    folder = folder_of(tmp_path)
+    (folder / "split.json").write_text(json.dumps(content))
+    with pytest.raises(UsageError, match=message):
+        made(features=str(folder), ways=2, shots=3)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"ways": 3}, "3-way contexts need 3 classes: 2 of the 4 classes in .* are for training"),
+        ({"test_classes": 9}, "9 classes to test: .* has 4 classes in all"),
+        ({"shots": 6}, "class 'a' has 6 images; 6 shots and 1 queries need 7"),
+        ({"queries": 4}, "class 'a' has 6 images; 3 shots and 4 queries need 7"),
+        ({"dim": 4}, "dim=4: features are 3 wide"),
+        ({"ways": 1}, "greater than or equal to 2"),
+        ({"digest": "0" * 16}, r"their split, have the digest .*, not 0000"),
+        ({"digest": "nonsense"}, "should match pattern"),
+    ],
+)
+def test_bad_configurations_are_refused(tmp_path, config, message):
+    folder = folder_of(tmp_path)
+    with pytest.raises(UsageError, match=message):
+        made(features=str(folder), **{**SMALL, **config})
+
+
+def broken(path, kind):
+    n = 30
+    nan = torch.zeros(n, 3)
+    nan[7, 1] = math.nan
+    changes = {
+        "nan": {"features": nan},
+        "width": {"features": torch.zeros(n, 4)},
+        "labels": {"labels": torch.full((n,), 4)},
+        "negative": {"labels": torch.full((n,), -1)},
+        "few labels": {"labels": torch.zeros(3)},
+        "names": {"names": ("a", "b", "a", "c")},
+    }
+    folder_of(path, **changes.get(kind, {}))
+    file = path / FILE
+    if kind == "truncated":
+        file.write_bytes(file.read_bytes()[:-10])
+    if kind == "other file":
+        file.write_bytes(b"hello")
+    if kind == "empty":
+        file.unlink()
+    return path / "nowhere" if kind == "missing" else path
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("nan", "features of image 7 are not finite"),
+        ("width", r"features are \(30, 4\), not \(30, 3\) as the header says"),
+        ("labels", "label 4 is out of range: there are 4 classes"),
+        ("negative", "label -1 is out of range"),
+        ("few labels", r"labels are \(3,\), not \(30,\)"),
+        ("names", "two classes are called 'a', so one could be in both halves"),
+        ("truncated", "is no file of features, or is damaged"),
+        ("other file", "is no file of features, or is damaged"),
+        ("empty", "holds no features.safetensors; `iclbench features` makes one"),
+        ("missing", "there is no folder of features"),
+    ],
+)
+def test_bad_features_are_one_line(tmp_path, cli, kind, message):
+    folder = broken(tmp_path, kind)
+    with pytest.raises(UsageError, match=message):
+        read_features(folder)
+    args = f"features={folder},ways=2,shots=3"
+    found = cli("run", "--model", "nearest-class-mean", "--task", "imagenet", "--task-args", args)
+    assert found.code == 2
+    assert len(found.err.strip().splitlines()) == 1
