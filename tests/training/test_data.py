@@ -61,7 +61,7 @@ def test_replicas_drawn_at_once_get_what_each_draws(name):
     assert each.generators[0].get_state().equal(at_once.generators[0].get_state())
 
 
-def test_replicas_of_several_tasks_keep_their_places():
+def test_replicas_of_several_tasks_keep_their_usable_cores():
     noisy, clean = least_squares(noise=1.0), least_squares()
     tasks = [noisy, clean, noisy, clean]
     each, at_once = data(tasks), data(tasks)
@@ -190,7 +190,7 @@ def test_what_is_drawn_ahead_is_what_is_drawn_in_time(tmp_path):
 
 
 def test_threads_draw_what_is_drawn_in_turn(monkeypatch):
-    monkeypatch.setattr(threads, "_places", lambda: 64)
+    monkeypatch.setattr(threads, "_usable_cores", lambda: 64)
     torch.set_num_threads(2)
     in_turn, by_threads = (data([least_squares()] * 5) for _ in range(2))
     by_threads.map = map_at_once(5)
