@@ -23,7 +23,7 @@ M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """One CPU thread: on a busy machine, threads of many small operations wait for each other."""
+    """Leave torch one CPU thread: threads that share small operations wait for each other."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -46,7 +46,7 @@ def keep_freed_memory() -> None:
 
 
 def environment(device: torch.device) -> Environment:
-    """The machine and its libraries, as a record names them."""
+    """Return what a record says about the machine and its libraries."""
     cuda = device.type == "cuda"
     return Environment(
         device=torch.cuda.get_device_name(device) if cuda else "cpu",
@@ -62,17 +62,17 @@ def environment(device: torch.device) -> Environment:
 
 
 def find_device(name: str) -> torch.device:
-    """The device of that name, `auto` for a GPU where there is one; raises UsageError."""
+    """Return the device of that name, for `auto` a GPU if there is one; raises UsageError."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise UsageError(f"--device: {name!r} is no device; use auto, cpu or cuda[:N]") from None
+        raise UsageError(f"--device: {name!r} is not a device; use auto, cpu or cuda[:N]") from None
     if device.type not in {"cpu", "cuda"}:
         raise UsageError(f"--device: {name!r} is not supported; use auto, cpu or cuda[:N]")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise UsageError(f"--device: {name!r} is not there ({torch.cuda.device_count()} GPUs)")
+        raise UsageError(f"--device: {name!r} does not exist ({torch.cuda.device_count()} GPUs)")
     return device
 
 

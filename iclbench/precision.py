@@ -1,4 +1,4 @@
-"""Full-precision arithmetic while a run goes."""
+"""Full-precision arithmetic during a run."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 @contextmanager
 def full_precision(dtype: torch.dtype) -> Iterator[None]:
-    """Switch off TF32 and all reduced precision of float32 and make `dtype` torch's default.
+    """Switch off TF32 and other reduced precision of float32, and make `dtype` torch's default.
 
-    cuDNN's TF32 is on by default, so a convolution would use it unasked. All is restored after.
+    cuDNN's TF32 is on by default, so a convolution would use it. All settings are restored at the
+    end.
     """
     settings = [*_reductions(), *_float32()]
     before = [getattr(owner, name) for owner, name, _ in settings]
@@ -31,7 +32,7 @@ def full_precision(dtype: torch.dtype) -> Iterator[None]:
 
 @contextmanager
 def default_dtype(dtype: torch.dtype) -> Iterator[None]:
-    """Make `dtype` torch's default for a while."""
+    """Make `dtype` torch's default within a block."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:
@@ -49,9 +50,9 @@ def _reductions() -> list[tuple[Any, str, Any]]:
 
 
 def _float32() -> list[tuple[Any, str, Any]]:
-    """What sets the precision of float32: a value for each backend's operators since torch 2.9.
+    """Return the settings of float32's precision, one per backend and operator since torch 2.9.
 
-    The older flags are not touched there: torch refuses to read them once the newer are set.
+    The older flags are left alone there: torch refuses to read them once the newer ones are set.
     """
     backends: Any = torch.backends
     if not hasattr(backends.cudnn, "conv"):

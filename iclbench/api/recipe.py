@@ -10,16 +10,16 @@ from .config import Config, added_later
 
 
 class Recipe(Config):
-    """Optimizer, learning rate and schedule, steps and batch; data are fresh at every step."""
+    """Optimizer, learning rate, schedule, steps and batch; every step draws fresh data."""
 
     steps: int = Field(ge=0, description="number of updates")
-    batch: int = Field(ge=1, description="prompts an update")
+    batch: int = Field(ge=1, description="prompts per update")
     optimizer: str = Field(
         "adam",
-        description="the engine's adam, adamw, sgd, gauss-newton, lbfgs; "
-        "torch.optim's; package.Class",
+        description="adam, adamw, sgd, gauss-newton or lbfgs; "
+        "a class of torch.optim; or package.Class",
     )
-    optimizer_args: dict[str, Any] = Field({}, description="the optimizer's own arguments")
+    optimizer_args: dict[str, Any] = Field({}, description="arguments of the optimizer")
     learning_rate: float = Field(1e-3, ge=0, description="before the schedule's factor")
     schedule: Literal["constant", "step", "cosine", "adaptive"] = "constant"
     warmup: int = Field(0, ge=0, description="steps of linear warm-up")
@@ -33,13 +33,16 @@ class Recipe(Config):
         1000, ge=1, description="adaptive schedule: steps between measurements of the cosine"
     )
     measure_batches: int = Field(
-        8, ge=2, description="adaptive schedule: minibatch gradients a measurement"
+        8, ge=2, description="adaptive schedule: minibatch gradients per measurement"
     )
     cosine_memory: float = Field(
         0.9, ge=0, lt=1, description="adaptive schedule: decay of the running mean of the cosine"
     )
     cosine_threshold: float = Field(
-        0.9, ge=-1, le=1, description="adaptive schedule: below it the rate is raised, not lowered"
+        0.9,
+        ge=-1,
+        le=1,
+        description="adaptive schedule: the rate is raised below it",
     )
     clip: float | None = Field(None, gt=0, description="largest norm of a replica's gradient")
     gradient_memory: float = Field(
@@ -50,23 +53,24 @@ class Recipe(Config):
     )
     chunk: int = Field(20, ge=1, description="steps whose data are drawn in one call")
     accumulate: int = added_later(
-        1, ge=1, description="equal parts of a batch whose gradients are computed one by one"
+        1, ge=1, description="equal parts of a batch whose gradients are computed one after another"
     )
     autocast: Literal["none", "bfloat16"] = added_later(
-        "none", description="dtype of matrix products while training; parameters keep theirs"
+        "none", description="dtype of matrix products in training; parameters keep their dtype"
     )
     model_args: dict[str, Any] = Field(
-        {}, description="model arguments of this recipe, where the architecture has them"
+        {}, description="arguments of the model, for architectures that have them"
     )
     task_args: dict[str, Any] = Field(
-        {}, description="task arguments of this recipe, where the task has them"
+        {}, description="arguments of the task, for tasks that have them"
     )
 
     @model_validator(mode="after")
     def _parts_are_equal(self) -> Recipe:
         if self.batch % self.accumulate:
             raise ValueError(
-                f"a batch of {self.batch} has no {self.accumulate} equal parts (accumulate)"
+                f"a batch of {self.batch} can't be divided into {self.accumulate} equal parts "
+                "(accumulate)"
             )
         return self
 
@@ -84,6 +88,6 @@ QUICK = Recipe(
     learning_rate=7e-4,
     schedule="cosine",
     warmup=50,
-    # Wider than GPT-2's 0.02, from which so few steps get nowhere.
+    # From GPT-2's 0.02, so few steps would learn nothing.
     model_args={"layers": 2, "init_std": 0.06},
 )

@@ -58,7 +58,7 @@ class TrainingReport(Config):
         None, description="of this program's gradients over one model's alone, timed at the start"
     )
     engine: str = Field(
-        "eager", description="how steps were taken: eager, compiled, graph or compiled graph"
+        "eager", description="the program that computed gradients; `eager` in older records"
     )
 
 

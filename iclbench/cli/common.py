@@ -51,7 +51,7 @@ def sound_host(strict: bool) -> PluginHost:
 
 
 def engine_name(name: str) -> EngineName:
-    """The engine of that name; raises UsageError for an unknown name."""
+    """Return the engine of that name; raises UsageError for an unknown one."""
     if name not in ENGINES:
         raise unknown("engine", name, ENGINES)
     return cast("EngineName", name)

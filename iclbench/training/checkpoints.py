@@ -1,7 +1,7 @@
-"""Checkpoints of a training in progress, and the weights that it leaves.
+"""Checkpoints of a training in progress, and the weights that a training leaves.
 
-Both are safetensors files, written to a temporary name and renamed, so that a kill at any moment
-leaves the last whole one. Nothing is pickled.
+Both are safetensors files. They are written to a temporary name and renamed, so a killed run never
+leaves a partial file. Nothing is pickled.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FORMAT = 2
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Tensors by name, and JSON values: all that a training needs to continue."""
+    """Tensors by name, and JSON values: everything that a training needs to continue."""
 
     tensors: dict[str, Tensor]
     values: dict[str, Any]
@@ -39,7 +39,7 @@ class Checkpoint:
 
     @classmethod
     def load(cls, path: Path) -> Checkpoint:
-        """Read `path`; raises RecordError if it is damaged or of another format."""
+        """Read `path`; raises RecordError for a damaged file or another format."""
         try:
             with safe_open(path, framework="pt") as file:
                 values = json.loads((file.metadata() or {})["iclbench"])
@@ -56,11 +56,10 @@ class Checkpoint:
 def weights_bytes(
     states: Mapping[int | None, Mapping[str, Tensor]], model: str, model_args: dict[str, Any]
 ) -> bytes:
-    """The weights of several seeds as `seed/name` tensors of a safetensors file.
+    """Return the bytes of a safetensors file with the weights of several seeds.
 
-    A state dict without a seed keeps its names.
-
-    The architecture and its arguments go with them, so that the file is enough to load them.
+    Tensors are named `seed/name`, or `name` in a state dict without a seed. The architecture and
+    its arguments are in the file, so it can be loaded without anything else.
     """
     tensors = {
         name if seed is None else f"{seed}/{name}": tensor.contiguous()
@@ -72,7 +71,7 @@ def weights_bytes(
 
 
 class _About(Config):
-    """What a weights file says of itself."""
+    """The metadata of a weights file."""
 
     model: str | None = None
     model_args: dict[str, Any] = {}
@@ -80,7 +79,7 @@ class _About(Config):
 
 @dataclass(frozen=True)
 class Weights:
-    """A weights file: a state dict a seed (None in a plain state dict), and what it is of."""
+    """A weights file: one state dict per seed (None in a plain state dict), and its model."""
 
     states: dict[int | None, dict[str, Tensor]]
     model: str | None
@@ -88,7 +87,7 @@ class Weights:
 
 
 def load_weights(path: Path) -> Weights:
-    """Read a file of `save_weights` or a plain state dict; raises RecordError if it is neither."""
+    """Read a file of `weights_bytes` or a plain state dict; raises RecordError for any other."""
     states: dict[int | None, dict[str, Tensor]] = {}
     try:
         with safe_open(path, framework="pt") as file:
@@ -109,7 +108,7 @@ def load_weights(path: Path) -> Weights:
 def load_state(
     module: nn.Module, state: Mapping[str, Tensor], source: str, partial: bool = False
 ) -> None:
-    """Copy `state` into `module`, cast to its dtype; raises RecordError when it does not fit."""
+    """Copy `state` into `module`, cast to its dtype; raises RecordError where it does not fit."""
     own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
     unexpected = sorted(set(state) - set(own))
     missing = sorted(set(own) - set(state))

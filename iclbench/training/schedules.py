@@ -1,4 +1,4 @@
-"""Learning-rate schedules: a factor of the step, or of what the gradients show."""
+"""Learning-rate schedules: factors that follow from the step, or from the gradients."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from torch import Tensor
 
 from ..api.recipe import Recipe
 
-#: One measurement: gradients (batches, R, P) on fresh minibatches at the present parameters.
+#: Returns gradients (R, P) on that many fresh minibatches at the current parameters.
 Measure = Callable[[int], list[Tensor]]
 
 
 def learning_rate_factor(recipe: Recipe, step: int) -> float:
-    """The factor on the learning rate at `step`, counted from 0.
+    """Return the factor on the learning rate at `step`, counted from 0.
 
-    `step` is torch's StepLR, `cosine` its CosineAnnealingLR down to 0 at the last step; what
-    `adaptive` adds is in `AdaptiveRate`.
+    `step` is torch's StepLR, `cosine` its CosineAnnealingLR down to 0 at the last step. `adaptive`
+    multiplies it by the factor of `AdaptiveRate`.
     """
     factor = 1.0
     if recipe.schedule == "step":
@@ -31,11 +31,12 @@ def learning_rate_factor(recipe: Recipe, step: int) -> float:
 
 
 class AdaptiveRate:
-    """The schedule of Liu et al. (ICLR 2025) for high precision: one factor (R,) a replica.
+    """The schedule of Liu et al. (ICLR 2025) for high precision: one factor per replica, (R,).
 
     Every `measure_every` steps the mean cosine between the gradients of consecutive minibatches, at
     the same parameters, enters a running mean that starts at 1. Every `decay_every` steps the rate
-    is multiplied by `decay` where that mean is at least the threshold, and divided by it elsewhere.
+    is multiplied by `decay` where that mean is at least the threshold, and divided by `decay`
+    elsewhere.
     """
 
     def __init__(self, recipe: Recipe, replicas: int, device: torch.device) -> None:
@@ -44,14 +45,14 @@ class AdaptiveRate:
         self.cosine = torch.ones(replicas, dtype=torch.float64, device=device)
 
     def advance(self, step: int, measure: Measure) -> None:
-        """Take note of `step` completed steps."""
+        """Measure and adapt, if that is due after `step` completed steps."""
         recipe = self.recipe
         if step % recipe.measure_every == 0:
             gradients = measure(recipe.measure_batches)
             pairs = zip(gradients[1:], gradients[:-1], strict=True)
-            found = torch.stack([torch.cosine_similarity(a, b, dim=1) for a, b in pairs])
+            cosines = torch.stack([torch.cosine_similarity(a, b, dim=1) for a, b in pairs])
             memory = recipe.cosine_memory
-            latest = found.mean(dim=0).double().nan_to_num()
+            latest = cosines.mean(dim=0).double().nan_to_num()
             self.cosine = memory * self.cosine + (1 - memory) * latest
         if step % recipe.decay_every == 0:
             lowered = self.cosine >= recipe.cosine_threshold

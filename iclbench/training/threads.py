@@ -1,6 +1,7 @@
 """Threads that compute the parts of a step at once on a CPU, each with its share of the cores.
 
-Cores that divide an operator wait for each other at its end; cores that divide a step, once a step.
+Cores that divide an operator wait for each other at its end; cores that divide a step wait once a
+step.
 """
 
 from __future__ import annotations
@@ -21,22 +22,22 @@ Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
 
 
 def map_at_once(parts: int) -> Map:
-    """A `map`, in order, by as many threads as torch is set to, but no more than parts.
+    """Return a `map`, in order, by as many threads as torch is set to, but no more than parts.
 
-    Its caller should have `one_thread` of torch meanwhile: more would wait for work of their own,
-    for milliseconds, on cores that have some.
+    Its caller should leave torch `one_thread` meanwhile: idle threads of torch spin for
+    milliseconds on cores that have work.
     """
     cores = torch.get_num_threads()
     threads = min(cores, parts)
-    if threads <= 1 or _places() < threads:
+    if threads <= 1 or _usable_cores() < threads:
         return map
 
     def mapped(function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
-        # Autocast is a thread's own.
-        reduced, dtype = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
+        # Autocast state is thread-local; copy it.
+        enabled, dtype = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
 
         def call(item: Any) -> Any:
-            with torch.autocast("cpu", dtype, enabled=reduced):
+            with torch.autocast("cpu", dtype, enabled=enabled):
                 return function(item)
 
         return _pool(threads, cores // threads).map(call, items)
@@ -44,7 +45,7 @@ def map_at_once(parts: int) -> Map:
     return mapped
 
 
-def _places() -> int:
+def _usable_cores() -> int:
     """Cores that a new thread may run on: one, where OpenMP has bound the first thread to it."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -53,7 +54,7 @@ def _places() -> int:
 
 @cache
 def _pool(threads: int, share: int) -> ThreadPoolExecutor:
-    """Threads with `share` threads of torch each."""
+    """Return a pool whose threads have `share` threads of torch each."""
     pool = ThreadPoolExecutor(threads, "iclbench")
     all_started = threading.Barrier(threads)
 
@@ -63,13 +64,13 @@ def _pool(threads: int, share: int) -> ThreadPoolExecutor:
         torch.set_num_threads(share)
 
     try:
-        with one_thread():  # which gives the program its own number back
+        with one_thread():  # gives the program its own number back
             list(pool.map(start, range(threads)))
     except BaseException:
-        all_started.abort()  # else those that have started would wait for ever
+        all_started.abort()  # or threads that have started would wait forever
         raise
     return pool
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.cache_clear)  # threads stay behind
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # a fork does not copy threads

@@ -14,8 +14,8 @@ BAD = {
     "wrong type": ((*MODEL, *TASK, "--model-args", "layers=two"), "layers: input should be"),
     "no layers": ((*MODEL, *TASK, "--model-args", "layers=0"), "greater than or equal to 1"),
     "heads": ((*MODEL, *TASK, "--model-args", "heads=3"), "3 heads do not divide the width 64"),
-    "no device": ((*MODEL, *TASK, "--device", "cuda:99"), "is not there"),
-    "what device": ((*MODEL, *TASK, "--device", "gpu"), "is no device"),
+    "no device": ((*MODEL, *TASK, "--device", "cuda:99"), "does not exist"),
+    "what device": ((*MODEL, *TASK, "--device", "gpu"), "is not a device"),
     "not causal": (
         (*MODEL, "--task", "least-squares-prefixes", "--model-args", "causal=false"),
         "would read the answers",

@@ -153,7 +153,7 @@ def test_what_is_drawn_ahead_is_what_is_drawn_in_time(tmp_path):
 
 
 def test_threads_draw_what_is_drawn_in_turn(monkeypatch):
-    monkeypatch.setattr(threads, "_places", lambda: 64)
+    monkeypatch.setattr(threads, "_usable_cores", lambda: 64)
     torch.set_num_threads(2)
     in_turn, by_threads = (data([least_squares()] * 5) for _ in range(2))
     by_threads.map = map_at_once(5)
