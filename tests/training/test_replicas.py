@@ -164,6 +164,9 @@ class TakingReplicas(nn.Module):
 
 
 class MixingReplicas(TakingReplicas):
+    def for_training(self, context):
+        return self
+
     def forward(self, prompt: Sequence) -> Tensor:
         found = super().forward(prompt)
         return found.mean(dim=0, keepdim=True).expand_as(found) if found.ndim == 4 else found
@@ -325,7 +328,11 @@ def test_a_module_that_puts_tensors_elsewhere_is_still_trained_on_its_row(cls):
         row = replicas.flat[0].clone().requires_grad_()
         fixed = {name: values[0] for name, values in replicas.fixed.items()}
         expected = replicas._single_loss(
-            row, fixed, Sequence(batch.prompt.tokens[0]), batch.target[0], loss
+            replicas.called(5),
+            row,
+            fixed,
+            Batch(Sequence(batch.prompt.tokens[0]), batch.target[0]),
+            loss,
         )
         torch.testing.assert_close(value, expected.detach(), msg=f"after {moved} steps")
         torch.testing.assert_close(grad, torch.autograd.grad(expected, row)[0])
