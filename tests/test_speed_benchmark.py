@@ -18,7 +18,7 @@ from benchmarks.engine import EngineLoop, plan_of
 from benchmarks.report import headline, table, targets
 from benchmarks.timing import operations
 from iclbench.training.gradients.threaded import Threaded
-from iclbench_transformer import attention
+from iclbench_transformer import fast
 
 ROW = {
     "name": "a model",
@@ -123,11 +123,11 @@ def test_operations_are_counted_alike_by_fused_operators_and_one_by_one(monkeypa
     configuration = Configuration(
         "a transformer", "transformer", "least-squares-prefixes", {"layers": 1, "width": 64}, 64
     )
-    monkeypatch.setattr(attention, "WORTH_MERGING", 10**9)
+    monkeypatch.setattr(fast, "WORTH_MERGING", 10**9)
     one = operations(EngineLoop(configuration, 1, "cpu"))
     plain = operations(paper_loop(configuration))
     assert 1 <= one / plain < 1.05  # the kernel multiplies QKᵀ once more
-    monkeypatch.setattr(attention, "WORTH_MERGING", 0)
+    monkeypatch.setattr(fast, "WORTH_MERGING", 0)
     assert operations(EngineLoop(configuration, 1, "cpu")) < 0.95 * plain
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch.nn.functional import linear, scaled_dot_product_attention
 
 from iclbench import TrainingContext
@@ -19,9 +18,6 @@ from .masks import causal_mask, query_mask
 
 #: Elements of the input above which two products fewer save more than merging the weights costs.
 WORTH_MERGING = 20_000
-
-#: Positions per width up to which keeping scores for the backward pass beats computing them again.
-LONGEST = 4
 
 
 def is_plain(attention: Any) -> bool:
@@ -37,7 +33,6 @@ def merging_pays(attention: Any, context: TrainingContext) -> bool:
         and attention.heads == 1
         and attention.head_width >= width
         and context.batch_size * length * width >= WORTH_MERGING
-        and length <= LONGEST * width
         and context.dtype in (torch.float32, torch.float64)
         and context.autocast is None
     )
@@ -121,58 +116,19 @@ class MergedAttention(nn.Module):
             output.weight @ value_weight,
             torch.addmv(output.bias, output.weight, value_bias),
         )
-        mask = causal_mask(x.shape[1], x.dtype, x.device) if self.attention.causal else None
-        if mask is not None and self.positions is not None:
-            mask = mask[self.positions]
-        mixed: Tensor = _Attend.apply(mask, self.positions, x, *query, *answer)  # type: ignore[no-untyped-call]
-        return mixed
-
-
-class _Attend(torch.autograd.Function):
-    """softmax(q(x)xᵀ + mask)x through an output map, as one step of autograd.
-
-    Gradients of the products with x are added up while they are computed, so that memory is passed
-    over less often. It can neither be vmapped nor differentiated twice.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any, mask: Tensor | None, positions: slice | None, x: Tensor, *parameters: Tensor
-    ) -> Tensor:
-        query_weight, query_bias, output_weight, output_bias = parameters
-        asking = x if positions is None else x[:, positions].contiguous()
-        query = linear(asking, query_weight, query_bias)
-        scores = query @ x.mT if mask is None else torch.baddbmm(mask, query, x.mT)
-        shares = scores.softmax(dim=-1)
-        mixed = shares @ x
-        ctx.save_for_backward(x, asking, query, shares, mixed, query_weight, output_weight)
-        ctx.positions = positions
-        return linear(mixed, output_weight, output_bias)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        x, asking, query, shares, mixed, query_weight, output_weight = ctx.saved_tensors
-        mixed_grad = grad @ output_weight
-        shares_grad = mixed_grad @ x.mT
-        scores_grad = torch.ops.aten._softmax_backward_data(shares_grad, shares, -1, x.dtype)
-        query_grad = scores_grad @ x
-        x_grad = None
-        if ctx.needs_input_grad[2]:
-            x_grad = torch.baddbmm(shares.mT @ mixed_grad, scores_grad.mT, query)
-            asking_grad = x_grad if ctx.positions is None else x_grad[:, ctx.positions]
-            asking_grad += query_grad @ query_weight
-        return (
-            None,
-            None,
-            x_grad,
-            _rows(query_grad).mT @ _rows(asking) if ctx.needs_input_grad[3] else None,
-            _rows(query_grad).sum(0) if ctx.needs_input_grad[4] else None,
-            _rows(grad).mT @ _rows(mixed) if ctx.needs_input_grad[5] else None,
-            _rows(grad).sum(0) if ctx.needs_input_grad[6] else None,
+        asking = x if self.positions is None else x[:, self.positions].contiguous()
+        whole = asking.shape[1] == x.shape[1]
+        mask = None
+        if self.attention.causal and not whole:
+            mask = causal_mask(x.shape[1], x.dtype, x.device)[self.positions]
+        # The kernel wants a dimension of heads; the scale is in the query.
+        keys = x.unsqueeze(1)
+        mixed = scaled_dot_product_attention(
+            linear(asking, *query).unsqueeze(1),
+            keys,
+            keys,
+            attn_mask=mask,
+            is_causal=self.attention.causal and whole,
+            scale=1.0,
         )
-
-
-def _rows(t: Tensor) -> Tensor:
-    """(..., n) → (N, n)."""
-    return t.reshape(-1, t.shape[-1])
+        return linear(mixed.squeeze(1), *answer)

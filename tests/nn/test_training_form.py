@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -134,3 +136,14 @@ def test_a_form_changes_neither_names_nor_copies():
     assert twin.paper.layer.weight is not module.layer.weight
     x = torch.randn(2, 3)
     assert torch.equal(twin(x), form(x))
+
+
+def test_the_form_of_the_plugins_page_is_its_module():
+    text = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text("utf-8")
+    (code,) = (c for c in re.findall(r"```python\n(.*?)```", text, re.S) if "FastMixer" in c)
+    names: dict = {}
+    exec(compile(code, "plugins.md", "exec"), names)
+    mixer, x = names["MyMixer"](3), torch.randn(2, 5, 3)
+    torch.testing.assert_close(training_form(mixer, CONTEXT)(x), mixer(x))
+    torch.testing.assert_close(training_form(mixer, AT_LAST)(x), mixer(x)[:, -1:])
+    assert training_form(mixer, LEADING) is None
