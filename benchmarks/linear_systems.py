@@ -1,10 +1,10 @@
-"""The linear transformer in its block form: its time against N, and what classical solvers buy.
+"""The linear transformer in block form: its time against N, compared with classical solvers.
 
     python -m benchmarks.linear_systems --threads 1
 
-For every N: the time of one layer on a batch of systems, its multiply-adds, the time if the block
-matrices were formed, and the error of Chebyshev's iteration and of conjugate gradients with as many
-multiply-adds as four layers of two heads.
+For every N it prints the time of one layer on a batch of systems, its multiply-adds, the time with
+explicit block matrices, and the error of Chebyshev's iteration and of conjugate gradients with as
+many multiply-adds as four layers of two heads.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ BATCH = 16
 def seconds(run: Callable[[], object], repeats: int = 7) -> float:
     """The median time of a call."""
     run()
-    found = []
+    times = []
     for _ in range(repeats):
         start = time.perf_counter()
         run()
-        found.append(time.perf_counter() - start)
-    return statistics.median(found)
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
 
 
 def materialized(blocks: Tensor, n: int) -> Tensor:
-    """The matrix (4N + 1, 4N + 1) of blocks p·I, p·1 and p."""
+    """The matrix (4N + 1, 4N + 1) with blocks p·I, p·1 and p."""
     eye, ones = torch.eye(n), torch.ones(n, 1)
     top = torch.cat([torch.kron(blocks[:4, :4], eye), torch.kron(blocks[:4, 4:], ones)], dim=1)
     bottom = torch.cat([torch.kron(blocks[4:, :4], ones.mT), blocks[4:, 4:]], dim=1)
@@ -50,7 +50,7 @@ def materialized(blocks: Tensor, n: int) -> Tensor:
 
 
 def by_matrices(layer: BlockLayer, tokens: Tensor, n: int) -> Tensor:
-    """The same layer with P and Q formed."""
+    """The same layer with explicit P and Q."""
     P, Q = materialized(layer.P[0], n), materialized(layer.Q[0], n)
     rows = tokens[:, :-1]
     return tokens + (tokens @ Q.mT @ rows.mT) @ (rows @ P.mT)
@@ -60,17 +60,17 @@ def error(model: str, steps: int, prompt: Any, target: Tensor) -> float:
     """The median ‖x̂ − x‖²/N of a solver."""
     solver: Architecture = host().load("model", model, Architecture)()
     module = solver.build(load_task("linear-system").signature, solver.Config(steps=steps))
-    found = module(prompt).double()
-    return float((found - target).square().mean(dim=(1, 2)).median())
+    prediction = module(prompt).double()
+    return float((prediction - target).square().mean(dim=(1, 2)).median())
 
 
 def row(n: int) -> dict[str, object]:
-    """One size's."""
+    """The row of one size."""
     (batch,) = load_task("linear-system", sizes=n).evaluation_batches(BATCH, 0, torch.float32)
     layer = BlockLayer(1, 0.1)
-    tokens, there = block_tokens(batch.prompt), component_mask(batch.prompt)
+    tokens, mask = block_tokens(batch.prompt), component_mask(batch.prompt)
     flat = torch.cat([tokens.vectors.flatten(2), tokens.scalars[..., None]], dim=2)
-    fast = seconds(lambda: layer(tokens, there))
+    fast = seconds(lambda: layer(tokens, mask))
     slow = seconds(lambda: by_matrices(layer, flat, n))
     work = multiply_adds(n, 1)
     iterations = multiply_adds(n, 4, heads=2) // n**2

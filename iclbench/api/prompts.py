@@ -1,8 +1,8 @@
-"""What a model may see: prompts, batches, and the signature that a model is built for.
+"""Prompts, batches, and the signature that a model is built for.
 
-B is the batch, S the positions of the token form, N the examples, Q the queries, D the inputs' and
-K the outputs' dimension. Every field is a tensor with the leading dimension B, so that prompts can
-be stacked and vmapped.
+B is the batch size, S the length of the token form, N the number of examples, Q that of queries,
+and D and K the dimensions of inputs and outputs. Every field is a tensor with the leading dimension
+B, so that prompts can be stacked and vmapped.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ Target = Literal[
 
 
 class Prompt(Protocol):
-    """A NamedTuple of tensors that can show itself as a sequence."""
+    """A NamedTuple of tensors with a sequence form."""
 
     @property
     def _fields(self) -> tuple[str, ...]: ...
 
     def sequence(self) -> tuple[Tensor, Tensor]:
-        """The token form: real features (B, S, d) and integer ids (B, S); zeros where unused."""
+        """The token form: real features (B, S, d) and integer ids (B, S); zeros if unused."""
         ...
 
 
@@ -36,7 +36,7 @@ def _ids(tokens: Tensor) -> Tensor:
 
 
 class Regression(NamedTuple):
-    """In-context regression: examples (x, y) and the inputs that are asked for.
+    """In-context regression: examples (x, y), and the inputs whose outputs are asked for.
 
     tokens (B, S, d), the sequence form; x (B, N, D); y (B, N, K); query (B, Q, D).
     """
@@ -71,10 +71,10 @@ class Ridge(NamedTuple):
 
 
 class LinearSystem(NamedTuple):
-    """Systems Ax = b, padded with zeros where they are smaller than N.
+    """Systems Ax = b; smaller ones are padded with zeros to N.
 
-    a (B, N, N); b (B, N); x0 (B, N), where an iteration may start; size (B,), int64, the number of
-    equations of each. The sequence form is the rows (aᵢ, bᵢ), then (x₀, 1): (B, N + 1, N + 1).
+    a (B, N, N); b (B, N); x0 (B, N), a starting point; size (B,), int64, the number of
+    equations. The sequence form is the rows (aᵢ, bᵢ), then (x₀, 1): (B, N + 1, N + 1).
     """
 
     a: Tensor
@@ -91,10 +91,10 @@ class LinearSystem(NamedTuple):
 
 
 class Categorical(NamedTuple):
-    """In-context classification: examples (x, y) and the inputs that are asked for.
+    """In-context classification: examples (x, y), and the inputs whose classes are asked for.
 
     x (B, N, D); y (B, N), int64 in [0, C); query (B, Q, D). The sequence form has the inputs as
-    real features and the classes as ids from 1, 0 at the queries: (B, N + Q, D) and (B, N + Q).
+    real features (B, N + Q, D) and the classes as ids (B, N + Q), from 1; 0 at the queries.
     """
 
     x: Tensor
@@ -103,8 +103,8 @@ class Categorical(NamedTuple):
 
     def sequence(self) -> tuple[Tensor, Tensor]:
         """Inputs (B, N + Q, D) and ids (B, N + Q)."""
-        nothing = torch.zeros(self.query.shape[:2], dtype=self.y.dtype, device=self.y.device)
-        return torch.cat([self.x, self.query], dim=1), torch.cat([self.y + 1, nothing], dim=1)
+        no_ids = torch.zeros(self.query.shape[:2], dtype=self.y.dtype, device=self.y.device)
+        return torch.cat([self.x, self.query], dim=1), torch.cat([self.y + 1, no_ids], dim=1)
 
 
 class Sequence(NamedTuple):
@@ -130,8 +130,8 @@ class Text(NamedTuple):
 class Batch(NamedTuple):
     """A prompt with its answer.
 
-    `target` has the shape of a prediction, (B, P, W), or (B, P) where it names a class or token.
-    `truth` holds what else the task alone knows, name → (B, …), for its metrics and bounds.
+    `target` has the shape of a prediction, (B, P, W), or (B, P) if it is a class or token.
+    `truth` holds what only the task may know, name → (B, …), for its metrics and bounds.
     """
 
     prompt: Any
@@ -141,29 +141,29 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Signature:
-    """All static facts that a model is built for.
+    """The static facts that a model is built for.
 
     A prediction has the shape (B, P, W): P = len(readout) positions and W = output_width.
     """
 
     prompt: type
     target: Target
-    length: int  # S, the most positions a prompt has
-    input_width: int  # d of the real features; 0 where a prompt has ids alone
+    length: int  # S, the largest number of positions
+    input_width: int  # d of the real features; 0 if a prompt has only ids
     output_width: int  # W
-    readout: tuple[int, ...]  # the positions at which the answer is read
-    causal: bool = False  # whether a model that sees later tokens would see the answers
-    vocabulary: int = 0  # number of ids; 0 where a prompt has none
+    readout: tuple[int, ...]  # the positions at which answers are read
+    causal: bool = False  # whether later tokens contain the answers
+    vocabulary: int = 0  # number of ids; 0 if a prompt has none
     classes: int = 0
     # The prompt's fields without B, name → shape, for models built for the structured fields.
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    # Whether prompts, and answers with them, come in other sizes too, at most those stated here.
+    # Whether prompts and answers also come in smaller sizes than those stated here.
     varies: bool = False
 
     def target_shape(self, target: Tensor) -> tuple[int, ...]:
-        """The shape that `target` must have: (B, P, W), or (B, P) where it names classes.
+        """The shape that `target` must have: (B, P, W), or (B, P) if it holds classes.
 
-        Where sizes vary, W is the target's own, up to `output_width`.
+        If sizes vary, W is that of the target, at most `output_width`.
         """
         width = self.output_width
         if self.varies and target.ndim == 3:
@@ -183,14 +183,14 @@ def map_tensors(function: Callable[..., Tensor], *prompts: P) -> P:
 
 
 def stack(batches: list[Batch]) -> Batch:
-    """Batches as one, every field (len(batches), …)."""
+    """Stack batches; every field is (len(batches), …)."""
     prompts = [batch.prompt for batch in batches]
     stacked = map_tensors(lambda *fields: torch.stack(fields), *prompts)
     return Batch(stacked, torch.stack([batch.target for batch in batches]))
 
 
 def with_lead(batch: Batch, *lead: int) -> Batch:
-    """A batch whose every field (n, …) is (*lead, …), n the product of `lead`; no truth."""
+    """Reshape every field (n, …) to (*lead, …), where n is the product of `lead`; drops truth."""
 
     def shaped(t: Tensor) -> Tensor:
         return t.reshape(*lead, *t.shape[1:])
@@ -199,5 +199,5 @@ def with_lead(batch: Batch, *lead: int) -> Batch:
 
 
 def to_device(prompt: P, device: torch.device | str) -> P:
-    """The prompt with every field on `device`."""
+    """Move every field of the prompt to `device`."""
     return map_tensors(lambda tensor: tensor.to(device), prompt)

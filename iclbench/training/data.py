@@ -54,8 +54,8 @@ class Data:
 
     def _draw(self, generators: Sequence[torch.Generator], batches: int, size: int) -> Batch:
         def draw(replicas: list[int]) -> Batch:
-            task, own = self.tasks[replicas[0]], [generators[r] for r in replicas]
-            return task.training_batches(batches, size, own, self.dtype)
+            theirs = [generators[r] for r in replicas]
+            return self.tasks[replicas[0]].training_batches(batches, size, theirs, self.dtype)
 
         with nullcontext() if self.map is map else one_thread():
             parts = list(self.map(draw, self.groups))

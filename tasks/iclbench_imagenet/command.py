@@ -12,7 +12,7 @@ from rich.progress import Progress
 
 from .sources import EMOJI_TEST, FONT
 
-#: Time between two lines where there is no terminal.
+#: Seconds between two lines without a terminal.
 PLAIN_SECONDS = 10.0
 
 
@@ -21,8 +21,8 @@ def features(
         str,
         typer.Option(
             metavar="emoji|FOLDER|HUB-ID|imagenet-1k",
-            help="Emoji, a folder with a folder of images a class (or with IDX or Parquet files), "
-            "or a data set of the hub.",
+            help="Emoji, a folder with one folder of images per class (or with IDX or Parquet "
+            "files), or a data set on the hub.",
         ),
     ],
     backbone: Annotated[
@@ -30,28 +30,30 @@ def features(
         typer.Option(metavar="NAME", help="efficientnet-lite0, pixels, or a torchvision model."),
     ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the features.")],
-    split: Annotated[str, typer.Option(help="Of IDX files, Parquet files or the hub.")] = "train",
+    split: Annotated[
+        str, typer.Option(help="Split of IDX files, Parquet files or the hub.")
+    ] = "train",
     per_class: Annotated[
-        int | None, typer.Option(min=1, help="Take the first so many images of each class.")
+        int | None, typer.Option(min=1, help="Use only the first images of each class.")
     ] = None,
     project: Annotated[
-        int | None, typer.Option(min=1, help="Project randomly to so many dimensions.")
+        int | None, typer.Option(min=1, help="Number of dimensions of a random projection.")
     ] = None,
     dtype: Annotated[
-        Literal["float16", "float32"], typer.Option(help="In which features are kept.")
+        Literal["float16", "float32"], typer.Option(help="Dtype of the stored features.")
     ] = "float16",
-    batch: Annotated[int, typer.Option(min=1, help="Images at once.")] = 64,
+    batch: Annotated[int, typer.Option(min=1, help="Images per batch.")] = 64,
     device: Annotated[str, typer.Option(metavar="auto|cpu|cuda[:N]")] = "auto",
     font: Annotated[Path, typer.Option(help="The emoji's font.")] = FONT,
     emoji_test: Annotated[Path, typer.Option(help="The emoji's subgroups.")] = EMOJI_TEST,
     checkpoint_seconds: Annotated[
-        float, typer.Option(min=0, help="Time between parts that a kill leaves.")
+        float, typer.Option(min=0, help="Seconds between parts on disk.")
     ] = 30.0,
-    force: Annotated[bool, typer.Option("--force", help="Extract again what is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing features.")] = False,
 ) -> None:
     """Extract the features of images by a frozen backbone, for the task imagenet.
 
-    Run the same command again after a kill and it continues, to the same file.
+    Run the same command again after an interruption: it continues and gives the same file.
     """
     import torch
 
@@ -81,13 +83,13 @@ def features(
 
 
 class _Display:
-    """A bar on a terminal, a line now and then elsewhere."""
+    """A progress bar on a terminal, otherwise a line now and then."""
 
     def __init__(self) -> None:
         self.console = Console(stderr=True)
         self.progress = Progress(console=self.console, transient=True)
         self.bar = self.progress.add_task("images", total=None)
-        self.said: float | None = None
+        self.last_line: float | None = None
 
     def __enter__(self) -> _Display:
         if self.console.is_terminal:
@@ -99,10 +101,10 @@ class _Display:
             self.progress.stop()
 
     def report(self, done: int, total: int) -> None:
-        """Show that so many images are done."""
+        """Show the number of finished images."""
         now = time.monotonic()
         if self.console.is_terminal:
             self.progress.update(self.bar, completed=done, total=total)
-        elif self.said is None or now - self.said >= PLAIN_SECONDS or done == total:
-            self.said = now
+        elif self.last_line is None or now - self.last_line >= PLAIN_SECONDS or done == total:
+            self.last_line = now
             self.console.print(f"{done} of {total} images", highlight=False)

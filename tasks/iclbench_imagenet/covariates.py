@@ -1,4 +1,4 @@
-"""From features to covariates: centred and scaled by the training half, and its main directions."""
+"""From features to covariates: centred, scaled and projected by statistics of the training half."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-#: Rows that are held in float64 at once.
+#: Rows held in float64 at once.
 AT_ONCE = 2**15
 
 
 class Covariates:
-    """x = V(φ − μ)/s of every image, made when it is asked for.
+    """x = V(φ − μ)/s of every image, computed on first use.
 
-    μ is the mean of the training half's features φ, V its `dim` leading principal directions (else
-    the identity), and s is such that the mean of ‖x‖² over the training half is the number of its
-    dimensions. What evaluation shows takes no part in them. Without `normalize` s = 1, and μ = 0.
+    μ is the mean of the training half's features φ, and V its `dim` leading principal directions
+    (the identity without `dim`). s makes the mean of ‖x‖² over the training half equal to the
+    number of dimensions. The test half affects none of them. Without `normalize`, s = 1 and μ = 0.
     """
 
     def __init__(
@@ -34,8 +34,8 @@ class Covariates:
             mean, directions, scale = self._mapping()
             parts = []
             for rows in _rows(self.features):
-                apart = (rows - mean) / scale
-                parts.append((apart @ directions if self.dim else apart).to(dtype))
+                scaled = (rows - mean) / scale
+                parts.append((scaled @ directions if self.dim else scaled).to(dtype))
             self._tables[device, dtype] = torch.cat(parts).to(device)
         return self._tables[device, dtype]
 
@@ -50,18 +50,20 @@ class Covariates:
             mean = total / len(chosen)
             squares = torch.zeros(width, width if self.dim else 1, dtype=torch.float64)
             for rows in _rows(chosen):
-                apart = rows - mean
-                squares += apart.mT @ apart if self.dim else apart.square().sum(dim=0)[:, None]
-            self._map = self._found(mean, squares / len(chosen))
+                centred = rows - mean
+                squares += (
+                    centred.mT @ centred if self.dim else centred.square().sum(dim=0)[:, None]
+                )
+            self._map = self._map_from(mean, squares / len(chosen))
         return self._map
 
-    def _found(self, mean: Tensor, squares: Tensor) -> tuple[Tensor, Tensor, float]:
+    def _map_from(self, mean: Tensor, squares: Tensor) -> tuple[Tensor, Tensor, float]:
         directions = torch.zeros(0, dtype=torch.float64)
         spread = float(squares.sum()) / len(mean)
         if self.dim:
             values, vectors = torch.linalg.eigh(squares)
             directions = vectors[:, -self.dim :].flip(1)
-            # A direction's sign is LAPACK's whim.
+            # LAPACK leaves a direction's sign undefined.
             largest = directions.abs().argmax(dim=0, keepdim=True)
             directions = directions * directions.gather(0, largest).sign()
             spread = float(values[-self.dim :].mean())
@@ -71,6 +73,6 @@ class Covariates:
 
 
 def _rows(features: Tensor) -> Iterator[Tensor]:
-    """The rows in float64, some at a time."""
+    """The rows in float64, in parts."""
     for start in range(0, len(features), AT_ONCE):
         yield features[start : start + AT_ONCE].double()

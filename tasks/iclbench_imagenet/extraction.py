@@ -1,4 +1,4 @@
-"""Extraction: batch by batch, with parts on disk, so that a kill loses seconds."""
+"""Extraction in batches, with parts on disk, so that a killed run loses only seconds."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ Reporter = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Extraction:
-    """What is to be extracted, into which folder."""
+    """One extraction: source, backbone, folder and settings."""
 
     source: Source
     backbone: Backbone
     out: Path
     batch: int = 64
-    per_class: int | None = None  # the first so many images of each class
-    project: int | None = None  # a random projection to so many dimensions
+    per_class: int | None = None  # only the first images of each class
+    project: int | None = None  # dimensions of a random projection
     dtype: torch.dtype = torch.float16
     checkpoint_seconds: float = 30.0
 
     def rows(self) -> np.ndarray:
-        """The images that are taken, by their row in the source."""
+        """The selected images, as rows of the source."""
         labels = self.source.labels
         if self.per_class is None:
             return np.arange(len(labels))
@@ -53,7 +53,7 @@ class Extraction:
         return np.flatnonzero(rank < self.per_class)
 
     def plan(self) -> str:
-        """A digest of all that the features depend on, but for the images' pixels."""
+        """A digest of everything that the features depend on, except the pixels."""
         source, backbone = self.source, self.backbone
         return digest_of(
             [source.data, source.identity, source.classes, self.rows().tolist(), backbone.name,
@@ -63,11 +63,11 @@ class Extraction:
     def run(self, report: Reporter = lambda done, total: None, force: bool = False) -> str:
         """Extract what is missing and write the file; returns its SHA-256.
 
-        Raises UsageError for features that are not finite, and where the folder holds others.
+        Raises UsageError if features are not finite, or if the folder holds other features.
         """
         self._prepare(force)
         rows = self.rows()
-        done, parts = self._found()
+        done, parts = self._finished()
         report(done, len(rows))
         pending: list[tuple[Tensor, list[str]]] = []
         start, saved = done, time.monotonic()
@@ -82,7 +82,7 @@ class Extraction:
         return self._finish(rows, parts)
 
     def _prepare(self, force: bool) -> None:
-        """Refuse to mix with another extraction, or forget it."""
+        """Refuse to mix with another extraction; with `force`, delete it."""
         folder, plan = self.out / PARTS, self.plan()
         if force:
             shutil.rmtree(folder, ignore_errors=True)
@@ -94,18 +94,18 @@ class Extraction:
         write_atomically(noted, json.dumps(plan).encode())
 
     def _batch(self, rows: list[int]) -> tuple[Tensor, list[str]]:
-        """Features of some images, checked, and the SHA-256 of the pixels of each."""
+        """Checked features of some images, and the SHA-256 of each image's pixels."""
         images = self.source.images(rows)
         digests = [
             hashlib.sha256(f"{image.size}".encode() + image.tobytes()).hexdigest()
             for image in images
         ]
-        found = self.backbone(images)
+        features = self.backbone(images)
         if self.project is not None:
-            found = (found.double() @ projection(found.shape[1], self.project)).float()
-        stored = found.to(self.dtype)
-        for row, each in zip(rows, torch.isfinite(stored).all(dim=1).tolist(), strict=True):
-            if not each:
+            features = (features.double() @ projection(features.shape[1], self.project)).float()
+        stored = features.to(self.dtype)
+        for row, finite in zip(rows, torch.isfinite(stored).all(dim=1).tolist(), strict=True):
+            if not finite:
                 hint = "" if self.dtype == torch.float32 else f" in {self.dtype}; try float32"
                 hint = hint.replace("torch.", "")
                 raise UsageError(f"{self.backbone.name}: features of image {row} are not "
@@ -113,16 +113,16 @@ class Extraction:
         return stored, digests
 
     def _keep(self, start: int, pending: list[tuple[Tensor, list[str]]]) -> Path:
-        """Write what is pending as one part, named by its first image."""
-        features = torch.cat([found for found, _ in pending])
-        digests = [d for _, each in pending for d in each]
+        """Write the pending batches as one part, named by its first image."""
+        features = torch.cat([part for part, _ in pending])
+        digests = [digest for _, batch in pending for digest in batch]
         path = self.out / PARTS / f"{start:09d}.safetensors"
         about = {"digests": json.dumps(digests)}
         write_atomically(path, save({"features": features}, metadata=about))
         return path
 
-    def _found(self) -> tuple[int, list[Path]]:
-        """How many images are done, and the parts that hold them, in order."""
+    def _finished(self) -> tuple[int, list[Path]]:
+        """The number of finished images, and the parts that hold them, in order."""
         done, parts = 0, []
         for path in sorted((self.out / PARTS).glob("*.safetensors")):
             if int(path.stem) != done:
@@ -133,8 +133,8 @@ class Extraction:
 
     def _finish(self, rows: np.ndarray, parts: list[Path]) -> str:
         read = [_read_part(path) for path in parts]
-        features = torch.cat([found for found, _ in read])
-        digests = [digest for _, each in read for digest in each]
+        features = torch.cat([part for part, _ in read])
+        digests = [digest for _, part in read for digest in part]
         labels = torch.from_numpy(self.source.labels[rows])
         about = About(
             data=self.source.data,

@@ -1,4 +1,4 @@
-"""Images of a data set of the hub, or of a folder of Parquet or Arrow files, by `datasets`."""
+"""Images of a data set on the Hugging Face hub, or in Parquet or Arrow files, by `datasets`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .sources import Source
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-#: Names that this package knows by heart.
+#: Short names of data sets on the hub.
 SHORT = {"imagenet-1k": "ILSVRC/imagenet-1k"}
 
 
@@ -23,7 +23,7 @@ class Hub(Source):
     """A split of a data set with one column of images and one of class labels."""
 
     def __init__(self, data: str, split: str) -> None:
-        """Load the split; raises UsageError where that fails or it has no images and classes."""
+        """Load the split; raises UsageError if that fails or it lacks images or classes."""
         name = SHORT.get(data, data)
         self.rows = _load(data, name, split)
         images, labels = _columns(self.rows.features, name)
@@ -55,7 +55,7 @@ def _load(data: str, name: str, split: str) -> Any:
             f"pip install 'iclbench[imagenet]' ({_line(error)})"
         ) from None
     try:
-        # It warns of every try, and then raises what is said below.
+        # It warns at every attempt, and then raises the error reported below.
         from huggingface_hub.utils import logging
 
         logging.set_verbosity_error()
@@ -73,14 +73,14 @@ def _load(data: str, name: str, split: str) -> Any:
 def _columns(features: Any, name: str) -> tuple[str, str]:
     """The names of the columns of images and of class labels."""
     kinds = {column: type(kind).__name__ for column, kind in features.items()}
-    found = []
+    names = []
     for kind in ("Image", "ClassLabel"):
         columns = [column for column, k in kinds.items() if k == kind]
         if len(columns) != 1:
             listed = ", ".join(f"{c} ({k})" for c, k in kinds.items())
             raise UsageError(f"{name} needs one column of {kind}; it has {listed}")
-        found.append(columns[0])
-    return found[0], found[1]
+        names.append(columns[0])
+    return names[0], names[1]
 
 
 def _line(error: BaseException) -> str:

@@ -7,16 +7,16 @@ from torch import Tensor
 
 
 def without_replacement(uniform: Tensor, size: Tensor) -> Tensor:
-    """k different numbers below `size` (…), every ordered choice equally likely, (…, k) int64.
+    """k different numbers below `size` (…), all ordered choices equally likely, (…, k) int64.
 
     `uniform` (…, k) holds float64 draws on [0, 1); k is at most the smallest size. The j-th draw
-    picks among the size − j numbers that are left.
+    picks one of the remaining size − j numbers.
     """
     picked: list[Tensor] = []
     for j, draw in enumerate(uniform.unbind(dim=-1)):
         left = size - j
         number = torch.minimum((draw * left).long(), left - 1)
-        # The number-th of those left: step over each that is taken, in ascending order.
+        # Convert a rank among the remaining numbers: step over taken ones in ascending order.
         if picked:
             for taken in torch.stack(picked, dim=-1).sort(dim=-1).values.unbind(dim=-1):
                 number = number + (number >= taken)

@@ -1,8 +1,8 @@
-"""How models of images are trained."""
+"""Recipes for the task imagenet."""
 
 from iclbench import Recipe
 
-#: d' of the paper, where a model has it.
+#: d' of the paper, for models that have it.
 _EMBEDDING = 4
 
 QUICK = Recipe(
@@ -13,7 +13,7 @@ QUICK = Recipe(
     warmup=50,
     model_args={"embedding": _EMBEDDING, "layers": 2, "width": 32, "init_std": 0.06},
 )
-"""Seconds on two cores: few classes are soon learned by heart."""
+"""Takes seconds on two cores; longer training memorizes the few classes."""
 
 PAPER = Recipe(
     steps=16_000,
@@ -24,4 +24,4 @@ PAPER = Recipe(
     model_args={"embedding": _EMBEDDING},
     task_args={"pool": 2048},
 )
-"""500 epochs of L = 2048 contexts, as the paper states; it states no optimizer and no batch."""
+"""500 epochs of L = 2048 contexts, as in the paper, which gives no optimizer or batch size."""

@@ -22,9 +22,9 @@ SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".
 #: Debian's fonts-noto-color-emoji and unicode-data.
 FONT = Path("/usr/share/fonts/truetype/noto/NotoColorEmoji.ttf")
 EMOJI_TEST = Path("/usr/share/unicode/emoji/emoji-test.txt")
-#: The one size that the font has.
+#: The font's only size.
 FONT_SIZE = 109
-#: A subgroup with fewer emoji is no class.
+#: Subgroups with fewer emoji are not used as classes.
 FEWEST_EMOJI = 15
 _VARIATION = "FE0F"
 
@@ -32,8 +32,8 @@ _VARIATION = "FE0F"
 class Source(ABC):
     """Images with their classes, in a fixed order.
 
-    `data` says in words what it is; `classes` are the names; `labels` (n,) their numbers;
-    `identity` is what another content would change, known without reading every image.
+    `data` describes the source; `classes` are the names; `labels` (n,) their numbers; `identity`
+    changes with the content, and is known without reading every image.
     """
 
     data: str
@@ -43,11 +43,11 @@ class Source(ABC):
 
     @abstractmethod
     def images(self, rows: Sequence[int]) -> list[Image]:
-        """These images in RGB; raises UsageError for one that can't be read."""
+        """These images in RGB; raises UsageError if one can't be read."""
 
 
 def pillow() -> Any:
-    """Pillow; raises UsageError where it is not installed."""
+    """Import Pillow; raises UsageError if it is not installed."""
     try:
         from PIL import Image, ImageDraw, ImageFont  # noqa: F401
     except ImportError as error:
@@ -58,14 +58,14 @@ def pillow() -> Any:
 
 
 class Emoji(Source):
-    """Colour emoji of a font: the subgroups of emoji-test.txt with 15 members of one code point.
+    """Colour emoji of a font, in the subgroups of emoji-test.txt with 15 one-code-point members.
 
-    Fully qualified emoji count, a variation selector apart; they are drawn on white at the font's
-    own size.
+    Fully qualified emoji count; variation selectors are ignored. They are drawn on white in the
+    font's own size.
     """
 
     def __init__(self, font: Path, table: Path) -> None:
-        """Read font and table; raises UsageError where one is missing or has too little."""
+        """Read font and table; raises UsageError if one is missing or has too little."""
         pil = pillow()
         for path, package in ((font, "fonts-noto-color-emoji"), (table, "unicode-data")):
             if not path.is_file():
@@ -100,7 +100,7 @@ class Emoji(Source):
 
 
 def _subgroups(table: Path) -> dict[str, list[str]]:
-    """The emoji of one code point by subgroup, in the table's order."""
+    """The one-code-point emoji of each subgroup, in the table's order."""
     groups: dict[str, list[str]] = {}
     group = ""
     for line in table.read_text("utf-8").splitlines():
@@ -112,25 +112,27 @@ def _subgroups(table: Path) -> dict[str, list[str]]:
             points = [point for point in entry[1].split() if point != _VARIATION]
             if len(points) == 1:
                 groups.setdefault(group, []).append(chr(int(points[0], 16)))
-    return {name: found for name, found in groups.items() if len(found) >= FEWEST_EMOJI}
+    return {name: members for name, members in groups.items() if len(members) >= FEWEST_EMOJI}
 
 
 class Folder(Source):
-    """A folder with a folder of images for each class; both in alphabetical order."""
+    """A folder with one folder of images per class; both in alphabetical order."""
 
     def __init__(self, folder: Path) -> None:
-        """List the images; raises UsageError where there are none."""
+        """List the images; raises UsageError if there are none."""
         self.pil = pillow()
-        found: dict[str, list[Path]] = {}
+        files_of: dict[str, list[Path]] = {}
         for part in sorted(path for path in folder.iterdir() if path.is_dir()):
             files = sorted(f for f in part.rglob("*") if f.suffix.lower() in SUFFIXES)
             if files:
-                found[part.name] = files
-        if not found:
+                files_of[part.name] = files
+        if not files_of:
             raise UsageError(f"{folder} holds no images in a folder for each class")
-        self.files = [file for files in found.values() for file in files]
-        self.classes = tuple(found)
-        self.labels = np.repeat(np.arange(len(found)), [len(files) for files in found.values()])
+        self.files = [file for files in files_of.values() for file in files]
+        self.classes = tuple(files_of)
+        self.labels = np.repeat(
+            np.arange(len(files_of)), [len(files) for files in files_of.values()]
+        )
         self.data = folder.name
         listed = [[str(f.relative_to(folder)), f.stat().st_size] for f in self.files]
         self.identity = digest_of(listed)
@@ -142,17 +144,17 @@ class Folder(Source):
     def _read(self, file: Path) -> Image:
         try:
             with self.pil.Image.open(file) as image:
-                found: Image = image.convert("RGB")
+                converted: Image = image.convert("RGB")
         except (OSError, ValueError, SyntaxError, self.pil.Image.DecompressionBombError) as error:
             raise UsageError(f"image {file} can't be read: {error}") from None
-        return found
+        return converted
 
 
 class IDX(Source):
     """A pair of IDX files, such as those of MNIST and Fashion-MNIST; the classes are digits."""
 
     def __init__(self, images: Path) -> None:
-        """Read both files; raises UsageError where one is missing or does not fit the other."""
+        """Read both files; raises UsageError if one is missing or they don't match."""
         self.pil = pillow()
         labels = images.with_name(images.name.replace("images-idx3", "labels-idx1"))
         self.pixels, self.labels = _idx(images, 3), _idx(labels, 1).astype(np.int64)
@@ -169,7 +171,7 @@ class IDX(Source):
 
 
 def _idx(path: Path, dimensions: int) -> np.ndarray:
-    """The bytes of an IDX file as an array of so many dimensions."""
+    """The bytes of an IDX file as an array with that many dimensions."""
     try:
         raw = path.read_bytes()
         raw = gzip.decompress(raw) if path.suffix == ".gz" else raw
@@ -179,12 +181,14 @@ def _idx(path: Path, dimensions: int) -> np.ndarray:
     shape = tuple(int.from_bytes(raw[i : i + 4], "big") for i in range(4, header, 4))
     bytes_only = raw[:4] == bytes([0, 0, 8, dimensions])
     if not bytes_only or len(raw) != header + int(np.prod(shape)):
-        raise UsageError(f"{path} is no IDX file of bytes in {dimensions} dimensions, or is cut")
+        raise UsageError(
+            f"{path} is not an IDX file of bytes in {dimensions} dimensions, or is cut off"
+        )
     return np.frombuffer(raw, np.uint8, offset=header).reshape(shape)
 
 
 def find_source(data: str, split: str, font: Path, table: Path) -> Source:
-    """The source of that name: emoji, a folder, or what the hub calls so; raises UsageError."""
+    """The source of that name: emoji, a folder, or a data set on the hub; raises UsageError."""
     if data == "emoji":
         return Emoji(font, table)
     folder = Path(data)

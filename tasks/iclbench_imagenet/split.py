@@ -1,4 +1,4 @@
-"""Which classes are trained on, and which are tested."""
+"""The split of classes into a training half and a test half."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 from iclbench import UsageError, philox
 
-#: A file in a folder of features that fixes the split by names.
+#: Optional file in a folder of features that fixes the split by name.
 FILE = "split.json"
 
 
 class Split(NamedTuple):
-    """Numbers of the classes of each half, ascending; they have none in common."""
+    """Numbers of the classes of each half, ascending and disjoint."""
 
     training: tuple[int, ...]
     test: tuple[int, ...]
@@ -23,30 +23,30 @@ class Split(NamedTuple):
 def find_split(
     folder: Path, classes: Sequence[str], seed: int, test: int | None, ways: int
 ) -> Split:
-    """The folder's own split, or else `test` classes by `seed`.
+    """The split in the folder, or `test` random classes by `seed`.
 
-    Without a number they are a tenth, or 2 · ways if that is more, as long as `ways` are left.
-    Raises UsageError for a class that is in both halves or unknown, and for too few of them.
+    By default a tenth is for testing, or 2 · ways if that is more, as long as `ways` remain.
+    Raises UsageError for a class that is unknown or in both halves, and for too few classes.
     """
-    own = folder / FILE
-    if own.exists():
-        if test is not None and test != len(_names(own)["test"]):
-            raise UsageError(f"test_classes={test}: {own} has another split; leave it out")
-        found = _given(own, classes)
+    file = folder / FILE
+    if file.exists():
+        if test is not None and test != len(_names(file)["test"]):
+            raise UsageError(f"test_classes={test}: {file} has another split; leave it out")
+        split = _given(file, classes)
     else:
-        own_choice = min(max(2 * ways, len(classes) // 10), max(len(classes) - ways, 0))
-        count = own_choice if test is None else test
+        default = min(max(2 * ways, len(classes) // 10), max(len(classes) - ways, 0))
+        count = default if test is None else test
         if count > len(classes):
             raise UsageError(f"{count} classes to test: {folder} has {len(classes)} classes in all")
         order = philox("imagenet split", seed).permutation(len(classes)).tolist()
-        found = Split(tuple(sorted(order[count:])), tuple(sorted(order[:count])))
-    for half, members in found._asdict().items():
+        split = Split(tuple(sorted(order[count:])), tuple(sorted(order[:count])))
+    for half, members in split._asdict().items():
         if len(members) < ways:
             raise UsageError(
                 f"{ways}-way contexts need {ways} classes: {len(members)} of the {len(classes)} "
                 f"classes in {folder} are for {half}"
             )
-    return found
+    return split
 
 
 def _names(path: Path) -> dict[str, list[str]]:

@@ -1,4 +1,4 @@
-"""A folder of features: one safetensors file that says where they come from."""
+"""A folder of features: one safetensors file whose header says where they come from."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from iclbench import Config, UsageError, write_atomically
 
-#: The file in a folder of features.
+#: Name of the file in a folder of features.
 FILE = "features.safetensors"
 FORMAT = 1
 
@@ -49,14 +49,14 @@ class Features:
 def write_features(folder: Path, features: Tensor, labels: Tensor, about: About) -> str:
     """Write the file atomically; the same content gives the same bytes. Returns its SHA-256."""
     tensors = {"features": features.contiguous(), "labels": labels.to(torch.int32)}
-    # One key: the order of several is not fixed.
+    # One key only: the order of several keys is not fixed.
     data = save(tensors, metadata={"iclbench": json.dumps(about.model_dump(mode="json"))})
     write_atomically(folder / FILE, data)
     return hashlib.sha256(data).hexdigest()
 
 
 def read_features(folder: Path) -> Features:
-    """The features in a folder; raises UsageError for what is no such folder or is damaged."""
+    """The features in a folder; raises UsageError if it holds none or they are damaged."""
     path = folder / FILE
     if not folder.is_dir():
         raise UsageError(f"there is no folder of features {folder}; `iclbench features` makes one")
@@ -69,7 +69,7 @@ def read_features(folder: Path) -> Features:
 
 @functools.lru_cache(maxsize=2)
 def _read(path: Path, changed: int, size: int) -> Features:
-    """The file, read once as long as it does not change."""
+    """Read the file, again only when it has changed."""
     try:
         data = path.read_bytes()
         length = int.from_bytes(data[:8], "little")
@@ -79,7 +79,7 @@ def _read(path: Path, changed: int, size: int) -> Features:
         features, labels = tensors["features"], tensors["labels"].long()
     except (SafetensorError, OSError, KeyError, TypeError, ValueError, ValidationError) as error:
         reason = str(error).splitlines()[0]
-        raise UsageError(f"{path} is no file of features, or is damaged: {reason}") from None
+        raise UsageError(f"{path} is not a file of features, or is damaged: {reason}") from None
     problem = _problem(features, labels, about)
     if problem is not None:
         raise UsageError(f"{path}: {problem}")
@@ -112,7 +112,7 @@ def _not_finite(features: Tensor) -> str | None:
     return None
 
 
-def summary(found: Features) -> dict[str, Any]:
-    """The header as JSON, but for the classes, with the file's SHA-256."""
-    about = found.about.model_dump(mode="json", exclude={"classes", "format"})
-    return {**about, "sha256": found.sha256}
+def summary(features: Features) -> dict[str, Any]:
+    """The header as JSON, without the classes and with the file's SHA-256."""
+    about = features.about.model_dump(mode="json", exclude={"classes", "format"})
+    return {**about, "sha256": features.sha256}

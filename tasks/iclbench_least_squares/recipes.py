@@ -1,4 +1,4 @@
-"""The training of the least-squares paper."""
+"""Recipes for the least-squares tasks."""
 
 from iclbench import Recipe
 
@@ -13,7 +13,7 @@ PAPER = Recipe(
 """Table D.1 and "Training iterations 10⁶": Adam, batch 256, StepLR 0.9 every 10⁴ steps."""
 
 WIDE = PAPER.model_copy(update={"model_args": {"width": 256}})
-"""The same with an embedding size of 256 (D.2.4 and D.2.5)."""
+"""`PAPER` with an embedding size of 256 (D.2.4 and D.2.5)."""
 
 PRECISION = Recipe(
     steps=2_500_000,
@@ -43,7 +43,7 @@ SOAP = PRECISION.model_copy(
         "gradient_memory": 0.0,
     }
 )
-"""Adam in Shampoo's eigenbasis (Vyas et al. 2024), of the package pytorch-optimizer."""
+"""Adam in Shampoo's eigenbasis (Vyas et al. 2024), from the package pytorch-optimizer."""
 
 GAUSS_NEWTON = Recipe(
     steps=100,
@@ -53,7 +53,7 @@ GAUSS_NEWTON = Recipe(
     learning_rate=1.0,
     model_args={"layers": 3, "width": 16, "layer_norm": False, "mlp": False},
 )
-"""Damped Gauss–Newton for a few thousand parameters, best after some training (--init)."""
+"""Damped Gauss–Newton for a few thousand parameters; works best on a trained model (--init)."""
 
 LBFGS = Recipe(
     steps=10,
@@ -63,4 +63,4 @@ LBFGS = Recipe(
     optimizer_args={"iterations": 500},
     learning_rate=1.0,
 )
-"""L-BFGS on a few large batches, best in float64 and after some training (--init)."""
+"""L-BFGS on a few large batches; works best in float64 and on a trained model (--init)."""

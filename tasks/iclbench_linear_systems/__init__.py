@@ -1,4 +1,4 @@
-"""Linear systems of varying size."""
+"""In-context solution of linear systems of one size or several."""
 
 from iclbench import Entry, hookimpl
 

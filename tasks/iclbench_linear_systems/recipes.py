@@ -1,4 +1,4 @@
-"""How models of linear systems are trained."""
+"""Recipes for linear systems."""
 
 from iclbench import Recipe
 
@@ -11,7 +11,7 @@ QUICK = Recipe(
     warmup=200,
     clip=1.0,
 )
-"""Minutes on two cores."""
+"""Takes minutes on two cores."""
 
 PAPER = QUICK.model_copy(update={"steps": 200_000, "batch": 1024})
-"""The poster states no budget: enough for a plateau, on a GPU."""
+"""The poster gives no budget; this is enough to reach a plateau, and needs a GPU."""

@@ -94,10 +94,13 @@ class LinearSystems(Task[LinearSystemConfig]):
             return {**self._systems(random, c.sizes[0]), "size": size}
         padded: Draws = {}
         for n in c.sizes:
-            rows = size == n
-            if rows.any():
-                for name, values in self._systems(random.where(rows, n), n).items():
-                    _place(padded, name, rows, values, max(c.sizes))
+            mask = size == n
+            rows = mask.nonzero()[:, 0]
+            if len(rows):
+                for name, values in self._systems(random.where(mask, n), n).items():
+                    if name not in padded:
+                        padded[name] = _padding(name, values, len(size), max(c.sizes))
+                    _place(padded[name], rows, values)
         return {**padded, "size": size}
 
     def _systems(self, random: Random, n: int) -> Draws:
@@ -119,7 +122,7 @@ class LinearSystems(Task[LinearSystemConfig]):
         sizes = [a.shape[1]] if len(self.config.sizes) == 1 else sorted(set(size.tolist()))
         for n in sizes:
             # Without the padding, which would change the last bits of b.
-            rows = slice(None) if len(sizes) == 1 else size == n
+            rows = slice(None) if len(sizes) == 1 else (size == n).nonzero()[:, 0]
             b[rows, :n] = (a[rows, :n, :n] @ x[rows, :n].unsqueeze(2))[..., 0]
         return Batch(LinearSystem(a, b, draws["start"], size), x.unsqueeze(1))
 
@@ -164,19 +167,19 @@ class LinearSystems(Task[LinearSystemConfig]):
         return solution.mT.masked_fill(failed[:, None, None] > 0, torch.nan)
 
 
-def _place(padded: Draws, name: str, rows: Tensor, values: Tensor, largest: int) -> None:
-    """Write `values`, square matrices or vectors, into the given rows of a padded tensor.
+def _padding(name: str, values: Tensor, count: int, largest: int) -> Tensor:
+    """Padding for matrices or vectors of the largest size: NaN for the solution, else zeros."""
+    shape = (count, *(largest for _ in values.shape[1:]))
+    return values.new_full(shape, torch.nan if name == "solution" else 0.0)
 
-    The solution is padded with NaN, everything else with zeros.
-    """
-    if name not in padded:
-        shape = (len(rows), *(largest for _ in values.shape[1:]))
-        padded[name] = values.new_full(shape, torch.nan if name == "solution" else 0.0)
+
+def _place(padded: Tensor, rows: Tensor, values: Tensor) -> None:
+    """Write square matrices or vectors into the given rows of a padded tensor."""
     n = values.shape[1]
     if values.ndim == 3:
-        padded[name][rows, :n, :n] = values
+        padded[rows, :n, :n] = values
     else:
-        padded[name][rows, :n] = values
+        padded[rows, :n] = values
 
 
 def exact_solution(a: Tensor, b: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Story continuation: language models on children's stories, their endings generated and graded."""
+"""Children's stories: language modelling, and generated and graded endings."""
 
 from iclbench import Entry, hookimpl
 

@@ -1,4 +1,4 @@
-"""The corpus: stories filtered, split, encoded and packed once, then mapped from disk."""
+"""The corpus: stories are filtered, split, encoded and packed once, then mapped from disk."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from iclbench import RecordError, UsageError, digest_of, file_digest, report
 from .sources import Source, find_sources
 from .vocabulary import END, Vocabulary, given_vocabulary, trained_vocabulary
 
-#: Of the packed files, and of the filter: what changes a stream changes this.
+#: Version of the packed files and of the filter: raise it when a stream changes.
 FORMAT = 1
-#: Shorter texts are no stories.
+#: Shorter texts are left out.
 FEWEST_CHARACTERS = 100
-#: What UTF-8 that was read as another encoding leaves.
+#: Traces of UTF-8 that was read in another encoding.
 DAMAGE = ("\ufffd", "â€")
-#: Texts between two reports, where there is no terminal.
+#: Texts between two reports without a terminal.
 REPORT_EVERY = 200_000
 
 
@@ -34,7 +34,7 @@ REPORT_EVERY = 200_000
 class Corpus:
     """Two streams of ids, END before every story and at the end.
 
-    `starts` are the places of END before each held-out story; `digest` names the content.
+    `starts` are the positions of END before each held-out story; `digest` names the content.
     """
 
     train: np.ndarray
@@ -46,9 +46,9 @@ class Corpus:
 
 
 def cache_folder() -> Path:
-    """Where packed data are kept: $ICLBENCH_CACHE, or ~/.cache/iclbench."""
-    own = os.environ.get("ICLBENCH_CACHE")
-    return Path(own) if own else Path.home() / ".cache" / "iclbench"
+    """The folder of packed data: $ICLBENCH_CACHE, or ~/.cache/iclbench."""
+    chosen = os.environ.get("ICLBENCH_CACHE")
+    return Path(chosen) if chosen else Path.home() / ".cache" / "iclbench"
 
 
 @functools.lru_cache(maxsize=4)
@@ -62,7 +62,7 @@ def open_corpus(
     held_out: float,
     seed: int,
 ) -> Corpus:
-    """The corpus of these settings, from the cache or packed now; raises UsageError."""
+    """The corpus with these settings, from the cache or packed now; raises UsageError."""
     cache = cache_folder() / "stories"
     sources = find_sources(data, column, revision, seed, cache / "datasets")
     given = None if tokenizer == "bpe" else given_vocabulary(tokenizer)
@@ -96,7 +96,7 @@ def _mapped(folder: Path) -> Corpus:
 
 
 class _Packing:
-    """One packing on its way."""
+    """One packing in progress."""
 
     def __init__(
         self, sources: list[Source], given: Vocabulary | None, size: int, held_out: float
@@ -106,19 +106,19 @@ class _Packing:
         self.counts = {"short": 0, "damaged": 0, "repeated": 0}
 
     def write(self, folder: Path) -> None:
-        """Write the packed files beside `folder` and rename, so that it is whole or not there."""
+        """Write the packed files beside `folder` and rename it, so that it is never incomplete."""
         keys = self._keys()
         held = self._held_out(keys)
         vocabulary = self.given or trained_vocabulary(self._training_texts(held), self.size)
-        made = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
-        made.mkdir(parents=True, exist_ok=True)
+        temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+        temporary.mkdir(parents=True, exist_ok=True)
         try:
-            self._encode(made, vocabulary, held, len(keys))
+            self._encode(temporary, vocabulary, held, len(keys))
             if folder.exists():
                 shutil.rmtree(folder)
-            made.rename(folder)
+            temporary.rename(folder)
         finally:
-            shutil.rmtree(made, ignore_errors=True)
+            shutil.rmtree(temporary, ignore_errors=True)
         kept, dropped = len(keys), sum(self.counts.values())
         report(
             f"stories: packed {kept:,} stories of {self.names}, {len(held):,} held out, "
@@ -126,7 +126,7 @@ class _Packing:
         )
 
     def _stories(self) -> Iterator[list[tuple[int, str]]]:
-        """Batches of the stories that are kept, with 64 bits of their hash."""
+        """Batches of the accepted stories, each with 64 bits of its hash."""
         seen: set[int] = set()
         for source in self.sources:
             for batch in source.texts():
@@ -156,7 +156,7 @@ class _Packing:
         return np.array(keys, dtype=np.uint64)
 
     def _held_out(self, keys: np.ndarray) -> set[int]:
-        """Those of the lowest hash: whatever the order, a story is on the same side."""
+        """The stories with the lowest hashes, so that the split does not depend on their order."""
         count = min(len(keys) - 1, max(1, round(self.share * len(keys))))
         return {int(key) for key in np.sort(keys)[:count]}
 
@@ -198,18 +198,18 @@ class _Packing:
         (folder / "about.json").write_text(json.dumps(about), "utf-8")
 
     def _shown(self, what: str, total: int | None = None) -> Iterator[list[tuple[int, str]]]:
-        """The stories, with a bar on a terminal and a line now and then elsewhere."""
+        """The stories, with a progress bar on a terminal and otherwise a line now and then."""
         self.counts.update(dict.fromkeys(self.counts, 0))
         console = Console(stderr=True)
-        done = said = 0
+        done = reported = 0
         with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
             shown = bar.add_task(f"{what} {self.names}", total=total)
             for batch in self._stories():
                 yield batch
                 done += len(batch)
                 bar.update(shown, completed=done)
-                if not console.is_terminal and done - said >= REPORT_EVERY:
-                    said = done
+                if not console.is_terminal and done - reported >= REPORT_EVERY:
+                    reported = done
                     report(f"stories: {what} {self.names}: {done:,} stories")
 
 

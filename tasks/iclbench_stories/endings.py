@@ -12,35 +12,35 @@ from iclbench import Completion, EvaluationContext, Sampling, generate
 from .text_metrics import text_metrics
 from .vocabulary import Vocabulary
 
-#: Ids that generating holds at once, times the vocabulary.
+#: Ids times vocabulary that generation holds at once.
 AT_ONCE = 2**24
 
 
 class Endings:
-    """The stories of an evaluation: ids (n, T + 1), END first, −1 after their end."""
+    """The endings of stories with ids (n, T + 1), END first, −1 after their end."""
 
     def __init__(self, config: Any, vocabulary: Vocabulary, stories: Tensor) -> None:
         self.config, self.vocabulary = config, vocabulary
-        # END and what is given; a model sees T ids at most, so the last is answered from T.
+        # END and the beginning. A model sees at most T ids, so one more can be generated.
         self.given = stories[:, : config.beginning + 1][:, : config.length]
         self.steps = config.length + 1 - self.given.shape[1]
         rest = stories[:, self.given.shape[1] :]
         self.beginnings = [vocabulary.decode(row.tolist()) for row in self.given]
-        self.true = [self._upto_end(row.tolist()) for row in rest]
+        self.true = [self._until_end(row.tolist()) for row in rest]
 
-    def _upto_end(self, ids: list[int]) -> list[int]:
+    def _until_end(self, ids: list[int]) -> list[int]:
         """The ids before the story's end."""
         stops = [i for i, one in enumerate(ids) if one in (self.vocabulary.end, -1)]
         return ids[: stops[0]] if stops else ids
 
     def generate(self, model: Any, context: EvaluationContext) -> list[list[int]]:
-        """The ids that the model goes on with, up to END or T ids in all."""
+        """The ids that the model continues with, up to END or T + 1 ids in all."""
         c, count = self.config, len(self.given)
-        # Drawn for all at once: what a story gets does not depend on those beside it.
+        # Drawn for all stories at once, so that an ending does not depend on the batch size.
         uniform = torch.rand(count, self.steps, generator=context.generator, dtype=torch.float64)
         size = max(1, AT_ONCE // (c.length * self.vocabulary.size))
         size = max(1, min(max(size, 8), context.batch_size or count))
-        found: list[list[int]] = []
+        endings: list[list[int]] = []
         for start in range(0, count, size):
             part = slice(start, start + size)
             rows = generate(
@@ -53,8 +53,8 @@ class Endings:
                 uniform=uniform[part],
                 cache=c.cache,
             )
-            found += [self._upto_end(row) for row in rows.tolist()]
-        return found
+            endings += [self._until_end(row) for row in rows.tolist()]
+        return endings
 
     def completions(self, endings: list[list[int]]) -> list[Completion]:
         """The beginnings with these endings, as text."""

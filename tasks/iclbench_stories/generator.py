@@ -1,4 +1,4 @@
-"""Stories from a seed: small, repetitive, and always there."""
+"""Stories generated from a seed: small, repetitive, and always available."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ENDINGS = (
 
 
 def generated_stories(count: int, seed: int) -> list[str]:
-    """`count` stories of 8 to 16 sentences; the first of more are the same."""
+    """`count` stories of 8 to 16 sentences; the first n of more are the same n."""
     return [_story(seed, number) for number in range(count)]
 
 

@@ -1,11 +1,11 @@
-"""The recipes of `stories`."""
+"""Recipes for the task stories."""
 
 from __future__ import annotations
 
 from iclbench import Recipe
 
-#: One layer with d' = 512 and 8 heads of full width (categorical, 6.3). The paper does not state
-#: the optimizer, its rate, the batch and the steps: those here are usual for models of this size.
+#: One layer with d' = 512 and 8 heads of full width (categorical, 6.3). The paper gives no
+#: optimizer, learning rate, batch size or steps; these are common for models of this size.
 PAPER = Recipe(
     steps=60_000,
     batch=64,
@@ -37,7 +37,7 @@ PAPER = Recipe(
     },
 )
 
-#: Small models on the stories that a seed makes, or on others: minutes on two cores.
+#: Small models on generated stories or others; takes minutes on two cores.
 QUICK = Recipe(
     steps=400,
     batch=16,

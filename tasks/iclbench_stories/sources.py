@@ -1,4 +1,4 @@
-"""Where stories come from: the hub, local files, or a seed; all but the seed through `datasets`."""
+"""Sources of stories: a seed, or the hub and local files, which `datasets` reads."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from iclbench import UsageError, file_digest
 
 from .generator import generated_stories
 
-#: The paper's two sets, by their names on the hub.
+#: The paper's two data sets, by their names on the hub.
 HUB = {
     "tinystories": "roneneldan/TinyStories",
     "children-stories": "ajibawa-2023/Children-Stories-Collection",
 }
 GENERATED = "generated"
-#: What `make data` makes.
+#: Folder that `make data` fills.
 LOCAL = "data"
-#: How `datasets` reads a file, by its suffix.
+#: Builders of `datasets`, by a file's suffix.
 BUILDERS = {".parquet": "parquet", ".jsonl": "json", ".json": "json", ".txt": "text"}
-#: What sets stories of a text file apart, in the files of TinyStories too.
+#: Separates the stories of a text file, as in the files of TinyStories.
 SEPARATOR = "<|endoftext|>"
-#: Stories that the generator makes.
+#: Number of generated stories.
 GENERATED_STORIES = 4000
 BATCH = 1000
 
 
 class Source:
-    """Texts in a fixed order; `identity` names their content, or the place where it is fixed."""
+    """Texts in a fixed order; `identity` names their content, or a fixed revision of it."""
 
     def __init__(self, name: str, identity: str) -> None:
         self.name, self.identity = name, identity
 
     def texts(self) -> Iterator[list[str]]:
-        """Batches of texts; raises UsageError where they can't be had."""
+        """Batches of texts; raises UsageError if they are not available."""
         raise NotImplementedError
 
 
@@ -55,11 +55,11 @@ class Generated(Source):
 
 
 class Files(Source):
-    """Parquet, JSON lines or text files, one or a folder of them."""
+    """Parquet, JSON lines or text files: a single one, or a folder of them."""
 
     def __init__(self, path: Path, column: str, cache: Path) -> None:
-        found = [path] if path.is_file() else sorted(path.rglob("[!.]*"))
-        self.files = [p for p in found if p.suffix in BUILDERS and p.is_file()]
+        paths = [path] if path.is_file() else sorted(path.rglob("[!.]*"))
+        self.files = [p for p in paths if p.suffix in BUILDERS and p.is_file()]
         if not self.files:
             raise UsageError(
                 f"stories: {path} has no file that ends in {', '.join(BUILDERS)}; give data=PATH "
@@ -86,7 +86,7 @@ class Files(Source):
 
 
 class Hub(Source):
-    """All splits of a set on the hub, at a revision or the newest."""
+    """All splits of a data set on the hub, at a revision or the newest."""
 
     def __init__(self, name: str, column: str, revision: str | None) -> None:
         super().__init__(name, f"hub/{name}/{revision or 'newest'}")
@@ -102,34 +102,34 @@ class Hub(Source):
 def find_sources(
     data: str, column: str, revision: str | None, seed: int, cache: Path
 ) -> list[Source]:
-    """What `data` names, several joined by `+`; raises UsageError for what is nothing."""
-    found: list[Source] = []
+    """The sources named by `data`, joined by `+`; raises UsageError for an unknown name."""
+    sources: list[Source] = []
     for name in data.split("+"):
         if name == GENERATED:
-            found.append(Generated(seed))
+            sources.append(Generated(seed))
         elif name in HUB:
-            found.append(Hub(HUB[name], column, revision))
+            sources.append(Hub(HUB[name], column, revision))
         elif Path(name).exists():
-            found.append(Files(Path(name), column, cache))
+            sources.append(Files(Path(name), column, cache))
         elif _may_be_on_the_hub(name):
-            found.append(Hub(name, column, revision))
+            sources.append(Hub(name, column, revision))
         else:
             known = ", ".join([GENERATED, *HUB])
             raise UsageError(
                 f"stories: there is no data {name!r}; it is {known}, a set of the hub by its name "
                 "(owner/name), or a path (`make data` puts tales into data/tales)"
             )
-    return found
+    return sources
 
 
 def _may_be_on_the_hub(name: str) -> bool:
-    """owner/name, and no file, nor in the folder that `make data` makes."""
+    """Whether it is owner/name, not a file, and not in the folder that `make data` fills."""
     local = Path(name).parts[:1] == (LOCAL,) or Path(name).suffix
     return re.fullmatch(r"\w[\w.-]*/[\w.-]+", name) is not None and not local
 
 
 def import_datasets() -> Any:
-    """The package `datasets`; raises UsageError where it is missing."""
+    """Import `datasets`; raises UsageError if it is missing."""
     try:
         import datasets
     except ImportError:

@@ -32,38 +32,44 @@ from .corpus import Corpus, open_corpus
 from .endings import Endings
 from .recipes import PAPER, QUICK
 
-#: Logits that an evaluation holds at once, in elements.
+#: Elements of the logits that an evaluation holds at once.
 AT_ONCE = 2**26
 
 
 class StoriesConfig(TaskConfig):
-    """The stories, their tokens, and what is generated."""
+    """The stories, their tokens, and the generated endings."""
 
     data: str = Field(
         "generated",
-        description="generated (from task_seed), tinystories, children-stories, another set of the "
-        "hub (owner/name) or a path; several joined by +",
+        description="generated (from task_seed), tinystories, children-stories, another set on "
+        "the hub (owner/name), or a path; join several by +",
     )
-    column: str = Field("text", description="where a data set's stories are")
-    revision: str | None = Field(None, description="of the data on the hub; null: the newest")
+    column: str = Field("text", description="the column with the stories")
+    revision: str | None = Field(None, description="revision on the hub; null: the newest")
     tokenizer: str = Field(
-        "bpe", description="bpe (trained on the stories), gpt2, or a path of a tokenizer"
+        "bpe", description="bpe (trained on the stories), gpt2, or the path of a tokenizer"
     )
     vocabulary: int = Field(512, ge=258, description="tokenizer=bpe: number of ids")
     length: int = Field(
-        64, ge=2, description="T, ids that a model sees; stories are packed to T + 1"
+        64, ge=2, description="T, ids that a model sees; stories are packed in windows of T + 1"
     )
-    held_out: float = Field(0.2, gt=0, lt=1, description="share of the stories that is held out")
+    held_out: float = Field(0.2, gt=0, lt=1, description="share of held-out stories")
     prefixes: int | None = Field(
-        None, ge=1, description="prefixes of a window that are asked for, evenly spaced; null: all"
+        None, ge=1, description="number of read-out positions of a window, evenly spaced; null: all"
     )
-    endings: int = Field(20, ge=0, description="held-out stories whose ending is generated")
-    beginning: int = Field(24, ge=1, description="ids of a story that are given, of T")
-    temperature: float = Field(0.0, ge=0, description="of generating; 0: the likeliest id")
-    top_k: int | None = Field(None, ge=1, description="ids that are drawn from; null: all")
-    top_p: float | None = Field(None, gt=0, le=1, description="their probability; null: all")
+    endings: int = Field(20, ge=0, description="number of held-out stories to continue")
+    beginning: int = Field(24, ge=1, description="ids of a story that the model is given")
+    temperature: float = Field(
+        0.0, ge=0, description="sampling temperature; 0: the most probable id"
+    )
+    top_k: int | None = Field(
+        None, ge=1, description="sample from the k most probable ids; null: all"
+    )
+    top_p: float | None = Field(
+        None, gt=0, le=1, description="sample from the ids of this total probability; null: all"
+    )
     cache: bool = Field(
-        True, description="generate with a model's key-value cache, where it has one"
+        True, description="generate with the model's key-value cache, if it has one"
     )
 
     @model_validator(mode="after")
@@ -78,10 +84,10 @@ class StoriesConfig(TaskConfig):
 
 
 class Stories(GradedTask[StoriesConfig]):
-    """Predict id t + 1 of packed stories from the ids up to t; then go on with held-out stories.
+    """Predict id t + 1 of packed stories from the ids up to t; then continue held-out stories.
 
-    A window is T ids with the next one each as target. `truth` holds a story for each of the first
-    prompts: its beginning, END first, and its own ending up to T ids in all, filled with −1.
+    A window is T ids; the target of each is the next id. `truth` holds a story for each of the
+    first prompts: END, its beginning and its ending, up to T + 1 ids in all, filled with −1.
     """
 
     name = "stories"
@@ -92,15 +98,15 @@ class Stories(GradedTask[StoriesConfig]):
 
     @property
     def primary(self) -> Primary:
-        """The held-out loss a token."""
+        """The held-out loss per token."""
         return Primary("nll", "lower", "mean", "linear")
 
     @property
     def corpus(self) -> Corpus:
-        """The packed stories; made when they are first asked for."""
+        """The packed stories; packed on first use."""
         c = self.config
         seed = c.task_seed if "generated" in c.data.split("+") else 0
-        found = open_corpus(
+        corpus = open_corpus(
             data=c.data,
             column=c.column,
             revision=c.revision,
@@ -109,13 +115,13 @@ class Stories(GradedTask[StoriesConfig]):
             held_out=c.held_out,
             seed=seed,
         )
-        for name, stream in (("training", found.train), ("held-out", found.held_out)):
+        for name, stream in (("training", corpus.train), ("held-out", corpus.held_out)):
             if len(stream) <= c.length:
                 raise UsageError(
                     f"stories: the {name} stories of {c.data} are {len(stream):,} ids together, "
                     f"fewer than a window of {c.length + 1}; give more text or a smaller length"
                 )
-        return found
+        return corpus
 
     @property
     def data_digest(self) -> str | None:
@@ -124,7 +130,7 @@ class Stories(GradedTask[StoriesConfig]):
 
     @property
     def signature(self) -> Signature:
-        """T ids, read at every position, or at the last ones of the prefixes asked for."""
+        """T ids, read at every position, or at `prefixes` of them."""
         c, size = self.config, self.corpus.vocabulary.size
         count = c.prefixes or c.length
         return Signature(
@@ -152,16 +158,16 @@ class Stories(GradedTask[StoriesConfig]):
         return Batch(Text(ids[:, :-1]), ids[:, 1:][:, positions])
 
     def evaluation_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:
-        """windows and stories: ids, of which there are fewer stories; see `truth`.
+        """The ids of windows (n, T + 1) and of stories, at most n; see the class.
 
-        Raises UsageError where there are not as many held out.
+        Raises UsageError if there are not enough held-out stories.
         """
         c, corpus = self.config, self.corpus
         total = (len(corpus.held_out) - 1) // c.length
         if n > total:
             raise UsageError(
                 f"stories: {n} evaluation prompts are asked for, and the held-out stories are "
-                f"{total} windows of {c.length} ids; --eval-prompts {total} is the most"
+                f"{total} windows of {c.length} ids; use --eval-prompts {total} or fewer"
             )
         chosen = philox("stories windows", seed).permutation(total)[:n]
         return {
@@ -176,15 +182,15 @@ class Stories(GradedTask[StoriesConfig]):
         return [batch._replace(truth={"stories": torch.from_numpy(draws["stories"])})]
 
     def _windows(self, stream: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-        """Ids (n, T + 1); neighbours share one id, so that each is asked for once."""
-        places = chosen[:, None] * self.config.length + np.arange(self.config.length + 1)
-        return np.asarray(stream[places]).astype(np.int64)
+        """Ids (n, T + 1); adjacent windows share one id, so that each id is a target once."""
+        positions = chosen[:, None] * self.config.length + np.arange(self.config.length + 1)
+        return np.asarray(stream[positions]).astype(np.int64)
 
     def _stories(self, count: int, seed: int) -> np.ndarray:
         """T + 1 ids of held-out stories, END first, (count, T + 1), −1 after their end."""
         c, corpus = self.config, self.corpus
         edges = np.append(corpus.starts, len(corpus.held_out) - 1)
-        # END and the beginning, and one id more at least.
+        # END, the beginning, and at least one more id.
         usable = np.flatnonzero(np.diff(edges) >= c.beginning + 1)
         if count > len(usable):
             raise UsageError(
@@ -193,18 +199,18 @@ class Stories(GradedTask[StoriesConfig]):
                 "shorter beginning, or a larger held_out"
             )
         order = philox("stories endings", seed).permutation(len(usable))[:count]
-        found = np.full((count, c.length + 1), -1, dtype=np.int64)
-        for row, story in zip(found, usable[order], strict=True):
-            own = corpus.held_out[edges[story] : min(edges[story + 1] + 1, edges[story] + len(row))]
-            row[: len(own)] = own
-        return found
+        stories = np.full((count, c.length + 1), -1, dtype=np.int64)
+        for row, story in zip(stories, usable[order], strict=True):
+            ids = corpus.held_out[edges[story] : min(edges[story + 1] + 1, edges[story] + len(row))]
+            row[: len(ids)] = ids
+        return stories
 
     def loss(self, prediction: Tensor | FactoredLogits, target: Tensor) -> Tensor:
         """The mean cross-entropy of a window's ids, (B,)."""
         return token_loss(prediction, target).mean(dim=1)
 
     def metrics(self, prediction: Tensor, batch: Batch) -> dict[str, Tensor]:
-        """nll a token, perplexity = exp(nll), and bits_per_byte of the text asked for, (B,)."""
+        """nll per token, perplexity = exp(nll), and bits_per_byte of the targets' text, (B,)."""
         return self._of_losses(token_loss(prediction, batch.target), batch.target)
 
     def _of_losses(self, losses: Tensor, target: Tensor) -> dict[str, Tensor]:
@@ -213,17 +219,17 @@ class Stories(GradedTask[StoriesConfig]):
         return {
             "nll": nll,
             "perplexity": nll.exp(),
-            # A window of ENDs alone has no text.
+            # A window that holds only END has no text.
             "bits_per_byte": losses.sum(dim=1) / math.log(2) / lengths.sum(dim=1).clamp(min=1),
         }
 
     def floor(self, batch: Batch, context: EvaluationContext) -> dict[str, Tensor]:
-        """The metrics of the stories' own endings, graded too where there is a grader."""
+        """The metrics of the true endings, and their grades if there is a grader."""
         endings = self._endings(batch)
         return endings.metrics(endings.true) | self._grades(endings, endings.true, context)
 
     def supports_model(self, model: Any) -> str | None:
-        """Without a decoder of its own, a model must answer after every prefix to generate."""
+        """A model that has no decoder must answer after every prefix to generate."""
         decoder = model.decoder() if self.config.cache and offers(model, Decodes) else None
         decodes = decoder is not None
         if self.config.endings and self.config.prefixes is not None and not decodes:
@@ -231,15 +237,15 @@ class Stories(GradedTask[StoriesConfig]):
         return None
 
     def evaluate(self, model: Any, batch: Batch, context: EvaluationContext) -> dict[str, Tensor]:
-        """The metrics, those of generated endings, and a grader's where there is one."""
+        """The metrics, those of generated endings, and the grades if there is a grader."""
         target = batch.target
         size = max(1, AT_ONCE // (target.shape[1] * self.signature.output_width))
         size = min(size, context.batch_size or size)
         losses = []
         for start in range(0, len(target), size):
             prompt = Text(batch.prompt.ids[start : start + size].to(context.device))
-            wanted = target[start : start + size].to(context.device)
-            losses.append(token_loss(model(prompt).double(), wanted).cpu())
+            expected = target[start : start + size].to(context.device)
+            losses.append(token_loss(model(prompt).double(), expected).cpu())
         values = self._of_losses(torch.cat(losses), target)
         endings = self._endings(batch)
         generated = endings.generate(model, context)
@@ -247,7 +253,7 @@ class Stories(GradedTask[StoriesConfig]):
         return values | self._grades(endings, generated, context)
 
     def completions(self, models: int, prompts: int) -> int:
-        """The endings that a grader gets in a run, the true ones with them."""
+        """The number of endings that a grader gets in a run, including the true ones."""
         return (models + 1) * min(prompts, self.config.endings)
 
     def _grades(

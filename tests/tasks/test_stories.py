@@ -25,7 +25,7 @@ def test_windows_hold_every_id_once_as_a_target():
     assert torch.equal(batch.prompt.ids[:, 1:], batch.target[:, :-1])
     asked = Counter(batch.target.flatten().tolist())
     assert asked == Counter(stream[1 : 16 * count + 1].tolist())
-    with pytest.raises(UsageError, match=f"--eval-prompts {count} is the most"):
+    with pytest.raises(UsageError, match=f"use --eval-prompts {count} or fewer"):
         task.evaluation_batches(count + 1, 0, torch.float32)
 
 

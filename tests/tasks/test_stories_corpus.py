@@ -147,7 +147,7 @@ def test_missing_packages_are_told(monkeypatch):
 def test_gpt2_s_files_are_checked_and_asked_for(tmp_path, monkeypatch):
     for name in vocabulary.GPT2:
         (tmp_path / name).write_text("{}")
-    with pytest.raises(UsageError, match="SHA-256 is another"):
+    with pytest.raises(UsageError, match="SHA-256 differs"):
         vocabulary.given_vocabulary(str(tmp_path))
     monkeypatch.setattr(vocabulary, "GPT2_FOLDER", tmp_path / "none")
     monkeypatch.setattr(vocabulary, "GPT2_PACKAGES", ())
