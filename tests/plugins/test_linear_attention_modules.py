@@ -22,7 +22,6 @@ from iclbench_linear_attention.architecture import (
 )
 from iclbench_linear_attention.modules import ELSA, LSA
 from iclbench_linear_attention.operators import elsa, lsa
-from iclbench_linear_attention.residual import add_lsa, add_lsa_cells
 
 ALONE = TrainingContext(torch.device("cpu"), torch.float64, batch_size=4)
 sizes = st.integers(1, 7)
@@ -71,42 +70,6 @@ def test_a_subclass_has_no_other_form():
     module = ELSA(4, 5, 2, 0.5)
     assert training_form(module, ALONE) is module
     assert training_form(module, replace(ALONE, positions=slice(0, 1))) is None
-
-
-@given(
-    m=sizes,
-    n=sizes,
-    heads=st.integers(1, 3),
-    lead=st.sampled_from([(), (1,), (3,)]),
-    prompts=st.integers(0, 3),
-    needed=st.booleans(),
-    data=st.data(),
-)
-def test_one_step_of_autograd_is_the_module_and_its_gradients(
-    m, n, heads, lead, prompts, needed, data
-):
-    """H + LSA(H) and cells of a row of it, for one replica and for several at once."""
-    H = randn(0, *lead, prompts, m, n).requires_grad_(needed)
-    weights = randn(1, *lead, 3, heads, n, n).requires_grad_()
-    row, column = data.draw(st.integers(0, m - 1)), data.draw(st.integers(0, n - 1))
-    columns = data.draw(st.sampled_from([slice(None), slice(column, column + 1)]))
-
-    def written_out(H, weights):
-        W = weights.unsqueeze(-5).unbind(-4)
-        return H + sum(lsa(H, *(w[..., k, :, :] for w in W)) for k in range(heads))
-
-    wanted = [H, weights] if needed else [weights]
-    for found, expected in (
-        (add_lsa(H, weights), written_out(H, weights)),
-        (
-            add_lsa_cells(H, weights, row, columns),
-            written_out(H, weights)[..., row : row + 1, columns],
-        ),
-    ):
-        torch.testing.assert_close(found, expected)
-        towards = randn(2, *expected.shape)
-        ours, theirs = (torch.autograd.grad(t, wanted, towards) for t in (found, expected))
-        torch.testing.assert_close(ours, theirs)
 
 
 @pytest.mark.parametrize("architecture", [LinearSelfAttention, ExtendedLinearSelfAttention])
