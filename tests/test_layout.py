@@ -31,60 +31,8 @@ import iclbench
 MOST_LINES_OF_A_FILE, MOST_LINES_OF_A_FUNCTION, MOST_PARAMETERS = 300, 60, 8
 MOST_MODULES_BESIDE_PACKAGES = 10
 
-# What breaks a rule today, one by one. These lists only shrink: an entry that no longer breaks its
-# rule fails the test, so it goes with the change that mends it.
-UPWARD_IMPORTS = {
-    "sweeps.files -> leaderboards.figures",
-    "sweeps.files -> leaderboards.study",
-}
-MODULES_IN_CYCLES = {
-    "training.agreement",
-    "training.engine",
-    "training.loop",
-    "training.resumption",
-}
-IMPORTS_BELOW_ICLBENCH = {
-    "plugins/iclbench_baseconv/alone.py: iclbench.nn.fused.rows",
-    "plugins/iclbench_linear_attention/architecture.py: iclbench.nn.fused",
-    "plugins/iclbench_linear_attention/modules.py: iclbench.nn.fused",
-    "plugins/iclbench_linear_transformer/modules.py: iclbench.nn.fused",
-    "plugins/iclbench_linear_transformer/regression.py: iclbench.nn.fused",
-    "plugins/iclbench_transformer/attention.py: iclbench.nn.fused.watched",
-    "plugins/iclbench_transformer/merged.py: iclbench.nn.fused.rows",
-}
-PACKAGES_THAT_DO_NOT_SAY = {"cli"}
-LONG_FILES = {
-    "iclbench/leaderboards/site/views.py",
-    "iclbench/leaderboards/tables.py",
-    "iclbench/runs/run.py",
-    "iclbench/training/loop.py",
-    "iclbench/training/optimizers.py",
-    "tasks/iclbench_linear_systems/task.py",
-    "tests/cli/test_cli.py",
-    "tests/plugins/test_gd_transformer.py",
-    "tests/plugins/test_linear_attention.py",
-    "tests/plugins/test_linear_transformer.py",
-    "tests/runs/test_grading.py",
-    "tests/runs/test_run.py",
-    "tests/sweeps/test_sweep.py",
-    "tests/tasks/test_features_command.py",
-    "tests/tasks/test_imagenet.py",
-    "tests/tasks/test_stories.py",
-    "tests/training/test_engine.py",
-    "tests/training/test_loop.py",
-    "tests/training/test_replicas.py",
-}
-LONG_FUNCTIONS = {"iclbench/cli/run.py: run", "tasks/iclbench_imagenet/command.py: features"}
-MANY_PARAMETERS = {
-    "plugins/iclbench_gd_transformer/gd_form.py: __init__",
-    "plugins/iclbench_gd_transformer/text_form.py: __init__",
-    "tests/plugins/test_gd_transformer.py: functional_descent",
-}
-TESTS_WITHOUT_A_MODULE = {
-    "tests/leaderboards/test_leaderboard_sweeps.py",
-    "tests/leaderboards/test_paper_figures.py",
-    "tests/training/test_accumulation.py",
-}
+# A verb of the command line: every option is a parameter.
+LONG_FUNCTIONS = {"tasks/iclbench_imagenet/command.py: features"}
 
 
 def assert_only(offenders: Iterable[str], known: set[str]) -> None:
@@ -104,11 +52,11 @@ def test_every_package_and_module_has_a_layer():
 
 
 def test_imports_point_downward():
-    assert_only(upward(harness()), UPWARD_IMPORTS)
+    assert_only(upward(harness()), set())
 
 
 def test_no_module_imports_itself_through_others():
-    assert_only(in_cycles(harness()), MODULES_IN_CYCLES)
+    assert_only(in_cycles(harness()), set())
 
 
 def test_the_harness_imports_no_plugin_and_no_task():
@@ -132,7 +80,7 @@ def says_what_it_may_import(package: str) -> bool:
 
 def test_packages_say_what_belongs_there_and_what_they_may_import():
     silent = {package for package in LAYERS if not says_what_it_may_import(package)}
-    assert_only(silent, PACKAGES_THAT_DO_NOT_SAY)
+    assert_only(silent, set())
 
 
 # Plugins, tasks and examples
@@ -145,7 +93,7 @@ def test_plugins_import_from_iclbench_itself():
         for module, name in imports(module_name(file), tree_of(file))
         if module.startswith("iclbench.") or (module == "iclbench" and name not in iclbench.__all__)
     }
-    assert_only(offenders, IMPORTS_BELOW_ICLBENCH)
+    assert_only(offenders, set())
 
 
 def test_plugins_and_tasks_import_no_other_plugin():
@@ -165,7 +113,7 @@ def test_files_are_short():
         for file in python_files()
         if len(file.read_text("utf-8").splitlines()) > MOST_LINES_OF_A_FILE
     }
-    assert_only(long, LONG_FILES)
+    assert_only(long, set())
 
 
 def test_functions_are_short():
@@ -186,7 +134,7 @@ def test_functions_have_few_parameters():
         and "/command.py:" not in label
         and len(parameters(node)) > MOST_PARAMETERS
     }
-    assert_only(many, MANY_PARAMETERS)
+    assert_only(many, set())
 
 
 # Tests
@@ -208,7 +156,7 @@ def test_tests_are_named_after_what_they_test():
             prefixes = {"_".join(words[:count]) for count in range(1, len(words) + 1)}
             if not prefixes & names:
                 offenders.add(relative(file))
-    assert_only(offenders, TESTS_WITHOUT_A_MODULE)
+    assert_only(offenders, set())
 
 
 # The checks themselves

@@ -121,7 +121,7 @@ def test_targets_depend_on_the_kind_of_device(kind, expected):
 
 def test_operations_are_counted_alike_by_fused_operators_and_one_by_one(monkeypatch):
     configuration = Configuration(
-        "a transformer", "transformer", "least-squares-prefixes", {"layers": 1, "width": 64}, 64
+        "a transformer", "transformer", "multiply", {"layers": 1, "width": 64}, 64
     )
     monkeypatch.setattr(fast, "WORTH_MERGING", 10**9)
     one = operations(EngineLoop(configuration, 1, "cpu"))

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from iclbench import TrainingContext, training_form
 
 from .operators import attend
-from .residual import add_lsa, add_lsa_cells
 
 
 class FastLSA(nn.Module):
@@ -68,20 +67,6 @@ class FastStep(nn.Module):
         return H if self.mlp is None else H + self.mlp(H)
 
 
-class ResidualStep(nn.Module):
-    """A step of a single LSA, whose sum H + LSA(H) is one step of autograd."""
-
-    def __init__(self, step: Any) -> None:
-        super().__init__()
-        (self.layer,) = step.blocks
-        self.mlp = step.mlp
-
-    def forward(self, H: Tensor) -> Tensor:
-        """Map (..., m, n) to (..., m, n)."""
-        H = add_lsa(H, self.layer.weights)
-        return H if self.mlp is None else H + self.mlp(H)
-
-
 class OutputCell(nn.Module):
     """One cell of a step's result, (..., m, n) → (..., 1, 1), by its row alone."""
 
@@ -106,19 +91,6 @@ class OutputCell(nn.Module):
         return (H if self.mlp is None else H + self.mlp(H))[..., self.columns]
 
 
-class ResidualCell(nn.Module):
-    """One cell of H + LSA(H), (..., m, n) → (..., 1, 1), as one step of autograd."""
-
-    def __init__(self, step: Any, cell: tuple[int, int]) -> None:
-        super().__init__()
-        (self.layer,) = step.blocks
-        self.row, self.columns = cell[0], slice(cell[1], cell[1] + 1)
-
-    def forward(self, H: Tensor) -> Tensor:
-        """Map (..., m, n) to (..., 1, 1)."""
-        return add_lsa_cells(H, self.layer.weights, self.row, self.columns)
-
-
 class FastMatrixModel(nn.Module):
     """A `MatrixModel` with the training forms of its steps, and of the output only one cell."""
 
@@ -126,16 +98,8 @@ class FastMatrixModel(nn.Module):
         super().__init__()
         self.input, stack, output = model.input, model.stack, model.output
         self.depth = stack.depth
-        self.steps = nn.ModuleList(
-            ResidualStep(step) if _is_residual(step, context) else FastStep(step, context)
-            for step in stack.steps
-        )
-        cell = model.layout.output
-        self.output = (
-            ResidualCell(output, cell)
-            if _is_residual(output, context) and output.mlp is None
-            else OutputCell(output, cell, context)
-        )
+        self.steps = nn.ModuleList(FastStep(step, context) for step in stack.steps)
+        self.output = OutputCell(output, model.layout.output, context)
 
     def forward(self, prompt: Any) -> Tensor:
         """Return the prediction at the query, (..., B, 1, 1)."""
@@ -149,14 +113,6 @@ class FastMatrixModel(nn.Module):
 def takes_replicas(step: Any, context: TrainingContext) -> bool:
     """Whether a step's training form also computes leading replicas."""
     return step.mlp is None and all(training_form(b, context) is not None for b in step.blocks)
-
-
-def _is_residual(step: Any, context: TrainingContext) -> bool:
-    """Whether H + P of a step may be one step of autograd: P is LSA of all rows."""
-    if not context.takes_any_operator or context.autocast is not None or len(step.blocks) != 1:
-        return False
-    form = training_form(step.blocks[0], context)
-    return isinstance(form, FastLSA) and not form.layer.causal
 
 
 def _form(block: nn.Module, context: TrainingContext) -> nn.Module:

@@ -84,7 +84,7 @@ def test_a_task_without_a_reference_has_no_floor(tmp_path, provide):
     class Floorless(LeastSquares):
         name = "floorless"
 
-        def floor(self, batch):
+        def floor(self, batch, context):
             return {}
 
     provide("task", "floorless", Floorless)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 
 import pytest
-from iclbench.leaderboards.study import StudyTable, render_study
 from stories_support import ROOT, SMALL, STORIES, write
 
 from iclbench import UsageError, run, verify
 from iclbench.api.config import parse_config
 from iclbench.api.spec import RunSpec
+from iclbench.leaderboards.tables import render_study
 from iclbench.runs.plan import resolve
 from iclbench.runs.store import RecordStore
 from iclbench.sweeps.files import expand, read_sweep_file
+from iclbench.sweeps.table import StudyTable
 from iclbench_stories.corpus import open_corpus
 
 MODELS = [

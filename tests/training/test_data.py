@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from test_loop import CPU, same, training
+from small import same, training
+from support import CPU
 
 from iclbench import Recipe, load_task
 from iclbench.training import threads

@@ -196,6 +196,9 @@ class TakingReplicas(nn.Module):
 
 
 class MixingReplicas(TakingReplicas):
+    def for_training(self, context):
+        return self
+
     def forward(self, prompt: Sequence) -> Tensor:
         out = super().forward(prompt)
         return out.mean(dim=0, keepdim=True).expand_as(out) if out.ndim == 4 else out

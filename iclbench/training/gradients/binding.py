@@ -71,15 +71,3 @@ def form_of(replicas: Replicas, context: TrainingContext) -> tuple[nn.Module, nn
     module = copy.deepcopy(replicas.template)
     context = replace(context, device=replicas.flat.device, dtype=replicas.flat.dtype)
     return module, training_form(module, context)
-
-
-def paper_names(module: nn.Module, form: nn.Module) -> dict[str, str]:
-    """Map the form's names of parameters and buffers to the module's names of the same tensors.
-
-    Tensors that the form alone has, such as a mask, are left out.
-    """
-    names: dict[int, str] = {}
-    for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
-        names[id(tensor)] = name
-    tensors = [*form.named_parameters(), *form.named_buffers()]
-    return {name: names[id(tensor)] for name, tensor in tensors if id(tensor) in names}

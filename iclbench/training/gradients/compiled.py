@@ -12,8 +12,9 @@ from torch.func import functional_call
 
 from ...api.capabilities import TrainingContext
 from ...api.prompts import Batch, map_tensors
+from ...nn.training_form import names_in
 from ..replicas import Replicas
-from .binding import form_of, paper_names
+from .binding import form_of
 from .program import Loss, replicas_of
 from .vmapped import Vmapped
 
@@ -35,7 +36,7 @@ class Compiled(Vmapped):
         if group_size == 1:  # without vmap the program has fewer operators
             module, form = form_of(replicas, replace(context, replicas="alone"))
             assert form is not None
-            self.form, self.names = form, paper_names(module, form)
+            self.form, self.names = form, names_in(form, module)
             self.function = self._loss_of_one
         self.compiled: Any = torch.compile(self.function)
 
@@ -56,6 +57,6 @@ class Compiled(Vmapped):
     ) -> Tensor:
         """Return the loss (1,) at parameters (1, P)."""
         tensors = {**self.replicas.split(flat), **others}
-        named = {name: tensors[paper][0] for name, paper in self.names.items()}
+        named = {name: tensors[paper][0] for paper, name in self.names.items()}
         one = map_tensors(lambda t: t[0], prompt)
         return self.loss(functional_call(self.form, named, (one,)), target[0]).mean().unsqueeze(0)

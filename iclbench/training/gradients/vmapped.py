@@ -13,8 +13,9 @@ from torch.overrides import TorchFunctionMode
 
 from ...api.capabilities import TrainingContext
 from ...api.prompts import Batch
+from ...nn.training_form import names_in
 from ..replicas import Replicas
-from .binding import form_of, paper_names
+from .binding import form_of
 from .program import Loss, gradients_of, replicas_of
 
 
@@ -54,7 +55,7 @@ class Vmapped(Grouped):
         super().__init__(replicas, loss, group_size)
         module, form = form_of(replicas, replace(context, replicas="vmapped"))
         assert form is not None
-        self.form, self.names = form, paper_names(module, form)
+        self.form, self.names = form, names_in(form, module)
 
     def losses(self, rows: slice, batch: Batch) -> tuple[Tensor, list[Tensor]]:
         """See `Grouped.losses`."""
@@ -70,7 +71,7 @@ class Vmapped(Grouped):
         """Return the losses (r,) at parameters (r, P)."""
 
         def loss_of_one(tensors: dict[str, Tensor], prompt: Any, target: Tensor) -> Tensor:
-            named = {name: tensors[paper] for name, paper in self.names.items()}
+            named = {name: tensors[paper] for paper, name in self.names.items()}
             return self.loss(functional_call(self.form, named, (prompt,)), target).mean()
 
         with LinearAsProduct():

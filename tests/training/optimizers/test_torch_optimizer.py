@@ -8,7 +8,7 @@ import types
 
 import pytest
 import torch
-from test_stacked import RATES, gradients, three_replicas
+from test_adam import RATES, gradients, three_replicas
 
 from iclbench import Recipe, UsageError
 from iclbench.training.optimizers import choice

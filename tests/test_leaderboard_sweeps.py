@@ -17,7 +17,7 @@ from iclbench.runs.store import RecordStore
 from iclbench.sweeps.cells import Cells
 from iclbench.sweeps.files import read_sweep_file, stages_of
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 FILES = sorted((ROOT / "leaderboards" / "sweeps").glob("*.toml"))
 
 

@@ -1,0 +1,43 @@
+"""Prompts and small models of the GD transformer, for tests."""
+
+from __future__ import annotations
+
+import torch
+
+from iclbench import Categorical
+from iclbench.precision import default_dtype
+from iclbench_gd_transformer.free_form import FreeForm
+from iclbench_gd_transformer.gd_form import GDForm
+
+KERNELS = ["linear", "polynomial", "rbf", "exponential", "laplacian", "softmax"]
+C, D, WIDTH, N, Q = 6, 3, 4, 7, 2
+
+
+def prompt(seed=0, b=3):
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(b, N, D, generator=generator, dtype=torch.float64)
+    y = torch.randint(C, (b, N), generator=generator)
+    return Categorical(x, y, torch.randn(b, Q, D, generator=generator, dtype=torch.float64))
+
+
+def gd_form(**options):
+    torch.manual_seed(1)
+    given = {"classes": C, "dim": D, "width": WIDTH, "blocks": 3, "heads": 1, "kernel": "rbf",
+             "scale": 0.7, "erase": None}  # fmt: skip
+    with default_dtype(torch.float64):
+        model = GDForm(**{**given, **options})
+    with torch.no_grad():
+        model.step.copy_(torch.linspace(0.5, 1.5, len(model.step)))
+    return model
+
+
+def free_form(blocks=1, kernel="softmax", **options):
+    torch.manual_seed(2)
+    return FreeForm(classes=C, dim=D, width=WIDTH, blocks=blocks, kernel=kernel, **options).double()
+
+
+def on_the_sphere(asked):
+    return asked._replace(
+        x=asked.x / asked.x.norm(dim=2, keepdim=True),
+        query=asked.query / asked.query.norm(dim=2, keepdim=True),
+    )

@@ -1,0 +1,170 @@
+"""Every block of the GD transformer is a step of functional gradient descent, written out."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from gd_transformer_models import KERNELS, WIDTH, C, D, N, free_form, gd_form, prompt
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iclbench import EvaluationContext
+from iclbench_categorical.anchors import Anchors
+from iclbench_gd_transformer.exactness import DescentError
+from iclbench_gd_transformer.kernels import attention, features
+from iclbench_gd_transformer.solver import FunctionalGD, FunctionalGDSolverConfig
+
+
+def kernel_of(kernel, a, b):
+    if kernel == "linear":
+        return a @ b
+    if kernel == "polynomial":
+        return (1 + a @ b) ** 2
+    if kernel == "rbf":
+        return math.exp(-np.square(a - b).sum())
+    if kernel == "laplacian":
+        return math.exp(-np.abs(a - b).sum())
+    return math.exp(a @ b)
+
+
+def softmax(v):
+    e = np.exp(v - v.max())
+    return e / e.sum()
+
+
+def functional_descent(kernel, prompt, W, steps, sigmas, projections=None, bias=0.0):
+    """Eqs. (2)–(3), and Appendix H for several kernels, written out point by point.
+
+    `prompt` is (x, y, query) of one prompt; `sigmas` are each kernel's factors on x. Returns f at
+    the context and the queries.
+    """
+    x, y, query = prompt
+    every = np.concatenate([x, query])
+    f = np.zeros((len(every), W.shape[1]))
+    for alpha in steps:
+        wrong = [W[y[i]] - softmax(W @ f[i]) @ W for i in range(len(x))]
+        change = np.zeros_like(f)
+        for m, sigma in enumerate(sigmas):
+            points = every * sigma
+            P = np.eye(W.shape[1]) if projections is None else projections[m]
+            for j, point in enumerate(points):
+                weights = [kernel_of(kernel, points[i], point) for i in range(len(x))]
+                total = sum(weights) if kernel == "softmax" else len(x)
+                for i, weight in enumerate(weights):
+                    change[j] += alpha * (weight / total + bias / len(x)) * P @ wrong[i]
+        f = f + change
+    return f
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_every_block_is_a_step_of_functional_descent(kernel):
+    asked, model = prompt(), gd_form(kernel=kernel)
+    states = model.states(asked)
+    W, steps = model.embedding.detach().numpy(), model.step.tolist()
+    for i in range(3):
+        one = [t[i].numpy() for t in asked]
+        for k, (f, expected) in enumerate(states):
+            exact = functional_descent(kernel, one, W, steps[:k], [0.7])
+            np.testing.assert_allclose(f[i].detach().numpy(), exact, atol=1e-12)
+            means = np.stack([softmax(W @ v) @ W for v in exact])
+            np.testing.assert_allclose(expected[i].detach().numpy(), means, atol=1e-12)
+    logits = states[-1][0][:, N:] @ model.embedding.T
+    torch.testing.assert_close(model(asked), logits)
+
+
+def features_of(kernel, x):
+    """ψ of the linear kernel, or of (1 + xᵀx')², by products of all pairs (with repetitions)."""
+    if kernel == "linear":
+        return x
+    inputs = torch.cat([torch.ones_like(x[:, :1]), x], dim=1)
+    return torch.einsum("ni,nj->nij", inputs, inputs).flatten(1)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "polynomial"])
+@pytest.mark.parametrize("bias", [False, True])
+def test_with_finite_features_it_descends_on_the_parameters(kernel, bias):
+    """The cross-entropy of eq. 2, differentiated by torch, on A and b explicitly."""
+    asked, model = prompt(), gd_form(kernel=kernel, scale=0.7, bias=bias)
+    W = model.embedding.detach()
+    for i in range(3):
+        x, y, query = (t[i] for t in asked)
+        psi, psi_query = (features_of(kernel, 0.7 * v) for v in (x, query))
+        A = torch.zeros(WIDTH, psi.shape[1], dtype=torch.float64, requires_grad=True)
+        b = torch.zeros(WIDTH, dtype=torch.float64, requires_grad=True)
+        for alpha in model.step.tolist():
+            loss = torch.nn.functional.cross_entropy((psi @ A.T + b) @ W.T, y)
+            slopes = torch.autograd.grad(loss, (A, b))
+            A = (A - alpha * slopes[0]).detach().requires_grad_()
+            b = (b - bias * alpha * slopes[1]).detach().requires_grad_()
+        answer = (psi_query @ A.T + b) @ W.T
+        torch.testing.assert_close(model(asked)[i], answer, atol=1e-12, rtol=0)
+
+
+@given(seed=st.integers(0, 99), degree=st.integers(1, 4))
+def test_finite_features_have_the_kernel_as_their_product(seed, degree):
+    x = torch.randn(5, D, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    psi = features("polynomial", x, degree)
+    assert psi.shape[1] == math.comb(D + degree, degree)
+    torch.testing.assert_close(psi @ psi.mT, (1 + x @ x.mT) ** degree)
+    found = 5 * attention("polynomial", x[None], x[None], degree=degree)[0]
+    torch.testing.assert_close(found, (1 + x @ x.mT) ** degree)
+    assert features("rbf", x) is None
+    assert features("polynomial", torch.zeros(1, 512)) is None  # 131,841 of them
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_solver_is_the_transformer_with_the_same_embeddings(kernel):
+    asked, model = prompt(), gd_form(kernel=kernel)
+    with torch.no_grad():
+        model.step.fill_(0.8)
+    rows = tuple(tuple(row) for row in model.embedding.tolist())
+    config = FunctionalGDSolverConfig(
+        steps=3, step_size=0.8, kernel=kernel, scale=0.7, embedding=rows
+    )
+    signature = Anchors(Anchors.Config(classes=C, dim=D, anchors=3)).signature
+    assert FunctionalGD().supports(signature, config) is None
+    found = FunctionalGD().build(signature, config)(asked)
+    torch.testing.assert_close(found, model(asked))
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "softmax"])
+@pytest.mark.parametrize("projection", ["full", "diagonal"])
+@pytest.mark.parametrize("bias", [False, True])
+def test_several_kernels_are_added_up(kernel, projection, bias):
+    """Appendix H: κ(Λ_m x, Λ_m x') and P_m, which all see the same expectation, over blocks."""
+    asked = prompt()
+    model = gd_form(kernel=kernel, heads=2, projection=projection, bias=bias)
+    with torch.no_grad():
+        model.project.add_(0.3 * torch.randn_like(model.project))
+    W = model.embedding.detach().numpy()
+    sigmas = [0.7 * row.detach().numpy() for row in model.diagonal]
+    matrices = [P.detach().numpy() for P in model.project]
+    matrices = matrices if projection == "full" else [np.diag(P) for P in matrices]
+    for i in range(3):
+        one = [t[i].numpy() for t in asked]
+        f = functional_descent(kernel, one, W, model.step.tolist(), sigmas, matrices, float(bias))
+        np.testing.assert_allclose(model.states(asked)[-1][0][i].detach(), f, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("heads", [1, 2])
+def test_the_error_of_every_block_is_rounding(kernel, heads):
+    task = Anchors(Anchors.Config(classes=C, dim=D, anchors=3, embedding=WIDTH))
+    (batch,) = task.evaluation_batches(20, 0, torch.float64)
+    model = gd_form(kernel=kernel, heads=heads, bias=True)
+    metric, context = DescentError(), EvaluationContext(torch.device("cpu"), torch.Generator())
+    with torch.no_grad():
+        found = metric.compute(model, task, batch, context)
+        wrong = metric.compute(gd_form(kernel="rbf", erase=1.0), task, batch, context)
+    assert found["f_squared_error_by_block"].shape == (20, 3)
+    scale = max(float(f.detach().square().sum(dim=2).max()) for f, _ in model.states(batch.prompt))
+    for name, values in found.items():
+        assert float(values.max()) < 1e-26 * scale, name
+    # The first step is made before E is erased for the first time.
+    assert float(wrong["f_squared_error_by_block"][:, 0].max()) < 1e-28
+    assert float(wrong["expectation_squared_error"].mean()) > 1e-4
+    assert metric.supports_model(free_form(1)) is not None
+    assert metric.supports_model(model) is None
