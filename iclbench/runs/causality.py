@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -20,37 +20,45 @@ from ..devices import one_thread
 MANY, ASKED = 48, 16
 #: Largest change of earlier states, relative to the largest state, that is rounding (float64).
 LEAK = 1e-9
+#: Yields, for each tested position, the change of earlier values with later inputs, and their size.
+Probe = Callable[[Any, Task[Any], Any], Iterator[tuple[float, float]]]
 #: Standard deviations of the random parameters that a model is tested with.
 SCALES = (0.5, 0.1, 0.02)
 
 
 def reads_ahead(module: nn.Module, task: Task[Any]) -> int | None:
-    """The first position, or answer, that changes when later inputs do; None if none does.
+    """The first answer, or position, that changes when later inputs do; None if none does.
 
-    For a module with `hidden(real, ids)`, such as a sequence model, the states are compared after
-    every later token was replaced. For others, the answers are compared after the task masked the
-    rest of its prompt. A float64 copy is tested with random parameters of several sizes, since a
-    freshly initialized model may do next to nothing. Raises UsageError if neither way works.
+    The answers of a causal task are compared after the task masked the rest of its prompt: always
+    those that are scored. The states of a module that shows them, such as a sequence model, are
+    compared too, after every later token was replaced. A float64 copy is tested with random
+    parameters of several sizes, since a freshly initialized model may do next to nothing.
+    Raises UsageError where the answers can't be tested.
     """
     module = copy.deepcopy(module).double().eval()
     batch = training_batch(task, 4, torch_generator("cpu", "causality"), torch.float64)
-    changes = _state_changes if offers(module, ShowsStates) else _answer_changes
-    has_parameters = any(True for _ in module.parameters())
-    tested = False
+    probes: list[Probe] = [_answer_changes] if task.signature.causal else []
+    probes += [_state_changes] if offers(module, ShowsStates) else []
+    tested = set()
     with torch.no_grad(), one_thread():
-        for scale in SCALES if has_parameters else (0.0,):
-            generator = torch_generator("cpu", "causality, parameters")
-            for parameter in module.parameters():
-                parameter.copy_(scale * torch.randn(parameter.shape, generator=generator).double())
-            for position, (change, size) in enumerate(changes(module, task, batch.prompt)):
-                if not math.isfinite(size) or not math.isfinite(change):
-                    break  # these parameters are too large; the smaller ones tell
-                tested = True
-                if change > LEAK * size:
-                    return position
-    if not tested:
+        for scale in SCALES if any(True for _ in module.parameters()) else (0.0,):
+            _draw_parameters(module, scale)
+            for probe in probes:
+                for position, (change, size) in enumerate(probe(module, task, batch.prompt)):
+                    if not math.isfinite(size) or not math.isfinite(change):
+                        break  # these parameters are too large; the smaller ones tell
+                    tested.add(probe)
+                    if change > LEAK * size:
+                        return position
+    if not probes or probes[0] not in tested:
         raise UsageError(f"can't test whether the model reads the answers of {task.name}")
     return None
+
+
+def _draw_parameters(module: nn.Module, scale: float) -> None:
+    generator = torch_generator("cpu", "causality, parameters")
+    for parameter in module.parameters():
+        parameter.copy_(scale * torch.randn(parameter.shape, generator=generator).double())
 
 
 def require_causal(module: nn.Module, task: Task[Any]) -> None:

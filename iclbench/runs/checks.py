@@ -12,7 +12,7 @@ from ..api.capabilities import CAPABILITIES, TrainingContext, offers
 from ..api.config import Config
 from ..api.errors import IclbenchError
 from ..api.evaluation import EvaluationContext
-from ..api.prompts import Batch, map_tensors, stack
+from ..api.prompts import Batch, stack
 from ..api.random import torch_generator
 from ..api.task import Task, training_batch
 from ..nn.model import SequenceModel
@@ -21,6 +21,7 @@ from ..training.gradients.equivalence import Reference
 from ..training.gradients.leading import Leading
 from ..training.replicas import Replicas
 from .causality import reads_ahead
+from .inspection import expected_shape, find_problem
 
 
 class ConformanceError(IclbenchError):
@@ -39,18 +40,8 @@ def check_architecture(architecture: Architecture, task: Task[Any], config: Conf
     module = architecture.build(signature, config).eval()
     dtype = torch.get_default_dtype()
     batch = training_batch(task, 6, torch_generator("cpu", "conformance"), dtype)
-    with torch.no_grad():
-        prediction = module(batch.prompt)
-        again = module(batch.prompt)
-        single = torch.cat(
-            [module(map_tensors(lambda t, i=i: t[i : i + 1], batch.prompt)) for i in range(6)]
-        )
-    shape = (6, len(signature.readout), signature.output_width)
-    _expect(prediction.shape == shape, f"predicts {tuple(prediction.shape)}, not {shape}")
-    _expect(prediction.dtype == dtype, f"predicts {prediction.dtype} from {dtype}")
-    _expect(torch.equal(prediction, again), "two evaluations of one prompt differ")
-    close = torch.allclose(prediction, single, rtol=1e-3, atol=1e-4)
-    _expect(close, "a prompt's prediction depends on the other prompts of its batch")
+    problem = find_problem(module, task)
+    _expect(problem is None, str(problem))
     claims_causal = isinstance(module, SequenceModel) and getattr(config, "causal", False)
     if signature.causal or claims_causal:
         position = reads_ahead(module, task)
@@ -95,6 +86,12 @@ def check_task(task: Task[Any], n: int = 8) -> None:
     signature = task.signature
     inside = all(0 <= position < signature.length for position in signature.readout)
     _expect(inside, "a read-out position is outside the sequence")
+    if signature.causal:
+        prompt = training_batch(
+            task, n, torch_generator("cpu", "conformance"), torch.float64
+        ).prompt
+        masks = task.mask_after(prompt, 0) is not None
+        _expect(masks, "a causal task must define mask_after(), to test models for reading ahead")
     more, fewer = task.evaluation_draws(2 * n, 0), task.evaluation_draws(n, 0)
     prefix = all((more[name][:n] == values).all() for name, values in fewer.items())
     _expect(prefix, "the first prompts of a larger evaluation set are not the smaller set's")
@@ -173,9 +170,7 @@ def _check_evaluation(task: Task[Any], n: int, dtype: torch.dtype) -> None:
 
 def _zeros(task: Task[Any], batch: Batch) -> torch.Tensor:
     """A prediction of zeros, (B, P, W), float64."""
-    width = batch.target.shape[2] if task.signature.varies else task.signature.output_width
-    positions = len(task.signature.readout)
-    return torch.zeros(len(batch.target), positions, width, dtype=torch.float64)
+    return torch.zeros(expected_shape(task, batch), dtype=torch.float64)
 
 
 def _expect(holds: bool, otherwise: str) -> None:

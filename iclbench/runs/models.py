@@ -12,6 +12,7 @@ from ..api.random import derive_seed, torch_generator
 from ..training.checkpoints import load_state, weights_bytes
 from ..training.replicas import matching
 from .causality import require_causal
+from .inspection import find_problem
 from .plan import Plan
 
 
@@ -58,7 +59,13 @@ def given_models(plan: Plan) -> list[Model]:
 
 
 def require_usable(module: nn.Module, plan: Plan) -> None:
-    """Raise UsageError for a model that reads the answers, or lacks what the run measures."""
+    """Raise UsageError for a model whose predictions are unusable, or that reads the answers.
+
+    Also for one that lacks what the run measures.
+    """
+    problem = find_problem(module, plan.task, initial=plan.spec.origin == "trained")
+    if problem is not None:
+        raise UsageError(f"{plan.spec.model} can't do {plan.spec.task}: {problem}")
     require_causal(module, plan.task)
     reason = plan.task.supports_model(module)
     if reason is not None:

@@ -228,6 +228,12 @@ class Stories(GradedTask[StoriesConfig]):
         endings = self._endings(batch)
         return endings.metrics(endings.true) | self._grades(endings, endings.true, context)
 
+    def mask_after(self, prompt: Text, position: int) -> Text:
+        """Replaces every id after that read-out by another one."""
+        seen = self.signature.readout[position] + 1
+        others = (prompt.ids[:, seen:] + 1) % self.corpus.vocabulary.size
+        return Text(torch.cat([prompt.ids[:, :seen], others], dim=1))
+
     def supports_model(self, model: Any) -> str | None:
         """A model that has no decoder must answer after every prefix to generate."""
         decoder = model.decoder() if self.config.cache and offers(model, Decodes) else None

@@ -1,0 +1,72 @@
+"""What a model predicts, looked at before time is spent on it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..api.prompts import Batch, map_tensors
+from ..api.random import torch_generator
+from ..api.task import Task, training_batch
+
+#: Prompts that a model is shown.
+PROMPTS = 6
+#: Largest difference between a prompt's prediction alone and in a batch: rounding in float32.
+RELATIVE, ABSOLUTE = 1e-3, 1e-4
+
+
+def find_problem(module: nn.Module, task: Task[Any], *, initial: bool = True) -> str | None:
+    """What is wrong with a module's predictions, in one sentence, or None.
+
+    The module is called in evaluation mode, in torch's default dtype and on the CPU. Predictions
+    must have the signature's shape and that dtype. An `initial` model, before training, must also
+    predict finite numbers, the same ones every time, and each prompt independently of the others.
+    A solver or a construction may fail on single prompts, and its rounding may depend on a batch.
+    """
+    dtype = torch.get_default_dtype()
+    batch = training_batch(task, PROMPTS, torch_generator("cpu", "inspection"), dtype)
+    module.eval()
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        prediction = module(batch.prompt)
+        problem = _form(prediction, expected_shape(task, batch), dtype)
+        if problem is not None or not initial:
+            return problem
+        return _finiteness(prediction) or _dependence(module, batch, prediction)
+
+
+def expected_shape(task: Task[Any], batch: Batch) -> tuple[int, ...]:
+    """The shape (B, P, W) of a prediction for a batch."""
+    signature = task.signature
+    width = batch.target.shape[2] if signature.varies else signature.output_width
+    return (len(batch.target), len(signature.readout), width)
+
+
+def _form(prediction: Any, shape: tuple[int, ...], dtype: torch.dtype) -> str | None:
+    if not isinstance(prediction, Tensor):
+        return f"it predicts a {type(prediction).__name__}, not a tensor"
+    if prediction.shape != shape:
+        # A loss would broadcast such a prediction against the target without a word.
+        return f"it predicts {tuple(prediction.shape)}, not {shape} (prompts, positions, width)"
+    if prediction.dtype != dtype:
+        return f"it predicts {prediction.dtype} from prompts of {dtype}"
+    return None
+
+
+def _finiteness(prediction: Tensor) -> str | None:
+    wrong = int((~prediction.isfinite()).flatten(1).any(dim=1).sum())
+    if wrong:
+        return f"its predictions before training are not finite on {wrong} of {PROMPTS} prompts"
+    return None
+
+
+def _dependence(module: nn.Module, batch: Batch, prediction: Tensor) -> str | None:
+    if not torch.equal(module(batch.prompt), prediction):
+        return "two evaluations of one prompt differ: it draws random numbers in evaluation mode"
+    single = torch.cat(
+        [module(map_tensors(lambda t, i=i: t[i : i + 1], batch.prompt)) for i in range(PROMPTS)]
+    )
+    if not torch.allclose(single, prediction, rtol=RELATIVE, atol=ABSOLUTE):
+        return "a prompt's prediction depends on the other prompts of its batch"
+    return None

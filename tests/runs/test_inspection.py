@@ -1,0 +1,81 @@
+"""A model's predictions are looked at before it is trained."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+from torch import nn
+
+from iclbench import Architecture, UsageError, load_task, run
+from iclbench.runs.inspection import find_problem
+
+TASK = load_task("least-squares", dim=2, examples=4)
+
+
+class Model(nn.Module):
+    """Predicts the query's first entry times a weight, changed by `fault`."""
+
+    def __init__(self, fault):
+        super().__init__()
+        self.weight, self.fault = nn.Parameter(torch.ones(1)), fault
+
+    def forward(self, prompt):
+        prediction = prompt.query[:, :, :1] * self.weight
+        return self.fault(prediction)
+
+
+class Nothing(nn.Module):
+    def forward(self, prompt):
+        return None
+
+
+FAULTS = {
+    "shape": (lambda y: y[:, 0], r"it predicts \(6, 1\), not \(6, 1, 1\)"),
+    "width": (lambda y: y.expand(-1, -1, 2), r"it predicts \(6, 1, 2\), not \(6, 1, 1\)"),
+    "dtype": (lambda y: y.double(), "it predicts torch.float64 from prompts of torch.float32"),
+    "finite": (lambda y: y.log() * y.sign().sqrt(), r"not finite on \d of 6 prompts"),
+    "random": (lambda y: y + torch.randn(y.shape), "two evaluations of one prompt differ"),
+    "batch": (lambda y: y - y.mean(dim=0), "depends on the other prompts of its batch"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_problem_is_named(fault):
+    function, message = FAULTS[fault]
+    problem = find_problem(Model(function), TASK)
+    assert problem is not None
+    assert re.search(message, problem)
+
+
+def test_a_sound_model_has_no_problem():
+    assert find_problem(Model(lambda y: y), TASK) is None
+
+
+def test_what_is_not_a_tensor_is_named():
+    assert find_problem(Nothing(), TASK) == "it predicts a NoneType, not a tensor"
+
+
+@pytest.mark.parametrize("fault", ["finite", "batch"])
+def test_a_solver_may_fail_on_single_prompts(fault):
+    assert find_problem(Model(FAULTS[fault][0]), TASK, initial=False) is None
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_model_with_a_problem_is_refused_before_training(tmp_path, provide, fault):
+    function, message = FAULTS[fault]
+
+    class Faulty(Architecture):
+        name = "faulty"
+
+        def supports(self, signature, config):
+            return None
+
+        def build(self, signature, config):
+            return Model(function)
+
+    provide("model", "faulty", Faulty)
+    with pytest.raises(UsageError, match=f"faulty can't do least-squares: .*{message}"):
+        run(model="faulty", task="least-squares", recipe="smoke", out=tmp_path)
+    assert not list(tmp_path.rglob("*.json"))
