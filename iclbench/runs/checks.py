@@ -21,6 +21,7 @@ from ..training.gradients.equivalence import Reference
 from ..training.gradients.leading import Leading
 from ..training.replicas import Replicas
 from .causality import reads_ahead
+from .honesty import find_lower_precision
 from .inspection import expected_shape, find_problem
 
 
@@ -42,6 +43,8 @@ def check_architecture(architecture: Architecture, task: Task[Any], config: Conf
     batch = training_batch(task, 6, torch_generator("cpu", "conformance"), dtype)
     problem = find_problem(module, task)
     _expect(problem is None, str(problem))
+    problem = find_lower_precision(module, task)
+    _expect(problem is None, f"not fit for float64: {problem}")
     claims_causal = isinstance(module, SequenceModel) and getattr(config, "causal", False)
     if signature.causal or claims_causal:
         position = reads_ahead(module, task)

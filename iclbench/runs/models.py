@@ -12,6 +12,7 @@ from ..api.random import derive_seed, torch_generator
 from ..training.checkpoints import load_state, weights_bytes
 from ..training.replicas import matching
 from .causality import require_causal
+from .honesty import find_lower_precision
 from .inspection import find_problem
 from .plan import Plan
 
@@ -66,6 +67,10 @@ def require_usable(module: nn.Module, plan: Plan) -> None:
     problem = find_problem(module, plan.task, initial=plan.spec.origin == "trained")
     if problem is not None:
         raise UsageError(f"{plan.spec.model} can't do {plan.spec.task}: {problem}")
+    if plan.spec.dtype == "float64":
+        problem = find_lower_precision(module, plan.task)
+        if problem is not None:
+            raise UsageError(f"{plan.spec.model} can't run in float64: {problem}")
     require_causal(module, plan.task)
     reason = plan.task.supports_model(module)
     if reason is not None:

@@ -1,0 +1,125 @@
+"""Whether a model that claims float64 computes in float64.
+
+Many kernels and reference layers cast to float32 inside. Such a model runs without an error, and
+its row would claim sixteen digits that it can't have.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten
+
+from ..api.prompts import map_tensors
+from ..api.random import torch_generator
+from ..api.task import Task, training_batch
+
+#: Numbers that a model sees in all, and the limits of prompts: a model that sees few numbers per
+#: prompt needs many, since a perturbation moves few across a boundary of float32's rounding.
+NUMBERS, FEWEST_PROMPTS, MOST_PROMPTS = 2**15, 8, 512
+#: Size of the perturbation, relative to each number: below float32's rounding, above float64's.
+PERTURBATION = 1e-9
+#: Largest relative second difference of a model in float64. Measured: at most 5e-12 for QR at a
+#: condition number of 1e4, and at least 1e-10 where float32 is inside.
+LARGEST_DIFFERENCE = 3e-11
+#: Share of prompts that may exceed it: a kink, such as a ReLU's, lies between x − δ and x + δ for
+#: far fewer, and float32 shows in more.
+KINKS = 0.02
+
+
+def find_lower_precision(module: nn.Module, task: Task[Any]) -> str | None:
+    """Where a float64 copy of a module computes in a lower precision, in one sentence, or None.
+
+    Two probes: the dtype of every operator's result that depends on the prompt or a parameter; and,
+    for kernels that torch does not see into, how rough the predictions are under a perturbation of
+    the prompt that float32 rounds away. Parameters are perturbed where a prompt holds ids alone.
+    """
+    module = copy.deepcopy(module).double().eval()
+    numbers = task.signature.length * max(1, task.signature.input_width)
+    count = max(FEWEST_PROMPTS, min(MOST_PROMPTS, NUMBERS // numbers))
+    batch = training_batch(task, count, torch_generator("cpu", "precision"), torch.float64)
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        with LowerPrecision([*batch.prompt, *module.parameters()]) as seen:
+            module(batch.prompt)
+        if seen.operator is not None:
+            return f"it computes {seen.operator} while the run is in float64"
+        # A solver without parameters may amplify a perturbation as much as its system does.
+        if not any(True for _ in module.parameters()):
+            return None
+        rough = _second_differences(module, batch.prompt) > LARGEST_DIFFERENCE
+    if float(rough.double().mean()) > KINKS:
+        return (
+            "it computes in a lower precision than float64: its predictions are rough where its "
+            f"input changes by {PERTURBATION:.0e} of its size"
+        )
+    return None
+
+
+class LowerPrecision(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Notes the first operator whose result is below float64 and depends on given tensors."""
+
+    def __init__(self, sources: list[Tensor]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.operator: str | None = None
+        # Tensors are told apart by their ids, so they must stay alive.
+        self._dependent = {id(t): t for t in sources if _is_real(t)}
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:  # fmt: skip
+        """Run the operator, and follow what depends on the sources."""
+        results = func(*args, **(kwargs or {}))
+        inputs = tree_flatten((args, kwargs or {}))[0]
+        if any(id(value) in self._dependent for value in inputs):
+            for value in tree_flatten(results)[0]:
+                if isinstance(value, Tensor) and _is_real(value):
+                    self._dependent[id(value)] = value
+                    if self.operator is None and _is_low(value):
+                        name = str(func.overloadpacket).removeprefix("aten.")
+                        self.operator = f"{name} in {str(value.dtype).removeprefix('torch.')}"
+        return results
+
+
+def _is_real(tensor: Tensor) -> bool:
+    """Integers and booleans, such as an argmax, carry no precision on."""
+    return tensor.is_floating_point() or tensor.is_complex()
+
+
+def _is_low(tensor: Tensor) -> bool:
+    return tensor.dtype not in (torch.float64, torch.complex128)
+
+
+def _second_differences(module: nn.Module, prompt: Any) -> Tensor:
+    """‖f(x + δ) − 2f(x) + f(x − δ)‖ / ‖f(x)‖ of every prompt, (B,).
+
+    It vanishes as δ² for a smooth f; rounding within f leaves a part that does not.
+    """
+    real = any(field.is_floating_point() and field.numel() for field in prompt)
+
+    def predict(sign: float) -> Tensor:
+        generator = torch_generator("cpu", "precision, perturbation")
+
+        def perturbed(tensor: Tensor) -> Tensor:
+            if not tensor.is_floating_point():
+                return tensor
+            signs = torch.randint(0, 2, tensor.shape, generator=generator) * 2 - 1
+            return tensor + sign * PERTURBATION * tensor.abs() * signs
+
+        if real:
+            prediction: Tensor = module(map_tensors(perturbed, prompt))
+        else:
+            moved = copy.deepcopy(module)
+            for parameter in moved.parameters():
+                parameter.copy_(perturbed(parameter))
+            prediction = moved(prompt)
+        return prediction.flatten(1)
+
+    middle = module(prompt).flatten(1)
+    difference = predict(1.0) - 2 * middle + predict(-1.0)
+    # A prediction of 0, or one that is not finite, says nothing.
+    relative: Tensor = difference.norm(dim=1) / middle.norm(dim=1)
+    return relative.nan_to_num(0.0, posinf=0.0)
