@@ -7,7 +7,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from ..api.errors import first_line
 from ..api.prompts import Batch, map_tensors
+from ..console import report
 from .optimizers.base import Stacked
 from .schedules import learning_rate_factor
 from .state import TrainingState
@@ -21,16 +23,13 @@ TakeStep = Callable[[Batch, int, int], Tensor]
 Update = Callable[[Batch, Tensor, Tensor], Tensor]
 
 
-class CaptureError(Exception):
-    """A step can't be captured; nothing has been changed."""
-
-
 class GraphStep:
     """A `TakeStep` by a graph that is captured once and replayed for every step.
 
     The graph reads its batch, learning-rate factor and step from buffers on the device, which are
     filled once per chunk, and writes losses into a buffer there: nothing waits within a chunk. The
-    steps of the first chunk are taken without a graph, which warms up what capturing needs.
+    steps of the first chunk are taken without a graph, which warms up what capturing needs. Where
+    capturing fails, `failure` says why, and all steps are taken operator by operator.
     """
 
     def __init__(self, update: Update, state: TrainingState) -> None:
@@ -38,25 +37,29 @@ class GraphStep:
         self.replicas, self.device, self.dtype = len(state.members), state.device, state.dtype
         self.graph: torch.cuda.CUDAGraph | None = None
         self.chunk: Batch | None = None
+        self.failure: str | None = None
 
     def __call__(self, chunk: Batch, index: int, step: int) -> Tensor:
-        """Take a step; the losses are valid until the next chunk.
-
-        Raises CaptureError, before it changes anything, where the step can't be captured.
-        """
+        """Take a step; the losses are valid until the next chunk."""
         if index == 0:
-            if self.chunk is not None and self.graph is None:
-                try:
-                    # Capture records operators without running them, so state is unchanged.
-                    self.graph = self._captured()
-                except Exception as error:
-                    raise CaptureError from error
+            if self.chunk is not None and self.graph is None and self.failure is None:
+                self._capture()
             self._fill(chunk, step)
-        if self.graph is None:
-            self._warm_up()
-        else:
+        if self.graph is not None:
             self.graph.replay()
+        elif self.failure is not None:
+            self._one_step()
+        else:
+            self._warm_up()
         return self.losses[index]
+
+    def _capture(self) -> None:
+        try:
+            # Capture records operators without running them, so state is unchanged.
+            self.graph = self._captured()
+        except Exception as error:
+            self.failure = f"no CUDA graph: {first_line(error)}"
+            report(f"steps are taken operator by operator: {self.failure}")
 
     def _fill(self, chunk: Batch, step: int) -> None:
         """Put a chunk's batches, factors and first step where the captured step reads them."""

@@ -43,16 +43,8 @@ class Data:
 
     def draw(self, generators: Sequence[torch.Generator], batches: int) -> Batch:
         """That many batches of every replica from these generators, one per replica."""
-        return self._draw(generators, batches, self.recipe.batch)
+        size = self.recipe.batch
 
-    def sample(self, n: int) -> Batch:
-        """n prompts per replica for a trial, every field (R, n, …), from separate generators."""
-        replicas = range(len(self.tasks))
-        generators = [torch_generator(self.device, "agreement", r) for r in replicas]
-        batch = self._draw(generators, 1, n)
-        return Batch(map_tensors(lambda t: t[:, 0], batch.prompt), batch.target[:, 0])
-
-    def _draw(self, generators: Sequence[torch.Generator], batches: int, size: int) -> Batch:
         def draw(replicas: list[int]) -> Batch:
             theirs = [generators[r] for r in replicas]
             return self.tasks[replicas[0]].training_batches(batches, size, theirs, self.dtype)

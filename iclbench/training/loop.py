@@ -1,5 +1,8 @@
 """The training loop: draw, gradients, clip, update, observe, checkpoint.
 
+`Training.run` is the loop over chunks of steps, `advance` draws a chunk and takes its steps, and
+`update` is one step: gradients, clip, schedule, optimizer. Everything below them is set-up.
+
 All replicas take a step at once. A replica whose loss or gradient is not finite is frozen at its
 last parameters, and the others go on.
 """
@@ -17,14 +20,13 @@ import torch
 from torch import Tensor, nn
 
 from ..api.capabilities import TrainingContext
-from ..api.errors import UsageError, first_line
+from ..api.errors import UsageError
 from ..api.prompts import Batch, map_tensors
 from ..api.random import torch_generator
 from ..api.recipe import Recipe
 from ..api.task import Task
-from ..console import report
 from ..devices import keep_freed_memory
-from .cuda_graph import CaptureError, GraphStep, TakeStep, refusal
+from .cuda_graph import GraphStep, TakeStep, refusal
 from .gradients.choice import Choice, Chooser, EngineName
 from .gradients.program import GradientProgram, prompts_of
 from .gradients.wrappers import Accumulated, Autocast
@@ -126,7 +128,7 @@ class Training(TrainingState):
         with self.choice.how.torch_threads():
             chunk = self.data.next()
             for index in range(count):
-                losses.append(self._step_or_fall_back(chunk, index))
+                losses.append(self.take_step(chunk, index, self.step))
                 self.step += 1
                 if self.adaptive is not None:
                     self.adaptive.advance(self.step, self.measure)
@@ -135,6 +137,11 @@ class Training(TrainingState):
         if self.step < self.recipe.steps:
             self.data.prepare()
         return together
+
+    def _step(self, chunk: Batch, index: int, step: int) -> Tensor:
+        """See `TakeStep`: operator by operator; `GraphStep` launches the same as one graph."""
+        factor = learning_rate_factor(self.recipe, step)
+        return self.update(batch_of(chunk, index), factor, step + 1)
 
     def update(self, batch: Batch, factor: float | Tensor, step: int | Tensor) -> Tensor:
         """Take one optimizer step of every living replica; returns the losses (R,).
@@ -172,29 +179,14 @@ class Training(TrainingState):
     @property
     def note(self) -> str | None:
         """Why a faster program or the engine asked for was not used, or None."""
-        return "; ".join(self.notes) or None
+        failure = self.take_step.failure if isinstance(self.take_step, GraphStep) else None
+        return "; ".join([*self.notes, *([failure] if failure else [])]) or None
 
     @property
     def engine(self) -> str:
         """How steps are taken: the program's name, and whether a CUDA graph launches it."""
-        graph = " graph" if isinstance(self.take_step, GraphStep) else ""
-        return f"{self.program.name}{graph}"
-
-    def _step(self, chunk: Batch, index: int, step: int) -> Tensor:
-        """See `TakeStep`: operator by operator."""
-        return self.update(
-            batch_of(chunk, index), learning_rate_factor(self.recipe, step), step + 1
-        )
-
-    def _step_or_fall_back(self, chunk: Batch, index: int) -> Tensor:
-        try:
-            return self.take_step(chunk, index, self.step)
-        except CaptureError as error:
-            note = f"no CUDA graph: {first_line(error.__cause__ or error)}"
-            report(f"steps are taken operator by operator: {note}")
-            self.notes.append(note)
-            self.take_step = self._step
-            return self.take_step(chunk, index, self.step)
+        by_graph = isinstance(self.take_step, GraphStep) and self.take_step.failure is None
+        return f"{self.program.name} graph" if by_graph else self.program.name
 
     def _choose(self, engine: EngineName) -> Choice:
         recipe, on_cpu = self.recipe, self.device.type == "cpu"

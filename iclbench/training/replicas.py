@@ -63,16 +63,30 @@ class Replicas:
         """Return the frozen parameters and buffers of one replica or several, as views."""
         return {name: values[rows] for name, values in self.frozen_and_buffers.items()}
 
+    def tensors(self, replica: int, row: Tensor) -> dict[str, Tensor]:
+        """Return what one replica's module needs, by name, at parameters `row` (P,)."""
+        return {**self.split(row), **self.others(replica)}
+
     def predict(self, replica: int, row: Tensor, prompt: Any) -> Tensor:
         """Return one replica's prediction at parameters `row` (P,), by the paper's module."""
-        tensors = {**self.split(row), **self.others(replica)}
+        tensors = self.tensors(replica, row)
         prediction: Tensor = functional_call(self.template, tensors, (prompt,))
         return prediction
 
+    def keep(self, replica: int, tensors: Mapping[str, Tensor]) -> None:
+        """Copy what a forward pass put in the place of one replica's tensors.
+
+        `self.scale = 0.9 * self.scale` and `weight.data = …` leave other tensors in `tensors`,
+        which are lost with it.
+        """
+        for name, stored in self.tensors(replica, self.flat[replica]).items():
+            if tensors[name].data_ptr() != stored.data_ptr():
+                stored.copy_(tensors[name].detach())
+
     def state_dict(self, replica: int) -> dict[str, Tensor]:
         """Return one replica's parameters and buffers, copied to the CPU."""
-        parts = {**self.split(self.flat[replica]), **self.others(replica)}
-        return {name: part.detach().to("cpu", copy=True) for name, part in parts.items()}
+        tensors = self.tensors(replica, self.flat[replica])
+        return {name: part.detach().to("cpu", copy=True) for name, part in tensors.items()}
 
     def state(self) -> dict[str, Tensor]:
         """Return everything that changes in training, by name; not copied."""
@@ -93,31 +107,30 @@ class Replicas:
     def copy(self, dtype: torch.dtype | None = None) -> Replicas:
         """Return the same replicas for a trial, in `dtype` where one is given.
 
-        A forward pass may change the copy's buffers and random states. Parameters are shared where
-        the dtype is the same.
+        A forward pass may change the copy's parameters, buffers and random states.
         """
         copied = copy.copy(self)
+        copied.flat = self.flat.to(dtype, copy=True)
         others = {name: value.clone() for name, value in self.frozen_and_buffers.items()}
         copied.frozen_and_buffers = others
         if self.random_states is not None:
             copied.random_states = list(self.random_states)
         if dtype is not None:
             copied.template = copy.deepcopy(self.template).to(dtype)
-            copied.flat = self.flat.to(dtype)
             copied.frozen_and_buffers = {
                 name: value.to(dtype) if value.is_floating_point() else value
                 for name, value in others.items()
             }
         return copied
 
-    def first(self) -> Replicas:
-        """Return a copy of the first replica alone."""
-        copied = self.copy()
-        copied.count, copied.flat = 1, self.flat[:1]
-        copied.frozen_and_buffers = copied.others(slice(1))
-        if copied.random_states is not None:
-            copied.random_states = copied.random_states[:1]
-        return copied
+    def first(self, count: int = 1) -> Replicas:
+        """Return a copy of the first replicas alone."""
+        part = copy.copy(self)
+        part.count, part.flat = min(count, self.count), self.flat[:count]
+        part.frozen_and_buffers = self.others(slice(count))
+        if self.random_states is not None:
+            part.random_states = self.random_states[:count]
+        return part.copy()
 
 
 def matching(names: list[str], patterns: tuple[str, ...]) -> set[str]:

@@ -96,14 +96,6 @@ def test_drawing_together_takes_no_more_operators_for_more_replicas():
     assert few == many
 
 
-def test_a_trial_s_prompts_are_not_the_training_data_s():
-    made, untouched = data([least_squares()] * 2), data([least_squares()] * 2)
-    trial = made.sample(5)
-    assert trial.target.shape[:2] == (2, 5)
-    assert not torch.equal(trial.target[0], trial.target[1])
-    assert equal(made.next(), untouched.next())
-
-
 def test_where_two_chunks_do_not_fit_the_next_is_drawn_in_time(monkeypatch):
     made, expected = data([least_squares()]), data([least_squares()])
     made.ahead = True

@@ -108,6 +108,15 @@ def test_initialization_and_data_have_streams_of_their_own():
     assert torch.equal(first.get_state(), training([1], steps=99).data.generators[0].get_state())
 
 
+def test_a_trial_s_prompts_are_not_the_training_data_s():
+    made, untouched = training([1, 1]), training([1, 1])
+    trial, chunk = made.trial(), made.data.next()
+    assert trial.target.shape[:2] == (2, 8)
+    assert not torch.equal(trial.target[0], trial.target[1])
+    assert not torch.equal(trial.target[0], chunk.target[0, 0])
+    assert torch.equal(chunk.target, untouched.data.next().target)
+
+
 @pytest.mark.gpu
 def test_seeds_alone_and_as_replicas_agree_on_a_gpu():
     pytest.skip("no CUDA device") if not torch.cuda.is_available() else None

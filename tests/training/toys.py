@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 
 import torch
@@ -54,6 +55,36 @@ class Counting(Small):
 
     def forward(self, prompt: Sequence) -> Tensor:
         return super().forward(Sequence(self.norm(prompt.tokens.mT).mT))
+
+
+class Overflowing(Small):
+    """Its loss is infinite from the start."""
+
+    def forward(self, prompt: Sequence) -> Tensor:
+        return super().forward(prompt) / 0
+
+
+class Forgetful(Counting):
+    """Its form for training leaves out what the module keeps."""
+
+    def for_training(self, context: TrainingContext) -> nn.Module | None:
+        if context.replicas == "leading":
+            return None
+        form = copy.copy(self)
+        form._modules = dict(self._modules)
+        form._modules["norm"] = WithoutRunningMean(self.norm)
+        return form
+
+
+class WithoutRunningMean(nn.Module):
+    def __init__(self, norm):
+        super().__init__()
+        self.norm = norm
+
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.functional.batch_norm(
+            x, None, None, self.norm.weight, self.norm.bias, training=True
+        )
 
 
 class Averaging(Small):
@@ -174,7 +205,7 @@ class Exploding(Small):
         self.power = nn.Parameter(torch.zeros(3))
 
     def forward(self, prompt: Sequence) -> Tensor:
-        return Small.forward(self, prompt) + (1e300 * self.power.square()).square().sum()
+        return Small.forward(self, prompt) + (1e30 * self.power.square()).pow(16).sum()
 
 
 class TakingReplicas(nn.Module):

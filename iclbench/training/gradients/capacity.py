@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from ...api.prompts import Batch
 from ..replicas import Replicas
-from .program import GradientProgram
+from .program import GradientProgram, Loss, prompts_of, replicas_of
 
 #: On a CPU: most elements per thread that an operator should write. Below it, grouping replicas
 #: shares the fixed cost of an operator; above it, arithmetic and caches bound the step.
@@ -22,6 +22,10 @@ CPU_ELEMENTS = 150_000
 #: On a CPU: elements per operator above which a batch is taken in slices, which stay in the caches
 #: and are divided among threads.
 SLICE_ELEMENTS = 200_000
+
+#: Elements that the forward pass of a comparison may write: 1 GiB of float64, and about three times
+#: as much with the backward pass.
+COMPARED_ELEMENTS = 2**27
 
 #: On a CPU: elements per operator above which replicas are trained one by one, divided among
 #: threads, by operators that can't be vmapped.
@@ -65,6 +69,19 @@ def elements_per_operator(program: GradientProgram, batch: Batch) -> float:
     with Operators() as operators:
         program(batch)
     return float(operators.elements / max(1, operators.total))
+
+
+def prompts_at_once(replicas: Replicas, loss: Loss, batch: Batch) -> int:
+    """Return how many prompts the paper's module may take in a comparison, one at least.
+
+    By `COMPARED_ELEMENTS` and what a forward pass of the first replica writes on two prompts. Of
+    50,000 words in texts of 256, four prompts' logits are as many.
+    """
+    trial, few = replicas.first(), prompts_of(batch, 0, 2)
+    prompt, target, _ = replicas_of(few, 0)
+    with torch.no_grad(), Operators() as operators:
+        loss(trial.predict(0, trial.flat[0], prompt), target)
+    return max(1, int(COMPARED_ELEMENTS * len(target) / max(1, operators.elements)))
 
 
 def cpu_slices(replicas: Replicas, prompts: int, elements: float) -> int:

@@ -197,10 +197,4 @@ class Chooser:
 
     @cached_property
     def _reference(self) -> Reference:
-        return Reference(
-            self.replicas,
-            self.batch,
-            self.loss,
-            autocast=self.context.autocast,
-            factored_logits=self.context.factored_logits,
-        )
+        return Reference(self.replicas, self.batch, self.loss, autocast=self.context.autocast)

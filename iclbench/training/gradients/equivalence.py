@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,8 +14,9 @@ from ...api.prompts import Batch, map_tensors
 from ...precision import default_dtype
 from ..replicas import Replicas
 from .binding import NoFormError
+from .capacity import COMPARED_ELEMENTS, prompts_at_once
 from .plain import Plain
-from .program import GradientProgram, Loss, MakeProgram, prompts_of
+from .program import GradientProgram, Loss, MakeProgram, prompts_of, replicas_of
 from .wrappers import Accumulated, Autocast
 
 #: Prompts per replica that are compared in float64.
@@ -29,8 +31,21 @@ IN_FLOAT64, IN_DTYPE, UNDER_AUTOCAST = 1e-6, 1e-3, 0.1
 #: A program may differ from `plain` by this many times the rounding error of `plain` itself.
 ROUNDING = 10
 
-#: Losses (R,) and gradients (R, P).
-Results = tuple[Tensor, Tensor]
+
+class Results(NamedTuple):
+    """What a program leaves: losses (R,), gradients (R, P), and every tensor (R, …) of its state.
+
+    `state` is compared because a forward pass may change it, as batch statistics do.
+    """
+
+    losses: Tensor
+    gradients: Tensor
+    state: dict[str, Tensor]
+
+    @property
+    def finite(self) -> Tensor:
+        """Which replicas have finite losses and gradients, bool (R,)."""
+        return torch.isfinite(self.losses) & torch.isfinite(self.gradients).all(dim=1)
 
 
 class Reference:
@@ -40,6 +55,13 @@ class Reference:
     (Adam heeds small gradients as much as large ones), then once more at moved parameters (a weight
     that starts at zero hides what follows it). In the run's dtype, each replica's gradient is
     compared as a whole, on the whole batch: a program may compute large inputs in another way.
+
+    Its size is bounded, since `plain` holds all that a faster program may do without. Where a whole
+    batch's forward pass writes more than `COMPARED_ELEMENTS`, `plain` takes it in parts, and in
+    float64 fewer prompts are compared, but two at least, which may mix. In float64 as many replicas
+    are compared as have that many parameters, but two at least, which may be one program. So every
+    size at which a program takes another path is compared: a form is chosen for the batch that it
+    will train on, and programs always take that batch whole.
     """
 
     def __init__(
@@ -49,22 +71,21 @@ class Reference:
         loss: Loss,
         *,
         autocast: torch.dtype | None = None,
-        factored_logits: bool = False,
     ) -> None:
         """Compute the reference on `batch`, each field (R, B, …)."""
-        self.replicas, self.batch, self.loss = replicas, batch, loss
-        self.autocast, self.factored_logits = autocast, factored_logits
-        try:
-            self.whole = self._run(self._plain(replicas), batch)
-        except torch.OutOfMemoryError:  # a faster program may need less
-            self.batch = prompts_of(batch, 0, SAMPLE)
-            self.whole = self._run(self._plain(replicas), self.batch)
-        self.sample = _to_float64(prompts_of(batch, 0, SAMPLE))
+        self.replicas, self.batch, self.loss, self.autocast = replicas, batch, loss, autocast
+        fitting, size = prompts_at_once(replicas, loss, batch), batch.target.shape[1]
+        self.parts = next(n for n in range(1, size + 1) if size % n == 0 and size // n <= fitting)
+        self.whole = self._in_dtype(self._plain)
+        few = replicas.first(max(2, COMPARED_ELEMENTS // replicas.flat.shape[1]))
+        sample = prompts_of(batch, 0, min(SAMPLE, max(2, fitting)))
+        self.sample = _to_float64(replicas_of(sample, slice(few.count)))
         self.exact: list[tuple[Replicas, Results]] = []
         with default_dtype(torch.float64):
-            for exact in self._in_float64():
+            for exact in _in_float64(few):
                 try:
-                    self.exact.append((exact, Plain(exact.copy(), loss)(self.sample)))
+                    plain = partial(Plain, loss=loss)
+                    self.exact.append((exact, _run(plain, exact, self.sample)))
                 except Exception:
                     return  # a model of one dtype: the comparison in that dtype has to do
 
@@ -73,14 +94,16 @@ class Reference:
 
         Raises NoFormError where the module has no form for the program.
         """
+        if not self.whole.finite.any():
+            return "plain's losses or gradients are not finite, so nothing can be compared"
         try:
             with default_dtype(torch.float64):
                 for replicas, expected in self.exact if in_float64 else ():
-                    results = make(replicas.copy())(self.sample)
+                    results = _run(make, replicas, self.sample)
                     mismatch = _compare(results, expected, IN_FLOAT64, replicas)
                     if mismatch is not None:
                         return mismatch
-            results = self._run(make(self.replicas.copy()), self.batch)
+            results = self._in_dtype(make)
         except NoFormError:
             raise
         except Exception as error:
@@ -88,41 +111,51 @@ class Reference:
         tolerance = IN_FLOAT64 if self.replicas.flat.dtype == torch.float64 else IN_DTYPE
         if self.autocast is not None:
             tolerance = UNDER_AUTOCAST
+        if self.parts > 1:  # plain's parts update batch statistics one after another
+            results = results._replace(state=self.whole.state)
         mismatch = _compare(results, self.whole, tolerance)
         return None if mismatch is None or self._is_rounding(results) else mismatch
 
     def _plain(self, replicas: Replicas) -> GradientProgram:
-        program = Plain(replicas.copy(), self.loss)
-        size = self.batch.target.shape[1]
-        if not self.factored_logits or size <= SAMPLE:
-            return program
-        # The paper's module holds all logits, which for a large vocabulary are too many at once.
-        parts = next(n for n in range(2, size + 1) if size % n == 0 and size // n <= SAMPLE)
-        return Accumulated(program, parts)
+        """The reference on the whole batch."""
+        program = Plain(replicas, self.loss)
+        return program if self.parts == 1 else Accumulated(program, self.parts)
 
-    def _run(self, program: GradientProgram, batch: Batch) -> Results:
-        if self.autocast is not None:
-            program = Autocast(program, batch.target.device, self.autocast)
-        losses, gradients = program(batch)
-        return losses.clone(), gradients.clone()
-
-    def _in_float64(self) -> list[Replicas]:
-        """The replicas at their parameters and at moved ones."""
-        there, moved = self.replicas.copy(torch.float64), self.replicas.copy(torch.float64)
-        noise = torch.randn(moved.flat.shape, generator=torch.Generator().manual_seed(0))
-        moved.flat = moved.flat + MOVE * noise.to(moved.flat)
-        return [there, moved]
+    def _in_dtype(self, make: MakeProgram) -> Results:
+        """The results on the whole batch as in training."""
+        device, autocast = self.batch.target.device, self.autocast
+        if autocast is None:
+            return _run(make, self.replicas, self.batch)
+        return _run(lambda r: Autocast(make(r), device, autocast), self.replicas, self.batch)
 
     def _is_rounding(self, results: Results) -> bool:
         """Whether a mismatch is rounding, as it is where the model starts at an exact solution."""
         if not self.exact:
             return False
+        few = self.exact[0][0]
+        batch = _to_float64(replicas_of(self.batch, slice(few.count)))
         with default_dtype(torch.float64):
-            exact = self._plain(self.replicas.copy(torch.float64))(_to_float64(self.batch))
+            exact = _run(self._plain, few, batch)
         return all(
-            bool((_norms(a - c) <= ROUNDING * _norms(b - c)).all())
-            for a, b, c in zip(results, self.whole, exact, strict=True)
+            bool((_norms(a[: len(c)] - c) <= ROUNDING * _norms(b[: len(c)] - c)).all())
+            for a, b, c in zip(results[:2], self.whole[:2], exact[:2], strict=True)
         )
+
+
+def _run(make: MakeProgram, replicas: Replicas, batch: Batch) -> Results:
+    """The results of a program on a copy of the replicas."""
+    trial = replicas.copy()
+    losses, gradients = make(trial)(batch)
+    state = {"the parameters": trial.flat, **trial.frozen_and_buffers}
+    return Results(losses.clone(), gradients.clone(), state)
+
+
+def _in_float64(replicas: Replicas) -> list[Replicas]:
+    """The replicas at their parameters and at moved ones."""
+    there, moved = replicas.copy(torch.float64), replicas.copy(torch.float64)
+    noise = torch.randn(moved.flat.shape, generator=torch.Generator().manual_seed(0))
+    moved.flat = moved.flat + MOVE * noise.to(moved.flat)
+    return [there, moved]
 
 
 def _compare(
@@ -132,10 +165,9 @@ def _compare(
 
     Replicas with a value that is not finite are left out: moved parameters may overflow.
     """
-    finite = torch.isfinite(expected[0]) & torch.isfinite(expected[1]).all(dim=1)
-    (losses, gradients), (losses_b, gradients_b) = (
-        (values[finite], rows[finite]) for values, rows in (results, expected)
-    )
+    finite = expected.finite
+    losses, losses_b = results.losses[finite], expected.losses[finite]
+    gradients, gradients_b = results.gradients[finite], expected.gradients[finite]
     if not torch.allclose(losses.to(losses_b), losses_b, rtol=tolerance, atol=0):
         return f"losses differ from plain's by {(losses - losses_b).abs().max():.1e}"
     # Beside the replica's whole gradient, a part that is rounding alone may differ freely.
@@ -148,7 +180,16 @@ def _compare(
         if not (_norms(part - part_b) <= tolerance * _norms(part_b) + rounding).all():
             of = "" if replicas is None else f" of {name}"
             return f"gradients{of} differ from plain's"
+    for name, after in expected.state.items():
+        state, state_b = _real(results.state[name][finite]), _real(after[finite])
+        if not (_norms(state - state_b) <= tolerance * _norms(state_b)).all():
+            return f"a forward pass leaves {name} unlike plain's"
     return None
+
+
+def _real(values: Tensor) -> Tensor:
+    """Counts as real numbers."""
+    return values if values.is_floating_point() else values.double()
 
 
 def _norms(rows: Tensor) -> Tensor:
@@ -158,7 +199,7 @@ def _norms(rows: Tensor) -> Tensor:
 
 
 def _to_float64(batch: Batch) -> Batch:
-    def double(value: Any) -> Any:
+    def double(value: Tensor) -> Tensor:
         return value.double() if value.is_floating_point() else value
 
     return Batch(map_tensors(double, batch.prompt), double(batch.target))

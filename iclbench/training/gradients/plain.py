@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.func import functional_call
 
 from ...api.prompts import Batch
 from ..random_streams import random_stream
@@ -29,9 +30,12 @@ class Plain:
         for r in range(self.replicas.count):
             prompt, target, _ = replicas_of(batch, r)
             row = self.replicas.flat[r].detach().requires_grad_()
+            tensors = self.replicas.tensors(r, row)
             with random_stream(self.replicas, r):
-                loss = self.loss(self.replicas.predict(r, row, prompt), target).mean()
+                prediction = functional_call(self.replicas.template, tensors, (prompt,))
+                loss = self.loss(prediction, target).mean()
                 loss.backward()  # type: ignore[no-untyped-call]
+            self.replicas.keep(r, tensors)  # after the backward pass, which needs what it replaces
             assert row.grad is not None
             losses.append(loss.detach())
             gradients.append(row.grad)

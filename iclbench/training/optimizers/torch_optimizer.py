@@ -39,26 +39,24 @@ class TorchOptimizer(Optimizer):
             optimizer.step()
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Return every replica's state_dict, its tensors apart, by `replica/parameter/key`."""
+        """Return every replica's state_dict, its tensors apart."""
         tensors: dict[str, Tensor] = {}
-        values: dict[str, Any] = {}
-        for r, optimizer in enumerate(self._optimizers):
-            for index, entries in optimizer.state_dict()["state"].items():
-                for key, value in entries.items():
-                    path = f"{r}/{index}/{key}"
-                    values[path] = _take_tensors(value, path, tensors)
-        return tensors, values
+        trees = [
+            _take_tensors(optimizer.state_dict(), str(r), tensors, {})
+            for r, optimizer in enumerate(self._optimizers)
+        ]
+        return tensors, {"replicas": trees}
 
     def load(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
-        """Rebuild every replica's state_dict."""
-        for r, optimizer in enumerate(self._optimizers):
-            state: dict[int, dict[str, Any]] = {}
-            for path, value in values.items():
-                replica, index, key = path.split("/", 2)
-                if int(replica) == r:
-                    state.setdefault(int(index), {})[key] = _put_tensors(value, tensors)
-            groups = optimizer.state_dict()["param_groups"]
-            optimizer.load_state_dict({"state": state, "param_groups": groups})
+        """Take up every replica's state_dict."""
+        for optimizer, tree in zip(self._optimizers, values["replicas"], strict=True):
+            placed: dict[str, Tensor] = {}
+            state = _put_tensors(tree, tensors, placed)
+            optimizer.load_state_dict(state)
+            # torch casts what it loads to the parameters' dtype, counters too: take it as it was.
+            parameters = [p for group in optimizer.param_groups for p in group["params"]]
+            for key, kept in state["state"].items():
+                optimizer.state[parameters[key] if isinstance(key, int) else key] = kept
 
 
 def torch_classes() -> dict[str, Any]:
@@ -82,17 +80,36 @@ def class_at(path: str) -> Any:
     return cls
 
 
-def _take_tensors(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
-    """Return the value as JSON can hold it; its tensors go to `tensors`, by path."""
+def _take_tensors(value: Any, path: str, tensors: dict[str, Tensor], paths: dict[int, str]) -> Any:
+    """Return the value as JSON can hold it; its tensors go to `tensors`, by path.
+
+    `paths` has those of tensors that were met before: one that has two names stays one.
+    """
     if isinstance(value, Tensor):
-        tensors[path] = value
-        return {"tensor": path}
+        if id(value) not in paths:
+            paths[id(value)] = path
+            # A copy, since a file can't hold two tensors that share memory.
+            tensors[path] = value.detach().clone()
+        return {"tensor": paths[id(value)], "device": str(value.device)}
+    if isinstance(value, dict):
+        pairs = value.items()
+        return {"dict": [[k, _take_tensors(v, f"{path}/{k}", tensors, paths)] for k, v in pairs]}
     if isinstance(value, list | tuple):
-        return [_take_tensors(v, f"{path}/{i}", tensors) for i, v in enumerate(value)]
+        kind = "list" if isinstance(value, list) else "tuple"
+        parts = [_take_tensors(v, f"{path}/{i}", tensors, paths) for i, v in enumerate(value)]
+        return {kind: parts}
     return value
 
 
-def _put_tensors(value: Any, tensors: dict[str, Tensor]) -> Any:
-    if isinstance(value, dict):
-        return tensors[value["tensor"]]
-    return [_put_tensors(v, tensors) for v in value] if isinstance(value, list) else value
+def _put_tensors(value: Any, tensors: dict[str, Tensor], placed: dict[str, Tensor]) -> Any:
+    """Undo `_take_tensors`; `placed` has the tensors that are on their device already."""
+    if not isinstance(value, dict):
+        return value
+    if "tensor" in value:
+        path = value["tensor"]
+        return placed.setdefault(path, tensors[path].to(value["device"]))
+    if "dict" in value:
+        return {key: _put_tensors(v, tensors, placed) for key, v in value["dict"]}
+    (kind, items) = next(iter(value.items()))
+    parts = [_put_tensors(v, tensors, placed) for v in items]
+    return parts if kind == "list" else tuple(parts)

@@ -69,7 +69,6 @@ def test_compiled_and_plain_training_agree(replicas, graph):
     assert made.engine == "compiled", made.note
     if graph:
         made.take_step = GraphOnCPU(made.update, made)
-        made.data.at_once = True
     programs = counters["stats"]["unique_graphs"]
     assert losses_differ_by(made, training(replicas, engine="plain")) < AGREE
     assert counters["stats"]["unique_graphs"] == programs or not graph

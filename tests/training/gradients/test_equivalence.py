@@ -7,13 +7,17 @@ from functools import partial
 import pytest
 import torch
 from toys import (
+    Averaging,
     Branching,
+    Clamping,
     Counting,
     Exploding,
+    Forgetful,
     Lying,
     LyingALittle,
     LyingLater,
     MixingReplicas,
+    Overflowing,
     Recurrent,
     SinglePrecision,
     Small,
@@ -25,8 +29,10 @@ from toys import (
 )
 
 from iclbench import Batch, Sequence
+from iclbench.training.gradients import capacity, equivalence
 from iclbench.training.gradients.equivalence import Reference
 from iclbench.training.gradients.leading import Leading
+from iclbench.training.gradients.plain import Plain
 from iclbench.training.gradients.threaded import Threaded
 from iclbench.training.gradients.vmapped import Vmapped
 
@@ -110,22 +116,66 @@ def test_where_the_model_is_exact_a_program_may_differ_in_rounding():
     assert "differ" in reference.find_mismatch(scaled)
 
 
-def test_logits_too_many_to_hold_are_compared_in_parts():
-    sizes = []
+def test_plain_takes_no_more_prompts_than_its_forward_pass_may_write(monkeypatch):
+    """Of two replicas at least, in parts; programs take the whole batch."""
+    _, replicas, _ = stacked(Small, 4)
+    batch = Batch(Sequence(torch.randn(4, 24, 7, 4)), torch.randn(4, 24, 7, 1))
+    elements = capacity.COMPARED_ELEMENTS // capacity.prompts_at_once(replicas, loss, batch)
+    for module in (capacity, equivalence):
+        monkeypatch.setattr(module, "COMPARED_ELEMENTS", 7 * elements)
+    shapes = []
 
-    def watching(prediction, target):
-        sizes.append(len(prediction))
-        return loss(prediction, target)
+    class Watching(Plain):
+        def __call__(self, batch):
+            shapes.append((batch.target.dtype, *batch.target.shape[:2]))
+            return super().__call__(batch)
 
-    _, replicas, _ = stacked(Small)
-    batch = Batch(Sequence(torch.randn(3, 24, 7, 4)), torch.randn(3, 24, 7, 1))
-    reference = Reference(replicas, batch, watching, factored_logits=True)
-    assert max(sizes) == 8
-    assert reference.find_mismatch(VMAPPED) is None
+    monkeypatch.setattr(equivalence, "Plain", Watching)
+    reference = Reference(replicas, batch, loss)
+    assert shapes == [(torch.float32, 4, 6)] * 4 + [(torch.float64, 4, 7)] * 2
+    shapes.clear()
+    assert reference.find_mismatch(partial(Watching, loss=loss)) is None
+    assert shapes == [(torch.float64, 4, 7)] * 2 + [(torch.float32, 4, 24)]
+    monkeypatch.setattr(equivalence, "COMPARED_ELEMENTS", 10)
+    monkeypatch.setattr(capacity, "COMPARED_ELEMENTS", 10)
+    shapes.clear()
+    assert Reference(replicas, batch, loss).find_mismatch(VMAPPED) is None
+    assert shapes == [(torch.float32, 4, 1)] * 24 + [(torch.float64, 2, 2)] * 2
 
 
-def test_the_comparison_leaves_everything_as_it_was():
-    _, replicas, batch = stacked(Counting)
+def test_the_logits_of_a_large_vocabulary_are_bounded():
+    """A batch of 32 texts of 256 words: 1.6 GiB of logits in float32 beside their gradients."""
+
+    class Words(Small):
+        def forward(self, prompt):
+            return self.a.weight[0, 0] * prompt.tokens
+
+    _, replicas, _ = stacked(Words, 1)
+    words = torch.zeros(()).expand(1, 32, 256, 50_257)
+    batch = Batch(Sequence(words), words)
+    assert capacity.prompts_at_once(replicas, loss, batch) in range(2, 6)
+
+
+@pytest.mark.parametrize("make", [VMAPPED, THREADED], ids=["vmapped", "threaded"])
+def test_what_a_forward_pass_leaves_is_compared(make):
+    _, replicas, batch = stacked(Forgetful)
+    mismatch = Reference(replicas, batch, loss).find_mismatch(make)
+    assert mismatch == "a forward pass leaves norm.running_mean unlike plain's"
+
+
+def test_a_buffer_that_is_replaced_is_not_vmapped():
+    _, replicas, batch = stacked(Averaging)
+    assert "leaves scale unlike" in Reference(replicas, batch, loss).find_mismatch(VMAPPED)
+
+
+def test_what_cannot_be_compared_is_not_used():
+    _, replicas, batch = stacked(Overflowing)
+    assert "not finite" in Reference(replicas, batch, loss).find_mismatch(VMAPPED)
+
+
+@pytest.mark.parametrize("cls", [Counting, Clamping])
+def test_the_comparison_leaves_everything_as_it_was(cls):
+    _, replicas, batch = stacked(cls)
     before = {name: value.clone() for name, value in replicas.state().items()}
     generator = torch.get_rng_state()
     reference = Reference(replicas, batch, loss)

@@ -36,16 +36,30 @@ def test_a_bad_optimizer_is_refused_before_the_run(name, arguments, message):
 
 
 class Nested(torch.optim.SGD):
-    """Keeps lists of tensors, as SOAP and Shampoo do."""
+    """Keeps what packages keep: lists of tensors (SOAP), counters of a group (Prodigy), and more.
+
+    Tensors of other dtypes than the parameter's, one under two names, and dictionaries.
+    """
 
     def step(self, closure=None):
         for group in self.param_groups:
+            group["k"] = group.get("k", 0) + 1
             for p in group["params"]:
                 state = self.state[p]
-                state.setdefault("sums", [torch.zeros_like(p), None, 0])
-                state["sums"][0] += p.grad
+                if not state:
+                    state["sums"] = [torch.zeros_like(p, dtype=torch.float32), None, 0]
+                    state["count"] = torch.zeros((), dtype=torch.int64)
+                    state["pair"] = (torch.zeros_like(p), {"mean": torch.zeros_like(p)})
+                    state["same"] = state["pair"][0]
+                assert state["count"].dtype == torch.int64
+                assert state["same"] is state["pair"][0]
+                state["sums"][0] += p.grad / 3
                 state["sums"][2] += 1
-                p.data -= group["lr"] * state["sums"][0] / state["sums"][2]
+                state["count"] += 1
+                state["same"] += p.grad
+                state["pair"][1]["mean"].lerp_(p.grad, 0.1)
+                total = state["sums"][0] + state["pair"][0] + state["pair"][1]["mean"]
+                p.data -= group["lr"] * total / (state["sums"][2] + state["count"] + group["k"])
 
 
 def test_an_optimizer_of_a_package_is_named_by_its_path():
