@@ -6,6 +6,7 @@ import torch
 
 from iclbench import Categorical
 from iclbench.precision import default_dtype
+from iclbench_gd_transformer.config import GDTransformerConfig
 from iclbench_gd_transformer.free_form import FreeForm
 from iclbench_gd_transformer.gd_form import GDForm
 
@@ -22,10 +23,9 @@ def prompt(seed=0, b=3):
 
 def gd_form(**options):
     torch.manual_seed(1)
-    given = {"classes": C, "dim": D, "width": WIDTH, "blocks": 3, "heads": 1, "kernel": "rbf",
-             "scale": 0.7, "erase": None}  # fmt: skip
+    config = GDTransformerConfig(**{"embedding": WIDTH, "blocks": 3, "scale": 0.7, **options})
     with default_dtype(torch.float64):
-        model = GDForm(**{**given, **options})
+        model = GDForm(C, D, config)
     with torch.no_grad():
         model.step.copy_(torch.linspace(0.5, 1.5, len(model.step)))
     return model
@@ -33,7 +33,8 @@ def gd_form(**options):
 
 def free_form(blocks=1, kernel="softmax", **options):
     torch.manual_seed(2)
-    return FreeForm(classes=C, dim=D, width=WIDTH, blocks=blocks, kernel=kernel, **options).double()
+    config = GDTransformerConfig(embedding=WIDTH, blocks=blocks, kernel=kernel, **options)
+    return FreeForm(C, D, config).double()
 
 
 def on_the_sphere(asked):

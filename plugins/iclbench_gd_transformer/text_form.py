@@ -2,61 +2,57 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding as look_up
 
-from iclbench import TrainingContext
+from iclbench import Signature, TrainingContext
 
+from .config import GDTransformerConfig
 from .cross_attention import chunked_expectation
 from .fast import FactoredText
 from .kernels import Kernel
-from .text_kernels import position_attention
-
-Covariates = Literal["random", "sinusoidal"]
+from .text_kernels import initial_scale, position_attention, sinusoids
 
 
 class TextForm(nn.Module):
-    """f_j ← f_j + Σ_m P_m Σᵢ κ(Λ_m pᵢ, Λ_m p_j)(w_yᵢ − E(w_e)|fᵢ) from f = 0, one head a kernel.
+    """f_j ← f_j + Σ_m P_m Σᵢ κ(Λ_m pᵢ, Λ_m p_j)(w_yᵢ − E(w_e)|fᵢ) from f = 0, one head per kernel.
 
-    Position j = 1…T + 1 has the covariate p_j, and id i ≤ T the embedding w_yᵢ. Output t answers
-    id t + 1 from f of the query p_{t+1}, whose keys are the ids up to t. Kernels but softmax divide
-    by the number of keys; step sizes are in P.
+    Position j = 1…T + 1 has the covariate p_j, and id i ≤ T the embedding w_yᵢ. Output t predicts
+    id t + 1 from f at the query p_{t+1}, whose keys are ids 1…t. All kernels except softmax divide
+    by the number of keys. P contains the step sizes.
 
-    Parameters: `embedding` W_e (C, d'), `positions` p (T + 1, d'), `diagonal` Λ (M, d') and
-    `project` P (blocks, M, d'), both diagonals, and, if asked, `feed_forward` with `norm1` on f of
-    the query, f + mlp(norm1(f)); `norm` comes before the logits W_e norm(f).
+    The parameters are:
+
+    - `embedding`: W_e (C, d'), the table of values and of the answer
+    - `positions`: p (T + 1, d')
+    - `diagonal`, `project`: diagonals of Λ (M, d') and P (blocks, M, d')
+    - `feed_forward`, `norm1`: if requested, f + mlp(norm1(f)) at the query
+    - `norm`: before the logits W_e norm(f)
     """
 
-    def __init__(
-        self,
-        *,
-        vocabulary: int,
-        readout: tuple[int, ...],
-        length: int,
-        width: int,
-        blocks: int,
-        heads: int,
-        kernel: Kernel,
-        scale: float,
-        covariates: Covariates,
-        feed_forward: bool,
-    ) -> None:
+    def __init__(self, signature: Signature, config: GDTransformerConfig) -> None:
+        """Build for the signature's vocabulary, length T and read-outs."""
         super().__init__()
-        self.kernel: Kernel = kernel
-        self.blocks, self.length, self.readout = blocks, length, list(readout)
-        self.embedding = nn.Parameter(0.02 * torch.randn(vocabulary, width))
-        start = _waves(length + 1, width) if covariates == "sinusoidal" else None
-        self.positions = nn.Parameter(torch.randn(length + 1, width) if start is None else start)
+        width, heads, length = config.embedding, config.heads, signature.length
+        self.kernel: Kernel = config.kernel
+        self.blocks, self.length = config.blocks, length
+        self.readout = list(signature.readout)
+        scale = initial_scale(config.kernel, width) if config.scale is None else config.scale
+        self.embedding = nn.Parameter(0.02 * torch.randn(signature.vocabulary, width))
+        sinusoidal = config.covariates == "sinusoidal"
+        self.positions = nn.Parameter(
+            sinusoids(length + 1, width) if sinusoidal else torch.randn(length + 1, width)
+        )
         self.diagonal = nn.Parameter(scale * (1.0 + 0.1 * torch.randn(heads, width)))
-        self.project = nn.Parameter(torch.ones(blocks, heads, width) / heads)
+        self.project = nn.Parameter(torch.ones(config.blocks, heads, width) / heads)
         self.norm = nn.LayerNorm(width)
-        self.norm1 = nn.LayerNorm(width) if feed_forward else None
+        self.norm1 = nn.LayerNorm(width) if config.feed_forward else None
         self.feed_forward = (
             nn.Sequential(nn.Linear(width, 4 * width), nn.ReLU(), nn.Linear(4 * width, width))
-            if feed_forward
+            if config.feed_forward
             else None
         )
 
@@ -204,11 +200,3 @@ class TextDecoder:
             rows = self.weights[:, first : last + 1, :last]
             total = total + model.step(block, rows, new)
         return model.answer(total[:, -1]) @ model.embedding.mT
-
-
-def _waves(count: int, width: int) -> Tensor:
-    """Sines and cosines of the position (Vaswani et al. 2017, 3.5), (count, width)."""
-    half = -(-width // 2)
-    rates = 10_000.0 ** (-torch.arange(half) / half)
-    angles = torch.arange(count).unsqueeze(1) * rates
-    return torch.cat([angles.sin(), angles.cos()], dim=1)[:, :width].clone()

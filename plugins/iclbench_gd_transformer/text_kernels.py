@@ -36,3 +36,17 @@ def _squared_distances(a: Tensor, b: Tensor) -> Tensor:
     """‖a − b‖² of every pair, not below 0."""
     lengths = a.square().sum(dim=2).unsqueeze(2) + b.square().sum(dim=2).unsqueeze(1)
     return (lengths - 2 * a @ b.mT).clamp(min=0)
+
+
+def initial_scale(kernel: Kernel, width: int) -> float:
+    """The factor on random positions (T, width) for which scores are about 1."""
+    exponent = {"rbf": -0.5, "laplacian": -1.0}.get(kernel, -0.25)
+    return float(width**exponent)
+
+
+def sinusoids(count: int, width: int) -> Tensor:
+    """Sines and cosines of the position (Vaswani et al. 2017, 3.5), (count, width)."""
+    half = -(-width // 2)
+    rates = 10_000.0 ** (-torch.arange(half) / half)
+    angles = torch.arange(count).unsqueeze(1) * rates
+    return torch.cat([angles.sin(), angles.cos()], dim=1)[:, :width].clone()

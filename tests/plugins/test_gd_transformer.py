@@ -15,8 +15,8 @@ from iclbench_categorical.anchors import Anchors
 from iclbench_gd_transformer.architecture import (
     FunctionalGDConfig,
     GDTransformer,
-    GDTransformerConfig,
 )
+from iclbench_gd_transformer.config import GDTransformerConfig
 from iclbench_gd_transformer.kernels import attention, expectation
 
 

@@ -11,8 +11,8 @@ from iclbench.nn.logits import FactoredLogits, token_loss
 from iclbench_gd_transformer.architecture import (
     CausalGDTransformer,
     GDTransformer,
-    GDTransformerConfig,
 )
+from iclbench_gd_transformer.config import GDTransformerConfig
 from iclbench_gd_transformer.cross_attention import chunked_expectation
 from iclbench_gd_transformer.kernels import expectation
 
@@ -192,7 +192,7 @@ def test_cross_attention_in_chunks_is_cross_attention(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("args", "reason"), [({"form": "free"}, "free model of text"), ({"erase": 50.0}, "overwritten")]
+    ("args", "reason"), [({"form": "free"}, "as the free model"), ({"erase": 50.0}, "overwritten")]
 )
 def test_what_is_for_classes_is_refused_on_text(args, reason):
     config = GDTransformerConfig(**{"kernel": "rbf", **args})
