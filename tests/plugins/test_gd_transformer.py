@@ -29,9 +29,9 @@ def test_normalized_covariates_are_those_of_a_normalized_prompt():
 
 def test_the_metrics_say_what_they_need(tmp_path):
     gd = {"model": "gd-transformer", "task": "categorical", "recipe": "smoke", "out": tmp_path}
-    with pytest.raises(UsageError, match="form=free has attention matrices"):
+    with pytest.raises(UsageError, match="needs gd-transformer with form=free"):
         run(**gd, metrics=("attention-matrices",))
-    with pytest.raises(UsageError, match="form=gd has steps"):
+    with pytest.raises(UsageError, match="needs gd-transformer with form=gd"):
         run(**gd, model_args={"form": "free"}, metrics=("descent-error",))
     with pytest.raises(UsageError, match="asks for the class"):
         run(model="transformer", task="least-squares", metrics=("descent-error",), out=tmp_path)

@@ -183,7 +183,7 @@ def test_gradients_are_finite_and_reach_every_parameter(kind):
 def test_cross_attention_in_chunks_is_cross_attention(monkeypatch):
     from iclbench_gd_transformer import cross_attention
 
-    monkeypatch.setattr(cross_attention, "AT_ONCE", 3 * C)
+    monkeypatch.setattr(cross_attention, "WEIGHTS_PER_CHUNK", 3 * C)
     generator = torch.Generator().manual_seed(2)
     f = torch.randn(2, 5, WIDTH, generator=generator, dtype=torch.float64, requires_grad=True)
     w = torch.randn(C, WIDTH, generator=generator, dtype=torch.float64, requires_grad=True)
