@@ -14,7 +14,8 @@ KERNELS = ["linear", "polynomial", "rbf", "exponential", "laplacian", "softmax"]
 C, D, WIDTH, N, Q = 6, 3, 4, 7, 2
 
 
-def prompt(seed=0, b=3):
+def make_prompt(seed=0, b=3):
+    """A random prompt of b contexts, float64."""
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(b, N, D, generator=generator, dtype=torch.float64)
     y = torch.randint(C, (b, N), generator=generator)
@@ -22,6 +23,7 @@ def prompt(seed=0, b=3):
 
 
 def gd_form(**options):
+    """A constrained form of three blocks with different step sizes, float64."""
     torch.manual_seed(1)
     config = GDTransformerConfig(**{"embedding": WIDTH, "blocks": 3, "scale": 0.7, **options})
     with default_dtype(torch.float64):
@@ -32,13 +34,15 @@ def gd_form(**options):
 
 
 def free_form(blocks=1, kernel="softmax", **options):
+    """A free form with random matrices, float64."""
     torch.manual_seed(2)
     config = GDTransformerConfig(embedding=WIDTH, blocks=blocks, kernel=kernel, **options)
     return FreeForm(C, D, config).double()
 
 
-def on_the_sphere(asked):
-    return asked._replace(
-        x=asked.x / asked.x.norm(dim=2, keepdim=True),
-        query=asked.query / asked.query.norm(dim=2, keepdim=True),
+def on_the_sphere(prompt):
+    """The prompt with covariates of norm 1."""
+    return prompt._replace(
+        x=prompt.x / prompt.x.norm(dim=2, keepdim=True),
+        query=prompt.query / prompt.query.norm(dim=2, keepdim=True),
     )
