@@ -1,8 +1,9 @@
-"""BaseConv's two convolutions: time of forward and backward, and error against float64.
+"""Compare BaseConv's two convolutions, by product and by FFT.
 
     python -m benchmarks.convolution [--device cuda]
 
-Prints one row a length, methods interleaved, medians of several repeats.
+Prints one row per sequence length: the time of a forward and backward pass (median of interleaved
+repeats), and the error against float64.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ LENGTHS = (21, 41, 64, 128, 192, 256, 512)
 
 
 def seconds(u: torch.Tensor, h: torch.Tensor, method: str) -> float:
+    """Seconds of one forward and backward pass of u (B, S, C) and the taps h (S, C)."""
     started = time.perf_counter()
     convolve(u, h, True, method).sum().backward()
     if u.device.type == "cuda":
@@ -29,30 +31,34 @@ def seconds(u: torch.Tensor, h: torch.Tensor, method: str) -> float:
 
 
 def error(u: torch.Tensor, h: torch.Tensor, method: str) -> float:
+    """Root mean square error against the direct sum in float64."""
     with torch.no_grad():
         exact = convolve(u.double(), h.double(), True, "direct")
         return float((convolve(u, h, True, method).double() - exact).square().mean().sqrt())
 
 
 def row(length: int, device: str) -> dict[str, object]:
+    """The table's row for one sequence length."""
     u = torch.randn(BATCH, length, CHANNELS, device=device, requires_grad=True)
     h = torch.randn(length, CHANNELS, device=device, requires_grad=True)
     times: dict[str, list[float]] = {"direct": [], "fft": []}
     for repeat in range(REPEATS + 1):
-        for method, found in times.items():
-            found.append(seconds(u, h, method))
-            if repeat == 0:
-                found.clear()
-    medians = {method: 1e3 * statistics.median(found) for method, found in times.items()}
+        for method, method_times in times.items():
+            elapsed = seconds(u, h, method)
+            # The first repeat warms up caches and allocators.
+            if repeat > 0:
+                method_times.append(elapsed)
+    medians = {method: 1e3 * statistics.median(values) for method, values in times.items()}
     return {
         "length": length,
-        **{f"{m} ms": f"{value:.2f}" for m, value in medians.items()},
+        **{f"{method} ms": f"{value:.2f}" for method, value in medians.items()},
         "direct is faster by": f"{medians['fft'] / medians['direct']:.2f}",
-        **{f"{m} error": f"{error(u, h, m):.1e}" for m in times},
+        **{f"{method} error": f"{error(u, h, method):.1e}" for method in times},
     }
 
 
 def main() -> None:
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cpu")
     device = parser.parse_args().device

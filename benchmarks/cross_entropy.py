@@ -1,9 +1,9 @@
-"""Memory and time of the loss of a large vocabulary: logits at once, or as factors in chunks.
+"""Compare the loss over a large vocabulary from full logits and from factored logits in chunks.
 
     python -m benchmarks.cross_entropy [--batch 32] [--length 256] [--width 512] [--autocast]
 
-Each is measured in a process of its own, forward and backward: on a GPU the most that torch
-allocated, elsewhere the most memory of the process beyond what it had before.
+Measures the time and memory of a forward and backward pass, in a separate process for each method.
+Memory is the increase of the peak: of torch's allocations on a GPU, of the process elsewhere.
 """
 
 from __future__ import annotations
@@ -19,64 +19,69 @@ import torch
 
 from iclbench.nn.logits import FactoredLogits, token_loss
 
-WAYS = ("logits", "factors")
+METHODS = ("logits", "factors")
 
 
-def measure(way: str, args: argparse.Namespace) -> dict[str, float]:
+def measure(method: str, args: argparse.Namespace) -> dict[str, float]:
+    """The loss, the seconds, and the gigabytes beyond the factors and their gradients."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     generator = torch.Generator(device).manual_seed(0)
     shape = {"generator": generator, "device": device}
     states = torch.randn(args.batch, args.length, args.width, **shape).requires_grad_()
     weight = (0.02 * torch.randn(args.vocabulary, args.width, **shape)).requires_grad_()
     target = torch.randint(args.vocabulary, (args.batch, args.length), **shape)
-    # The optimizer's own, so that it is in the memory before.
+    # Training keeps these gradients anyway, so they count as allocated before.
     weight.grad, states.grad = torch.zeros_like(weight), torch.zeros_like(states)
-    before = _memory(device)
+    before = _peak_memory(device)
     start = time.perf_counter()
     with torch.autocast(device.type, torch.bfloat16, enabled=args.autocast):
-        if way == "logits":
+        if method == "logits":
             loss = token_loss(states @ weight.mT, target)
         else:
             loss = token_loss(FactoredLogits(states, weight, None), target)
         loss.mean().backward()
+    # float() waits for the GPU, so that the time includes the whole backward pass.
     value = float(loss.mean())
     return {
         "loss": value,
         "seconds": time.perf_counter() - start,
-        "GB": (_memory(device) - before) / 1e9,
+        "GB": (_peak_memory(device) - before) / 1e9,
     }
 
 
-def _memory(device: torch.device) -> float:
-    """The most bytes so far."""
+def _peak_memory(device: torch.device) -> float:
+    """Peak memory so far, in bytes."""
     if device.type == "cuda":
         return float(torch.cuda.max_memory_allocated(device))
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0
 
 
 def main() -> None:
+    """Print one line per method."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--length", type=int, default=256)
     parser.add_argument("--vocabulary", type=int, default=50_257)
     parser.add_argument("--width", type=int, default=512)
     parser.add_argument("--autocast", action="store_true", help="bfloat16")
-    parser.add_argument("--way", choices=WAYS, help="measure one here and print JSON")
+    parser.add_argument("--method", choices=METHODS, help="measure one in-process; print JSON")
     args = parser.parse_args()
-    if args.way:
-        print(json.dumps(measure(args.way, args)))
+    if args.method:
+        print(json.dumps(measure(args.method, args)))
         return
-    held = args.batch * args.length * args.vocabulary * 4 / 1e9
-    print(f"logits in float32 are {held:.2f} GB; torch {torch.__version__}")
-    for way in WAYS:
-        words = [sys.executable, "-m", "benchmarks.cross_entropy", *sys.argv[1:], "--way", way]
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
-        if done.returncode:
-            print(f"{way:8} failed: {(done.stderr.strip().splitlines() or ['killed'])[-1]}")
+    logits_gb = args.batch * args.length * args.vocabulary * 4 / 1e9
+    print(f"logits in float32 take {logits_gb:.2f} GB; torch {torch.__version__}")
+    for method in METHODS:
+        # A process's peak memory never falls, so every method needs a fresh process.
+        command = [sys.executable, "-m", "benchmarks.cross_entropy", *sys.argv[1:]]
+        command += ["--method", method]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        if result.returncode:
+            print(f"{method:8} failed: {(result.stderr.strip().splitlines() or ['killed'])[-1]}")
             continue
-        found = json.loads(done.stdout)
-        print(f"{way:8} {found['GB']:.2f} GB beyond the factors, {found['seconds']:.1f} s, "
-              f"loss {found['loss']:.4f}")  # fmt: skip
+        measured = json.loads(result.stdout)
+        print(f"{method:8} {measured['GB']:.2f} GB beyond the factors, "
+              f"{measured['seconds']:.1f} s, loss {measured['loss']:.4f}")  # fmt: skip
 
 
 if __name__ == "__main__":

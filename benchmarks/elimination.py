@@ -1,10 +1,10 @@
-"""Gaussian elimination by ReLU networks: its error against the number of knots and their range.
+"""Measure Gaussian elimination by ReLU networks against the number and range of knots.
 
     python -m benchmarks.elimination
 
-Prints, for both dtypes, the relative error ‖x̂ − x‖/‖x‖ on symmetric positive definite systems of 5
-equations with eigenvalues geometric from 1 to 10, and on the normal equations of the task `ridge`
-(D = 5, N = 20).
+Prints the relative error ‖x̂ − x‖/‖x‖ in both dtypes. The systems have 5 equations: symmetric
+positive definite matrices with eigenvalues spaced geometrically from 1 to 10, and the normal
+equations of the task `ridge` (D = 5, N = 20).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ RANGES = ((1e-2, 1e3), (1e-1, 1e2), (2.0, 1e2))
 
 
 def positive_definite() -> tuple[Tensor, Tensor]:
-    """F (B, 5, 5) of condition number 10 and a (B, 5), float64."""
+    """F (B, 5, 5) with condition number 10 and a (B, 5), float64."""
     draws = philox("elimination benchmark", "systems").standard_normal((SYSTEMS, SIZE, SIZE + 1))
     vectors = torch.linalg.qr(torch.from_numpy(draws[..., :SIZE]))[0]
     F = (vectors * torch.logspace(0, 1, SIZE, dtype=torch.float64)) @ vectors.mT
@@ -38,30 +38,35 @@ def normal_equations() -> tuple[Tensor, Tensor]:
 
 
 def row(F: Tensor, a: Tensor, dtype: torch.dtype, knots: Tensor) -> dict[str, object]:
+    """The errors on systems Fx = a in a dtype, as columns of the table."""
     F, a = F.to(dtype), a.to(dtype)
     exact = torch.linalg.solve(F.double(), a.double())
     with default_dtype(dtype), full_precision(dtype):
-        found, outside = Elimination(knots)(F, a)
-    relative = ((found.double() - exact).norm(dim=1) / exact.norm(dim=1))[~outside]
-    inside = len(relative) > 0
+        solution, outside = Elimination(knots)(F, a)
+    # A system with a pivot outside the knots has no meaningful error.
+    errors = ((solution.double() - exact).norm(dim=1) / exact.norm(dim=1))[~outside]
+    any_inside = len(errors) > 0
     return {
-        "median error": f"{relative.median():.1e}" if inside else "",
-        "largest error": f"{relative.max():.1e}" if inside else "",
-        "digits of the largest": f"{-relative.max().log10():.1f}" if inside else "",
+        "median error": f"{errors.median():.1e}" if any_inside else "",
+        "largest error": f"{errors.max():.1e}" if any_inside else "",
+        "digits of the largest": f"{-errors.max().log10():.1f}" if any_inside else "",
         "pivot outside": f"{float(outside.double().mean()):.1%}",
     }
 
 
 def main() -> None:
+    """Print the table."""
     print(f"torch {torch.__version__}, CPU, {SYSTEMS} systems of {SIZE} equations\n")
     rows = []
     for name, system in (("κ = 10", positive_definite()), ("ridge", normal_equations())):
         for low, high in RANGES:
+            # The number of knots varies only over the first range.
             for count in KNOTS if (low, high) == RANGES[0] else (10_000,):
                 for dtype in (torch.float64, torch.float32):
-                    found = row(*system, dtype, geometric_knots(low, high, count))
-                    about = {"systems": name, "pivots": f"{low:g} … {high:g}", "knots": count}
-                    rows.append({**about, "dtype": str(dtype).removeprefix("torch."), **found})
+                    setting = {"systems": name, "pivots": f"{low:g} … {high:g}", "knots": count}
+                    setting["dtype"] = str(dtype).removeprefix("torch.")
+                    errors = row(*system, dtype, geometric_knots(low, high, count))
+                    rows.append({**setting, **errors})
     print(tabulate(rows, headers="keys", tablefmt="github", disable_numparse=True))
 
 

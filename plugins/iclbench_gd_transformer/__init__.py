@@ -5,7 +5,7 @@ from iclbench import Entry, hookimpl
 
 @hookimpl
 def iclbench_architectures() -> list[Entry]:
-    """gd-transformer, its causal variant, and functional-gd."""
+    """The GD transformer, its causal variant for text, and functional gradient descent."""
     return [
         Entry(
             "gd-transformer",
@@ -27,7 +27,7 @@ def iclbench_architectures() -> list[Entry]:
 
 @hookimpl
 def iclbench_metrics() -> list[Entry]:
-    """descent-error and attention-matrices."""
+    """Comparisons with gradient descent: of every block, and of the learned matrices."""
     return [
         Entry(
             "descent-error",

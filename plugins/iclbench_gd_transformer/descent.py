@@ -1,4 +1,4 @@
-"""Functional gradient descent on each context's cross-entropy, written out (categorical, 2, B)."""
+"""Functional gradient descent on a context's cross-entropy, written out (categorical, 2, B)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from .kernels import DEGREE, Kernel, attention, expectation, features
 
 
 class Head(NamedTuple):
-    """One function f_m: its kernel's inputs, contexts first, and P_m (None: the identity)."""
+    """One function f_m: the inputs of its kernel, and P_m."""
 
-    x: Tensor  # (B, N + Q, d)
-    project: Tensor | None = None  # (d', d')
+    x: Tensor  # (B, N + Q, d), the context first
+    project: Tensor | None = None  # (d', d'); None is the identity
 
 
 def descend(
@@ -27,40 +27,46 @@ def descend(
     degree: int = DEGREE,
     bias: bool = False,
 ) -> list[tuple[Tensor, Tensor]]:
-    """f and E(w_e), each (B, N + Q, d'), before and after every step of the sizes `steps`.
+    """f and E(w_e), both (B, N + Q, d'), before the first step and after every step.
 
-    w (B, N, d') are the embeddings of the context's classes, `embedding` is W_e (C, d'). Where ψ is
-    finite (linear, polynomial) the parameters A_m, and b with `bias`, are descended on (Appendix
-    B); elsewhere f is, at all points (eq. 3).
+    `w` (B, N, d') holds the embeddings of the context's classes, `embedding` is W_e (C, d'), and
+    `steps` (K,) holds the step sizes. Kernels with finite features ψ (linear, polynomial) descend
+    on the parameters A_m, and on b_m with `bias` (Appendix B); others descend on f at all points
+    (eq. 3).
     """
-    kind = _OnFunction if features(kernel, heads[0].x[:1, :1], degree) is None else _OnParameters
-    functions = [kind(head, w, kernel, degree, bias) for head in heads]
+    infinite = features(kernel, heads[0].x[:1, :1], degree) is None
+    cls = _OnFunction if infinite else _OnParameters
+    functions = [cls(head, w, kernel, degree, bias) for head in heads]
     f = w.new_zeros(*heads[0].x.shape[:2], w.shape[2])
-    found = [(f, expectation(f, embedding))]
+    states = [(f, expectation(f, embedding))]
     for step in steps:
-        wrong = w - found[-1][1][:, : w.shape[1]]
+        _, expected = states[-1]
+        error = w - expected[:, : w.shape[1]]
+        # All heads see the same error: they advance before their sum f is computed again.
         for function in functions:
-            function.advance(step * wrong)
+            function.advance(step * error)
         f = torch.stack([function.values() for function in functions]).sum(dim=0)
-        found.append((f, expectation(f, embedding)))
-    return found
+        states.append((f, expectation(f, embedding)))
+    return states
 
 
 class _OnParameters:
-    """f_m = P_m A_m ψ(x): A ← A + (α/N) Σᵢ (w_yᵢ − E(w_e)|fᵢ) ψ(xᵢ)ᵀ; b is A's last column."""
+    """f_m = P_m A_m ψ(x) with A ← A + (α/N) Σᵢ (w_yᵢ − E(w_e)|fᵢ) ψ(xᵢ)ᵀ; b is a column of A."""
 
     def __init__(self, head: Head, w: Tensor, kernel: Kernel, degree: int, bias: bool) -> None:
-        found = features(kernel, head.x, degree)
-        assert found is not None
-        ones = [torch.ones_like(found[..., :1])] if bias else []
-        self.psi, self.project = torch.cat([found, *ones], dim=2), head.project
+        psi = features(kernel, head.x, degree)
+        assert psi is not None
+        ones = [torch.ones_like(psi[..., :1])] if bias else []
+        self.psi, self.project = torch.cat([psi, *ones], dim=2), head.project
         self.n = w.shape[1]
         self.parameters = w.new_zeros(len(w), w.shape[2], self.psi.shape[2])
 
-    def advance(self, wrong: Tensor) -> None:
-        self.parameters = self.parameters + wrong.mT @ self.psi[:, : self.n] / self.n
+    def advance(self, error: Tensor) -> None:
+        """Take one step; `error` (B, N, d') is α(w_yᵢ − E(w_e)|fᵢ)."""
+        self.parameters = self.parameters + error.mT @ self.psi[:, : self.n] / self.n
 
     def values(self) -> Tensor:
+        """f_m at all points, (B, N + Q, d')."""
         return _projected(self.psi @ self.parameters.mT, self.project)
 
 
@@ -71,13 +77,16 @@ class _OnFunction:
         n = w.shape[1]
         self.weights = attention(kernel, head.x, head.x[:, :n], degree=degree)
         if bias:
+            # Descending on b is a kernel that is 1 everywhere.
             self.weights = self.weights + 1.0 / n
         self.f, self.project = w.new_zeros(*head.x.shape[:2], w.shape[2]), head.project
 
-    def advance(self, wrong: Tensor) -> None:
-        self.f = self.f + self.weights @ wrong
+    def advance(self, error: Tensor) -> None:
+        """See `_OnParameters.advance`."""
+        self.f = self.f + self.weights @ error
 
     def values(self) -> Tensor:
+        """See `_OnParameters.values`."""
         return _projected(self.f, self.project)
 
 

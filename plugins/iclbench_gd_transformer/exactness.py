@@ -15,26 +15,26 @@ from .kernels import covariates
 
 
 class DescentError(Metric):
-    """How far f and E(w_e) are from functional gradient descent written out in float64.
+    """Distance of f and E(w_e) from functional gradient descent written out in float64.
 
-    `f_squared_error` and `expectation_squared_error` are the mean over positions of the squared
-    distance after the last block, `…_by_block` after each. The descent overwrites E exactly, so
-    with head 2 (`erase`) the latter is its error; and it is on the parameters A where the kernel's
-    features are finite. Their floor is the same descent in the prompt's dtype.
+    `f_squared_error` and `expectation_squared_error` are squared distances after the last block,
+    averaged over positions; `…_by_block` gives them after every block. The reference overwrites E
+    exactly, so with `erase` the error of E is that of head 2. It descends on the parameters A for
+    kernels with finite features. The floor is the same descent in the prompt's dtype.
     """
 
     name = "descent-error"
 
     def supports(self, task: Task[Any]) -> str | None:
-        """Tasks that ask for a class by x, y and query."""
+        """Accept tasks that ask for a class, with x, y and query."""
         fields = set(getattr(task.signature.prompt, "_fields", ()))
         if {"x", "y", "query"} <= fields and task.signature.target == "class":
             return None
         return "it needs a task that asks for the class of a query"
 
     def supports_model(self, model: nn.Module) -> str | None:
-        """The constrained form of gd-transformer."""
-        return None if isinstance(model, GDForm) else "only gd-transformer with form=gd has steps"
+        """Accept the constrained form of gd-transformer."""
+        return None if isinstance(model, GDForm) else "it needs gd-transformer with form=gd"
 
     def axes(self, model: nn.Module) -> dict[str, Axis]:
         """Blocks 1…K."""
@@ -46,33 +46,33 @@ class DescentError(Metric):
     ) -> dict[str, Tensor]:
         """See the class."""
         gd = cast(GDForm, model)
-        found = predict(lambda prompt: _stacked(gd.states(prompt)), batch.prompt, context)
-        return _errors(found, _stacked(written_out(gd, batch.prompt, torch.float64)))
+        states = predict(lambda prompt: _stacked(gd.states(prompt)), batch.prompt, context)
+        return _errors(states, _stacked(reference_descent(gd, batch.prompt, torch.float64)))
 
     def floor(self, model: nn.Module, task: Task[Any], batch: Batch) -> dict[str, Tensor]:
-        """The descent in the prompt's dtype, beside that in float64."""
+        """The error of the reference descent in the prompt's dtype."""
         gd = cast(GDForm, model)
-        rounded = _stacked(written_out(gd, batch.prompt, batch.prompt.x.dtype)).double()
-        return _errors(rounded, _stacked(written_out(gd, batch.prompt, torch.float64)))
+        rounded = _stacked(reference_descent(gd, batch.prompt, batch.prompt.x.dtype)).double()
+        return _errors(rounded, _stacked(reference_descent(gd, batch.prompt, torch.float64)))
 
 
-def written_out(model: GDForm, prompt: Any, dtype: torch.dtype) -> list[tuple[Tensor, Tensor]]:
-    """The descent with the parameters of the model, in that dtype, on the CPU (see `descend`)."""
+def reference_descent(
+    model: GDForm, prompt: Any, dtype: torch.dtype
+) -> list[tuple[Tensor, Tensor]]:
+    """The descent with a model's parameters, in `dtype` on the CPU (see `descend`)."""
 
     def cast_to(t: Tensor) -> Tensor:
         t = t.detach().cpu()
         return t.to(dtype) if t.is_floating_point() else t
 
     prompt = map_tensors(cast_to, prompt)
-    given = {name: cast_to(p) for name, p in model.named_parameters()}
-    W, project = given["embedding"], given["project"]
+    parameters = {name: cast_to(p) for name, p in model.named_parameters()}
+    W, project, steps = (parameters[name] for name in ("embedding", "project", "step"))
     matrices = project if project.ndim == 3 else project.diag_embed()
     x = covariates(prompt, model.normalize)
-    inputs = kernel_inputs(x, given["log_scale"], given.get("diagonal"))
-    heads = [Head(each, matrix) for each, matrix in zip(inputs, matrices, strict=True)]
-    return descend(
-        heads, W[prompt.y], W, given["step"], model.kernel, degree=model.degree, bias=model.bias
-    )
+    inputs = kernel_inputs(x, parameters["log_scale"], parameters.get("diagonal"))
+    heads = [Head(head_x, matrix) for head_x, matrix in zip(inputs, matrices, strict=True)]
+    return descend(heads, W[prompt.y], W, steps, model.kernel, degree=model.degree, bias=model.bias)
 
 
 def _stacked(states: list[tuple[Tensor, Tensor]]) -> Tensor:
@@ -80,8 +80,8 @@ def _stacked(states: list[tuple[Tensor, Tensor]]) -> Tensor:
     return torch.stack([torch.stack(pair, dim=1) for pair in states[1:]], dim=1)
 
 
-def _errors(found: Tensor, exact: Tensor) -> dict[str, Tensor]:
-    squares = (found - exact).square().sum(dim=4).mean(dim=3)
+def _errors(states: Tensor, exact: Tensor) -> dict[str, Tensor]:
+    squares = (states - exact).square().sum(dim=4).mean(dim=3)
     f, expectation = squares.unbind(dim=2)
     return {
         "f_squared_error": f[:, -1],

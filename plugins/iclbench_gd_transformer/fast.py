@@ -1,4 +1,4 @@
-"""The form for text as it is trained on a large vocabulary: its logits stay factors."""
+"""The form for text in training on a large vocabulary: its logits stay factored."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from iclbench import FactoredLogits
 
 
 class FactoredText(nn.Module):
-    """A `TextForm` whose logits (B, P, C) are not multiplied out."""
+    """A `TextForm` that returns its logits (B, P, C) as factors."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 
 Kernel = Literal["linear", "polynomial", "rbf", "exponential", "laplacian", "softmax"]
 
-#: Degree of the polynomial kernel where none is given.
+#: Default degree of the polynomial kernel.
 DEGREE = 2
-#: Monomials beyond which features are not written out.
-MOST_FEATURES = 4096
+#: Largest number of features to compute explicitly.
+MAX_FEATURES = 4096
 
 
 def attention(
@@ -28,8 +28,8 @@ def attention(
 
     `softmax` normalizes exp(qᵀk) over the keys. The others are κ(q, k)/N: `linear` qᵀk,
     `polynomial` (1 + qᵀk)^degree, `rbf` exp(−‖q − k‖²), `exponential` exp(qᵀk), `laplacian`
-    exp(−‖q − k‖₁). Scales are those of q and k. `mask` (S, N) says which keys a query sees; N is
-    the number of keys that the first query sees.
+    exp(−‖q − k‖₁). Callers scale q and k. `mask` (S, N) says which keys a query sees; the divisor
+    N is then the number of keys that the first query sees, the same for all queries.
     """
     if kernel == "rbf":
         scores = -_distances(queries, keys, p=2.0).square()
@@ -38,8 +38,8 @@ def attention(
     else:
         scores = queries @ keys.mT
     if kernel == "softmax":
-        hidden = scores if mask is None else scores.masked_fill(~mask, -torch.inf)
-        return hidden.softmax(dim=2)
+        visible = scores if mask is None else scores.masked_fill(~mask, -torch.inf)
+        return visible.softmax(dim=2)
     if kernel == "polynomial":
         values = (1.0 + scores) ** degree
     else:
@@ -50,38 +50,40 @@ def attention(
 
 
 def expectation(f: Tensor, embedding: Tensor) -> Tensor:
-    """E(w_e)|f = Σ_c w_c softmax_c(w_cᵀf), (…, d'), of f (…, d') and W_e (C, d') (eq. 6).
+    """E(w_e)|f = Σ_c w_c softmax_c(w_cᵀf), (…, d'), from f (…, d') and W_e (C, d') (eq. 6).
 
-    Cross-attention with the query f and the embeddings as keys and values.
+    This is cross-attention with query f and the embeddings as keys and values.
     """
     return (f @ embedding.mT).softmax(dim=-1) @ embedding
 
 
 def features(kernel: Kernel, x: Tensor, degree: int = DEGREE) -> Tensor | None:
-    """ψ(x) (…, m) of x (…, d) with ψ(x)ᵀψ(x') = κ(x, x'); None where m is infinite, or too large.
+    """ψ(x) (…, m) of x (…, d) with ψ(x)ᵀψ(x') = κ(x, x'); None if m is infinite or too large.
 
-    Of the polynomial kernel: every monomial of (1, x) of that degree, times the square root of its
-    multinomial coefficient; m = C(d + degree, degree).
+    For the polynomial kernel, these are the monomials of (1, x) of that degree, times the square
+    roots of their multinomial coefficients; m = C(d + degree, degree).
     """
     if kernel == "linear":
         return x
-    if kernel != "polynomial" or math.comb(x.shape[-1] + degree, degree) > MOST_FEATURES:
+    if kernel != "polynomial" or math.comb(x.shape[-1] + degree, degree) > MAX_FEATURES:
         return None
     inputs = torch.cat([torch.ones_like(x[..., :1]), x], dim=-1)
-    found = []
-    for chosen in combinations_with_replacement(range(inputs.shape[-1]), degree):
-        repeated = math.prod(math.factorial(chosen.count(i)) for i in set(chosen))
-        factor = math.sqrt(math.factorial(degree) / repeated)
-        found.append(factor * inputs[..., list(chosen)].prod(dim=-1))
-    return torch.stack(found, dim=-1)
+    monomials = []
+    for indices in combinations_with_replacement(range(inputs.shape[-1]), degree):
+        repeats = math.prod(math.factorial(indices.count(i)) for i in set(indices))
+        factor = math.sqrt(math.factorial(degree) / repeats)
+        monomials.append(factor * inputs[..., list(indices)].prod(dim=-1))
+    return torch.stack(monomials, dim=-1)
 
 
 def _distances(a: Tensor, b: Tensor, p: float) -> Tensor:
-    """‖a − b‖_p of every pair, from exact differences, which are never held all at once."""
+    """‖a − b‖_p of all pairs, (B, S, N)."""
+    # Distances from products would lose digits for near points; cdist subtracts pair by pair
+    # without holding all differences.
     return torch.cdist(a, b, p, compute_mode="donot_use_mm_for_euclid_dist")
 
 
 def covariates(prompt: Any, normalize: bool = False) -> Tensor:
-    """x of the context and then of the queries, (B, N + Q, d), with norm 1 if asked."""
+    """x of the context, then of the queries, (B, N + Q, d); `normalize` gives them norm 1."""
     x = torch.cat([prompt.x, prompt.query], dim=1)
     return nn.functional.normalize(x, dim=2) if normalize else x

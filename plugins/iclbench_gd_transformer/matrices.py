@@ -1,4 +1,4 @@
-"""The metric `attention-matrices`: has the free form learned gradient descent's matrices?"""
+"""The metric `attention-matrices`: did the free form learn the matrices of gradient descent?"""
 
 from __future__ import annotations
 
@@ -13,25 +13,28 @@ from .free_form import FreeForm, FreeHead
 
 
 class AttentionMatrices(Metric):
-    """W_Q, W_K, W_V and P of the first head of every block, with AᵀB and ED, as `maps` (App. F).
+    """W_Q, W_K, W_V, P, AᵀB and ED of the first head of every block, as `maps` (App. F).
 
-    A and B are the columns of W_Q and W_K that see x, D those of W_V that see w_y, E the rows of P
-    that write f. Gradient descent has AᵀB = cI and ED = cI. As numbers, for each block: `c`, the
-    mean of the diagonal; `deviation`, ‖M − cI‖/‖M‖ of M = AᵀB or ED (Frobenius: 0 for the identity;
-    a Gaussian n × n matrix has about √(1 − 1/n²)); `asymmetry`, ‖M − Mᵀ‖/2‖M‖; `share_…`, how much
-    of ‖W‖² is in A, B, D, E; `difference` ‖A − B‖/√(‖A‖² + ‖B‖²), the same of E and Dᵀ.
+    A and B are the columns of W_Q and W_K that see x, D those of W_V that see w_y, and E the rows
+    of P that write f. Gradient descent has AᵀB = cI and ED = cI. For every block and M = AᵀB or ED,
+    in Frobenius norms:
+
+    - `c`: mean of the diagonal
+    - `deviation`: ‖M − cI‖/‖M‖; 0 for cI, about √(1 − 1/n²) for a Gaussian n × n matrix
+    - `asymmetry`: ‖M − Mᵀ‖/2‖M‖
+    - `difference`: ‖A − B‖/√(‖A‖² + ‖B‖²); for ED, of E and Dᵀ
+    - `share_…`: the fraction of ‖W‖² in A, B, D or E
     """
 
     name = "attention-matrices"
 
     def supports(self, task: Task[Any]) -> str | None:
-        """Any task that the model can do."""
+        """Accept any task that the model supports."""
         return None
 
     def supports_model(self, model: nn.Module) -> str | None:
-        """The free form of gd-transformer."""
-        free = isinstance(model, FreeForm)
-        return None if free else "only gd-transformer with form=free has attention matrices"
+        """Accept the free form of gd-transformer."""
+        return None if isinstance(model, FreeForm) else "it needs gd-transformer with form=free"
 
     def analysis(
         self, model: nn.Module, task: Task[Any], batches: list[Batch], context: EvaluationContext
@@ -39,24 +42,24 @@ class AttentionMatrices(Metric):
         """See the class."""
         free = cast(FreeForm, model)
         heads = [cast(FreeHead, head) for head in free.first]
-        maps = [one for k, head in enumerate(heads) for one in _maps(head, free, k)]
+        maps = [item for k, head in enumerate(heads) for item in _maps(head, free, k)]
         return {"blocks": [_numbers(*parts(head, free)) for head in heads], "maps": maps}
 
 
 def parts(head: FreeHead, model: FreeForm) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """W_Q, W_K, W_V and P of a head, and their parts A, B, D and E, float64."""
+    """W_Q, W_K, W_V and P of a head, and their parts A, B, D and E, float64 on the CPU."""
     d, width = model.dim, model.width
-    whole = {
+    parameters = {
         "W_Q": head.query, "W_K": head.key, "W_V": head.value, "P": head.project,
     }  # fmt: skip
-    found = {name: matrix.detach().to("cpu", torch.float64) for name, matrix in whole.items()}
+    whole = {name: matrix.detach().to("cpu", torch.float64) for name, matrix in parameters.items()}
     inner = {
-        "A": found["W_Q"][:, :d],
-        "B": found["W_K"][:, :d],
-        "D": found["W_V"][:, d : d + width],
-        "E": found["P"][-width:],
+        "A": whole["W_Q"][:, :d],
+        "B": whole["W_K"][:, :d],
+        "D": whole["W_V"][:, d : d + width],
+        "E": whole["P"][-width:],
     }
-    return found, inner
+    return whole, inner
 
 
 def _numbers(whole: dict[str, Tensor], inner: dict[str, Tensor]) -> dict[str, Any]:
@@ -73,12 +76,12 @@ def _numbers(whole: dict[str, Tensor], inner: dict[str, Tensor]) -> dict[str, An
 
 
 def _identity(matrix: Tensor) -> dict[str, float | None]:
-    """c, and how far the matrix is from cI and from a symmetric one."""
+    """c, and the matrix's distance from cI and from a symmetric matrix."""
     c = matrix.diagonal().mean()
-    left = matrix - c * torch.eye(len(matrix)).to(matrix)
+    rest = matrix - c * torch.eye(len(matrix)).to(matrix)
     return {
         "c": finite(float(c)),
-        "deviation": finite(float((_square(left) / _square(matrix)).sqrt())),
+        "deviation": finite(float((_square(rest) / _square(matrix)).sqrt())),
         "asymmetry": finite(float((_square(matrix - matrix.mT) / _square(matrix)).sqrt() / 2.0)),
     }
 
@@ -88,6 +91,7 @@ def _difference(a: Tensor, b: Tensor) -> float | None:
 
 
 def _square(matrix: Tensor) -> Tensor:
+    # Never 0, so that ratios of untrained zero matrices are finite.
     return matrix.square().sum().clamp(min=torch.finfo(matrix.dtype).tiny)
 
 

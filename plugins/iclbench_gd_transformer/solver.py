@@ -1,4 +1,4 @@
-"""The solver `functional-gd`: gradient descent on each context's cross-entropy."""
+"""The solver `functional-gd`: gradient descent on a context's cross-entropy."""
 
 from __future__ import annotations
 
@@ -15,33 +15,34 @@ from .kernels import DEGREE, Kernel, covariates
 
 
 class FunctionalGDSolverConfig(Config):
-    """Steps, kernel, and the embeddings, which no prompt states."""
+    """Steps, kernel, and the class embeddings, which prompts do not contain."""
 
     steps: int = Field(10, ge=0, description="K, gradient steps from f = 0")
     step_size: float = Field(1.0, description="α")
     kernel: Kernel = Field(
-        "rbf", description="κ; with linear and polynomial the parameters A are descended on"
+        "rbf", description="κ; linear and polynomial kernels descend on the parameters A"
     )
     scale: float = Field(1.0, gt=0, description="factor on x in the kernel")
     embedding: tuple[tuple[float, ...], ...] | None = Field(
-        None, description="W_e, a row a class; null: one-hot, multinomial logistic regression"
+        None,
+        description="W_e, one row per class; null: one-hot (multinomial logistic regression)",
     )
-    degree: int = added_later(DEGREE, ge=1, description="of the polynomial kernel")
-    bias: bool = added_later(False, description="f(x) = Aψ(x) + b, with b descended on too")
-    normalize: bool = added_later(False, description="covariates divided by their norms")
+    degree: int = added_later(DEGREE, ge=1, description="degree of the polynomial kernel")
+    bias: bool = added_later(False, description="f(x) = Aψ(x) + b, also descending on b")
+    normalize: bool = added_later(False, description="divide covariates by their norms")
 
 
 class FunctionalGD(Solver):
     """f(x) = Aψ(x) by K steps of gradient descent on the context's cross-entropy (eqs. 2–3).
 
-    Where ψ is finite A (d', m) is descended on explicitly; elsewhere f is.
+    It descends on A (d', m) where the features ψ are finite, and on f elsewhere.
     """
 
     name = "functional-gd"
     Config = FunctionalGDSolverConfig
 
     def supports(self, signature: Signature, config: FunctionalGDSolverConfig) -> str | None:
-        """It needs x, y and query, and an embedding of every class."""
+        """Accept tasks that ask for a class, with x, y and query, if W_e has a row per class."""
         missing = {"x", "y", "query"} - set(getattr(signature.prompt, "_fields", ()))
         if missing:
             return f"it needs {', '.join(sorted(missing))}, which {signature.prompt.__name__} lacks"
@@ -63,11 +64,11 @@ class _Descend(nn.Module):
         self.classes, self.config = classes, config
 
     def forward(self, prompt: Any) -> Tensor:
-        """Logits W_e f of the queries, (B, Q, C)."""
+        """Return the logits W_e f of the queries, (B, Q, C)."""
         c = self.config
         x = c.scale * covariates(prompt, c.normalize)
-        one = torch.eye(self.classes, dtype=x.dtype, device=x.device)
-        W = one if c.embedding is None else x.new_tensor(c.embedding)
+        one_hot = torch.eye(self.classes, dtype=x.dtype, device=x.device)
+        W = one_hot if c.embedding is None else x.new_tensor(c.embedding)
         steps = x.new_full((c.steps,), c.step_size)
         states = descend([Head(x)], W[prompt.y], W, steps, c.kernel, degree=c.degree, bias=c.bias)
         return states[-1][0][:, prompt.x.shape[1] :] @ W.mT

@@ -1,4 +1,4 @@
-"""Attention over learned positions: the same for every text, and causal."""
+"""Causal attention over learned positions, the same for every text."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .kernels import Kernel
 def position_attention(
     kernel: Kernel, queries: Tensor, keys: Tensor, seen: Tensor, counts: Tensor
 ) -> Tensor:
-    """Weights (M, S, N) of keys (M, N, d) for queries (M, S, d), a head each.
+    """Weights (M, S, N) of keys (M, N, d) for queries (M, S, d) of M heads.
 
-    `seen` (S, N) says which keys a query sees, and `counts` (S,) by how many a sum that is not
-    normalized is divided. Kernels are those of `kernels.attention`; squared distances come from
-    products, so that no (S, N, d) is held. A query that sees no key has weights 0.
+    `seen` (S, N) says which keys a query sees; `counts` (S,) divides the kernels other than
+    softmax. The kernels are those of `kernels.attention`, without `polynomial`. A query that sees
+    no key has weights 0.
     """
     if kernel == "rbf":
         scores = -_squared_distances(queries, keys)
@@ -24,15 +24,31 @@ def position_attention(
     else:
         scores = queries @ keys.mT
     if kernel == "softmax":
-        hidden = torch.where(seen, scores, torch.finfo(scores.dtype).min)
-        return hidden.softmax(dim=2) * seen
+        # Not −inf: a query without keys would be NaN. Its weights become 0 by the product.
+        visible = torch.where(seen, scores, torch.finfo(scores.dtype).min)
+        return visible.softmax(dim=2) * seen
     if kernel != "linear":
-        # What is not seen must not overflow.
+        # An unseen key must not overflow: inf times 0 is NaN.
         scores = torch.where(seen, scores, 0.0).exp()
     return scores * seen / counts.clamp(min=1).to(scores).unsqueeze(1)
 
 
 def _squared_distances(a: Tensor, b: Tensor) -> Tensor:
-    """‖a − b‖² of every pair, not below 0."""
+    """‖a − b‖² of all pairs, at least 0."""
+    # From products, so that no (S, N, d) of differences is held.
     lengths = a.square().sum(dim=2).unsqueeze(2) + b.square().sum(dim=2).unsqueeze(1)
     return (lengths - 2 * a @ b.mT).clamp(min=0)
+
+
+def initial_scale(kernel: Kernel, width: int) -> float:
+    """The factor on random positions (T, width) for which scores are about 1."""
+    exponent = {"rbf": -0.5, "laplacian": -1.0}.get(kernel, -0.25)
+    return float(width**exponent)
+
+
+def sinusoids(count: int, width: int) -> Tensor:
+    """Sines and cosines of the position (Vaswani et al. 2017, 3.5), (count, width)."""
+    half = -(-width // 2)
+    rates = 10_000.0 ** (-torch.arange(half) / half)
+    angles = torch.arange(count).unsqueeze(1) * rates
+    return torch.cat([angles.sin(), angles.cos()], dim=1)[:, :width].clone()

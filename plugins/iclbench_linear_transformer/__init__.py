@@ -5,7 +5,7 @@ from iclbench import Entry, hookimpl
 
 @hookimpl
 def iclbench_architectures() -> list[Entry]:
-    """linear-transformer."""
+    """The linear transformer."""
     return [
         Entry(
             "linear-transformer",
@@ -17,7 +17,7 @@ def iclbench_architectures() -> list[Entry]:
 
 @hookimpl
 def iclbench_metrics() -> list[Entry]:
-    """krylov."""
+    """An analysis of the algorithm that a model learned."""
     return [
         Entry(
             "krylov",

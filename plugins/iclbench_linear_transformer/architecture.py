@@ -14,34 +14,35 @@ from .constructions import Chebyshev, Richardson
 from .modules import BlockLayer, BlockModel, FullLayer, FullModel, SquareBlockLayer
 from .regression import RegressionModel
 
-#: What the block form answers on regression prompts.
+#: Targets that the block form answers on regression prompts.
 REGRESSION = ("query", "weights")
 
 
 class LinearTransformerConfig(Config):
-    """Depth, heads and parametrization."""
+    """Parametrization, depth and heads."""
 
     form: Literal["block", "full"] = Field(
-        "block", description="P and Q of blocks p·I and p·1, for any N; or any matrices, for one N"
+        "block",
+        description="block: P and Q consist of blocks p·I and p·1, for any N; full: arbitrary "
+        "matrices, for one N",
     )
     layers: int = Field(4, ge=1, description="L, number of layers")
-    heads: int = Field(1, ge=1, description="terms (eⱼᵀQeᵢ)Peⱼ of each layer")
+    heads: int = Field(1, ge=1, description="terms (eⱼᵀQeᵢ)Peⱼ per layer")
     embedding: int = Field(27, ge=1, description="form=full: width of the learned H")
     normalize: bool = Field(
-        False, description="divide A and b by ‖A‖_F/√N, so that the scale does not matter"
+        False, description="divide A and b by ‖A‖_F/√N, so that scale does not matter"
     )
     init_std: float = Field(0.1, gt=0, description="standard deviation of initial P, Q and H")
     ones: bool = added_later(
-        True, description="form=block: blocks p·1, and the query's h is 1; without them it is 0"
+        True, description="form=block: include blocks p·1 and set the query's h to 1, not 0"
     )
-
     homogeneous: bool = added_later(
-        False, description="divide b and x₀ by ‖b‖, and multiply the answer by it"
+        False, description="divide b and x₀ by ‖b‖ and multiply the answer by it"
     )
 
 
 class LinearTransformer(Architecture):
-    """Δeᵢ = Σ_{j≤N} (eⱼᵀQeᵢ) P eⱼ over tokens (aᵢ, bᵢ, hᵢ) and the query (x₀, 1)."""
+    """Layers Δeᵢ = Σ_{j≤N} (eⱼᵀQeᵢ) P eⱼ on tokens (aᵢ, bᵢ, hᵢ) and the query (x₀, 1, 1)."""
 
     name = "linear-transformer"
     Config = LinearTransformerConfig
@@ -49,7 +50,7 @@ class LinearTransformer(Architecture):
     constructions = {"richardson": Richardson(), "chebyshev": Chebyshev()}
 
     def supports(self, signature: Signature, config: LinearTransformerConfig) -> str | None:
-        """Linear systems, form=full those of one size; and regression in the block form."""
+        """Accept linear systems (form=full: of one size) and, in the block form, regression."""
         if signature.target in REGRESSION:
             return _supports_regression(signature, config)
         missing = {"a", "b", "x0", "size"} - set(getattr(signature.prompt, "_fields", ()))
@@ -60,7 +61,7 @@ class LinearTransformer(Architecture):
         return _supports_systems(signature, config)
 
     def build(self, signature: Signature, config: LinearTransformerConfig) -> nn.Module:
-        """A model for the signature; in the block form its parameters do not depend on it."""
+        """Return a model; in the block form, its parameters do not depend on the size N."""
         c = config
         if c.form == "block":
             layer = BlockLayer if c.ones else SquareBlockLayer
@@ -73,6 +74,7 @@ class LinearTransformer(Architecture):
             return BlockModel(blocks, c.normalize, c.homogeneous, c.ones)
         size = signature.output_width
         width = size + 1 + c.embedding
+        # init_std is that of tokens of width 9; wider ones add up more terms.
         std = c.init_std * (9.0 / width) ** 0.5
         layers: list[nn.Module] = [FullLayer(c.heads, width, std) for _ in range(c.layers)]
         embedding = nn.Parameter(c.init_std * torch.randn(size, c.embedding))
@@ -81,9 +83,9 @@ class LinearTransformer(Architecture):
 
 def _supports_systems(signature: Signature, config: LinearTransformerConfig) -> str | None:
     if config.form == "full" and signature.varies:
-        return "form=full is built for one N, and the task has several; form=block takes any"
+        return "form=full is built for one N, but the task has several; form=block takes any"
     if config.form == "full" and not config.ones:
-        return "form=full has any matrices; ones is of form=block"
+        return "form=full has no ones; its matrices are arbitrary"
     default = type(config).model_fields["embedding"].default
     if config.form == "block" and config.embedding != default:
         return "form=block has no learned embedding"
@@ -96,10 +98,10 @@ def _supports_regression(signature: Signature, config: LinearTransformerConfig) 
     if missing:
         return f"it needs the shape of {', '.join(missing)}, which the task does not state"
     if shapes["y"][1] != 1:
-        return "it answers with one value"
+        return "it predicts one value per query; y has several"
     unseen = set(getattr(signature.prompt, "_fields", ())) - {"tokens", "x", "y", "query"}
     if unseen:
-        return f"it does not see {', '.join(sorted(unseen))}"
+        return f"it would ignore {', '.join(sorted(unseen))}"
     if config.form == "full":
         return "form=full is for linear systems; form=block takes regression too"
     return None
@@ -108,7 +110,7 @@ def _supports_regression(signature: Signature, config: LinearTransformerConfig) 
 def multiply_adds(n: int, layers: int, heads: int = 1) -> int:
     """Multiply-adds of the block form on one system of n equations.
 
-    Scores and sums over the context, (n + 1)·n·(4n + 1) each, and Q on n + 1 tokens and P on n,
-    16n + 9 a token.
+    Scores and sums over the context cost (n + 1)·n·(4n + 1) each; Q on n + 1 tokens and P on n
+    cost 16n + 9 per token.
     """
     return layers * heads * (2 * (n + 1) * n * (4 * n + 1) + (2 * n + 1) * (16 * n + 9))

@@ -1,7 +1,7 @@
-"""Exact weights of the block form: Richardson's iteration, and Chebyshev's polynomial.
+"""Exact weights of the block form: Richardson's iteration and Chebyshev's polynomial.
 
-The context rows are updated as the query is, so A must be kept: the first layer's second head
-copies it into h₂ (h₂ ← h₂ + a − h₁), from where the later layers read it.
+Layers update the context rows as well as the query, so A must be saved: the second head of the
+first layer copies it into h₂ (h₂ ← h₂ + a − h₁), from which later layers read it.
 """
 
 from __future__ import annotations
@@ -16,15 +16,19 @@ from torch import Tensor
 
 from iclbench import Config, Construction, Signature, UsageError
 
+# Rows and columns of P and Q.
 A, H1, H2, _H3, B = range(5)
 
 
 class StepsConfig(Config):
-    """How many iterations, and for which eigenvalues."""
+    """Number of iterations and range of eigenvalues."""
 
-    steps: int = Field(4, ge=1, description="L, iterations, each a layer")
+    steps: int = Field(4, ge=1, description="L, iterations, one per layer")
     heads: int = Field(
-        2, ge=1, le=2, description="2: the first layer copies A too; 1: one more layer does"
+        2,
+        ge=1,
+        le=2,
+        description="2: the first layer also copies A; 1: an additional layer copies it",
     )
     low: float | None = Field(None, gt=0, description="smallest eigenvalue; null: the task's")
     high: float | None = Field(None, gt=0, description="largest eigenvalue; null: the task's")
@@ -37,7 +41,7 @@ class StepsConfig(Config):
 
 
 class Iteration(Construction):
-    """x ← x + α_l(b − Ax), a step size α_l for each layer."""
+    """x ← x + α_l(b − Ax) with a step size α_l per layer."""
 
     Config = StepsConfig
 
@@ -48,17 +52,18 @@ class Iteration(Construction):
     def build(
         self, signature: Signature, args: Any, task: Any
     ) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """Configuration and state; raises UsageError where no eigenvalues are known."""
-        low, high = _bounds(args, task)
+        """Return configuration and state; raises UsageError if the eigenvalues are unknown."""
+        low, high = _eigenvalue_range(args, task)
         layers = [] if args.heads == 2 else [[COPY]]
         for index, size in enumerate(self.step_sizes(low, high, args.steps)):
+            # Until A is copied, part a still holds it.
             copied = index > 0 or args.heads == 1
-            first = _iteration(size, H2 if copied else A)
-            layers.append([first, NOTHING if copied else COPY][: args.heads])
+            iteration = _iteration(size, H2 if copied else A)
+            layers.append([iteration, ZERO if copied else COPY][: args.heads])
         state = {}
         for index, heads in enumerate(layers):
-            for place, matrices in zip("PQ", zip(*heads, strict=True), strict=True):
-                state[f"layers.{index}.{place}"] = torch.stack(matrices)
+            for name, matrices in zip("PQ", zip(*heads, strict=True), strict=True):
+                state[f"layers.{index}.{name}"] = torch.stack(matrices)
         config = {
             "form": "block",
             "layers": len(layers),
@@ -70,37 +75,41 @@ class Iteration(Construction):
         return config, state
 
 
-def _bounds(args: StepsConfig, task: Any) -> tuple[float, float]:
-    known = task.parameters.get("spectrum")
-    low, high = (
-        given if given is not None else None if known is None else float(known[i])
-        for i, given in enumerate((args.low, args.high))
-    )
+def _eigenvalue_range(args: StepsConfig, task: Any) -> tuple[float, float]:
+    """`low` and `high`, by default those of the task."""
+    low, high = args.low, args.high
+    spectrum = task.parameters.get("spectrum")
+    if spectrum is not None:
+        low = float(spectrum[0]) if low is None else low
+        high = float(spectrum[1]) if high is None else high
     if low is None or high is None:
-        raise UsageError(f"construction: {task.name} states no eigenvalues; give low and high")
+        raise UsageError(f"construction: {task.name} states no eigenvalues; set low and high")
     if low > high:
         raise UsageError(f"construction: low={low:g} is above high={high:g}")
     return low, high
 
 
 def _blocks(entries: dict[tuple[int, int], float]) -> Tensor:
-    found = torch.zeros(5, 5, dtype=torch.float64)
-    for place, value in entries.items():
-        found[place] = value
-    return found
+    """The block matrix (5, 5), float64, with these entries and zeros elsewhere."""
+    blocks = torch.zeros(5, 5, dtype=torch.float64)
+    for index, value in entries.items():
+        blocks[index] = value
+    return blocks
 
 
-#: Scores h₁ⱼᵀh₁ᵢ, which pick row j = i, and values aⱼ − h₁ⱼ for h₂: P and Q.
+#: P and Q of the head that copies A: scores h₁ⱼᵀh₁ᵢ select row j = i, values aⱼ − h₁ⱼ go to h₂.
 COPY = (_blocks({(H2, A): 1.0, (H2, H1): -1.0}), _blocks({(H1, H1): 1.0}))
 
+#: P and Q of a head that adds nothing.
+ZERO = (_blocks({}), _blocks({}))
 
-#: A head that adds nothing.
-NOTHING = (_blocks({}), _blocks({}))
 
+def _iteration(size: float, source: int) -> tuple[Tensor, Tensor]:
+    """P and Q of a head that iterates with step size α, where part `source` holds A.
 
-def _iteration(size: float, kept: int) -> tuple[Tensor, Tensor]:
-    """Scores bⱼ·1 − (Aⱼ)ᵀx with A in part `kept`, and values α·onehotⱼ for a: P and Q."""
-    return _blocks({(A, H1): size}), _blocks({(B, B): 1.0, (kept, A): -1.0})
+    Scores are the residuals bⱼ·1 − (Aⱼ)ᵀx; values α·onehotⱼ go to part a.
+    """
+    return _blocks({(A, H1): size}), _blocks({(B, B): 1.0, (source, A): -1.0})
 
 
 class Richardson(Iteration):
@@ -114,9 +123,9 @@ class Richardson(Iteration):
 
 
 class Chebyshev(Iteration):
-    """The inverses of the Chebyshev nodes: after L layers the polynomial of least worst error."""
+    """Inverse Chebyshev nodes as step sizes, which minimize the worst error after L layers."""
 
-    summary = "Richardson's iteration with Chebyshev's step size for each layer"
+    summary = "Richardson's iteration with Chebyshev's step size in each layer"
 
     def step_sizes(self, low: float, high: float, steps: int) -> list[float]:
         """See `Iteration.step_sizes`."""
@@ -126,14 +135,18 @@ class Chebyshev(Iteration):
 
 
 def leja(nodes: list[float]) -> list[float]:
-    """The nodes in Leja's order, each as far as can be from those before.
+    """The nodes in Leja's order: each maximizes the product of distances to those before it.
 
-    In their own order rounding errors grow by orders of magnitude (Reichel, BIT 30, 1990).
+    In increasing order, rounding errors grow by orders of magnitude (Reichel, BIT 30, 1990).
     """
-    left = sorted(nodes)
-    found: list[float] = []
-    while left:
-        far = max(left, key=lambda v: math.prod(abs(v - u) for u in found) if found else abs(v))
-        left.remove(far)
-        found.append(far)
-    return found
+    remaining = sorted(nodes)
+    ordered: list[float] = []
+
+    def distance(node: float) -> float:
+        return math.prod(abs(node - other) for other in ordered) if ordered else abs(node)
+
+    while remaining:
+        farthest = max(remaining, key=distance)
+        remaining.remove(farthest)
+        ordered.append(farthest)
+    return ordered

@@ -1,9 +1,9 @@
-"""The block form as it is trained: the same layers, laid out for products of matrices.
+"""The block form in training: the same layers, laid out for matrix products.
 
-The vector parts of a component lie together, so that a matrix of blocks is one product; P is
-applied to the sum over the context, and the last layer is computed for the queries only. Equal to
-the paper's layers except for rounding. A leading dimension of tokens (R, B, …) and parameters
-(R, …) may be that of replicas.
+The vector parts of a component are adjacent in memory, so applying a matrix of blocks is one
+product. P is applied to the sum over the context, and the last layer is computed only for the
+queries. Results equal those of the paper's layers up to rounding. Tokens (R, B, …) and parameters
+(R, …) may have a leading dimension of replicas.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .tokens import Tokens, block_tokens, component_mask
 
 
 class FastBlockModel(nn.Module):
-    """A `BlockModel` on systems (..., B, N, N)."""
+    """A `BlockModel` for systems (..., B, N, N)."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
@@ -26,15 +26,15 @@ class FastBlockModel(nn.Module):
 
     def forward(self, prompt: Any) -> Tensor:
         """Return x (..., B, 1, N)."""
-        prompt, length = self.model.scaled(prompt)
+        prompt, factor = self.model.scaled(prompt)
         tokens = block_tokens(prompt, self.model.ones, parts=-1)
         last = last_tokens(self.model.layers, tokens, component_mask(prompt), queries=1)
         x = last.vectors[..., 0, :, 0]
-        return (x if length is None else x * length).unsqueeze(-2)
+        return (x if factor is None else x * factor).unsqueeze(-2)
 
 
 class FastRegressionModel(nn.Module):
-    """A `RegressionModel` on prompts whose fields are (..., B, N, D)."""
+    """A `RegressionModel` for prompts whose fields are (..., B, N, D)."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
@@ -55,10 +55,10 @@ class FastRegressionModel(nn.Module):
 def last_tokens(layers: Iterable[Any], tokens: Tokens, mask: Tensor, queries: int) -> Tokens:
     """The queries after all layers: vectors (..., B, Q, N, V) and scalars (..., B, Q).
 
-    The tokens have vectors (..., B, S, N, V) and scalars (..., B, S); `mask` is (..., B, N).
+    `tokens` have vectors (..., B, S, N, V) and scalars (..., B, S); `mask` is (..., B, N).
     """
-    *before, last = layers
-    for layer in before:
+    *earlier, last = layers
+    for layer in earlier:
         tokens = _step(layer.blocks(), tokens, mask, queries, slice(None))
     return _step(last.blocks(), tokens, mask, queries, slice(-queries, None))
 
@@ -66,24 +66,25 @@ def last_tokens(layers: Iterable[Any], tokens: Tokens, mask: Tensor, queries: in
 def _step(
     blocks: tuple[Tensor, Tensor], tokens: Tokens, mask: Tensor, queries: int, rows: slice
 ) -> Tokens:
-    """e + Δe of some tokens; the queries are no context."""
+    """e + Δe of the tokens `rows`; the context is all tokens except the queries."""
     context = tokens.vectors[..., :-queries, :, :].flatten(-2)
     scalars = tokens.scalars[..., :-queries]
-    asked = Tokens(tokens.vectors[..., rows, :, :], tokens.scalars[..., rows])
-    changed, shape = asked, asked.vectors.shape
+    selected = Tokens(tokens.vectors[..., rows, :, :], tokens.scalars[..., rows])
+    updated, shape = selected, selected.vectors.shape
     for P, Q in zip(*(matrix.unbind(-3) for matrix in blocks), strict=True):
-        right = _apply(Q, asked, mask)
+        right = _apply(Q, selected, mask)
         scores = right.vectors.flatten(-2) @ context.mT
-        # Products of a few numbers per prompt are slow as products of matrices.
+        # An outer product by broadcasting: a batched matrix product of such small sizes is slow.
         scores = scores + right.scalars.unsqueeze(-1) * scalars.unsqueeze(-2)
         vectors = (scores @ context).view(shape)
         mixed = Tokens(vectors, (scores * scalars.unsqueeze(-2)).sum(dim=-1))
-        changed = changed + _apply(P, mixed, mask)
-    return changed
+        # P is linear, so applying it once to the sum equals applying it to every context token.
+        updated = updated + _apply(P, mixed, mask)
+    return updated
 
 
 def _apply(blocks: Tensor, tokens: Tokens, mask: Tensor) -> Tokens:
-    """See `tokens.apply_blocks`; blocks (..., V + 1, V + 1)."""
+    """`tokens.apply_blocks` for this layout; `blocks` is (..., V + 1, V + 1)."""
     vectors, scalars = tokens
     count = vectors.shape[-1]
     inner = blocks[..., :-1, :-1]

@@ -1,4 +1,4 @@
-"""The metric `krylov`: which polynomial of A does each layer of a model apply to b?"""
+"""The metric `krylov`: the polynomial of A that each layer of a model applies to b."""
 
 from __future__ import annotations
 
@@ -22,39 +22,45 @@ from iclbench import (
     training_batch,
 )
 
-#: Fresh training prompts that polynomials are fitted to.
+#: Number of fresh training prompts for the fits.
 PROMPTS = 1024
-#: Largest degree whose misfit is given, and how much more a lower degree may leave to be taken.
-DEGREE, AS_GOOD = 15, 1.05
-TINY = np.finfo(np.float64).tiny
-#: Points of the spectrum at which residual polynomials are given.
+#: Largest degree fitted.
+MAX_DEGREE = 15
+#: The degree reported is the lowest whose misfit is at most this multiple of the least.
+TOLERANCE = 1.05
+#: Number of eigenvalues at which residual polynomials are reported.
 POINTS = 33
+TINY = np.finfo(np.float64).tiny
 
 
 class Krylov(Metric):
-    """What each layer computes, as `analyses.krylov` of a record: one entry a layer.
+    """What each layer computes, as `analyses.krylov` of a record, one entry per layer l.
 
-    On fresh training prompts x_l − x₀ is fitted by p(A)(b − Ax₀), one polynomial p for all prompts.
-    `misfit` is the share of it that each degree 0…15 leaves, `degree` the smallest that leaves next
-    to no more than the best, and `residual_polynomial` 1 − λp(λ) of that degree on `eigenvalues`:
-    0 there solves exactly. `error` is the layer's median ‖x_l − x‖²/N. Beside it stand the error
-    and the residual polynomial of as many iterations of Chebyshev (`chebyshev_…`), of the one
-    polynomial of degree l − 1 with the least mean error on these prompts (`best_…`), and of
-    conjugate gradients (`cg_…`), whose polynomial is another for each prompt: the median.
+    On fresh training prompts, x_l − x₀ is fitted by p(A)(b − Ax₀) with one polynomial p for all
+    prompts:
+
+    - `misfit`: the fraction of ‖x_l − x₀‖² that remains, for degrees 0…15
+    - `degree`: the lowest degree whose misfit is within 5% of the least
+    - `residual_polynomial`: 1 − λp(λ) of that degree at `eigenvalues`; 0 means an exact solution
+    - `error`: the layer's median ‖x_l − x‖²/N
+
+    Errors and residual polynomials are also given for l iterations of Chebyshev (`chebyshev_…`),
+    for the polynomial of degree l − 1 with the least mean error on these prompts (`best_…`), and
+    for l steps of conjugate gradients (`cg_…`), whose polynomial differs per prompt: the median.
     """
 
     name = "krylov"
 
     def supports(self, task: Task[Any]) -> str | None:
-        """Linear systems."""
+        """Accept tasks that ask for the solution of linear systems."""
         missing = {"a", "b", "x0", "size"} - set(getattr(task.signature.prompt, "_fields", ()))
         if missing or task.signature.target != "solution":
             return "it needs a task that asks for the solution of linear systems"
         return None
 
     def supports_model(self, model: nn.Module) -> str | None:
-        """Support models with an estimate after every layer."""
-        return None if offers(model, ShowsIterates) else "it shows no trajectory"
+        """Accept models that give an estimate after every layer."""
+        return None if offers(model, ShowsIterates) else "it has no estimates by layer"
 
     def analysis(
         self, model: nn.Module, task: Task[Any], batches: list[Batch], context: EvaluationContext
@@ -64,17 +70,20 @@ class Krylov(Metric):
         fresh = training_batch(task, PROMPTS, torch_generator("cpu", "krylov"), dtype)
         estimates = predict(cast(Any, model).trajectory, fresh.prompt, context).numpy()
         count = estimates.shape[1]
-        systems = Systems(fresh, max(DEGREE, count))
+        systems = Systems(fresh, max(MAX_DEGREE, count))
         layers = [systems.describe(estimates[:, index], index) for index in range(1, count)]
         return {"eigenvalues": systems.points.tolist(), "layers": layers}
 
 
 class Systems:
-    """Systems in their eigenbasis, float64: eigenvalues, r₀ = b − Ax₀, and e₀ = x − x₀, (B, N)."""
+    """Linear systems in their eigenbases, float64; arrays are (B, N).
+
+    `values` are the eigenvalues, `first` is r₀ = b − Ax₀ and `error` is e₀ = x − x₀.
+    """
 
     def __init__(self, batch: Batch, degree: int) -> None:
-        """`degree` is the largest that can be fitted."""
-        # The misfit is a square: below this it is the rounding of the estimates.
+        """Prepare fits up to `degree`."""
+        # Misfits below this are rounding of the estimates; the misfit is a square, hence eps².
         self.rounding = 100.0 * torch.finfo(batch.prompt.a.dtype).eps ** 2
         prompt = map_tensors(lambda t: t.cpu(), batch.prompt)
         a, b, x0 = (t.double() for t in (prompt.a, prompt.b, prompt.x0))
@@ -83,7 +92,7 @@ class Systems:
         self.start = x0.numpy()
         x = batch.target[:, 0].double().nan_to_num().numpy()
         self.values = values.numpy()
-        # Padding has the eigenvalue 0, and no part in b.
+        # Padding has eigenvalue 0 and contributes nothing to b.
         exists = self.values > 0
         self.low, self.high = self.values[exists].min(), self.values[exists].max()
         self.first = self._rotated(b.numpy() - np.einsum("bij,bj->bi", a.numpy(), self.start))
@@ -97,13 +106,14 @@ class Systems:
         if not np.isfinite(np.square(moved).sum()):
             return {"error": None}
         misfits, fits = [], []
-        for degree in range(DEGREE + 1):
-            found = self._fit(moved, degree)
-            fits.append(found)
-            left = moved - self._applied(found)
-            misfit = float(np.square(left).sum() / max(np.square(moved).sum(), TINY))
+        for degree in range(MAX_DEGREE + 1):
+            fits.append(self._fit(moved, degree))
+            remainder = moved - self._applied(fits[-1])
+            misfit = float(np.square(remainder).sum() / max(np.square(moved).sum(), TINY))
             misfits.append(max(misfit, self.rounding))
-        degree = int(np.argmax(np.asarray(misfits) <= AS_GOOD * min(misfits)))
+        # argmax gives the first True, that is, the lowest such degree.
+        degree = int(np.argmax(np.asarray(misfits) <= TOLERANCE * min(misfits)))
+        # Dividing by √N makes the fit minimize the mean of ‖error‖²/N.
         best = self._fit(self.error, layer - 1, weights=1.0 / np.sqrt(self.sizes))
         iterate, polynomial = self._conjugate_gradient(layer)
         return {
@@ -120,17 +130,18 @@ class Systems:
         }
 
     def _rotated(self, v: np.ndarray) -> np.ndarray:
+        """v (B, N) in the eigenbases."""
         return np.asarray(np.einsum("bij,bi->bj", self.basis, v))
 
     def _scaled(self, values: np.ndarray) -> np.ndarray:
-        """[λmin, λmax] as [−1, 1]."""
+        """Map [λmin, λmax] to [−1, 1]."""
         width = max(self.high - self.low, TINY)
         return np.asarray((2.0 * values - self.high - self.low) / width)
 
     def _fit(self, moved: np.ndarray, degree: int, weights: np.ndarray | None = None) -> np.ndarray:
-        """Coefficients, in Chebyshev's basis, of the p that fits moved ≈ p(λ)r₀ best.
+        """Coefficients of the least-squares fit moved ≈ p(λ)r₀ in Chebyshev's basis.
 
-        `weights` (B,) are those of the systems' errors.
+        `weights` (B,) multiply the systems' errors.
         """
         rows = self._columns[..., : degree + 1] * self.first[..., None]
         if weights is not None:
@@ -139,38 +150,40 @@ class Systems:
         return np.asarray(np.linalg.lstsq(rows, moved.reshape(-1), rcond=None)[0])
 
     def _applied(self, fitted: np.ndarray) -> np.ndarray:
+        """p(λ)r₀, (B, N)."""
         return np.asarray((self._columns[..., : len(fitted)] @ fitted) * self.first)
 
     def _residual(self, fitted: np.ndarray) -> list[float]:
-        """1 − λp(λ) at the points."""
+        """1 − λp(λ) at `points`."""
         values = 1.0 - self.points * chebyshev.chebval(self._scaled(self.points), fitted)
         return [float(v) for v in values]
 
     def _chebyshev(self, values: np.ndarray, degree: int) -> np.ndarray:
-        """T_l scaled to 1 at λ = 0, Chebyshev's residual polynomial."""
-        top = np.zeros(degree + 1)
-        top[degree] = 1.0
-        at_zero = chebyshev.chebval(self._scaled(np.zeros(1)), top)
-        return np.asarray(chebyshev.chebval(self._scaled(values), top) / at_zero)
+        """Chebyshev's residual polynomial: T_degree, scaled to 1 at λ = 0."""
+        coefficients = np.zeros(degree + 1)
+        coefficients[degree] = 1.0
+        at_zero = chebyshev.chebval(self._scaled(np.zeros(1)), coefficients)
+        return np.asarray(chebyshev.chebval(self._scaled(values), coefficients) / at_zero)
 
     def _conjugate_gradient(self, steps: int) -> tuple[np.ndarray, np.ndarray]:
-        """x_steps − x₀ in the eigenbasis, (B, N), and the median residual polynomial."""
+        """x − x₀ in the eigenbases after `steps`, (B, N), and the median residual polynomial."""
         x, r = np.zeros_like(self.first), self.first.copy()
         p = r.copy()
-        at_points = np.ones((len(x), len(self.points)))
-        along = at_points.copy()
-        arrived = 1e-12 * np.square(r).sum(axis=1, keepdims=True)
+        # The polynomials of r and p at `points`, by the same recurrences.
+        r_polynomial = np.ones((len(x), len(self.points)))
+        p_polynomial = r_polynomial.copy()
+        solved = 1e-12 * np.square(r).sum(axis=1, keepdims=True)
         for _ in range(steps):
             size = np.square(r).sum(axis=1, keepdims=True)
             curvature = (self.values * p * p).sum(axis=1, keepdims=True)
-            # A small system is solved early; steps along its rounding would mean nothing.
-            step = np.divide(size, curvature, out=np.zeros_like(size), where=size > arrived)
+            # Small systems are solved early; further steps would follow rounding errors.
+            step = np.divide(size, curvature, out=np.zeros_like(size), where=size > solved)
             x, r = x + step * p, r - step * self.values * p
-            at_points = at_points - step * self.points * along
-            new = np.square(r).sum(axis=1, keepdims=True)
-            share = np.divide(new, size, out=np.zeros_like(size), where=size > arrived)
-            p, along = r + share * p, at_points + share * along
-        return x, np.median(at_points, axis=0)
+            r_polynomial = r_polynomial - step * self.points * p_polynomial
+            new_size = np.square(r).sum(axis=1, keepdims=True)
+            beta = np.divide(new_size, size, out=np.zeros_like(size), where=size > solved)
+            p, p_polynomial = r + beta * p, r_polynomial + beta * p_polynomial
+        return x, np.median(r_polynomial, axis=0)
 
     def _median(self, error: np.ndarray) -> float:
         """The median of ‖error‖²/N."""

@@ -1,4 +1,4 @@
-"""Layers Δeᵢ = Σ_{j≤N} (eⱼᵀQeᵢ) P eⱼ in both parametrizations, and models of them."""
+"""Layers Δeᵢ = Σ_{j≤N} (eⱼᵀQeᵢ) P eⱼ in both parametrizations, and models made of them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .tokens import Tokens, apply_blocks, block_tokens, component_mask
 
 
 class BlockLayer(nn.Module):
-    """Heads whose P and Q are blocks p·I and p·1: (V + 1)² parameters each, whatever N is.
+    """Heads whose P and Q consist of blocks p·I and p·1: (V + 1)² parameters each for any size N.
 
-    `P` and `Q` (heads, V + 1, V + 1) have the V vector parts in rows and columns, for a system a,
-    h₁, h₂, h₃, and then the scalar one, b. A layer costs O(N³): N + 1 times N scores of VN + 1
-    products, and as much again to add up P eⱼ.
+    Rows and columns of `P` and `Q` (heads, V + 1, V + 1) are the V vector parts (for a system a,
+    h₁, h₂, h₃), then the scalar part b. A layer costs O(N³): (N + 1)·N scores of VN + 1 products,
+    and as much again for the sums of P eⱼ.
     """
 
     def __init__(self, heads: int, init_std: float, vectors: int = 4) -> None:
@@ -32,25 +32,29 @@ class BlockLayer(nn.Module):
         return self.P, self.Q
 
     def forward(self, tokens: Tokens, mask: Tensor, queries: int = 1) -> Tokens:
-        """e + Δe; `mask` (B, N) is 1 for existing components; the last tokens are no context."""
+        """Return e + Δe; the context is all tokens except the last `queries`.
+
+        `mask` (B, N) is 1 for existing components.
+        """
         rows = Tokens(tokens.vectors[:, :-queries], tokens.scalars[:, :-queries])
-        changed = tokens
+        updated = tokens
         for P, Q in zip(*self.blocks(), strict=True):
             right = apply_blocks(Q, tokens, mask)
             scores = torch.einsum("bjsc,bisc->bij", rows.vectors, right.vectors)
             scores = scores + right.scalars.unsqueeze(2) * rows.scalars.unsqueeze(1)
             values = apply_blocks(P, rows, mask)
-            changed = changed + Tokens(
+            updated = updated + Tokens(
                 torch.einsum("bij,bjsc->bisc", scores, values.vectors),
                 (scores @ values.scalars.unsqueeze(2))[..., 0],
             )
-        return changed
+        return updated
 
 
 class SquareBlockLayer(BlockLayer):
-    """The same without the blocks p·1: V² + 1 parameters each.
+    """`BlockLayer` without the blocks p·1: V² + 1 parameters each.
 
-    `P` and `Q` (heads, V, V) have the vector parts; `p` and `q` (heads,) are the scalar's blocks.
+    `P` and `Q` (heads, V, V) hold the blocks of the vector parts, `p` and `q` (heads,) those of the
+    scalar part.
     """
 
     def __init__(self, heads: int, init_std: float, vectors: int = 4) -> None:
@@ -66,14 +70,14 @@ class SquareBlockLayer(BlockLayer):
 
 
 def _bordered(square: Tensor, last: Tensor) -> Tensor:
-    """(..., V, V) and (...) on the diagonal of (..., V + 1, V + 1)."""
+    """The block-diagonal matrix (..., V + 1, V + 1) of (..., V, V) and (...)."""
     vectors = square.shape[-1]
     corner = nn.functional.pad(last[..., None, None], (vectors, 0, vectors, 0))
     return nn.functional.pad(square, (0, 1, 0, 1)) + corner
 
 
 class FullLayer(nn.Module):
-    """Heads with any `P` and `Q` (heads, d, d) on tokens (B, N + 1, d)."""
+    """Heads with arbitrary `P` and `Q` (heads, d, d) on tokens (B, N + 1, d)."""
 
     def __init__(self, heads: int, width: int, init_std: float) -> None:
         super().__init__()
@@ -81,21 +85,21 @@ class FullLayer(nn.Module):
         self.Q = nn.Parameter(init_std * torch.randn(heads, width, width))
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """e + Δe."""
+        """Return e + Δe."""
         rows = tokens[:, :-1]
-        changed = tokens
+        updated = tokens
         for P, Q in zip(self.P, self.Q, strict=True):
             scores = tokens @ Q.mT @ rows.mT
-            changed = changed + scores @ (rows @ P.mT)
-        return changed
+            updated = updated + scores @ (rows @ P.mT)
+        return updated
 
 
 class SystemModel(nn.Module):
-    """The answer (B, 1, N) is the query's part a after the last layer.
+    """A model whose answer (B, 1, N) is part a of the query after the last layer.
 
-    With `normalize`, A and b are divided by ‖A‖_F/√N first, which does not change x: the answer
-    does not depend on the scale of the system. With `homogeneous`, b and x₀ are divided
-    by ‖b‖ and the answer is multiplied by it: t times b gives t times x, as in the solution.
+    `normalize` first divides A and b by ‖A‖_F/√N, which does not change x, so the answer does not
+    depend on the scale of the system. `homogeneous` divides b and x₀ by ‖b‖ and multiplies the
+    answer by it, so scaling b by t scales x by t, as in the true solution.
     """
 
     def __init__(self, layers: list[nn.Module], normalize: bool, homogeneous: bool) -> None:
@@ -113,33 +117,34 @@ class SystemModel(nn.Module):
         return self.trajectory(prompt)[:, -1:]
 
     def trajectory(self, prompt: Any) -> Tensor:
-        """x₀ and the query's part a after every layer, (B, layers + 1, N)."""
-        prompt, length = self.scaled(prompt)
+        """x₀, then part a of the query after every layer, (B, layers + 1, N)."""
+        prompt, factor = self.scaled(prompt)
         states = torch.stack(self.states(prompt), dim=1)
-        return states if length is None else states * length.unsqueeze(1)
+        return states if factor is None else states * factor.unsqueeze(1)
 
     def scaled(self, prompt: Any) -> tuple[Any, Tensor | None]:
-        """The prompt that the layers see, and the factor (..., 1) of its answer, None for 1."""
+        """The prompt as the layers see it, and the factor (..., 1) of the answer; None is 1."""
         if self.normalize:
             size = prompt.a.norm(dim=(-2, -1)) / prompt.size.to(prompt.a).sqrt()
             a, b = prompt.a / size[..., None, None], prompt.b / size[..., None]
             prompt = prompt._replace(a=a, b=b)
         if not self.homogeneous:
             return prompt, None
-        length = prompt.b.norm(dim=-1, keepdim=True)
-        length = torch.where(length > 0, length, torch.ones_like(length))
-        return prompt._replace(b=prompt.b / length, x0=prompt.x0 / length), length
+        factor = prompt.b.norm(dim=-1, keepdim=True)
+        # A system with b = 0 keeps its scale, rather than dividing by 0.
+        factor = torch.where(factor > 0, factor, torch.ones_like(factor))
+        return prompt._replace(b=prompt.b / factor, x0=prompt.x0 / factor), factor
 
     def states(self, prompt: Any) -> list[Tensor]:
-        """The query's part a before and after every layer, each (B, N)."""
+        """Part a of the query before the first layer and after every layer, (B, N) each."""
         raise NotImplementedError
 
 
 class BlockModel(SystemModel):
-    """Runs on systems of every size; `layers.i.{P, Q}` are public names.
+    """A model for systems of any size; `layers.i.{P, Q}` are public names.
 
-    Without `ones` the query is (x₀, 1, 0), and no layer has blocks p·1: nothing adds up
-    components, and a rotation R of the system, (RARᵀ, Rb), rotates every state.
+    Without `ones`, the query is (x₀, 1, 0) and layers have no blocks p·1. Nothing then sums over
+    components, so a rotation R of the system, (RARᵀ, Rb), rotates every state.
     """
 
     def __init__(
@@ -164,7 +169,7 @@ class BlockModel(SystemModel):
 
 
 class FullModel(SystemModel):
-    """Runs at one size; `embedding` (N, K) is H, and the query's h is all ones."""
+    """A model for one size N; `embedding` (N, K) is H, and the query's h is all ones."""
 
     def __init__(
         self,

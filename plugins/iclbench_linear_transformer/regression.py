@@ -15,13 +15,13 @@ from .tokens import Tokens
 
 
 class RegressionModel(nn.Module):
-    """The answer (B, Q, 1) is the queries' scalar part after the last layer; or weights (B, 1, D).
+    """A model whose answer (B, Q, 1) is the scalar part of the queries after the last layer.
 
-    The weights are the answers to the unit vectors. The layers are those of the block form with one
-    vector part, x (von Oswald et al. 2023; Vladymyrov et al. 2024). With `normalize` x and y are
-    divided by √N first and the answer is multiplied by it, as if sums were means; with
-    `homogeneous` y is divided by its root mean square and the answer multiplied by it: t times y
-    gives t times the answer.
+    With `weights`, it answers the weights (B, 1, D): its answers to the unit vectors. The layers
+    are those of the block form with one vector part, x (von Oswald et al. 2023; Vladymyrov et al.
+    2024). `normalize` divides x and y by √N and multiplies the answer by it, so that sums over the
+    context become means. `homogeneous` divides y by its root mean square and multiplies the answer
+    by it, so scaling y by t scales the answer by t.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class RegressionModel(nn.Module):
         return self.answer(prompt, self.last_scalars)
 
     def answer(self, prompt: Any, last_scalars: Callable[[Tensor, Tensor, int], Tensor]) -> Tensor:
-        """The prediction of a prompt, by `last_scalars` or an equal function."""
+        """The prediction for a prompt; `last_scalars` is that of this model or of its fast form."""
         x, y, query = prompt.x, prompt.y[..., 0], prompt.query
         if self.weights:
             dim = x.shape[-1]
@@ -44,8 +44,9 @@ class RegressionModel(nn.Module):
             query = unit.expand(*x.shape[:-2], dim, dim)
         factor = torch.ones_like(y[..., :1])
         if self.homogeneous:
-            size = y.square().mean(dim=-1, keepdim=True).sqrt()
-            factor = torch.where(size > 0, size, factor)
+            scale = y.square().mean(dim=-1, keepdim=True).sqrt()
+            # A context with y = 0 keeps its scale, rather than dividing by 0.
+            factor = torch.where(scale > 0, scale, factor)
             y = y / factor
         if self.normalize:
             root = x.shape[-2] ** 0.5
@@ -56,7 +57,7 @@ class RegressionModel(nn.Module):
         return answers.mT if self.weights else answers
 
     def last_scalars(self, vectors: Tensor, scalars: Tensor, queries: int) -> Tensor:
-        """The queries' scalars after all layers, (B, Q), of vectors (B, S, D), scalars (B, S)."""
+        """Map vectors (B, S, D) and scalars (B, S) to the queries' final scalars (B, Q)."""
         tokens = Tokens(vectors.unsqueeze(2), scalars)
         mask = torch.ones_like(vectors[..., 0, :])
         for layer in self.layers:

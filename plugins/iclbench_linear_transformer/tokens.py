@@ -1,6 +1,7 @@
-"""The tokens of a linear system by parts, so that no block matrix is formed.
+"""The tokens of a linear system, held by parts so that no block matrix is formed.
 
-B is the batch, N the size, S = N + 1 the tokens: the rows of the system, then the query.
+B is the number of prompts and N the size of a system. There are S = N + 1 tokens: the rows of the
+system, then the query.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from torch import Tensor
 
 
 class Tokens(NamedTuple):
-    """vectors (B, S, V, N), for a system the parts aᵢ, h₁ᵢ, h₂ᵢ, h₃ᵢ; scalars (B, S), bᵢ."""
+    """Vectors (B, S, V, N), for a system the parts aᵢ, h₁ᵢ, h₂ᵢ, h₃ᵢ, and scalars (B, S), bᵢ."""
 
     vectors: Tensor
     scalars: Tensor
@@ -22,10 +23,10 @@ class Tokens(NamedTuple):
 
 
 def block_tokens(prompt: Any, ones: bool = True, parts: int = -2) -> Tokens:
-    """(aᵢ, bᵢ, hᵢ) with hᵢ the rows of three identities, and the query (x₀, 1, 1), or (x₀, 1, 0).
+    """Tokens (aᵢ, bᵢ, hᵢ), where hᵢ are rows of three identities, and the query.
 
-    Padding is zero and stays so, since layers are linear in every token. `parts` is the dimension
-    of the vector parts, −1 for the layout of training.
+    The query is (x₀, 1, 1), or (x₀, 1, 0) without `ones`. `parts` is the dimension of the vector
+    parts, −1 for the layout of training. Padding is zero, and layers keep it zero.
     """
     mask = component_mask(prompt)
     identity = torch.diag_embed(mask)
@@ -37,20 +38,22 @@ def block_tokens(prompt: Any, ones: bool = True, parts: int = -2) -> Tokens:
 
 
 def component_mask(prompt: Any) -> Tensor:
-    """1 where a system has a component and 0 where it is padded, (..., N)."""
+    """1 for a system's components and 0 for padding, (..., N), in the dtype of A."""
     components = torch.arange(prompt.a.shape[-1], device=prompt.a.device)
     exists: Tensor = components < prompt.size.unsqueeze(-1)
     return exists.to(prompt.a)
 
 
 def apply_blocks(blocks: Tensor, tokens: Tokens, mask: Tensor) -> Tokens:
-    """The matrix of blocks m (V + 1, V + 1) times every token: m·I, m·1, m·1ᵀ or m by its shapes.
+    """Multiply every token by a matrix of blocks in O(N).
 
-    The last row and column are the scalar's; `mask` (B, N) is 1 for existing components. O(N) per
-    token.
+    Entry m of `blocks` (V + 1, V + 1) stands for m·I between vector parts, m·1 or m·1ᵀ between a
+    vector part and the scalar part, which is last, and m alone for the scalar part. `mask` (B, N)
+    is 1 for existing components.
     """
     vectors = torch.einsum("st,bntc->bnsc", blocks[:-1, :-1], tokens.vectors)
     vectors = vectors + tokens.scalars[..., None, None] * blocks[:-1, -1, None]
     sums = tokens.vectors.sum(dim=3)
     scalars = sums @ blocks[-1, :-1] + blocks[-1, -1] * tokens.scalars
+    # The blocks m·1 would otherwise write into padding.
     return Tokens(vectors * mask[:, None, None], scalars)

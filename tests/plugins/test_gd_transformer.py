@@ -1,4 +1,4 @@
-"""The GD transformer: options, kernels, masks, training."""
+"""The GD transformer: settings, kernels, masks and training."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ import math
 
 import pytest
 import torch
-from gd_transformer_models import KERNELS, WIDTH, C, Q, free_form, gd_form, on_the_sphere, prompt
+from gd_transformer_models import (
+    KERNELS,
+    WIDTH,
+    C,
+    Q,
+    free_form,
+    gd_form,
+    make_prompt,
+    on_the_sphere,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,35 +24,35 @@ from iclbench_categorical.anchors import Anchors
 from iclbench_gd_transformer.architecture import (
     FunctionalGDConfig,
     GDTransformer,
-    GDTransformerConfig,
 )
+from iclbench_gd_transformer.config import GDTransformerConfig
 from iclbench_gd_transformer.kernels import attention, expectation
 
 
-def test_normalized_covariates_are_those_of_a_normalized_prompt():
-    asked = prompt()
+def test_normalize_equals_normalizing_the_prompt():
+    prompt = make_prompt()
     for form in (gd_form, free_form):
-        normal, plain = form(normalize=True), form()
-        torch.testing.assert_close(normal(asked), plain(on_the_sphere(asked)))
+        normalizing, plain = form(normalize=True), form()
+        torch.testing.assert_close(normalizing(prompt), plain(on_the_sphere(prompt)))
 
 
-def test_the_metrics_say_what_they_need(tmp_path):
+def test_metrics_refuse_other_models_and_tasks(tmp_path):
     gd = {"model": "gd-transformer", "task": "categorical", "recipe": "smoke", "out": tmp_path}
-    with pytest.raises(UsageError, match="form=free has attention matrices"):
+    with pytest.raises(UsageError, match="needs gd-transformer with form=free"):
         run(**gd, metrics=("attention-matrices",))
-    with pytest.raises(UsageError, match="form=gd has steps"):
+    with pytest.raises(UsageError, match="needs gd-transformer with form=gd"):
         run(**gd, model_args={"form": "free"}, metrics=("descent-error",))
     with pytest.raises(UsageError, match="asks for the class"):
         run(model="transformer", task="least-squares", metrics=("descent-error",), out=tmp_path)
 
 
-def test_several_queries_are_asked_in_one_pass_and_do_not_see_each_other():
-    asked = prompt()
+def test_queries_do_not_see_each_other():
+    prompt = make_prompt()
     for model in (gd_form(), gd_form(erase=3.0), free_form(1), free_form(3)):
-        together = model(asked)
+        together = model(prompt)
         for q in range(Q):
-            alone = model(asked._replace(query=asked.query[:, q : q + 1]))
-            torch.testing.assert_close(together[:, q : q + 1], alone)
+            single = model(prompt._replace(query=prompt.query[:, q : q + 1]))
+            torch.testing.assert_close(together[:, q : q + 1], single)
 
 
 @given(seed=st.integers(0, 99))
@@ -56,16 +65,16 @@ def test_the_expectation_is_the_mean_under_the_softmax(seed):
     torch.testing.assert_close(expectation(f, W), expected)
 
 
-def test_masked_keys_are_not_seen():
+def test_masked_keys_have_no_weight():
     x = torch.randn(1, 4, 2, dtype=torch.float64)
     mask = torch.tensor([[True, True, False, False]] * 4)
     for kernel in KERNELS:
-        found = attention(kernel, x, x, mask)
-        torch.testing.assert_close(found[..., :2], attention(kernel, x, x[:, :2]))
-        assert (found[..., 2:] == 0).all()
+        weights = attention(kernel, x, x, mask)
+        torch.testing.assert_close(weights[..., :2], attention(kernel, x, x[:, :2]))
+        assert (weights[..., 2:] == 0).all()
 
 
-def test_the_construction_takes_the_task_s_embeddings():
+def test_the_construction_uses_the_task_s_embeddings():
     task = Anchors(Anchors.Config())
     construction = GDTransformer.constructions["functional-gd"]
     config, state = construction.build(task.signature, FunctionalGDConfig(blocks=4, step=2.0), task)
@@ -75,7 +84,8 @@ def test_the_construction_takes_the_task_s_embeddings():
     assert model.step.tolist() == [2.0] * 4
 
 
-def test_options_that_were_added_later_leave_ids_alone():
+def test_settings_added_later_do_not_change_ids():
+    # At their defaults they are left out of the dump, and so of the run's id.
     before = {"form", "blocks", "kernel", "heads", "embedding", "scale", "erase"}
     assert set(GDTransformerConfig().model_dump(mode="json")) == before
     assert set(GDTransformerConfig(bias=True).model_dump(mode="json")) == before | {"bias"}
@@ -85,7 +95,7 @@ def test_options_that_were_added_later_leave_ids_alone():
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("blocks", [1, 3])
 def test_untrained_models_are_finite_in_float32(form, kernel, blocks):
-    """No kernel overflows, nor does its gradient, on the task's covariates, N(0, I) in d = 10."""
+    """No kernel or gradient overflows on the task's covariates, N(0, I) in d = 10."""
     task = Anchors(Anchors.Config())
     batch = training_batch(task, 256, torch.Generator().manual_seed(0), torch.float32)
     torch.manual_seed(0)
@@ -125,7 +135,7 @@ def test_both_forms_learn(tmp_path, form):
         ({"kernel": "cosine"}, "linear"),
     ],
 )
-def test_what_it_can_t_do_is_said(args, message, tmp_path):
+def test_unsupported_settings_are_refused(args, message, tmp_path):
     with pytest.raises(UsageError, match=message):
         run(model="gd-transformer", task="categorical", model_args=args, out=tmp_path)
     with pytest.raises(UsageError, match="answers class, not query"):

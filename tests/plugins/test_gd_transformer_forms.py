@@ -1,11 +1,11 @@
-"""The free form contains the GD form, and metrics see gradient descent's matrices in it."""
+"""The two forms for classes: one contains the other, their matrices, and erasing E."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import torch
-from gd_transformer_models import WIDTH, D, N, free_form, gd_form, on_the_sphere, prompt
+from gd_transformer_models import WIDTH, D, N, free_form, gd_form, make_prompt, on_the_sphere
 
 from iclbench import EvaluationContext
 from iclbench_gd_transformer.matrices import AttentionMatrices
@@ -13,11 +13,11 @@ from iclbench_gd_transformer.matrices import AttentionMatrices
 
 @pytest.mark.parametrize(
     ("blocks", "kernel"), [(1, "rbf"), (1, "softmax"), (1, "linear"), (3, "rbf"), (3, "softmax")]
-)  # linear attention can't single out a position, which several blocks need
+)  # several blocks must single out a position, which linear attention can't
 def test_the_free_form_contains_the_gd_form(blocks, kernel):
-    """With the matrices of Appendices C and D, and head 2 sharp, it is the same."""
-    asked = prompt()
-    unit = on_the_sphere(asked)
+    """With the matrices of Appendices C and D and a sharp head 2, both are equal."""
+    prompt = make_prompt()
+    unit = on_the_sphere(prompt)
     gd, free = gd_form(blocks=blocks, kernel=kernel), free_form(blocks, kernel)
     d, w = D, WIDTH
     with torch.no_grad():
@@ -39,12 +39,12 @@ def test_the_free_form_contains_the_gd_form(blocks, kernel):
     torch.testing.assert_close(free(unit), gd(unit), atol=1e-6, rtol=0)
 
 
-def test_the_free_form_s_scale_is_a_factor_on_queries_and_keys():
-    asked, model, scaled = prompt(), free_form(1), free_form(1, scale=0.5)
+def test_the_scale_of_the_free_form_multiplies_queries_and_keys():
+    prompt, model, scaled = make_prompt(), free_form(1), free_form(1, scale=0.5)
     with torch.no_grad():
         for matrix in (model.first[0].query, model.first[0].key):
             matrix.mul_(0.5)
-    torch.testing.assert_close(scaled(asked), model(asked))
+    torch.testing.assert_close(scaled(prompt), model(prompt))
 
 
 def matrices_of(model):
@@ -53,21 +53,21 @@ def matrices_of(model):
 
 
 def test_gradient_descent_s_matrices_pass_the_identity_tests():
-    """Those of Appendix C, turned by orthogonal matrices inside each product."""
+    """The matrices of Appendix C, with orthogonal matrices inserted into both products."""
     model = free_form(1)
     (head,) = model.first
     size = D + 2 * WIDTH
-    turn = [torch.linalg.qr(torch.randn(size, size, dtype=torch.float64)).Q for _ in range(2)]
+    rotations = [torch.linalg.qr(torch.randn(size, size, dtype=torch.float64)).Q for _ in range(2)]
     with torch.no_grad():
         for parameter in head.parameters():
             parameter.zero_()
-        head.query.copy_(2.0 * turn[0])
+        head.query.copy_(2.0 * rotations[0])
         head.query[:, D:] = 0
         head.key.copy_(head.query)
-        head.value[:, D : D + WIDTH] = turn[1][:, :WIDTH]
-        head.project[-WIDTH:] = 3.0 * turn[1][:, :WIDTH].T
-    found = matrices_of(model)
-    (numbers,) = found["blocks"]
+        head.value[:, D : D + WIDTH] = rotations[1][:, :WIDTH]
+        head.project[-WIDTH:] = 3.0 * rotations[1][:, :WIDTH].T
+    analysis = matrices_of(model)
+    (numbers,) = analysis["blocks"]
     assert numbers["query_key"]["c"] == pytest.approx(4.0)
     assert numbers["value_project"]["c"] == pytest.approx(3.0)
     for product in ("query_key", "value_project"):
@@ -76,38 +76,38 @@ def test_gradient_descent_s_matrices_pass_the_identity_tests():
     assert numbers["query_key"]["difference"] < 1e-12
     shares = [v for name, v in numbers.items() if name.startswith("share")]
     assert shares == pytest.approx([1.0] * 4)
-    maps = {one["name"]: np.array(one["values"]) for one in found["maps"]}
+    maps = {item["name"]: np.array(item["values"]) for item in analysis["maps"]}
     np.testing.assert_allclose(maps["AᵀB"], 4.0 * np.eye(D), atol=1e-6)
     assert maps["W_Q"].shape == maps["P"].shape == (size, size)
 
 
 def test_random_matrices_fail_the_identity_tests():
-    found = matrices_of(free_form(2))
-    assert len(found["blocks"]) == 2
-    assert "ED of block 2" in [one["name"] for one in found["maps"]]
-    for numbers in found["blocks"]:
+    analysis = matrices_of(free_form(2))
+    assert len(analysis["blocks"]) == 2
+    assert "ED of block 2" in [item["name"] for item in analysis["maps"]]
+    for numbers in analysis["blocks"]:
         assert numbers["value_project"]["deviation"] > 0.8
         assert 0.1 < numbers["share_query"] < 0.5
 
 
-def erased(kernel, sharpness, asked):
-    """The largest difference of E after three blocks from E overwritten."""
-    exact, found = (
-        gd_form(kernel=kernel, erase=erase).states(asked)[-1][1].detach()
+def erasing_error(kernel, sharpness, prompt):
+    """The largest difference between erasing and overwriting E, after three blocks."""
+    overwritten, erased = (
+        gd_form(kernel=kernel, erase=erase).states(prompt)[-1][1].detach()
         for erase in (None, sharpness)
     )
-    return float((found - exact).abs().max())
+    return float((erased - overwritten).abs().max())
 
 
 def test_head_2_erases_with_a_kernel_that_singles_out_the_position():
-    asked = prompt()
-    errors = [erased("rbf", sharpness, asked) for sharpness in (1.0, 5.0, 50.0)]
+    prompt = make_prompt()
+    errors = [erasing_error("rbf", sharpness, prompt) for sharpness in (1.0, 5.0, 50.0)]
     assert errors[0] > 0.1 > errors[1] > errors[2]
     assert errors[2] < 1e-12
 
 
-def test_with_softmax_head_2_fails_unless_covariates_are_normalized():
-    """λ → ∞ selects the largest inner product, which is the position itself on a sphere alone."""
-    asked = prompt()
-    assert erased("softmax", 50.0, asked) > 0.1
-    assert erased("softmax", 100.0, on_the_sphere(asked)) < 1e-6
+def test_head_2_with_softmax_needs_normalized_covariates():
+    """λ → ∞ selects the largest inner product: the position itself only if all norms are equal."""
+    prompt = make_prompt()
+    assert erasing_error("softmax", 50.0, prompt) > 0.1
+    assert erasing_error("softmax", 100.0, on_the_sphere(prompt)) < 1e-6

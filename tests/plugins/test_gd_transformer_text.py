@@ -11,8 +11,8 @@ from iclbench.nn.logits import FactoredLogits, token_loss
 from iclbench_gd_transformer.architecture import (
     CausalGDTransformer,
     GDTransformer,
-    GDTransformerConfig,
 )
+from iclbench_gd_transformer.config import GDTransformerConfig
 from iclbench_gd_transformer.cross_attention import chunked_expectation
 from iclbench_gd_transformer.kernels import expectation
 
@@ -33,33 +33,33 @@ def signature(length=T, vocabulary=C, readout=None):
     )
 
 
-def built(architecture=GDTransformer, readout=None, **args):
+def make_model(architecture=GDTransformer, readout=None, **args):
     config = GDTransformerConfig(**{"embedding": WIDTH, "heads": 3, "kernel": "softmax", **args})
     assert architecture().supports(signature(readout=readout), config) is None
     torch.manual_seed(0)
-    made = architecture().build(signature(readout=readout), config).double().eval()
-    for parameter in made.parameters():
+    model = architecture().build(signature(readout=readout), config).double().eval()
+    for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.7)
-    return made
+    return model
 
 
-def ids(count=2, length=T):
+def make_ids(count=2, length=T):
     generator = torch.Generator().manual_seed(1)
     return torch.randint(C, (count, length), generator=generator)
 
 
-def kernel_value(kind, a, b):
-    if kind == "linear":
+def kernel_value(kernel, a, b):
+    if kernel == "linear":
         return float(a @ b)
-    if kind == "rbf":
+    if kernel == "rbf":
         return float(torch.exp(-((a - b) ** 2).sum()))
-    if kind == "laplacian":
+    if kernel == "laplacian":
         return float(torch.exp(-(a - b).abs().sum()))
     return float(torch.exp(a @ b))
 
 
-def by_hand(model, kind, prefix, blocks):
-    """Equation 3 with Appendix H's heads, on one prefix (t,), written out position by position."""
+def by_hand(model, kernel, prefix, blocks):
+    """Eq. 3 with the heads of Appendix H on one prefix (t,), written out position by position."""
     w, p = model.embedding, model.positions
     n = len(prefix)
     f = [torch.zeros(WIDTH, dtype=torch.float64) for _ in range(n + 1)]
@@ -69,10 +69,10 @@ def by_hand(model, kind, prefix, blocks):
         for diagonal, project in zip(model.diagonal, model.project[k], strict=True):
             for j in range(n + 1):
                 values = torch.tensor(
-                    [kernel_value(kind, diagonal * p[i], diagonal * p[j]) for i in range(n)],
+                    [kernel_value(kernel, diagonal * p[i], diagonal * p[j]) for i in range(n)],
                     dtype=torch.float64,
                 )
-                values = values / (values.sum() if kind == "softmax" else n)
+                values = values / (values.sum() if kernel == "softmax" else n)
                 for i in range(n):
                     change[j] = change[j] + project * values[i] * (w[prefix[i]] - expected[i])
         f = [a + b for a, b in zip(f, change, strict=True)]
@@ -83,48 +83,48 @@ def by_hand(model, kind, prefix, blocks):
 
 
 @pytest.mark.parametrize("feed_forward", [False, True])
-@pytest.mark.parametrize("kind", KERNELS)
-def test_one_block_is_one_step_on_every_prefix(kind, feed_forward):
-    model, text = built(kernel=kind, feed_forward=feed_forward), ids()
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_one_block_is_one_step_on_every_prefix(kernel, feed_forward):
+    model, text = make_model(kernel=kernel, feed_forward=feed_forward), make_ids()
     with torch.no_grad():
-        found = model(Text(text))
+        logits = model(Text(text))
         for row in range(len(text)):
             for t in range(T):
-                own = by_hand(model, kind, text[row, : t + 1], 1)
-                torch.testing.assert_close(found[row, t], own, rtol=1e-10, atol=1e-10)
+                expected = by_hand(model, kernel, text[row, : t + 1], 1)
+                torch.testing.assert_close(logits[row, t], expected, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("kind", KERNELS)
-def test_several_blocks_are_as_many_steps_on_each_prefix(kind):
-    model, text = built(kernel=kind, blocks=3), ids()
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_several_blocks_are_as_many_steps_on_every_prefix(kernel):
+    model, text = make_model(kernel=kernel, blocks=3), make_ids()
     with torch.no_grad():
-        found = model(Text(text))
+        logits = model(Text(text))
         for t in (0, 3, T - 1):
-            own = by_hand(model, kind, text[0, : t + 1], 3)
-            torch.testing.assert_close(found[0, t], own, rtol=1e-9, atol=1e-9)
+            expected = by_hand(model, kernel, text[0, : t + 1], 3)
+            torch.testing.assert_close(logits[0, t], expected, rtol=1e-9, atol=1e-9)
 
 
-def test_one_prefix_costs_one_pass_and_answers_the_same():
-    whole, last = built(blocks=2), built(blocks=2, readout=(T - 1,))
+def test_one_read_out_costs_one_pass_and_gives_the_same_answer():
+    whole, last = make_model(blocks=2), make_model(blocks=2, readout=(T - 1,))
     last.load_state_dict(whole.state_dict())
     passes = []
     plain = type(last).of_prefix
     last.of_prefix = lambda w: passes.append(w.shape) or plain(last, w)
     with torch.no_grad():
-        torch.testing.assert_close(last(Text(ids()))[:, 0], whole(Text(ids()))[:, -1])
+        torch.testing.assert_close(last(Text(make_ids()))[:, 0], whole(Text(make_ids()))[:, -1])
     assert passes == [(2, T, WIDTH)]
 
 
-def test_the_causal_variant_is_the_same_with_one_block_and_another_model_with_two():
+def test_the_causal_variant_is_exact_with_one_block_only():
     for blocks, same in ((1, True), (2, False)):
-        exact, causal = built(blocks=blocks), built(CausalGDTransformer, blocks=blocks)
+        exact, causal = make_model(blocks=blocks), make_model(CausalGDTransformer, blocks=blocks)
         causal.load_state_dict(exact.state_dict())
         with torch.no_grad():
-            a, b = exact(Text(ids())), causal(Text(ids()))
+            a, b = exact(Text(make_ids())), causal(Text(make_ids()))
         assert torch.allclose(a, b, atol=1e-10) is same
 
 
-def test_the_paper_s_size_has_8192_attention_weights():
+def test_the_paper_s_model_has_8192_attention_weights():
     config = GDTransformerConfig(embedding=512, heads=8, kernel="softmax")
     with torch.device("meta"):
         model = GDTransformer().build(signature(256, 50_257), config)
@@ -138,52 +138,52 @@ def test_the_paper_s_size_has_8192_attention_weights():
 
 
 @pytest.mark.parametrize("blocks", [1, 3])
-@pytest.mark.parametrize("kind", ["rbf", "softmax"])
+@pytest.mark.parametrize("kernel", ["rbf", "softmax"])
 @pytest.mark.parametrize("architecture", [GDTransformer, CausalGDTransformer])
-def test_generating_with_a_cache_equals_generating_without(architecture, kind, blocks):
-    model, text = built(architecture, kernel=kind, blocks=blocks), ids(length=3)
+def test_generation_with_a_cache_equals_generation_without(architecture, kernel, blocks):
+    model, text = make_model(architecture, kernel=kernel, blocks=blocks), make_ids(length=3)
     with torch.no_grad():
-        own, plain = decoder_of(model, T), decoder_of(model, T, cache=False)
-        assert type(own) is not type(plain)
+        cached, plain = decoder_of(model, T), decoder_of(model, T, cache=False)
+        assert type(cached) is not type(plain)
         for new in (text, text[:, :1], text[:, 1:2], text[:, :2]):
-            torch.testing.assert_close(own.advance(new), plain.advance(new), rtol=1e-10, atol=1e-10)
+            a, b = cached.advance(new), plain.advance(new)
+            torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10)
         uniform = torch.rand(2, 4, generator=torch.Generator().manual_seed(0))
-        made = [
+        texts = [
             generate(model, text, 4, length=T, end=0, sampling=Sampling(1.0), uniform=uniform,
                      cache=cache)
             for cache in (True, False)
         ]  # fmt: skip
-        assert torch.equal(*made)
+        assert torch.equal(*texts)
 
 
-def test_in_training_the_logits_are_factors_with_the_same_loss_and_gradient():
-    model, text = built(feed_forward=True), ids()
-    target = ids().flip(1)
+def test_factored_logits_in_training_have_the_same_loss_and_gradient():
+    model, text = make_model(feed_forward=True), make_ids()
+    target = make_ids().flip(1)
     plain = token_loss(model(Text(text)), target).mean()
-    wanted = torch.autograd.grad(plain, list(model.parameters()))
+    expected = torch.autograd.grad(plain, list(model.parameters()))
     context = TrainingContext(torch.device("cpu"), torch.float64, 3, factored_logits=True)
     factored = training_form(model, context)(Text(text))
     assert isinstance(factored, FactoredLogits)
     loss = token_loss(factored, target).mean()
     torch.testing.assert_close(loss, plain)
-    for a, b in zip(torch.autograd.grad(loss, list(model.parameters())), wanted, strict=True):
+    for a, b in zip(torch.autograd.grad(loss, list(model.parameters())), expected, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", KERNELS)
-def test_gradients_are_finite_and_reach_every_parameter(kind):
-    model = built(CausalGDTransformer, kernel=kind, blocks=2, feed_forward=True)
-    token_loss(model(Text(ids())), ids()).mean().backward()
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_gradients_are_finite_and_reach_every_parameter(kernel):
+    model = make_model(CausalGDTransformer, kernel=kernel, blocks=2, feed_forward=True)
+    token_loss(model(Text(make_ids())), make_ids()).mean().backward()
     for name, parameter in model.named_parameters():
         assert torch.isfinite(parameter.grad).all(), name
-        # p_1 is nobody's query but in the first block, and its Λ and P are.
         assert parameter.grad.abs().sum() > 0, name
 
 
-def test_cross_attention_in_chunks_is_cross_attention(monkeypatch):
+def test_cross_attention_in_chunks_equals_cross_attention(monkeypatch):
     from iclbench_gd_transformer import cross_attention
 
-    monkeypatch.setattr(cross_attention, "AT_ONCE", 3 * C)
+    monkeypatch.setattr(cross_attention, "WEIGHTS_PER_CHUNK", 3 * C)
     generator = torch.Generator().manual_seed(2)
     f = torch.randn(2, 5, WIDTH, generator=generator, dtype=torch.float64, requires_grad=True)
     w = torch.randn(C, WIDTH, generator=generator, dtype=torch.float64, requires_grad=True)
@@ -192,8 +192,8 @@ def test_cross_attention_in_chunks_is_cross_attention(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("args", "reason"), [({"form": "free"}, "free model of text"), ({"erase": 50.0}, "overwritten")]
+    ("args", "reason"), [({"form": "free"}, "as the free model"), ({"erase": 50.0}, "overwritten")]
 )
-def test_what_is_for_classes_is_refused_on_text(args, reason):
+def test_settings_for_classes_are_refused_on_text(args, reason):
     config = GDTransformerConfig(**{"kernel": "rbf", **args})
     assert reason in GDTransformer().supports(signature(), config)

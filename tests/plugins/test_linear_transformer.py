@@ -156,7 +156,7 @@ def test_an_analysis_is_verified_and_what_concerns_training_alone_shares_a_board
     for sizes in ("2-3", "3"):
         run(**options, task_args={"sizes": sizes, "evaluate": "3,4"}, metrics=("krylov",), seeds=2)
     (board,) = leaderboard(tmp_path)
-    labels = board.rows["model"].tolist()[1:]
+    labels = [row.label for row in board.rows]
     assert sorted(labels) == [
         "linear-transformer sizes=[2, 3]",
         "linear-transformer sizes=[3]",

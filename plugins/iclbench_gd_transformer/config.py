@@ -1,0 +1,81 @@
+"""The settings of the GD transformer, and which of them fit which kind of task."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from iclbench import Config, added_later
+
+from .kernels import DEGREE, Kernel
+
+Projection = Literal["full", "diagonal"]
+Covariates = Literal["random", "sinusoidal"]
+
+
+class GDTransformerConfig(Config):
+    """Form, number of blocks and kernel."""
+
+    form: Literal["gd", "free"] = Field(
+        "gd",
+        description="gd learns only the parameters of gradient descent; free learns all "
+        "attention matrices",
+    )
+    blocks: int = Field(1, ge=1, description="K, attention blocks, that is, gradient steps")
+    kernel: Kernel = Field("rbf", description="κ of self-attention")
+    heads: int = Field(1, ge=1, description="form=gd: number of summed kernels κ(Λ_m x, Λ_m x')")
+    embedding: int = Field(5, ge=1, description="d', width of f and of the class embeddings")
+    scale: float | None = Field(
+        None,
+        gt=0,
+        description="factor in the kernel; form=gd: initial factor on x, null: d^−½; form=free: "
+        "fixed factor on tokens, null: 1, or D^−½ for several blocks of an unbounded kernel",
+    )
+    erase: float | None = Field(
+        None, gt=0, description="form=gd: λ of head 2, which erases E; null: E is overwritten"
+    )
+    degree: int = added_later(DEGREE, ge=1, description="degree of the polynomial kernel")
+    bias: bool = added_later(False, description="form=gd: f(x) = Aψ(x) + b, also descending on b")
+    normalize: bool = added_later(False, description="divide covariates by their norms")
+    projection: Projection = added_later(
+        "full", description="form=gd: P_m are full matrices or diagonal"
+    )
+    feed_forward: bool = added_later(
+        False, description="target=token: apply f + mlp(norm(f)) at the query before the answer"
+    )
+    covariates: Covariates = added_later(
+        "random", description="target=token: initialization of the learned positions"
+    )
+
+
+def class_refusal(config: GDTransformerConfig) -> str | None:
+    """Why a configuration does not fit a task that asks for classes, or None."""
+    if config.feed_forward or config.covariates != "random":
+        return "feed_forward and covariates are for tasks that ask for a token"
+    if config.form == "free":
+        for name in ("erase", "bias", "projection"):
+            if _is_set(config, name):
+                return f"form=free has no {name}"
+        if config.heads > 1:
+            return "form=free has a fixed number of heads; leave heads out"
+    return None
+
+
+def text_refusal(config: GDTransformerConfig) -> str | None:
+    """Why a configuration does not fit a task that asks for tokens, or None."""
+    if config.form == "free":
+        return "form=free is for classes; on text, use transformer as the free model"
+    if config.erase is not None:
+        return "erase is for classes; on text, E is overwritten"
+    if config.kernel == "polynomial":
+        return "kernel=polynomial is for classes"
+    for name in ("degree", "bias", "normalize", "projection"):
+        if _is_set(config, name):
+            return f"{name} is for classes"
+    return None
+
+
+def _is_set(config: GDTransformerConfig, name: str) -> bool:
+    """Whether a field differs from its default."""
+    return bool(getattr(config, name) != type(config).model_fields[name].default)
