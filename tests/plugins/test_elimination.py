@@ -136,7 +136,7 @@ def test_beyond_its_first_and_last_knot_the_network_says_so(pivot):
 def test_knots_that_the_dtype_can_t_tell_apart_are_refused(low, high, count):
     with (
         default_dtype(torch.float32),
-        pytest.raises(UsageError, match="too close or too small for float32"),
+        pytest.raises(UsageError, match="too close together or too small for float32"),
     ):
         InverseSquare(geometric_knots(low, high, count))
 

@@ -78,7 +78,7 @@ def test_arguments_that_contradict_a_construction_are_refused(tmp_path):
 
 
 def test_a_step_size_of_its_own_is_refused_where_the_prompt_states_one(tmp_path):
-    with pytest.raises(UsageError, match="the prompts state their own step"):
+    with pytest.raises(UsageError, match="the prompts state a step size; omit the model's step"):
         run(model="lsa", task="ridge", weights="ridge-gd", model_args={"step": 3}, out=tmp_path)
 
 
