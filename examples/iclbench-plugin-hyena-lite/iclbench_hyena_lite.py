@@ -7,10 +7,10 @@ from iclbench import Entry, SequenceArchitecture, SequenceConfig, hookimpl, init
 
 
 class HyenaLiteMixer(nn.Module):
-    """(q ⊙ (h ∗ (k ⊙ v))) W_out with h_c[lag] = exp(−|lag| / span_c), (B, S, C) → (B, S, C).
+    """Maps x to (q ⊙ (h ∗ (k ⊙ v))) W_out, (B, S, C) → (B, S, C), h_c[lag] = exp(−|lag| / span_c).
 
-    Parameters: `qkv` and `output` are linear layers; `log_span` (C,) starts at the logarithms of
-    1 to `length` positions. A causal filter has lags ≥ 0 only, another one both sides.
+    Parameters: `qkv` and `output` are linear layers. `log_span` (C,) starts at the logarithms of 1
+    to `length` positions. A causal filter has lags ≥ 0 only.
     """
 
     def __init__(self, width: int, length: int, causal: bool, init_std: float) -> None:
@@ -21,7 +21,7 @@ class HyenaLiteMixer(nn.Module):
         initialize(self, init_std)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, S, C) → (B, S, C), for any S; the filters h are (C, S, S)."""
+        """Map (B, S, C) to (B, S, C) for any S; the filters h are (C, S, S)."""
         q, k, v = self.qkv(x).chunk(3, dim=-1)
         position = torch.arange(x.shape[1], device=x.device)
         distance = (position[:, None] - position).abs()
@@ -31,16 +31,16 @@ class HyenaLiteMixer(nn.Module):
 
 
 class HyenaLite(SequenceArchitecture):
-    """Hyena of order 2 (Poli et al. 2023) with one filter, an exponential for each channel."""
+    """Hyena of order 2 (Poli et al. 2023) with one exponential filter per channel."""
 
     name = "hyena-lite"
 
     def mixer(self, width: int, length: int, causal: bool, config: SequenceConfig) -> nn.Module:
-        """One layer, (B, S, width) → (B, S, width)."""
+        """Return one layer, (B, S, width) → (B, S, width)."""
         return HyenaLiteMixer(width, length, causal, config.init_std)
 
 
 @hookimpl
 def iclbench_architectures() -> list[Entry]:
-    """hyena-lite."""
+    """Provide hyena-lite."""
     return [Entry("hyena-lite", "gated convolution, exponentially decaying filters", HyenaLite)]

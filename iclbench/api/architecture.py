@@ -1,4 +1,4 @@
-"""Architecture: a named, configurable way to build a module for a signature."""
+"""Architectures, solvers, and constructions of exact weights."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Construction(ABC):
-    """Exact weights computed from a formula, for the same module that is trained."""
+    """Exact weights from a formula, for the same module that is trained."""
 
     summary: ClassVar[str] = ""
     Config: ClassVar[type[Config]] = Config
@@ -25,9 +25,10 @@ class Construction(ABC):
     def build(
         self, signature: Signature, args: Any, task: Task[Any]
     ) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """The architecture's configuration and a state dict in float64, which may be partial.
+        """Return the architecture's configuration and a state dict in float64.
 
-        Raises UsageError when the formula doesn't fit the signature.
+        The state dict may be partial; the other parameters are initialized. Raises UsageError if
+        the formula does not fit the signature or the task.
         """
 
 
@@ -37,22 +38,22 @@ class Architecture(ABC):
     name: ClassVar[str]
     Config: ClassVar[type[Config]] = Config
     constructions: ClassVar[Mapping[str, Construction]] = {}
-    #: Names in Config that the initial parameters alone depend on: replicas of one program may
-    #: differ in them.
+    #: Names in Config that affect only the initial parameters. Replicas that differ in nothing else
+    #: are trained as one program.
     replica_args: ClassVar[frozenset[str]] = frozenset()
 
     @abstractmethod
     def supports(self, signature: Signature, config: Any) -> str | None:
-        """None, or the reason why this architecture can't answer the signature."""
+        """Return None, or why this architecture can't answer the signature."""
 
     @abstractmethod
     def build(self, signature: Signature, config: Any) -> nn.Module:
-        """A module that maps a prompt to a prediction (B, P, W), in torch's default dtype.
+        """Return a module that maps a prompt to a prediction (B, P, W), in torch's default dtype.
 
-        One that iterates may offer `trajectory(prompt)`, its estimates of the weights
-        (B, T + 1, D), and T as `iterates`.
+        P is the number of read-out positions and W the output width. Beside `forward`, the module
+        may offer the protocols of `iclbench.CAPABILITIES`.
         """
 
 
 class Solver(Architecture):
-    """An architecture without parameters: it sees the structured fields and is never trained."""
+    """An architecture without parameters, which reads the prompt's fields and is never trained."""

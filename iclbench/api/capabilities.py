@@ -1,7 +1,7 @@
-"""Capabilities: what a module may offer beside `forward`.
+"""Capabilities: optional protocols that a module may implement besides `forward`.
 
-Each is a protocol with one or two members. The harness asks for them by `offers` alone; a module
-that offers none is still trained, evaluated and published.
+The harness asks for them only through `offers`. A module that offers none can still be trained,
+evaluated and published.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from .errors import PluginError
 class TrainingContext:
     """How a module will be called in training.
 
-    `replicas` is `alone` (one model, called as it is), `vmapped` (inside `torch.vmap`), or
+    `replicas` is `alone` (one model, called directly), `vmapped` (inside `torch.vmap`), or
     `leading` (parameters, buffers, the prompt and the prediction have a leading dimension R).
-    `batch_size` is the usual number of prompts per call; a module must be correct for any.
-    `autocast` is the dtype that autocast computes in, or None. `compiled` says that `torch.compile`
-    traces the call. `factored_logits` says that the loss takes `FactoredLogits`. A mixer is also
-    told the `length` of the sequence and the `positions` whose output is used, None for all: it
-    then maps (B, S, width) to (B, P, width).
+    `batch_size` is the usual number of prompts per call; a module must be correct for any size.
+    `autocast` is autocast's dtype, or None. `compiled` means that `torch.compile` traces the call.
+    `factored_logits` means that the loss accepts `FactoredLogits`. A mixer also gets the `length`
+    of the sequence and the `positions` whose output is used, None for all. With positions it maps
+    (B, S, width) to (B, P, width).
     """
 
     device: torch.device
@@ -41,7 +41,7 @@ class TrainingContext:
 
     @property
     def takes_any_operator(self) -> bool:
-        """Whether operators may be used that have no rule for vmap or a second derivative."""
+        """Whether operators without a vmap rule or a second derivative are allowed."""
         return self.replicas != "vmapped" and not self.compiled
 
 
@@ -50,12 +50,12 @@ class TrainsFaster(Protocol):
     """A module with a faster form for training."""
 
     def for_training(self, context: TrainingContext) -> nn.Module | None:
-        """Return a module that computes the same in training, or None if there is none.
+        """Return a module with the same predictions for training, or None if there is none.
 
-        The returned module holds the same Parameter objects, under any names, and nothing derived
-        from them, so that both see an optimizer's step. It shares buffers too. It need not be
-        twice differentiable when `context.takes_any_operator`. None means that there is no other
-        form: the module is called itself, but never with leading replicas or for `positions`.
+        The returned module holds the same Parameter objects and buffers, under any names, and
+        nothing derived from them, so that both see an optimizer's steps. It need not be twice
+        differentiable if `context.takes_any_operator`. After None, training calls this module,
+        but never with leading replicas or for `positions`.
         """
         ...
 
@@ -64,28 +64,28 @@ class TrainsFaster(Protocol):
 class ExtendsPositions(Protocol):
     """A causal mixer that continues from earlier positions, for generation with a cache."""
 
-    #: Whether this instance can.
+    #: Whether this instance can continue from earlier positions.
     extends: bool
 
     def extend(self, x: Tensor, cache: Any) -> tuple[Tensor, Any]:
-        """Mix t further positions: x (B, t, width) and the cache give y (B, t, width) and a cache.
+        """Mix t further positions: map x (B, t, width) and a cache to y (B, t, width) and a cache.
 
-        The cache is the mixer's own; it is None at the first call.
+        The mixer chooses what the cache is. It is None at the first call.
         """
         ...
 
 
 class Decoder(Protocol):
-    """Reads a text step by step and predicts the next id."""
+    """Reads a text in parts and predicts the next id."""
 
     def advance(self, ids: Tensor) -> Tensor:
-        """Append ids (B, t), t ≥ 1, and return the logits (B, V) of the id after the last."""
+        """Append ids (B, t), t ≥ 1, and return the logits (B, V) of the next id."""
         ...
 
 
 @runtime_checkable
 class Decodes(Protocol):
-    """A model that answers `token` and generates without reading the whole text at each step."""
+    """A model for target `token` that generates without rereading the text at every step."""
 
     def decoder(self) -> Decoder | None:
         """Return a new decoder, or None if this instance has none."""
@@ -94,7 +94,7 @@ class Decodes(Protocol):
 
 @runtime_checkable
 class ShowsStates(Protocol):
-    """A sequence model that shows its states, in which a look ahead is found at any position."""
+    """A sequence model that shows its states, so that causality is checked at every position."""
 
     def hidden(self, real: Tensor, ids: Tensor) -> Tensor:
         """Return the last layer's states (B, S, width) of features (B, S, d) and ids (B, S)."""
@@ -103,7 +103,7 @@ class ShowsStates(Protocol):
 
 @runtime_checkable
 class ShowsIterates(Protocol):
-    """A model that approaches its answer by iterations, which metrics compare with algorithms."""
+    """A model that iterates, whose estimates metrics compare with those of algorithms."""
 
     @property
     def iterates(self) -> int:
@@ -111,7 +111,7 @@ class ShowsIterates(Protocol):
         ...
 
     def trajectory(self, prompt: Any) -> Tensor:
-        """Return the estimates of the weights or the solution, (B, T + 1, D), the start first."""
+        """Return the estimates of the weights or the solution, (B, T + 1, D), from the start."""
         ...
 
 
@@ -120,25 +120,26 @@ CAPABILITIES = (TrainsFaster, ExtendsPositions, Decodes, ShowsStates, ShowsItera
 
 
 def offers(module: nn.Module, capability: type[Any]) -> bool:
-    """Whether a module offers a capability, one of `CAPABILITIES`.
+    """Whether a module offers one of `CAPABILITIES`.
 
-    Raises PluginError if it has some members but not all, or a method takes other arguments.
+    Raises PluginError if it has only some of the members, or a method takes other arguments.
     """
     members = _members(capability)
     present = [name for name in members if _has(module, name)]
     if not present:
         return False
-    owner, offered = type(module).__name__, ", ".join(f"`{name}`" for name in present)
+    class_name = type(module).__name__
+    offered = ", ".join(f"`{name}`" for name in present)
     missing = [f"`{name}`" for name in members if name not in present]
     if missing:
         raise PluginError(
-            f"{owner} offers {offered} but not {', '.join(missing)}; {capability.__name__} needs "
-            "both"
+            f"{class_name} offers {offered} but not {', '.join(missing)}; "
+            f"{capability.__name__} needs both"
         )
     for name in members:
         problem = _mismatch(getattr(module, name), getattr(capability, name, None))
         if problem is not None:
-            raise PluginError(f"{owner} offers {capability.__name__}, but `{name}` {problem}")
+            raise PluginError(f"{class_name} offers {capability.__name__}, but `{name}` {problem}")
     return True
 
 
@@ -148,9 +149,9 @@ def _members(capability: type) -> list[str]:
 
 
 def _has(module: nn.Module, name: str) -> bool:
-    """Whether a module has an attribute that torch's own classes did not give it.
+    """Whether a module has an attribute that does not come from one of torch's classes.
 
-    `nn.Sequential` and `nn.ModuleList` have an `extend` of their own.
+    `nn.Sequential` and `nn.ModuleList`, for example, have an unrelated `extend`.
     """
     for owner in type(module).__mro__:
         if name in vars(owner):
@@ -159,7 +160,7 @@ def _has(module: nn.Module, name: str) -> bool:
 
 
 def _mismatch(value: Any, declared: Any) -> str | None:
-    """How a member differs from the declared one, or None."""
+    """Return how a member differs from the declared one, or None."""
     if not inspect.isfunction(declared):
         return "is a method, not a value" if callable(value) else None
     if not callable(value):

@@ -1,4 +1,4 @@
-"""Config: pydantic models whose errors are one line that names the nearest field."""
+"""Config: pydantic models whose errors are one line and name the nearest field."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .errors import UsageError
 
 
 class Config(BaseModel):
-    """Base class of every configuration: immutable, finite numbers, no unknown fields."""
+    """Base class of configurations: immutable, no unknown fields, only finite numbers."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=()
@@ -21,7 +21,7 @@ class Config(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _refuse_bool_as_number(cls, values: Any) -> Any:
-        # pydantic accepts true as 1: `layers=true` would train one layer.
+        # pydantic accepts true as 1, so `layers=true` would train one layer.
         for name, value in values.items() if isinstance(values, dict) else ():
             kind = cls.model_fields[name].annotation if name in cls.model_fields else None
             if isinstance(value, bool) and kind in (int, float):
@@ -30,10 +30,10 @@ class Config(BaseModel):
 
 
 def added_later(default: Any, **options: Any) -> Any:
-    """A pydantic Field that is left out of a dump while it has its default.
+    """Return a pydantic Field that is omitted from a dump while it has its default.
 
-    For a field added to a configuration that enters a run's id: the ids of runs that don't use
-    the field stay as they are.
+    Use it for a field added to a published configuration: runs that don't use the field keep their
+    ids.
     """
     return Field(default, exclude_if=lambda value: value == default, **options)
 
@@ -42,7 +42,7 @@ ConfigT = TypeVar("ConfigT", bound=BaseModel)
 
 
 def parse_config(config: type[ConfigT], values: Mapping[str, Any], owner: str) -> ConfigT:
-    """Validate `values` as `config`; raises a UsageError that names `owner` and the field."""
+    """Validate `values` as `config`. Raises a UsageError that names `owner` and the field."""
     try:
         return config.model_validate(dict(values))
     except ValidationError as error:
@@ -51,6 +51,7 @@ def parse_config(config: type[ConfigT], values: Mapping[str, Any], owner: str) -
 
 
 def _explain(detail: Any, config: type[BaseModel]) -> str:
+    """Return one of pydantic's errors as a phrase."""
     field = ".".join(str(part) for part in detail["loc"])
     if detail["type"] == "extra_forbidden":
         known = list(config.model_fields)

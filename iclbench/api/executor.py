@@ -1,4 +1,4 @@
-"""Executor: runs the programs of a sweep, here or elsewhere."""
+"""Executor: runs the programs of a sweep, on this machine or elsewhere."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 
 class Executor(ABC):
-    """Runs independent jobs. Jobs and results are JSON values, so they can cross machines."""
+    """Runs independent jobs. Jobs and results are JSON values, so other machines can run them."""
 
     name: ClassVar[str]
 
@@ -18,5 +18,5 @@ class Executor(ABC):
     ) -> Iterator[tuple[int, Any]]:
         """Yield (index of the job, result) as jobs finish, running at most `workers` at once.
 
-        The result of a job that died is its exception. `function` is importable by name.
+        The result of a job that failed is its exception. `function` is importable by name.
         """

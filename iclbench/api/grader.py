@@ -1,4 +1,4 @@
-"""Grader: scores the endings that a model writes, requested by `--grader NAME`."""
+"""Grader: scores endings that a model generates, requested by `--grader NAME`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .record import GraderReport
 
 
 class Completion(NamedTuple):
-    """The beginning of a text, given to the model, and the ending that the model wrote."""
+    """The beginning of a text, given to the model, and the ending that it generated."""
 
     beginning: str
     ending: str
@@ -21,26 +21,26 @@ class Completion(NamedTuple):
 class Grader(ABC):
     """Scores completions.
 
-    A gradable task passes its completions to `EvaluationContext.grader` and makes a metric
-    `grade_NAME` of each score: one value per prompt, NaN where grading failed.
+    A `GradedTask` passes its completions to `EvaluationContext.grader` and turns every score into a
+    metric `grade_NAME`: one value per prompt, NaN if grading failed.
     """
 
     required: ClassVar[tuple[str, ...]] = ("name",)
     name: ClassVar[str]
     Config: ClassVar[type[Config]] = Config
-    #: Names in Config that change no score, such as a timeout: they are not part of a run's id.
+    #: Names in Config that affect no score, such as a timeout. They do not enter a run's id.
     operational: ClassVar[frozenset[str]] = frozenset()
-    #: Whether grading costs money. If so, a record is verified from its recorded answers.
+    #: Whether grading costs money. If so, records are verified from their recorded answers.
     paid: ClassVar[bool] = False
 
     def __init__(self, config: Any) -> None:
         self.config = config
 
     def prepare(self, completions: int, budget: float | None) -> None:
-        """Get ready to grade about this many completions for at most `budget` USD.
+        """Prepare to grade about this many completions for at most `budget` USD.
 
-        Called once in a run, before anything is trained. Raises UsageError for what is missing,
-        such as a key or a package.
+        Called once per run, before training. Raises UsageError if something is missing, such as a
+        key or a package.
         """
         return
 
@@ -48,24 +48,24 @@ class Grader(ABC):
     def grade(
         self, completions: Sequence[Completion], folder: Path | None
     ) -> dict[str, list[float]]:
-        """The scores by name, one per completion in order, NaN where grading failed.
+        """Return the scores by name, one per completion in order, NaN if grading failed.
 
         A run calls this several times. Files in `folder` are kept for later runs. Raises RunError
-        when grading can't go on, and UsageError when the budget does not suffice.
+        if grading can't continue, and UsageError if the budget does not suffice.
         """
 
     def estimate(self, completions: Sequence[Completion]) -> float | None:
-        """The most that grading these would cost, in USD; None if prices are unknown."""
+        """Return the highest cost of grading these, in USD; None if prices are unknown."""
         return 0.0
 
     def raw(self, completion: Completion) -> dict[str, Any]:
-        """What the record keeps of the answer about a graded completion, as JSON."""
+        """Return what the record keeps of the answer about a completion, as JSON."""
         return {}
 
     def read(self, raw: dict[str, Any]) -> dict[str, float]:
-        """The scores in an answer from `raw`, {} for a failed one. Paid graders implement this."""
+        """Return the scores in an answer from `raw`, {} if it failed; for paid graders."""
         raise NotImplementedError
 
     def report(self) -> GraderReport:
-        """What the record says about the grading: the grader's model, prompt, cost, failures."""
+        """Return the record's section about the grading: model, prompt, cost and failures."""
         return GraderReport(name=self.name)

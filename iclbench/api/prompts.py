@@ -1,8 +1,8 @@
 """Prompts, batches, and the signature that a model is built for.
 
-B is the batch size, S the length of the token form, N the number of examples, Q that of queries,
-and D and K the dimensions of inputs and outputs. Every field is a tensor with the leading dimension
-B, so that prompts can be stacked and vmapped.
+B is the batch size, S the length of the sequence form, N the number of examples, Q the number of
+queries, and D and K the dimensions of inputs and outputs. Every field is a tensor with leading
+dimension B, so prompts can be stacked and vmapped.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ class Prompt(Protocol):
     def _fields(self) -> tuple[str, ...]: ...
 
     def sequence(self) -> tuple[Tensor, Tensor]:
-        """The token form: real features (B, S, d) and integer ids (B, S); zeros if unused."""
+        """Return the sequence form: real features (B, S, d) and ids (B, S), int64, 0 if unused."""
         ...
 
 
-def _ids(tokens: Tensor) -> Tensor:
+def _no_ids(tokens: Tensor) -> Tensor:
     return torch.zeros(tokens.shape[:2], dtype=torch.int64, device=tokens.device)
 
 
 class Regression(NamedTuple):
-    """In-context regression: examples (x, y), and the inputs whose outputs are asked for.
+    """In-context regression: examples (x, y), and queries whose outputs are asked for.
 
     tokens (B, S, d), the sequence form; x (B, N, D); y (B, N, K); query (B, Q, D).
     """
@@ -47,12 +47,12 @@ class Regression(NamedTuple):
     query: Tensor
 
     def sequence(self) -> tuple[Tensor, Tensor]:
-        """tokens (B, S, d) and no ids."""
-        return self.tokens, _ids(self.tokens)
+        """Return tokens (B, S, d) and no ids."""
+        return self.tokens, _no_ids(self.tokens)
 
 
 class Ridge(NamedTuple):
-    """In-context ridge regression: a Regression prompt with its penalty and a step size.
+    """In-context ridge regression: a Regression prompt with a penalty and a step size.
 
     tokens (B, S, d), the sequence form; x (B, N, D); y (B, N, K); query (B, Q, D); ridge (B,), the
     λ of ½‖y − Xw‖² + ½λ‖w‖²; step (B,), the η of gradient descent on it (elsa, eqs. 33–36).
@@ -66,15 +66,15 @@ class Ridge(NamedTuple):
     step: Tensor
 
     def sequence(self) -> tuple[Tensor, Tensor]:
-        """tokens (B, S, d) and no ids."""
-        return self.tokens, _ids(self.tokens)
+        """Return tokens (B, S, d) and no ids."""
+        return self.tokens, _no_ids(self.tokens)
 
 
 class LinearSystem(NamedTuple):
-    """Systems Ax = b; smaller ones are padded with zeros to N.
+    """Linear systems Ax = b; smaller ones are padded with zeros to N.
 
-    a (B, N, N); b (B, N); x0 (B, N), a starting point; size (B,), int64, the number of
-    equations. The sequence form is the rows (aᵢ, bᵢ), then (x₀, 1): (B, N + 1, N + 1).
+    a (B, N, N); b (B, N); x0 (B, N), a starting point; size (B,), int64, the number of equations.
+    The sequence form consists of the rows (aᵢ, bᵢ), then (x₀, 1): (B, N + 1, N + 1).
     """
 
     a: Tensor
@@ -83,18 +83,18 @@ class LinearSystem(NamedTuple):
     size: Tensor
 
     def sequence(self) -> tuple[Tensor, Tensor]:
-        """Tokens (B, N + 1, N + 1) and no ids."""
+        """Return tokens (B, N + 1, N + 1) and no ids."""
         rows = torch.cat([self.a, self.b.unsqueeze(2)], dim=2)
         last = torch.cat([self.x0, torch.ones_like(self.x0[:, :1])], dim=1)
         tokens = torch.cat([rows, last.unsqueeze(1)], dim=1)
-        return tokens, _ids(tokens)
+        return tokens, _no_ids(tokens)
 
 
 class Categorical(NamedTuple):
-    """In-context classification: examples (x, y), and the inputs whose classes are asked for.
+    """In-context classification: examples (x, y), and queries whose classes are asked for.
 
     x (B, N, D); y (B, N), int64 in [0, C); query (B, Q, D). The sequence form has the inputs as
-    real features (B, N + Q, D) and the classes as ids (B, N + Q), from 1; 0 at the queries.
+    real features (B, N + Q, D) and the classes as ids (B, N + Q), counted from 1; 0 at queries.
     """
 
     x: Tensor
@@ -102,7 +102,7 @@ class Categorical(NamedTuple):
     query: Tensor
 
     def sequence(self) -> tuple[Tensor, Tensor]:
-        """Inputs (B, N + Q, D) and ids (B, N + Q)."""
+        """Return inputs (B, N + Q, D) and ids (B, N + Q)."""
         no_ids = torch.zeros(self.query.shape[:2], dtype=self.y.dtype, device=self.y.device)
         return torch.cat([self.x, self.query], dim=1), torch.cat([self.y + 1, no_ids], dim=1)
 
@@ -113,25 +113,25 @@ class Sequence(NamedTuple):
     tokens: Tensor
 
     def sequence(self) -> tuple[Tensor, Tensor]:
-        """tokens (B, S, d) and no ids."""
-        return self.tokens, _ids(self.tokens)
+        """Return tokens (B, S, d) and no ids."""
+        return self.tokens, _no_ids(self.tokens)
 
 
 class Text(NamedTuple):
-    """A sequence of ids from a vocabulary: ids (B, T), int64."""
+    """A text as ids of a vocabulary: ids (B, T), int64."""
 
     ids: Tensor
 
     def sequence(self) -> tuple[Tensor, Tensor]:
-        """No real features, (B, T, 0), and ids (B, T)."""
+        """Return no real features, (B, T, 0), and ids (B, T)."""
         return torch.zeros(*self.ids.shape, 0, device=self.ids.device), self.ids
 
 
 class Batch(NamedTuple):
-    """A prompt with its answer.
+    """A prompt with its target.
 
-    `target` has the shape of a prediction, (B, P, W), or (B, P) if it is a class or token.
-    `truth` holds what only the task may know, name → (B, …), for its metrics and bounds.
+    `target` has the shape of a prediction, (B, P, W), or (B, P) for classes and tokens. `truth`
+    holds tensors (B, …) that only the task may use, for its metrics and bounds.
     """
 
     prompt: Any
@@ -143,7 +143,7 @@ class Batch(NamedTuple):
 class Signature:
     """The static facts that a model is built for.
 
-    A prediction has the shape (B, P, W): P = len(readout) positions and W = output_width.
+    A prediction is (B, P, W) for P = len(readout) positions and W = output_width.
     """
 
     prompt: type
@@ -151,19 +151,19 @@ class Signature:
     length: int  # S, the largest number of positions
     input_width: int  # d of the real features; 0 if a prompt has only ids
     output_width: int  # W
-    readout: tuple[int, ...]  # the positions at which answers are read
+    readout: tuple[int, ...]  # positions at which the prediction is read out
     causal: bool = False  # whether later tokens contain the answers
     vocabulary: int = 0  # number of ids; 0 if a prompt has none
     classes: int = 0
-    # The prompt's fields without B, name → shape, for models built for the structured fields.
+    # Shapes of the prompt's fields without B, by name, for models that read those fields.
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    # Whether prompts and answers also come in smaller sizes than those stated here.
+    # Whether prompts and targets may also be smaller than stated here.
     varies: bool = False
 
     def target_shape(self, target: Tensor) -> tuple[int, ...]:
-        """The shape that `target` must have: (B, P, W), or (B, P) if it holds classes.
+        """Return the shape that `target` must have: (B, P, W), or (B, P) for classes and tokens.
 
-        If sizes vary, W is that of the target, at most `output_width`.
+        If sizes vary, W is the target's, up to `output_width`.
         """
         width = self.output_width
         if self.varies and target.ndim == 3:
@@ -176,14 +176,14 @@ P = TypeVar("P")
 
 
 def map_tensors(function: Callable[..., Tensor], *prompts: P) -> P:
-    """Apply `function` field by field, to one prompt or to several of one type."""
+    """Apply `function` to corresponding fields of one or more prompts of the same type."""
     first = cast(Any, prompts[0])
     fields = zip(*cast(Any, prompts), strict=True)
     return cast(P, type(first)(*(function(*values) for values in fields)))
 
 
 def stack(batches: list[Batch]) -> Batch:
-    """Stack batches; every field is (len(batches), …)."""
+    """Stack batches: every field becomes (len(batches), …); drops truth."""
     prompts = [batch.prompt for batch in batches]
     stacked = map_tensors(lambda *fields: torch.stack(fields), *prompts)
     return Batch(stacked, torch.stack([batch.target for batch in batches]))
@@ -192,12 +192,12 @@ def stack(batches: list[Batch]) -> Batch:
 def with_lead(batch: Batch, *lead: int) -> Batch:
     """Reshape every field (n, …) to (*lead, …), where n is the product of `lead`; drops truth."""
 
-    def shaped(t: Tensor) -> Tensor:
+    def reshape(t: Tensor) -> Tensor:
         return t.reshape(*lead, *t.shape[1:])
 
-    return Batch(map_tensors(shaped, batch.prompt), shaped(batch.target))
+    return Batch(map_tensors(reshape, batch.prompt), reshape(batch.target))
 
 
 def to_device(prompt: P, device: torch.device | str) -> P:
-    """Move every field of the prompt to `device`."""
+    """Move every field of a prompt to `device`."""
     return map_tensors(lambda tensor: tensor.to(device), prompt)

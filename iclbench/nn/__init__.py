@@ -1,5 +1,5 @@
 """The harness's sequence model: embedding, blocks, read-out, factored logits, generation.
 
-It knows no architecture by name; plugins pass their mixers in. `training_form` chooses the module
-that training calls. It may import `api` and the modules beside it, never `training`.
+Plugins provide the mixers; nothing here knows an architecture by name. `training_form` chooses the
+module that training calls. This package may import `api` and the modules between `api` and it.
 """

@@ -1,4 +1,4 @@
-"""SequenceArchitecture: an architecture that only has to provide a mixer."""
+"""SequenceArchitecture: an architecture defined by its mixer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .model import SequenceModel
 
 
 class SequenceArchitecture(Architecture):
-    """The harness's sequence model with the plugin's mixer in every block."""
+    """The harness's sequence model with a plugin's mixer in every block."""
 
     Config: ClassVar[type[Config]] = SequenceConfig
     replica_args = frozenset({"init_std"})
@@ -24,13 +24,13 @@ class SequenceArchitecture(Architecture):
     def mixer(self, width: int, length: int, causal: bool, config: Any) -> nn.Module:
         """Return a module (B, S, width) → (B, S, width) for S = length positions.
 
-        It may offer `TrainsFaster`, also for some positions only, and `ExtendsPositions`.
+        It may offer `TrainsFaster`, and `ExtendsPositions` for generation with a cache.
         """
 
     def supports(self, signature: Signature, config: Any) -> str | None:
-        """Support every prompt of one size, unless a model that is not causal would see answers."""
+        """Support every task with prompts of one size, unless the model would see the answers."""
         if signature.varies:
-            return "it is built for one size of prompts, and the task has several"
+            return "it is built for prompts of one size, and the task has several"
         if signature.causal and not config.causal:
             return "it is not causal, so it would read the answers; set causal=true"
         if config.tied and signature.target != "token":

@@ -1,4 +1,4 @@
-"""The parts of the harness's sequence model: its configuration, the embedding, a block."""
+"""Parts of the harness's sequence model: its configuration, the embedding, and a block."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ class SequenceConfig(Config):
     layers: int = Field(12, ge=1, description="number of blocks")
     width: int = Field(64, ge=1, description="embedding size")
     layer_norm: bool = Field(True, description="LayerNorm before mixer, MLP and read-out")
-    mlp: bool = Field(True, description="an MLP with ReLU after each mixer")
+    mlp: bool = Field(True, description="a ReLU MLP after each mixer")
     mlp_ratio: int = Field(4, ge=1, description="hidden size of the MLP, in widths")
-    causal: bool = Field(True, description="whether position t sees positions <= t only")
+    causal: bool = Field(True, description="whether a position sees only itself and earlier ones")
     init_std: float = Field(0.02, gt=0, description="standard deviation of initial weights")
     tied: bool = added_later(
-        False, description="target token: use the embedding table as read-out, without bias"
+        False,
+        description="for token targets: the embedding table is also the read-out, without bias",
     )
 
 
 class Embed(nn.Module):
-    """Embed real features (B, S, d) linearly and ids (B, S) by a table; the sum is (B, S, width).
+    """The sum of a linear map of features (B, S, d) and a table of ids (B, S): (B, S, width).
 
-    The public names are `real` and `ids`. Either is None if the signature has no such input.
+    The parts `real` and `ids` are public names. A part is None if the signature lacks its input.
     """
 
     def __init__(self, signature: Signature, width: int) -> None:
@@ -46,7 +47,7 @@ class Embed(nn.Module):
 
 
 class Block(nn.Module):
-    """x + mixer(norm1(x)), then x + mlp(norm2(x)); (B, S, width) → (B, S, width)."""
+    """Add mixer(norm1(x)) to x, then mlp(norm2(x)): (B, S, width) → (B, S, width)."""
 
     def __init__(
         self, norm1: nn.Module, mixer: nn.Module, norm2: nn.Module | None, mlp: nn.Module | None
@@ -59,15 +60,15 @@ class Block(nn.Module):
         return self.feed(x + self.mixer(self.norm1(x)))
 
     def feed(self, x: Tensor) -> Tensor:
-        """x + mlp(norm2(x)); x itself if there is no MLP."""
+        """Return x + mlp(norm2(x)), or x if there is no MLP."""
         if self.mlp is None or self.norm2 is None:
             return x
-        fed: Tensor = x + self.mlp(self.norm2(x))
-        return fed
+        output: Tensor = x + self.mlp(self.norm2(x))
+        return output
 
 
 def new_block(mixer: nn.Module, config: SequenceConfig) -> Block:
-    """A block of a mixer, with the norms and the MLP that the configuration asks for."""
+    """Return a block with this mixer and the configuration's norms and MLP."""
     width, hidden = config.width, config.mlp_ratio * config.width
     norm1 = new_norm(config)
     if not config.mlp:
@@ -77,15 +78,15 @@ def new_block(mixer: nn.Module, config: SequenceConfig) -> Block:
 
 
 def new_norm(config: SequenceConfig) -> nn.Module:
-    """LayerNorm, or the identity."""
+    """Return LayerNorm, or the identity if the configuration has none."""
     return nn.LayerNorm(config.width) if config.layer_norm else nn.Identity()
 
 
 def initialize(module: nn.Module, std: float) -> None:
-    """Initialize as GPT-2 does: weights of linear layers and tables N(0, std²), biases 0.
+    """Initialize as GPT-2 does: weights of linear layers and tables from N(0, std²), biases 0.
 
-    The model initializes embedding, MLPs and read-out so. A mixer initializes itself, with this
-    function or in its own way.
+    The model does this for its embedding, MLPs and read-out. A mixer initializes itself, with this
+    function or otherwise.
     """
     for part in module.modules():
         if isinstance(part, nn.Linear | nn.Embedding):

@@ -1,4 +1,4 @@
-"""The sequence model as it is trained: the last block only at the positions that are read."""
+"""The training form of the sequence model: the last block only at the read-out positions."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .training_form import training_form
 
 
 class FastSequenceModel(nn.Module):
-    """A `SequenceModel` with the training forms of its mixers.
+    """A `SequenceModel` with the training forms of its mixers, equal except for rounding.
 
-    Equal to the model except for rounding. Answers tokens by `FactoredLogits` if the context asks.
+    It returns `FactoredLogits` for target `token` if the context allows them.
     """
 
     def __init__(self, model: Any, context: TrainingContext) -> None:
@@ -37,8 +37,9 @@ class FastSequenceModel(nn.Module):
     def forward(self, prompt: Any) -> Tensor | FactoredLogits:
         """Return the prediction (B, P, W) at the signature's read-out positions."""
         real, ids = prompt.sequence()
-        whole = ids.shape[1] == len(self.positions)  # a slice would cost a copy of its gradient
-        x = self.embed(real, ids) + (self.positions if whole else self.positions[: ids.shape[1]])
+        length, positions = ids.shape[1], self.positions
+        # Slicing would copy the gradient, so skip it at full length.
+        x = self.embed(real, ids) + (positions if length == len(positions) else positions[:length])
         for block in self.blocks:
             x = block(x)
         states = self.norm(x)
@@ -49,7 +50,7 @@ class FastSequenceModel(nn.Module):
 
 
 def fast_block(block: Block, context: TrainingContext) -> Block:
-    """The block with its mixer's training form."""
+    """Return the block with its mixer's training form."""
     mixer = training_form(block.mixer, context)
     assert mixer is not None
     return Block(block.norm1, mixer, block.norm2, block.mlp)
@@ -62,8 +63,9 @@ class LastBlock(nn.Module):
         super().__init__()
         self.positions = positions
         mixer = training_form(block.mixer, replace(context, positions=positions))
-        self.mixes_all = mixer is None
         self.block = fast_block(block, context)
+        # A mixer without a form for some positions computes all of them.
+        self.mixes_all = mixer is None
         if mixer is not None:
             self.block.mixer = mixer
 
@@ -77,7 +79,7 @@ class LastBlock(nn.Module):
 
 
 class CutBlock(nn.Module):
-    """A block's output at a list of positions that is no slice."""
+    """A block computed at all positions, and its output at an unevenly spaced list of them."""
 
     def __init__(self, block: nn.Module, positions: list[int]) -> None:
         super().__init__()

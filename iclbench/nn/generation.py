@@ -1,7 +1,6 @@
-"""Generate ids, one after another, from a model that answers `token`.
+"""Generate ids one at a time from a model for target `token`.
 
-A model with a cache offers `decoder()` (`iclbench.Decodes`). Any other reads the whole text again
-at every step.
+A model with a cache offers `iclbench.Decodes`. Any other model rereads the whole text every time.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from ..api.prompts import Text
 
 
 class Sampling(NamedTuple):
-    """How an id is chosen from logits: the likeliest at temperature 0, else at random.
+    """How to choose an id from logits: the likeliest at temperature 0, else at random.
 
-    The logits are divided by the temperature. Of the `top_k` likeliest ids, the fewest whose
-    probabilities sum to at least `top_p` are kept.
+    The logits are divided by the temperature. Of the `top_k` likeliest ids, the smallest set whose
+    probabilities sum to at least `top_p` is kept.
     """
 
     temperature: float = 0.0
@@ -27,7 +26,10 @@ class Sampling(NamedTuple):
     top_p: float | None = None
 
     def choose(self, logits: Tensor, uniform: Tensor) -> Tensor:
-        """Choose ids (B,) from logits (B, V) by draws (B,) on [0, 1); ties go to the lower id."""
+        """Choose ids (B,) from logits (B, V) by uniform draws (B,) on [0, 1).
+
+        Ties go to the lower id.
+        """
         if self.temperature == 0:
             return logits.argmax(dim=1)
         ordered, ids = (logits.double() / self.temperature).sort(
@@ -38,24 +40,25 @@ class Sampling(NamedTuple):
             keep[:, self.top_k :] = False
         probabilities = ordered.masked_fill(~keep, -torch.inf).softmax(dim=1)
         if self.top_p is not None:
-            before = probabilities.cumsum(dim=1) - probabilities
-            probabilities = probabilities.masked_fill(before >= self.top_p, 0.0)
+            likelier = probabilities.cumsum(dim=1) - probabilities
+            probabilities = probabilities.masked_fill(likelier >= self.top_p, 0.0)
+        # Invert the distribution function; scaling by its last edge normalizes it.
         edges = probabilities.cumsum(dim=1)
         rank = (uniform.to(edges).unsqueeze(1) * edges[:, -1:] >= edges).sum(dim=1)
-        # The last edge may round to the value that it is compared with.
+        # Rounding may push the draw up to the last edge, beyond every kept id.
         last = (probabilities > 0).sum(dim=1) - 1
         return ids.gather(1, torch.minimum(rank, last).unsqueeze(1))[:, 0]
 
 
 class Recompute:
-    """A decoder for any causal model that answers at all `length` positions."""
+    """A decoder for any causal model that answers at all of its `length` positions."""
 
     def __init__(self, model: nn.Module, length: int) -> None:
         self.model, self.length = model, length
         self.ids: Tensor | None = None
 
     def advance(self, ids: Tensor) -> Tensor:
-        """See `Decoder.advance`; later positions hold the id 0, which the model does not see."""
+        """See `Decoder.advance`. Later positions hold the id 0, which a causal model ignores."""
         self.ids = ids if self.ids is None else torch.cat([self.ids, ids], dim=1)
         count = self.ids.shape[1]
         padded = torch.nn.functional.pad(self.ids, (0, self.length - count))
@@ -64,7 +67,7 @@ class Recompute:
 
 
 class SequenceDecoder:
-    """A decoder for the harness's sequence model whose mixers extend their positions."""
+    """A decoder for a sequence model whose mixers offer `ExtendsPositions`."""
 
     def __init__(self, model: Any) -> None:
         self.model, self.count = model, 0
@@ -84,9 +87,9 @@ class SequenceDecoder:
 
 
 def decoder_of(model: nn.Module, length: int, *, cache: bool = True) -> Decoder:
-    """Return the model's decoder if it has one and `cache` is set, else one that recomputes."""
-    decoding: Any = model
-    decoder: Decoder | None = decoding.decoder() if cache and offers(model, Decodes) else None
+    """Return the model's own decoder if it has one and `cache` is set, else `Recompute`."""
+    decodes: Any = model
+    decoder: Decoder | None = decodes.decoder() if cache and offers(model, Decodes) else None
     return Recompute(model, length) if decoder is None else decoder
 
 
@@ -101,20 +104,20 @@ def generate(
     uniform: Tensor,
     cache: bool = True,
 ) -> Tensor:
-    """Continue each of the beginnings (B, P) by ids (B, n), n ≤ steps.
+    """Generate ids (B, n), n ≤ steps, that continue the beginnings (B, P).
 
-    A row is filled with the id `end` after its first. `uniform` (B, steps) are the draws. `length`
-    is the number of positions that the model has; P + steps − 1 of them are used.
+    After its first `end`, a row is filled with `end`. `uniform` (B, steps) holds draws on [0, 1).
+    `length` is the model's number of positions, of which P + steps − 1 are used.
     """
     decoder = decoder_of(model, length, cache=cache)
-    new, chosen_ids = beginnings, []
-    over = torch.zeros(len(beginnings), dtype=torch.bool, device=beginnings.device)
+    new_ids, generated = beginnings, []
+    ended = torch.zeros(len(beginnings), dtype=torch.bool, device=beginnings.device)
     for step in range(steps):
-        chosen = sampling.choose(decoder.advance(new), uniform[:, step].to(beginnings.device))
-        chosen = torch.where(over, end, chosen)
-        chosen_ids.append(chosen)
-        over = over | (chosen == end)
-        if bool(over.all()):
+        draws = uniform[:, step].to(beginnings.device)
+        chosen = torch.where(ended, end, sampling.choose(decoder.advance(new_ids), draws))
+        generated.append(chosen)
+        ended = ended | (chosen == end)
+        if bool(ended.all()):
             break
-        new = chosen.unsqueeze(1)
-    return torch.stack(chosen_ids, dim=1)
+        new_ids = chosen.unsqueeze(1)
+    return torch.stack(generated, dim=1)

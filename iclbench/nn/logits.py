@@ -1,4 +1,4 @@
-"""Logits of a large vocabulary kept as factors, and a cross-entropy that never holds them all."""
+"""Logits of a large vocabulary as factors, and a cross-entropy that never holds all of them."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-#: Logits that are held at once, in elements: 64 MiB of float32.
-AT_ONCE = 2**24
+#: Largest number of logits held at once: 64 MiB of float32.
+MAX_LOGITS = 2**24
 
 
 class FactoredLogits(NamedTuple):
-    """The factors of the logits states · weightᵀ + bias, which are not multiplied out.
+    """Logits states · weightᵀ + bias, kept as factors.
 
-    states (B, P, d), weight (V, d), bias (V,) or None. A model that answers `token` returns them
-    in training (`TrainingContext.factored_logits`), since P · V logits per prompt are too many to
-    hold.
+    states (B, P, d), weight (V, d), bias (V,) or None. Models for target `token` return them in
+    training if `TrainingContext.factored_logits`, because P · V logits per prompt take too much
+    memory.
     """
 
     states: Tensor
@@ -27,7 +27,7 @@ class FactoredLogits(NamedTuple):
 
 
 def token_loss(prediction: Tensor | FactoredLogits, target: Tensor) -> Tensor:
-    """The cross-entropy (B, P), in nats, of targets (B, P) under logits (B, P, V)."""
+    """Return the cross-entropy (B, P), in nats, of targets (B, P) under logits (B, P, V)."""
     if isinstance(prediction, FactoredLogits):
         states = prediction.states.flatten(0, 1)
         losses: Tensor = _CrossEntropy.apply(  # type: ignore[no-untyped-call]
@@ -38,9 +38,9 @@ def token_loss(prediction: Tensor | FactoredLogits, target: Tensor) -> Tensor:
 
 
 class _CrossEntropy(torch.autograd.Function):
-    """Computes a chunk of rows at a time, in the forward pass and again in the backward pass.
+    """A cross-entropy that recomputes the logits in the backward pass, in chunks of rows.
 
-    Under autocast, matrices are multiplied in its dtype. The softmax is at least float32.
+    Under autocast, matrices are multiplied in its dtype. The softmax is in float32 or more.
     """
 
     generate_vmap_rule = True
@@ -50,15 +50,15 @@ class _CrossEntropy(torch.autograd.Function):
         """Map states (N, d), weight (V, d), bias (V,) and target (N,) to losses (N,)."""
         dtype = _product_dtype(states)
         losses = []
-        for chunk, wanted in _chunks(states, target, weight):
+        for chunk, ids in _chunks(states, target, weight):
             logits = _logits(chunk, weight, bias, dtype)
-            picked = logits.gather(1, wanted.unsqueeze(1))[:, 0]
-            losses.append(logits.logsumexp(dim=1) - picked)
+            target_logits = logits.gather(1, ids.unsqueeze(1))[:, 0]
+            losses.append(logits.logsumexp(dim=1) - target_logits)
         return torch.cat(losses)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        """Keep the factors."""
+        """Save the factors."""
         states, weight, bias, target = inputs
         ctx.save_for_backward(states, weight, bias, target)
         ctx.dtype = _product_dtype(states)
@@ -73,12 +73,12 @@ class _CrossEntropy(torch.autograd.Function):
         weight_grad = torch.zeros_like(weight)
         bias_grad = None if bias is None else torch.zeros_like(bias)
         columns = torch.arange(len(weight), device=weight.device)
-        for index, (chunk, wanted) in enumerate(_chunks(states, target, weight)):
-            # The gradient of the logits: probabilities less the one-hot target.
+        for index, (chunk, ids) in enumerate(_chunks(states, target, weight)):
+            # The gradient of the logits: probabilities minus the one-hot target.
             delta = _logits(chunk, weight, bias, ctx.dtype).softmax(dim=1)
-            delta = delta - (wanted.unsqueeze(1) == columns).to(delta)
+            delta = delta - (ids.unsqueeze(1) == columns).to(delta)
             delta = delta * grad[index * size : (index + 1) * size].unsqueeze(1)
-            # Sums are not in place, which vmap's rule could not batch.
+            # Not in place: under vmap, an unbatched sum can't take a batched addend.
             if bias_grad is not None:
                 bias_grad = bias_grad + delta.sum(dim=0).to(bias_grad)
             delta = delta.to(ctx.dtype)
@@ -88,19 +88,22 @@ class _CrossEntropy(torch.autograd.Function):
 
 
 def _product_dtype(states: Tensor) -> torch.dtype:
+    """Return autocast's dtype if it is on, else that of the states."""
     kind = states.device.type
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else states.dtype
 
 
 def _chunk_size(weight: Tensor) -> int:
-    return max(1, AT_ONCE // len(weight))
+    return max(1, MAX_LOGITS // len(weight))
 
 
 def _chunks(states: Tensor, target: Tensor, weight: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Iterate over chunks of states (n, d) and target ids (n,)."""
     size = _chunk_size(weight)
     return zip(torch.split(states, size), torch.split(target, size), strict=True)
 
 
 def _logits(chunk: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:
+    """Return logits (n, V) in at least float32, multiplied in `dtype`."""
     logits = linear(chunk.to(dtype), weight.to(dtype), None if bias is None else bias.to(dtype))
     return logits.to(torch.promote_types(logits.dtype, torch.float32))

@@ -1,4 +1,4 @@
-"""The harness's sequence model: embedding, positions, blocks, norm, read-out."""
+"""The harness's sequence model."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .generation import SequenceDecoder
 
 
 class SequenceModel(nn.Module):
-    """Embedding, learned positions, blocks, norm, read-out.
+    """Embedding, learned positions, blocks, norm and read-out.
 
-    `embed`, `positions`, `blocks.i.{norm1, mixer, norm2, mlp}`, `norm` and `readout` are public
-    names that constructions write.
+    Constructions write `embed`, `positions`, `blocks.i.{norm1, mixer, norm2, mlp}`, `norm` and
+    `readout`, so these names are public.
     """
 
     def __init__(
@@ -58,11 +58,11 @@ class SequenceModel(nn.Module):
         return x
 
     def decoder(self) -> Decoder | None:
-        """Return a decoder with a cache, or None if some mixer can't extend its positions."""
+        """Return a decoder with a cache, or None if some mixer has none."""
         return SequenceDecoder(self) if self._has_cache else None
 
     def for_training(self, context: TrainingContext) -> nn.Module | None:
-        """Return the form that computes only what is read out; None for leading replicas."""
+        """Return the form that computes only read-out positions; None for leading replicas."""
         return None if context.replicas == "leading" else FastSequenceModel(self, context)
 
 
@@ -71,7 +71,10 @@ def _extends(mixer: Any) -> bool:
 
 
 def as_slice(positions: tuple[int, ...]) -> slice | list[int]:
-    """The positions as a slice if they are evenly spaced, which moves no index to a GPU."""
+    """Return the positions as a slice if they are evenly spaced, else as a list.
+
+    Indexing a GPU tensor by a list would copy it to the GPU at every step.
+    """
     first, last = positions[0], positions[-1]
     step = positions[1] - first if len(positions) > 1 else 1
     if step > 0 and positions == tuple(range(first, last + 1, step)):

@@ -1,4 +1,4 @@
-"""The module that training calls in place of the paper's: one decision, checked."""
+"""The choice of the module that training calls in place of the paper's."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from ..api.errors import PluginError
 
 
 def training_form(module: nn.Module, context: TrainingContext) -> nn.Module | None:
-    """Return the module to call in training in place of `module`, perhaps `module` itself.
+    """Return the module to call in training in place of `module`, possibly `module` itself.
 
-    None means that the module can't take replicas or be computed at `context.positions` alone.
-    A module with a hook is not replaced, since a form may leave out what the hook watches.
-    Raises PluginError if the form has other parameters than the module.
+    None means that the module can't take leading replicas or compute only `context.positions`.
+    A module with a hook is not replaced, because a form may skip what the hook observes. Raises
+    PluginError if the form's parameters are not the module's.
     """
-    itself = module if context.replicas != "leading" and context.positions is None else None
+    unchanged = module if context.replicas != "leading" and context.positions is None else None
     if has_hooks(module) or not offers(module, TrainsFaster) or _overrides_forward(module):
-        return itself
-    faster: Any = module
-    form: nn.Module | None = faster.for_training(context)
+        return unchanged
+    trains_faster: Any = module
+    form: nn.Module | None = trains_faster.for_training(context)
     if form is None:
-        return itself
+        return unchanged
     _check_parameters(form, module)
     return form
 
@@ -40,9 +40,9 @@ def has_hooks(module: nn.Module) -> bool:
 
 
 def names_in(form: nn.Module, module: nn.Module) -> dict[str, str]:
-    """Map the module's parameters and buffers to their names in its training form.
+    """Map names of the module's parameters and buffers to their names in its training form.
 
-    A buffer that the form does not hold is left out.
+    A buffer that the form lacks is left out.
     """
     names = {id(tensor): name for name, tensor in _tensors(form).items()}
     return {
@@ -55,7 +55,10 @@ def _tensors(module: nn.Module) -> dict[str, object]:
 
 
 def _overrides_forward(module: nn.Module) -> bool:
-    """Whether a subclass, or an instance, has a newer `forward` than `for_training`."""
+    """Whether a subclass or the instance overrides `forward` but not `for_training`.
+
+    The inherited form would still compute the old `forward`.
+    """
     if "forward" in vars(module):
         return "for_training" not in vars(module)
     for owner in type(module).__mro__:
@@ -67,16 +70,19 @@ def _overrides_forward(module: nn.Module) -> bool:
 
 
 def _check_parameters(form: nn.Module, module: nn.Module) -> None:
-    """Both must hold the same Parameter objects: an optimizer updates the module's alone."""
-    theirs = {id(parameter): name for name, parameter in module.named_parameters()}
-    own = {id(parameter): name for name, parameter in form.named_parameters()}
-    names = [name for key, name in own.items() if key not in theirs]
+    """Raise PluginError unless both hold the same Parameter objects.
+
+    An optimizer updates only the module's parameters.
+    """
+    in_module = {id(parameter): name for name, parameter in module.named_parameters()}
+    in_form = {id(parameter): name for name, parameter in form.named_parameters()}
+    names = [name for key, name in in_form.items() if key not in in_module]
     if names:
         raise PluginError(
             f"{type(module).__name__}.for_training: {', '.join(names)} of {type(form).__name__} "
-            "is no parameter of the module; an optimizer's step would not reach it"
+            "is not a parameter of the module, so an optimizer's step would not reach it"
         )
-    names = [name for key, name in theirs.items() if key not in own]
+    names = [name for key, name in in_module.items() if key not in in_form]
     if names:
         raise PluginError(
             f"{type(module).__name__}.for_training: {type(form).__name__} lacks "

@@ -1,4 +1,4 @@
-"""BaseConv: gated long convolution."""
+"""BaseConv: gated long convolutions."""
 
 from iclbench import Entry, hookimpl
 

@@ -25,10 +25,10 @@ class BaseConvConfig(SequenceConfig):
     """Table D.1 of the least-squares paper: 12 layers, width 64."""
 
     bias: Literal["channel", "position"] = Field(
-        "channel", description="biases of shape (width,), as published code, or (length, width)"
+        "channel", description="biases of shape (width,), as in published code, or (length, width)"
     )
     convolution: Literal["auto", "direct", "fft"] = Field(
-        "auto", description="how to convolve; auto is direct up to 128 positions"
+        "auto", description="direct sum or FFT; auto is direct up to 128 positions"
     )
 
 
@@ -48,7 +48,7 @@ class BaseConv(SequenceArchitecture):
     }
 
     def mixer(self, width: int, length: int, causal: bool, config: BaseConvConfig) -> nn.Module:
-        """One BaseConv layer, (B, S, width) → (B, S, width)."""
+        """Return a BaseConv layer, (B, S, width) → (B, S, width)."""
         return BaseConvMixer(
             width,
             length,

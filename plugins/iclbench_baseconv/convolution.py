@@ -1,9 +1,9 @@
-"""Per-channel convolution over the full length, by direct sum and by FFT.
+"""Per-channel convolution over the full length, by direct sum or by FFT.
 
-The direct sum is a product with each channel's Toeplitz matrix. It keeps zeros exact (an FFT
-spreads rounding error over all positions, which ruins exact constructions) and is as fast for
-short sequences; the FFT is faster for long ones. `python -m benchmarks.convolution` prints the
-times and errors of both.
+The direct sum multiplies by each channel's Toeplitz matrix. It keeps zeros exact, whereas an FFT
+spreads rounding error over all positions, which ruins exact constructions. It is as fast for short
+sequences; the FFT is faster for long ones. `python -m benchmarks.convolution` prints times and
+errors of both.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-#: Longest sequence that `auto` convolves directly.
+#: Longest sequence that `auto` convolves by the direct sum.
 DIRECT_UP_TO = 128
 
 
@@ -19,31 +19,31 @@ def convolve(u: Tensor, h: Tensor, causal: bool, method: str = "auto") -> Tensor
     """Convolve u (B, S, C) with the taps h (S, C), channel by channel → (B, S, C).
 
     Causal: y[t] = Σ_{s ≤ t} h[t−s] u[s]. Circular otherwise: y[t] = Σ_s h[(t−s) mod S] u[s].
-    `method` is `direct`, `fft`, or `auto` for the better one at this length.
+    `method` is `direct`, `fft`, or `auto`, which chooses by the length.
     """
     if not is_direct(method, u.shape[1]):
         return convolve_fft(u, h, causal)
-    lag, seen = lags(u.shape[1], causal, u.device)
-    return torch.einsum("tsc,bsc->btc", h[lag] * seen.unsqueeze(-1), u)
+    lag, visible = lags(u.shape[1], causal, u.device)
+    return torch.einsum("tsc,bsc->btc", h[lag] * visible.unsqueeze(-1), u)
 
 
 def is_direct(method: str, length: int) -> bool:
-    """Whether a method convolves a sequence of this length by the direct sum."""
+    """Whether `method` uses the direct sum for a sequence of this length."""
     return method == "direct" or (method == "auto" and length <= DIRECT_UP_TO)
 
 
 def lags(length: int, causal: bool, device: torch.device) -> tuple[Tensor, Tensor]:
-    """For outputs t and inputs s: (t − s) mod S, and whether t sees s; (S, S) each."""
+    """Return (t − s) mod S and whether output t sees input s, both (S, S)."""
     positions = torch.arange(length, device=device)
     lag = positions[:, None] - positions
-    seen = lag >= 0 if causal else torch.ones_like(lag, dtype=torch.bool)
-    return lag % length, seen
+    visible = lag >= 0 if causal else torch.ones_like(lag, dtype=torch.bool)
+    return lag % length, visible
 
 
 def convolve_fft(u: Tensor, h: Tensor, causal: bool) -> Tensor:
     """Convolve u (B, S, C) with the taps h (S, C) by FFT → (B, S, C)."""
     length = u.shape[1]
-    # At twice the length, what a circular convolution would wrap around falls outside.
+    # Padding to twice the length keeps the circular convolution from wrapping around.
     n = 2 * length if causal else length
     spectrum = torch.fft.rfft(u, n, dim=1) * torch.fft.rfft(h, n, dim=0)
     convolved: Tensor = torch.fft.irfft(spectrum, n, dim=1)

@@ -14,9 +14,10 @@ from .fast import FastBaseConv
 class BaseConvMixer(nn.Module):
     """((u W_gate + b_gate) ⊙ (h ∗ (u W_in + b_in) + b_conv)) W_out + b_out (eq. 2 and 40).
 
-    Parameters, for width C and S positions: `gate`, `input` and `output` are weights (C, C) that
-    multiply rows from the right, as in the paper; `filter` holds the taps (S, C); the biases
-    `gate_bias`, `input_bias`, `filter_bias`, `output_bias` are (C,) or, with bias=position, (S, C).
+    Parameters for width C and S positions: `gate`, `input` and `output` are weights (C, C) that
+    multiply rows from the right, as in the paper. `filter` holds the taps (S, C). The biases
+    `gate_bias`, `input_bias`, `filter_bias` and `output_bias` are (C,), or (S, C) with
+    bias=position.
     """
 
     def __init__(
@@ -28,7 +29,7 @@ class BaseConvMixer(nn.Module):
         self.gate = nn.Parameter(init_std * torch.randn(width, width))
         self.input = nn.Parameter(init_std * torch.randn(width, width))
         self.output = nn.Parameter(init_std * torch.randn(width, width))
-        # Taps of N(0, 1/S) keep the size of what they convolve.
+        # The variance 1/S of the taps preserves the scale of the convolved states.
         self.filter = nn.Parameter(length**-0.5 * torch.randn(length, width))
         self.gate_bias = nn.Parameter(torch.zeros(shape))
         self.input_bias = nn.Parameter(torch.zeros(shape))
@@ -37,8 +38,8 @@ class BaseConvMixer(nn.Module):
 
     def forward(self, u: Tensor) -> Tensor:
         """Map (B, S, C) to (B, S, C) for S = length."""
-        entering = u @ self.input + self.input_bias
-        convolved = convolve(entering, self.filter, self.causal, self.convolution)
+        projected = u @ self.input + self.input_bias
+        convolved = convolve(projected, self.filter, self.causal, self.convolution)
         gated = (u @ self.gate + self.gate_bias) * (convolved + self.filter_bias)
         return gated @ self.output + self.output_bias
 

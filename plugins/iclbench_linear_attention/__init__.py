@@ -1,4 +1,4 @@
-"""LSA and ELSA: linear self-attention, its extension by bias matrices, exact constructions."""
+"""LSA, its extension ELSA with bias matrices, and exact constructions of both."""
 
 from iclbench import Entry, hookimpl
 
@@ -7,7 +7,7 @@ _HOME = "iclbench_linear_attention"
 
 @hookimpl
 def iclbench_architectures() -> list[Entry]:
-    """lsa and elsa on the paper's input matrices and on tokens, and Gaussian elimination."""
+    """Provide lsa and elsa on input matrices and on tokens, and the elimination network."""
     return [
         Entry("lsa", "linear self-attention on the paper's input matrices (elsa, eq. 8)",
               f"{_HOME}.architecture:LinearSelfAttention"),
@@ -24,7 +24,7 @@ def iclbench_architectures() -> list[Entry]:
 
 @hookimpl
 def iclbench_recipes() -> list[Entry]:
-    """linear-attention."""
+    """Provide the recipe linear-attention."""
     return [
         Entry(
             "linear-attention",

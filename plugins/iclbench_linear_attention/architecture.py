@@ -15,12 +15,12 @@ from .forms import LAYOUTS, InputMatrix, Layout
 from .modules import ELSA, LSA, Stack, Step
 from .ridge_gd import ExtendedRidgeGD, RidgeGD
 
-#: N·η where neither the prompt nor the user states it.
-OWN_STEP = 0.5
+#: N·η for prompts without a step size, unless the user sets `step`.
+DEFAULT_STEP = 0.5
 
 
 class MatrixConfig(Config):
-    """Options shared by both architectures."""
+    """Options of `lsa`, and with other defaults of `elsa`."""
 
     form: Literal["designed", "enumerated"] = Field(
         "designed", description="the input matrix: eq. 37, or eq. 56"
@@ -28,14 +28,14 @@ class MatrixConfig(Config):
     layers: int = Field(1, ge=0, description="modules before the output module")
     heads: int = Field(3, ge=1, description="heads of each block")
     blocks: int = Field(1, ge=1, description="blocks in sequence within a module")
-    shared: bool = Field(False, description="whether all modules have the same parameters")
-    mlp: bool = Field(False, description="after each module an MLP with ReLU on every row of H")
+    shared: bool = Field(False, description="whether all modules share their parameters")
+    mlp: bool = Field(False, description="a ReLU MLP on every row of H after each module")
     mlp_ratio: int = Field(4, ge=1, description="hidden size of the MLP, in columns of H")
     init_std: float = Field(0.02, gt=0, description="standard deviation of initial weights")
     step: float | None = Field(
         None,
         gt=0,
-        description="N·η for prompts that state no step (null: 0.5); their λ is 0",
+        description="N·η for prompts without a step size (null: 0.5); their λ is 0",
     )
 
 
@@ -51,16 +51,16 @@ class ExtendedConfig(MatrixConfig):
 
 
 class MatrixModel(nn.Module):
-    """H₀ of the prompt, `layers` modules, an output module; the answer is one cell of H.
+    """Modules applied to the prompt's input matrix H₀; the prediction is one cell of the result.
 
-    `stack.steps.t.blocks.j.{weights, biases}` and `output.blocks.j.{weights, biases}` are public
-    names that constructions write.
+    Constructions write `stack.steps.t.blocks.j.{weights, biases}` and
+    `output.blocks.j.{weights, biases}`, so these names are public.
     """
 
     def __init__(self, layout: Layout, config: MatrixConfig, stack: Stack, output: Step) -> None:
         super().__init__()
         self.layout = layout
-        self.input = InputMatrix(config.form, OWN_STEP if config.step is None else config.step)
+        self.input = InputMatrix(config.form, DEFAULT_STEP if config.step is None else config.step)
         self.stack: Stack = stack
         self.output: Step = output
 
@@ -72,20 +72,20 @@ class MatrixModel(nn.Module):
 
     @property
     def iterates(self) -> int:
-        """T, the modules before the output module."""
+        """T, the number of modules before the output module."""
         return self.stack.depth
 
     def trajectory(self, prompt: Any) -> Tensor:
-        """The weights after every module, (B, layers + 1, D)."""
+        """Return w before the first and after every module, (B, layers + 1, D)."""
         dim = prompt.x.shape[2]
         return torch.stack([H[:, :dim, -1] for H in self.states(prompt)], dim=1)
 
     def states(self, prompt: Any) -> list[Tensor]:
-        """H₀, …, H_T, each (B, m, s)."""
+        """Return H₀, …, H_T, each (B, m, s)."""
         return self.stack.states(self.input(prompt))
 
     def for_training(self, context: TrainingContext) -> nn.Module | None:
-        """See `iclbench.TrainsFaster`; an MLP or ELSA can't take leading replicas."""
+        """See `iclbench.TrainsFaster`; None for leading replicas with an MLP or ELSA."""
         steps = [*self.stack.steps, self.output]
         if context.replicas == "leading" and not all(takes_replicas(s, context) for s in steps):
             return None
@@ -101,26 +101,26 @@ class LinearSelfAttention(Architecture):
     replica_args = frozenset({"init_std"})
 
     def supports(self, signature: Signature, config: MatrixConfig) -> str | None:
-        """Support prompts with X, y and one query of known shapes, whose answer is asked."""
+        """Support prompts with X, y and one query of known shapes that ask for its output."""
         shapes = signature.shapes
         missing = [name for name in ("x", "y", "query") if name not in shapes]
         if missing:
             return f"it needs the shape of {', '.join(missing)}, which the task does not state"
         if signature.target == "class":
             return (
-                "its input matrix holds a real y in a cell and its answer is one cell; "
+                "its input matrix holds real outputs and its prediction is one cell; "
                 f"{self.name}-tokens embeds classes"
             )
         if signature.target != "query":
             return f"it answers query, not {signature.target}"
         if shapes["y"][1] != 1 or shapes["query"][0] != 1:
-            return "it answers one query with one value"
+            return "it predicts one value for one query"
         if config.step is not None and "step" in shapes:
-            return "the prompts state their own step; leave the model's out"
+            return "the prompts state a step size; omit the model's step"
         return None
 
     def build(self, signature: Signature, config: MatrixConfig) -> nn.Module:
-        """Return a model for N examples in D dimensions, as the signature's shapes say."""
+        """Return a model for the signature's N examples in D dimensions."""
         layout = LAYOUTS[config.form](*signature.shapes["x"])
         distinct = min(1, config.layers) if config.shared else config.layers
         steps: list[nn.Module] = [self._step(layout, config) for _ in range(distinct)]
@@ -137,7 +137,7 @@ class LinearSelfAttention(Architecture):
         return Step(blocks, mlp)
 
     def block(self, layout: Layout, config: MatrixConfig) -> nn.Module:
-        """One multi-head block."""
+        """Return one multi-head block."""
         return LSA(layout.columns, config.heads, config.init_std)
 
 
@@ -149,5 +149,5 @@ class ExtendedLinearSelfAttention(LinearSelfAttention):
     constructions = {"ridge-gd": ExtendedRidgeGD()}
 
     def block(self, layout: Layout, config: MatrixConfig) -> nn.Module:
-        """One multi-head block with bias matrices."""
+        """Return one multi-head block with bias matrices."""
         return ELSA(layout.rows, layout.columns, config.heads, config.init_std)

@@ -1,7 +1,7 @@
-"""LSA as it is trained: fewer products, one row of the output, several replicas at once.
+"""Training forms of LSA: fewer products, one row of the output, several replicas at once.
 
-Everything here is equal to the paper's modules except for rounding. With replicas, H is
-(R, B, m, n) and weights are (R, 3, heads, n, n).
+They equal the paper's modules except for rounding. With leading replicas, H is (R, B, m, n) and
+weights are (R, 3, heads, n, n).
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from .operators import attend
 
 
 class FastLSA(nn.Module):
-    """LSA at some rows of H, None for all, as Σ_k ((H(W₃W₁ᵀ))Hᵀ H)W₂: (..., m, n) → (..., r, n).
+    """Rows of Σ_k ((H(W₃W₁ᵀ))Hᵀ H)W₂, or all rows for None: (..., m, n) → (..., r, n).
 
-    Two products with weights instead of three, for those rows only, and the heads are rows of the
-    products between them.
+    This multiplies H by two weight matrices instead of three, and only for the rows needed. All
+    heads share the products in between, as further rows.
     """
 
     def __init__(self, layer: Any, rows: slice | None) -> None:
@@ -34,14 +34,14 @@ class FastLSA(nn.Module):
         lead, m = H.shape[:-2], H.shape[-2]
         count = len(range(*self.rows.indices(m)))
         inner = (third @ first.mT).transpose(-3, -2).reshape(*replicas, n, heads * n)
-        # Rows of all prompts in one matrix: under vmap a product of few rows copies its weights.
-        asked = H[..., self.rows, :].reshape(*replicas, -1, n)
-        left = (asked @ inner).reshape(*lead, count * heads, n)
+        # One matrix of all prompts' rows: under vmap, a product per prompt copies the weights.
+        queries = H[..., self.rows, :].reshape(*replicas, -1, n)
+        left = (queries @ inner).reshape(*lead, count * heads, n)
         if self.layer.causal:
-            seen = H.new_ones(m, m).tril()[self.rows]
-            mixed = ((left @ H.mT) * seen.repeat_interleave(heads, dim=0)) @ H
+            mask = H.new_ones(m, m).tril()[self.rows].repeat_interleave(heads, dim=0)
+            mixed = ((left @ H.mT) * mask) @ H
         elif left.shape[-2] == 1:
-            # Sums, since products with one row per prompt, and their gradients, are slow.
+            # Matrix products with one row per prompt are slow, and so are their gradients.
             mixed = ((left * H).sum(dim=-1, keepdim=True) * H).sum(dim=-2)
         else:
             mixed = attend(left, H, H)
@@ -51,7 +51,7 @@ class FastLSA(nn.Module):
 
 
 class FastStep(nn.Module):
-    """A step with the training forms of its blocks."""
+    """A step whose blocks are replaced by their training forms."""
 
     def __init__(self, step: Any, context: TrainingContext) -> None:
         super().__init__()
@@ -68,31 +68,31 @@ class FastStep(nn.Module):
 
 
 class OutputCell(nn.Module):
-    """One cell of a step's result, (..., m, n) → (..., 1, 1), by its row alone."""
+    """One cell of a step's result, (..., m, n) → (..., 1, 1), computed from its row only."""
 
     def __init__(self, step: Any, cell: tuple[int, int], context: TrainingContext) -> None:
         super().__init__()
         row, column = cell
         self.row, self.columns = slice(row, row + 1), slice(column, column + 1)
-        *before, last = step.blocks
-        self.before = nn.ModuleList(_form(block, context) for block in before)
-        last_row = training_form(last, replace(context, positions=self.row))
-        self.last = _form(last, context) if last_row is None else last_row
-        self.gives_row = last_row is not None
+        *earlier_blocks, last_block = step.blocks
+        self.earlier = nn.ModuleList(_form(block, context) for block in earlier_blocks)
+        row_form = training_form(last_block, replace(context, positions=self.row))
+        self.last = _form(last_block, context) if row_form is None else row_form
+        self.last_returns_row = row_form is not None
         self.mlp = step.mlp
 
     def forward(self, H: Tensor) -> Tensor:
         """Map (..., m, n) to (..., 1, 1)."""
         P = H
-        for block in self.before:
+        for block in self.earlier:
             P = block(P)
-        P = self.last(P) if self.gives_row else self.last(P)[..., self.row, :]
+        P = self.last(P) if self.last_returns_row else self.last(P)[..., self.row, :]
         H = H[..., self.row, :] + P
         return (H if self.mlp is None else H + self.mlp(H))[..., self.columns]
 
 
 class FastMatrixModel(nn.Module):
-    """A `MatrixModel` with the training forms of its steps, and of the output only one cell."""
+    """A `MatrixModel` with the training forms of its steps that computes one output cell."""
 
     def __init__(self, model: Any, context: TrainingContext) -> None:
         super().__init__()
@@ -111,7 +111,7 @@ class FastMatrixModel(nn.Module):
 
 
 def takes_replicas(step: Any, context: TrainingContext) -> bool:
-    """Whether a step's training form also computes leading replicas."""
+    """Whether a step's training form accepts leading replicas."""
     return step.mlp is None and all(training_form(b, context) is not None for b in step.blocks)
 
 

@@ -1,4 +1,4 @@
-"""The paper's two input matrices: their layouts, and the matrix of a prompt."""
+"""The paper's two input matrices: their layouts, and how a prompt fills them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from .operators import Range
 
 @dataclass(frozen=True)
 class Layout:
-    """The shape (rows, columns) of an input matrix, its blocks of columns, its output cell.
+    """The shape (rows, columns) of an input matrix, its named columns, and its output cell.
 
-    `w` is the last column; its first D rows hold the current weights.
+    `blocks` maps a name to a range of columns. `w` is the last column; its first D rows hold the
+    current weights.
     """
 
     rows: int
@@ -25,19 +26,19 @@ class Layout:
 
     @property
     def columns(self) -> int:
-        """s, the number of columns."""
+        """The number of columns s."""
         return self.blocks["w"][1]
 
 
 def designed_layout(examples: int, dim: int) -> Layout:
-    """(D+1, 2N+D+3): √ηX, √ηy, 1, √(ηλ)I, u, w (elsa, eq. 37)."""
+    """Return the layout (D+1, 2N+D+3): √ηX, √ηy, 1, √(ηλ)I, u, w (elsa, eq. 37)."""
     widths = {"x": examples, "y": examples, "one": 1, "ridge": dim, "query": 1, "w": 1}
     blocks = _blocks(widths)
     return Layout(dim + 1, blocks, (dim, blocks["w"][0]))
 
 
 def enumerated_layout(examples: int, dim: int) -> Layout:
-    """(D, 2N+2D+3): X, Y₀, λI, √ηI, u, z, w (elsa, eq. 56)."""
+    """Return the layout (D, 2N+2D+3): X, Y₀, λI, √ηI, u, z, w (elsa, eq. 56)."""
     widths = {"x": examples, "y": examples, "ridge": dim, "step": dim,
               "query": 1, "z": 1, "w": 1}  # fmt: skip
     blocks = _blocks(widths)
@@ -48,7 +49,10 @@ LAYOUTS = {"designed": designed_layout, "enumerated": enumerated_layout}
 
 
 def designed(prompt: Any, ridge: Tensor | None, step: Tensor) -> Tensor:
-    """H₀ (..., D+1, 2N+D+3) of eq. 37, w₀ = 0, from λ (...), or None for 0, and η (...) or ()."""
+    """Return H₀ (..., D+1, 2N+D+3) of eq. 37 with w₀ = 0.
+
+    `ridge` is λ (...), or None for 0; `step` is η (...) or ().
+    """
     *lead, count, dim = prompt.x.shape
     root = step.sqrt()[..., None, None]
     H: Tensor = prompt.x.new_zeros(*lead, dim + 1, 2 * count + dim + 3)
@@ -62,7 +66,10 @@ def designed(prompt: Any, ridge: Tensor | None, step: Tensor) -> Tensor:
 
 
 def enumerated(prompt: Any, ridge: Tensor | None, step: Tensor) -> Tensor:
-    """H₀ (..., D, 2N+2D+3) of eq. 56, w₀ = 0, from λ (...), or None for 0, and η (...) or ()."""
+    """Return H₀ (..., D, 2N+2D+3) of eq. 56 with w₀ = 0.
+
+    `ridge` is λ (...), or None for 0; `step` is η (...) or ().
+    """
     *lead, count, dim = prompt.x.shape
     H: Tensor = prompt.x.new_zeros(*lead, dim, 2 * (count + dim) + 3)
     H[..., :count] = prompt.x.mT
@@ -85,7 +92,10 @@ FORMS = {"designed": designed, "enumerated": enumerated}
 
 @dataclass(frozen=True)
 class InputMatrix:
-    """H₀ of a prompt by one of `FORMS`; `step` is N·η for prompts that state no step size."""
+    """Maps a prompt to H₀ in one of `FORMS`.
+
+    `step` is N·η for prompts without a step size.
+    """
 
     form: str
     step: float
@@ -99,5 +109,7 @@ class InputMatrix:
 
 
 def _blocks(widths: Mapping[str, int]) -> dict[str, Range]:
+    """Assign consecutive columns to blocks of these widths."""
     ends = list(accumulate(widths.values()))
-    return {n: (end - w, end) for (n, w), end in zip(widths.items(), ends, strict=True)}
+    columns = zip(widths.items(), ends, strict=True)
+    return {name: (end - width, end) for (name, width), end in columns}

@@ -12,9 +12,10 @@ from .operators import attend
 
 
 class LSA(nn.Module):
-    """The sum of the heads' linear self-attentions (elsa, eqs. 8 and 39): (..., m, n) → the same.
+    """Multi-head linear self-attention, (..., m, n) → (..., m, n) (elsa, eqs. 8 and 39).
 
-    `weights` (3, heads, n, n) are W₁, W₂, W₃ of each head. They are drawn from N(0, init_std²).
+    The heads are summed. `weights` (3, heads, n, n) holds W₁, W₂, W₃ of each head, drawn from
+    N(0, init_std²).
     """
 
     def __init__(self, n: int, heads: int, init_std: float, causal: bool = False) -> None:
@@ -23,36 +24,39 @@ class LSA(nn.Module):
         self.weights = nn.Parameter(init_std * torch.randn(3, heads, n, n))
 
     def forward(self, H: Tensor) -> Tensor:
-        """Σ_k (HW₃)(HW₁)ᵀ(HW₂)."""
+        """Return Σ_k (HW₃)(HW₁)ᵀ(HW₂), summed over heads."""
         mixed = attend(*self.projections(H), self.causal)
         return mixed.squeeze(-3) if mixed.shape[-3] == 1 else mixed.sum(dim=-3)
 
     def projections(self, H: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """HW₃, HW₁ and HW₂ of every head, (..., heads, m, n) each."""
+        """Return HW₃, HW₁ and HW₂, each (..., heads, m, n)."""
         first, second, third = (_project(H, weights) for weights in self.weights.unbind())
         return third, first, second
 
     def for_training(self, context: TrainingContext) -> nn.Module | None:
-        """See `iclbench.TrainsFaster`; a subclass has no other form."""
+        """See `iclbench.TrainsFaster`; None for a subclass, whose projections differ."""
         return FastLSA(self, context.positions) if type(self) is LSA else None
 
 
 class ELSA(LSA):
-    """LSA with bias matrices, `biases` (3, heads, m, n), which start at 0 (elsa, eqs. 16, 58)."""
+    """LSA with bias matrices (elsa, eqs. 16 and 58): `biases` (3, heads, m, n) start at 0."""
 
     def __init__(self, m: int, n: int, heads: int, init_std: float, causal: bool = False) -> None:
         super().__init__(n, heads, init_std, causal)
         self.biases = nn.Parameter(torch.zeros(3, heads, m, n))
 
     def projections(self, H: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """HW₃ + B₃, HW₁ + B₁ and HW₂ + B₂ of every head, (..., heads, m, n) each."""
+        """Return HW₃ + B₃, HW₁ + B₁ and HW₂ + B₂, each (..., heads, m, n)."""
         third, first, second = super().projections(H)
         bias1, bias2, bias3 = self.biases.unbind()
         return third + bias3, first + bias1, second + bias2
 
 
 class Step(nn.Module):
-    """H + P, P the blocks in sequence (elsa, eqs. 38 and 57); then H + mlp(H), if there is one."""
+    """Maps H to H + P, where P = blocks(H) in sequence (elsa, eqs. 38 and 57).
+
+    With an MLP, the result is then mapped from H to H + mlp(H).
+    """
 
     def __init__(self, blocks: list[nn.Module], mlp: nn.Module | None) -> None:
         super().__init__()
@@ -69,7 +73,7 @@ class Step(nn.Module):
 
 
 class Stack(nn.Module):
-    """`depth` steps, each with its own parameters, or one that is applied `depth` times."""
+    """`depth` steps with their own parameters, or one step applied `depth` times."""
 
     def __init__(self, steps: list[nn.Module], depth: int) -> None:
         super().__init__()
@@ -77,7 +81,7 @@ class Stack(nn.Module):
         self.steps = nn.ModuleList(steps)
 
     def states(self, H: Tensor) -> list[Tensor]:
-        """H₀, …, H_depth, each (..., m, n)."""
+        """Return H₀, …, H_depth, each (..., m, n)."""
         states = [H]
         for t in range(self.depth):
             states.append(self.steps[t % len(self.steps)](states[-1]))
@@ -85,8 +89,9 @@ class Stack(nn.Module):
 
 
 def _project(H: Tensor, weights: Tensor) -> Tensor:
-    """HW of each head's W, (heads, n, n), by one product: (..., m, n) → (..., heads, m, n)."""
+    """Return HW for each head's W (heads, n, n): (..., m, n) → (..., heads, m, n)."""
     heads, n, _ = weights.shape
+    # One wide product is faster than a batch of small ones.
     wide = weights.transpose(0, 1).reshape(n, heads * n)
     projected: Tensor = (H @ wide).reshape(*H.shape[:-1], heads, n)
     return projected.movedim(-2, -3)

@@ -1,4 +1,4 @@
-"""The training of linear attention."""
+"""The recipe `linear-attention`."""
 
 from iclbench import Recipe
 
@@ -8,6 +8,6 @@ LINEAR_ATTENTION = Recipe(
     learning_rate=3e-3,
     schedule="cosine",
     warmup=50,
-    # A polynomial of the data of high degree has rare, huge gradients.
+    # The models are polynomials of high degree, whose gradients are huge on rare prompts.
     clip=0.1,
 )

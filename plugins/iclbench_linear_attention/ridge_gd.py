@@ -1,7 +1,8 @@
 """The construction `ridge-gd`: gradient descent on the ridge objective by LSA and by ELSA.
 
-Every module computes w ← w − η[XᵀXw − Xᵀy + λw] exactly (elsa, eqs. 35–36), and the output module
-uᵀw. With s columns, [rows, columns] of HᵀH are taken and moved by W₁ and W₂ (Property 1).
+Every module computes w ← w − η[XᵀXw − Xᵀy + λw] exactly (elsa, eqs. 35–36). The output module
+computes uᵀw for the query u. In each head, W₁ selects and moves rows of HᵀH, and W₂ its columns
+(Property 1).
 """
 
 from __future__ import annotations
@@ -22,28 +23,28 @@ Block = list[Parameters]
 
 
 class RidgeGDConfig(Config):
-    """The number of steps, and how they are laid out."""
+    """The number of steps, and whether their parameters are shared."""
 
-    steps: int = Field(50, ge=0, description="T, gradient steps")
-    shared: bool = Field(True, description="one module for all steps, or a copy for each")
+    steps: int = Field(50, ge=0, description="T, the number of gradient steps")
+    shared: bool = Field(True, description="one module for all steps, or one copy per step")
 
 
 class RidgeGD(Construction):
-    """LSA on the designed input: three heads a module (elsa, eqs. 37–55)."""
+    """LSA on the designed input: three heads per module (elsa, eqs. 37–55)."""
 
-    summary = "gradient descent on the ridge objective, T steps of the prompt's size (eqs. 37–55)"
+    summary = "T steps of gradient descent on the ridge objective, η of the prompt (eqs. 37–55)"
     Config: ClassVar[type[Config]] = RidgeGDConfig
 
     def build(
         self, signature: Signature, args: Any, task: Any
     ) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """Configuration and state; raises UsageError without the shapes of x."""
+        """Return configuration and state; raises UsageError if the shape of x is unknown."""
         layout = self.layout(signature, "designed")
         module, output = [designed_step(layout)], [designed_output(layout)]
         return self.assemble(args, "designed", module, output, biases=False)
 
     def layout(self, signature: Signature, form: str) -> Layout:
-        """The input matrix for the signature's N and D."""
+        """Return the input matrix's layout for the signature's N and D."""
         if "x" not in signature.shapes:
             raise UsageError("construction ridge-gd: the task does not state the shape of x")
         return LAYOUTS[form](*signature.shapes["x"])
@@ -51,7 +52,7 @@ class RidgeGD(Construction):
     def assemble(
         self, args: RidgeGDConfig, form: str, module: list[Block], output: list[Block], biases: bool
     ) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """The configuration, and the state dict of `steps` such modules and the output module."""
+        """Return the configuration and state dict of `args.steps` modules and an output module."""
         heads = max(len(block) for block in [*module, *output])
         config = {
             "form": form,
@@ -62,47 +63,49 @@ class RidgeGD(Construction):
             "mlp": False,
         }
         distinct = min(1, args.steps) if args.shared else args.steps
-        places = {f"stack.steps.{t}": module for t in range(distinct)} | {"output": output}
+        modules = {f"stack.steps.{t}": module for t in range(distinct)} | {"output": output}
         state = {}
-        for place, blocks in places.items():
+        for name, blocks in modules.items():
             for j, block in enumerate(blocks):
                 weights, bias = _stacked(block, heads)
-                state[f"{place}.blocks.{j}.weights"] = weights
+                state[f"{name}.blocks.{j}.weights"] = weights
                 if biases:
-                    state[f"{place}.blocks.{j}.biases"] = bias
+                    state[f"{name}.blocks.{j}.biases"] = bias
         return config, state
 
 
 class ExtendedRidgeGDConfig(RidgeGDConfig):
-    """The form of the input too, since ELSA includes LSA."""
+    """As for LSA, and the form of the input: ELSA includes LSA, so it can use either."""
 
     form: Literal["designed", "enumerated"] = Field(
-        "enumerated", description="eq. 56, or eq. 37, where the first block is LSA's"
+        "enumerated", description="eq. 56, or eq. 37 with the block of LSA"
     )
 
 
 class ExtendedRidgeGD(RidgeGD):
-    """ELSA on the enumerated input, two blocks of four heads a module (elsa, eqs. 56–86)."""
+    """ELSA on the enumerated input: two blocks of four heads per module (elsa, eqs. 56–86)."""
 
-    summary = "gradient descent on the ridge objective, T steps of the prompt's size (eqs. 56–86)"
+    summary = "T steps of gradient descent on the ridge objective, η of the prompt (eqs. 56–86)"
     Config = ExtendedRidgeGDConfig
 
     def build(
         self, signature: Signature, args: Any, task: Any
     ) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """Configuration and state; raises UsageError without the shapes of x."""
+        """Return configuration and state; raises UsageError if the shape of x is unknown."""
         layout = self.layout(signature, args.form)
-        passing = [identity(layout.rows, layout.columns, torch.float64)]
+        # Modules have two blocks; where one suffices, the second returns its input (Property 3).
+        unchanged = [identity(layout.rows, layout.columns, torch.float64)]
         if args.form == "designed":
-            module, output = [designed_step(layout), passing], [designed_output(layout), passing]
+            module = [designed_step(layout), unchanged]
+            output = [designed_output(layout), unchanged]
         else:
             module = [enumerated_gradient(layout), enumerated_update(layout)]
-            output = [enumerated_output(layout), passing]
+            output = [enumerated_output(layout), unchanged]
         return self.assemble(args, args.form, module, output, biases=True)
 
 
 def designed_step(layout: Layout) -> Block:
-    """−ηΔw in the last column of P from H of eq. 37 (eqs. 42–48)."""
+    """Return the heads that write −ηΔw to the last column, for H of eq. 37 (eqs. 42–48)."""
     b, s = layout.blocks, layout.columns
     keep_x = _move(s, b["x"], 0)
     return [
@@ -113,50 +116,53 @@ def designed_step(layout: Layout) -> Block:
 
 
 def designed_output(layout: Layout) -> Block:
-    """uᵀw in the lower right cell (eqs. 51–54)."""
+    """Return the head that writes uᵀw to the lower right cell (eqs. 51–54)."""
     b, s = layout.blocks, layout.columns
-    moved = (_move(s, b[name], s - 1) for name in ("query", "w", "one"))
-    return [_head(layout, *moved)]
+    W1, W2, W3 = (_move(s, b[name], s - 1) for name in ("query", "w", "one"))
+    return [_head(layout, W1, W2, W3)]
 
 
 def enumerated_gradient(layout: Layout) -> Block:
-    """P₁ = [0, −ηI, 0, 0, Δw] from H of eq. 56 (eqs. 61–74)."""
+    """Return the heads that compute P₁ = [0, −ηI, 0, 0, Δw] from H of eq. 56 (eqs. 61–74)."""
     b, s, d = layout.blocks, layout.columns, layout.rows
     n = b["x"][1]
-    none = torch.zeros(s, s, dtype=torch.float64)
-    to_w = _move(s, b["w"], s - 1)
-    start = _bias(layout, 0, torch.eye(d))
-    end = _bias(layout, s - d, -torch.eye(d))
+    zero = torch.zeros(s, s, dtype=torch.float64)
+    keep_w = _move(s, b["w"], s - 1)
+    first_columns = _bias(layout, 0, torch.eye(d))
+    last_columns = _bias(layout, s - d, -torch.eye(d))
+    keep_step = _move(s, b["step"], b["step"][0])
     return [
-        _head(layout, _move(s, b["x"], 0), to_w, _move(s, b["x"], 0)),
-        _head(layout, _move(s, b["ridge"], 0), to_w, none, B3=start),
-        _head(layout, _move(s, b["y"], s - n), none, _move(s, b["x"], s - n), B2=end),
-        _head(layout, _move(s, b["step"], 0), _move(s, b["step"], b["step"][0]), none, B3=-start),
+        _head(layout, _move(s, b["x"], 0), keep_w, _move(s, b["x"], 0)),
+        _head(layout, _move(s, b["ridge"], 0), keep_w, zero, B3=first_columns),
+        _head(layout, _move(s, b["y"], s - n), zero, _move(s, b["x"], s - n), B2=last_columns),
+        _head(layout, _move(s, b["step"], 0), keep_step, zero, B3=-first_columns),
     ]
 
 
 def enumerated_update(layout: Layout) -> Block:
-    """−ηΔw in the last column from P₁ (eqs. 75–77)."""
+    """Return the head that writes −ηΔw to the last column from P₁ (eqs. 75–77)."""
     b, s = layout.blocks, layout.columns
-    none = torch.zeros(s, s, dtype=torch.float64)
-    start = _bias(layout, 0, torch.eye(layout.rows))
-    return [_head(layout, _move(s, b["step"], 0), _move(s, b["w"], s - 1), none, B3=start)]
+    zero = torch.zeros(s, s, dtype=torch.float64)
+    identity_bias = _bias(layout, 0, torch.eye(layout.rows))
+    return [_head(layout, _move(s, b["step"], 0), _move(s, b["w"], s - 1), zero, B3=identity_bias)]
 
 
 def enumerated_output(layout: Layout) -> Block:
-    """uᵀw in the first cell of column z (eqs. 80–83)."""
+    """Return the head that writes uᵀw to the first cell of column z (eqs. 80–83)."""
     b, s = layout.blocks, layout.columns
-    none = torch.zeros(s, s, dtype=torch.float64)
-    to_z = _move(s, b["w"], b["z"][0])
-    return [_head(layout, _move(s, b["query"], 0), to_z, none, B3=_bias(layout, 0, torch.eye(1)))]
+    zero = torch.zeros(s, s, dtype=torch.float64)
+    w_to_z = _move(s, b["w"], b["z"][0])
+    first_cell = _bias(layout, 0, torch.eye(1))
+    return [_head(layout, _move(s, b["query"], 0), w_to_z, zero, B3=first_cell)]
 
 
 def _move(s: int, columns: Range, to: int) -> Tensor:
+    """Return the matrix (s, s) that moves `columns` so that they start at `to`."""
     return move(s, columns, to - columns[0], torch.float64)
 
 
 def _bias(layout: Layout, column: int, block: Tensor) -> Tensor:
-    """Zeros but for `block`, whose first row is the first, from that column on."""
+    """Return zeros (m, s) with the upper left corner of `block` at [0, column]."""
     B = torch.zeros(layout.rows, layout.columns, dtype=torch.float64)
     B[: block.shape[0], column : column + block.shape[1]] = block
     return B
@@ -171,15 +177,15 @@ def _head(
     B2: Tensor | None = None,
     B3: Tensor | None = None,
 ) -> Parameters:
+    """Return one head's pairs (W, B); B₁ is 0, and so are B₂ and B₃ unless given."""
     zero = torch.zeros(layout.rows, layout.columns, dtype=torch.float64)
     return (W1, zero), (W2, zero if B2 is None else B2), (W3, zero if B3 is None else B3)
 
 
 def _stacked(block: Block, heads: int) -> tuple[Tensor, Tensor]:
-    """Weights (3, heads, s, s) and biases (3, heads, m, s); heads that are not used are zero."""
+    """Return weights (3, heads, s, s) and biases (3, heads, m, s); unused heads are 0."""
     weights = torch.stack([torch.stack([W for W, _ in head]) for head in block], dim=1)
     biases = torch.stack([torch.stack([B for _, B in head]) for head in block], dim=1)
-    missing = heads - len(block)
-    padding = (0, 0, 0, 0, 0, missing)
+    unused_heads = (0, 0, 0, 0, 0, heads - len(block))
     pad = torch.nn.functional.pad
-    return pad(weights, padding), pad(biases, padding)
+    return pad(weights, unused_heads), pad(biases, unused_heads)

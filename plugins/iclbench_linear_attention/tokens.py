@@ -1,4 +1,4 @@
-"""`lsa-tokens` and `elsa-tokens`: the operators as mixers of the harness's sequence model."""
+"""`lsa-tokens` and `elsa-tokens`: LSA and ELSA as mixers of the harness's sequence model."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from .modules import ELSA, LSA
 
 
 class TokensConfig(SequenceConfig):
-    """One layer of linear attention and nothing else, which is what the closed form is of."""
+    """By default a single layer without norm and MLP, for which a closed form is known."""
 
     layers: int = Field(1, ge=1, description="number of blocks")
     width: int = Field(16, ge=1, description="embedding size")
-    heads: int = Field(1, ge=1, description="heads, each of full width")
+    heads: int = Field(1, ge=1, description="number of heads, each of full width")
     layer_norm: bool = Field(False, description="LayerNorm before mixer, MLP and read-out")
-    mlp: bool = Field(False, description="an MLP with ReLU after each mixer")
+    mlp: bool = Field(False, description="a ReLU MLP after each mixer")
     init_std: float = Field(0.05, gt=0, description="standard deviation of initial weights")
 
 
 class LSATokens(SequenceArchitecture):
-    """(HW₃)(HW₁)ᵀ(HW₂) on the states H (S, width) of a sequence (elsa, eq. 8); no 1/S."""
+    """LSA on the states H (S, width) of a sequence (elsa, eq. 8), without a factor 1/S."""
 
     name = "lsa-tokens"
     Config = TokensConfig
 
     def mixer(self, width: int, length: int, causal: bool, config: Any) -> nn.Module:
-        """Multi-head LSA, (B, S, width) → (B, S, width)."""
+        """Return multi-head LSA, (B, S, width) → (B, S, width)."""
         return LSA(width, config.heads, config.init_std, causal)
 
 
 class ELSATokens(SequenceArchitecture):
-    """(HW₃+B₃)(HW₁+B₁)ᵀ(HW₂+B₂), with a bias for each position (elsa, eq. 16)."""
+    """ELSA on the states of a sequence, with a bias per position (elsa, eq. 16)."""
 
     name = "elsa-tokens"
     Config = TokensConfig
 
     def mixer(self, width: int, length: int, causal: bool, config: Any) -> nn.Module:
-        """Multi-head ELSA for S = length positions, (B, S, width) → (B, S, width)."""
+        """Return multi-head ELSA for S = length positions, (B, S, width) → (B, S, width)."""
         return ELSA(length, width, config.heads, config.init_std, causal)

@@ -5,7 +5,7 @@ from iclbench import Entry, hookimpl
 
 @hookimpl
 def iclbench_architectures() -> list[Entry]:
-    """transformer."""
+    """Provide transformer."""
     return [
         Entry(
             "transformer",

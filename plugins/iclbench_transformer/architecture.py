@@ -15,7 +15,7 @@ from .attention import LinearAttention, SoftmaxAttention
 class TransformerConfig(SequenceConfig):
     """Table D.1 of the least-squares paper: 12 layers, width 64, one head."""
 
-    heads: int = Field(1, ge=1, description="attention heads; they divide the width")
+    heads: int = Field(1, ge=1, description="number of attention heads, which divides the width")
     head_width: int | None = added_later(
         None, ge=1, description="width of each head's queries, keys and values; null: width / heads"
     )
@@ -34,13 +34,13 @@ class TransformerConfig(SequenceConfig):
 
 
 class Transformer(SequenceArchitecture):
-    """GPT-2-like (least_squares, eq. 1 and D.1): pre-norm blocks of attention and MLP."""
+    """GPT-2-like: pre-norm blocks of attention and MLP (least_squares, eq. 1 and D.1)."""
 
     name = "transformer"
     Config = TransformerConfig
 
     def mixer(self, width: int, length: int, causal: bool, config: TransformerConfig) -> nn.Module:
-        """Attention, (B, S, width) → (B, S, width)."""
+        """Return multi-head attention, (B, S, width) → (B, S, width)."""
         shape = (width, config.heads, config.head_width or width // config.heads)
         if config.attention == "linear":
             return LinearAttention(*shape, causal, config.init_std, mean=config.mean)

@@ -1,4 +1,4 @@
-"""Multi-head attention, with softmax and without."""
+"""Multi-head attention with and without softmax."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .masks import query_mask
 
 
 class SoftmaxAttention(nn.Module):
-    """softmax(QKᵀ/√d_head)V for each head (least_squares, eq. 1, with GPT-2's scale and biases).
+    """Per head softmax(QKᵀ/√d_head)V (least_squares, eq. 1, with GPT-2's scale and biases).
 
-    Parameters: `qkv` projects (B, S, width) to queries, keys and values of `head_width` for each
-    head; `output` projects back.
+    Parameters: `qkv` projects (B, S, width) to the heads' queries, keys and values of width
+    `head_width`; `output` projects back.
     """
 
-    #: See `iclbench.ExtendsPositions`; the cache holds keys and values.
+    #: See `iclbench.ExtendsPositions`. The cache holds keys and values.
     extends = True
 
     def __init__(
@@ -38,7 +38,7 @@ class SoftmaxAttention(nn.Module):
         return self.join_heads(self.mix(query, key, value))
 
     def extend(self, x: Tensor, cache: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Map (B, t, width) to (B, t, width) at the positions after those in the cache."""
+        """Map (B, t, width) to (B, t, width) at the positions that follow those in the cache."""
         query, key, value = self.split_heads(self.qkv(x))
         new = torch.stack([key, value])
         cache = new if cache is None else torch.cat([cache, new], dim=3)
@@ -57,16 +57,16 @@ class SoftmaxAttention(nn.Module):
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, positions: slice | None = None
     ) -> Tensor:
-        """Mix values (B, heads, n, d_head) for queries at `positions`, or at the last t of n.
+        """Mix values (B, heads, n, d_head) for t queries at `positions`, None for the last t.
 
-        In a lower precision than float32 they are mixed in float32.
+        Dtypes below float32 are mixed in float32.
         """
         if query.dtype not in (torch.float32, torch.float64):
             with torch.autocast(query.device.type, enabled=False):
                 mixed = self.mix(query.float(), key.float(), value.float(), positions)
             return mixed.to(query.dtype)
-        # Written out: SDPA's fused kernels can't be vmapped over replicas on a CPU and may leave
-        # full precision on a GPU, and its math path makes and checks a mask in every layer.
+        # Written out instead of torch's scaled_dot_product_attention: its fused kernels can't be
+        # vmapped on a CPU and may lose precision on a GPU; its math path builds a mask per call.
         scale = 1 / math.sqrt(self.head_width)
         scores = query @ key.mT
         if self.hides_keys(query, positions):
@@ -76,13 +76,14 @@ class SoftmaxAttention(nn.Module):
         return scores.softmax(dim=-1) @ value
 
     def hides_keys(self, query: Tensor, positions: slice | None) -> bool:
-        """Whether any key is hidden; from a single query at the last position none is."""
+        """Whether some key is hidden from some query; none is from a single query at the end."""
         return self.causal and not (positions is None and query.shape[2] == 1)
 
     def for_training(self, context: TrainingContext) -> nn.Module | None:
         """See `iclbench.TrainsFaster`."""
         if context.replicas == "leading" or not is_plain(self):
             return None
+        # The kernel computes softmax attention, so a subclass with another `mix` can't use it.
         by_kernel = (
             context.takes_any_operator
             and context.device.type == "cpu"
@@ -96,7 +97,7 @@ class SoftmaxAttention(nn.Module):
 
 
 class LinearAttention(SoftmaxAttention):
-    """(QKᵀ/√d_head)V for each head, divided by S if asked (least_squares, eq. 21, with biases)."""
+    """Per head (QKᵀ/√d_head)V, divided by S if `mean` (least_squares, eq. 21, with biases)."""
 
     def __init__(
         self,
@@ -110,12 +111,12 @@ class LinearAttention(SoftmaxAttention):
     ) -> None:
         super().__init__(width, heads, head_width, causal, init_std)
         self.mean = mean
-        self.extends = not mean  # S is not known before the end
+        self.extends = not mean  # the final S is unknown while generating
 
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, positions: slice | None = None
     ) -> Tensor:
-        """Mix values (B, heads, n, d_head) for queries at `positions`, or at the last t of n."""
+        """Mix values (B, heads, n, d_head) for t queries at `positions`, None for the last t."""
         scores = query @ key.mT / math.sqrt(query.shape[-1])
         if self.mean:
             scores = scores / key.shape[-2]

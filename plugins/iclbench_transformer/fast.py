@@ -1,6 +1,6 @@
-"""Attention as it is trained: fewer queries, torch's kernel for a CPU, or merged weights.
+"""Training forms of attention: fewer queries, torch's CPU kernel, or merged weights.
 
-Each class is equal to the paper's module except for rounding, which it holds as `attention`.
+They equal the paper's module, which they hold as `attention`, except for rounding.
 """
 
 from __future__ import annotations
@@ -16,17 +16,21 @@ from iclbench import TrainingContext
 
 from .masks import causal_mask, query_mask
 
-#: Elements of the input above which two products fewer save more than merging the weights costs.
+#: Input elements from which saving two products outweighs the cost of merging the weights.
 WORTH_MERGING = 20_000
 
 
 def is_plain(attention: Any) -> bool:
-    """Whether both projections are linear layers, whose weights may be cut and merged."""
+    """Whether both projections are plain linear layers, whose weights can be split and merged."""
     return type(attention.qkv) is type(attention.output) is nn.Linear
 
 
 def merging_pays(attention: Any, context: TrainingContext) -> bool:
-    """Whether `MergedAttention` applies to softmax attention and saves time."""
+    """Whether `MergedAttention` applies to this softmax attention and saves time.
+
+    It needs one head at least as wide as the model, float32 or float64 without autocast, and large
+    inputs.
+    """
     width, length = attention.qkv.in_features, context.length
     return (
         length is not None
@@ -39,9 +43,9 @@ def merging_pays(attention: Any, context: TrainingContext) -> bool:
 
 
 class FastAttention(nn.Module):
-    """Attention with queries at `positions` only, None for all, and perhaps torch's CPU kernel.
+    """Attention with queries at `positions` only, None for all.
 
-    The kernel can't be vmapped. It is for softmax.
+    With `by_kernel`, softmax attention uses torch's fused CPU kernel, which can't be vmapped.
     """
 
     def __init__(self, attention: Any, positions: slice | None, *, by_kernel: bool) -> None:
@@ -54,26 +58,26 @@ class FastAttention(nn.Module):
         return self.attention.join_heads(self._mix(query, key, value))  # type: ignore[no-any-return]
 
     def _projections(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries at the positions, keys and values: (B, heads, P or S, d_head)."""
+        """Return queries (B, heads, P, d_head) and keys and values (B, heads, S, d_head)."""
         attention, length = self.attention, x.shape[1]
         if self.positions is None:
             query, key, value = attention.split_heads(attention.qkv(x))
             return query, key, value
         if 2 * len(range(*self.positions.indices(length))) >= length:
-            # Cutting the weights would cost more than some queries too many.
+            # Splitting the weights would cost more than the unused queries.
             query, key, value = attention.split_heads(attention.qkv(x))
             return query[:, :, self.positions], key, value
         size = attention.heads * attention.head_width
         weights, biases = (
             torch.split(t, [size, 2 * size]) for t in (attention.qkv.weight, attention.qkv.bias)
         )
-        asking = x[:, self.positions].contiguous()
-        (query,) = attention.split_heads(linear(asking, weights[0], biases[0]))
+        querying = x[:, self.positions].contiguous()
+        (query,) = attention.split_heads(linear(querying, weights[0], biases[0]))
         key, value = attention.split_heads(linear(x, weights[1], biases[1]))
         return query, key, value
 
     def _mix(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        """As the attention's `mix`; its kernel is causal only for as many queries as keys."""
+        """Mix values as the attention's `mix` does, by torch's kernel if `by_kernel`."""
         attention = self.attention
         if not self.by_kernel:
             mixed: Tensor = attention.mix(query, key, value, self.positions)
@@ -81,24 +85,26 @@ class FastAttention(nn.Module):
         if query.dtype not in (torch.float32, torch.float64):
             with torch.autocast(query.device.type, enabled=False):
                 return self._mix(query.float(), key.float(), value.float()).to(query.dtype)
-        masks = attention.hides_keys(query, self.positions)
-        whole = query.shape[2] == key.shape[2]
+        masked = attention.hides_keys(query, self.positions)
+        # `is_causal` aligns the first query with the first key, so it needs all queries.
+        all_queries = query.shape[2] == key.shape[2]
+        mask = query_mask(query, key, self.positions) if masked and not all_queries else None
         return scaled_dot_product_attention(
             query,
             key,
             value,
-            attn_mask=query_mask(query, key, self.positions) if masks and not whole else None,
-            is_causal=masks and whole,
+            attn_mask=mask,
+            is_causal=masked and all_queries,
             scale=1 / math.sqrt(attention.head_width),
         )
 
 
 class MergedAttention(nn.Module):
-    """softmax(xW_QKxᵀ/√d_head)xW_OV of one head, (B, S, width) → (B, P, width).
+    """One head as softmax(xW_QKxᵀ/√d_head)xW_OV, (B, S, width) → (B, P, width).
 
-    W_QK = W_QW_Kᵀ and W_OV = W_VW_O are multiplied first: two products with x instead of four.
-    The keys' bias is left out, since it adds the same to all scores of a query, which softmax
-    ignores. Its gradient is then 0, and rounding elsewhere.
+    W_QK = W_QW_Kᵀ and W_OV = W_VW_O are multiplied first, so x takes two products instead of four.
+    The keys' bias adds the same number to all scores of a query, which softmax ignores, so it is
+    left out. Its gradient is exactly 0 here and rounding error in the paper's module.
     """
 
     def __init__(self, attention: Any, positions: slice | None) -> None:
@@ -111,24 +117,24 @@ class MergedAttention(nn.Module):
         query_weight, key_weight, value_weight = qkv.weight.chunk(3)
         query_bias, _, value_bias = qkv.bias.chunk(3)
         key_weight = key_weight / math.sqrt(self.attention.head_width)
-        query = key_weight.mT @ query_weight, query_bias @ key_weight
-        answer = (
+        merged_query = key_weight.mT @ query_weight, query_bias @ key_weight
+        merged_output = (
             output.weight @ value_weight,
             torch.addmv(output.bias, output.weight, value_bias),
         )
-        asking = x if self.positions is None else x[:, self.positions].contiguous()
-        whole = asking.shape[1] == x.shape[1]
+        querying = x if self.positions is None else x[:, self.positions].contiguous()
+        all_queries = querying.shape[1] == x.shape[1]
         mask = None
-        if self.attention.causal and not whole:
+        if self.attention.causal and not all_queries:
             mask = causal_mask(x.shape[1], x.dtype, x.device)[self.positions]
-        # The kernel wants a dimension of heads; the scale is in the query.
+        # The kernel expects a dimension of heads. The query already includes the scale.
         keys = x.unsqueeze(1)
         mixed = scaled_dot_product_attention(
-            linear(asking, *query).unsqueeze(1),
+            linear(querying, *merged_query).unsqueeze(1),
             keys,
             keys,
             attn_mask=mask,
-            is_causal=self.attention.causal and whole,
+            is_causal=self.attention.causal and all_queries,
             scale=1.0,
         )
-        return linear(mixed.squeeze(1), *answer)
+        return linear(mixed.squeeze(1), *merged_output)

@@ -14,7 +14,7 @@ B, P, V, D = 3, 5, 11, 4
 
 @pytest.fixture(autouse=True)
 def _small_chunks(monkeypatch):
-    monkeypatch.setattr(logits, "AT_ONCE", 4 * V)
+    monkeypatch.setattr(logits, "MAX_LOGITS", 4 * V)
 
 
 def factors(*lead, requires_grad=True):
@@ -84,7 +84,7 @@ def test_no_more_than_a_chunk_of_logits_is_ever_held(monkeypatch):
     token_loss(FactoredLogits(states, weight, bias), target).sum().backward()
     # Forward and again backward, in chunks of four rows.
     assert len(held) == 2 * -(-B * P // 4)
-    assert max(held) <= logits.AT_ONCE < B * P * V
+    assert max(held) <= logits.MAX_LOGITS < B * P * V
 
 
 @pytest.mark.gpu

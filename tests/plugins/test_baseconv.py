@@ -1,4 +1,4 @@
-"""BaseConv: the layer is equation 2, and both convolutions are the same convolution."""
+"""BaseConv: the layer matches equation 2, and both convolution methods agree."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def by_definition(u, h, causal):
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize("method", ["direct", "fft"])
 @given(**shapes)
-def test_convolution_is_its_definition(causal, method, length, channels, seed):
+def test_convolution_matches_its_definition(causal, method, length, channels, seed):
     generator = torch.Generator().manual_seed(seed)
     u = torch.randn(2, length, channels, generator=generator, dtype=torch.float64)
     h = torch.randn(length, channels, generator=generator, dtype=torch.float64)
@@ -39,7 +39,7 @@ def test_convolution_is_its_definition(causal, method, length, channels, seed):
 
 
 @pytest.mark.parametrize("causal", [True, False])
-def test_both_methods_have_the_same_gradients(causal):
+def test_both_methods_have_equal_gradients(causal):
     u = torch.randn(2, 7, 3, dtype=torch.float64, requires_grad=True)
     h = torch.randn(7, 3, dtype=torch.float64, requires_grad=True)
     grads = [
@@ -66,23 +66,23 @@ def test_auto_is_direct_for_short_sequences(length):
 
 @pytest.mark.parametrize("bias", ["channel", "position"])
 @pytest.mark.parametrize("causal", [True, False])
-def test_the_layer_is_equation_2(bias, causal):
+def test_layer_matches_equation_2(bias, causal):
     torch.manual_seed(0)
     layer = BaseConvMixer(4, 6, causal, bias=bias, convolution="auto", init_std=0.5).double()
     for parameter in layer.parameters():
         torch.nn.init.normal_(parameter)
     u = torch.randn(3, 6, 4, dtype=torch.float64)
     gate = u @ layer.gate + layer.gate_bias
-    inner = by_definition(u @ layer.input + layer.input_bias, layer.filter, causal)
-    expected = (gate * (inner + layer.filter_bias)) @ layer.output + layer.output_bias
+    convolved = by_definition(u @ layer.input + layer.input_bias, layer.filter, causal)
+    expected = (gate * (convolved + layer.filter_bias)) @ layer.output + layer.output_bias
     torch.testing.assert_close(layer(u), expected)
     assert layer.gate_bias.shape == ((6, 4) if bias == "position" else (4,))
 
 
-@pytest.mark.parametrize("config", [{}, {"causal": False}, {"bias": "position"}, {"mlp": False}])
-def test_it_conforms(config):
-    made = BaseConvConfig(layers=2, width=8, **config)
-    check_architecture(BaseConv(), LeastSquares(FixedConfig(examples=6)), made)
+@pytest.mark.parametrize("args", [{}, {"causal": False}, {"bias": "position"}, {"mlp": False}])
+def test_it_conforms(args):
+    config = BaseConvConfig(layers=2, width=8, **args)
+    check_architecture(BaseConv(), LeastSquares(FixedConfig(examples=6)), config)
 
 
 def test_it_conforms_on_prefixes():

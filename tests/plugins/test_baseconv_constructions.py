@@ -1,4 +1,4 @@
-"""BaseConv's constructions: exact primitives, gradient descent iterate by iterate, its gradient."""
+"""BaseConv's constructions: exact primitives, gradient descent step by step, the gradient."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_primitives_are_exact_to_rounding_in_one_layer(name, dtype, bound):
 
 
 @given(seed=st.integers(0, 30), length=st.integers(2, 8), dim=st.integers(1, 4))
-def test_read_in_any_order_needs_a_model_that_sees_all(seed, length, dim):
+def test_read_in_any_order_needs_a_non_causal_model(seed, length, dim):
     task = load_task("read", dim=dim, length=length, order="any", task_seed=seed)
     assert score("read", task, n=4, causal=False)["squared_error"].max() < 1e-28
     if task.parameters["i"] > task.parameters["j"]:
@@ -53,14 +53,14 @@ def test_read_in_any_order_needs_a_model_that_sees_all(seed, length, dim):
 
 
 def iterates(model, prompt, channels, every, skip):
-    """w at the last position after every step's layers."""
-    found = []
+    """Return w at the last position after the layers of each step."""
+    weights = []
     x = model.embed(*prompt.sequence()) + model.positions
     for i, block in enumerate(model.blocks, start=1):
         x = block(x)
         if i > skip and (i - skip) % every == 0:
-            found.append(x[:, -1, channels])
-    return found
+            weights.append(x[:, -1, channels])
+    return weights
 
 
 @pytest.mark.parametrize(("name", "every", "skip"), [("gd-causal", 1, 2), ("gd-non-causal", 3, 1)])
@@ -70,7 +70,7 @@ def iterates(model, prompt, channels, every, skip):
     steps=st.integers(1, 6),
     eta=st.sampled_from([0.1, 0.5]),
 )
-def test_descent_is_gradient_descent_iterate_by_iterate(
+def test_descent_matches_gradient_descent_step_by_step(
     name, every, skip, dim, examples, steps, eta
 ):
     task = load_task("least-squares", dim=dim, examples=examples)
@@ -78,21 +78,21 @@ def test_descent_is_gradient_descent_iterate_by_iterate(
     model = build(name, task, steps=steps, step_size=eta)
     d = dim
     start = d + 1 if name == "gd-non-causal" else 3 * d + 1 + 2 * d * d
-    found = iterates(model, batch.prompt, slice(start, start + d), every, skip)[:steps]
-    assert len(found) == steps
+    estimates = iterates(model, batch.prompt, slice(start, start + d), every, skip)[:steps]
+    assert len(estimates) == steps
     x, y = batch.prompt.x, batch.prompt.y
     w = torch.zeros(5, d, 1, dtype=torch.float64)
-    for each in found:
+    for estimate in estimates:
         w = w - eta / examples * x.mT @ (x @ w - y)
-        torch.testing.assert_close(each, w[..., 0], rtol=1e-10, atol=1e-11)
+        torch.testing.assert_close(estimate, w[..., 0], rtol=1e-10, atol=1e-11)
     torch.testing.assert_close(model(batch.prompt), batch.prompt.query @ w, rtol=1e-10, atol=1e-11)
 
 
 @pytest.mark.parametrize("name", ["gd-causal", "gd-non-causal"])
-def test_weights_are_answered_too(name):
+def test_constructions_also_predict_the_weights(name):
     task = load_task("least-squares", dim=3, examples=9, target="weights")
-    found = score(name, task, steps=150, step_size=0.6)
-    assert found["weight_error"].median() < 1e-12
+    metrics = score(name, task, steps=150, step_size=0.6)
+    assert metrics["weight_error"].median() < 1e-12
 
 
 @pytest.mark.slow
@@ -114,7 +114,7 @@ def test_two_hundred_steps_reach_the_floor(tmp_path, name, dtype, bound):
 
 @pytest.mark.parametrize("features", [0, 1, 2])
 @given(dim=st.integers(1, 4), examples=st.integers(1, 7))
-def test_the_gradient_takes_one_pass(features, dim, examples):
+def test_gradient_takes_one_pass(features, dim, examples):
     task = load_task("gradient", dim=dim, examples=examples, features=features, iterates=1)
     assert len(build("gradient", task).blocks) == (2 if features == 0 else 1)
     assert score("gradient", task, n=8)["gradient_error"].max() < 1e-24
@@ -123,12 +123,12 @@ def test_the_gradient_takes_one_pass(features, dim, examples):
 @pytest.mark.parametrize(
     ("dtype", "bound"), [(torch.float32, 2e-13), (torch.float64, 1e-29)], ids=str
 )
-def test_the_iterated_gradient_reaches_the_floor(dtype, bound):
-    found = score("gradient", load_task("gradient"), dtype, n=128)
-    assert found["weight_error"].median() <= bound
+def test_iterated_gradient_reaches_the_floor(dtype, bound):
+    metrics = score("gradient", load_task("gradient"), dtype, n=128)
+    assert metrics["weight_error"].median() <= bound
 
 
-def test_more_layers_and_width_change_nothing():
+def test_additional_layers_and_width_do_not_affect_the_result():
     task = load_task("gradient", dim=2, examples=4, iterates=1)
     (batch,) = task.evaluation_batches(8, 0, torch.float64)
     plain, wide = build("gradient", task), build("gradient", task, layers=4, width=64)
@@ -136,7 +136,7 @@ def test_more_layers_and_width_change_nothing():
     assert len(wide.blocks) == 4
 
 
-def test_the_first_layers_can_be_constructed_and_frozen_and_the_rest_trained(tmp_path):
+def test_constructed_first_layers_can_be_frozen_while_the_rest_is_trained(tmp_path):
     record = run(
         model="baseconv",
         task="gradient",
@@ -167,7 +167,7 @@ def test_the_first_layers_can_be_constructed_and_frozen_and_the_rest_trained(tmp
         ("gradient", "least-squares", "does not ask for a gradient"),
     ],
 )
-def test_a_construction_says_what_it_needs(construction, task, message):
+def test_unsuitable_task_is_refused_with_a_reason(construction, task, message):
     with pytest.raises(UsageError, match=message):
         build(construction, load_task(task))
 
@@ -180,8 +180,8 @@ def test_too_few_layers_or_channels_are_refused():
         build("gradient", task, width=40)
 
 
-def test_rounding_is_within_the_tolerance_where_the_floor_computes_as_the_target(tmp_path):
-    """affine in float64: the reference is the target, bit for bit, and a model is not."""
+def test_rounding_is_within_the_tolerance_if_the_floor_is_exactly_zero(tmp_path):
+    """In float64, affine's reference equals its target to the bit; the construction does not."""
     record = run(
         model="baseconv",
         task="affine",
@@ -190,10 +190,9 @@ def test_rounding_is_within_the_tolerance_where_the_floor_computes_as_the_target
         eval_prompts=16,
         out=tmp_path,
     )
-    asked = {"model": "baseconv", "task": "affine", "weights": "affine", "dtype": "float64"}
-    plan = resolve(RunSpec(**asked))
-    found = record.metrics["squared_error"].median
+    plan = resolve(RunSpec(model="baseconv", task="affine", weights="affine", dtype="float64"))
+    error = record.metrics["squared_error"].median
     assert record.floor["squared_error"].median == 0
-    near = Tolerance(plan.spec.dtype, plan.task.scales).rounding(0.0, 0.0)
-    assert agree(found, 2 * found, near, 1e-6)
-    assert not agree(1e-20, 2e-20, near, 1e-6)
+    rounding = Tolerance(plan.spec.dtype, plan.task.scales).rounding(0.0, 0.0)
+    assert agree(error, 2 * error, rounding, 1e-6)
+    assert not agree(1e-20, 2e-20, rounding, 1e-6)

@@ -1,4 +1,4 @@
-"""Gaussian elimination from ReLU networks, against the paper's formula and exact solutions."""
+"""Gaussian elimination from ReLU networks, compared with the paper and with exact solutions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _float64():
 
 
 def hard_sigmoids(x, knots):
-    """σ_f as equations 93–117 state it, with f = 1/x², y_{n+1} = 0."""
+    """Return σ_f of equations 93–117 for f = 1/x² and y_{n+1} = 0."""
     knots = np.append(knots, knots[-1] ** 2 / knots[-2])
     y = np.append(knots[:-1] ** -2.0, 0.0)
     total = np.zeros_like(x)
@@ -44,14 +44,14 @@ def hard_sigmoids(x, knots):
 
 
 @given(count=st.integers(2, 40), seed=st.integers(0, 99))
-def test_the_network_is_the_paper_s_sum_of_hard_sigmoids(count, seed):
+def test_network_equals_the_paper_s_sum_of_hard_sigmoids(count, seed):
     knots = geometric_knots(0.5, 8.0, count)
     x = np.random.default_rng(seed).uniform(-12, 12, 50)
-    found = InverseSquare(knots)(torch.from_numpy(x)).numpy()
-    np.testing.assert_allclose(found, hard_sigmoids(x, knots.numpy()), atol=1e-12)
+    values = InverseSquare(knots)(torch.from_numpy(x)).numpy()
+    np.testing.assert_allclose(values, hard_sigmoids(x, knots.numpy()), atol=1e-12)
 
 
-def test_the_network_passes_through_its_knots_and_is_flat_outside():
+def test_network_interpolates_its_knots_and_is_constant_outside():
     knots = geometric_knots(0.5, 8.0, 12)
     network = InverseSquare(knots)
     torch.testing.assert_close(network(knots), knots**-2)
@@ -60,8 +60,8 @@ def test_the_network_passes_through_its_knots_and_is_flat_outside():
     assert (network(torch.tensor([100.0, -100.0])) == 0).all()
 
 
-def test_between_geometric_knots_the_relative_error_is_that_of_a_chord():
-    """0.75 ln(ratio)² to leading order."""
+def test_relative_error_between_geometric_knots():
+    """It is 0.75 ln(ratio)² to leading order, the error of a chord."""
     count = 1000
     knots = geometric_knots(0.1, 10.0, count)
     x = torch.linspace(0.1, 10.0, 20_001)
@@ -78,13 +78,13 @@ def well_conditioned(size, n, seed=0):
     return F, (F @ x[..., None])[..., 0], x
 
 
-def test_the_default_knots_give_six_digits_on_well_conditioned_systems():
+def test_default_knots_give_six_digits_on_well_conditioned_systems():
     F, a, x = well_conditioned(5, 256)
     config = EliminationConfig()
     network = Elimination(geometric_knots(config.low, config.high, config.knots))
     for sign in (1.0, -1.0):
-        found, outside = network(sign * F, sign * a)
-        relative = (found - x).norm(dim=1) / x.norm(dim=1)
+        solution, outside = network(sign * F, sign * a)
+        relative = (solution - x).norm(dim=1) / x.norm(dim=1)
         assert not outside.any()
         assert 0 < relative.max() < 1e-6
 
@@ -92,12 +92,12 @@ def test_the_default_knots_give_six_digits_on_well_conditioned_systems():
 @given(size=st.integers(1, 6), seed=st.integers(0, 20))
 def test_it_solves_systems_of_any_size(size, seed):
     F, a, x = well_conditioned(size, 4, seed)
-    found, outside = Elimination(geometric_knots(1e-2, 1e3, 3000))(F, a)
+    solution, outside = Elimination(geometric_knots(1e-2, 1e3, 3000))(F, a)
     assert not outside.any()
-    assert ((found - x).norm(dim=1) < 2e-4 * x.norm(dim=1)).all()
+    assert ((solution - x).norm(dim=1) < 2e-4 * x.norm(dim=1)).all()
 
 
-def test_the_error_falls_with_the_square_of_the_knots():
+def test_error_falls_with_the_square_of_the_number_of_knots():
     F, a, x = well_conditioned(5, 64)
     errors = [
         (Elimination(geometric_knots(1e-2, 1e3, n))(F, a)[0] - x).norm() for n in (1000, 10_000)
@@ -110,7 +110,7 @@ class System(NamedTuple):
     b: Tensor
 
 
-def test_a_pivot_outside_the_knots_is_reported_and_no_number_is_given(capsys):
+def test_pivot_outside_the_knots_is_reported_and_answered_with_nan(capsys):
     signature = Signature(System, "solution", 2, 3, 2, (0,))
     solver, config = GaussianEliminationNetwork(), EliminationConfig(knots=500, low=0.1, high=10)
     assert solver.supports(signature, config) is None
@@ -123,8 +123,8 @@ def test_a_pivot_outside_the_knots_is_reported_and_no_number_is_given(capsys):
 
 
 @pytest.mark.parametrize("pivot", [0.4999, 8.01, 9.0, -9.0, float("nan")])
-def test_beyond_its_first_and_last_knot_the_network_says_so(pivot):
-    """Also between x_n and x_{n+1}, where it falls to 0."""
+def test_pivots_beyond_the_first_and_last_knot_are_outside(pivot):
+    """This includes those between x_n and x_{n+1}, where the network falls to 0."""
     network = InverseSquare(geometric_knots(0.5, 8.0, 12))
     assert network.outside(torch.tensor([pivot])).all()
     assert not network.outside(torch.tensor([0.5, -0.5, 8.0, -8.0])).any()
@@ -133,23 +133,24 @@ def test_beyond_its_first_and_last_knot_the_network_says_so(pivot):
 @pytest.mark.parametrize(
     ("low", "high", "count"), [(10.0, 30.0, 10_000_000), (1.0, 2.0, 10_000_000), (1e-30, 1e3, 1000)]
 )
-def test_knots_that_the_dtype_can_t_tell_apart_are_refused(low, high, count):
+def test_knots_that_the_dtype_can_t_distinguish_are_refused(low, high, count):
     with (
         default_dtype(torch.float32),
-        pytest.raises(UsageError, match="too close or too small for float32"),
+        pytest.raises(UsageError, match="too close together or too small for float32"),
     ):
         InverseSquare(geometric_knots(low, high, count))
 
 
-def test_in_float32_five_digits_remain():
+def test_float32_gives_almost_five_digits():
     F, a, x = well_conditioned(5, 256)
     with default_dtype(torch.float32):
-        found, outside = Elimination(geometric_knots(1e-2, 1e3, 30_000))(F.float(), a.float())
+        network = Elimination(geometric_knots(1e-2, 1e3, 30_000))
+        solution, outside = network(F.float(), a.float())
     assert not outside.any()
-    assert ((found - x).norm(dim=1) < 2e-5 * x.norm(dim=1)).all()
+    assert ((solution - x).norm(dim=1) < 2e-5 * x.norm(dim=1)).all()
 
 
-def test_on_ridge_it_comes_near_the_estimator(tmp_path):
+def test_on_ridge_it_is_close_to_the_estimator(tmp_path):
     task = RidgeRegression(RidgeConfig())
     record = run(
         model="gaussian-elimination-network",
@@ -162,7 +163,7 @@ def test_on_ridge_it_comes_near_the_estimator(tmp_path):
     assert record.metrics["squared_error"].median < 1e-12
 
 
-def test_what_it_can_t_do_is_said():
+def test_unsupported_arguments_and_targets_are_refused():
     with pytest.raises(UsageError, match="low must be less than high"):
         parse_config(EliminationConfig, {"low": 2, "high": 1}, "model x")
     solver, config = GaussianEliminationNetwork(), EliminationConfig()

@@ -1,4 +1,4 @@
-"""Trained models of linear attention: they conform, and a layer finds the closed form."""
+"""Linear attention: models conform, and one trained layer reaches the closed form."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def test_matrix_models_conform(architecture, config, name):
 
 @pytest.mark.parametrize("architecture", [LSATokens, ELSATokens])
 @pytest.mark.parametrize(
-    "config", [{}, {"causal": False}, {"layers": 2, "mlp": True, "heads": 2, "layer_norm": True}]
+    "args", [{}, {"causal": False}, {"layers": 2, "mlp": True, "heads": 2, "layer_norm": True}]
 )
-def test_token_models_conform(architecture, config):
-    made = TokensConfig(width=8, **config)
-    check_architecture(architecture(), LeastSquares(FixedConfig(examples=6)), made)
-    check_architecture(architecture(), RidgeRegression(RidgeConfig(examples=6)), made)
+def test_token_models_conform(architecture, args):
+    config = TokensConfig(width=8, **args)
+    check_architecture(architecture(), LeastSquares(FixedConfig(examples=6)), config)
+    check_architecture(architecture(), RidgeRegression(RidgeConfig(examples=6)), config)
 
 
 def test_token_models_conform_on_prefixes():
@@ -63,7 +63,7 @@ def test_shared_modules_have_one_set_of_parameters():
     assert counts == [2 * 9 * s * s, 5 * 9 * s * s]
 
 
-def test_what_they_can_t_do_is_said():
+def test_unsupported_targets_are_refused():
     prefixes = LeastSquaresPrefixes(LeastSquaresConfig())
     assert "not prefixes" in LinearSelfAttention().supports(prefixes.signature, MatrixConfig())
     with pytest.raises(UsageError, match="least-squares-prefixes"):
@@ -77,14 +77,14 @@ def test_arguments_that_contradict_a_construction_are_refused(tmp_path):
                 out=tmp_path, **weights)  # fmt: skip
 
 
-def test_a_step_size_of_its_own_is_refused_where_the_prompt_states_one(tmp_path):
-    with pytest.raises(UsageError, match="the prompts state their own step"):
+def test_step_size_is_refused_if_the_prompt_states_one(tmp_path):
+    with pytest.raises(UsageError, match="the prompts state a step size; omit the model's step"):
         run(model="lsa", task="ridge", weights="ridge-gd", model_args={"step": 3}, out=tmp_path)
 
 
 @pytest.mark.slow
-def test_a_trained_layer_of_lsa_finds_the_closed_form(tmp_path):
-    """D(D+1)/(N+D+1) = 1.1538, one gradient step with η = N/(N+D+1) = 0.769."""
+def test_trained_layer_of_lsa_reaches_the_closed_form(tmp_path):
+    """The error is D(D+1)/(N+D+1) = 1.1538, as of one gradient step with η = N/(N+D+1) = 0.769."""
     record = run(
         model="lsa-tokens",
         task="least-squares",

@@ -1,4 +1,4 @@
-"""The input matrices of the paper, and the construction of gradient descent on them."""
+"""The paper's input matrices, and the construction of gradient descent on them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from iclbench_solvers.solver import examples_of
 dtypes = st.sampled_from([torch.float32, torch.float64])
 
 
-def test_the_designed_input_is_equation_37():
+def test_designed_input_matches_equation_37():
     (batch,) = RidgeRegression(RidgeConfig(dim=2, examples=3)).evaluation_batches(
         2, 0, torch.float64
     )
@@ -48,7 +48,7 @@ def test_the_designed_input_is_equation_37():
     assert H.shape == (layout.rows, layout.columns) == (3, 2 * 3 + 2 + 3)
 
 
-def test_the_enumerated_input_is_equation_56():
+def test_enumerated_input_matches_equation_56():
     (batch,) = RidgeRegression(RidgeConfig(dim=2, examples=3)).evaluation_batches(
         2, 0, torch.float64
     )
@@ -63,7 +63,7 @@ def test_the_enumerated_input_is_equation_56():
     assert H.shape == (layout.rows, layout.columns) == (2, 2 * 3 + 2 * 2 + 3)
 
 
-WAYS = [
+VARIANTS = [
     (LinearSelfAttention, {}),
     (LinearSelfAttention, {"shared": False}),
     (ExtendedLinearSelfAttention, {}),
@@ -71,9 +71,11 @@ WAYS = [
 ]
 
 
-def built(architecture, args, task, dtype, **more):
+def build(architecture, args, task, dtype, steps):
     construction = architecture.constructions["ridge-gd"]
-    config, state = construction.build(task.signature, construction.Config(**args, **more), task)
+    config, state = construction.build(
+        task.signature, construction.Config(**args, steps=steps), task
+    )
     with default_dtype(dtype):
         model = architecture().build(task.signature, architecture.Config(**config))
     model.load_state_dict({name: value.to(dtype) for name, value in state.items()})
@@ -82,11 +84,11 @@ def built(architecture, args, task, dtype, **more):
 
 def descent(prompt, steps):
     config = GradientDescentConfig(steps=steps, step_size="prompt", normalize="sum")
-    found = [w[..., 0] for w in GradientDescent().iterates(examples_of(prompt), config)]
-    return torch.stack(found, dim=1)
+    iterates = GradientDescent().iterates(examples_of(prompt), config)
+    return torch.stack([w[..., 0] for w in iterates], dim=1)
 
 
-@pytest.mark.parametrize(("architecture", "args"), WAYS)
+@pytest.mark.parametrize(("architecture", "args"), VARIANTS)
 @given(
     dim=st.integers(1, 5),
     examples=st.integers(1, 12),
@@ -99,12 +101,12 @@ def test_every_module_is_one_step_of_gradient_descent(
 ):
     task = RidgeRegression(RidgeConfig(dim=dim, examples=examples, ridge=penalty, step=step))
     (batch,) = task.evaluation_batches(8, 0, dtype)
-    model = built(architecture, args, task, dtype, steps=6)
+    model = build(architecture, args, task, dtype, steps=6)
     exact = descent(type(batch.prompt)(*(f.double() for f in batch.prompt)), 6)
-    found = model.trajectory(batch.prompt)
+    trajectory = model.trajectory(batch.prompt)
     eps = torch.finfo(dtype).eps
-    assert found.shape == (8, 7, dim)
-    assert (found - exact).abs().max() <= 60 * eps * max(1.0, float(exact.abs().max()))
+    assert trajectory.shape == (8, 7, dim)
+    assert (trajectory - exact).abs().max() <= 60 * eps * max(1.0, float(exact.abs().max()))
     answer = (batch.prompt.query[:, 0].double() * exact[:, -1]).sum(dim=1)
     bound = 200 * eps * max(1.0, float(answer.abs().max()), float(exact.abs().max()))
     assert (model(batch.prompt)[:, 0, 0] - answer).abs().max() <= bound
@@ -113,33 +115,33 @@ def test_every_module_is_one_step_of_gradient_descent(
 @pytest.mark.parametrize(
     ("dtype", "bound"), [(torch.float32, 2e-13), (torch.float64, 1e-30)], ids=str
 )
-@pytest.mark.parametrize(("architecture", "args"), WAYS)
+@pytest.mark.parametrize(("architecture", "args"), VARIANTS)
 def test_two_hundred_steps_reach_the_floor(architecture, args, dtype, bound):
     task = RidgeRegression(RidgeConfig())
     (batch,) = task.evaluation_batches(256, 0, dtype)
-    model = built(architecture, args, task, dtype, steps=200)
+    model = build(architecture, args, task, dtype, steps=200)
     errors = task.metrics(model(batch.prompt).double(), batch)["squared_error"]
     assert errors.median() <= bound
 
 
-def test_no_steps_predict_zero():
+def test_zero_steps_predict_zero():
     task = RidgeRegression(RidgeConfig())
     (batch,) = task.evaluation_batches(4, 0, torch.float32)
-    for architecture, args in WAYS:
-        model = built(architecture, args, task, torch.float32, steps=0)
+    for architecture, args in VARIANTS:
+        model = build(architecture, args, task, torch.float32, steps=0)
         assert (model(batch.prompt) == 0).all()
 
 
-def test_least_squares_has_no_penalty_and_the_step_of_the_configuration():
+def test_on_least_squares_the_penalty_is_zero_and_the_step_is_the_argument():
     task = LeastSquares(FixedConfig())
     (batch,) = task.evaluation_batches(8, 0, torch.float64)
-    model = built(LinearSelfAttention, {}, task, torch.float64, steps=3)
+    model = build(LinearSelfAttention, {}, task, torch.float64, steps=3)
     config = GradientDescentConfig(steps=3, step_size=0.5)
     w = GradientDescent().weights(examples_of(batch.prompt), config)
     torch.testing.assert_close(model(batch.prompt), batch.prompt.query @ w)
 
 
-def test_the_record_shows_the_difference_at_every_step(tmp_path):
+def test_record_shows_the_difference_at_every_step(tmp_path):
     for dtype, bound in (("float32", 1e-11), ("float64", 1e-28)):
         for model in ("lsa", "elsa"):
             record = run(

@@ -1,4 +1,4 @@
-"""Multi-head LSA and ELSA, and the forms in which they are trained."""
+"""Multi-head LSA and ELSA, and their training forms."""
 
 from __future__ import annotations
 
@@ -54,8 +54,7 @@ def test_elsa_without_biases_is_lsa():
     causal=st.booleans(),
     data=st.data(),
 )
-def test_the_training_form_is_the_module_at_any_rows(m, n, heads, lead, causal, data):
-    """Associated in another order."""
+def test_training_form_matches_the_module_at_any_rows(m, n, heads, lead, causal, data):
     module = LSA(n, heads, 0.5, causal).double()
     H = randn(0, *lead, m, n)
     start = data.draw(st.integers(0, m - 1))
@@ -65,8 +64,8 @@ def test_the_training_form_is_the_module_at_any_rows(m, n, heads, lead, causal, 
         torch.testing.assert_close(form(H), expected)
 
 
-def test_a_subclass_has_no_other_form():
-    """ELSA, or any other projections, would not be computed by the form of LSA."""
+def test_subclass_has_no_training_form():
+    """The form of LSA would ignore the biases of ELSA."""
     module = ELSA(4, 5, 2, 0.5)
     assert training_form(module, ALONE) is module
     assert training_form(module, replace(ALONE, positions=slice(0, 1))) is None
@@ -74,22 +73,22 @@ def test_a_subclass_has_no_other_form():
 
 @pytest.mark.parametrize("architecture", [LinearSelfAttention, ExtendedLinearSelfAttention])
 @pytest.mark.parametrize("args", [{}, {"layers": 2, "mlp": True, "heads": 1}, {"blocks": 3}])
-def test_in_training_the_output_module_computes_only_its_row(architecture, args):
+def test_training_form_computes_only_one_row_of_the_output_module(architecture, args):
     task = RidgeRegression(RidgeConfig(dim=2, examples=3))
     config = architecture.Config(**{**args, "init_std": 0.1})
     model = architecture().build(task.signature, config).double()
     (batch,) = task.evaluation_batches(4, 0, torch.float64)
     form = training_form(model, replace(ALONE, replicas="vmapped"))
-    with Operators() as whole:
+    with Operators() as model_operators:
         expected = model(batch.prompt)
-    with Operators() as saved:
-        found = form(batch.prompt)
-    torch.testing.assert_close(found, expected)
+    with Operators() as form_operators:
+        prediction = form(batch.prompt)
+    torch.testing.assert_close(prediction, expected)
     assert expected.abs().min() > 0
-    assert saved.elements < whole.elements
+    assert form_operators.elements < model_operators.elements
 
 
-def test_a_form_that_wrongly_takes_replicas_is_vmapped_and_does_not_conform(monkeypatch, tmp_path):
+def test_form_that_wrongly_accepts_replicas_is_vmapped_and_does_not_conform(monkeypatch, tmp_path):
     monkeypatch.setattr(architecture_module, "takes_replicas", lambda step, context: True)
     task = RidgeRegression(RidgeConfig(dim=2, examples=3))
     with pytest.raises(ConformanceError, match="its form for several replicas differs: "):
@@ -103,6 +102,6 @@ def test_a_form_that_wrongly_takes_replicas_is_vmapped_and_does_not_conform(monk
 
 
 @pytest.mark.parametrize("heads", [1, 2])
-def test_no_prompts_are_none(heads):
+def test_empty_batch_gives_an_empty_result(heads):
     for module in (LSA(5, heads, 0.1), ELSA(4, 5, heads, 0.1)):
         assert module(torch.randn(0, 4, 5)).shape == (0, 4, 5)

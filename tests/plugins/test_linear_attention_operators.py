@@ -1,4 +1,4 @@
-"""The operators of LSA and ELSA, and what they compute exactly: Properties 1 to 4."""
+"""The operators LSA and ELSA, and Properties 1 to 4, which they compute exactly."""
 
 from __future__ import annotations
 
@@ -28,48 +28,48 @@ dtypes = st.sampled_from([torch.float32, torch.float64])
 EPS = {torch.float32: 1e-5, torch.float64: 1e-13}
 
 
-def close(found, expected, dtype):
+def assert_close(actual, expected, dtype):
     scale = max(1.0, float(expected.abs().max()))
-    assert found.dtype == dtype
-    assert (found - expected).abs().max() <= EPS[dtype] * scale
+    assert actual.dtype == dtype
+    assert (actual - expected).abs().max() <= EPS[dtype] * scale
 
 
 @given(m=sizes, n=sizes, lead=st.sampled_from([(), (3,), (2, 3)]), seed=seeds)
-def test_lsa_and_elsa_are_equations_8_and_16(m, n, lead, seed):
+def test_lsa_and_elsa_match_equations_8_and_16(m, n, lead, seed):
     H = randn(seed, *lead, m, n)
     W, B = randn(seed + 1, 3, n, n), randn(seed + 2, 3, m, n)
     Q, K, V = H @ W[2], H @ W[0], H @ W[1]
     torch.testing.assert_close(lsa(H, *W), torch.einsum("...ia,...ja,...jb->...ib", Q, K, V))
     Q, K, V = Q + B[2], K + B[0], V + B[1]
-    found = elsa(H, *zip(W, B, strict=True))
-    torch.testing.assert_close(found, torch.einsum("...ia,...ja,...jb->...ib", Q, K, V))
+    mixed = elsa(H, *zip(W, B, strict=True))
+    torch.testing.assert_close(mixed, torch.einsum("...ia,...ja,...jb->...ib", Q, K, V))
 
 
 @pytest.mark.parametrize(("m", "n"), [(3, 8), (8, 3), (5, 5)])
-def test_both_orders_of_association_agree_and_the_cheaper_is_taken(m, n, monkeypatch):
+def test_both_orders_of_association_agree_and_the_cheaper_one_is_used(m, n, monkeypatch):
     a, b, c = (randn(i, 2, m, n) for i in range(3))
     outer, inner = (a @ b.mT) @ c, a @ (b.mT @ c)
     torch.testing.assert_close(outer, inner)
-    products = []
-    real = torch.Tensor.__matmul__
+    shapes = []
+    matmul = torch.Tensor.__matmul__
 
     def spy(x, y):
-        products.append(tuple(real(x, y).shape[-2:]))
-        return real(x, y)
+        shapes.append(tuple(matmul(x, y).shape[-2:]))
+        return matmul(x, y)
 
     monkeypatch.setattr(torch.Tensor, "__matmul__", spy)
-    found = attend(a, b, c)
+    mixed = attend(a, b, c)
     monkeypatch.undo()
-    assert products[0] == (min(m, n), min(m, n))
-    torch.testing.assert_close(found, outer)
+    assert shapes[0] == (min(m, n), min(m, n))
+    torch.testing.assert_close(mixed, outer)
 
 
 def test_causal_attention_sees_no_later_row():
     a, b, c = (randn(i, 2, 5, 3) for i in range(3))
-    before = attend(a, b, c, causal=True)
-    later = [torch.cat([t[:, :3], 9 + t[:, 3:]], dim=1) for t in (a, b, c)]
-    assert torch.equal(attend(*later, causal=True)[:, :3], before[:, :3])
-    torch.testing.assert_close(before[:, -1], attend(a, b, c)[:, -1])
+    mixed = attend(a, b, c, causal=True)
+    changed_later = [torch.cat([t[:, :3], 9 + t[:, 3:]], dim=1) for t in (a, b, c)]
+    assert torch.equal(attend(*changed_later, causal=True)[:, :3], mixed[:, :3])
+    torch.testing.assert_close(mixed[:, -1], attend(a, b, c)[:, -1])
 
 
 # Property 1
@@ -108,14 +108,14 @@ def test_a_block_can_t_leave_the_matrix():
 
 
 @given(m=sizes, n=sizes, seed=seeds, dtype=dtypes)
-def test_property_2_any_constant(m, n, seed, dtype):
+def test_property_2_constant(m, n, seed, dtype):
     C = randn(seed, m, n, dtype=dtype)
     H = randn(seed + 1, 3, m, n, dtype=dtype)
     assert torch.equal(elsa(H, *constant(C)), C.expand(3, m, n))
 
 
 @given(m=sizes, n=sizes, seed=seeds, dtype=dtypes)
-def test_property_3_the_input_itself(m, n, seed, dtype):
+def test_property_3_identity(m, n, seed, dtype):
     H = randn(seed, 3, m, n, dtype=dtype)
     assert torch.equal(elsa(H, *identity(m, n, dtype)), H)
 
@@ -127,10 +127,10 @@ def test_property_4_products_of_submatrices_in_both_layouts(r, s, t, seed, dtype
     H[:, :s, :r], H[:, :s, r:] = A.mT, B
     expected = torch.zeros_like(H)
     expected[:, :r, r:] = A @ B
-    close(elsa(H, *transposed_product(r, s, t, dtype)), expected, dtype)
+    assert_close(elsa(H, *transposed_product(r, s, t, dtype)), expected, dtype)
 
     H = torch.zeros(2, r + s, s + t, dtype=dtype)
     H[:, :r, :s], H[:, r:, s:] = A, B
     expected = torch.zeros_like(H)
     expected[:, :r, s:] = A @ B
-    close(elsa(H, *block_product(r, s, t, dtype)), expected, dtype)
+    assert_close(elsa(H, *block_product(r, s, t, dtype)), expected, dtype)

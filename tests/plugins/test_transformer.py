@@ -1,4 +1,4 @@
-"""The transformer: softmax attention as the formula says, in the harness's sequence model."""
+"""The transformer: attention matches its formula, and its training forms match attention."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SMALL = {"layers": 2, "width": 8, "heads": 2}
 
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize("heads", [1, 4])
-def test_attention_is_its_formula(causal, heads):
+def test_attention_matches_its_formula(causal, heads):
     torch.manual_seed(0)
     layer = SoftmaxAttention(8, heads, 8 // heads, causal, 0.5).double()
     x = torch.randn(3, 6, 8, dtype=torch.float64)
@@ -44,7 +44,7 @@ def test_attention_is_its_formula(causal, heads):
 
 
 @pytest.mark.parametrize(
-    "config",
+    "args",
     [
         {},
         {"layer_norm": False},
@@ -54,9 +54,9 @@ def test_attention_is_its_formula(causal, heads):
         {"attention": "linear", "mean": True, "causal": False},
     ],
 )
-def test_it_conforms(config):
-    made = TransformerConfig(**SMALL, **config)
-    check_architecture(Transformer(), LeastSquares(FixedConfig(examples=6)), made)
+def test_it_conforms(args):
+    config = TransformerConfig(**SMALL, **args)
+    check_architecture(Transformer(), LeastSquares(FixedConfig(examples=6)), config)
 
 
 def test_it_conforms_on_prefixes():
@@ -73,8 +73,8 @@ def test_it_embeds_ids():
     assert not torch.equal(model(Text(ids)), model(Text((ids + 1) % 9)))
 
 
-def test_the_paper_s_model_has_its_size():
-    """12 layers of width 64 with a 4× MLP: 12·(12·64² + 13·64) weights and the frame's."""
+def test_paper_s_model_has_its_size():
+    """12 layers of width 64 with a 4× MLP have 12·(12·64² + 13·64) parameters, plus the frame's."""
     signature = LeastSquares(FixedConfig()).signature
     model = Transformer().build(signature, TransformerConfig())
     blocks = 12 * (12 * 64**2 + 13 * 64)
@@ -114,7 +114,7 @@ def test_bad_arguments_are_refused(args, message):
         parse_config(TransformerConfig, args, "model transformer")
 
 
-def test_a_model_that_is_not_causal_refuses_prefixes():
+def test_non_causal_model_refuses_prefixes():
     signature = LeastSquaresPrefixes(LeastSquaresConfig()).signature
     assert Transformer().supports(signature, TransformerConfig()) is None
     assert "answers" in Transformer().supports(signature, TransformerConfig(causal=False))
@@ -122,7 +122,7 @@ def test_a_model_that_is_not_causal_refuses_prefixes():
 
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize("mean", [True, False])
-def test_linear_attention_is_attention_without_softmax(causal, mean):
+def test_linear_attention_matches_its_formula(causal, mean):
     torch.manual_seed(0)
     layer = LinearAttention(6, 2, 3, causal, 0.5, mean=mean).double()
     u = torch.randn(3, 5, 6, dtype=torch.float64)
@@ -136,7 +136,7 @@ def test_linear_attention_is_attention_without_softmax(causal, mean):
     torch.testing.assert_close(layer(u), layer.output(torch.cat(heads, dim=2)))
 
 
-def test_a_mask_made_within_a_transform_does_not_outlive_it():
+def test_mask_created_in_a_transform_is_not_cached():
     MASKS.clear()
     layer = SoftmaxAttention(4, 1, 4, True, 0.5)
     x = torch.randn(1, 5, 4)
@@ -145,7 +145,7 @@ def test_a_mask_made_within_a_transform_does_not_outlive_it():
     assert all(type(mask) is torch.Tensor and mask.untyped_storage() for mask in MASKS.values())
 
 
-def test_masks_are_few_however_many_lengths_are_seen():
+def test_few_masks_serve_many_lengths():
     MASKS.clear()
     layer = SoftmaxAttention(4, 1, 4, True, 0.5)
     for length in range(1, 70):
@@ -153,16 +153,16 @@ def test_masks_are_few_however_many_lengths_are_seen():
     assert len(MASKS) <= 8
 
 
-def test_low_precision_takes_the_softmax_in_float32():
+def test_low_precision_computes_softmax_in_float32():
     torch.manual_seed(0)
     layer = SoftmaxAttention(64, 4, 16, True, 0.5)
     query, key, value = (4 * torch.randn(2, 4, 256, 16).bfloat16() for _ in range(3))
     exact = layer.mix(query.double(), key.double(), value.double())
     error = (layer.mix(query, key, value).double() - exact).norm() / exact.norm()
-    assert error < 4e-3  # rounding scores to bfloat16 as well makes it several times that
+    assert error < 4e-3  # several times that if scores were rounded to bfloat16
 
 
-#: A batch for which merging the weights pays.
+#: A batch for which merging the weights is worthwhile.
 LARGE = TrainingContext(torch.device("cpu"), torch.float64, batch_size=10**6, length=7)
 
 
@@ -170,7 +170,7 @@ LARGE = TrainingContext(torch.device("cpu"), torch.float64, batch_size=10**6, le
 @pytest.mark.parametrize(("heads", "head_width"), [(1, 3), (2, 3), (1, 6), (1, 8)])
 @pytest.mark.parametrize("positions", [None, slice(1, 7, 2), slice(6, 7), slice(0, 7)], ids=str)
 @pytest.mark.parametrize("replicas", ["alone", "vmapped"])
-def test_training_forms_are_the_attention(causal, heads, head_width, positions, replicas):
+def test_training_forms_match_the_attention(causal, heads, head_width, positions, replicas):
     torch.manual_seed(0)
     layer = SoftmaxAttention(6, heads, head_width, causal, 0.5).double()
     for part in (layer.qkv, layer.output):
@@ -188,34 +188,34 @@ def test_training_forms_are_the_attention(causal, heads, head_width, positions, 
 
 
 @pytest.mark.parametrize("frozen", ["x", "qkv.weight", "qkv.bias", "output.weight", "output.bias"])
-def test_merged_attention_leaves_out_the_gradients_of_frozen_parameters(frozen):
+def test_merged_attention_gives_the_other_gradients_if_one_is_frozen(frozen):
     torch.manual_seed(0)
     layer = SoftmaxAttention(6, 1, 6, True, 0.5).double()
     leaves = {"x": torch.randn(2, 7, 6, dtype=torch.float64).requires_grad_()}
     leaves |= dict(layer.named_parameters())
     leaves[frozen].requires_grad_(False)
-    asked = [leaf for name, leaf in leaves.items() if name != frozen]
+    trained = [leaf for name, leaf in leaves.items() if name != frozen]
     merged = training_form(layer, LARGE)
     assert isinstance(merged, MergedAttention)
-    found, expected = (
-        torch.autograd.grad(module(leaves["x"]).sin().sum(), asked) for module in (merged, layer)
+    gradients, expected = (
+        torch.autograd.grad(module(leaves["x"]).sin().sum(), trained) for module in (merged, layer)
     )
-    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(gradients, expected)
 
 
-class TwiceTheScores(SoftmaxAttention):
+class DoubledScores(SoftmaxAttention):
     def mix(self, query, key, value, positions=None):
         return super().mix(2 * query, key, value, positions)
 
 
-def test_weights_are_merged_only_where_that_is_the_same_and_pays(monkeypatch):
+def test_weights_are_merged_only_if_equivalent_and_worthwhile(monkeypatch):
     monkeypatch.setattr(fast, "WORTH_MERGING", 60)
     context = TrainingContext(torch.device("cpu"), torch.float32, batch_size=2, length=5)
 
-    def merges(cls=SoftmaxAttention, heads=1, qkv=None, **how):
+    def merges(cls=SoftmaxAttention, heads=1, qkv=None, **changes):
         layer = cls(6, heads, 6, True, 0.5)
         layer.qkv = qkv or layer.qkv
-        return isinstance(training_form(layer, replace(context, **how)), MergedAttention)
+        return isinstance(training_form(layer, replace(context, **changes)), MergedAttention)
 
     assert merges()
     assert not merges(batch_size=1)
@@ -227,20 +227,20 @@ def test_weights_are_merged_only_where_that_is_the_same_and_pays(monkeypatch):
     assert not merges(replicas="vmapped")
     assert not merges(compiled=True)
     assert not merges(device=torch.device("meta"))
-    # Without softmax, what the scores of a query have in common matters.
+    # Without softmax, an offset of all scores of a query changes the result.
     assert not merges(LinearAttention)
-    assert not merges(TwiceTheScores)
+    assert not merges(DoubledScores)
     assert not merges(qkv=torch.nn.Sequential(torch.nn.Linear(6, 18)))
 
 
-def test_torch_s_kernel_is_for_a_cpu_and_for_softmax():
-    def by_kernel(layer, **how):
-        form = training_form(layer, replace(LARGE, batch_size=1, length=3, **how))
+def test_torch_s_kernel_is_used_only_on_a_cpu_and_for_softmax():
+    def by_kernel(layer, **changes):
+        form = training_form(layer, replace(LARGE, batch_size=1, length=3, **changes))
         return isinstance(form, FastAttention) and form.by_kernel
 
     shape = (8, 2, 4, True, 0.5)
     assert by_kernel(SoftmaxAttention(*shape))
     assert not by_kernel(SoftmaxAttention(*shape), replicas="vmapped")
     assert not by_kernel(SoftmaxAttention(*shape), device=torch.device("meta"))
-    for layer in (LinearAttention(*shape), TwiceTheScores(*shape)):
+    for layer in (LinearAttention(*shape), DoubledScores(*shape)):
         assert not by_kernel(layer, positions=slice(0, 1))

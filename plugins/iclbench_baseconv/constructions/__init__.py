@@ -1,4 +1,4 @@
-"""Exact BaseConv models: the primitives, gradient descent and its gradient."""
+"""Exact BaseConv models: the primitives, gradient descent, and the gradient."""
 
 from .descent import CausalDescent, NonCausalDescent
 from .gradient import Gradient

@@ -1,14 +1,15 @@
-"""Exact BaseConv models wire by wire: named channels of the stream, and products of wires.
+"""Exact BaseConv models written as circuits: named channels, and products of channels.
 
-The sequence model adds each layer to its stream, so a layer states what is added to which channel:
-(a convolution of one channel) × (another channel) × a weight, position by position. A layer has as
-many such products as the model is wide.
+The sequence model adds the output of each layer to its residual stream. A layer is therefore a
+list of products (taps ∗ source channel) × gate channel × weight, each added to some channels,
+position by position. A layer has at most as many products as the model is wide.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -19,16 +20,18 @@ from iclbench import Signature, UsageError
 
 
 def channels(**sizes: int) -> dict[str, range]:
-    """Consecutive channels of those sizes, by name."""
+    """Assign consecutive channels to names, as many to each as its size."""
     ends = list(accumulate(sizes.values()))
-    return {n: range(end - k, end) for (n, k), end in zip(sizes.items(), ends, strict=True)}
+    named = zip(sizes.items(), ends, strict=True)
+    return {name: range(end - size, end) for (name, size), end in named}
 
 
 @dataclass(frozen=True)
 class Product:
-    """One product of a layer: what it convolves, with which taps, its gate, where it is added.
+    """One product (taps ∗ source) × gate of a layer, added to channels with weights.
 
-    `source` and `gate` are channels, or None for the constant 1; `to` maps channels to weights.
+    `source` and `gate` are channels, or None for the constant 1. `to` maps channels to weights;
+    `taps` is (S,).
     """
 
     source: int | None
@@ -39,28 +42,28 @@ class Product:
 
 @dataclass
 class Circuit:
-    """A BaseConv model of `length` positions under construction; all in float64."""
+    """A BaseConv model of `length` positions under construction, in float64."""
 
     length: int
     width: int
     layers: list[list[Product]] = field(default_factory=list)
 
     def here(self) -> Tensor:
-        """Taps (S,) that leave a channel as it is."""
+        """Return taps (S,) that leave a channel unchanged."""
         return self.lag(0)
 
     def lag(self, lag: int) -> Tensor:
-        """Taps (S,) that show the position `lag` before; circularly after it, if negative."""
+        """Return taps (S,) that read the position `lag` before, circularly if it is negative."""
         taps = torch.zeros(self.length, dtype=torch.float64)
         taps[lag % self.length] = 1.0
         return taps
 
     def earlier(self) -> Tensor:
-        """Taps (S,) that sum all positions before."""
+        """Return taps (S,) that sum all earlier positions."""
         return self.everywhere() - self.here()
 
     def everywhere(self) -> Tensor:
-        """Taps (S,) that sum all positions; of a causal model, all up to this one."""
+        """Return taps (S,) that sum all positions, or all up to this one in a causal model."""
         return torch.ones(self.length, dtype=torch.float64)
 
     def product(
@@ -70,7 +73,7 @@ class Circuit:
         to: Mapping[int, float],
         taps: Tensor | None = None,
     ) -> Product:
-        """(taps ∗ source) × gate, added to channels."""
+        """Return a product; by default its taps leave the source unchanged."""
         return Product(source, gate, to, self.here() if taps is None else taps)
 
     def model(
@@ -82,10 +85,10 @@ class Circuit:
         causal: bool,
         positions: Tensor | None = None,
     ) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """Configuration and state of the sequence model.
+        """Return configuration and state dict of the sequence model.
 
-        `embed` maps features of the tokens to channels; `readout` lists, for each output, the
-        channels that it sums; `positions` is (S, width).
+        `embed` maps the tokens' features to channels. `readout` lists the channels that each output
+        sums. `positions` is (S, width). Raises ValueError for a layer with too many products.
         """
         state = {
             "embed.real.weight": torch.zeros(self.width, signature.input_width),
@@ -114,37 +117,42 @@ class Circuit:
             "layer_norm": False,
             "mlp": False,
             "bias": "channel",
-            # An FFT would spread rounding over all positions.
+            # An FFT would spread rounding error over all positions.
             "convolution": "direct",
         }
 
     def _mixer(self, layer: list[Product]) -> dict[str, Tensor]:
+        """Return the mixer's parameters, with product c in its hidden channel c."""
         if len(layer) > self.width:
             raise ValueError(f"{len(layer)} products do not fit into {self.width} channels")
-        C = self.width
-        square = {n: torch.zeros(C, C, dtype=torch.float64) for n in ("gate", "input", "output")}
-        biases = {f"{n}_bias": torch.zeros(C, dtype=torch.float64)
-                  for n in ("gate", "input", "filter", "output")}  # fmt: skip
-        taps = torch.zeros(self.length, C, dtype=torch.float64)
+        width = self.width
+        zeros = partial(torch.zeros, dtype=torch.float64)
+        weights = {name: zeros(width, width) for name in ("gate", "input", "output")}
+        biases = {f"{name}_bias": zeros(width) for name in ("gate", "input", "filter", "output")}
+        taps = zeros(self.length, width)
         for c, product in enumerate(layer):
             taps[:, c] = product.taps
+            # The constant 1 is a bias; for a source it is added after the convolution.
             if product.source is None:
                 biases["filter_bias"][c] = 1.0
             else:
-                square["input"][product.source, c] = 1.0
+                weights["input"][product.source, c] = 1.0
             if product.gate is None:
                 biases["gate_bias"][c] = 1.0
             else:
-                square["gate"][product.gate, c] = 1.0
+                weights["gate"][product.gate, c] = 1.0
             for channel, weight in product.to.items():
-                square["output"][c, channel] = weight
-        return {**square, **biases, "filter": taps}
+                weights["output"][c, channel] = weight
+        return {**weights, **biases, "filter": taps}
 
 
 def examples_and_dim(name: str, signature: Signature, tokens: int) -> tuple[int, int]:
-    """N and D of a task whose sequence is N examples and `tokens` more; raises UsageError."""
+    """Return N and D of a task whose sequence is N examples and `tokens` more tokens.
+
+    Raises UsageError for any other sequence.
+    """
     n, d = signature.shapes.get("x", (0, 0))
     if not n or signature.length != n + tokens or signature.input_width < d + 1:
-        after = f"N examples (x, y) and {tokens} more" if tokens else "N examples (x, y)"
-        raise UsageError(f"construction {name}: it needs a sequence of {after}")
+        needed = f"N examples (x, y) and {tokens} more" if tokens else "N examples (x, y)"
+        raise UsageError(f"construction {name}: it needs a sequence of {needed}")
     return n, d

@@ -16,24 +16,24 @@ Built = tuple[dict[str, Any], dict[str, Tensor]]
 
 
 class DescentConfig(Config):
-    """The algorithm: T steps w ← w − (η/N)(Σ xᵢxᵢᵀ w − Σ yᵢxᵢ) from 0."""
+    """T steps w ← w − (η/N)(Σ xᵢxᵢᵀ w − Σ yᵢxᵢ) from w = 0."""
 
-    steps: int = Field(200, ge=1, description="T, gradient steps")
-    step_size: float = Field(0.5, gt=0, description="η; the gradient has its 1/N")
+    steps: int = Field(200, ge=1, description="T, the number of gradient steps")
+    step_size: float = Field(0.5, gt=0, description="η; the gradient includes 1/N")
 
 
 class CausalDescent(Construction):
-    """C.2.2: two layers form Σ yᵢxᵢ and Σ xᵢxᵢᵀ, then each layer is a step; a last one predicts.
+    """C.2.2: two layers form Σ yᵢxᵢ and Σ xᵢxᵢᵀ, T layers take a step each, the last predicts.
 
-    The sums are over earlier positions, so the query, the last, is in none of them; the sign of
-    eq. 46 is corrected. 2D² + 4D + 2 channels.
+    The sums are over earlier positions, so they leave out the query, which comes last. The sign of
+    eq. 46 is corrected. The model has 2D² + 4D + 2 channels.
     """
 
     summary = "T steps of gradient descent, one causal layer each (C.2.2)"
     Config = DescentConfig
 
     def build(self, signature: Signature, args: DescentConfig, task: Any) -> Built:
-        """Raises UsageError for a task that is not N examples and a query."""
+        """See `Construction.build`; the task is N examples and a query."""
         n, d = _fit("gd-causal", signature)
         c = channels(x=d, y=1, yx=d, xx=d * d, b=d, A=d * d, w=d, answer=1)
         circuit = Circuit(signature.length, c["answer"].stop)
@@ -48,27 +48,30 @@ class CausalDescent(Construction):
 
 
 class NonCausalDescent(Construction):
-    """C.2.1: a layer moves the query away, then three layers a step; a last one predicts.
+    """C.2.1: one layer moves the query away, three layers take a step, the last predicts.
 
-    Every position sees all others: the residual r = xᵀw − y, then r·x, then its sum everywhere and
-    the step with its 1/N, which the paper omits. 5D + 4 channels.
+    The three layers compute the residual r = xᵀw − y, the product r·x, and the step from the sum of
+    r·x over all positions. The step includes the factor 1/N, which the paper omits. The model has
+    5D + 4 channels.
     """
 
     summary = "T steps of gradient descent, three non-causal layers each (C.2.1)"
     Config = DescentConfig
 
     def build(self, signature: Signature, args: DescentConfig, task: Any) -> Built:
-        """Raises UsageError for a task that is not N examples and a query."""
+        """See `Construction.build`; the task is N examples and a query."""
         n, d = _fit("gd-non-causal", signature)
         c = channels(x=d, y=1, w=d, r=1, g=d, query=d, last=1, answer=1)
         circuit = Circuit(signature.length, c["answer"].stop)
         (y,), (r,), (last,) = c["y"], c["r"], c["last"]
         product = circuit.product
+        # Without this layer the query would count as an example with y = 0 in the sums.
         circuit.layers.append(
             [product(x, last, {x: -1.0, q: 1.0}) for x, q in zip(c["x"], c["query"], strict=True)]
         )
         residual = [product(x, w, {r: 1.0}) for x, w in zip(c["x"], c["w"], strict=True)]
         residual.append(product(y, None, {r: -1.0}))
+        # Each layer also clears what the previous one left, for the next step.
         weighted = [product(r, x, {g: 1.0}) for x, g in zip(c["x"], c["g"], strict=True)]
         weighted.append(product(r, None, {r: -1.0}))
         rate, everywhere = args.step_size / n, circuit.everywhere()
@@ -82,16 +85,16 @@ class NonCausalDescent(Construction):
 
 
 def form_products(circuit: Circuit, c: dict[str, range]) -> list[Product]:
-    """yx and flt(xxᵀ) at every position (C.2.2, layer 1)."""
+    """Return products that form yx and flt(xxᵀ) at every position (C.2.2, layer 1)."""
     (y,) = c["y"]
-    found = [circuit.product(x, y, {yx: 1.0}) for x, yx in zip(c["x"], c["yx"], strict=True)]
+    moments = [circuit.product(x, y, {yx: 1.0}) for x, yx in zip(c["x"], c["yx"], strict=True)]
     pairs = [(a, b) for a in c["x"] for b in c["x"]]
-    squares = zip(pairs, c["xx"], strict=True)
-    return found + [circuit.product(a, b, {xx: 1.0}) for (a, b), xx in squares]
+    entries = zip(pairs, c["xx"], strict=True)
+    return moments + [circuit.product(a, b, {xx: 1.0}) for (a, b), xx in entries]
 
 
 def sum_products(circuit: Circuit, c: dict[str, range]) -> list[Product]:
-    """b = Σ yx and A = Σ flt(xxᵀ) over earlier positions (C.2.2, layer 2)."""
+    """Return products b = Σ yx and A = Σ flt(xxᵀ) over earlier positions (C.2.2, layer 2)."""
     pairs = [*zip(c["yx"], c["b"], strict=True), *zip(c["xx"], c["A"], strict=True)]
     return [circuit.product(s, None, {t: 1.0}, circuit.earlier()) for s, t in pairs]
 
@@ -99,7 +102,7 @@ def sum_products(circuit: Circuit, c: dict[str, range]) -> list[Product]:
 def times_w(
     circuit: Circuit, c: dict[str, range], to: str, weight: float, by: str = "w"
 ) -> list[Product]:
-    """weight · A w, added to the channels `to`; w stands in the channels `by`."""
+    """Return products that add weight · A w to the channels `to`, for w in the channels `by`."""
     entries = [(row, column) for row in c[to] for column in c[by]]
     return [
         circuit.product(a, column, {row: weight})
@@ -108,6 +111,7 @@ def times_w(
 
 
 def _fit(name: str, signature: Signature) -> tuple[int, int]:
+    """Return N and D; raises UsageError for a task that is not N examples and a query."""
     n, d = examples_and_dim(name, signature, tokens=1)
     if signature.target not in {"query", "weights"} or signature.readout != (n,):
         raise UsageError(f"construction {name}: it answers query or weights at the last token")
@@ -125,7 +129,7 @@ def _predict(
     causal: bool,
     positions: Tensor | None = None,
 ) -> Built:
-    """The weights as they are, or their product with the query."""
+    """Append the prediction, the weights or their product with the query; return the model."""
     embed = dict(enumerate([*c["x"], *c["y"]]))
     readout = [[w] for w in c["w"]]
     if signature.target == "query":

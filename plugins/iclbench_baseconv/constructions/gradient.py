@@ -1,7 +1,7 @@
-"""`gradient`: the gradient of least squares in two causal layers, or one where features are given.
+"""`gradient`: the gradient of least squares in two causal layers, or one if features are given.
 
-Layer 1 forms yᵢxᵢ and flt(xᵢxᵢᵀ) with the gate, and keeps w where it stands; layer 2 takes sums
-over earlier positions, gates them by 1 and by w, and adds (1/N)(Σ xᵢxᵢᵀ w − Σ yᵢxᵢ) to the answer.
+Layer 1 forms yᵢxᵢ and flt(xᵢxᵢᵀ) by its gate, and leaves w unchanged. Layer 2 sums them over
+earlier positions, gates the sums by 1 and by w, and writes (1/N)(Σ xᵢxᵢᵀ w − Σ yᵢxᵢ).
 """
 
 from __future__ import annotations
@@ -20,18 +20,20 @@ Built = tuple[dict[str, Any], dict[str, Tensor]]
 
 
 class GradientConfig(Config):
-    """How much is constructed: all of it, or the first layers of a model that is then trained."""
+    """The size of the model, and how many of its layers are constructed."""
 
     layers: int | None = Field(
-        None, ge=1, description="layers of the model; more than the construction's do nothing"
+        None, ge=1, description="layers of the model; additional ones do nothing"
     )
     constructed: int | None = Field(
-        None, ge=1, description="first layers that are constructed; the rest is initialized"
+        None,
+        ge=1,
+        description="number of constructed first layers; the rest is initialized",
     )
     width: int | None = Field(None, ge=1, description="width of the model, if wider than needed")
 
     @model_validator(mode="after")
-    def _layers_hold_the_constructed(self) -> GradientConfig:
+    def _constructed_fits_layers(self) -> GradientConfig:
         if self.constructed and self.layers and self.constructed > self.layers:
             raise ValueError("constructed must not be more than layers")
         return self
@@ -40,11 +42,11 @@ class GradientConfig(Config):
 class Gradient(Construction):
     """The exact gradient at the last token, which holds w (least_squares, eq. 46 corrected)."""
 
-    summary = "the exact gradient in two layers, one where the prompt gives features"
+    summary = "the exact gradient in two layers, or one if the prompt contains features"
     Config = GradientConfig
 
     def build(self, signature: Signature, args: GradientConfig, task: Any) -> Built:
-        """Raises UsageError for a task that is not N examples and w, or too few layers or width."""
+        """See `Construction.build`; needs N examples and w, and enough layers and width."""
         n, d = examples_and_dim("gradient", signature, tokens=1)
         if signature.target != "gradient" or "w" not in signature.shapes:
             raise UsageError("construction gradient: the task does not ask for a gradient at w")
@@ -70,20 +72,24 @@ class Gradient(Construction):
 
 
 def _gate_sums(circuit: Circuit, c: dict[str, range], rate: float, summed: bool) -> list[Product]:
-    """(1/N)(Σ xxᵀ w − Σ yx) at the last token; `summed` features are sums already."""
+    """Return products that write (1/N)(Σ xxᵀ w − Σ yx) at the last token.
+
+    If `summed`, the prompt's features are the sums already.
+    """
     taps = circuit.here() if summed else circuit.earlier()
-    found = [circuit.product(yx, None, {g: -rate}, taps)
-             for yx, g in zip(c["yx"], c["answer"], strict=True)]  # fmt: skip
+    moments = zip(c["yx"], c["answer"], strict=True)
+    # The last token holds w in the channels of x.
     entries = [(row, w) for row in c["answer"] for w in c["x"]]
-    return found + [
+    return [circuit.product(yx, None, {g: -rate}, taps) for yx, g in moments] + [
         circuit.product(xx, w, {row: rate}, taps)
         for xx, (row, w) in zip(c["xx"], entries, strict=True)
     ]
 
 
 def _first_layers(state: dict[str, Tensor], constructed: int | None) -> dict[str, Tensor]:
-    """The embedding, positions and first layers; what follows is left to the initialization."""
+    """Return the state of the embedding, positions and first layers; None keeps all of it."""
     if constructed is None:
         return state
-    first = tuple(f"blocks.{i}." for i in range(constructed))
-    return {n: v for n, v in state.items() if n.startswith(("embed.", "positions", *first))}
+    blocks = (f"blocks.{i}." for i in range(constructed))
+    prefixes = ("embed.", "positions", *blocks)
+    return {name: value for name, value in state.items() if name.startswith(prefixes)}

@@ -1,4 +1,4 @@
-"""One layer for each primitive (least_squares, C.1)."""
+"""Primitives of linear algebra in one layer each (least_squares, C.1)."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ Built = tuple[dict[str, Any], dict[str, Tensor]]
 class ReadingConfig(Config):
     """Whether the model is causal."""
 
-    causal: bool = Field(True, description="a causal model can copy forwards alone")
+    causal: bool = Field(True, description="a causal model can copy to later rows only")
 
 
 class Reading(Construction):
-    """READ: at row j the gate, a one-hot position, adds u[i] − u[j] to the stream (C.1.1)."""
+    """READ: at row j, selected by a one-hot position, add u[i] − u[j] to the stream (C.1.1)."""
 
     summary = "one layer that copies row i to row j (C.1.1)"
     Config = ReadingConfig
 
     def build(self, signature: Signature, args: ReadingConfig, task: Any) -> Built:
-        """Raises UsageError for a task without i and j, or a copy that causality forbids."""
+        """See `Construction.build`; the task has i and j, and i ≤ j for a causal model."""
         _require("read", task, "i", "j")
         i, j = (int(task.parameters[name]) for name in ("i", "j"))
         if args.causal and i > j:
@@ -50,12 +50,12 @@ class Reading(Construction):
 
 
 class AffineMap(Construction):
-    """AFFINE: 1 × u, and the output projection is h (C.1.2)."""
+    """AFFINE: the gate is 1, and the output projection is h (C.1.2)."""
 
     summary = "one layer that computes xᵀh at every row (C.1.2)"
 
     def build(self, signature: Signature, args: Config, task: Any) -> Built:
-        """Raises UsageError for a task without h."""
+        """See `Construction.build`; the task has h."""
         _require("affine", task, "h")
         h = task.parameters["h"].tolist()
         c = channels(u=signature.input_width, answer=1)
@@ -69,12 +69,12 @@ class AffineMap(Construction):
 
 
 class Multiplication(Construction):
-    """MULTIPLY: the second half × the first (C.1.3)."""
+    """MULTIPLY: gate the first half of every row by the second (C.1.3)."""
 
     summary = "one layer that multiplies the halves of every row (C.1.3)"
 
     def build(self, signature: Signature, args: Config, task: Any) -> Built:
-        """Raises UsageError for widths that are not 2n and n."""
+        """See `Construction.build`; inputs are twice as wide as outputs."""
         n = signature.output_width
         if signature.target != "positions" or signature.input_width != 2 * n:
             raise UsageError("construction multiply: it needs inputs twice as wide as outputs")
@@ -82,12 +82,12 @@ class Multiplication(Construction):
 
 
 class Squaring(Construction):
-    """SQUARE, which is MULTIPLY(0, 0, D) (eq. 9)."""
+    """SQUARE: MULTIPLY(0, 0, D) (eq. 9)."""
 
     summary = "one layer that squares every entry (eq. 9)"
 
     def build(self, signature: Signature, args: Config, task: Any) -> Built:
-        """Raises UsageError for widths that differ."""
+        """See `Construction.build`; inputs are as wide as outputs."""
         n = signature.output_width
         if signature.target != "positions" or signature.input_width != n:
             raise UsageError("construction square: it needs inputs as wide as outputs")
@@ -95,7 +95,7 @@ class Squaring(Construction):
 
 
 def _products(signature: Signature, pairs: list[tuple[int, int]]) -> Built:
-    """Output k is the product of the features of pair k."""
+    """Return a model whose output k is the product of the features in pair k."""
     c = channels(u=signature.input_width, answer=len(pairs))
     circuit = Circuit(signature.length, signature.input_width + len(pairs))
     circuit.layers.append(
@@ -108,6 +108,7 @@ def _products(signature: Signature, pairs: list[tuple[int, int]]) -> Built:
 
 
 def _require(name: str, task: Any, *parameters: str) -> None:
+    """Raise UsageError unless the task has these parameters."""
     missing = [p for p in parameters if p not in task.parameters]
     if missing:
         raise UsageError(f"construction {name}: task {task.name} has no {' and no '.join(missing)}")
