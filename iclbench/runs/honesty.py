@@ -39,8 +39,10 @@ def find_lower_precision(module: nn.Module, task: Task[Any]) -> str | None:
     the prompt that float32 rounds away. Parameters are perturbed where a prompt holds ids alone.
     """
     module = copy.deepcopy(module).double().eval()
+    trainable = any(True for _ in module.parameters())
     numbers = task.signature.length * max(1, task.signature.input_width)
-    count = max(FEWEST_PROMPTS, min(MOST_PROMPTS, NUMBERS // numbers))
+    most = MOST_PROMPTS if trainable else FEWEST_PROMPTS
+    count = max(FEWEST_PROMPTS, min(most, NUMBERS // numbers))
     batch = training_batch(task, count, torch_generator("cpu", "precision"), torch.float64)
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         with LowerPrecision([*batch.prompt, *module.parameters()]) as seen:
@@ -48,7 +50,7 @@ def find_lower_precision(module: nn.Module, task: Task[Any]) -> str | None:
         if seen.operator is not None:
             return f"it computes {seen.operator} while the run is in float64"
         # A solver without parameters may amplify a perturbation as much as its system does.
-        if not any(True for _ in module.parameters()):
+        if not trainable:
             return None
         rough = _second_differences(module, batch.prompt) > LARGEST_DIFFERENCE
     if float(rough.double().mean()) > KINKS:
