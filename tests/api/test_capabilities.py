@@ -1,4 +1,4 @@
-"""What a module may offer: whole, in the right form, or not at all."""
+"""A capability is offered with all its members and the right arguments, or not at all."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class Whole(nn.Module):
 
 
 @pytest.mark.parametrize("capability", CAPABILITIES)
-def test_a_capability_is_offered_by_all_its_members(capability):
+def test_capability_is_offered_by_all_its_members(capability):
     assert offers(Whole(), capability)
     assert not offers(nn.Linear(2, 2), capability)
 
 
-def test_torch_s_own_extend_is_no_cache():
+def test_torch_s_own_extend_does_not_count():
     for module in (nn.Sequential(nn.Linear(2, 2)), nn.ModuleList()):
         assert not offers(module, ExtendsPositions)
 
@@ -68,14 +68,14 @@ def test_torch_s_own_extend_is_no_cache():
         ),
     ],
 )
-def test_what_is_offered_by_half_or_in_another_form_is_refused(members, capability, message):
+def test_incomplete_or_mismatched_capability_is_refused(members, capability, message):
     module = type("Half", (nn.Module,), members)()
     with pytest.raises(PluginError, match=message):
         offers(module, capability)
 
 
 @pytest.mark.parametrize(
-    ("how", "expected"),
+    ("options", "expected"),
     [
         ({}, True),
         ({"replicas": "leading"}, True),
@@ -83,6 +83,6 @@ def test_what_is_offered_by_half_or_in_another_form_is_refused(members, capabili
         ({"compiled": True}, False),
     ],
 )
-def test_vmap_and_the_compiler_take_only_general_operators(how, expected):
-    context = TrainingContext(torch.device("cpu"), torch.float32, 4, **how)
+def test_vmap_and_the_compiler_do_not_take_any_operator(options, expected):
+    context = TrainingContext(torch.device("cpu"), torch.float32, 4, **options)
     assert context.takes_any_operator is expected

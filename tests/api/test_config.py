@@ -1,11 +1,11 @@
-"""Configurations."""
+"""Configurations: fields added later."""
 
 from __future__ import annotations
 
 from iclbench.api.config import Config, added_later
 
 
-def test_a_field_added_later_leaves_itself_out_of_a_dump_at_its_default():
+def test_field_added_later_is_omitted_from_a_dump_at_its_default():
     class Old(Config):
         a: int = 1
 

@@ -1,4 +1,4 @@
-"""Random numbers for training and evaluation: per replica, per name, and stable under prefixes."""
+"""Random numbers for training and evaluation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def training(*seeds: int, n: int = 4, size: int = 1) -> TrainingRandom:
     return TrainingRandom(generators, [n] * len(seeds), torch.float64, size=size)
 
 
-def test_a_generator_yields_what_it_would_yield_alone():
+def test_generator_yields_the_same_numbers_beside_others():
     both = training(1, 2).normal("x", 3)
     assert torch.equal(both[4:], training(2).normal("x", 3))
     alone = torch.randn(4, 3, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
@@ -28,17 +28,17 @@ def test_integers_per_batch_are_equal_within_a_batch():
     assert len(set(batches[:, 0].tolist())) == 4
 
 
-def test_some_rows_take_numbers_from_their_own_generators_only():
+def test_drawing_for_some_rows_advances_only_their_generators():
     rows = torch.tensor([True, False, True, False, False, False, False, False])
     random = training(1, 2)
-    drawn = random.where(rows, case=5).uniform("x", 2)
-    assert drawn.shape == (2, 2)
+    numbers = random.where(rows, case=5).uniform("x", 2)
+    assert numbers.shape == (2, 2)
     first, second = random._generators
     assert not torch.equal(first.get_state(), torch.Generator().manual_seed(1).get_state())
     assert torch.equal(second.get_state(), torch.Generator().manual_seed(2).get_state())
 
 
-def test_passes_show_every_number_once():
+def test_a_pass_contains_every_number_once():
     assert sorted(training(1, n=6).passes(6).tolist()) == list(range(6))
     assert sorted(training(1, n=6).passes(4)[:4].tolist()) == list(range(4))
 
@@ -47,7 +47,7 @@ def evaluation(n: int = 4, seed: int = 0, case: int | None = None) -> Evaluation
     return EvaluationRandom("stream", n, seed, case)
 
 
-def test_evaluation_numbers_depend_on_name_case_and_seed_alone():
+def test_evaluation_numbers_depend_only_on_name_case_and_seed():
     expected = evaluation().normal("x", 2)
     random = evaluation()
     random.uniform("other")
@@ -57,18 +57,18 @@ def test_evaluation_numbers_depend_on_name_case_and_seed_alone():
     assert not torch.equal(evaluation().normal("y", 2), expected)
 
 
-@pytest.mark.parametrize("each", ["row", "batch"])
-def test_the_first_evaluation_rows_of_more_are_the_same(each):
+@pytest.mark.parametrize("unit", ["row", "batch"])
+def test_first_evaluation_rows_do_not_depend_on_their_number(unit):
     few, many = evaluation(4), evaluation(9)
     assert torch.equal(many.normal("x", 2)[:4], few.normal("x", 2))
-    assert torch.equal(many.integers("i", 99, each=each)[:4], few.integers("i", 99, each=each))
+    assert torch.equal(many.integers("i", 99, each=unit)[:4], few.integers("i", 99, each=unit))
     rows = torch.arange(9) % 2 == 0
-    drawn = many.where(rows, case=2).uniform("u", 3)
-    assert torch.equal(drawn[:2], few.where(rows[:4], case=2).uniform("u", 3))
+    numbers = many.where(rows, case=2).uniform("u", 3)
+    assert torch.equal(numbers[:2], few.where(rows[:4], case=2).uniform("u", 3))
     assert set(many.recorded) == {"x", "i", "u 2"}
 
 
-def test_a_name_is_drawn_once():
+def test_drawing_a_name_twice_is_refused():
     random = evaluation()
     random.normal("x", 2)
     with pytest.raises(ValueError, match="'x' twice"):

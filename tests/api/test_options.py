@@ -1,4 +1,4 @@
-"""Options: arguments and seeds are read as they are meant."""
+"""Parsing of arguments and seeds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_arguments(text, expected):
     assert parse_arguments([text], "--x") == expected
 
 
-def test_flags_repeat_and_files_are_read(tmp_path):
+def test_options_repeat_and_files_are_read(tmp_path):
     (tmp_path / "a.toml").write_text("layers = 3\nnested = { a = 1 }")
     (tmp_path / "b.json").write_text('{"width": 8}')
     arguments = parse_arguments([f"@{tmp_path}/a.toml", f"@{tmp_path}/b.json", "layers=4"], "--x")
@@ -40,7 +40,7 @@ def test_malformed_arguments_are_refused(text):
         parse_arguments([text], "--model-args")
 
 
-def test_a_file_must_hold_a_table(tmp_path):
+def test_file_must_contain_a_table(tmp_path):
     (tmp_path / "a.json").write_text("[1]")
     with pytest.raises(UsageError, match="table"):
         parse_arguments([f"@{tmp_path}/a.json"], "--x")

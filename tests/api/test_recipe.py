@@ -1,4 +1,4 @@
-"""Recipes: what is refused, and what leaves a run's id as it was."""
+"""Recipes: invalid ones are refused; later fields do not affect ids."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from iclbench.api.config import parse_config
         ({"autocast": "float16"}, "autocast"),
     ],
 )
-def test_a_recipe_that_does_not_fit_is_refused(args, reason):
+def test_invalid_recipe_is_refused(args, reason):
     with pytest.raises(UsageError, match=reason):
         parse_config(Recipe, {"steps": 1, "batch": 12, **args}, "recipe")
 
 
-def test_a_run_without_accumulation_and_autocast_keeps_its_id(tmp_path):
+def test_run_without_accumulation_and_autocast_keeps_its_id(tmp_path):
     record = run(model="transformer", task="least-squares", recipe="smoke", seeds=1, out=tmp_path,
                  recipe_args={"steps": 1}, eval_prompts=8)  # fmt: skip
     assert not {"accumulate", "autocast"} & set(record.spec.recipe_args)

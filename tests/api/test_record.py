@@ -10,5 +10,5 @@ from iclbench.api.record import record_schema
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_the_published_schema_is_the_record_s():
+def test_published_schema_matches_the_record():
     assert json.loads((DOCS / "record.schema.json").read_text()) == record_schema()

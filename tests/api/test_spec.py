@@ -1,4 +1,4 @@
-"""Specs: commands reproduce specs, ids name content."""
+"""Specs: commands reproduce them, and ids depend on their content."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iclbench.api.spec import ResolvedSpec, canonical_json
 
 
 @pytest.mark.parametrize("seeds", [0, [], [1, 1], [-1]])
-def test_seeds_that_make_no_sense_are_refused(seeds):
+def test_invalid_seeds_are_refused(seeds):
     with pytest.raises(UsageError, match="seed"):
         parse_config(RunSpec, {"model": "m", "task": "t", "seeds": seeds}, "run")
 
@@ -39,7 +39,7 @@ arguments = st.dictionaries(st.from_regex(r"[a-z_]{1,6}", fullmatch=True), value
     recipe_args=arguments,
     seeds=st.lists(st.integers(0, 9), min_size=1, max_size=4, unique=True),
 )
-def test_the_command_of_a_spec_asks_for_that_spec(model_args, recipe_args, seeds):
+def test_command_of_a_spec_reproduces_it(model_args, recipe_args, seeds):
     spec = RunSpec(
         model="m", task="t", model_args=model_args, recipe_args=recipe_args, seeds=tuple(seeds)
     )
@@ -48,8 +48,8 @@ def test_the_command_of_a_spec_asks_for_that_spec(model_args, recipe_args, seeds
     for option, expected in (("--model-args", model_args), ("--recipe-args", recipe_args)):
         assert parse_arguments([given_options.get(option, "")], option) == expected
     if "--seeds" in given_options:
-        read = RunSpec(model="m", task="t", seeds=parse_seeds(given_options["--seeds"]))
-        assert read.seeds == tuple(seeds)
+        parsed = RunSpec(model="m", task="t", seeds=parse_seeds(given_options["--seeds"]))
+        assert parsed.seeds == tuple(seeds)
     else:
         assert tuple(seeds) == RunSpec(model="m", task="t").seeds
 
@@ -58,7 +58,7 @@ def resolved(**changes) -> ResolvedSpec:
     return ResolvedSpec(model="m", task="t", task_version=1, origin="trained", **changes)
 
 
-def test_the_id_depends_on_the_content():
+def test_id_depends_on_the_content():
     base = resolved(model_args={"a": 1}, seeds=(0, 1))
     assert base.id == resolved(model_args={"a": 1}, seeds=(0, 1)).id
     others = [
@@ -73,7 +73,7 @@ def test_the_id_depends_on_the_content():
         assert resolved(**{"model_args": {"a": 1}, "seeds": (0, 1), **other}).id != base.id
 
 
-def test_a_checkpoint_counts_by_its_content():
+def test_checkpoint_enters_the_id_by_its_content():
     a = resolved(init="here", checkpoint_digest="1")
     assert a.id == resolved(init="there", checkpoint_digest="1").id
     assert a.id != resolved(init="here", checkpoint_digest="2").id
@@ -84,7 +84,7 @@ def test_ids_do_not_depend_on_the_order_of_arguments():
     assert canonical_json({"b": 1, "a": 2}) == '{"a":2,"b":1}'
 
 
-def test_runs_that_one_program_trains_share_a_key():
+def test_runs_trained_as_one_program_share_a_key():
     a = resolved(recipe_args={"learning_rate": 1.0, "steps": 3}, seeds=(0,))
     assert a.train_key() == resolved(
         recipe_args={"learning_rate": 2.0, "steps": 3}, seeds=(1, 2)

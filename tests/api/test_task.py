@@ -19,7 +19,7 @@ class Noisy(Task[TaskConfig]):
         return {"x": random.normal("x", 3, 1), "noise": random.normal("noise", 3, 1)}
 
     def arrange(self, draws):
-        self.seen = draws
+        self.draws = draws
         return Batch(Sequence(draws["x"] + draws["noise"]), 2 * draws["x"], {"x": draws["x"]})
 
     def loss(self, prediction, target):
@@ -42,42 +42,42 @@ class Sized(Noisy):
     cases = (2, 5)
 
 
-def fits(values, dtype) -> bool:
+def is_exact_in(values, dtype) -> bool:
     return torch.equal(values, values.to(dtype).to(values.dtype))
 
 
-def test_evaluation_rounds_shown_draws_and_prompts_and_keeps_the_rest():
+def test_evaluation_rounds_draws_and_prompts_but_not_targets_and_unrounded_draws():
     task = Noisy(TaskConfig())
     (batch,) = task.evaluation_batches(4, 0, torch.float32)
     assert batch.prompt.tokens.dtype == torch.float32
     assert batch.target.dtype == batch.truth["x"].dtype == torch.float64
-    assert fits(task.seen["x"], torch.float32)
-    assert not fits(task.seen["noise"], torch.float32)
-    sums = (task.seen["x"] + task.seen["noise"]).to(torch.float32)
+    assert is_exact_in(task.draws["x"], torch.float32)
+    assert not is_exact_in(task.draws["noise"], torch.float32)
+    sums = (task.draws["x"] + task.draws["noise"]).to(torch.float32)
     assert torch.equal(batch.prompt.tokens, sums)
 
 
-def test_the_target_may_follow_from_the_rounded_prompt():
+def test_target_may_follow_from_the_rounded_prompt():
     (batch,) = Answering(TaskConfig()).evaluation_batches(4, 0, torch.float32)
     assert torch.equal(batch.target, batch.prompt.tokens.double())
 
 
-@pytest.mark.parametrize(("cls", "drawn"), [(Noisy, torch.float32), (Exact, torch.float64)])
-def test_training_draws_in_the_run_s_dtype_unless_exact(cls, drawn):
+@pytest.mark.parametrize(("cls", "dtype"), [(Noisy, torch.float32), (Exact, torch.float64)])
+def test_training_draws_in_the_run_s_dtype_unless_exact(cls, dtype):
     task = cls(TaskConfig())
     generators = [torch.Generator().manual_seed(r) for r in range(3)]
     batch = task.training_batches(2, 5, generators, torch.float32)
-    assert task.seen["noise"].dtype == drawn
+    assert task.draws["noise"].dtype == dtype
     assert batch.prompt.tokens.shape == (3, 2, 5, 3, 1)
     assert batch.prompt.tokens.dtype == batch.target.dtype == torch.float32
-    assert fits(task.seen["x"], torch.float32)
+    assert is_exact_in(task.draws["x"], torch.float32)
 
 
-def test_a_training_batch_is_one_replica_s():
+def test_training_batch_is_that_of_one_replica():
     task = Noisy(TaskConfig())
     batch = training_batch(task, 6, torch.Generator().manual_seed(0), torch.float64)
-    whole = task.training_batches(1, 6, [torch.Generator().manual_seed(0)], torch.float64)
-    assert torch.equal(batch.target, whole.target[0, 0])
+    batches = task.training_batches(1, 6, [torch.Generator().manual_seed(0)], torch.float64)
+    assert torch.equal(batch.target, batches.target[0, 0])
 
 
 def test_each_case_has_its_own_batch_and_draws():
@@ -87,7 +87,7 @@ def test_each_case_has_its_own_batch_and_draws():
     assert set(task.evaluation_draws(4, 0)) == {"x 2", "x 5", "noise 2", "noise 5"}
 
 
-def test_the_digest_names_the_draws():
+def test_digest_identifies_the_draws():
     task = Noisy(TaskConfig())
     assert task.evaluation_digest(4, 0) == Noisy(TaskConfig()).evaluation_digest(4, 0)
     assert task.evaluation_digest(4, 0) != task.evaluation_digest(4, 1)

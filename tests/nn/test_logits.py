@@ -1,4 +1,4 @@
-"""Logits as factors: the same loss and gradient as logits, in chunks."""
+"""Factored logits have the loss and gradients of logits, computed in chunks."""
 
 from __future__ import annotations
 
@@ -21,30 +21,29 @@ def factors(*lead, requires_grad=True):
     generator = torch.Generator().manual_seed(0)
 
     def normal(*shape):
-        made = torch.randn(*lead, *shape, generator=generator, dtype=torch.float64)
-        return made.requires_grad_(requires_grad)
+        tensor = torch.randn(*lead, *shape, generator=generator, dtype=torch.float64)
+        return tensor.requires_grad_(requires_grad)
 
     target = torch.randint(V, (*lead, B, P), generator=generator)
     return normal(B, P, D), normal(V, D), normal(V), target
 
 
-def test_the_loss_is_the_cross_entropy_and_so_is_its_gradient():
+def test_loss_and_gradient_match_the_cross_entropy():
     states, weight, bias, target = factors()
     plain = torch.nn.functional.cross_entropy(
         (states @ weight.mT + bias).flatten(0, 1), target.flatten(), reduction="none"
     ).view(B, P)
-    found = token_loss(FactoredLogits(states, weight, bias), target)
-    torch.testing.assert_close(found, plain)
+    factored = token_loss(FactoredLogits(states, weight, bias), target)
+    torch.testing.assert_close(factored, plain)
     torch.testing.assert_close(token_loss(states @ weight.mT + bias, target), plain)
-    pull = torch.rand(B, P, dtype=torch.float64)
-    wanted = torch.autograd.grad((plain * pull).sum(), (states, weight, bias))
-    own = torch.autograd.grad((found * pull).sum(), (states, weight, bias))
-    for a, b in zip(own, wanted, strict=True):
-        torch.testing.assert_close(a, b)
+    upstream = torch.rand(B, P, dtype=torch.float64)
+    expected = torch.autograd.grad((plain * upstream).sum(), (states, weight, bias))
+    gradients = torch.autograd.grad((factored * upstream).sum(), (states, weight, bias))
+    torch.testing.assert_close(gradients, expected)
 
 
 @pytest.mark.parametrize("with_bias", [True, False])
-def test_gradients_agree_with_differences(with_bias):
+def test_gradients_match_finite_differences(with_bias):
     states, weight, bias, target = factors()
 
     def loss(states, weight, bias):
@@ -53,7 +52,7 @@ def test_gradients_agree_with_differences(with_bias):
     assert torch.autograd.gradcheck(loss, (states, weight, bias))
 
 
-def test_replicas_are_stacked_by_vmap():
+def test_replicas_can_be_vmapped():
     states, weight, bias, target = factors(2)
 
     def loss(states, weight, bias, target):
@@ -70,25 +69,25 @@ def test_replicas_are_stacked_by_vmap():
         torch.testing.assert_close(a, b)
 
 
-def test_no_more_than_a_chunk_of_logits_is_ever_held(monkeypatch):
-    held = []
-    plain = logits._logits
+def test_at_most_one_chunk_of_logits_is_held(monkeypatch):
+    sizes = []
+    compute_logits = logits._logits
 
-    def watched(*args):
-        found = plain(*args)
-        held.append(found.numel())
-        return found
+    def spy(*args):
+        chunk = compute_logits(*args)
+        sizes.append(chunk.numel())
+        return chunk
 
-    monkeypatch.setattr(logits, "_logits", watched)
+    monkeypatch.setattr(logits, "_logits", spy)
     states, weight, bias, target = factors()
     token_loss(FactoredLogits(states, weight, bias), target).sum().backward()
-    # Forward and again backward, in chunks of four rows.
-    assert len(held) == 2 * -(-B * P // 4)
-    assert max(held) <= logits.MAX_LOGITS < B * P * V
+    # In the forward and in the backward pass, in chunks of four rows.
+    assert len(sizes) == 2 * -(-B * P // 4)
+    assert max(sizes) <= logits.MAX_LOGITS < B * P * V
 
 
 @pytest.mark.gpu
-def test_on_a_gpu_the_memory_is_not_that_of_the_logits(monkeypatch):
+def test_memory_on_a_gpu_is_far_below_that_of_the_logits(monkeypatch):
     if not torch.cuda.is_available():
         pytest.skip("no CUDA device")
     monkeypatch.undo()
@@ -100,9 +99,9 @@ def test_on_a_gpu_the_memory_is_not_that_of_the_logits(monkeypatch):
     torch.cuda.reset_peak_memory_stats()
     with torch.autocast("cuda", torch.bfloat16):
         token_loss(FactoredLogits(states, weight, None), target).mean().backward()
-    held = torch.cuda.max_memory_allocated() - before
-    # The gradients of both factors, some chunks, and far less than the logits.
-    assert held < rows * size * 4 / 3
+    peak = torch.cuda.max_memory_allocated() - before
+    # The gradients of both factors and some chunks fit, the logits do not.
+    assert peak < rows * size * 4 / 3
 
 
 def test_under_autocast_products_are_bfloat16_and_losses_float32():
@@ -114,5 +113,5 @@ def test_under_autocast_products_are_bfloat16_and_losses_float32():
     error = (low - exact).abs().max()
     assert 1e-4 < error < 0.1
     (grad,) = torch.autograd.grad(low.sum(), weight, retain_graph=True)
-    (wanted,) = torch.autograd.grad(exact.sum(), weight)
-    assert (grad - wanted).norm() < 0.02 * wanted.norm()
+    (expected,) = torch.autograd.grad(exact.sum(), weight)
+    assert (grad - expected).norm() < 0.02 * expected.norm()

@@ -1,4 +1,4 @@
-"""The harness's sequence model and its training form, which computes only what is read out."""
+"""The harness's sequence model and its training form."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONTEXT = TrainingContext(CPU, torch.float64, batch_size=5)
 LENGTH, VOCABULARY = 6, 11
 
 
-def built(signature, architecture=Transformer, **options):
+def build(signature, architecture=Transformer, **options):
     torch.manual_seed(0)
     config = architecture.Config(layers=2, width=8, **options)
     module = architecture().build(signature, config).double().train()
@@ -26,9 +26,9 @@ def built(signature, architecture=Transformer, **options):
     return module
 
 
-def test_in_training_the_last_block_computes_only_what_is_read_out():
+def test_training_form_computes_the_last_block_only_at_read_out_positions():
     task = load_task("least-squares")
-    module = built(task.signature)
+    module = build(task.signature)
     form = training_form(module, CONTEXT)
     lengths = []
     for part in (module.blocks[-1], form.blocks[-1]):
@@ -55,7 +55,7 @@ def text_signature(readout):
 @pytest.mark.parametrize("readout", [(0, 1, 3), tuple(range(LENGTH)), (5,)], ids=str)
 @pytest.mark.parametrize("tied", [False, True])
 def test_factored_logits_have_the_loss_and_gradients_of_logits(architecture, readout, tied):
-    module = built(text_signature(readout), architecture, tied=tied)
+    module = build(text_signature(readout), architecture, tied=tied)
     context = TrainingContext(CPU, torch.float64, batch_size=3, factored_logits=True)
     form = training_form(module, context)
     generator = torch.Generator().manual_seed(0)
@@ -69,11 +69,11 @@ def test_factored_logits_have_the_loss_and_gradients_of_logits(architecture, rea
     torch.testing.assert_close(*results, rtol=1e-10, atol=1e-12)
 
 
-def test_only_tokens_have_factored_logits():
+def test_only_token_targets_have_factored_logits():
     task = load_task("least-squares")
     context = TrainingContext(CPU, torch.float64, batch_size=3, factored_logits=True)
     prompt = training_batch(task, 3, torch_generator("cpu", "t"), torch.float64).prompt
-    assert isinstance(training_form(built(task.signature), context)(prompt), torch.Tensor)
+    assert isinstance(training_form(build(task.signature), context)(prompt), torch.Tensor)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The choice of a training form: what is replaced, what is refused."""
+"""The choice of a training form: which modules are replaced, which forms are refused."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class ForgetsAParameter(Paper):
         return form
 
 
-def test_the_offered_form_is_taken():
+def test_offered_form_is_used():
     module = Paper()
     form = training_form(module, CONTEXT)
     assert isinstance(form, Fast)
@@ -65,12 +65,12 @@ def test_the_offered_form_is_taken():
 
 
 @pytest.mark.parametrize("module", [nn.Linear(3, 3), Paper()], ids=["no form", "refuses"])
-def test_without_a_form_the_module_is_called_but_never_with_replicas_or_positions(module):
+def test_module_without_a_form_takes_no_replicas_or_positions(module):
     assert training_form(module, LEADING) is None
     assert training_form(module, AT_LAST) is None
 
 
-def test_a_module_without_a_form_is_its_own():
+def test_module_without_a_form_is_returned():
     module = nn.Linear(3, 3)
     assert training_form(module, CONTEXT) is module
 
@@ -78,7 +78,7 @@ def test_a_module_without_a_form_is_its_own():
 @pytest.mark.parametrize(
     "hook", ["forward_pre", "forward", "full_backward_pre", "full_backward"], ids=str
 )
-def test_a_module_with_a_hook_on_a_part_is_not_replaced(hook):
+def test_module_with_a_hook_on_a_part_is_not_replaced(hook):
     module = Paper()
     handle = getattr(module.layer, f"register_{hook}_hook")(lambda *_: None)
     assert has_hooks(module)
@@ -89,7 +89,7 @@ def test_a_module_with_a_hook_on_a_part_is_not_replaced(hook):
     assert isinstance(training_form(module, CONTEXT), Fast)
 
 
-def test_a_newer_forward_is_not_replaced():
+def test_overridden_forward_is_not_replaced():
     class Newer(Paper):
         def forward(self, x):
             return 2 * super().forward(x)
@@ -100,17 +100,17 @@ def test_a_newer_forward_is_not_replaced():
         assert training_form(module, CONTEXT) is module
 
 
-def test_a_parameter_that_is_not_the_module_s_is_refused():
+def test_form_with_another_parameter_is_refused():
     with pytest.raises(PluginError, match=r"CopiesAParameter.for_training: weight of Fast"):
         training_form(CopiesAParameter(), CONTEXT)
 
 
-def test_a_form_that_lacks_a_parameter_is_refused():
+def test_form_without_a_parameter_is_refused():
     with pytest.raises(PluginError, match=r"Fast lacks layer.bias, which would get no gradient"):
         training_form(ForgetsAParameter(), CONTEXT)
 
 
-def test_what_is_offered_in_another_form_is_refused():
+def test_for_training_with_other_arguments_is_refused():
     class Wrong(Paper):
         def for_training(self):
             return self
@@ -119,7 +119,7 @@ def test_what_is_offered_in_another_form_is_refused():
         training_form(Wrong(), CONTEXT)
 
 
-def test_names_map_the_module_s_parameters_and_buffers_to_the_form_s():
+def test_names_of_the_module_map_to_names_in_the_form():
     module = Paper()
     form = training_form(module, CONTEXT)
     expected = {name: f"paper.{name}" for name in ("layer.weight", "layer.bias", "scale")}
@@ -127,7 +127,7 @@ def test_names_map_the_module_s_parameters_and_buffers_to_the_form_s():
     assert names_in(module, module) == {name: name for name in expected}
 
 
-def test_a_form_changes_neither_names_nor_copies():
+def test_form_leaves_state_dict_and_deep_copies_intact():
     module = Paper()
     before = list(module.state_dict())
     form = training_form(module, CONTEXT)
@@ -138,12 +138,12 @@ def test_a_form_changes_neither_names_nor_copies():
     assert torch.equal(twin(x), form(x))
 
 
-def test_the_form_of_the_plugins_page_is_its_module():
+def test_form_in_the_plugin_guide_matches_its_module():
     text = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text("utf-8")
     (code,) = (c for c in re.findall(r"```python\n(.*?)```", text, re.S) if "FastMixer" in c)
-    names: dict = {}
-    exec(compile(code, "plugins.md", "exec"), names)
-    mixer, x = names["MyMixer"](3), torch.randn(2, 5, 3)
+    namespace: dict = {}
+    exec(compile(code, "plugins.md", "exec"), namespace)
+    mixer, x = namespace["MyMixer"](3), torch.randn(2, 5, 3)
     torch.testing.assert_close(training_form(mixer, CONTEXT)(x), mixer(x))
     torch.testing.assert_close(training_form(mixer, AT_LAST)(x), mixer(x)[:, -1:])
     assert training_form(mixer, LEADING) is None

@@ -1,4 +1,4 @@
-"""Every architecture's training form is its paper's module: predictions and all gradients."""
+"""Training forms of all architectures match the paper's modules: predictions and gradients."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from iclbench.nn.training_form import names_in, training_form
 from iclbench.plugins import host
 
 CPU, R, SIZE = torch.device("cpu"), 3, 4
-#: Far above every threshold, so that what is for large batches is used.
+#: A batch size far above every threshold, to use the forms for large batches.
 LARGE = 10**7
 ALONE = TrainingContext(CPU, torch.float64, SIZE)
 TASKS = {
@@ -56,14 +56,14 @@ CASES = [
     ("gd-transformer", "classes", {"blocks": 2}),
 ]
 IDS = [f"{model} {task} {args}" for model, task, args in CASES]
-#: Standard deviations of random parameters at which a model of high degree stays finite.
+#: Standard deviations of random parameters, small enough for polynomials of high degree.
 STD = {"lsa": 0.1, "elsa": 0.05}
-#: Cases whose form takes leading replicas.
+#: Indices of cases whose form accepts leading replicas.
 LEADING = {12, 13, 14, 15, 19, 20, 21, 22, 23}
 
 
-def built(model, task, args, count=R, dtype=torch.float64):
-    """Modules of one architecture at random parameters, all of which matter."""
+def build(model, task, args, count=R, dtype=torch.float64):
+    """Return modules of one architecture at random parameters, and the task."""
     name, task_args = TASKS[task]
     task = load_task(name, **task_args)
     architecture = host().load("model", model, Architecture)()
@@ -79,11 +79,11 @@ def built(model, task, args, count=R, dtype=torch.float64):
 
 
 def prompts(task, seed, count=R, dtype=torch.float64, size=SIZE):
-    """One batch of prompts per module, stacked."""
-    drawn = [
+    """Return one batch of prompts per module, stacked."""
+    batches = [
         training_batch(task, size, torch_generator("cpu", seed, r), dtype) for r in range(count)
     ]
-    return stack(drawn).prompt
+    return stack(batches).prompt
 
 
 def of_row(prompt, row):
@@ -91,22 +91,22 @@ def of_row(prompt, row):
 
 
 def outputs(predict, leaves):
-    """A prediction and the gradients of a function of it."""
+    """Return a prediction and the gradients of a function of it."""
     prediction = predict()
     return prediction.detach(), *torch.autograd.grad(prediction.sin().sum(), leaves)
 
 
 def expected_of(modules, prompt):
-    """The paper's modules, one after another: prediction and gradients (R, …)."""
-    each = [
+    """Return predictions and gradients (R, …) of the paper's modules, called in turn."""
+    results = [
         outputs(lambda m=m, r=r: m(of_row(prompt, r)), list(m.parameters()))
         for r, m in enumerate(modules)
     ]
-    return [torch.stack(tensors) for tensors in zip(*each, strict=True)]
+    return [torch.stack(tensors) for tensors in zip(*results, strict=True)]
 
 
-def assert_equal(found, expected, tolerance=1e-10):
-    for a, b in zip(found, expected, strict=True):
+def assert_close(actual, expected, tolerance=1e-10):
+    for a, b in zip(actual, expected, strict=True):
         assert a.shape == b.shape
         assert (a - b).norm() <= tolerance * max(1.0, float(b.norm()))
 
@@ -120,26 +120,28 @@ def take_a_step(tensors, seed):
 
 
 @pytest.mark.parametrize(
-    "how", [{}, {"batch_size": LARGE}, {"compiled": True}], ids=["small", "large", "compiled"]
+    "changes",
+    [{}, {"batch_size": LARGE}, {"compiled": True}],
+    ids=["small", "large", "compiled"],
 )
 @pytest.mark.parametrize("case", CASES, ids=IDS)
-def test_alone(case, how):
-    (module,), task = built(*case, count=1)
+def test_alone(case, changes):
+    (module,), task = build(*case, count=1)
     names = list(module.state_dict())
-    form = training_form(module, replace(ALONE, **how))
+    form = training_form(module, replace(ALONE, **changes))
     for seed in range(2):
         for size in (SIZE, 1):
             prompt = prompts(task, seed, 1, size=size)
             leaves = list(module.parameters())
-            found = outputs(lambda prompt=prompt: form(of_row(prompt, 0)), leaves)
-            assert_equal(found, [t[0] for t in expected_of([module], prompt)])
+            results = outputs(lambda prompt=prompt: form(of_row(prompt, 0)), leaves)
+            assert_close(results, [t[0] for t in expected_of([module], prompt)])
         take_a_step(module.parameters(), seed)
     assert list(module.state_dict()) == names
 
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_vmapped(case):
-    modules, task = built(*case)
+    modules, task = build(*case)
     context = replace(ALONE, replicas="vmapped", batch_size=LARGE)
     form = training_form(modules[0], context)
     names = names_in(form, modules[0])
@@ -154,27 +156,27 @@ def test_vmapped(case):
     for seed in range(2):
         prompt = prompts(task, seed)
         leaves = list(stacked.values())
-        found = outputs(lambda prompt=prompt: vmap(predict)(stacked, prompt), leaves)
-        assert_equal(found, expected_of(modules, prompt))
+        results = outputs(lambda prompt=prompt: vmap(predict)(stacked, prompt), leaves)
+        assert_close(results, expected_of(modules, prompt))
 
 
 @pytest.mark.parametrize("index", range(len(CASES)), ids=IDS)
 def test_leading(index):
-    modules, task = built(*CASES[index])
-    together = copy.deepcopy(modules[0])
-    form = training_form(together, replace(ALONE, replicas="leading"))
+    modules, task = build(*CASES[index])
+    stacked = copy.deepcopy(modules[0])
+    form = training_form(stacked, replace(ALONE, replicas="leading"))
     assert (form is not None) == (index in LEADING)
     if form is None:
         return
-    for name, parameter in together.named_parameters():
+    for name, parameter in stacked.named_parameters():
         parameter.data = torch.stack([m.get_parameter(name).detach() for m in modules])
     for seed in range(2):
         prompt = prompts(task, seed)
-        leaves = list(together.parameters())
-        found = outputs(lambda prompt=prompt: form(prompt), leaves)
-        assert_equal(found, expected_of(modules, prompt))
+        leaves = list(stacked.parameters())
+        results = outputs(lambda prompt=prompt: form(prompt), leaves)
+        assert_close(results, expected_of(modules, prompt))
         take_a_step(leaves, seed)
-        for name, parameter in together.named_parameters():
+        for name, parameter in stacked.named_parameters():
             for r, module in enumerate(modules):
                 module.get_parameter(name).data = parameter.detach()[r].clone()
 
@@ -182,38 +184,38 @@ def test_leading(index):
 @pytest.mark.parametrize("autocast", [None, torch.bfloat16], ids=["float32", "bfloat16"])
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_lower_precision(case, autocast):
-    """As near to float64 as the paper's module in the same precision, within a factor."""
+    """The form is as close to float64 as the paper's module in that precision, within a factor."""
     if autocast and case[2].get("convolution") == "fft":
         pytest.skip("torch has no FFT of bfloat16")
-    (module,), task = built(*case, count=1, dtype=torch.float32)
+    (module,), task = build(*case, count=1, dtype=torch.float32)
     context = replace(ALONE, dtype=torch.float32, autocast=autocast, batch_size=LARGE)
     form = training_form(module, context)
     prompt = of_row(prompts(task, 0, 1, dtype=torch.float32), 0)
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=autocast is not None):
-        found, paper = form(prompt).double(), module(prompt).double()
+        prediction, paper = form(prompt).double(), module(prompt).double()
     prompt = map_tensors(lambda t: t.double() if t.is_floating_point() else t, prompt)
     with torch.no_grad():
         exact = module.double()(prompt)
     unit = torch.finfo(autocast or torch.float32).eps
     allowed = 4 * float((paper - exact).norm()) + 10 * unit * float(exact.norm())
-    assert float((found - exact).norm()) <= allowed
+    assert float((prediction - exact).norm()) <= allowed
 
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)
-def test_a_deep_copy_computes_the_same_from_its_own_parameters(case):
-    (module,), task = built(*case, count=1)
+def test_deep_copy_uses_its_own_parameters(case):
+    (module,), task = build(*case, count=1)
     twin, form = copy.deepcopy((module, training_form(module, ALONE)))
     prompt = prompts(task, 0, 1)
     with torch.no_grad():
-        assert_equal([form(of_row(prompt, 0))], [module(of_row(prompt, 0))])
+        assert_close([form(of_row(prompt, 0))], [module(of_row(prompt, 0))])
     take_a_step(twin.parameters(), 0)
     with torch.no_grad():
-        assert_equal([form(of_row(prompt, 0))], [twin(of_row(prompt, 0))])
+        assert_close([form(of_row(prompt, 0))], [twin(of_row(prompt, 0))])
 
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)
-def test_a_hook_on_any_part_keeps_the_paper_s_module(case):
-    (module,), _ = built(*case, count=1)
+def test_hook_on_any_part_keeps_the_paper_s_module(case):
+    (module,), _ = build(*case, count=1)
     *_, part = module.modules()
     part.register_forward_hook(lambda *_: None)
     assert training_form(module, ALONE) is module

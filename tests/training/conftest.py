@@ -1,1 +1,1 @@
-"""Makes `toys` and `trainings` importable in the folders below."""
+"""Makes `toys` and `trainings` importable in the subfolders."""

@@ -54,7 +54,7 @@ ADAPTIVE = {
 
 
 class CutError(Exception):
-    """Stands for a kill."""
+    """Simulates a killed process."""
 
 
 def same(a, b) -> bool:

@@ -1,4 +1,4 @@
-"""A step that a graph captures is the step of the loop."""
+"""A step captured as a CUDA graph equals the loop's step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from iclbench.training.cuda_graph import GraphStep
 
 
 class GraphOnCPU(GraphStep):
-    """The graph's buffers and its one step, replayed by calling it; nothing is captured."""
+    """Uses the graph's buffers, but calls the step instead of capturing and replaying it."""
 
     def _warm_up(self):
         self._one_step()
@@ -25,9 +25,9 @@ class GraphOnCPU(GraphStep):
         return Replay()
 
 
-def captured(made, cls=GraphOnCPU):
-    made.take_step = cls(made.update, made)
-    return made
+def captured(training, cls=GraphOnCPU):
+    training.take_step = cls(training.update, training)
+    return training
 
 
 @pytest.mark.parametrize(
@@ -41,8 +41,8 @@ def captured(made, cls=GraphOnCPU):
     ],
     ids=str,
 )
-def test_the_step_that_a_graph_captures_is_the_plain_step(recipe):
-    """Batch, factor and step are read from buffers, and all state changes in place."""
+def test_captured_step_equals_the_plain_step(recipe):
+    """The step reads batch, factor and step number from buffers and changes all state in place."""
     expected = training(recipe=recipe)
     made = captured(training(recipe=recipe))
     state = [made.replicas.flat, made.alive, made.steps_alive, *made.optimizer.buffers.values()]
@@ -51,22 +51,22 @@ def test_the_step_that_a_graph_captures_is_the_plain_step(recipe):
     assert losses_differ_by(made, expected) < AGREE
     assert made.take_step.graph is not None
     assert made.engine == "vmapped graph"
-    now = [made.replicas.flat, made.alive, made.steps_alive, *made.optimizer.buffers.values()]
-    now += [] if made.mean_gradient is None else [made.mean_gradient]
-    assert [t.data_ptr() for t in now] == addresses
+    new_state = [made.replicas.flat, made.alive, made.steps_alive, *made.optimizer.buffers.values()]
+    new_state += [] if made.mean_gradient is None else [made.mean_gradient]
+    assert [t.data_ptr() for t in new_state] == addresses
 
 
-def test_a_graph_notes_when_a_replica_diverges():
+def test_graph_records_when_a_replica_diverges():
     recipe = {"optimizer": "sgd", "schedule": "constant", "clip": None}
     expected, made = training(recipe=recipe), captured(training(recipe=recipe))
-    for one in (expected, made):
-        one.rates[1] = 1e30
+    for training_ in (expected, made):
+        training_.rates[1] = 1e30
     a, b = finished(expected), finished(made)
     assert a.diverged_at == b.diverged_at
     assert a.diverged_at[1] is not None
 
 
-def test_what_fails_to_be_captured_goes_on_step_by_step(capsys):
+def test_failed_capture_falls_back_to_steps(capsys):
     class Failing(GraphOnCPU):
         def _captured(self):
             raise RuntimeError("operation not permitted when stream is capturing")
@@ -78,7 +78,7 @@ def test_what_fails_to_be_captured_goes_on_step_by_step(capsys):
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
-def test_a_graph_is_refused_with_a_reason_where_there_is_no_gpu():
+def test_graph_without_a_gpu_is_refused_with_a_reason():
     assert training().note is None
     made = training(engine="graph")
     assert made.engine == "vmapped"
@@ -112,16 +112,16 @@ def test_a_compiled_step_is_captured_on_a_gpu(replicas):
 
 
 @pytest.mark.gpu
-def test_a_graph_waits_for_nothing_within_a_chunk_on_a_gpu():
+def test_graph_does_not_wait_within_a_chunk_on_a_gpu():
     made = training(4, device=cuda(), recipe={"steps": 1000})
     for _ in range(2):
         made.advance()
-    drawn = made.data.next()
-    before = torch.cuda.get_sync_debug_mode()
+    batch = made.data.next()
+    mode = torch.cuda.get_sync_debug_mode()
     torch.cuda.set_sync_debug_mode("error")
     try:
         for _ in range(made.recipe.chunk):
             made.take_step.graph.replay()
     finally:
-        torch.cuda.set_sync_debug_mode(before)
-    assert drawn.target.is_cuda
+        torch.cuda.set_sync_debug_mode(mode)
+    assert batch.target.is_cuda

@@ -1,4 +1,4 @@
-"""Training data are the same whether drawn alone, together, ahead of time or by threads."""
+"""Training data do not depend on how they are drawn: alone, together, ahead or by threads."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ TASKS = {
 }
 
 
-def together(made: Data) -> Data:
-    """The same data with the replicas of a task drawn together, as on a GPU."""
-    made.groups = groups_of(made.tasks, torch.device("cuda"))
-    return made
+def together(data: Data) -> Data:
+    """Draw the replicas of a task together, as on a GPU."""
+    data.groups = groups_of(data.tasks, torch.device("cuda"))
+    return data
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_replicas_drawn_together_get_what_each_draws_alone(name):
+def test_replicas_drawn_together_get_the_same_data_as_alone(name):
     task = load_task(name.split(" ")[0], **TASKS[name])
     alone, at_once = data([task] * 3), together(data([task] * 3))
     assert len(alone.groups) == 3
     assert len(at_once.groups) == 1
-    for _ in range(2):  # the generators continue alike
+    for _ in range(2):  # the generators also continue in the same way
         for a, b in zip(fields(at_once.next()), fields(alone.next()), strict=True):
             assert a.shape[:3] == (3, 4, 6)
             assert a.stride() == b.stride()
@@ -69,7 +69,7 @@ def test_replicas_drawn_together_get_what_each_draws_alone(name):
     assert alone.generators[0].get_state().equal(at_once.generators[0].get_state())
 
 
-def test_a_replica_s_data_do_not_depend_on_the_others():
+def test_data_of_a_replica_do_not_depend_on_others():
     task = load_task("ridge", ridge=(0.1, 1.0))
     both, second = data([task] * 2), Data([task], [1], RECIPE, CPU, torch.float64)
     for a, b in zip(fields(both.next()), fields(second.next()), strict=True):
@@ -82,7 +82,7 @@ def test_replicas_of_several_tasks_keep_their_order():
     assert equal(data(tasks).next(), together(data(tasks)).next())
 
 
-def test_drawing_together_takes_no_more_operators_for_more_replicas():
+def test_drawing_together_takes_the_same_operators_for_any_number_of_replicas():
     """Except for the draws themselves, of which least squares has two."""
 
     def operators(replicas: int) -> dict[str, int]:
@@ -96,28 +96,28 @@ def test_drawing_together_takes_no_more_operators_for_more_replicas():
     assert few == many
 
 
-def test_where_two_chunks_do_not_fit_the_next_is_drawn_in_time(monkeypatch):
+def test_next_chunk_is_drawn_late_if_two_do_not_fit(monkeypatch):
     made, expected = data([least_squares()]), data([least_squares()])
     made.ahead = True
     assert equal(made.next(), expected.next())
-    draw, full = made.draw, []
+    draw, attempts = made.draw, []
 
-    def too_much(generators, batches):
+    def out_of_memory(generators, batches):
         draw(generators, batches)
-        full.append(True)
+        attempts.append(batches)
         raise torch.OutOfMemoryError
 
-    monkeypatch.setattr(made, "draw", too_much)
+    monkeypatch.setattr(made, "draw", out_of_memory)
     made.prepare()
     monkeypatch.undo()
     made.prepare()
-    assert full
+    assert attempts
     assert not made.ahead
     assert equal(made.next(), expected.next())
 
 
-def test_what_is_drawn_ahead_is_what_is_drawn_in_time(tmp_path):
-    """To the bit, and after a cut too; what was drawn ahead of a checkpoint is drawn again."""
+def test_drawing_ahead_gives_the_same_training(tmp_path):
+    """To the bit, and after a kill too: chunks drawn ahead of a checkpoint are drawn again."""
 
     def ahead(steps: int):
         made = training([1, 2], steps=steps)
@@ -145,7 +145,7 @@ def test_what_is_drawn_ahead_is_what_is_drawn_in_time(tmp_path):
     assert same(ahead(30).run(keep, lambda step, loss: None), whole)
 
 
-def test_threads_draw_what_is_drawn_in_turn(monkeypatch):
+def test_threads_draw_the_same_data(monkeypatch):
     monkeypatch.setattr(threads, "_usable_cores", lambda: 64)
     torch.set_num_threads(2)
     in_turn, by_threads = (data([least_squares()] * 5) for _ in range(2))

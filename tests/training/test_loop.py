@@ -1,4 +1,4 @@
-"""Training: replicas, freezing, data streams, and continuing after a cut."""
+"""The training loop: replicas, diverging ones, clipping, random streams."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from iclbench.training.state import Replica
     ("dtype", "tolerance"), [(torch.float32, 1e-3), (torch.float64, 1e-10)], ids=str
 )
 def test_seeds_alone_and_as_replicas_give_the_same_losses(dtype, tolerance):
-    """After 30 Adam steps the losses differ by at most 1e-3 in float32, 1e-10 in float64."""
+    """Losses over 30 Adam steps differ by at most 1e-3 in float32 and 1e-10 in float64."""
     together = trained([3, 4, 5], dtype)
     assert together.replicas == 3
     for column, seed in enumerate([3, 4, 5]):
         alone = trained([seed], dtype)
         assert alone.replicas == 1
         expected = torch.tensor([row[0] for row in alone.curve])
-        found = torch.tensor([row[column] for row in together.curve])
-        torch.testing.assert_close(found, expected, rtol=tolerance, atol=0)
+        losses = torch.tensor([row[column] for row in together.curve])
+        torch.testing.assert_close(losses, expected, rtol=tolerance, atol=0)
 
 
 def test_each_replica_has_its_own_learning_rate():
@@ -37,27 +37,27 @@ def test_each_replica_has_its_own_learning_rate():
         )
 
 
-def test_a_shorter_training_is_the_beginning_of_a_longer():
+def test_shorter_training_is_the_beginning_of_a_longer_one():
     longer, shorter = trained([3], chunk=1), trained([3], chunk=1, steps=7)
     assert longer.curve[:7] == shorter.curve
 
 
 @pytest.mark.parametrize("cls", [Small, Noisy])
-def test_observing_and_checkpointing_change_no_bit(tmp_path, cls):
+def test_observing_and_checkpointing_do_not_change_a_bit(tmp_path, cls):
     plain = trained([1, 2], cls=cls)
-    seen = []
-    watched = trained(
+    observations = []
+    observed = trained(
         [1, 2],
         cls=cls,
         resumption=Resumption(tmp_path / "c.safetensors", every_seconds=0),
-        observer=lambda step, loss: seen.append((step, loss, torch.randn(3))),
+        observer=lambda step, loss: observations.append((step, loss, torch.randn(3))),
     )
-    assert seen[-1][0] == 30
-    assert plain.curve == watched.curve
-    assert same(plain, watched)
+    assert observations[-1][0] == 30
+    assert plain.curve == observed.curve
+    assert same(plain, observed)
 
 
-def test_a_diverging_replica_is_frozen_and_the_others_go_on():
+def test_diverging_replica_is_frozen_and_the_others_continue():
     both = trained([1, 2], rates=[1e-2, 1e30], optimizer="sgd")
     assert both.diverged_at[0] is None
     assert both.diverged_at[1] is not None
@@ -72,7 +72,7 @@ def test_training_stops_when_every_replica_has_diverged():
     assert result.curve_steps[-1] < 1000
 
 
-def test_replicas_that_cannot_be_stacked_are_trained_in_turn_and_it_is_said():
+def test_replicas_that_cannot_be_stacked_are_trained_in_turn_with_a_note():
     result = trained([1, 2], cls=Noisy)
     assert result.replicas == 1
     assert "random numbers" in result.note
@@ -81,12 +81,12 @@ def test_replicas_that_cannot_be_stacked_are_trained_in_turn_and_it_is_said():
 
 
 @pytest.mark.parametrize("optimizer", ["lbfgs", "gauss-newton"])
-def test_what_takes_whole_batches_refuses_a_model_that_draws(optimizer):
+def test_whole_batch_optimizers_refuse_a_model_that_draws(optimizer):
     with pytest.raises(UsageError, match="draws no random numbers"):
         trained([1, 2], cls=Noisy, optimizer=optimizer)
 
 
-def test_clipping_is_torch_s():
+def test_clipping_matches_torch():
     clipped = trained([1], clip=0.5, optimizer="sgd", steps=5, chunk=1)
     torch.manual_seed(1)
     module = Small().to(torch.float64)
@@ -102,7 +102,7 @@ def test_clipping_is_torch_s():
         torch.testing.assert_close(clipped.states[0][name], value.detach())
 
 
-def test_initialization_and_data_have_streams_of_their_own():
+def test_initialization_and_data_have_separate_streams():
     first, second = training([1]).data.generators[0], training([2]).data.generators[0]
     assert not torch.equal(first.get_state(), second.get_state())
     assert torch.equal(first.get_state(), training([1], steps=99).data.generators[0].get_state())
@@ -124,10 +124,10 @@ def test_seeds_alone_and_as_replicas_agree_on_a_gpu():
     torch.manual_seed(0)
     modules = [Small().double() for _ in range(2)]
     recipe = Recipe(steps=30, batch=8, chunk=5)
-    who = [Replica(0, 1e-2), Replica(1, 1e-2)]
+    members = [Replica(0, 1e-2), Replica(1, 1e-2)]
     options = {"device": device, "dtype": torch.float64}
-    both = Training(modules, who, TASK, recipe, **options).run(None, lambda s, x: None)
+    both = Training(modules, members, TASK, recipe, **options).run(None, lambda s, x: None)
     for r in range(2):
-        alone = Training([modules[r]], [who[r]], TASK, recipe, **options)
+        alone = Training([modules[r]], [members[r]], TASK, recipe, **options)
         curve = alone.run(None, lambda s, x: None).curve
         assert [row[r] for row in both.curve] == pytest.approx([row[0] for row in curve], rel=1e-9)

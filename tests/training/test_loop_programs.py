@@ -1,4 +1,4 @@
-"""A step has few operators and waits for nothing; each replica has its own task."""
+"""A step has few operators and never waits for the device; replicas may differ in their task."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from iclbench.training.state import Replica
 def operators_of_a_step(layers, replicas, fast=True):
     made = training(replicas, layers=layers, dtype=torch.float32)
     assert made.choice.how.group_size == replicas
-    if not fast:  # where a hook is set, the paper's module is called
+    if not fast:  # a hook makes training call the paper's module
         made.replicas.template.register_forward_hook(lambda *_: None)
         made.program = Threaded(made.replicas, made.task.loss, context())
     batch = made.trial()
-    made.update(batch, 1.0, 1)  # what is made once is not counted
-    with Operators() as seen:
+    made.update(batch, 1.0, 1)  # so that one-time work is not counted
+    with Operators() as operators:
         made.update(batch, 1.0, 2)
-    return seen
+    return operators
 
 
 @pytest.mark.parametrize(
@@ -36,27 +36,27 @@ def operators_of_a_step(layers, replicas, fast=True):
     [
         (2, 1, True, 100),
         (12, 1, True, 390),
-        # As on a GPU, where attention is written out.
+        # On a GPU attention is written out, as here.
         (2, 1, False, 116),
         (12, 1, False, 486),
         (2, 4, True, 167),
         (12, 4, True, 736),
     ],
 )
-def test_a_step_has_few_operators_and_waits_for_nothing(layers, replicas, fast, most):
+def test_step_has_few_operators_and_does_not_wait(layers, replicas, fast, most):
     """Forward, backward, clip, Adam and the flags of the transformer."""
-    seen = operators_of_a_step(layers, replicas, fast)
-    assert seen.total <= most
+    operators = operators_of_a_step(layers, replicas, fast)
+    assert operators.total <= most
     waits = {"_local_scalar_dense", "item", "nonzero", "is_nonzero"}
-    assert not waits & set(seen.counts)
+    assert not waits & set(operators.counts)
 
 
-def test_no_operator_is_per_replica():
+def test_number_of_operators_does_not_depend_on_replicas():
     assert operators_of_a_step(2, 3).counts == operators_of_a_step(2, 6).counts
 
 
 def test_each_replica_draws_from_its_own_task():
-    """Replicas whose tasks differ in noise learn what each would learn alone."""
+    """Replicas whose tasks differ in noise learn the same as alone."""
 
     def plan(noise):
         request = {
@@ -72,15 +72,15 @@ def test_each_replica_draws_from_its_own_task():
 
     def train(plans):
         modules = [initial_module(p, 0).double() for p in plans]
-        who = [Replica(0, 1e-2, p.task) for p in plans]
-        return finished(Training(modules, who, plans[0].task, plans[0].recipe, **options))
+        members = [Replica(0, 1e-2, p.task) for p in plans]
+        return finished(Training(modules, members, plans[0].task, plans[0].recipe, **options))
 
     together = train(plans)
     assert together.replicas == 2
-    for column, one in enumerate(plans):
-        alone = torch.tensor([row[0] for row in train([one]).curve])
-        found = torch.tensor([row[column] for row in together.curve])
-        assert torch.allclose(found, alone, rtol=AGREE, atol=0)
+    for column, single_plan in enumerate(plans):
+        alone = torch.tensor([row[0] for row in train([single_plan]).curve])
+        losses = torch.tensor([row[column] for row in together.curve])
+        assert torch.allclose(losses, alone, rtol=AGREE, atol=0)
     assert together.curve[0][0] != together.curve[0][1]
 
 

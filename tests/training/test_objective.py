@@ -19,11 +19,11 @@ def test_slices_give_the_loss_and_gradient_of_the_batch(slices):
     torch.testing.assert_close(objective.gradient(2, row)[0], expected)
 
 
-def test_the_gradient_is_at_the_given_parameters():
+def test_gradient_is_taken_at_the_given_parameters():
     _, replicas, batch = stacked(Small)
-    before = replicas.flat.clone()
+    parameters = replicas.flat.clone()
     objective = Objective(replicas, batch, loss)
     moved = objective.gradient(0, replicas.flat[0] + 0.1)
-    assert torch.equal(replicas.flat, before)
+    assert torch.equal(replicas.flat, parameters)
     replicas.flat += 0.1
     torch.testing.assert_close(moved, objective.gradient(0, replicas.flat[0]))

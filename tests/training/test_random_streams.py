@@ -11,7 +11,7 @@ from iclbench.training.random_streams import draws_random_numbers, first_states
 
 
 @pytest.mark.parametrize(("cls", "draws"), [(Dropping, True), (Small, False), (Counting, False)])
-def test_random_numbers_in_a_forward_pass_are_noticed(cls, draws):
+def test_random_numbers_in_a_forward_pass_are_detected(cls, draws):
     _, replicas, batch = stacked(cls)
     state, buffers = torch.get_rng_state(), replicas.copy().frozen_and_buffers
     assert draws_random_numbers(replicas, batch) is draws
@@ -20,7 +20,7 @@ def test_random_numbers_in_a_forward_pass_are_noticed(cls, draws):
         assert torch.equal(value, buffers[name])
 
 
-def test_a_replica_draws_the_same_beside_others():
+def test_replica_draws_the_same_numbers_beside_others():
     _, replicas, batch = stacked(Dropping)
     first = replicas.first()
     replicas.random_states = first_states([7, 8, 9], CPU)

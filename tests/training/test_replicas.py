@@ -10,7 +10,7 @@ from iclbench import UsageError
 from iclbench.training.replicas import Replicas
 
 
-def test_frozen_parameters_are_held_apart():
+def test_frozen_parameters_are_kept_separately():
     modules, _, _ = stacked(Small)
     replicas = Replicas(modules, CPU, freeze=("a.*",))
     assert list(replicas.shapes) == ["b.weight", "b.bias"]
@@ -20,7 +20,7 @@ def test_frozen_parameters_are_held_apart():
 
 
 @pytest.mark.parametrize(("pattern", "message"), [("c.*", "matches no"), ("*", "nothing to train")])
-def test_a_freeze_that_makes_no_sense_is_refused(pattern, message):
+def test_invalid_freeze_is_refused(pattern, message):
     modules, _, _ = stacked(Small)
     with pytest.raises(UsageError, match=message):
         Replicas(modules, CPU, freeze=(pattern,))
@@ -41,19 +41,19 @@ def test_views_share_memory_and_are_leaves():
     assert not any(view.any() for view in views.values())
 
 
-def test_a_loaded_state_is_the_state_in_the_same_memory():
+def test_state_is_loaded_into_the_same_memory():
     _, replicas, _ = stacked(Counting)
     state = {name: value.clone() for name, value in replicas.state().items()}
-    places = {name: value.data_ptr() for name, value in replicas.state().items()}
+    addresses = {name: value.data_ptr() for name, value in replicas.state().items()}
     for value in replicas.state().values():
         value.add_(1)
     replicas.load_state(state)
     for name, value in replicas.state().items():
         assert torch.equal(value, state[name])
-        assert value.data_ptr() == places[name]
+        assert value.data_ptr() == addresses[name]
 
 
-def test_a_copy_has_buffers_and_random_states_of_its_own():
+def test_copy_has_its_own_buffers_and_random_states():
     _, replicas, _ = stacked(Counting)
     replicas.random_states = [torch.get_rng_state()] * 3
     copied = replicas.copy()
@@ -63,7 +63,7 @@ def test_a_copy_has_buffers_and_random_states_of_its_own():
     assert replicas.random_states[0] is not None
 
 
-def test_a_copy_in_another_dtype_converts_what_is_real():
+def test_copy_in_another_dtype_converts_real_tensors_only():
     _, replicas, _ = stacked(Counting)
     copied = replicas.copy(torch.float64)
     assert copied.flat.dtype == copied.frozen_and_buffers["scale"].dtype == torch.float64
@@ -72,7 +72,7 @@ def test_a_copy_in_another_dtype_converts_what_is_real():
     assert next(replicas.template.parameters()).dtype == torch.float32
 
 
-def test_the_first_replica_alone():
+def test_first_returns_the_first_replica_only():
     _, replicas, _ = stacked(Counting)
     first = replicas.first()
     assert first.count == len(first.flat) == 1

@@ -1,4 +1,4 @@
-"""A training that was cut off continues to the same bits."""
+"""A killed training continues to the same bits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from iclbench.training.resumption import Resumption
 
 @pytest.mark.parametrize("optimizer", ["adam", "sgd", "RAdam"])
 @pytest.mark.parametrize("cls", [Small, Noisy])
-def test_a_cut_training_continues_to_the_same_bits(tmp_path, optimizer, cls):
+def test_killed_training_continues_to_the_same_bits(tmp_path, optimizer, cls):
     straight = trained([1, 2], cls=cls, optimizer=optimizer)
     path = tmp_path / "c.safetensors"
 
@@ -32,7 +32,7 @@ def test_a_cut_training_continues_to_the_same_bits(tmp_path, optimizer, cls):
     assert straight.curve_steps == result.curve_steps
 
 
-def test_no_resume_starts_afresh(tmp_path):
+def test_no_resume_starts_over(tmp_path):
     path = tmp_path / "c.safetensors"
     trained([1], resumption=Resumption(path, every_seconds=0))
     again = trained([1], resumption=Resumption(path, resume=False))
@@ -40,7 +40,7 @@ def test_no_resume_starts_afresh(tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["truncated", "other seeds", "not safetensors", "other code"])
-def test_a_checkpoint_that_does_not_fit_is_refused(tmp_path, damage):
+def test_unsuitable_checkpoint_is_refused(tmp_path, damage):
     path = tmp_path / "c.safetensors"
     trained([1, 2], resumption=Resumption(path, every_seconds=0, code="one"))
     seeds = [1, 2]
@@ -55,8 +55,8 @@ def test_a_checkpoint_that_does_not_fit_is_refused(tmp_path, damage):
         trained(seeds, resumption=Resumption(path, code=code))
 
 
-def test_a_checkpoint_is_kept_between_two_points_of_the_curve(tmp_path):
-    """One point in 500 steps, and a cut in the middle: the resumed curve is the same."""
+def test_checkpoint_between_two_points_of_the_curve_is_resumed(tmp_path):
+    """With a point every 500 steps and a kill in between, the resumed curve is the same."""
     options = {"steps": 50_000, "chunk": 50}
     path = tmp_path / "c.safetensors"
 
@@ -74,17 +74,17 @@ def test_a_checkpoint_is_kept_between_two_points_of_the_curve(tmp_path):
     curve = saved["curve"]
     assert (saved["step"], curve["steps"], curve["window"][1]) == (600, [500], 100)
     straight, resumed = training([1], **options), training([1], **options)
-    for one in (straight, resumed):
-        one.recipe = one.recipe.model_copy(update={"steps": 1000})
+    for run in (straight, resumed):
+        run.recipe = run.recipe.model_copy(update={"steps": 1000})
     Resumption(path).restore(resumed)
-    for one in (straight, resumed):
-        while one.step < 1000:
-            one.curve.add(one.advance(), one.step, last=False)
+    for run in (straight, resumed):
+        while run.step < 1000:
+            run.curve.add(run.advance(), run.step, last=False)
     assert straight.curve.losses == resumed.curve.losses
     assert straight.curve.steps == [500, 1000]
 
 
-def test_a_cut_adaptive_training_continues_to_the_same_bits(tmp_path):
+def test_killed_adaptive_training_continues_to_the_same_bits(tmp_path):
     straight = trained([1, 2], **ADAPTIVE)
     path = tmp_path / "c.safetensors"
 

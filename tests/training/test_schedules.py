@@ -1,4 +1,4 @@
-"""Schedules are torch's; the adaptive rate; the running mean of gradients."""
+"""Schedules, the adaptive learning rate, and the running mean of gradients."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from iclbench.training.schedules import learning_rate_factor
 
 
 @pytest.mark.parametrize("schedule", ["constant", "step", "cosine"])
-def test_schedules_are_torch_s(schedule):
+def test_schedules_match_torch(schedule):
     recipe = Recipe(steps=50, batch=1, schedule=schedule, decay_every=7, decay=0.8)
     optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=1.0)
-    theirs = {
+    scheduler = {
         "constant": torch.optim.lr_scheduler.ConstantLR(optimizer, factor=1.0),
         "step": torch.optim.lr_scheduler.StepLR(optimizer, 7, 0.8),
         "cosine": torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 50),
@@ -23,7 +23,7 @@ def test_schedules_are_torch_s(schedule):
     for step in range(50):
         assert learning_rate_factor(recipe, step) == pytest.approx(optimizer.param_groups[0]["lr"])
         optimizer.step()
-        theirs.step()
+        scheduler.step()
 
 
 def test_warm_up_is_linear():
@@ -32,8 +32,8 @@ def test_warm_up_is_linear():
     assert factors == [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
 
 
-def test_measuring_the_cosine_changes_no_training_data():
-    """With a factor of 1 the adaptive schedule is the constant one, to the bit."""
+def test_measuring_the_cosine_does_not_affect_training_data():
+    """With a decay of 1 the adaptive schedule equals the constant one, to the bit."""
     constant = trained([1, 2], gradient_memory=0.9, chunk=1)
     measured = trained([1, 2], **{**ADAPTIVE, "decay": 1.0})
     assert constant.curve == measured.curve
@@ -41,34 +41,34 @@ def test_measuring_the_cosine_changes_no_training_data():
 
 
 @pytest.mark.parametrize(("threshold", "factor"), [(-1.0, 0.9**5), (1.0, 0.9**-5)])
-def test_the_adaptive_rate_falls_where_gradients_agree_and_rises_elsewhere(threshold, factor):
+def test_adaptive_rate_falls_if_gradients_agree_and_rises_otherwise(threshold, factor):
     made = training([1, 2], **ADAPTIVE, cosine_threshold=threshold)
-    made.adaptive.cosine *= 0.99  # the running mean starts at 1, which is no measurement
+    made.adaptive.cosine *= 0.99  # the running mean starts at 1, not at a measurement
     made.run(None, lambda step, loss: None)
     assert made.adaptive.factor.tolist() == pytest.approx([factor, factor])
 
 
-def test_the_running_cosine_is_that_of_consecutive_fresh_gradients():
+def test_running_cosine_compares_consecutive_fresh_gradients():
     made = training([1, 2], **ADAPTIVE, cosine_memory=0.5)
-    seen = []
+    measured = []
     measure = made.measure
 
     def spy(batches):
-        seen.append(measure(batches))
-        return seen[-1]
+        measured.append(measure(batches))
+        return measured[-1]
 
     made.measure = spy
     made.run(None, lambda step, loss: None)
     expected = torch.ones(2, dtype=torch.float64)
-    for gradients in seen:
+    for gradients in measured:
         a, b, c = gradients
         cosines = [torch.nn.functional.cosine_similarity(*p, dim=1) for p in ((a, b), (b, c))]
         expected = 0.5 * expected + 0.5 * (cosines[0] + cosines[1]) / 2
-    assert len(seen) == 7
+    assert len(measured) == 7
     torch.testing.assert_close(made.adaptive.cosine, expected)
 
 
-def test_replicas_adapt_by_themselves():
+def test_replicas_adapt_independently():
     together = training([1, 2], **ADAPTIVE, cosine_threshold=0.97)
     together.run(None, lambda step, loss: None)
     for r, seed in enumerate([1, 2]):
@@ -78,21 +78,21 @@ def test_replicas_adapt_by_themselves():
         torch.testing.assert_close(alone.adaptive.factor[0], together.adaptive.factor[r])
 
 
-def test_the_mean_of_gradients_is_added_to_them():
-    """SGD by hand on one replica: g + λ·mean, the mean starting as the first gradient."""
+def test_mean_of_gradients_is_added_to_them():
+    """SGD by hand on one replica with g + λ·mean, where the mean starts as the first gradient."""
     recipe = {"optimizer": "sgd", "gradient_memory": 0.8, "gradient_weight": 2.0, "chunk": 1}
     made = training([1], steps=4, **recipe)
-    flat, mean, found = made.replicas.flat.clone(), None, []
+    flat, mean, results = made.replicas.flat.clone(), None, []
     program = made.program
 
     def spy(batch):
-        found.append(program(batch))
-        return found[-1]
+        results.append(program(batch))
+        return results[-1]
 
     made.program = spy
     spy.name = "spy"
     made.run(None, lambda step, loss: None)
-    for _, grad in found:
+    for _, grad in results:
         mean = grad if mean is None else 0.8 * mean + 0.2 * grad
         flat = flat - 1e-2 * (grad + 2.0 * mean)
     torch.testing.assert_close(made.replicas.flat, flat)

@@ -1,4 +1,4 @@
-"""Threads share the cores, keep the order of results, and pass errors on."""
+"""Threads share the cores, keep the order of results, and propagate errors."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from iclbench.training.threads import map_at_once
 
 @pytest.fixture(autouse=True)
 def _cores(monkeypatch):
-    """As on a machine of many cores."""
+    """Simulate a machine with many cores."""
     monkeypatch.setattr(threads, "_usable_cores", lambda: 64)
 
 
 def test_results_are_in_order_and_threads_share_the_cores():
     torch.set_num_threads(4)
-    at_once, met = map_at_once(2), threading.Barrier(2)
+    at_once, barrier = map_at_once(2), threading.Barrier(2)
 
-    def seen(item):
-        met.wait(timeout=60)  # both are here: they run at once
+    def observe(item):
+        barrier.wait(timeout=60)  # passes only if two threads run at once
         return item, threading.get_ident(), torch.get_num_threads()
 
-    items, idents, cores = zip(*at_once(seen, range(6)), strict=True)
+    items, idents, cores = zip(*at_once(observe, range(6)), strict=True)
     assert items == tuple(range(6))
     assert len(set(idents)) == 2
     assert threading.get_ident() not in idents
@@ -35,12 +35,12 @@ def test_results_are_in_order_and_threads_share_the_cores():
 
 
 @pytest.mark.parametrize(("cores", "parts"), [(1, 8), (8, 1)])
-def test_without_cores_or_parts_to_share_there_are_no_threads(cores, parts):
+def test_no_threads_are_used_without_several_cores_and_parts(cores, parts):
     torch.set_num_threads(cores)
     assert map_at_once(parts) is map
 
 
-def test_an_error_is_the_caller_s():
+def test_errors_reach_the_caller():
     torch.set_num_threads(2)
     at_once = map_at_once(2)
     with pytest.raises(ZeroDivisionError):
@@ -48,7 +48,7 @@ def test_an_error_is_the_caller_s():
     assert list(at_once(abs, [-1, -2, -3])) == [1, 2, 3]
 
 
-def test_where_openmp_binds_threads_there_is_no_pool(monkeypatch):
+def test_no_pool_is_used_if_openmp_binds_threads(monkeypatch):
     monkeypatch.undo()
     torch.set_num_threads(2)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0}, raising=False)
@@ -57,7 +57,7 @@ def test_where_openmp_binds_threads_there_is_no_pool(monkeypatch):
     assert map_at_once(2) is not map
 
 
-def test_a_pool_that_can_not_start_is_an_error_and_nobody_waits(monkeypatch):
+def test_pool_that_cannot_start_raises_and_leaves_no_thread_waiting(monkeypatch):
     started, start = [], threading.Thread.start
 
     def limited(self):
@@ -68,7 +68,7 @@ def test_a_pool_that_can_not_start_is_an_error_and_nobody_waits(monkeypatch):
 
     monkeypatch.setattr(threading.Thread, "start", limited)
     with pytest.raises(RuntimeError, match="can't start"):
-        threads._pool(2, 7)  # of a share that no other test asks for
+        threads._pool(2, 7)  # a share that no other test uses, so the pool is new
     started[0].join(timeout=60)
     assert not started[0].is_alive()
     assert torch.get_num_threads() == 1

@@ -1,4 +1,4 @@
-"""Toy modules that programs can or can't train, and a batch for them."""
+"""Toy modules, some of which not every program can train, and a batch for them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Dropping(Small):
 
 
 class Counting(Small):
-    """Its buffer changes in every forward pass, as BatchNorm's does."""
+    """Updates buffers in place in every forward pass, by BatchNorm."""
 
     def __init__(self):
         super().__init__()
@@ -88,7 +88,7 @@ class WithoutRunningMean(nn.Module):
 
 
 class Averaging(Small):
-    """Its buffer is another tensor after every forward pass."""
+    """Replaces its buffer in every forward pass."""
 
     def forward(self, prompt: Sequence) -> Tensor:
         self.scale = 0.9 * self.scale + 0.1 * prompt.tokens.mean().detach()
@@ -96,7 +96,7 @@ class Averaging(Small):
 
 
 class Clamping(Small):
-    """Its weights are other tensors after every forward pass."""
+    """Replaces its weights in every forward pass."""
 
     def forward(self, prompt: Sequence) -> Tensor:
         self.a.weight.data = self.a.weight.data.clamp(-0.1, 0.1)
@@ -104,7 +104,7 @@ class Clamping(Small):
 
 
 class Replacing(Clamping):
-    """It begins to be so in its third forward pass."""
+    """Replaces its weights from the third forward pass on."""
 
     passes = 0
 
@@ -114,7 +114,7 @@ class Replacing(Clamping):
 
 
 class Slow(Small):
-    """Threads meet in it."""
+    """Sleeps in its forward pass, so that threads overlap."""
 
     def forward(self, prompt):
         time.sleep(0.002)
@@ -122,7 +122,7 @@ class Slow(Small):
 
 
 class Keeping(Small):
-    """It keeps something between two parts of a forward pass."""
+    """Keeps a value between two parts of a forward pass."""
 
     def forward(self, prompt):
         self.kept = prompt.tokens.mean()
@@ -131,7 +131,7 @@ class Keeping(Small):
 
 
 class Updating(Small):
-    """Its buffer is updated in place, or one of them, and another replaced."""
+    """Updates a buffer in place; with `replaces`, also replaces another one."""
 
     replaces = False
 
@@ -156,7 +156,7 @@ class Recurrent(nn.Module):
 
 
 class Lying(Small):
-    """Silently computes something else when it is vmapped."""
+    """Silently computes something else under vmap."""
 
     def forward(self, prompt: Sequence) -> Tensor:
         out = super().forward(prompt)
@@ -164,7 +164,7 @@ class Lying(Small):
 
 
 class LyingALittle(Small):
-    """Under vmap the small gradient of one parameter is reversed, and nothing else."""
+    """Under vmap, reverses the small gradient of one parameter and nothing else."""
 
     def __init__(self):
         super().__init__()
@@ -177,16 +177,16 @@ class LyingALittle(Small):
 
 
 class SinglePrecision(Small):
-    """It can't be evaluated in float64."""
+    """Fails in any dtype but float32."""
 
     def forward(self, prompt: Sequence) -> Tensor:
         if prompt.tokens.dtype != torch.float32:
-            raise TypeError("float32 alone")
+            raise TypeError("float32 only")
         return super().forward(prompt)
 
 
 class LyingLater(Lying):
-    """A lie that starts at zero, as a zero-initialized mixer does."""
+    """Lies by a term that is zero at initialization, as a zero-initialized mixer is."""
 
     def __init__(self):
         super().__init__()
@@ -198,7 +198,7 @@ class LyingLater(Lying):
 
 
 class Exploding(Small):
-    """Overflows, even in float64, once its parameters are moved."""
+    """Overflows, even in float64, as soon as its parameters change."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -209,7 +209,7 @@ class Exploding(Small):
 
 
 class TakingReplicas(nn.Module):
-    """It is its own form for several replicas."""
+    """Is its own training form for leading replicas."""
 
     def __init__(self):
         super().__init__()
@@ -236,7 +236,7 @@ class MixingReplicas(TakingReplicas):
 
 
 class Single(nn.Module):
-    """One parameter, whose gradient autograd gives as a view."""
+    """Has one parameter, whose gradient autograd returns as a view."""
 
     def __init__(self, repeated: bool):
         super().__init__()
@@ -260,7 +260,7 @@ def stacked(cls, count=3):
 
 
 def single(replicas: Replicas, replica: int, batch: Batch) -> tuple[Tensor, Tensor]:
-    """One replica's loss and gradient through the paper's module."""
+    """Return one replica's loss and gradient, computed by the paper's module."""
     row = replicas.flat[replica].clone().requires_grad_()
     prediction = replicas.predict(replica, row, Sequence(batch.prompt.tokens[replica]))
     value = loss(prediction, batch.target[replica]).mean()

@@ -13,7 +13,7 @@ from iclbench.training.state import Replica
 
 CPU = torch.device("cpu")
 
-#: Largest relative difference of losses after 30 steps by two programs, float64.
+#: Largest relative difference of losses after 30 steps by two programs in float64.
 AGREE = 1e-10
 
 
@@ -34,17 +34,19 @@ def training(
     }
     plan = resolve(parse_config(RunSpec, request, "test"))
     modules = [initial_module(plan, seed).to(dtype) for seed in range(replicas)]
-    who = [Replica(seed, 1e-2 * (seed + 1)) for seed in range(replicas)]
-    return Training(modules, who, plan.task, plan.recipe, device=device, dtype=dtype, engine=engine)
+    members = [Replica(seed, 1e-2 * (seed + 1)) for seed in range(replicas)]
+    return Training(
+        modules, members, plan.task, plan.recipe, device=device, dtype=dtype, engine=engine
+    )
 
 
-def finished(made):
-    """What the training leaves."""
-    return made.run(None, lambda step, loss: None)
+def finished(training):
+    """Run a training to its end and return its result."""
+    return training.run(None, lambda step, loss: None)
 
 
 def losses_differ_by(a, b) -> float:
-    """The largest relative difference of two trainings' curves."""
+    """Run two trainings and return the largest relative difference of their curves."""
     a, b = finished(a), finished(b)
     assert a.curve_steps == b.curve_steps
     a, b = torch.tensor(a.curve), torch.tensor(b.curve)
