@@ -134,7 +134,7 @@ def test_training_learns_and_a_second_run_starts_from_its_weights(tmp_path):
     first = run(**options, task_args={"sizes": "2-4", "evaluate": "2-6"}, recipe="quick",
                 recipe_args=small, seeds=2, out=tmp_path)  # fmt: skip
     one_step = run(**options, task_args={"sizes": "2-6"}, weights="richardson",
-               weights_args={"steps": 1}, out=tmp_path)  # fmt: skip
+                   weights_args={"steps": 1}, out=tmp_path)  # fmt: skip
     assert first.metrics["squared_error"].median < one_step.metrics["squared_error"].median
     assert first.curves["squared_error_by_size"].values == [2, 3, 4, 5, 6]
     (path,) = tmp_path.rglob(first.weights.file)
