@@ -12,16 +12,18 @@ from iclbench_linear_transformer.architecture import (
 )
 
 
-def task(**config) -> LinearSystems:
+def make_task(**config) -> LinearSystems:
     return LinearSystems(parse_config(LinearSystemConfig, config, "task"))
 
 
-def model(made, **config):
+def make_model(task, **config):
+    """A linear transformer with initial weights, float64."""
     torch.manual_seed(0)
-    configured = LinearTransformerConfig(**config)
-    return LinearTransformer().build(made.signature, configured).double()
+    parsed = LinearTransformerConfig(**config)
+    return LinearTransformer().build(task.signature, parsed).double()
 
 
-def prompts(n, count=3, **config):
-    (batch,) = task(sizes=n, **config).evaluation_batches(count, 0, torch.float64)
-    return batch
+def make_prompt(n, count=3, **config):
+    """`count` systems of size n, float64."""
+    (batch,) = make_task(sizes=n, **config).evaluation_batches(count, 0, torch.float64)
+    return batch.prompt

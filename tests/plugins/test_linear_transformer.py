@@ -1,4 +1,4 @@
-"""The linear transformer's constructions, what it refuses, its analysis and its training."""
+"""The linear transformer: constructions, refused settings, analysis and training."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from linear_transformer_models import model, prompts, task
+from linear_transformer_models import make_model, make_prompt, make_task
 
 from iclbench import (
     UsageError,
@@ -27,10 +27,10 @@ from iclbench_solvers.systems import Chebyshev, IterationsConfig, Richardson
 CONSTRUCTIONS = {"richardson": Richardson(), "chebyshev": Chebyshev()}
 
 
-def constructed(name, made, dtype, **args):
+def constructed(name, task, dtype, **args):
     construction = LinearTransformer.constructions[name]
-    config, state = construction.build(made.signature, StepsConfig(**args), made)
-    network = LinearTransformer().build(made.signature, LinearTransformerConfig(**config))
+    config, state = construction.build(task.signature, StepsConfig(**args), task)
+    network = LinearTransformer().build(task.signature, LinearTransformerConfig(**config))
     network.to(dtype).load_state_dict(state)
     return network
 
@@ -39,35 +39,36 @@ def constructed(name, made, dtype, **args):
 @pytest.mark.parametrize("steps", [1, 4, 12])
 @pytest.mark.parametrize("start", ["zero", "normal"])
 @pytest.mark.parametrize("n", [2, 9])
-def test_richardson_is_richardson_step_for_step(n, start, steps, heads):
-    made = task(sizes=n, start=start, scale=3.0)
-    (batch,) = made.evaluation_batches(50, 0, torch.float64)
-    found = constructed("richardson", made, torch.float64, steps=steps, heads=heads)
-    path = found.trajectory(batch.prompt)[:, 2 - heads :]
-    solver = Richardson().build(made.signature, IterationsConfig(steps=steps))
+def test_the_richardson_construction_equals_richardson_step_by_step(n, start, steps, heads):
+    task = make_task(sizes=n, start=start, scale=3.0)
+    (batch,) = task.evaluation_batches(50, 0, torch.float64)
+    network = constructed("richardson", task, torch.float64, steps=steps, heads=heads)
+    # With one head, the first layer only copies A.
+    path = network.trajectory(batch.prompt)[:, 2 - heads :]
+    solver = Richardson().build(task.signature, IterationsConfig(steps=steps))
     torch.testing.assert_close(path, solver.trajectory(batch.prompt), rtol=1e-9, atol=1e-12)
-    assert len(found.layers) == steps + 2 - heads
+    assert len(network.layers) == steps + 2 - heads
 
 
 @pytest.mark.parametrize(("dtype", "bound"), [(torch.float32, 3e-6), (torch.float64, 1e-13)])
 @pytest.mark.parametrize("steps", [1, 4, 10])
-def test_chebyshev_ends_where_chebyshev_does(steps, dtype, bound):
-    made = task(sizes="2-9", condition_number=20)
-    for batch in made.evaluation_batches(50, 0, dtype):
-        network = constructed("chebyshev", made, dtype, steps=steps)
-        solver = Chebyshev().build(made.signature, IterationsConfig(steps=steps))
+def test_the_chebyshev_construction_answers_as_chebyshev(steps, dtype, bound):
+    task = make_task(sizes="2-9", condition_number=20)
+    for batch in task.evaluation_batches(50, 0, dtype):
+        network = constructed("chebyshev", task, dtype, steps=steps)
+        solver = Chebyshev().build(task.signature, IterationsConfig(steps=steps))
         difference = network(batch.prompt) - solver(batch.prompt)
         assert difference.abs().max() < bound * math.sqrt(steps) * 10
 
 
-def test_it_serves_sizes_that_were_never_trained():
-    made = task(sizes=3, evaluate="3,40")
-    network = constructed("chebyshev", made, torch.float64, steps=30)
-    for batch in made.evaluation_batches(10, 0, torch.float64):
+def test_constructions_serve_sizes_not_trained_on():
+    task = make_task(sizes=3, evaluate="3,40")
+    network = constructed("chebyshev", task, torch.float64, steps=30)
+    for batch in task.evaluation_batches(10, 0, torch.float64):
         assert (network(batch.prompt) - batch.target).abs().max() < 1e-6
 
 
-def test_what_it_can_t_do_is_said(tmp_path):
+def test_unsupported_settings_are_refused(tmp_path):
     with pytest.raises(UsageError, match="built for one N"):
         run(model="linear-transformer", task="linear-system", model_args={"form": "full"},
             task_args={"sizes": "2-3"}, out=tmp_path)  # fmt: skip
@@ -84,13 +85,13 @@ def test_what_it_can_t_do_is_said(tmp_path):
             weights_args={"low": 2}, out=tmp_path)  # fmt: skip
     with pytest.raises(UsageError, match="several"):
         run(model="transformer", task="linear-system", task_args={"sizes": "2-3"}, out=tmp_path)
-    network = model(task(sizes=4), form="full")
+    network = make_model(make_task(sizes=4), form="full")
     with pytest.raises(ValueError, match="built for N = 4, not 5"):
-        network(prompts(5).prompt)
+        network(make_prompt(5))
 
 
 @pytest.mark.parametrize("name", ["richardson", "chebyshev"])
-def test_the_analysis_finds_the_polynomial_of_a_construction(tmp_path, name):
+def test_the_analysis_recovers_the_polynomial_of_a_construction(tmp_path, name):
     record = run(
         model="linear-transformer",
         task="linear-system",
@@ -102,10 +103,10 @@ def test_the_analysis_finds_the_polynomial_of_a_construction(tmp_path, name):
         dtype="float64",
         out=tmp_path,
     )
-    (found,) = record.analyses["krylov"]
-    points = np.asarray(found["eigenvalues"])
+    (analysis,) = record.analyses["krylov"]
+    points = np.asarray(analysis["eigenvalues"])
     assert points[[0, -1]] == pytest.approx([0.1, 1.0])
-    last = found["layers"][-1]
+    last = analysis["layers"][-1]
     assert last["degree"] == 2
     assert last["misfit"][2] < 1e-27
     assert last["misfit"][1] > 1e-3
@@ -115,11 +116,11 @@ def test_the_analysis_finds_the_polynomial_of_a_construction(tmp_path, name):
     else:
         expected = (1 - points / 0.55) ** 3
     assert last["residual_polynomial"] == pytest.approx(list(expected), abs=1e-9)
-    # Chosen for each prompt, or for the spectrum, a polynomial does better than for the worst case.
+    # A polynomial chosen per prompt beats one for all prompts, which beats one for the worst case.
     assert last["cg_error"] < last["best_error"] < last["chebyshev_error"]
 
 
-def test_the_analysis_of_a_model_that_does_nothing(tmp_path):
+def test_the_analysis_of_a_model_without_layers(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         record = run(model="richardson", task="linear-system", model_args={"steps": 0},
@@ -127,14 +128,14 @@ def test_the_analysis_of_a_model_that_does_nothing(tmp_path):
     assert record.analyses["krylov"][0]["layers"] == []
 
 
-def test_it_learns_in_a_few_steps_and_a_second_run_starts_from_its_weights(tmp_path):
+def test_training_learns_and_a_second_run_starts_from_its_weights(tmp_path):
     options = {"model": "linear-transformer", "task": "linear-system", "eval_prompts": 64}
     small = {"steps": 150, "warmup": 20}
     first = run(**options, task_args={"sizes": "2-4", "evaluate": "2-6"}, recipe="quick",
                 recipe_args=small, seeds=2, out=tmp_path)  # fmt: skip
-    zero = run(**options, task_args={"sizes": "2-6"}, weights="richardson",
-               weights_args={"steps": 1}, out=tmp_path)  # fmt: skip
-    assert first.metrics["squared_error"].median < zero.metrics["squared_error"].median
+    one_step = run(**options, task_args={"sizes": "2-6"}, weights="richardson",
+                   weights_args={"steps": 1}, out=tmp_path)  # fmt: skip
+    assert first.metrics["squared_error"].median < one_step.metrics["squared_error"].median
     assert first.curves["squared_error_by_size"].values == [2, 3, 4, 5, 6]
     (path,) = tmp_path.rglob(first.weights.file)
     second = run(
@@ -150,7 +151,7 @@ def test_it_learns_in_a_few_steps_and_a_second_run_starts_from_its_weights(tmp_p
     assert second.spec.checkpoint_digest is not None
 
 
-def test_an_analysis_is_verified_and_what_concerns_training_alone_shares_a_board(tmp_path):
+def test_analyses_are_verified_and_training_sizes_share_a_board(tmp_path):
     options = {"model": "linear-transformer", "task": "linear-system", "eval_prompts": 32,
                "recipe": "quick", "recipe_args": {"steps": 3}, "out": tmp_path}  # fmt: skip
     for sizes in ("2-3", "3"):
@@ -169,5 +170,5 @@ def test_an_analysis_is_verified_and_what_concerns_training_alone_shares_a_board
     forged = record.model_copy(deep=True)
     forged.analyses["krylov"][1]["layers"][3]["error"] *= 2
     path.write_text(forged.sealed().model_dump_json(), "utf-8")
-    wrong = [check.name for check in verify(path) if not check.holds]
-    assert wrong == ["analysis krylov 1 layers 3 error"]
+    failed = [check.name for check in verify(path) if not check.holds]
+    assert failed == ["analysis krylov 1 layers 3 error"]

@@ -1,4 +1,4 @@
-"""Images for tests of `iclbench features`, and the command with its usual arguments."""
+"""Images for tests of `iclbench features`, and a short way to call the command."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ FASHION = Path("/usr/share/datasets/fashion-mnist")
 NOWHERE = Path("/nowhere")
 
 
-def pictures(folder, classes=3, images=7, side=20):
+def make_images(folder, classes=3, images=7, side=20):
+    """A folder of random images, one subfolder per class."""
     rng = np.random.default_rng(0)
     for c in range(classes):
         (folder / f"class-{c}").mkdir(parents=True)
@@ -21,14 +22,16 @@ def pictures(folder, classes=3, images=7, side=20):
     return folder
 
 
-def ask(cli, data, out, *further, backbone="pixels"):
-    return cli("features", "--data", data, "--backbone", backbone, "--out", out, *further)
+def run_features(cli, data, out, *options, backbone="pixels"):
+    """Run `iclbench features`."""
+    return cli("features", "--data", data, "--backbone", backbone, "--out", out, *options)
 
 
-def one_line(found, message, code=2):
+def assert_error(result, message, code=2):
+    """Fail unless the command printed one line of error, apart from its progress."""
     lines = [
-        line for line in found.err.strip().splitlines() if "images" not in line or "error" in line
+        line for line in result.err.strip().splitlines() if "images" not in line or "error" in line
     ]
-    assert found.code == code, found.err
+    assert result.code == code, result.err
     assert len(lines) == 1
     assert message in lines[0], lines[0]

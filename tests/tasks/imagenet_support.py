@@ -11,25 +11,25 @@ from iclbench_imagenet.task import ImageNet
 CPU = torch.device("cpu")
 
 
-def made(**config):
+def make_task(**config):
     return ImageNet(parse_config(ImageNet.Config, config, "task imagenet"))
 
 
-def about(classes, images, width):
+def make_header(classes, images, width):
     return About(
         data="made", images_sha256="0", backbone="none", weights_sha256="0", classes=classes,
         images=images, width=width,
     )  # fmt: skip
 
 
-def folder_of(path, sizes=(6, 7, 8, 9), width=3, seed=0, **changes):
-    """A folder of random features: classes a, b, c, … of these sizes, in a mixed order."""
+def make_folder(path, sizes=(6, 7, 8, 9), width=3, seed=0, **changes):
+    """A folder of random features of classes a, b, c, …, shuffled; `changes` replace its parts."""
     generator = torch.Generator().manual_seed(seed)
     labels = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
     labels = labels[torch.randperm(len(labels), generator=generator)]
     features = torch.randn(len(labels), width, generator=generator).half()
     names = tuple("abcdefghij"[: len(sizes)])
-    header = about(changes.get("names", names), changes.get("images", len(labels)), width)
+    header = make_header(changes.get("names", names), changes.get("images", len(labels)), width)
     write_features(path, changes.get("features", features), changes.get("labels", labels), header)
     return path
 

@@ -1,4 +1,4 @@
-"""The categorical tasks: their functions, their categories, their bound, their pools."""
+"""The categorical tasks: functions, classes, bounds, pools, calibration and maps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from iclbench_categorical.quadrants import Quadrants
 CPU = torch.device("cpu")
 
 
-def made(cls, **config):
+def make_task(cls, **config):
     return cls(parse_config(cls.Config, config, "task"))
 
 
@@ -30,9 +30,9 @@ def log_probabilities(task, batch):
     return batch.truth["log_probabilities"].numpy()
 
 
-def test_the_function_of_anchors_is_the_paper_s():
-    """Appendix E written out, for each context and query."""
-    task = made(Anchors, queries=3)
+def test_the_function_of_anchors_equals_the_paper_s():
+    """Appendix E, written out for every context and query."""
+    task = make_task(Anchors, queries=3)
     draws = task.evaluation_draws(20, 0)
     (batch,) = task.evaluation_batches(20, 0, torch.float64)
     W = task.parameters["embedding"].numpy()
@@ -55,24 +55,25 @@ def test_the_function_of_anchors_is_the_paper_s():
             np.testing.assert_allclose(log_probabilities(task, batch)[i, q], expected, atol=1e-9)
 
 
-def test_each_quadrant_has_a_category_of_its_own():
-    task = made(Quadrants)
+def test_quadrants_have_different_categories():
+    task = make_task(Quadrants)
     (batch,) = task.evaluation_batches(200, 0, torch.float64)
     W = task.parameters["embedding"]
-    every = (W @ W.mT).log_softmax(dim=1)
-    seen = set()
+    log_probabilities_by_class = (W @ W.mT).log_softmax(dim=1)
+    quadrants = set()
     for x, logs in zip(batch.prompt.query[:, 0], batch.truth["log_probabilities"][:, 0],
                        strict=True):  # fmt: skip
-        distance = (every - logs).abs().amax(dim=1)
+        distance = (log_probabilities_by_class - logs).abs().amax(dim=1)
         assert distance.min() < 1e-12
-        seen.add((bool(x[0] < 0), bool(x[1] < 0)))
-    assert len(seen) == 4
+        quadrants.add((bool(x[0] < 0), bool(x[1] < 0)))
+    assert len(quadrants) == 4
     assert float(batch.prompt.x.abs().max()) <= 1
 
 
 @pytest.mark.parametrize("cls", [Anchors, Quadrants])
-def test_categories_are_drawn_with_their_probabilities(cls):
-    task = made(cls, examples=5)
+def test_classes_are_drawn_with_their_probabilities(cls):
+    # The mean of −log p over the draws is the mean entropy.
+    task = make_task(cls, examples=5)
     (batch,) = task.evaluation_batches(8000, 0, torch.float64)
     logs = batch.truth["log_probabilities"][:, 0]
     picked = logs.gather(1, batch.target)[:, 0]
@@ -84,37 +85,37 @@ def test_categories_are_drawn_with_their_probabilities(cls):
 
 
 @pytest.mark.parametrize(("cls", "low", "high"), [(Anchors, 0.55, 0.65), (Quadrants, 0.4, 0.6)])
-def test_the_bound_is_the_mean_largest_probability_and_the_entropy(cls, low, high):
-    task = made(cls)
+def test_the_bound_is_what_the_true_probabilities_attain(cls, low, high):
+    task = make_task(cls)
     (batch,) = task.evaluation_batches(2048, 0, torch.float32)
-    found = floor(task, [batch])
-    assert low < found["accuracy"].mean() < high
+    bound = floor(task, [batch])
+    assert low < bound["accuracy"].mean() < high
 
-    class Knows(nn.Module):
+    class Oracle(nn.Module):
         def forward(self, prompt):
             return batch.truth["log_probabilities"]
 
     context = EvaluationContext(CPU, torch.Generator())
-    best = evaluate(task, Knows(), [batch], context, [])
+    best = evaluate(task, Oracle(), [batch], context, [])
     for name, tolerance in (("accuracy", 0.04), ("nll", 0.1)):
-        assert best[name].mean() == pytest.approx(found[name].mean(), abs=tolerance)
+        assert best[name].mean() == pytest.approx(bound[name].mean(), abs=tolerance)
 
 
 def test_points_near_the_anchors_raise_the_bound():
-    """Measured in the notes: about 0.86 where x is drawn near the anchors."""
-    task = made(Anchors, spread=0.1)
-    found = floor(task, task.evaluation_batches(2048, 0, torch.float32))
-    assert found["accuracy"].mean() > 0.8
+    """About 0.86, as the true probabilities are then more extreme."""
+    task = make_task(Anchors, spread=0.1)
+    bound = floor(task, task.evaluation_batches(2048, 0, torch.float32))
+    assert bound["accuracy"].mean() > 0.8
 
 
 @pytest.mark.parametrize("cls", [Anchors, Quadrants])
 @pytest.mark.parametrize("config", [{}, {"pool": 7}, {"queries": 3, "examples": 4}], ids=str)
-def test_they_conform(cls, config):
-    check_task(made(cls, **config), n=6)
+def test_the_tasks_conform(cls, config):
+    check_task(make_task(cls, **config), n=6)
 
 
-def test_a_pool_is_the_same_for_every_run_and_is_passed_over_whole():
-    task, again = (made(Anchors, pool=8, task_seed=3) for _ in range(2))
+def test_a_pool_is_the_same_for_every_run_and_every_epoch():
+    task, again = (make_task(Anchors, pool=8, task_seed=3) for _ in range(2))
     first = training_batch(task, 16, torch.Generator().manual_seed(0), torch.float32)
     other = training_batch(again, 8, torch.Generator().manual_seed(1), torch.float32)
 
@@ -124,111 +125,118 @@ def test_a_pool_is_the_same_for_every_run_and_is_passed_over_whole():
     assert len(contexts(first, 0, 8)) == 8
     assert contexts(first, 0, 8) == contexts(first, 8, 16) == contexts(other, 0, 8)
     assert not torch.equal(first.prompt.x[:8], first.prompt.x[8:])
-    elsewhere = training_batch(made(Anchors, pool=8), 8, torch.Generator(), torch.float32)
-    assert not contexts(elsewhere, 0, 8) & contexts(first, 0, 8)
+    other_pool = training_batch(make_task(Anchors, pool=8), 8, torch.Generator(), torch.float32)
+    assert not contexts(other_pool, 0, 8) & contexts(first, 0, 8)
 
 
-def test_a_pool_concerns_training_alone():
-    fresh, pooled = made(Anchors), made(Anchors, pool=5)
+def test_a_pool_affects_training_only():
+    fresh, pooled = make_task(Anchors), make_task(Anchors, pool=5)
     assert fresh.evaluation_digest(8, 0) == pooled.evaluation_digest(8, 0)
     assert Anchors.training_only == {"pool"}
 
 
 @pytest.mark.parametrize("cls", [Anchors, Quadrants])
-def test_training_and_evaluation_have_one_distribution(cls):
-    task = made(cls, examples=4)
-    drawn = training_batch(task, 4096, torch.Generator().manual_seed(0), torch.float64)
-    (fixed,) = task.evaluation_batches(4096, 0, torch.float64)
-    for a, b in ((drawn.prompt.x, fixed.prompt.x), (drawn.prompt.query, fixed.prompt.query)):
+def test_training_and_evaluation_have_the_same_distribution(cls):
+    task = make_task(cls, examples=4)
+    training = training_batch(task, 4096, torch.Generator().manual_seed(0), torch.float64)
+    (evaluation,) = task.evaluation_batches(4096, 0, torch.float64)
+    for a, b in (
+        (training.prompt.x, evaluation.prompt.x),
+        (training.prompt.query, evaluation.prompt.query),
+    ):
         assert float(a.std()) == pytest.approx(float(b.std()), rel=0.03)
     shares = [torch.bincount(b.prompt.y.flatten(), minlength=25)[:25] / b.prompt.y.numel()
-              for b in (drawn, fixed)]  # fmt: skip
+              for b in (training, evaluation)]  # fmt: skip
     torch.testing.assert_close(*shares, atol=0.012, rtol=0)
-    repeated = [float((b.prompt.y[:, :1] == b.target).double().mean()) for b in (drawn, fixed)]
+    repeated = [
+        float((b.prompt.y[:, :1] == b.target).double().mean()) for b in (training, evaluation)
+    ]
     assert repeated[0] == pytest.approx(repeated[1], abs=0.04)
 
 
-def test_the_calibration_error_is_that_of_the_bins():
-    class Fixed(nn.Module):
+def test_the_calibration_error_is_computed_from_bins():
+    class Constant(nn.Module):
         def forward(self, prompt):
             row = torch.full((len(prompt.x), 1, 20), 0.25 / 19, dtype=torch.float64)
             row[..., 0] = 0.75
             return row.log()
 
-    task = made(Quadrants)
+    task = make_task(Quadrants)
     batches = task.evaluation_batches(500, 0, torch.float64)
     context = EvaluationContext(CPU, torch.Generator())
-    found = Calibration().analysis(Fixed(), task, batches, context)
+    analysis = Calibration().analysis(Constant(), task, batches, context)
     share = float((batches[0].target == 0).double().mean())
-    assert found["expected_calibration_error"] == pytest.approx(0.75 - share)
-    assert sum(found["count"]) == 500
-    brier = Calibration().compute(Fixed(), task, batches[0], context)["brier"]
+    assert analysis["expected_calibration_error"] == pytest.approx(0.75 - share)
+    assert sum(analysis["count"]) == 500
+    brier = Calibration().compute(Constant(), task, batches[0], context)["brier"]
     right = 0.25**2 + 19 * (0.25 / 19) ** 2
     wrong = 0.75**2 + (1 - 0.25 / 19) ** 2 + 18 * (0.25 / 19) ** 2
     expected = share * right + (1 - share) * wrong
     assert float(brier.mean()) == pytest.approx(expected)
 
 
-def mapped(model, task):
+def maps_of(model, task):
+    """The analysis `probability-maps`."""
     context = EvaluationContext(CPU, torch.Generator())
     batches = task.evaluation_batches(2, 0, torch.float64)
     return ProbabilityMaps().analysis(model, task, batches, context)
 
 
-def test_the_maps_of_one_who_knows_are_the_truth():
-    """The plane's points, quadrants and categories are where they belong."""
-    task = made(Quadrants, examples=6)
+def test_maps_of_a_model_with_the_true_probabilities_are_the_truth():
+    """Points, quadrants and categories are where they belong in the plane."""
+    task = make_task(Quadrants, examples=6)
     W = task.parameters["embedding"]
     quadrants = []
 
-    class Knows(nn.Module):
+    class Oracle(nn.Module):
         def forward(self, prompt):
             x = prompt.query[:, 0]
-            found = quadrants or torch.zeros(4, dtype=torch.long)
-            place = (x[:, 0] < 0).long() + 2 * (x[:, 1] < 0).long()
-            return (W[torch.as_tensor(found)[place]] @ W.mT)[:, None]
+            quadrant = (x[:, 0] < 0).long() + 2 * (x[:, 1] < 0).long()
+            return (W[torch.as_tensor(quadrants)[quadrant]] @ W.mT)[:, None]
 
-    # The context's categories, from the draws that the metric makes.
+    # The context's categories, from the same draws as the metric's.
     generator = torch_generator("cpu", "probability maps", task.name)
     draws = task.draw(TrainingRandom([generator], [1], torch.float64))
     quadrants += draws["order"][0].argsort()[:4].tolist()
-    found = mapped(Knows(), task)
-    assert found["divergence"] == pytest.approx(0.0, abs=1e-12)
-    assert found["agreement"] == 1
-    assert found["accuracy"] == found["bound"]
+    analysis = maps_of(Oracle(), task)
+    assert analysis["divergence"] == pytest.approx(0.0, abs=1e-12)
+    assert analysis["agreement"] == 1
+    assert analysis["accuracy"] == analysis["bound"]
     best = (W @ W.mT).argmax(dim=1)
     in_order = [int(best[quadrants[i]]) for i in (0, 1, 3, 2)]
-    assert found["categories"] == list(dict.fromkeys(in_order))
-    one = found["maps"][0]
-    assert len(one["values"]) == len(one["y"]) == len(one["x"]) == GRID
+    assert analysis["categories"] == list(dict.fromkeys(in_order))
+    shown = analysis["maps"][0]
+    assert len(shown["values"]) == len(shown["y"]) == len(shown["x"]) == GRID
     p = (W[quadrants] @ W.mT).softmax(dim=1)[:, in_order[0]]
-    corners = [one["values"][row][column] for row in (-1, 0) for column in (-1, 0)]
+    corners = [shown["values"][row][column] for row in (-1, 0) for column in (-1, 0)]
     assert corners == pytest.approx(p.tolist(), abs=1e-6)
     batch = task.arrange(draws)
-    assert one["points"]["x"] == pytest.approx(batch.prompt.x[0, :, 0].tolist(), abs=1e-4)
-    shown = [int(t) for t in one["points"]["text"] if t != "○"]
-    assert shown == [y for y in batch.prompt.y[0].tolist() if y in found["categories"]]
+    assert shown["points"]["x"] == pytest.approx(batch.prompt.x[0, :, 0].tolist(), abs=1e-4)
+    labels = [int(t) for t in shown["points"]["text"] if t != "○"]
+    assert labels == [y for y in batch.prompt.y[0].tolist() if y in analysis["categories"]]
 
 
-def test_any_model_that_answers_can_be_mapped():
-    task = made(Quadrants, examples=6, queries=3)
+def test_maps_work_for_any_model_and_number_of_queries():
+    task = make_task(Quadrants, examples=6, queries=3)
 
-    class Even(nn.Module):
+    class Uniform(nn.Module):
         def forward(self, prompt):
             assert prompt.query.shape[1] == 3
             return torch.zeros(len(prompt.x), 3, classes)
 
     classes = 20
-    found = mapped(Even(), task)
-    assert {v for row in found["maps"][0]["values"] for v in row} == {0.05}
-    assert found["divergence"] > 0.5
-    assert ProbabilityMaps().supports(made(Anchors)) == "it needs a categorical task with d = 2"
-    assert ProbabilityMaps().supports(made(Anchors, dim=2)) is None
+    analysis = maps_of(Uniform(), task)
+    assert {v for row in analysis["maps"][0]["values"] for v in row} == {0.05}
+    assert analysis["divergence"] > 0.5
+    assert (
+        ProbabilityMaps().supports(make_task(Anchors)) == "it needs a categorical task with d = 2"
+    )
+    assert ProbabilityMaps().supports(make_task(Anchors, dim=2)) is None
     classes = 25
-    assert mapped(Even(), made(Anchors, dim=2, queries=3))["bound"] > 0.3
+    assert maps_of(Uniform(), make_task(Anchors, dim=2, queries=3))["bound"] > 0.3
 
 
-def test_any_sequence_model_learns_something(tmp_path):
+def test_a_sequence_model_learns(tmp_path):
     record = run(
         model="transformer",
         task="categorical-quadrants",
@@ -256,4 +264,4 @@ def test_any_sequence_model_learns_something(tmp_path):
 )
 def test_bad_configurations_are_refused(cls, config, message):
     with pytest.raises(UsageError, match=message):
-        made(cls, **config)
+        make_task(cls, **config)

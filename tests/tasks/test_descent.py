@@ -1,4 +1,4 @@
-"""least-squares-features, gradient, gradient-steps: what they ask, and iterated evaluation."""
+"""The tasks least-squares-features, gradient and gradient-steps, and iterated evaluation."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ NAMES = ("least-squares-features", "gradient", "gradient-steps")
 
 @pytest.mark.parametrize("name", NAMES)
 @given(dim=st.integers(1, 4), examples=st.integers(1, 7), features=st.sampled_from([0, 1, 2]))
-def test_they_conform_in_every_shape(name, dim, examples, features):
-    more = {"iterates": 3} if name == "gradient" else {}
-    check_task(load_task(name, dim=dim, examples=examples, features=features, **more), n=3)
+def test_the_tasks_conform_in_every_shape(name, dim, examples, features):
+    extra = {"iterates": 3} if name == "gradient" else {}
+    check_task(load_task(name, dim=dim, examples=examples, features=features, **extra), n=3)
 
 
 @pytest.mark.parametrize("features", [0, 1, 2])
-def test_tokens_hold_the_features_of_the_paper(features):
+def test_tokens_hold_the_paper_s_features(features):
     task = load_task("gradient", dim=2, examples=3, features=features)
     (batch,) = task.evaluation_batches(2, 0, torch.float64)
     p = batch.prompt
@@ -54,7 +54,7 @@ def test_the_target_is_the_gradient_of_the_mean_squared_error():
     torch.testing.assert_close(batch.target, expected)
 
 
-def test_gradient_steps_are_gradient_descent():
+def test_gradient_steps_asks_for_gradient_descent():
     task = load_task("gradient-steps", dim=3, examples=6, steps=4, step_size=0.3)
     (batch,) = task.evaluation_batches(3, 0, torch.float64)
     for i in range(3):
@@ -65,43 +65,44 @@ def test_gradient_steps_are_gradient_descent():
         np.testing.assert_allclose(batch.target[i].numpy(), w.T, atol=1e-13)
 
 
-class Exact(nn.Module):
+class ExactGradient(nn.Module):
+    """Computes the gradient only from the tokens, as a sequence model would."""
+
     def forward(self, prompt):
-        # From the tokens alone, as a sequence model would.
         dim = prompt.w.shape[2]
         x, y = prompt.tokens[:, :-1, :dim], prompt.tokens[:, :-1, dim : dim + 1]
         w = prompt.tokens[:, -1:, :dim]
         return ((x @ w.mT - y).mT @ x) / x.shape[1]
 
 
-def test_predictions_are_iterated_from_the_prompt_s_weights():
+def test_evaluation_iterates_predictions_from_the_prompt_s_weights():
     task = load_task("gradient", iterates=30, step_size=0.4)
     (batch,) = task.evaluation_batches(20, 0, torch.float64)
-    found = task.evaluate(Exact(), batch, CONTEXT)
+    metrics = task.evaluate(ExactGradient(), batch, CONTEXT)
     w, w_star = batch.prompt.w, batch.truth["w"]
     for t in range(31):
         error = w - w_star
         torch.testing.assert_close(
-            found["weight_error_by_iterate"][:, t], error.square().sum(dim=(1, 2))
+            metrics["weight_error_by_iterate"][:, t], error.square().sum(dim=(1, 2))
         )
         at_query = (error * batch.prompt.query).sum(dim=2)[:, 0].square()
-        torch.testing.assert_close(found["query_error_by_iterate"][:, t], at_query)
+        torch.testing.assert_close(metrics["query_error_by_iterate"][:, t], at_query)
         w = w - 0.4 * ((batch.prompt.x @ w.mT - batch.prompt.y).mT @ batch.prompt.x) / 20
-    assert torch.equal(found["weight_error"], found["weight_error_by_iterate"][:, -1])
-    assert found["gradient_error"].max() < 1e-28
+    assert torch.equal(metrics["weight_error"], metrics["weight_error_by_iterate"][:, -1])
+    assert metrics["gradient_error"].max() < 1e-28
 
 
 @pytest.mark.parametrize(
     ("dtype", "bound"), [(torch.float32, 1e-13), (torch.float64, 1e-30)], ids=str
 )
-def test_the_floor_is_gradient_descent_in_the_arithmetic(dtype, bound):
+def test_the_floor_is_gradient_descent_in_the_prompt_s_dtype(dtype, bound):
     task = load_task("gradient")
     (batch,) = task.evaluation_batches(128, 0, dtype)
     floor = task.floor(batch, CONTEXT)
     assert 0 < floor["weight_error"].median() < bound
 
 
-def test_the_record_holds_every_iterate(tmp_path):
+def test_a_record_holds_every_iterate(tmp_path):
     record = run(
         model="exact-gradient",
         task="gradient",

@@ -12,7 +12,7 @@ import time
 import numpy as np
 import pytest
 import torch
-from features_support import NOWHERE, ask, one_line, pictures
+from features_support import NOWHERE, assert_error, make_images, run_features
 from PIL import Image
 
 from iclbench_imagenet import extraction
@@ -23,9 +23,9 @@ from iclbench_imagenet.store import FILE, read_features
 
 
 def test_a_folder_of_images_becomes_features(tmp_path, cli):
-    found = ask(cli, pictures(tmp_path / "photos"), tmp_path / "out", "--batch", "4")
-    assert found.code == 0, found.err
-    assert "21 images of 3 classes" in found.out
+    result = run_features(cli, make_images(tmp_path / "photos"), tmp_path / "out", "--batch", "4")
+    assert result.code == 0, result.err
+    assert "21 images of 3 classes" in result.out
     read = read_features(tmp_path / "out")
     assert read.about.classes == ("class-0", "class-1", "class-2")
     assert torch.bincount(read.labels).tolist() == [7, 7, 7]
@@ -37,12 +37,12 @@ def test_a_folder_of_images_becomes_features(tmp_path, cli):
     torch.testing.assert_close(read.features[9].float(), expected, atol=1e-3, rtol=0)
     assert not (tmp_path / "out" / "parts").exists()
     args = f"features={tmp_path / 'out'},ways=2"
-    found = cli("run", "--model", "zero", "--task", "imagenet", "--task-args", args)
-    one_line(found, "2-way contexts need 2 classes: 1 of the 3 classes")
+    result = cli("run", "--model", "zero", "--task", "imagenet", "--task-args", args)
+    assert_error(result, "2-way contexts need 2 classes: 1 of the 3 classes")
 
 
-class Stops(Pixels):
-    """Is killed after so many batches."""
+class Interrupted(Pixels):
+    """Raises KeyboardInterrupt after a number of batches."""
 
     def __init__(self, batches):
         self.left = batches
@@ -56,47 +56,51 @@ class Stops(Pixels):
 
 @pytest.mark.parametrize("seconds", [0.0, 1e9])
 @pytest.mark.parametrize("after", [0, 1, 3])
-def test_killed_and_continued_is_the_same_file(tmp_path, after, seconds):
-    source = Folder(pictures(tmp_path / "photos"))
+def test_a_killed_extraction_continues_to_the_same_file(tmp_path, after, seconds):
+    source = Folder(make_images(tmp_path / "photos"))
     whole = Extraction(source, Pixels(), tmp_path / "whole", batch=4)
     digest = whole.run()
-    killed = Extraction(source, Stops(after), tmp_path / "killed", batch=4,
+    killed = Extraction(source, Interrupted(after), tmp_path / "killed", batch=4,
                         checkpoint_seconds=seconds)  # fmt: skip
     with pytest.raises(KeyboardInterrupt):
         killed.run()
     assert not (tmp_path / "killed" / FILE).exists()
-    seen = []
+    progress = []
     continued = Extraction(source, Pixels(), tmp_path / "killed", batch=4)
-    assert continued.run(lambda done, total: seen.append((done, total))) == digest
-    assert seen[0] == (after * 4 if seconds == 0 else 0, 21)
+    assert continued.run(lambda done, total: progress.append((done, total))) == digest
+    assert progress[0] == (after * 4 if seconds == 0 else 0, 21)
     files = [(tmp_path / name / FILE).read_bytes() for name in ("whole", "killed")]
     assert files[0] == files[1]
 
 
-def test_another_extraction_is_not_mixed_in(tmp_path, cli):
-    photos, out = pictures(tmp_path / "photos"), tmp_path / "out"
+def test_extractions_are_not_mixed(tmp_path, cli):
+    photos, out = make_images(tmp_path / "photos"), tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
-        Extraction(Folder(photos), Stops(1), out, batch=4, checkpoint_seconds=0).run()
-    one_line(ask(cli, photos, out), "holds parts of another extraction; --force starts afresh")
-    assert ask(cli, photos, out, "--force").code == 0
-    one_line(ask(cli, photos, out), "holds features already; --force extracts them again")
+        Extraction(Folder(photos), Interrupted(1), out, batch=4, checkpoint_seconds=0).run()
+    assert_error(
+        run_features(cli, photos, out), "holds parts of another extraction; --force starts afresh"
+    )
+    assert run_features(cli, photos, out, "--force").code == 0
+    assert_error(
+        run_features(cli, photos, out), "holds features already; --force extracts them again"
+    )
     before = (out / FILE).read_bytes()
-    assert ask(cli, photos, out, "--force").code == 0
+    assert run_features(cli, photos, out, "--force").code == 0
     assert (out / FILE).read_bytes() == before
 
 
-def test_images_a_class_and_a_projection(tmp_path, cli):
-    photos = pictures(tmp_path / "photos")
-    assert ask(cli, photos, tmp_path / "all", "--dtype", "float32").code == 0
-    found = ask(cli, photos, tmp_path / "out", "--per-class", "2", "--project", "10",
+def test_per_class_and_project(tmp_path, cli):
+    photos = make_images(tmp_path / "photos")
+    assert run_features(cli, photos, tmp_path / "all", "--dtype", "float32").code == 0
+    result = run_features(cli, photos, tmp_path / "out", "--per-class", "2", "--project", "10",
                 "--dtype", "float32")  # fmt: skip
-    assert found.code == 0
-    whole, some = read_features(tmp_path / "all"), read_features(tmp_path / "out")
-    assert some.labels.tolist() == [0, 0, 1, 1, 2, 2]
+    assert result.code == 0
+    whole, reduced = read_features(tmp_path / "all"), read_features(tmp_path / "out")
+    assert reduced.labels.tolist() == [0, 0, 1, 1, 2, 2]
     rows = torch.tensor([0, 1, 7, 8, 14, 15])
     expected = whole.features[rows].double() @ projection(768, 10)
-    torch.testing.assert_close(some.features, expected.float())
-    assert some.about.projection == "random, to 10"
+    torch.testing.assert_close(reduced.features, expected.float())
+    assert reduced.about.projection == "random, to 10"
     wide = torch.randn(200, 400, generator=torch.Generator().manual_seed(0)).double()
     ratio = (wide @ projection(400, 300)).square().sum(1) / wide.square().sum(1)
     assert float(ratio.mean()) == pytest.approx(1, abs=0.02)
@@ -108,73 +112,83 @@ def test_idx_files(tmp_path, cli):
     header = bytes([0, 0, 8, 3]) + b"".join(n.to_bytes(4, "big") for n in pixels.shape)
     images = tmp_path / "train-images-idx3-ubyte.gz"
     images.write_bytes(gzip.compress(header + pixels.tobytes()))
-    other = tmp_path / "train-labels-idx1-ubyte.gz"
+    labels_file = tmp_path / "train-labels-idx1-ubyte.gz"
     content = bytes([0, 0, 8, 1]) + (12).to_bytes(4, "big") + labels.tobytes()
-    other.write_bytes(gzip.compress(content))
-    assert ask(cli, tmp_path, tmp_path / "out").code == 0
+    labels_file.write_bytes(gzip.compress(content))
+    assert run_features(cli, tmp_path, tmp_path / "out").code == 0
     read = read_features(tmp_path / "out")
     assert read.labels.tolist() == labels.tolist()
     assert read.about.classes == ("0", "1", "2")
     again = find_source(str(tmp_path), "train", NOWHERE, NOWHERE).images([3])[0]
     assert np.array_equal(np.asarray(again)[..., 1], pixels[3])
-    other.write_bytes(gzip.compress(content[:-1]))
-    one_line(ask(cli, tmp_path, tmp_path / "bad"), "is not an IDX file of bytes in 1 dimensions")
+    labels_file.write_bytes(gzip.compress(content[:-1]))
+    assert_error(
+        run_features(cli, tmp_path, tmp_path / "bad"), "is not an IDX file of bytes in 1 dimensions"
+    )
 
 
-def test_a_file_that_is_no_image(tmp_path, cli):
-    photos = pictures(tmp_path / "photos")
+def test_a_file_that_is_not_an_image_is_an_error(tmp_path, cli):
+    photos = make_images(tmp_path / "photos")
     (photos / "class-1" / "3.png").write_bytes(b"no image")
-    one_line(ask(cli, photos, tmp_path / "out"), "class-1/3.png can't be read: cannot identify")
+    assert_error(
+        run_features(cli, photos, tmp_path / "out"), "class-1/3.png can't be read: cannot identify"
+    )
     assert not (tmp_path / "out" / FILE).exists()
 
 
-def test_an_image_that_is_cut_off(tmp_path, cli):
-    photos = pictures(tmp_path / "photos")
+def test_a_truncated_image_is_an_error(tmp_path, cli):
+    photos = make_images(tmp_path / "photos")
     file = photos / "class-0" / "0.png"
     file.write_bytes(file.read_bytes()[:300])
-    one_line(ask(cli, photos, tmp_path / "out"), "class-0/0.png can't be read: ")
+    assert_error(run_features(cli, photos, tmp_path / "out"), "class-0/0.png can't be read: ")
 
 
-def test_features_that_are_not_finite(tmp_path, cli, monkeypatch):
+def test_features_that_are_not_finite_are_an_error(tmp_path, cli, monkeypatch):
     def broken(self, images):
-        found = torch.zeros(len(images), 4)
-        found[1, 2] = math.nan
-        return found
+        features = torch.zeros(len(images), 4)
+        features[1, 2] = math.nan
+        return features
 
     monkeypatch.setattr(Pixels, "__call__", broken)
-    photos = pictures(tmp_path / "photos")
-    one_line(ask(cli, photos, tmp_path / "out"), "features of image 1 are not finite")
+    photos = make_images(tmp_path / "photos")
+    assert_error(run_features(cli, photos, tmp_path / "out"), "features of image 1 are not finite")
     monkeypatch.setattr(Pixels, "__call__", lambda s, images: torch.full((len(images), 2), 1e6))
-    one_line(ask(cli, photos, tmp_path / "b"), "are not finite in float16; try float32")
-    assert ask(cli, photos, tmp_path / "c", "--dtype", "float32").code == 0
+    assert_error(
+        run_features(cli, photos, tmp_path / "b"), "are not finite in float16; try float32"
+    )
+    assert run_features(cli, photos, tmp_path / "c", "--dtype", "float32").code == 0
 
 
 @pytest.mark.parametrize("content", ["nothing", "a folder", "a text"])
-def test_an_empty_folder(tmp_path, cli, content):
+def test_a_folder_without_images_is_an_error(tmp_path, cli, content):
     empty = tmp_path / "empty"
     empty.mkdir()
     if content != "nothing":
         (empty / "class").mkdir()
     if content == "a text":
         (empty / "class" / "notes.txt").write_text("no image")
-    one_line(ask(cli, empty, tmp_path / "out"), "holds no images in a folder for each class")
-    one_line(ask(cli, tmp_path / "none", tmp_path / "out"), "there is no such folder")
+    assert_error(
+        run_features(cli, empty, tmp_path / "out"), "holds no images in a folder for each class"
+    )
+    assert_error(run_features(cli, tmp_path / "none", tmp_path / "out"), "there is no such folder")
     assert {".png", ".jpg", ".jpeg"} <= SUFFIXES
 
 
-def test_emoji_without_their_font(tmp_path, cli):
-    found = ask(cli, "emoji", tmp_path / "out", "--font", tmp_path / "none.ttf")
-    one_line(found, "none.ttf; it is in Debian's fonts-noto-color-emoji")
+def test_emoji_without_their_font_are_an_error(tmp_path, cli):
+    result = run_features(cli, "emoji", tmp_path / "out", "--font", tmp_path / "none.ttf")
+    assert_error(result, "none.ttf; it is in Debian's fonts-noto-color-emoji")
 
 
 @pytest.mark.slow
-def test_a_process_that_is_killed_continues(tmp_path):
-    photos = pictures(tmp_path / "photos", classes=4, images=50, side=200)
-    words = [sys.executable, "-m", "iclbench", "features", "--data", str(photos), "--backbone",
-             "pixels", "--batch", "4", "--checkpoint-seconds", "0"]  # fmt: skip
-    subprocess.run([*words, "--out", str(tmp_path / "whole")], check=True, capture_output=True)
+def test_a_killed_process_continues(tmp_path):
+    photos = make_images(tmp_path / "photos", classes=4, images=50, side=200)
+    command = [sys.executable, "-m", "iclbench", "features", "--data", str(photos), "--backbone",
+               "pixels", "--batch", "4", "--checkpoint-seconds", "0"]  # fmt: skip
+    subprocess.run([*command, "--out", str(tmp_path / "whole")], check=True, capture_output=True)
     with subprocess.Popen(
-        [*words, "--out", str(tmp_path / "killed")], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [*command, "--out", str(tmp_path / "killed")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     ) as process:
         parts = tmp_path / "killed" / extraction.PARTS
         while len(list(parts.glob("*.safetensors"))) < 5 and process.poll() is None:
@@ -183,7 +197,7 @@ def test_a_process_that_is_killed_continues(tmp_path):
     assert process.returncode == -signal.SIGKILL
     assert not (tmp_path / "killed" / FILE).exists()
     again = subprocess.run(
-        [*words, "--out", str(tmp_path / "killed")], check=True, capture_output=True, text=True
+        [*command, "--out", str(tmp_path / "killed")], check=True, capture_output=True, text=True
     )
     assert not again.stderr.startswith("0 of")
     files = [(tmp_path / name / FILE).read_bytes() for name in ("whole", "killed")]

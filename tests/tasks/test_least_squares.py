@@ -1,4 +1,4 @@
-"""The least-squares tasks: closed forms, precision, and draws that never change."""
+"""The least-squares tasks: closed forms, precision and golden draws."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_prefixes_conform_in_every_shape(dim, examples):
     check_task(prefixes(dim=dim, examples=examples), n=3)
 
 
-def test_fixed_tokens_are_the_paper_s():
+def test_fixed_tokens_have_the_paper_s_layout():
     batch = fixed(dim=3, examples=4).evaluation_batches(2, 0, torch.float64)[0]
     tokens, x, y, query = batch.prompt
     assert torch.equal(tokens[:, :4, :3], x)
@@ -48,7 +48,7 @@ def test_fixed_tokens_are_the_paper_s():
     assert (tokens[:, 4, 3] == 0).all()
 
 
-def test_prefix_tokens_are_the_paper_s():
+def test_prefix_tokens_have_the_paper_s_layout():
     batch = prefixes(dim=3, examples=4).evaluation_batches(2, 0, torch.float64)[0]
     tokens, x, y, query = batch.prompt
     assert torch.equal(tokens[:, 0:8:2], x)
@@ -66,7 +66,7 @@ def test_both_tasks_see_the_same_problems():
 
 
 def test_least_squares_on_k_examples_has_error_d_minus_k():
-    """Noiseless and Gaussian: E[err²] = D − k up to k = D, and 0 beyond."""
+    """Without noise, E[err²] is D − k up to k = D, and 0 beyond."""
     task = prefixes()
     errors = floor(task, task.evaluation_batches(4096, 0, torch.float64))["prefix_error"]
     for k in range(5):
@@ -78,13 +78,13 @@ def test_least_squares_on_k_examples_has_error_d_minus_k():
 @pytest.mark.parametrize(
     ("dtype", "bound"), [(torch.float32, 1e-12), (torch.float64, 1e-28)], ids=str
 )
-def test_the_floor_is_that_of_the_arithmetic(dtype, bound):
+def test_the_floor_is_rounding_in_the_dtype(dtype, bound):
     task = fixed()
     errors = floor(task, task.evaluation_batches(2048, 0, dtype))["squared_error"]
     assert 0 < errors.mean() <= bound
 
 
-def test_targets_are_float64_of_the_rounded_inputs():
+def test_targets_are_float64_answers_to_rounded_inputs():
     batch = fixed(target="weights").evaluation_batches(8, 0, torch.float32)[0]
     w = batch.target.transpose(1, 2)
     assert torch.equal(w, w.float().double())
@@ -97,16 +97,16 @@ def test_targets_are_float64_of_the_rounded_inputs():
 
 
 @pytest.mark.parametrize("kappa", [1.0, 100.0])
-def test_condition_number_is_that_of_every_design(kappa):
+def test_every_design_matrix_has_the_condition_number(kappa):
     task = fixed(condition_number=kappa)
-    cpu = training_batch(task, 5, torch.Generator().manual_seed(1), torch.float64)
-    for batch in (task.evaluation_batches(5, 0, torch.float64)[0], cpu):
+    training = training_batch(task, 5, torch.Generator().manual_seed(1), torch.float64)
+    for batch in (task.evaluation_batches(5, 0, torch.float64)[0], training):
         values = torch.linalg.svdvals(batch.prompt.x)
         assert torch.allclose(values[:, 0] / values[:, -1], torch.tensor(kappa).double())
         assert torch.allclose(values.square().sum(1), torch.tensor(100.0).double())
 
 
-def test_noise_is_on_y_and_not_on_the_target():
+def test_noise_is_in_y_but_not_in_the_target():
     noisy = fixed(noise=0.5).evaluation_batches(2048, 0, torch.float64)[0]
     clean = fixed().evaluation_batches(2048, 0, torch.float64)[0]
     assert torch.equal(noisy.target, clean.target)
@@ -125,14 +125,13 @@ def test_training_data_has_the_stated_noise_and_scale():
 def test_weight_error_and_squared_error_agree_with_numpy():
     task = fixed(target="weights")
     batch = task.evaluation_batches(3, 0, torch.float64)[0]
-    guess = torch.zeros_like(batch.target)
-    found = task.metrics(guess, batch)
+    metrics = task.metrics(torch.zeros_like(batch.target), batch)
     w, q = batch.target.numpy()[:, 0], batch.prompt.query.numpy()[:, 0]
-    np.testing.assert_allclose(found["weight_error"], (w**2).sum(1))
-    np.testing.assert_allclose(found["squared_error"], (w * q).sum(1) ** 2)
+    np.testing.assert_allclose(metrics["weight_error"], (w**2).sum(1))
+    np.testing.assert_allclose(metrics["squared_error"], (w * q).sum(1) ** 2)
 
 
-def test_derived_evaluation_inputs_never_change():
+def test_derived_evaluation_inputs_have_golden_values():
     batch = fixed(noise=0.1).evaluation_batches(2, 0, torch.float64)[0]
     expected = [
         [1.8742059541678333, 1.868263163760275, -1.5021068536910007],
@@ -153,9 +152,9 @@ def test_evaluation_does_not_depend_on_torch_s_generator():
 
 def test_every_prefix_statistic_is_in_the_summary():
     task = prefixes(dim=2, examples=3)
-    found = floor(task, task.evaluation_batches(64, 0, torch.float64))["prefix_error"]
-    assert found.shape == (64, 4)
-    assert summarize(found[None]).mean == pytest.approx(found.mean())
+    errors = floor(task, task.evaluation_batches(64, 0, torch.float64))["prefix_error"]
+    assert errors.shape == (64, 4)
+    assert summarize(errors[None]).mean == pytest.approx(errors.mean())
 
 
 def test_a_condition_number_needs_enough_examples():
@@ -163,7 +162,7 @@ def test_a_condition_number_needs_enough_examples():
         parse_config(FixedConfig, {"dim": 5, "examples": 4, "condition_number": 10}, "task x")
 
 
-def test_the_logarithm_of_the_loss_concerns_training_alone():
+def test_the_log_loss_affects_training_only():
     mean, log = (load_task("least-squares", target="weights", loss=v) for v in ("mean", "log"))
     prediction, target = torch.rand(2, 4, 1, 5, dtype=torch.float64)
     torch.testing.assert_close(log.loss(prediction, target), mean.loss(prediction, target).log())

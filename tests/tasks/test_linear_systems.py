@@ -1,4 +1,4 @@
-"""The task linear-system: its spectra, its exact answers, its padding, its sizes."""
+"""The task linear-system: spectra, exact answers, padding and sizes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iclbench import UsageError, training_batch
+from iclbench import EvaluationContext, UsageError, training_batch
 from iclbench.api.config import parse_config
 from iclbench.runs.checks import check_task
 from iclbench.runs.evaluate import evaluate, floor
@@ -21,7 +21,7 @@ from iclbench_linear_systems.task import LinearSystems, exact_solution
 CPU = torch.device("cpu")
 
 
-def task(**config) -> LinearSystems:
+def make_task(**config) -> LinearSystems:
     return LinearSystems(parse_config(LinearSystemConfig, config, "task linear-system"))
 
 
@@ -33,13 +33,13 @@ def test_every_matrix_has_the_condition_number(spectrum, n, kappa, seed):
     normal = torch.randn(3, n, n, generator=generator, dtype=torch.float64)
     a = symmetric(normal, eigenvalues(uniform, kappa, spectrum))
     assert torch.equal(a, a.mT)
-    found = torch.linalg.eigvalsh(a)
-    assert found[:, -1].numpy() == pytest.approx(1.0)
+    values = torch.linalg.eigvalsh(a)
+    assert values[:, -1].numpy() == pytest.approx(1.0)
     if n > 1:
-        assert found[:, 0].numpy() == pytest.approx(1.0 / kappa, abs=1e-13)
+        assert values[:, 0].numpy() == pytest.approx(1.0 / kappa, abs=1e-13)
 
 
-def test_the_spectra_are_what_they_are_called():
+def test_spectra_have_their_named_distributions():
     uniform = torch.rand(20_000, 4, dtype=torch.float64)
     names = ("log-uniform", "uniform", "clustered", "outlier")
     inner = {name: eigenvalues(uniform, 100.0, name)[:, 1:3] for name in names}
@@ -54,8 +54,8 @@ def test_the_spectra_are_what_they_are_called():
     assert inner["outlier"].max() <= 0.0105
 
 
-def test_eigenvectors_are_haar():
-    """E[A] is a multiple of I, and E[A₁₁²], E[A₁₂²] are those of the orthogonal group."""
+def test_eigenvectors_are_haar_distributed():
+    """E[A] is a multiple of I; E[A₁₁²] and E[A₁₂²] match Haar measure on the orthogonal group."""
     n = 3
     values = torch.tensor([[1.0, 0.5, 0.1]], dtype=torch.float64).expand(40_000, n)
     generator = torch.Generator().manual_seed(0)
@@ -78,12 +78,12 @@ def test_eigenvectors_are_haar():
     ],
     ids=str,
 )
-def test_it_conforms(config):
-    check_task(task(**config), n=6)
+def test_the_task_conforms(config):
+    check_task(make_task(**config), n=6)
 
 
-def exactly(a, b):
-    """x with ax = b in rational arithmetic."""
+def solve_exactly(a, b):
+    """Solve ax = b in rational arithmetic."""
     rows = [[*map(Fraction, row), Fraction(right)] for row, right in zip(a, b, strict=True)]
     n = len(rows)
     for k in range(n):
@@ -95,48 +95,49 @@ def exactly(a, b):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-def test_targets_are_the_exact_answers_to_what_the_prompt_says(dtype):
-    batches = task(sizes="2,5", condition_number=1000).evaluation_batches(8, 0, dtype)
+def test_targets_are_exact_answers_to_rounded_prompts(dtype):
+    batches = make_task(sizes="2,5", condition_number=1000).evaluation_batches(8, 0, dtype)
     for batch in batches:
         for a, b, x in zip(batch.prompt.a, batch.prompt.b, batch.target[:, 0], strict=True):
-            assert x.tolist() == pytest.approx(exactly(a.tolist(), b.tolist()), rel=1e-14)
+            assert x.tolist() == pytest.approx(solve_exactly(a.tolist(), b.tolist()), rel=1e-14)
 
 
-def test_a_solution_that_is_known_is_found_in_extended_precision():
+def test_exact_solution_solves_a_known_system():
     a = torch.tensor([[[2.0, 1.0], [1.0, 3.0]]])
     assert exact_solution(a, torch.tensor([[3.0, 5.0]])).tolist() == [[0.8, 1.4]]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-def test_the_floor_is_that_of_the_arithmetic(dtype):
-    made = task(sizes="2-9")
-    found = floor(made, made.evaluation_batches(256, 0, dtype))
+def test_the_floor_is_rounding_in_the_dtype(dtype):
+    task = make_task(sizes="2-9")
+    errors = floor(task, task.evaluation_batches(256, 0, dtype))
     eps = torch.finfo(dtype).eps
-    assert 0 < np.median(found["squared_error"]) < 100 * eps**2
-    assert np.median(found["relative_residual"]) < 4 * eps
-    assert found["squared_error_by_size"].shape == (256, 8)
-    np.testing.assert_allclose(found["squared_error"], found["squared_error_by_size"].mean(axis=1))
+    assert 0 < np.median(errors["squared_error"]) < 100 * eps**2
+    assert np.median(errors["relative_residual"]) < 4 * eps
+    by_size = errors["squared_error_by_size"]
+    assert by_size.shape == (256, 8)
+    np.testing.assert_allclose(errors["squared_error"], by_size.mean(axis=1))
 
 
-def test_metrics_are_those_of_their_names():
-    made = task(sizes=3)
-    (batch,) = made.evaluation_batches(4, 0, torch.float64)
-    found = made.metrics(batch.target + 0.1, batch)
-    assert found["squared_error"].tolist() == pytest.approx([0.01] * 4)
-    assert found["digits"].tolist() == pytest.approx([2.0] * 4)
+def test_metrics_agree_with_numpy():
+    task = make_task(sizes=3)
+    (batch,) = task.evaluation_batches(4, 0, torch.float64)
+    metrics = task.metrics(batch.target + 0.1, batch)
+    assert metrics["squared_error"].tolist() == pytest.approx([0.01] * 4)
+    assert metrics["digits"].tolist() == pytest.approx([2.0] * 4)
     a, b = batch.prompt.a.numpy(), batch.prompt.b.numpy()
     x = batch.target[:, 0].numpy() + 0.1
     expected = [np.linalg.norm(a[i] @ x[i] - b[i]) / np.linalg.norm(b[i]) for i in range(4)]
-    assert found["relative_residual"].tolist() == pytest.approx(expected)
-    assert made.metrics(batch.target, batch)["digits"].tolist() == [32.0] * 4
+    assert metrics["relative_residual"].tolist() == pytest.approx(expected)
+    assert task.metrics(batch.target, batch)["digits"].tolist() == [32.0] * 4
 
 
-def test_one_size_a_batch_or_mixed():
+def test_a_batch_has_one_size_or_mixed_sizes():
     sizes = {}
     for mixed in (False, True):
-        made = task(sizes="2-6", mixed=mixed)
+        task = make_task(sizes="2-6", mixed=mixed)
         generator = torch.Generator().manual_seed(0)
-        batches = made.training_batches(40, 16, [generator], torch.float32)
+        batches = task.training_batches(40, 16, [generator], torch.float32)
         assert batches.prompt.a.shape == (1, 40, 16, 6, 6)
         assert batches.target.shape == (1, 40, 16, 1, 6)
         sizes[mixed] = batches.prompt.size[0]
@@ -145,67 +146,68 @@ def test_one_size_a_batch_or_mixed():
     assert not (sizes[True] == sizes[True][:, :1]).all()
 
 
-def test_padding_is_zero_in_the_prompt_and_left_out_of_the_loss():
-    made = task(sizes="2-6", mixed=True, start="normal")
-    batch = training_batch(made, 64, torch.Generator().manual_seed(0), torch.float64)
+def test_padding_is_zero_in_the_prompt_and_ignored_by_the_loss():
+    task = make_task(sizes="2-6", mixed=True, start="normal")
+    batch = training_batch(task, 64, torch.Generator().manual_seed(0), torch.float64)
     for i, n in enumerate(batch.prompt.size.tolist()):
         a, b, x = batch.prompt.a[i], batch.prompt.b[i], batch.target[i, 0]
         assert a[n:].abs().sum() == a[:, n:].abs().sum() == b[n:].abs().sum() == 0
         assert batch.prompt.x0[i, n:].abs().sum() == 0
         assert (x.isnan() == (torch.arange(6) >= n)).all()
         torch.testing.assert_close(a[:n, :n] @ x[:n], b[:n])
-    shifted = torch.full((64, 1, 6), 7.0, dtype=torch.float64)
-    prediction = torch.where(batch.target.isnan(), shifted, batch.target.nan_to_num() + 0.5)
+    sevens = torch.full((64, 1, 6), 7.0, dtype=torch.float64)
+    prediction = torch.where(batch.target.isnan(), sevens, batch.target.nan_to_num() + 0.5)
     prediction = prediction.requires_grad_()
-    loss = made.loss(prediction, batch.target)
+    loss = task.loss(prediction, batch.target)
     torch.testing.assert_close(loss, torch.full((64,), 0.25, dtype=torch.float64))
     (grad,) = torch.autograd.grad(loss.sum(), prediction)
     assert (grad[batch.target.isnan()] == 0).all()
-    logs = task(sizes="2-6", loss="log").loss(prediction, batch.target)
+    logs = make_task(sizes="2-6", loss="log").loss(prediction, batch.target)
     torch.testing.assert_close(logs, loss.log())
 
 
-def test_training_and_evaluation_have_one_distribution():
-    made = task(sizes=4, condition_number=50)
-    drawn = training_batch(made, 4096, torch.Generator().manual_seed(0), torch.float64)
-    (fixed,) = made.evaluation_batches(4096, 0, torch.float64)
+def test_training_and_evaluation_have_the_same_distribution():
+    task = make_task(sizes=4, condition_number=50)
+    training = training_batch(task, 4096, torch.Generator().manual_seed(0), torch.float64)
+    (evaluation,) = task.evaluation_batches(4096, 0, torch.float64)
     for name in ("a", "b"):
-        found, expected = getattr(drawn.prompt, name), getattr(fixed.prompt, name)
-        assert float(found.std()) == pytest.approx(float(expected.std()), rel=0.05)
-    spectra = [torch.linalg.eigvalsh(b.prompt.a).log().mean(dim=0) for b in (drawn, fixed)]
+        a, b = getattr(training.prompt, name), getattr(evaluation.prompt, name)
+        assert float(a.std()) == pytest.approx(float(b.std()), rel=0.05)
+    spectra = [torch.linalg.eigvalsh(b.prompt.a).log().mean(dim=0) for b in (training, evaluation)]
     torch.testing.assert_close(*spectra, atol=0.1, rtol=0)
 
 
-def test_what_concerns_training_alone_does_not_change_the_evaluation():
-    first, other = task(evaluate="3,5"), task(sizes="2-9", evaluate="3,5", mixed=True, loss="log")
+def test_training_settings_do_not_change_the_evaluation():
+    first, other = (
+        make_task(evaluate="3,5"),
+        make_task(sizes="2-9", evaluate="3,5", mixed=True, loss="log"),
+    )
     assert first.evaluation_digest(4, 0) == other.evaluation_digest(4, 0)
     assert LinearSystems.training_only == {"sizes", "mixed", "loss"}
-    for one, two in zip(*(t.evaluation_batches(4, 0, torch.float32) for t in (first, other)),
-                        strict=True):  # fmt: skip
-        assert torch.equal(one.prompt.a, two.prompt.a)
+    batches = (task.evaluation_batches(4, 0, torch.float32) for task in (first, other))
+    for a, b in zip(*batches, strict=True):
+        assert torch.equal(a.prompt.a, b.prompt.a)
 
 
-def test_each_size_is_asked_as_it_is():
-    made = task(sizes="2-4")
-    seen = []
+def test_evaluation_prompts_of_a_size_are_not_padded():
+    task = make_task(sizes="2-4")
+    shapes = []
 
     class Model(torch.nn.Module):
         def forward(self, prompt):
-            seen.append(tuple(prompt.a.shape))
+            shapes.append(tuple(prompt.a.shape))
             return torch.zeros_like(prompt.b).unsqueeze(1)
 
-    from iclbench import EvaluationContext
-
     context = EvaluationContext(CPU, torch.Generator())
-    found = evaluate(made, Model(), made.evaluation_batches(5, 0, torch.float32), context, [])
-    assert seen == [(5, 2, 2), (5, 3, 3), (5, 4, 4)]
-    assert found["squared_error_by_size"].shape == (5, 3)
+    metrics = evaluate(task, Model(), task.evaluation_batches(5, 0, torch.float32), context, [])
+    assert shapes == [(5, 2, 2), (5, 3, 3), (5, 4, 4)]
+    assert metrics["squared_error_by_size"].shape == (5, 3)
 
 
-def test_where_cholesky_fails_in_a_dtype_the_floor_is_nan_and_nothing_stops():
-    made = task(condition_number=1e9)
-    found = floor(made, made.evaluation_batches(32, 0, torch.float32))["squared_error"]
-    assert np.isnan(found).any()
+def test_the_floor_is_nan_where_cholesky_fails_in_the_dtype():
+    task = make_task(condition_number=1e9)
+    errors = floor(task, task.evaluation_batches(32, 0, torch.float32))["squared_error"]
+    assert np.isnan(errors).any()
 
 
 @pytest.mark.parametrize(
@@ -226,4 +228,4 @@ def test_where_cholesky_fails_in_a_dtype_the_floor_is_nan_and_nothing_stops():
 )
 def test_bad_configurations_are_refused(config, message):
     with pytest.raises(UsageError, match=message):
-        task(**config)
+        make_task(**config)

@@ -1,4 +1,4 @@
-"""The task ridge: its answer against exact arithmetic, its prompts, its draws."""
+"""The task ridge: exact answers, prompts and draws."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def ridge(**config) -> RidgeRegression:
     return RidgeRegression(RidgeConfig(**config))
 
 
-def exactly(x, y, u, penalty) -> Fraction:
+def answer_exactly(x, y, u, penalty) -> Fraction:
     """uᵀ(XᵀX + λI)⁻¹Xᵀy in rational arithmetic, by Gauss–Jordan elimination."""
     X = [[Fraction(float(v)) for v in row] for row in x]
     Y = [Fraction(float(v)) for v in y]
@@ -51,31 +51,31 @@ def exactly(x, y, u, penalty) -> Fraction:
     penalty=st.sampled_from([0.1, (0.01, 10.0)]),
     step=st.sampled_from(["optimal", 0.02]),
 )
-def test_it_conforms_in_every_shape(dim, examples, penalty, step):
+def test_the_task_conforms_in_every_shape(dim, examples, penalty, step):
     check_task(ridge(dim=dim, examples=examples, ridge=penalty, step=step), n=3)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("examples", [3, 7])
-def test_targets_are_the_exact_answers_to_what_the_prompt_says(dtype, examples):
+def test_targets_are_exact_answers_to_rounded_prompts(dtype, examples):
     task = ridge(dim=4, examples=examples, ridge=(0.01, 1.0))
     (batch,) = task.evaluation_batches(16, 0, dtype)
     for i in range(16):
         x, y, u, penalty, _ = (field[i] for field in batch.prompt[1:])
-        exact = float(exactly(x, y[:, 0], u[0], penalty))
+        exact = float(answer_exactly(x, y[:, 0], u[0], penalty))
         assert float(batch.target[i, 0, 0]) == pytest.approx(exact, rel=4e-16, abs=1e-16)
 
 
 @pytest.mark.parametrize(
     ("dtype", "bound"), [(torch.float32, 1e-12), (torch.float64, 1e-29)], ids=str
 )
-def test_the_floor_is_that_of_the_arithmetic(dtype, bound):
+def test_the_floor_is_rounding_in_the_dtype(dtype, bound):
     task = ridge()
     errors = floor(task, task.evaluation_batches(2048, 0, dtype))["squared_error"]
     assert 0 < np.median(errors) <= errors.mean() <= bound
 
 
-def test_tokens_state_examples_penalty_step_and_query():
+def test_tokens_hold_examples_penalty_step_and_query():
     (batch,) = ridge(dim=3, examples=4, ridge=(0.1, 1.0)).evaluation_batches(2, 0, torch.float32)
     tokens, x, y, query, penalty, step = batch.prompt
     assert torch.equal(tokens[:, :4], torch.cat([x, y], dim=2))
@@ -85,17 +85,17 @@ def test_tokens_state_examples_penalty_step_and_query():
     assert (tokens[:, 5, 3] == 0).all()
 
 
-def test_penalties_are_log_uniform_or_one_number():
-    (drawn,) = ridge(ridge=(0.1, 10.0)).evaluation_batches(4096, 0, torch.float64)
-    logs = drawn.prompt.ridge.log10()
+def test_penalties_are_log_uniform_or_constant():
+    (varied,) = ridge(ridge=(0.1, 10.0)).evaluation_batches(4096, 0, torch.float64)
+    logs = varied.prompt.ridge.log10()
     assert -1 <= logs.min() < -0.99 < 0.99 < logs.max() <= 1
     assert abs(logs.mean()) < 0.04
-    (fixed,) = ridge(ridge=0.3, step=0.01).evaluation_batches(4, 0, torch.float64)
-    assert (fixed.prompt.ridge == 0.3).all()
-    assert (fixed.prompt.step == 0.01).all()
+    (constant,) = ridge(ridge=0.3, step=0.01).evaluation_batches(4, 0, torch.float64)
+    assert (constant.prompt.ridge == 0.3).all()
+    assert (constant.prompt.step == 0.01).all()
 
 
-def test_gradient_descent_with_the_stated_step_contracts():
+def test_gradient_descent_with_the_prompt_s_step_contracts():
     (batch,) = ridge().evaluation_batches(64, 0, torch.float64)
     x, step = batch.prompt.x, batch.prompt.step
     values = torch.linalg.eigvalsh(x.mT @ x) + 0.25
@@ -112,20 +112,20 @@ def test_the_optimal_step_balances_the_extreme_eigenvalues(examples):
         assert float(step) == pytest.approx(2 / float(values[0] + values[-1]), rel=1e-12)
 
 
-def test_where_the_reference_fails_in_a_dtype_its_error_is_nan_and_nothing_stops():
-    """Float32 can't hold λ beside a singular XᵀX; the targets, in float64, can."""
+def test_the_floor_is_nan_where_the_reference_fails_in_the_dtype():
+    """λ vanishes beside a singular XᵀX in float32, but not in the float64 of the targets."""
     task = ridge(ridge=1e-12, examples=2)
     (batch,) = task.evaluation_batches(64, 0, torch.float32)
     assert torch.isfinite(batch.target).all()
     assert np.isnan(floor(task, [batch])["squared_error"]).any()
-    drawn = training_batch(
+    training = training_batch(
         ridge(ridge=0.0, examples=5), 4096, torch.Generator().manual_seed(0), torch.float32
     )
-    assert torch.isfinite(drawn.target).all()
-    assert drawn.target.dtype == torch.float32
+    assert torch.isfinite(training.target).all()
+    assert training.target.dtype == torch.float32
 
 
-def test_the_problems_are_those_of_least_squares():
+def test_the_problems_equal_those_of_least_squares():
     (a,) = ridge(noise=0.2).evaluation_batches(4, 0, torch.float32)
     (b,) = LeastSquares(FixedConfig(noise=0.2)).evaluation_batches(4, 0, torch.float32)
     assert torch.equal(a.prompt.x, b.prompt.x)
@@ -133,39 +133,36 @@ def test_the_problems_are_those_of_least_squares():
     assert torch.equal(a.truth["clean"], b.target)
 
 
-def test_the_estimator_beats_least_squares_on_the_clean_value():
-    """λ = σ² is the Bayes estimator for w ~ N(0, I)."""
+def test_the_bayes_penalty_has_the_least_error():
+    """λ = σ² gives the Bayes estimator for w ~ N(0, I)."""
     task = ridge(noise=1.0, ridge=1.0, examples=6)
     batches = task.evaluation_batches(4096, 0, torch.float64)
     best = floor(task, batches)["clean_error"].mean()
     for other in (0.5, 2.0):
         changed = ridge(noise=1.0, ridge=other, examples=6)
-        assert (
-            best
-            < floor(changed, changed.evaluation_batches(4096, 0, torch.float64))[
-                "clean_error"
-            ].mean()
-        )
+        errors = floor(changed, changed.evaluation_batches(4096, 0, torch.float64))
+        assert best < errors["clean_error"].mean()
 
 
-def test_training_and_evaluation_have_one_distribution():
+def test_training_and_evaluation_have_the_same_distribution():
     task = ridge(ridge=(0.1, 10.0))
-    batch = training_batch(task, 4096, torch.Generator().manual_seed(0), torch.float64)
-    (fixed,) = task.evaluation_batches(4096, 0, torch.float64)
-    for found, expected in ((batch.target, fixed.target), (batch.prompt.y, fixed.prompt.y)):
-        assert float(found.std()) == pytest.approx(float(expected.std()), rel=0.1)
-    logs = [float(b.prompt.ridge.log().mean()) for b in (batch, fixed)]
+    training = training_batch(task, 4096, torch.Generator().manual_seed(0), torch.float64)
+    (evaluation,) = task.evaluation_batches(4096, 0, torch.float64)
+    batches = (training, evaluation)
+    for a, b in ([batch.target for batch in batches], [batch.prompt.y for batch in batches]):
+        assert float(a.std()) == pytest.approx(float(b.std()), rel=0.1)
+    logs = [float(batch.prompt.ridge.log().mean()) for batch in batches]
     assert logs[0] == pytest.approx(logs[1], abs=0.1)
 
 
-def test_another_query_is_shown_in_every_field():
+def test_with_query_replaces_the_query_in_every_field():
     for task in (ridge(dim=3), LeastSquares(FixedConfig(dim=3))):
         (batch,) = task.evaluation_batches(2, 0, torch.float32)
         query = torch.ones(2, 1, 3)
-        asked = task.with_query(batch.prompt, query)
-        assert torch.equal(asked.query, query)
-        assert torch.equal(asked.tokens[:, -1, :3], query[:, 0])
-        assert torch.equal(asked.tokens[:, :-1], batch.prompt.tokens[:, :-1])
+        changed = task.with_query(batch.prompt, query)
+        assert torch.equal(changed.query, query)
+        assert torch.equal(changed.tokens[:, -1, :3], query[:, 0])
+        assert torch.equal(changed.tokens[:, :-1], batch.prompt.tokens[:, :-1])
         assert torch.equal(
             task.with_query(batch.prompt, batch.prompt.query).tokens, batch.prompt.tokens
         )
