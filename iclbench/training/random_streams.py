@@ -1,4 +1,4 @@
-"""Random numbers in a forward pass: one stream of torch's global generator per replica."""
+"""Random numbers in a forward pass: one stream of torch's global generators per replica."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .replicas import Replicas
 
 
 def draws_random_numbers(replicas: Replicas, batch: Batch) -> bool:
-    """Whether a forward pass in training mode uses torch's global generator."""
+    """Whether a forward pass in training mode uses torch's global generators."""
     trial, device = replicas.copy(), replicas.flat.device
     prompt = map_tensors(lambda t: t[0], batch.prompt)
     with torch.no_grad(), forked_generators(device):
@@ -50,13 +50,18 @@ def forked_generators(device: torch.device) -> AbstractContextManager[None]:
 
 
 def _random_state(device: torch.device) -> Tensor:
+    """The state of the CPU's generator, followed by the device's.
+
+    A module on a GPU may draw on the CPU too, for instance to decide which layers to leave out.
+    """
+    state = torch.get_rng_state()
     if device.type == "cuda":
-        return torch.cuda.get_rng_state(device)
-    return torch.get_rng_state()
+        state = torch.cat([state, torch.cuda.get_rng_state(device)])
+    return state
 
 
 def _set_random_state(device: torch.device, state: Tensor) -> None:
+    size = len(torch.get_rng_state())
+    torch.set_rng_state(state[:size])
     if device.type == "cuda":
-        torch.cuda.set_rng_state(state, device)
-    else:
-        torch.set_rng_state(state)
+        torch.cuda.set_rng_state(state[size:], device)

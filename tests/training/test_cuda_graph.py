@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from toys import Static
 from trainings import AGREE, finished, losses_differ_by, training
 
 from iclbench.training.cuda_graph import GraphStep
@@ -37,6 +38,7 @@ def captured(training, cls=GraphOnCPU):
         {"optimizer": "adamw", "warmup": 7},
         {"optimizer": "sgd", "optimizer_args": {"momentum": 0.9}},
         {"gradient_memory": 0.9},
+        {"accumulate": 3},
         {"steps": 28},
     ],
     ids=str,
@@ -45,6 +47,7 @@ def test_captured_step_equals_the_plain_step(recipe):
     """The step reads batch, factor and step number from buffers and changes all state in place."""
     expected = training(recipe=recipe)
     made = captured(training(recipe=recipe))
+    made.program = made._wrapped(Static(made.choice.program))
     state = [made.replicas.flat, made.alive, made.steps_alive, *made.optimizer.buffers.values()]
     state += [] if made.mean_gradient is None else [made.mean_gradient]
     addresses = [t.data_ptr() for t in state]

@@ -21,16 +21,29 @@ def training(
     replicas=3, model="transformer", device=CPU, dtype=torch.float64, engine="auto", layers=1,
     recipe=None, **model_args
 ):  # fmt: skip
-    values = {"steps": 30, "batch": 6, "chunk": 5, "schedule": "cosine", "clip": 1.0}
+    return training_of(
+        {
+            "model": model,
+            "task": "least-squares-prefixes",
+            "task_args": {"dim": 2, "examples": 4},
+            "model_args": {"layers": layers, "width": 8, **model_args},
+        },
+        replicas,
+        {"schedule": "cosine", "clip": 1.0, **(recipe or {})},
+        device=device,
+        dtype=dtype,
+        engine=engine,
+    )
+
+
+def training_of(request, replicas, recipe, device=CPU, dtype=torch.float64, engine="auto"):
+    """Thirty steps of the model and task of a request."""
     request = {
-        "model": model,
-        "task": "least-squares-prefixes",
-        "task_args": {"dim": 2, "examples": 4},
-        "model_args": {"layers": layers, "width": 8, **model_args},
         "recipe": "smoke",
-        "recipe_args": {**values, **(recipe or {})},
+        "recipe_args": {"steps": 30, "batch": 6, "chunk": 5, **recipe},
         "seeds": replicas,
         "dtype": str(dtype).removeprefix("torch."),
+        **request,
     }
     plan = resolve(parse_config(RunSpec, request, "test"))
     modules = [initial_module(plan, seed).to(dtype) for seed in range(replicas)]

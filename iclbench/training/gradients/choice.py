@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from typing import Literal, get_args
@@ -108,7 +108,8 @@ class Chooser:
         speedup = None
         if candidate.group_size > 1:
             grouped = candidate.make(self.replicas.copy())
-            speedup = measured_speedup(grouped, self._one_replica(), self.batch)
+            with suppress(Exception):  # one replica's form may fail, which decides nothing
+                speedup = measured_speedup(grouped, self._one_replica(), self.batch)
         return Choice(candidate.make(self.replicas), candidate, speedup, reasons)
 
     def _candidates(self, engine: EngineName, reasons: list[str]) -> Iterator[Candidate]:

@@ -110,6 +110,17 @@ def test_a_model_that_fails_when_asked_for_its_form_is_trained_by_plain():
     assert "not threaded: ZeroDivisionError: no form" in made.reasons
 
 
+def test_a_form_for_one_replica_that_fails_leaves_the_form_for_several():
+    class Broken(Small):
+        def for_training(self, context):
+            if context.replicas == "alone":
+                raise ZeroDivisionError("no form")
+            return None if context.replicas == "leading" else self
+
+    made = choose(Broken)
+    assert (made.program.name, made.speedup, made.reasons) == ("vmapped", None, [])
+
+
 def test_the_record_names_the_program():
     assert finished(training(3)).engine == "vmapped"
     assert finished(training(3, engine="plain")).engine == "plain"

@@ -29,13 +29,6 @@ def test_buffers_that_a_module_updates_are_kept():
         torch.testing.assert_close(value, expected.frozen_and_buffers[name])
 
 
-@pytest.mark.parametrize("model", ["transformer", "baseconv"])
-def test_training_is_plain_s(model):
-    made = training(model=model, engine="vmapped")
-    assert made.engine == "vmapped"
-    assert losses_differ_by(made, training(model=model, engine="plain")) < AGREE
-
-
 def test_one_replica_may_be_vmapped():
     assert finished(training(1, engine="vmapped")).engine == "vmapped"
 

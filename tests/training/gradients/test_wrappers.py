@@ -4,28 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from toys import Small, loss, stacked
+from toys import Small, Static, loss, stacked
 from trainings import finished, training
 
 from iclbench.training.gradients.plain import Plain
 from iclbench.training.gradients.wrappers import Accumulated, Autocast
-
-
-class Static:
-    """Returns its results in the same memory at every call, as a captured program does."""
-
-    name = "static"
-
-    def __init__(self, program):
-        self.program, self.results = program, None
-
-    def __call__(self, batch):
-        results = self.program(batch)
-        if self.results is None:
-            self.results = [t.clone() for t in results]
-        for kept, value in zip(self.results, results, strict=True):
-            kept.copy_(value)
-        return self.results
 
 
 @pytest.mark.parametrize("static", [False, True])
