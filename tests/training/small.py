@@ -28,7 +28,7 @@ class Noisy(Small):
         return nn.functional.dropout(super().forward(prompt), 0.2, self.training)
 
 
-def training(seeds, dtype=torch.float64, cls=Small, rates=None, **recipe):
+def new_training(seeds, dtype=torch.float64, cls=Small, rates=None, **recipe):
     modules = []
     for seed in seeds:
         torch.manual_seed(seed)
@@ -40,7 +40,7 @@ def training(seeds, dtype=torch.float64, cls=Small, rates=None, **recipe):
 
 
 def trained(*args, resumption=None, observer=lambda step, loss: None, **kwargs):
-    return training(*args, **kwargs).run(resumption, observer)
+    return new_training(*args, **kwargs).run(resumption, observer)
 
 
 ADAPTIVE = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from trainings import AGREE, finished, losses_differ_by, training
+from trainings import AGREE, finished, losses_differ_by, new_training
 
 from iclbench.training.cuda_graph import GraphStep
 
@@ -43,27 +43,36 @@ def captured(training, cls=GraphOnCPU):
 )
 def test_captured_step_equals_the_plain_step(recipe):
     """The step reads batch, factor and step number from buffers and changes all state in place."""
-    expected = training(recipe=recipe)
-    made = captured(training(recipe=recipe))
-    state = [made.replicas.flat, made.alive, made.steps_alive, *made.optimizer.buffers.values()]
-    state += [] if made.mean_gradient is None else [made.mean_gradient]
+    expected = new_training(recipe=recipe)
+    training = captured(new_training(recipe=recipe))
+    state = [
+        training.replicas.flat,
+        training.alive,
+        training.steps_alive,
+        *training.optimizer.buffers.values(),
+    ]
+    state += [] if training.mean_gradient is None else [training.mean_gradient]
     addresses = [t.data_ptr() for t in state]
-    assert losses_differ_by(made, expected) < AGREE
-    assert made.take_step.graph is not None
-    assert made.engine == "vmapped graph"
-    new_state = [made.replicas.flat, made.alive, made.steps_alive, *made.optimizer.buffers.values()]
-    new_state += [] if made.mean_gradient is None else [made.mean_gradient]
+    assert losses_differ_by(training, expected) < AGREE
+    assert training.take_step.graph is not None
+    assert training.engine == "vmapped graph"
+    new_state = [
+        training.replicas.flat,
+        training.alive,
+        training.steps_alive,
+        *training.optimizer.buffers.values(),
+    ]
+    new_state += [] if training.mean_gradient is None else [training.mean_gradient]
     assert [t.data_ptr() for t in new_state] == addresses
 
 
 def test_graph_records_when_a_replica_diverges():
     recipe = {"optimizer": "sgd", "schedule": "constant", "clip": None}
-    expected, made = training(recipe=recipe), captured(training(recipe=recipe))
-    for training_ in (expected, made):
-        training_.rates[1] = 1e30
-    a, b = finished(expected), finished(made)
-    assert a.diverged_at == b.diverged_at
-    assert a.diverged_at[1] is not None
+    expected, training = new_training(recipe=recipe), captured(new_training(recipe=recipe))
+    expected.rates[1] = training.rates[1] = 1e30
+    plain, graph = finished(expected), finished(training)
+    assert graph.diverged_at == plain.diverged_at
+    assert plain.diverged_at[1] is not None
 
 
 def test_failed_capture_falls_back_to_steps(capsys):
@@ -71,18 +80,18 @@ def test_failed_capture_falls_back_to_steps(capsys):
         def _captured(self):
             raise RuntimeError("operation not permitted when stream is capturing")
 
-    made = captured(training(), Failing)
-    assert losses_differ_by(made, training()) == 0
-    assert made.engine == "vmapped"
-    assert "not permitted" in made.note
+    training = captured(new_training(), Failing)
+    assert losses_differ_by(training, new_training()) == 0
+    assert training.engine == "vmapped"
+    assert "not permitted" in training.note
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
 def test_graph_without_a_gpu_is_refused_with_a_reason():
-    assert training().note is None
-    made = training(engine="graph")
-    assert made.engine == "vmapped"
-    assert made.note == "no CUDA graph: it needs a CUDA device"
+    assert new_training().note is None
+    training = new_training(engine="graph")
+    assert training.engine == "vmapped"
+    assert training.note == "no CUDA graph: it needs a CUDA device"
 
 
 def cuda():
@@ -97,31 +106,31 @@ def cuda():
 @pytest.mark.parametrize("recipe", [{}, {"gradient_memory": 0.9, "optimizer": "sgd"}], ids=str)
 def test_graph_and_plain_training_agree_on_a_gpu(model, replicas, recipe):
     options = {"model": model, "device": cuda(), "recipe": recipe}
-    made = training(replicas, **options)
-    assert losses_differ_by(made, training(replicas, engine="plain", **options)) < 1e-9
+    training = new_training(replicas, **options)
+    assert losses_differ_by(training, new_training(replicas, engine="plain", **options)) < 1e-9
     name = "threaded" if replicas == 1 else "vmapped"
-    assert made.engine == f"{name} graph", made.note
+    assert training.engine == f"{name} graph", training.note
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("replicas", [1, 4])
 def test_a_compiled_step_is_captured_on_a_gpu(replicas):
-    made = training(replicas, device=cuda(), engine="compiled")
-    assert losses_differ_by(made, training(replicas, device=cuda(), engine="plain")) < 1e-9
-    assert made.engine == "compiled graph", made.note
+    training = new_training(replicas, device=cuda(), engine="compiled")
+    assert losses_differ_by(training, new_training(replicas, device=cuda(), engine="plain")) < 1e-9
+    assert training.engine == "compiled graph", training.note
 
 
 @pytest.mark.gpu
 def test_graph_does_not_wait_within_a_chunk_on_a_gpu():
-    made = training(4, device=cuda(), recipe={"steps": 1000})
+    training = new_training(4, device=cuda(), recipe={"steps": 1000})
     for _ in range(2):
-        made.advance()
-    batch = made.data.next()
+        training.advance()
+    batch = training.data.next()
     mode = torch.cuda.get_sync_debug_mode()
     torch.cuda.set_sync_debug_mode("error")
     try:
-        for _ in range(made.recipe.chunk):
-            made.take_step.graph.replay()
+        for _ in range(training.recipe.chunk):
+            training.take_step.graph.replay()
     finally:
         torch.cuda.set_sync_debug_mode(mode)
     assert batch.target.is_cuda

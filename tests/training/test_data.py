@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from small import same, training
+from small import new_training, same
 from support import CPU
 
 from iclbench import Recipe, load_task
@@ -19,7 +19,7 @@ from iclbench_least_squares.fixed import FixedConfig, LeastSquares
 RECIPE = Recipe(steps=100, batch=6, chunk=4)
 
 
-def data(tasks, dtype=torch.float64) -> Data:
+def new_data(tasks, dtype=torch.float64) -> Data:
     return Data(tasks, range(len(tasks)), RECIPE, CPU, dtype)
 
 
@@ -58,7 +58,7 @@ def together(data: Data) -> Data:
 @pytest.mark.parametrize("name", TASKS)
 def test_replicas_drawn_together_get_the_same_data_as_alone(name):
     task = load_task(name.split(" ")[0], **TASKS[name])
-    alone, at_once = data([task] * 3), together(data([task] * 3))
+    alone, at_once = new_data([task] * 3), together(new_data([task] * 3))
     assert len(alone.groups) == 3
     assert len(at_once.groups) == 1
     for _ in range(2):  # the generators also continue in the same way
@@ -71,7 +71,7 @@ def test_replicas_drawn_together_get_the_same_data_as_alone(name):
 
 def test_data_of_a_replica_do_not_depend_on_others():
     task = load_task("ridge", ridge=(0.1, 1.0))
-    both, second = data([task] * 2), Data([task], [1], RECIPE, CPU, torch.float64)
+    both, second = new_data([task] * 2), Data([task], [1], RECIPE, CPU, torch.float64)
     for a, b in zip(fields(both.next()), fields(second.next()), strict=True):
         assert torch.equal(a[1], b[0])
 
@@ -79,16 +79,16 @@ def test_data_of_a_replica_do_not_depend_on_others():
 def test_replicas_of_several_tasks_keep_their_order():
     noisy, clean = least_squares(noise=1.0), least_squares()
     tasks = [noisy, clean, noisy, clean]
-    assert equal(data(tasks).next(), together(data(tasks)).next())
+    assert equal(new_data(tasks).next(), together(new_data(tasks)).next())
 
 
 def test_drawing_together_takes_the_same_operators_for_any_number_of_replicas():
     """Except for the draws themselves, of which least squares has two."""
 
     def operators(replicas: int) -> dict[str, int]:
-        made = together(data([least_squares()] * replicas))
+        data = together(new_data([least_squares()] * replicas))
         with Operators() as seen:
-            made.next()
+            data.next()
         return seen.counts
 
     few, many = operators(2), operators(50)
@@ -97,66 +97,66 @@ def test_drawing_together_takes_the_same_operators_for_any_number_of_replicas():
 
 
 def test_trial_prompts_differ_from_training_data():
-    made, untouched = data([least_squares()] * 2), data([least_squares()] * 2)
-    trial = made.sample(5)
+    data, untouched = new_data([least_squares()] * 2), new_data([least_squares()] * 2)
+    trial = data.sample(5)
     assert trial.target.shape[:2] == (2, 5)
     assert not torch.equal(trial.target[0], trial.target[1])
-    assert equal(made.next(), untouched.next())
+    assert equal(data.next(), untouched.next())
 
 
 def test_next_chunk_is_drawn_late_if_two_do_not_fit(monkeypatch):
-    made, expected = data([least_squares()]), data([least_squares()])
-    made.ahead = True
-    assert equal(made.next(), expected.next())
-    draw, attempts = made.draw, []
+    data, expected = new_data([least_squares()]), new_data([least_squares()])
+    data.ahead = True
+    assert equal(data.next(), expected.next())
+    draw, attempts = data.draw, []
 
     def out_of_memory(generators, batches):
         draw(generators, batches)
         attempts.append(batches)
         raise torch.OutOfMemoryError
 
-    monkeypatch.setattr(made, "draw", out_of_memory)
-    made.prepare()
+    monkeypatch.setattr(data, "draw", out_of_memory)
+    data.prepare()
     monkeypatch.undo()
-    made.prepare()
+    data.prepare()
     assert attempts
-    assert not made.ahead
-    assert equal(made.next(), expected.next())
+    assert not data.ahead
+    assert equal(data.next(), expected.next())
 
 
 def test_drawing_ahead_gives_the_same_training(tmp_path):
     """To the bit, and after a kill too: chunks drawn ahead of a checkpoint are drawn again."""
 
     def ahead(steps: int):
-        made = training([1, 2], steps=steps)
-        made.data.ahead = True
-        return made
+        training = new_training([1, 2], steps=steps)
+        training.data.ahead = True
+        return training
 
-    whole = training([1, 2]).run(None, lambda step, loss: None)
-    made = ahead(30)
-    drawn = []
-    prepare = made.data.prepare
-    made.data.prepare = lambda: drawn.append(made.step) or prepare()
-    assert same(made.run(None, lambda step, loss: None), whole)
-    assert drawn == [5, 10, 15, 20, 25]  # nothing after the last step
+    whole = new_training([1, 2]).run(None, lambda step, loss: None)
+    training = ahead(30)
+    drawn_at = []
+    prepare = training.data.prepare
+    training.data.prepare = lambda: drawn_at.append(training.step) or prepare()
+    assert same(training.run(None, lambda step, loss: None), whole)
+    assert drawn_at == [5, 10, 15, 20, 25]  # nothing after the last step
 
-    keep = Resumption(tmp_path / "checkpoint", every_seconds=0.0)
-    cut = ahead(30)
+    resumption = Resumption(tmp_path / "checkpoint", every_seconds=0.0)
+    killed = ahead(30)
 
     def stop(step, loss):
         if step == 15:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        cut.run(keep, stop)
-    assert Checkpoint.load(keep.path).values["step"] == 10
-    assert same(ahead(30).run(keep, lambda step, loss: None), whole)
+        killed.run(resumption, stop)
+    assert Checkpoint.load(resumption.path).values["step"] == 10
+    assert same(ahead(30).run(resumption, lambda step, loss: None), whole)
 
 
 def test_threads_draw_the_same_data(monkeypatch):
     monkeypatch.setattr(threads, "_usable_cores", lambda: 64)
     torch.set_num_threads(2)
-    in_turn, by_threads = (data([least_squares()] * 5) for _ in range(2))
+    in_turn, by_threads = (new_data([least_squares()] * 5) for _ in range(2))
     by_threads.map = map_at_once(5)
     assert by_threads.map is not map
     assert equal(in_turn.next(), by_threads.next())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from small import TASK, Noisy, Small, same, trained, training
+from small import TASK, Noisy, Small, new_training, same, trained
 from torch import nn
 
 from iclbench import Recipe, UsageError, training_batch
@@ -91,7 +91,7 @@ def test_clipping_matches_torch():
     torch.manual_seed(1)
     module = Small().to(torch.float64)
     optimizer = torch.optim.SGD(module.parameters(), lr=1e-2)
-    generator = training([1], chunk=1).data.generators[0]
+    generator = new_training([1], chunk=1).data.generators[0]
     for _ in range(5):
         batch = training_batch(TASK, 8, generator, torch.float64)
         optimizer.zero_grad()
@@ -103,9 +103,11 @@ def test_clipping_matches_torch():
 
 
 def test_initialization_and_data_have_separate_streams():
-    first, second = training([1]).data.generators[0], training([2]).data.generators[0]
+    first, second = new_training([1]).data.generators[0], new_training([2]).data.generators[0]
     assert not torch.equal(first.get_state(), second.get_state())
-    assert torch.equal(first.get_state(), training([1], steps=99).data.generators[0].get_state())
+    assert torch.equal(
+        first.get_state(), new_training([1], steps=99).data.generators[0].get_state()
+    )
 
 
 @pytest.mark.gpu

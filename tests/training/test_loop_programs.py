@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from toys import context
-from trainings import AGREE, CPU, finished, training
+from trainings import AGREE, CPU, finished, new_training
 
 from iclbench.api.config import parse_config
 from iclbench.api.prompts import Batch
@@ -19,15 +19,15 @@ from iclbench.training.state import Replica
 
 
 def operators_of_a_step(layers, replicas, fast=True):
-    made = training(replicas, layers=layers, dtype=torch.float32)
-    assert made.choice.how.group_size == replicas
+    training = new_training(replicas, layers=layers, dtype=torch.float32)
+    assert training.choice.how.group_size == replicas
     if not fast:  # a hook makes training call the paper's module
-        made.replicas.template.register_forward_hook(lambda *_: None)
-        made.program = Threaded(made.replicas, made.task.loss, context())
-    batch = made.trial()
-    made.update(batch, 1.0, 1)  # so that one-time work is not counted
+        training.replicas.template.register_forward_hook(lambda *_: None)
+        training.program = Threaded(training.replicas, training.task.loss, context())
+    batch = training.trial()
+    training.update(batch, 1.0, 1)  # so that one-time work is not counted
     with Operators() as operators:
-        made.update(batch, 1.0, 2)
+        training.update(batch, 1.0, 2)
     return operators
 
 
@@ -85,8 +85,8 @@ def test_each_replica_draws_from_its_own_task():
 
 
 def test_a_batch_of_a_chunk_has_every_field():
-    made = training()
-    chunk = made.data.next()
+    training = new_training()
+    chunk = training.data.next()
     batch = batch_of(chunk, 1)
     assert isinstance(batch, Batch)
     for part, whole in zip(

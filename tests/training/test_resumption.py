@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from small import ADAPTIVE, CutError, Noisy, Small, same, trained, training
+from small import ADAPTIVE, CutError, Noisy, Small, new_training, same, trained
 
 from iclbench import RecordError
 from iclbench.training.checkpoints import Checkpoint
@@ -25,7 +25,7 @@ def test_killed_training_continues_to_the_same_bits(tmp_path, optimizer, cls):
         trained([1, 2], cls=cls, optimizer=optimizer, observer=cut,
                 resumption=Resumption(path, every_seconds=0))  # fmt: skip
     assert Checkpoint.load(path).values["step"] == 15
-    resumed = training([1, 2], cls=cls, optimizer=optimizer)
+    resumed = new_training([1, 2], cls=cls, optimizer=optimizer)
     result = resumed.run(Resumption(path), lambda step, loss: None)
     assert same(straight, result)
     assert straight.curve == result.curve
@@ -66,14 +66,14 @@ def test_checkpoint_between_two_points_of_the_curve_is_resumed(tmp_path):
                 raise CutError
             return super().advance()
 
-    cut = training([1], **options)
+    cut = new_training([1], **options)
     cut.__class__ = Stop
     with pytest.raises(CutError):
         cut.run(Resumption(path, every_seconds=0), lambda step, loss: None)
     saved = Checkpoint.load(path).values
     curve = saved["curve"]
     assert (saved["step"], curve["steps"], curve["window"][1]) == (600, [500], 100)
-    straight, resumed = training([1], **options), training([1], **options)
+    straight, resumed = new_training([1], **options), new_training([1], **options)
     for run in (straight, resumed):
         run.recipe = run.recipe.model_copy(update={"steps": 1000})
     Resumption(path).restore(resumed)

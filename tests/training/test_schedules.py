@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from small import ADAPTIVE, same, trained, training
+from small import ADAPTIVE, new_training, same, trained
 from torch import nn
 
 from iclbench import Recipe
@@ -42,37 +42,37 @@ def test_measuring_the_cosine_does_not_affect_training_data():
 
 @pytest.mark.parametrize(("threshold", "factor"), [(-1.0, 0.9**5), (1.0, 0.9**-5)])
 def test_adaptive_rate_falls_if_gradients_agree_and_rises_otherwise(threshold, factor):
-    made = training([1, 2], **ADAPTIVE, cosine_threshold=threshold)
-    made.adaptive.cosine *= 0.99  # the running mean starts at 1, not at a measurement
-    made.run(None, lambda step, loss: None)
-    assert made.adaptive.factor.tolist() == pytest.approx([factor, factor])
+    training = new_training([1, 2], **ADAPTIVE, cosine_threshold=threshold)
+    training.adaptive.cosine *= 0.99  # the running mean starts at 1, not at a measurement
+    training.run(None, lambda step, loss: None)
+    assert training.adaptive.factor.tolist() == pytest.approx([factor, factor])
 
 
 def test_running_cosine_compares_consecutive_fresh_gradients():
-    made = training([1, 2], **ADAPTIVE, cosine_memory=0.5)
+    training = new_training([1, 2], **ADAPTIVE, cosine_memory=0.5)
     measured = []
-    measure = made.measure
+    measure = training.measure
 
     def spy(batches):
         measured.append(measure(batches))
         return measured[-1]
 
-    made.measure = spy
-    made.run(None, lambda step, loss: None)
+    training.measure = spy
+    training.run(None, lambda step, loss: None)
     expected = torch.ones(2, dtype=torch.float64)
     for gradients in measured:
         a, b, c = gradients
         cosines = [torch.nn.functional.cosine_similarity(*p, dim=1) for p in ((a, b), (b, c))]
         expected = 0.5 * expected + 0.5 * (cosines[0] + cosines[1]) / 2
     assert len(measured) == 7
-    torch.testing.assert_close(made.adaptive.cosine, expected)
+    torch.testing.assert_close(training.adaptive.cosine, expected)
 
 
 def test_replicas_adapt_independently():
-    together = training([1, 2], **ADAPTIVE, cosine_threshold=0.97)
+    together = new_training([1, 2], **ADAPTIVE, cosine_threshold=0.97)
     together.run(None, lambda step, loss: None)
     for r, seed in enumerate([1, 2]):
-        alone = training([seed], **ADAPTIVE, cosine_threshold=0.97)
+        alone = new_training([seed], **ADAPTIVE, cosine_threshold=0.97)
         alone.run(None, lambda step, loss: None)
         torch.testing.assert_close(alone.adaptive.cosine[0], together.adaptive.cosine[r])
         torch.testing.assert_close(alone.adaptive.factor[0], together.adaptive.factor[r])
@@ -81,18 +81,18 @@ def test_replicas_adapt_independently():
 def test_mean_of_gradients_is_added_to_them():
     """SGD by hand on one replica with g + λ·mean, where the mean starts as the first gradient."""
     recipe = {"optimizer": "sgd", "gradient_memory": 0.8, "gradient_weight": 2.0, "chunk": 1}
-    made = training([1], steps=4, **recipe)
-    flat, mean, results = made.replicas.flat.clone(), None, []
-    program = made.program
+    training = new_training([1], steps=4, **recipe)
+    flat, mean, results = training.replicas.flat.clone(), None, []
+    program = training.program
 
     def spy(batch):
         results.append(program(batch))
         return results[-1]
 
-    made.program = spy
+    training.program = spy
     spy.name = "spy"
-    made.run(None, lambda step, loss: None)
+    training.run(None, lambda step, loss: None)
     for _, grad in results:
         mean = grad if mean is None else 0.8 * mean + 0.2 * grad
         flat = flat - 1e-2 * (grad + 2.0 * mean)
-    torch.testing.assert_close(made.replicas.flat, flat)
+    torch.testing.assert_close(training.replicas.flat, flat)

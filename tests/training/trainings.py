@@ -17,7 +17,7 @@ CPU = torch.device("cpu")
 AGREE = 1e-10
 
 
-def training(
+def new_training(
     replicas=3, model="transformer", device=CPU, dtype=torch.float64, engine="auto", layers=1,
     recipe=None, **model_args
 ):  # fmt: skip

@@ -1,4 +1,4 @@
-"""Modules on rows of the parameters, and their form for training."""
+"""Modules whose parameters are views of the stacked matrix, and their training forms."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from iclbench.training.gradients.binding import (
 
 
 class Renamed(nn.Module):
-    """The fast form of `Fast`, with other names for its parameters."""
+    """The training form of `Fast`, with other names for its parameters."""
 
     def __init__(self, module):
         super().__init__()
@@ -37,7 +37,7 @@ class Fast(Small):
 
 
 class Stale(Small):
-    """Its fast form holds a parameter of its own, which no optimizer reaches."""
+    """Its training form copies a parameter, which no optimizer updates."""
 
     def for_training(self, context):
         fast = copy.copy(self)
@@ -47,7 +47,7 @@ class Stale(Small):
 
 
 @pytest.mark.parametrize("cls", [Small, Tied, Fast])
-def test_a_module_follows_its_row(cls):
+def test_module_follows_its_row(cls):
     modules, replicas, batch = stacked(cls)
     bound, prompt = Bound(replicas, 1, context()), Sequence(batch.prompt.tokens[1])
     torch.testing.assert_close(bound(prompt), modules[1](prompt))
@@ -64,13 +64,13 @@ def test_buffers_share_memory_with_the_replicas():
 
 
 @pytest.mark.parametrize(("cls", "name"), [(Averaging, "scale"), (Clamping, "weight")])
-def test_a_forward_pass_that_replaces_a_tensor_is_noticed(cls, name):
+def test_forward_pass_that_replaces_a_tensor_is_detected(cls, name):
     _, replicas, batch = stacked(cls)
     with pytest.raises(ReplacedError, match=f"replaced {name}"):
         Bound(replicas, 0, context())(Sequence(batch.prompt.tokens[0]))
 
 
-def test_a_form_with_a_parameter_of_its_own_is_refused():
+def test_form_with_another_parameter_is_refused():
     _, replicas, _ = stacked(Stale)
     with pytest.raises(PluginError, match=r"a\.weight, a\.bias of Stale"):
         form_of(replicas, context())
@@ -83,20 +83,20 @@ def test_a_hook_is_never_skipped():
 
 
 @pytest.mark.parametrize("cls", [Small, Fast])
-def test_few_modules_take_several_replicas(cls):
+def test_module_without_a_leading_form_is_refused(cls):
     _, replicas, _ = stacked(cls)
     with pytest.raises(NoFormError):
         Bound(replicas, slice(0, 3), context(replicas="leading"))
 
 
-def test_a_form_is_told_the_device_and_dtype_of_the_parameters():
-    told = []
+def test_context_has_the_dtype_of_the_parameters():
+    contexts = []
 
     class Asking(TakingReplicas):
         def for_training(self, context):
-            told.append((context.dtype, context.replicas))
+            contexts.append((context.dtype, context.replicas))
             return self
 
     _, replicas, _ = stacked(Asking)
     Bound(replicas.copy(torch.float64), 0, context())
-    assert told == [(torch.float64, "alone")]
+    assert contexts == [(torch.float64, "alone")]

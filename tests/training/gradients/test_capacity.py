@@ -1,11 +1,11 @@
-"""How many replicas are one program, and how many slices a batch has."""
+"""The number of replicas per program, and of slices per batch."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 from toys import Counting, Small, context, loss, stacked
-from trainings import training
+from trainings import new_training
 
 from iclbench.training.gradients.capacity import (
     SLICE_ELEMENTS,
@@ -21,16 +21,16 @@ from iclbench.training.gradients.vmapped import Vmapped
 
 
 @pytest.mark.parametrize(("elements", "group"), [(1e3, 16), (10_000, 8), (25_000, 6), (40_000, 1)])
-def test_groups_keep_operators_small_and_are_balanced(elements, group):
+def test_groups_are_balanced_and_keep_operators_small(elements, group):
     assert cpu_group_size(16, elements) == group
 
 
-def test_threads_divide_operators_that_are_small_and_replicas_whose_are_not():
+def test_group_size_depends_on_threads():
     torch.set_num_threads(2)
     assert [cpu_group_size(16, e) for e in (1e3, 20_000, 25_000, 40_000)] == [16, 8, 8, 1]
 
 
-def test_large_batches_have_slices_and_small_ones_or_buffers_have_not():
+def test_only_large_batches_without_buffers_are_sliced():
     small, buffered = stacked(Small)[1], stacked(Counting)[1]
     small.template.register_buffer("scale", None)
     assert cpu_slices(small, 100, SLICE_ELEMENTS) == 1
@@ -39,25 +39,25 @@ def test_large_batches_have_slices_and_small_ones_or_buffers_have_not():
     assert cpu_slices(buffered, 100, 3 * SLICE_ELEMENTS) == 1
 
 
-def test_the_size_of_operators_is_a_count_and_no_timing():
+def test_operator_size_is_deterministic():
     _, replicas, batch = stacked(Small)
     program = Threaded(replicas.first(), loss, context())
     assert len({elements_per_operator(program, batch) for _ in range(3)}) == 1
 
 
-def test_on_a_cpu_small_replicas_are_grouped_and_large_ones_are_not():
+def test_only_small_replicas_are_grouped_on_a_cpu():
     for batch, expected in ((4, 8), (4096, 1)):
-        made = training(8, recipe={"batch": batch})
-        assert made.choice.how.group_size == expected
-        assert (made.choice.speedup is None) == (expected == 1)
+        training = new_training(8, recipe={"batch": batch})
+        assert training.choice.how.group_size == expected
+        assert (training.choice.speedup is None) == (expected == 1)
 
 
-def test_large_batches_are_taken_in_slices_on_a_cpu():
-    assert training(1, recipe={"batch": 8192}).choice.how.slices > 1
-    assert training(1).choice.how.slices == 1
+def test_only_large_batches_are_sliced_on_a_cpu():
+    assert new_training(1, recipe={"batch": 8192}).choice.how.slices > 1
+    assert new_training(1).choice.how.slices == 1
 
 
-def test_replicas_are_halved_until_they_fit_in_memory():
+def test_group_is_halved_until_it_fits_in_memory():
     tried = []
 
     def make(size):
@@ -72,7 +72,7 @@ def test_replicas_are_halved_until_they_fit_in_memory():
     assert tried == [7, 4, 2]
 
 
-def test_one_replica_that_does_not_fit_is_an_error():
+def test_single_replica_that_does_not_fit_is_an_error():
     def make(size):
         def program(batch):
             raise torch.OutOfMemoryError("CUDA out of memory")
@@ -83,7 +83,7 @@ def test_one_replica_that_does_not_fit_is_an_error():
         fitting_group_size(2, make, None)
 
 
-def test_the_speedup_is_of_one_replica_s_gradient():
+def test_speedup_is_per_replica():
     _, replicas, batch = stacked(Small)
     grouped = Vmapped(replicas, loss, context(), 3)
     assert 0 < measured_speedup(grouped, Plain(replicas.first(), loss), batch) < 100

@@ -1,4 +1,4 @@
-"""The fastest program that agrees is chosen, and it is said why another is not."""
+"""The fastest program that agrees with plain is chosen, with reasons why others are not."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from toys import (
     loss,
     stacked,
 )
-from trainings import finished, training
+from trainings import finished, new_training
 
 from iclbench import Batch, Sequence, UsageError
 from iclbench.training.gradients import capacity, choice
@@ -30,27 +30,27 @@ def choose(cls, engine="auto", count=3):
     _, replicas, batch = stacked(cls, count)
     if cls is Dropping:
         replicas.random_states = first_states(range(count), torch.device("cpu"))
-    made = Chooser(replicas, loss, batch, context()).choose(engine)
+    chosen = Chooser(replicas, loss, batch, context()).choose(engine)
     expected = Plain(replicas, loss)(batch)
     if cls is not Dropping:
-        torch.testing.assert_close(made.program(batch), expected)
-    return made
+        torch.testing.assert_close(chosen.program(batch), expected)
+    return chosen
 
 
 @pytest.mark.parametrize(
     ("cls", "count", "name"),
     [(Small, 3, "vmapped"), (Small, 1, "threaded"), (TakingReplicas, 3, "leading")],
 )
-def test_without_a_problem_nothing_is_said(cls, count, name):
-    made = choose(cls, count=count)
-    assert (made.program.name, made.reasons) == (name, [])
+def test_without_a_problem_no_reason_is_given(cls, count, name):
+    chosen = choose(cls, count=count)
+    assert (chosen.program.name, chosen.reasons) == (name, [])
 
 
 @pytest.mark.parametrize("engine", ["plain", "vmapped", "threaded"])
 @pytest.mark.parametrize("cls", [Small, TakingReplicas])
-def test_a_program_that_is_asked_for_is_taken(cls, engine):
-    made = choose(cls, engine)
-    assert (made.program.name, made.reasons) == (engine, [])
+def test_requested_program_is_chosen(cls, engine):
+    chosen = choose(cls, engine)
+    assert (chosen.program.name, chosen.reasons) == (engine, [])
 
 
 @pytest.mark.parametrize(
@@ -64,20 +64,20 @@ def test_a_program_that_is_asked_for_is_taken(cls, engine):
         (Dropping, "vmapped", "plain", "not vmapped: it draws random numbers"),
     ],
 )
-def test_what_is_not_taken_has_a_reason(cls, engine, name, reason):
-    made = choose(cls, engine)
-    assert made.program.name == name
-    assert reason in made.reasons[0]
+def test_rejected_program_has_a_reason(cls, engine, name, reason):
+    chosen = choose(cls, engine)
+    assert chosen.program.name == name
+    assert reason in chosen.reasons[0]
 
 
-def test_the_trial_of_a_program_leaves_the_buffers():
+def test_trial_of_a_program_leaves_the_buffers_unchanged():
     _, replicas, batch = stacked(Updating)
     Chooser(replicas, loss, batch, context()).choose("auto").program(batch)
     assert replicas.frozen_and_buffers["seen"].tolist() == [1.0, 1.0, 1.0]
 
 
 class Coupled(nn.Module):
-    """Every prediction depends on the mean over the batch."""
+    """Makes every prediction depend on the mean over the batch."""
 
     def __init__(self):
         super().__init__()
@@ -88,42 +88,42 @@ class Coupled(nn.Module):
         return out * (1 + out.mean())
 
 
-def test_a_model_that_looks_at_the_batch_is_not_sliced(monkeypatch):
+def test_model_that_couples_prompts_is_not_sliced(monkeypatch):
     monkeypatch.setattr(capacity, "SLICE_ELEMENTS", 10)
-    made = choose(Coupled, "threaded")
-    assert made.how.slices == 1
-    assert "differ" in made.reasons[0]
+    chosen = choose(Coupled, "threaded")
+    assert chosen.how.slices == 1
+    assert "differ" in chosen.reasons[0]
 
 
-def test_an_unknown_engine_is_answered_with_the_nearest():
+def test_unknown_engine_is_answered_with_the_nearest():
     with pytest.raises(UsageError, match="did you mean 'graph'"):
-        training(engine="grahp")
+        new_training(engine="grahp")
 
 
-def test_a_model_that_fails_when_asked_for_its_form_is_trained_by_plain():
+def test_model_whose_for_training_fails_is_trained_by_plain():
     class Broken(Small):
         def for_training(self, context):
             raise ZeroDivisionError("no form")
 
-    made = choose(Broken)
-    assert made.program.name == "plain"
-    assert "not threaded: ZeroDivisionError: no form" in made.reasons
+    chosen = choose(Broken)
+    assert chosen.program.name == "plain"
+    assert "not threaded: ZeroDivisionError: no form" in chosen.reasons
 
 
 def test_the_record_names_the_program():
-    assert finished(training(3)).engine == "vmapped"
-    assert finished(training(3, engine="plain")).engine == "plain"
+    assert finished(new_training(3)).engine == "vmapped"
+    assert finished(new_training(3, engine="plain")).engine == "plain"
 
 
-def test_groups_that_do_not_fit_on_a_device_are_made_smaller(monkeypatch):
+def test_groups_that_do_not_fit_on_a_device_are_reduced(monkeypatch):
     monkeypatch.setattr(Chooser, "_on_cpu", False)
     monkeypatch.setattr(choice, "fitting_group_size", lambda count, make, batch: 2)
-    made = choose(Small)
-    assert (made.program.name, made.how.group_size) == ("vmapped", 2)
+    chosen = choose(Small)
+    assert (chosen.program.name, chosen.how.group_size) == ("vmapped", 2)
 
 
-def test_the_batch_is_compared_as_it_is_trained_on():
-    """A program may compute large inputs in another way."""
+def test_programs_are_compared_on_the_training_batch_size():
+    """A program may treat large inputs differently."""
 
     class Large(Small):
         def forward(self, prompt):
@@ -133,5 +133,5 @@ def test_the_batch_is_compared_as_it_is_trained_on():
 
     _, replicas, _ = stacked(Large)
     batch = Batch(Sequence(torch.randn(3, 9, 7, 4)), torch.randn(3, 9, 7, 1))
-    made = Chooser(replicas, loss, batch, context()).choose("auto")
-    assert made.program.name == "threaded"
+    chosen = Chooser(replicas, loss, batch, context()).choose("auto")
+    assert chosen.program.name == "threaded"

@@ -1,4 +1,4 @@
-"""Compiled programs, with a compiler that is replaced where it would take long."""
+"""Compiled programs; fast tests replace the compiler."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import torch
 from test_cuda_graph import GraphOnCPU
 from torch._dynamo.utils import counters
 from toys import Counting, Small, Tied, context, loss, stacked
-from trainings import AGREE, losses_differ_by, training
+from trainings import AGREE, losses_differ_by, new_training
 
 from iclbench.training.gradients.compiled import Compiled
 from iclbench.training.gradients.plain import Plain
@@ -15,7 +15,7 @@ from iclbench.training.gradients.plain import Plain
 
 @pytest.mark.parametrize("group", [1, 2, 3])
 @pytest.mark.parametrize("cls", [Small, Tied, Counting])
-def test_what_is_compiled_computes_what_plain_computes(cls, group, monkeypatch):
+def test_losses_and_gradients_match_plain(cls, group, monkeypatch):
     monkeypatch.setattr(torch, "compile", lambda function: function)
     _, replicas, batch = stacked(cls)
     expected = Plain(replicas.copy(), loss)(batch)
@@ -24,14 +24,14 @@ def test_what_is_compiled_computes_what_plain_computes(cls, group, monkeypatch):
     torch.testing.assert_close(program(batch), expected)
 
 
-def test_it_is_compiled_once(monkeypatch):
+def test_program_is_compiled_once(monkeypatch):
     compiled = []
     monkeypatch.setattr(torch, "compile", lambda f: compiled.append(f) or f)
-    assert training(engine="compiled").engine == "compiled"
+    assert new_training(engine="compiled").engine == "compiled"
     assert len(compiled) == 1
 
 
-def test_a_compilation_that_fails_is_one_line(monkeypatch):
+def test_failed_compilation_is_reported_in_one_line(monkeypatch):
     def broken(function):
         def run(*args):
             raise RuntimeError("no compiler\nand more lines")
@@ -39,37 +39,37 @@ def test_a_compilation_that_fails_is_one_line(monkeypatch):
         return run
 
     monkeypatch.setattr(torch, "compile", broken)
-    made = training(engine="compiled")
-    assert made.engine == "vmapped"
-    assert made.note == "not compiled: RuntimeError: no compiler"
-    assert losses_differ_by(made, training()) == 0
+    training = new_training(engine="compiled")
+    assert training.engine == "vmapped"
+    assert training.note == "not compiled: RuntimeError: no compiler"
+    assert losses_differ_by(training, new_training()) == 0
 
 
-def test_a_compilation_that_computes_something_else_is_not_used(monkeypatch):
+def test_wrong_compilation_is_not_used(monkeypatch):
     monkeypatch.setattr(torch, "compile", lambda function: lambda *args: 1.01 * function(*args))
-    made = training(engine="compiled")
-    assert made.engine == "vmapped"
-    assert "differ" in made.note
+    training = new_training(engine="compiled")
+    assert training.engine == "vmapped"
+    assert "differ" in training.note
 
 
-def test_compiled_training_is_not_by_threads(monkeypatch):
+def test_compiled_training_uses_no_threads(monkeypatch):
     torch.set_num_threads(2)
     monkeypatch.setattr(torch, "compile", lambda function: function)
-    made = training(2, recipe={"batch": 8192}, engine="compiled")
-    assert made.engine == "compiled"
-    assert not made.choice.how.by_threads
+    training = new_training(2, recipe={"batch": 8192}, engine="compiled")
+    assert training.engine == "compiled"
+    assert not training.choice.how.by_threads
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("default")  # the compiler's own
+@pytest.mark.filterwarnings("default")  # warnings of the compiler
 @pytest.mark.parametrize(("replicas", "graph"), [(1, False), (3, True)])
 def test_compiled_and_plain_training_agree(replicas, graph):
-    """Losses after 30 steps differ by at most 1e-10 in float64, by a graph's steps too."""
-    made = training(replicas, engine="compiled")
-    assert made.engine == "compiled", made.note
+    """Losses over 30 steps differ by at most 1e-10 in float64, also with a graph's steps."""
+    training = new_training(replicas, engine="compiled")
+    assert training.engine == "compiled", training.note
     if graph:
-        made.take_step = GraphOnCPU(made.update, made)
-        made.data.at_once = True
+        training.take_step = GraphOnCPU(training.update, training)
+        training.data.at_once = True
     programs = counters["stats"]["unique_graphs"]
-    assert losses_differ_by(made, training(replicas, engine="plain")) < AGREE
+    assert losses_differ_by(training, new_training(replicas, engine="plain")) < AGREE
     assert counters["stats"]["unique_graphs"] == programs or not graph

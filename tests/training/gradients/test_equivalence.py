@@ -1,4 +1,4 @@
-"""What differs from `plain` is noticed, and what differs in rounding alone is not."""
+"""Programs that differ from `plain` are detected, unless they differ only by rounding."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ THREADED = partial(Threaded, loss=loss, context=context())
 @pytest.mark.parametrize("cls", [Small, Tied, Counting, SinglePrecision, Exploding])
 @pytest.mark.parametrize("make", [VMAPPED, THREADED], ids=["vmapped", "threaded"])
 def test_programs_agree(cls, make):
-    """Models that overflow when moved are compared where they are."""
+    """Models that overflow at perturbed parameters are compared at their own."""
     _, replicas, batch = stacked(cls)
     assert Reference(replicas, batch, loss).find_mismatch(make) is None
 
 
-def test_a_module_that_takes_replicas_agrees():
+def test_module_for_leading_replicas_agrees():
     _, replicas, batch = stacked(TakingReplicas)
     assert Reference(replicas, batch, loss).find_mismatch(LEADING) is None
 
@@ -59,7 +59,7 @@ def test_a_module_that_takes_replicas_agrees():
         (MixingReplicas, LEADING, "losses differ"),
     ],
 )
-def test_a_mismatch_is_a_line(cls, make, reason):
+def test_mismatch_is_reported_in_one_line(cls, make, reason):
     _, replicas, batch = stacked(cls)
     mismatch = Reference(replicas, batch, loss).find_mismatch(make)
     assert reason in mismatch
@@ -67,7 +67,7 @@ def test_a_mismatch_is_a_line(cls, make, reason):
 
 
 class LyingOnLargeInputs(Small):
-    """Its form for training differs from it on more than 8 prompts."""
+    """Its training form differs on more than 8 prompts."""
 
     def for_training(self, context):
         return self if context.replicas != "leading" else None
@@ -77,7 +77,7 @@ class LyingOnLargeInputs(Small):
         return super().forward(prompt) * (1.1 if large else 1)
 
 
-def test_the_whole_batch_is_compared():
+def test_whole_batch_is_compared():
     _, replicas, _ = stacked(LyingOnLargeInputs)
     batch = Batch(Sequence(torch.randn(3, 9, 7, 4)), torch.randn(3, 9, 7, 1))
     assert "differ" in Reference(replicas, batch, loss).find_mismatch(VMAPPED)
@@ -90,13 +90,13 @@ class SingleLie(Small):
         return super().forward(prompt) * (1.1 if lies else 1)
 
 
-def test_the_dtype_of_the_run_is_compared():
+def test_programs_are_compared_in_the_run_s_dtype():
     _, replicas, batch = stacked(SingleLie)
     assert "differ" in Reference(replicas, batch, loss).find_mismatch(VMAPPED)
 
 
-def test_where_the_model_is_exact_a_program_may_differ_in_rounding():
-    """Losses of 1e-15 differ by more than any share of them."""
+def test_rounding_is_tolerated_where_the_model_is_exact():
+    """The relative difference of losses of 1e-15 is large."""
     modules, replicas, batch = stacked(Small)
     with torch.no_grad():
         exact = torch.stack(
@@ -110,7 +110,7 @@ def test_where_the_model_is_exact_a_program_may_differ_in_rounding():
     assert "differ" in reference.find_mismatch(scaled)
 
 
-def test_logits_too_many_to_hold_are_compared_in_parts():
+def test_factored_logits_are_compared_in_parts():
     sizes = []
 
     def watching(prediction, target):
@@ -124,12 +124,12 @@ def test_logits_too_many_to_hold_are_compared_in_parts():
     assert reference.find_mismatch(VMAPPED) is None
 
 
-def test_the_comparison_leaves_everything_as_it_was():
+def test_comparison_changes_no_state():
     _, replicas, batch = stacked(Counting)
-    before = {name: value.clone() for name, value in replicas.state().items()}
+    expected = {name: value.clone() for name, value in replicas.state().items()}
     generator = torch.get_rng_state()
     reference = Reference(replicas, batch, loss)
     for make in (VMAPPED, THREADED):
         reference.find_mismatch(make)
     assert torch.equal(torch.get_rng_state(), generator)
-    assert all(torch.equal(value, before[name]) for name, value in replicas.state().items())
+    assert all(torch.equal(value, expected[name]) for name, value in replicas.state().items())

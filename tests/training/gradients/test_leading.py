@@ -1,4 +1,4 @@
-"""Replicas by a module that takes them as a leading dimension."""
+"""Replicas computed by a module with a leading dimension."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from iclbench.training.replicas import Replicas
 
 
 @pytest.mark.parametrize("group", [1, 2, 3])
-def test_losses_and_gradients_are_plain_s(group):
+def test_losses_and_gradients_match_plain(group):
     _, replicas, batch = stacked(TakingReplicas)
     expected = Plain(replicas, loss)(batch)
     torch.testing.assert_close(Leading(replicas, loss, context(), group)(batch), expected)

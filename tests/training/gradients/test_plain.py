@@ -1,4 +1,4 @@
-"""The reference: `loss.backward()` of each module."""
+"""The reference program: `loss.backward()` per replica."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from iclbench.training.replicas import Replicas
 
 
 @pytest.mark.parametrize("cls", [Small, Tied, Counting])
-def test_losses_and_gradients_are_each_module_s(cls):
+def test_losses_and_gradients_match_the_modules(cls):
     modules, replicas, batch = stacked(cls)
     losses, gradients = Plain(replicas, loss)(batch)
     for r, module in enumerate(modules):
@@ -35,7 +35,7 @@ def test_losses_and_gradients_are_each_module_s(cls):
 
 
 @pytest.mark.parametrize("cls", [Averaging, Clamping, Replacing])
-def test_a_module_that_replaces_its_tensors_is_trained_on_its_row(cls):
+def test_module_that_replaces_its_tensors_is_trained_on_its_row(cls):
     Replacing.passes = 0
     _, replicas, batch = stacked(cls, count=1)
     program = Plain(replicas, loss)
@@ -49,7 +49,7 @@ def test_a_module_that_replaces_its_tensors_is_trained_on_its_row(cls):
         torch.testing.assert_close(gradients[0], gradient)
 
 
-def test_buffers_that_a_module_updates_are_kept_for_each_replica():
+def test_updated_buffers_are_kept_per_replica():
     modules, replicas, batch = stacked(Counting)
     Plain(replicas, loss)(batch)
     for r, module in enumerate(modules):
@@ -67,7 +67,7 @@ def test_frozen_parameters_have_no_gradient():
     torch.testing.assert_close(Plain(part, loss)(batch)[1][0], expected)
 
 
-def test_it_keeps_nothing_between_calls():
+def test_program_keeps_no_state_between_calls():
     _, replicas, batch = stacked(Small)
     program = Plain(replicas, loss)
     first = [t.clone() for t in program(batch)]
@@ -76,7 +76,7 @@ def test_it_keeps_nothing_between_calls():
 
 
 @pytest.mark.parametrize("repeated", [True, False])
-def test_a_gradient_may_be_added_to(repeated):
+def test_gradients_allow_in_place_addition(repeated):
     torch.manual_seed(0)
     replicas = Replicas([Single(repeated)], torch.device("cpu"))
     batch = Batch(Sequence(torch.randn(1, 5, 7, 4)), torch.randn(1, 5, 7, 1))

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 from toys import Small, loss, stacked
-from trainings import finished, training
+from trainings import finished, new_training
 
 from iclbench.training.gradients.plain import Plain
 from iclbench.training.gradients.wrappers import Accumulated, Autocast
 
 
 class Static:
-    """Returns its results in the same memory at every call, as a captured program does."""
+    """Returns its results in the same memory at every call, like a captured program."""
 
     name = "static"
 
@@ -29,7 +29,7 @@ class Static:
 
 
 @pytest.mark.parametrize("static", [False, True])
-def test_parts_of_a_batch_give_the_gradient_of_the_whole(static):
+def test_accumulated_parts_give_the_gradient_of_the_batch(static):
     _, replicas, batch = stacked(Small)
     replicas = replicas.copy(torch.float64)
     batch = batch._replace(
@@ -41,25 +41,25 @@ def test_parts_of_a_batch_give_the_gradient_of_the_whole(static):
 
 
 def test_autocast_is_on_while_the_program_runs():
-    seen = []
+    dtypes = []
 
     class Watching:
         name = "watching"
 
         def __call__(self, batch):
-            seen.append(torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else 0)
+            dtypes.append(torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu"))
             return batch
 
     program = Autocast(Watching(), torch.device("cpu"), torch.bfloat16)
     program(None)
     assert program.name == "watching"
-    assert seen == [torch.bfloat16]
+    assert dtypes == [torch.bfloat16]
     assert not torch.is_autocast_enabled("cpu")
 
 
-def test_training_under_autocast_is_near_and_keeps_the_dtype_of_parameters():
+def test_training_under_autocast_is_close_and_keeps_the_dtype_of_parameters():
     results = [
-        finished(training(2, dtype=torch.float32, recipe={"steps": 4, "batch": 12, **more}))
+        finished(new_training(2, dtype=torch.float32, recipe={"steps": 4, "batch": 12, **more}))
         for more in ({}, {"autocast": "bfloat16"})
     ]
     exact, low = (torch.tensor(result.curve[-1]) for result in results)

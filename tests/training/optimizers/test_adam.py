@@ -1,4 +1,4 @@
-"""The stacked optimizers follow torch.optim step for step, one learning rate a replica."""
+"""Stacked optimizers match torch.optim step by step, with one learning rate per replica."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from iclbench.training.replicas import Replicas
 
 RATES = [1e-2, 3e-2, 1e-1]
 
-OWN = [
+STACKED = [
     ("adam", {}, torch.optim.Adam),
     ("adam", {"betas": (0.8, 0.95), "eps": 1e-16, "weight_decay": 0.1}, torch.optim.Adam),
     ("adamw", {}, torch.optim.AdamW),
@@ -40,8 +40,8 @@ def gradients(steps: int) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("rates", [RATES, [1e-2] * 3])
-@pytest.mark.parametrize(("name", "arguments", "reference"), OWN + OTHERS)
-def test_every_step_is_torch_s(name, arguments, reference, rates):
+@pytest.mark.parametrize(("name", "arguments", "reference"), STACKED + OTHERS)
+def test_every_step_matches_torch(name, arguments, reference, rates):
     replicas = three_replicas()
     parameters = [nn.Parameter(row.clone()) for row in replicas.flat]
     theirs = [reference([p], lr=r, **arguments) for p, r in zip(parameters, rates, strict=True)]
@@ -59,9 +59,9 @@ def test_every_step_is_torch_s(name, arguments, reference, rates):
 @pytest.mark.skipif(not adam.HAS_FUSED_ADAM, reason="this torch has no fused Adam")
 @pytest.mark.parametrize("rates", [RATES, [1e-2] * 3, [1e-2, 1e-2, 3e-2]])
 @pytest.mark.parametrize("alive", [[True] * 3, [True, False, True], [False, True, True]])
-@pytest.mark.parametrize(("name", "arguments"), [(n, a) for n, a, _ in OWN if n != "sgd"])
-def test_one_pass_over_memory_is_the_same(name, arguments, alive, rates, monkeypatch):
-    """In runs of living replicas of one rate, with gradients that lie in memory in any way."""
+@pytest.mark.parametrize(("name", "arguments"), [(n, a) for n, a, _ in STACKED if n != "sgd"])
+def test_fused_adam_matches_separate_operators(name, arguments, alive, rates, monkeypatch):
+    """For consecutive live replicas of one rate, and gradients with any strides."""
     dense = gradients(5)
     kinds = {
         "dense": dense,
@@ -70,7 +70,7 @@ def test_one_pass_over_memory_is_the_same(name, arguments, alive, rates, monkeyp
     }
     by = {"rate": torch.tensor(rates, dtype=torch.float64), "alive": torch.tensor(alive)}
     for grads in kinds.values():
-        found = []
+        results = []
         for worth in (0, 10**9):
             monkeypatch.setattr(adam, "WORTH_FUSING", worth)
             monkeypatch.setattr(adam, "HAS_FUSED_ADAM", worth == 0)
@@ -78,27 +78,27 @@ def test_one_pass_over_memory_is_the_same(name, arguments, alive, rates, monkeyp
             ours = make_optimizer(replicas, name, arguments)
             for step, grad in enumerate(grads, start=1):
                 ours.update(Update(grad=grad, step=step, **by))
-            found.append(replicas.flat)
-        torch.testing.assert_close(*found, rtol=1e-12, atol=1e-14)
+            results.append(replicas.flat)
+        torch.testing.assert_close(*results, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("rates", [RATES, [1e-2] * 3])
-@pytest.mark.parametrize(("name", "arguments"), [(n, a) for n, a, _ in OWN + OTHERS])
-def test_a_replica_that_is_not_alive_keeps_its_parameters(name, arguments, rates):
+@pytest.mark.parametrize(("name", "arguments"), [(n, a) for n, a, _ in STACKED + OTHERS])
+def test_frozen_replica_keeps_its_parameters(name, arguments, rates):
     replicas = three_replicas()
     optimizer = make_optimizer(replicas, name, arguments)
-    before = replicas.flat.clone()
+    initial = replicas.flat.clone()
     alive = torch.tensor([True, False, True])
     grad = gradients(1)[0]
     grad[1] = float("nan")
     optimizer.update(Update(grad, torch.tensor(rates, dtype=torch.float64), alive, 1))
-    assert torch.equal(replicas.flat[1], before[1])
-    assert not torch.equal(replicas.flat[[0, 2]], before[[0, 2]])
+    assert torch.equal(replicas.flat[1], initial[1])
+    assert not torch.equal(replicas.flat[[0, 2]], initial[[0, 2]])
     assert torch.isfinite(replicas.flat).all()
 
 
-@pytest.mark.parametrize(("name", "arguments"), [(n, a) for n, a, _ in OWN + OTHERS])
-def test_a_loaded_state_continues_to_the_same_bits(name, arguments):
+@pytest.mark.parametrize(("name", "arguments"), [(n, a) for n, a, _ in STACKED + OTHERS])
+def test_loaded_state_continues_to_the_same_bits(name, arguments):
     rate, alive = torch.tensor(RATES, dtype=torch.float64), torch.ones(3, dtype=torch.bool)
     straight, broken = three_replicas(), three_replicas()
     first, second = (make_optimizer(r, name, arguments) for r in (straight, broken))

@@ -1,4 +1,4 @@
-"""Gauss–Newton steps against the formula written out."""
+"""Gauss–Newton steps, compared with the formula written out."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def cross_entropy(prediction, target):
 
 
 def problem(layers, target, replicas=2, n=200, dtype=torch.float64):
-    """Replicas of a model, a batch of each, and the targets that `target` makes of the tokens."""
+    """Return replicas of a model and a batch for each, with targets `target(tokens)`."""
     torch.manual_seed(0)
     modules = [Model(*layers()).to(dtype) for _ in range(replicas)]
     tokens = torch.randn(replicas, n, 1, 4, dtype=dtype)
@@ -67,7 +67,7 @@ def test_one_undamped_step_solves_a_linear_model():
 
 
 @pytest.mark.parametrize("loss", [squared, cross_entropy], ids=lambda f: f.__name__)
-def test_the_matrix_and_the_gradient_are_those_of_the_formula(loss):
+def test_matrix_and_gradient_match_the_formula(loss):
     def layers():
         return [nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 3)]
 
@@ -96,7 +96,7 @@ def test_the_matrix_and_the_gradient_are_those_of_the_formula(loss):
     torch.testing.assert_close(matrix, total)
 
 
-def test_a_step_that_does_not_help_is_not_taken_and_the_damping_grows():
+def test_useless_step_is_rejected_and_the_damping_grows():
     replicas, batch = problem(linear, lambda x: torch.zeros(*x.shape[:2], 1, 3).double())
     replicas.flat.zero_()
     optimizer = GaussNewton(replicas, {"damping": 0.5})
@@ -105,18 +105,18 @@ def test_a_step_that_does_not_help_is_not_taken_and_the_damping_grows():
     assert optimizer.damping.tolist() == [8.0, 8.0]
 
 
-def test_a_frozen_replica_stays_and_the_rate_scales_the_step():
+def test_frozen_replica_keeps_its_parameters_and_the_rate_scales_the_step():
     matrix = torch.randn(4, 3, dtype=torch.float64)
     replicas, batch = problem(linear, lambda x: x @ matrix)
-    before = replicas.flat.clone()
+    initial = replicas.flat.clone()
     step(replicas, batch, squared, GaussNewton(replicas, {"damping": 1e-13}), 0.5, (True, False))
-    assert torch.equal(replicas.flat[1], before[1])
+    assert torch.equal(replicas.flat[1], initial[1])
     weight, _ = replicas.split(replicas.flat[0]).values()
-    old, _ = replicas.split(before[0]).values()
+    old, _ = replicas.split(initial[0]).values()
     torch.testing.assert_close(weight, (old + matrix.T) / 2, atol=1e-8, rtol=0)
 
 
-def test_float32_is_solved_in_float64_and_the_damping_is_continued():
+def test_float32_is_solved_in_float64_and_the_damping_is_restored():
     matrix = torch.randn(4, 3)
     replicas, batch = problem(linear, lambda x: x @ matrix, dtype=torch.float32)
     optimizer = make_optimizer(replicas, "gauss-newton", {})
@@ -131,7 +131,7 @@ def test_float32_is_solved_in_float64_and_the_damping_is_continued():
     assert (again.damping != 1e-2).all()
 
 
-def test_what_would_do_nothing_is_refused():
+def test_ineffective_settings_are_refused():
     recipe = Recipe(steps=1, batch=2, optimizer="gauss-newton", clip=1.0)
     with pytest.raises(UsageError, match="computes its own gradient"):
         check_optimizer(recipe)
@@ -141,7 +141,7 @@ def test_what_would_do_nothing_is_refused():
         check_optimizer(recipe.model_copy(update={"clip": None, "batch": 1}))
 
 
-def test_after_many_refusals_it_can_still_learn():
+def test_optimizer_recovers_after_many_rejected_steps():
     replicas, useless = problem(linear, lambda x: torch.zeros(*x.shape[:2], 1, 3).double())
     replicas.flat.zero_()
     optimizer = GaussNewton(replicas, {})

@@ -1,4 +1,4 @@
-"""L-BFGS steps of the engine: what they reach, and what is refused."""
+"""L-BFGS: accuracy, agreement with torch, and refused settings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def squared(prediction, target):
 
 
 def problem(answer, dtype=torch.float64):
-    """Two replicas, a batch of each, and the targets that `answer` makes of the tokens."""
+    """Return two replicas and a batch for each, with targets `answer(tokens)`."""
     torch.manual_seed(0)
     modules = [Model().to(dtype) for _ in range(2)]
     tokens = torch.randn(2, 200, 1, 4, dtype=dtype)
@@ -57,7 +57,7 @@ def test_one_step_solves_a_quadratic_to_the_floor_of_the_dtype():
         torch.testing.assert_close(bias, torch.full((3,), 0.5).double(), atol=1e-14, rtol=0)
 
 
-def test_it_is_torchs_on_the_batch_of_each_replica():
+def test_step_matches_torch_on_the_batch_of_each_replica():
     replicas, batch = problem(lambda x: x[..., :3].sin())
     expected = []
     for r in range(2):
@@ -85,26 +85,26 @@ def test_it_is_torchs_on_the_batch_of_each_replica():
     torch.testing.assert_close(replicas.flat, torch.stack(expected))
 
 
-def test_a_replica_that_is_not_alive_stays():
+def test_frozen_replica_keeps_its_parameters():
     replicas, batch = problem(lambda x: x[..., :3])
-    before = replicas.flat.clone()
+    initial = replicas.flat.clone()
     step(replicas, batch, alive=(True, False))
-    assert torch.equal(replicas.flat[1], before[1])
-    assert not torch.equal(replicas.flat[0], before[0])
+    assert torch.equal(replicas.flat[1], initial[1])
+    assert not torch.equal(replicas.flat[0], initial[0])
 
 
-def test_a_step_that_ends_nowhere_is_taken_back():
+def test_step_to_a_loss_that_is_not_finite_is_undone():
     replicas, batch = problem(lambda x: x[..., :3])
-    before = replicas.flat.clone()
-    start = replicas.predict(0, before[0], Sequence(batch.prompt.tokens[0]))
+    initial = replicas.flat.clone()
+    start = replicas.predict(0, initial[0], Sequence(batch.prompt.tokens[0]))
 
     def fragile(prediction, target):
-        """Finite where the step begins, and at no other parameters."""
-        begins = torch.equal(prediction, start)
-        return squared(prediction, target) * (1.0 if begins else float("nan"))
+        """Return a finite loss at the initial parameters only."""
+        at_start = torch.equal(prediction, start)
+        return squared(prediction, target) * (1.0 if at_start else float("nan"))
 
     step(replicas, batch, alive=(True, False), loss=fragile)
-    assert torch.equal(replicas.flat, before)
+    assert torch.equal(replicas.flat, initial)
 
 
 @pytest.mark.parametrize(
@@ -119,11 +119,11 @@ def test_a_step_that_ends_nowhere_is_taken_back():
     ],
 )
 @pytest.mark.parametrize("optimizer", ["lbfgs", "LBFGS"])
-def test_what_would_do_nothing_is_refused(optimizer, args, reason):
+def test_ineffective_settings_are_refused(optimizer, args, reason):
     with pytest.raises(UsageError, match=reason):
         check_optimizer(Recipe(steps=1, batch=2, optimizer=optimizer, **args))
 
 
-def test_gauss_newton_takes_whole_batches_too():
+def test_gauss_newton_needs_whole_batches_too():
     with pytest.raises(UsageError, match="takes whole batches"):
         check_optimizer(Recipe(steps=1, batch=4, optimizer="gauss-newton", accumulate=2))

@@ -1,4 +1,4 @@
-"""Optimizers of torch and of packages: found by name, and continued to the same bits."""
+"""Optimizers of torch and of packages: chosen by name, and resumed to the same bits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def recipe(name, arguments) -> Recipe:
         ("lbfgs", {"history": 0}, "history"),
     ],
 )
-def test_a_bad_optimizer_is_refused_before_the_run(name, arguments, message):
+def test_bad_optimizer_is_refused_before_the_run(name, arguments, message):
     with pytest.raises(UsageError, match=message):
         check_optimizer(recipe(name, arguments))
 
@@ -48,7 +48,7 @@ class Nested(torch.optim.SGD):
                 p.data -= group["lr"] * state["sums"][0] / state["sums"][2]
 
 
-def test_an_optimizer_of_a_package_is_named_by_its_path():
+def test_optimizer_of_a_package_is_named_by_its_path():
     module = types.ModuleType("some_package")
     module.Nested, module.nothing = Nested, 1
     sys.modules["some_package"] = module
