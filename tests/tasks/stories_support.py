@@ -1,4 +1,4 @@
-"""Stories for tests: small settings, and files of generated stories."""
+"""Small settings of the task stories, and files of generated stories, for tests."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ STORIES = generated_stories(60, 0)
 SMALL = {"vocabulary": 300, "length": 16, "beginning": 6, "endings": 4}
 
 
-def settings(data, **args):
-    given = {"column": "text", "revision": None, "tokenizer": "bpe", "vocabulary": 300}
-    return {**given, "held_out": 0.2, "seed": 0, "data": str(data), **args}
-
-
-def packed(data, **args):
+def open_fresh_corpus(data, **args):
+    """The corpus of `data` with small settings, read again even if it is in memory."""
     open_corpus.cache_clear()
-    return open_corpus(**settings(data, **args))
+    settings = {"column": "text", "revision": None, "tokenizer": "bpe", "vocabulary": 300}
+    settings |= {"held_out": 0.2, "seed": 0, "data": str(data)}
+    return open_corpus(**{**settings, **args})
 
 
 def write(path, texts=STORIES, column="text"):
+    """Write stories to a file in the format of its suffix."""
     rows = [{column: text} for text in texts]
     if path.suffix == ".parquet":
         import pandas as pd
@@ -38,9 +37,9 @@ def write(path, texts=STORIES, column="text"):
     return path
 
 
-def texts_of(stream, words):
-    """The stories of a stream: END stands before each and at the end."""
+def texts_of(stream, vocabulary):
+    """The stories of a stream, which has END before every story and at the end."""
     ids = stream.tolist()
-    assert ids[0] == ids[-1] == words.end
-    places = [i for i, one in enumerate(ids) if one == words.end]
-    return [words.decode(ids[a:b]) for a, b in pairwise(places)]
+    assert ids[0] == ids[-1] == vocabulary.end
+    ends = [position for position, token in enumerate(ids) if token == vocabulary.end]
+    return [vocabulary.decode(ids[a:b]) for a, b in pairwise(ends)]

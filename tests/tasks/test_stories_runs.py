@@ -1,4 +1,4 @@
-"""Runs on stories: training, resuming, verifying, and the study."""
+"""Runs on stories: training, resuming, verifying, and the study's table."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from iclbench.runs.plan import resolve
 from iclbench.runs.store import RecordStore
 from iclbench.sweeps.files import expand, read_sweep_file
 from iclbench.sweeps.table import StudyTable
+from iclbench.training.loop import Training
 from iclbench_stories.corpus import open_corpus
 
 MODELS = [
@@ -25,83 +26,82 @@ MODELS = [
 ]
 
 
-def trained(model, args, out, **more):
-    given = {"recipe": "smoke", "eval_prompts": 16, "seeds": 2, "task_args": SMALL}
+def train(model, args, out, **options):
+    """The record of a short run; `options` replace its arguments."""
+    defaults = {"recipe": "smoke", "eval_prompts": 16, "seeds": 2, "task_args": SMALL}
     recipe_args = {"steps": 6, "chunk": 2, "learning_rate": 1e-2}
-    given |= {"model_args": args, "recipe_args": recipe_args, "out": out}
-    return run(model=model, task="stories", **{**given, **more})
+    defaults |= {"model_args": args, "recipe_args": recipe_args, "out": out}
+    return run(model=model, task="stories", **{**defaults, **options})
 
 
-@pytest.mark.parametrize(("model", "args"), MODELS, ids=[m for m, _ in MODELS])
-def test_every_kind_of_model_is_trained_evaluated_and_verified(model, args, tmp_path):
-    record = trained(model, args, tmp_path)
+@pytest.mark.parametrize(("model", "args"), MODELS, ids=[name for name, _ in MODELS])
+def test_models_are_trained_evaluated_and_verified(model, args, tmp_path):
+    record = train(model, args, tmp_path)
     assert record.training.note is None
     assert record.training.curve[-1][0] < record.training.curve[0][0]
     assert record.floor_name == "true ending"
     assert record.metrics["nll"].n == 16
     assert record.metrics["repetition"].n == record.floor["repetition"].n == 4
     checks = verify(RecordStore(tmp_path).path(record.spec))
-    assert [c.name for c in checks if not c.holds] == []
+    assert [check.name for check in checks if not check.holds] == []
 
 
-def test_an_exact_model_of_two_blocks_is_trained_on_prefixes(tmp_path):
+def test_an_exact_model_with_two_blocks_is_trained_on_prefixes(tmp_path):
     args = {"embedding": 8, "kernel": "rbf", "blocks": 2}
-    record = trained("gd-transformer", args, tmp_path, task_args={**SMALL, "prefixes": 2}, seeds=1)
+    record = train("gd-transformer", args, tmp_path, task_args={**SMALL, "prefixes": 2}, seeds=1)
     assert record.metrics["nll"].mean < math.log(300)
     assert "repetition" in record.metrics
 
 
-def test_a_run_that_was_interrupted_goes_on_to_the_same_bits(tmp_path, monkeypatch):
-    from iclbench.training.loop import Training
-
+def test_an_interrupted_run_continues_to_the_same_bits(tmp_path, monkeypatch):
     args = {"steps": 6, "chunk": 2, "accumulate": 4, "batch": 8}
-    whole = trained("transformer", {}, tmp_path / "a", recipe_args=args, seeds=1)
+    whole = train("transformer", {}, tmp_path / "a", recipe_args=args, seeds=1)
     plain, calls = Training.advance, []
 
-    def stops(self):
+    def interrupt_at_third_call(self):
         calls.append(self.step)
         if len(calls) == 3:
             raise KeyboardInterrupt
         return plain(self)
 
-    monkeypatch.setattr(Training, "advance", stops)
+    monkeypatch.setattr(Training, "advance", interrupt_at_third_call)
     with pytest.raises(KeyboardInterrupt):
-        trained("transformer", {}, tmp_path / "b", recipe_args=args, seeds=1, checkpoint_seconds=0)
-    again = trained("transformer", {}, tmp_path / "b", recipe_args=args, seeds=1)
+        train("transformer", {}, tmp_path / "b", recipe_args=args, seeds=1, checkpoint_seconds=0)
+    again = train("transformer", {}, tmp_path / "b", recipe_args=args, seeds=1)
     assert calls[3] == 4
     assert again.weights.sha256 == whole.weights.sha256
     assert again.training.curve == whole.training.curve
 
 
-def test_the_data_enter_the_run_s_id_by_content(tmp_path):
+def test_a_run_s_id_depends_on_the_content_of_the_data(tmp_path):
     path = write(tmp_path / "a.jsonl")
 
-    def found():
+    def resolved_spec():
         open_corpus.cache_clear()
         args = {**SMALL, "data": str(path)}
         return resolve(RunSpec(model="transformer", task="stories", task_args=args)).spec
 
-    first = found()
+    first = resolved_spec()
     assert first.data_digest is not None
-    assert found().id == first.id
+    assert resolved_spec().id == first.id
     write(path, STORIES[:50])
-    assert found().id != first.id
+    assert resolved_spec().id != first.id
 
 
-def test_the_study_s_cells_can_be_run_and_its_table_shows_them(tmp_path):
+def test_the_study_s_cells_run_and_its_table_shows_them(tmp_path):
     file = read_sweep_file(ROOT / "tasks" / "iclbench_stories" / "study.toml")
-    cells = [c for g in file.grid for c in expand(g, file.defaults)]
-    assert len(cells) == 8
-    paper = [c for g in file.sized("paper").grid for c in expand(g, file.sized("paper").defaults)]
-    assert len(paper) == 8
+    paper = file.sized("paper")
+    cells = [cell for grid in file.grid for cell in expand(grid, file.defaults)]
+    paper_cells = [cell for grid in paper.grid for cell in expand(grid, paper.defaults)]
+    assert len(cells) == len(paper_cells) == 8
     records = []
     for cell in (cells[0], cells[1], cells[-1]):
         small = {**cell, "task_args": SMALL, "out": tmp_path, "eval_prompts": 8}
         small["recipe_args"] = {"steps": 1, "batch": 2, "warmup": 0}
         records.append(run(**small))
-        own = {**SMALL, "data": "generated", "tokenizer": "bpe"}
-        asked = RunSpec(**{**cell, "recipe": "paper", "task_args": own, "recipe_args": {}})
-        assert resolve(asked).recipe.steps > 1000
+        task_args = {**SMALL, "data": "generated", "tokenizer": "bpe"}
+        full = RunSpec(**{**cell, "recipe": "paper", "task_args": task_args, "recipe_args": {}})
+        assert resolve(full).recipe.steps > 1000
     text = render_study(file.table, records, RecordStore(tmp_path))
     lines = text.splitlines()
     assert "attention weights" in lines[0]
