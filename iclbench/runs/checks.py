@@ -53,9 +53,9 @@ def check_architecture(architecture: Architecture, task: Task[Any], config: Conf
         offers(module, capability)
     problem = _of_replicas(architecture, task, config)
     _expect(problem is None, f"its form for several replicas differs: {problem}")
-    if any(True for _ in module.parameters()):
+    if any(parameter.requires_grad for parameter in module.parameters()):
         loss = task.loss(module(batch.prompt), batch.target).mean()
-        named = dict(module.named_parameters())
+        named = {name: p for name, p in module.named_parameters() if p.requires_grad}
         grads = torch.autograd.grad(loss, list(named.values()), allow_unused=True)
         unused = [name for name, grad in zip(named, grads, strict=True) if grad is None]
         _expect(not unused, f"parameters without a gradient: {', '.join(unused)}")
@@ -65,7 +65,7 @@ def _of_replicas(architecture: Architecture, task: Task[Any], config: Config) ->
     """How the module's form for several replicas at once differs from each one's, or None."""
     cpu, dtype = torch.device("cpu"), torch.get_default_dtype()
     modules = [architecture.build(task.signature, config) for _ in range(3)]
-    if not any(True for _ in modules[0].parameters()):
+    if not any(parameter.requires_grad for parameter in modules[0].parameters()):
         return None
     drawn = [
         training_batch(task, 4, torch_generator("cpu", "conformance of replicas", r), dtype)

@@ -149,6 +149,7 @@ class Training(TrainingState):
         `factor` is the schedule's and `step` counts from 1; a CUDA graph has both on the device.
         """
         losses, gradients = self.program(batch)
+        # A replica that is not finite is frozen from here on; nothing waits to find out which.
         norms = gradients.norm(dim=1)
         self.alive &= (losses + norms).abs() < math.inf
         self.steps_alive += self.alive
@@ -159,7 +160,7 @@ class Training(TrainingState):
             share = 1 - self.recipe.gradient_memory if self.step else 1.0
             self.mean_gradient.lerp_(gradients, share)
             gradients = gradients + self.recipe.gradient_weight * self.mean_gradient
-        rates = self.rates * factor
+        rates = self.rates * factor  # one per replica, times the schedule's factor
         if self.adaptive is not None:
             rates = rates * self.adaptive.factor.to(rates)
         objective = Objective(self.replicas, batch, self.task.loss, self.choice.how.slices)

@@ -27,9 +27,14 @@ class Replicas:
     def __init__(
         self, modules: list[nn.Module], device: torch.device, freeze: tuple[str, ...] = ()
     ) -> None:
-        """Stack the modules' state; raises UsageError for a pattern that matches no parameter."""
+        """Stack the modules' state.
+
+        Parameters that `freeze` matches, or that require no gradient, are frozen. Raises UsageError
+        for a pattern that matches no parameter.
+        """
         named = [dict(module.named_parameters()) for module in modules]
         frozen = matching(list(named[0]), freeze)
+        frozen |= {name for name, parameter in named[0].items() if not parameter.requires_grad}
         trained = [name for name in named[0] if name not in frozen]
         if not trained:
             raise UsageError("there is nothing to train: every parameter is frozen or none exists")

@@ -50,6 +50,20 @@ class LeaksAtLast(SequenceArchitecture):
         return Mixer()
 
 
+class FixedPositions(SequenceArchitecture):
+    """Has a parameter that is not trained."""
+
+    name = "fixed-positions"
+
+    def mixer(self, width, length, causal, config):
+        return nn.Linear(width, width)
+
+    def build(self, signature, config):
+        model = super().build(signature, config)
+        model.positions.requires_grad_(False)
+        return model
+
+
 class MixesPrompts(SequenceArchitecture):
     name = "mixes-prompts"
 
@@ -135,6 +149,10 @@ def test_a_model_that_reads_the_answers_is_refused(architecture):
     with pytest.raises(UsageError, match="would read the answers"):
         require_causal(module, PREFIXES)
     require_causal(module, LeastSquares(FixedConfig()))
+
+
+def test_a_parameter_may_be_fixed():
+    check_architecture(FixedPositions(), PREFIXES, CONFIG)
 
 
 def test_a_model_that_cannot_be_tested_is_refused():

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from toys import CPU, Counting, Small, stacked
+from toys import CPU, Counting, Small, loss, stacked
 
 from iclbench import UsageError
+from iclbench.training.gradients.plain import Plain
 from iclbench.training.replicas import Replicas
 
 
@@ -17,6 +18,15 @@ def test_frozen_parameters_are_kept_separately():
     assert replicas.flat.shape == (3, 7)
     assert set(replicas.frozen_and_buffers) == {"a.weight", "a.bias", "scale"}
     torch.testing.assert_close(replicas.state_dict(1)["a.weight"], modules[1].a.weight.detach())
+
+
+def test_a_parameter_that_requires_no_gradient_is_frozen():
+    modules, _, batch = stacked(Small)
+    for module in modules:
+        module.a.requires_grad_(False)
+    replicas = Replicas(modules, CPU)
+    assert list(replicas.shapes) == ["b.weight", "b.bias"]
+    assert Plain(replicas, loss)(batch)[1].shape == (3, 7)
 
 
 @pytest.mark.parametrize(("pattern", "message"), [("c.*", "matches no"), ("*", "nothing to train")])
@@ -59,6 +69,8 @@ def test_copy_has_its_own_buffers_and_random_states():
     copied = replicas.copy()
     copied.frozen_and_buffers["norm.running_mean"].add_(1)
     copied.random_states[0] = None
+    copied.flat.add_(1)
+    assert not torch.equal(copied.flat, replicas.flat)
     assert not replicas.frozen_and_buffers["norm.running_mean"].any()
     assert replicas.random_states[0] is not None
 

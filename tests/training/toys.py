@@ -103,6 +103,15 @@ class Clamping(Small):
         return super().forward(prompt)
 
 
+class ClampingInPlace(Small):
+    """It changes its weights in place."""
+
+    def forward(self, prompt: Sequence) -> Tensor:
+        with torch.no_grad():
+            self.a.weight.clamp_(-0.1, 0.1)
+        return super().forward(prompt)
+
+
 class Replacing(Clamping):
     """Replaces its weights from the third forward pass on."""
 

@@ -29,14 +29,14 @@ class Plain:
         losses, gradients = [], []
         for r in range(self.replicas.count):
             prompt, target, _ = replicas_of(batch, r)
-            row = self.replicas.flat[r].detach().requires_grad_()
-            tensors = self.replicas.tensors(r, row)
+            leaves = self.replicas.views(r)
+            tensors = {**leaves, **self.replicas.others(r)}
             with random_stream(self.replicas, r):
                 prediction = functional_call(self.replicas.template, tensors, (prompt,))
                 loss = self.loss(prediction, target).mean()
                 loss.backward()  # type: ignore[no-untyped-call]
             self.replicas.keep(r, tensors)  # after the backward pass, which needs what it replaces
-            assert row.grad is not None
             losses.append(loss.detach())
-            gradients.append(row.grad)
+            grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in leaves.values()]
+            gradients.append(torch.cat([grad.reshape(-1) for grad in grads]))
         return torch.stack(losses), torch.stack(gradients)

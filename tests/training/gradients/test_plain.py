@@ -7,6 +7,7 @@ import torch
 from toys import (
     Averaging,
     Clamping,
+    ClampingInPlace,
     Counting,
     Replacing,
     Single,
@@ -34,7 +35,7 @@ def test_losses_and_gradients_are_each_module_s(cls):
         torch.testing.assert_close(gradients[r], expected, rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("cls", [Averaging, Clamping, Replacing])
+@pytest.mark.parametrize("cls", [Averaging, Clamping, ClampingInPlace, Replacing])
 def test_a_module_that_replaces_its_tensors_is_trained_as_torch_would(cls):
     """What a forward pass puts in the place of a buffer or parameter stays there."""
     (module,), replicas, batch = stacked(cls, count=1)
