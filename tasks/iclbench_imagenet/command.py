@@ -16,19 +16,23 @@ from .sources import EMOJI_TEST, FONT
 PLAIN_SECONDS = 10.0
 
 
+Data = Annotated[
+    str,
+    typer.Option(
+        metavar="emoji|FOLDER|HUB-ID|imagenet-1k",
+        help="Emoji, a folder with one folder of images per class (or with IDX or Parquet "
+        "files), or a data set on the hub.",
+    ),
+]
+Backbone = Annotated[
+    str,
+    typer.Option(metavar="NAME", help="efficientnet-lite0, pixels, or a torchvision model."),
+]
+
+
 def features(
-    data: Annotated[
-        str,
-        typer.Option(
-            metavar="emoji|FOLDER|HUB-ID|imagenet-1k",
-            help="Emoji, a folder with one folder of images per class (or with IDX or Parquet "
-            "files), or a data set on the hub.",
-        ),
-    ],
-    backbone: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="efficientnet-lite0, pixels, or a torchvision model."),
-    ],
+    data: Data,
+    backbone: Backbone,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the features.")],
     split: Annotated[
         str, typer.Option(help="Split of IDX files, Parquet files or the hub.")
