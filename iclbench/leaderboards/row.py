@@ -29,7 +29,7 @@ from .ranking import (
 
 #: The digits k at which a precision profile is taken.
 PROFILE = range(17)
-#: A row is at the floor if it has at most this many digits less.
+#: A row is at the floor if it has at most this many digits fewer than are attainable.
 NEAR_FLOOR = 0.5
 
 

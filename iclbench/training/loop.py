@@ -41,7 +41,7 @@ from .threads import map_at_once
 #: Called with the number of completed steps and each replica's mean loss since the last point.
 Observer = Callable[[int, list[float]], None]
 
-#: Longest time between two calls of the observer.
+#: The observer is called at the first chunk that ends this long after the last call, or earlier.
 OBSERVE_SECONDS = 10.0
 
 
@@ -139,7 +139,7 @@ class Training(TrainingState):
         return together
 
     def _step(self, chunk: Batch, index: int, step: int) -> Tensor:
-        """See `TakeStep`: operator by operator; `GraphStep` launches the same as one graph."""
+        """Take a step operator by operator; `GraphStep` takes the same step as one CUDA graph."""
         factor = learning_rate_factor(self.recipe, step)
         return self.update(batch_of(chunk, index), factor, step + 1)
 
@@ -148,8 +148,8 @@ class Training(TrainingState):
 
         `factor` is the schedule's and `step` counts from 1; a CUDA graph has both on the device.
         """
-        losses, gradients = self.program(batch)
-        # A replica that is not finite is frozen from here on; nothing waits to find out which.
+        losses, gradients = self.program(batch)  # forward and backward
+        # Freeze replicas whose loss or gradient is not finite, without waiting for the device.
         norms = gradients.norm(dim=1)
         self.alive &= (losses + norms).abs() < math.inf
         self.steps_alive += self.alive
