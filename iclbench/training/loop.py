@@ -185,8 +185,8 @@ class Training(TrainingState):
 
     @property
     def engine(self) -> str:
-        """How steps are taken: the program's name, and whether a CUDA graph launches it."""
-        by_graph = isinstance(self.take_step, GraphStep) and self.take_step.failure is None
+        """How steps were taken: the program's name, and whether a CUDA graph was captured."""
+        by_graph = isinstance(self.take_step, GraphStep) and self.take_step.graph is not None
         return f"{self.program.name} graph" if by_graph else self.program.name
 
     def _choose(self, engine: EngineName) -> Choice:

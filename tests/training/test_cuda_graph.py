@@ -31,6 +31,11 @@ def captured(training, cls=GraphOnCPU):
     return training
 
 
+def test_a_training_of_one_chunk_captures_no_graph():
+    made = captured(training(recipe={"steps": 2, "chunk": 4}))
+    assert finished(made).engine == "vmapped"
+
+
 @pytest.mark.parametrize(
     "recipe",
     [
