@@ -136,6 +136,7 @@ def test_documented_command_runs_it(environment: Environment, tmp_path: Path):
     assert models[2:] == ["floor", "hyena-lite"]
 
 
+@pytest.mark.slow
 def test_own_tests_pass(environment: Environment, tmp_path: Path):
     arguments = ("-p", "no:cacheprovider", EXAMPLE / "tests")
     assert "passed" in environment.run("python", "-m", "pytest", *arguments, cwd=tmp_path)
