@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from tiny import MODEL, TASK, TINY
 
 from iclbench.training.checkpoints import Checkpoint
@@ -30,6 +31,7 @@ def kill_when(ready: Callable[[], bool], *arguments: object) -> None:
     assert process.wait() == -signal.SIGKILL
 
 
+@pytest.mark.slow
 def test_a_killed_run_continues_to_the_same_bits(cli, tmp_path):
     """SIGKILL between two steps; the resumed run has the weights of an undisturbed one."""
     command = ("run", *MODEL, *TASK, *TINY, "--recipe-args", "steps=100,chunk=4")
