@@ -23,8 +23,8 @@ from ..api.task import Task, training_batch
 NUMBERS, FEWEST_PROMPTS, MOST_PROMPTS = 2**15, 8, 512
 #: Size of the perturbation, relative to each number: below float32's rounding, above float64's.
 PERTURBATION = 1e-9
-#: Largest relative second difference of a model in float64. Measured: at most 5e-12 for QR at a
-#: condition number of 1e4, and at least 1e-10 where float32 is inside.
+#: Largest relative second difference of a model in float64: above float64's rounding amplified by a
+#: condition number of 1e4, and far below what one number rounded to float32 leaves.
 LARGEST_DIFFERENCE = 3e-11
 #: Share of prompts that may exceed it: a kink, such as a ReLU's, lies between x − δ and x + δ for
 #: far fewer, and float32 shows in more.

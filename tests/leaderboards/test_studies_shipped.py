@@ -65,8 +65,9 @@ def without_reference(grid: dict) -> dict:
 def test_every_cell_of_a_further_size_can_be_planned(path, size):
     file = read_sweep_file(path).sized(size)
     for grid in file.grid:
-        for cell in expand(without_reference(grid), file.defaults):
-            resolve(RunSpec(**cell))
+        specs = [RunSpec(**cell) for cell in expand(without_reference(grid), file.defaults)]
+        assert specs
+        assert all(resolve(spec).spec.id for spec in specs)
 
 
 @pytest.mark.slow
