@@ -14,7 +14,7 @@ import numpy as np
 from ..api.record import Ranking, Record
 from ..api.statistics import Statistics
 from ..runs.statistics import GRADE
-from ..runs.store import read_per_prompt
+from ..runs.store import read_values
 from .labels import labels_of
 from .ranking import (
     Difference,
@@ -127,12 +127,13 @@ def floor_of(record: Record) -> Floor | None:
     if statistics is None:
         return None
     score = getattr(statistics, record.ranking.statistic)
-    return Floor(record.floor_name, statistics, score, digits(score, record.ranking))
+    return Floor(record.main.floor.name, statistics, score, digits(score, record.ranking))
 
 
 def ranked_values(path: Path, record: Record) -> np.ndarray:
     """The values that rank the record in `path`, (seeds, prompts); a second axis is averaged."""
-    values = read_per_prompt(path, record)[f"metric/{record.ranking.metric}"]
+    metric = record.ranking.metric
+    values = read_values(path, {metric: record.main.values[metric]})[metric]
     return np.asarray(values.mean(axis=2) if values.ndim == 3 else values)
 
 
@@ -199,7 +200,7 @@ def _row(record: Record, path: Path, standing: _Standing) -> Row:
         statistics=record.metrics[ranking.metric],
         score=_score(record),
         seed_scores=tuple(
-            getattr(seed.metrics[ranking.metric], ranking.statistic) for seed in record.seeds
+            getattr(seed[ranking.metric], ranking.statistic) for seed in record.main.seeds
         ),
         floor_score=floor.score if floor else None,
         digits=precision.digits,
@@ -218,7 +219,7 @@ def _row(record: Record, path: Path, standing: _Standing) -> Row:
         steps=training.steps if training else None,
         batch=training.batch if training else None,
         training_seconds=training.seconds if training else None,
-        evaluation_seconds=record.evaluation.seconds,
+        evaluation_seconds=record.main.seconds,
         device=record.environment.device,
         threads=record.environment.threads,
     )

@@ -13,7 +13,7 @@ from iclbench.api.record import Ranking
 from iclbench.leaderboards.board import boards
 from iclbench.leaderboards.row import digits, profile
 
-ERROR = Ranking(metric="squared_error", better="lower", statistic="median", scale="log")
+ERROR = Ranking(metric="squared_error", better="lower", statistic="median")
 
 
 @pytest.fixture
@@ -25,9 +25,13 @@ def with_median(record, median, floor):
     """The record with another median and another floor."""
     metric = record.metrics["squared_error"].model_copy(update={"median": median})
     bound = record.floor["squared_error"].model_copy(update={"median": floor})
-    return record.model_copy(
-        update={"metrics": {"squared_error": metric}, "floor": {"squared_error": bound}}
+    main = record.main.model_copy(
+        update={
+            "metrics": {"squared_error": metric},
+            "floor": record.main.floor.model_copy(update={"metrics": {"squared_error": bound}}),
+        }
     )
+    return record.model_copy(update={"evaluations": {"main": main}})
 
 
 @pytest.mark.parametrize(
@@ -37,7 +41,7 @@ def test_digits_are_those_of_an_error(score, expected):
     assert digits(score, ERROR) == expected
 
 
-@pytest.mark.parametrize("changes", [{"scale": "linear"}, {"better": "higher"}])
+@pytest.mark.parametrize("changes", [{"statistic": "mean"}, {"better": "higher"}])
 def test_only_errors_have_digits(changes):
     assert digits(1e-3, ERROR.model_copy(update=changes)) is None
 
@@ -82,7 +86,7 @@ def test_a_row_holds_what_its_record_says(rows):
     for row in rows:
         record = row.record
         assert row.score == row.statistics.median == record.metrics["squared_error"].median
-        assert row.seed_scores == tuple(s.metrics["squared_error"].median for s in record.seeds)
+        assert row.seed_scores == tuple(s["squared_error"].median for s in record.main.seeds)
         assert row.digits == pytest.approx(-math.log10(row.score))
         assert row.floor_score == record.floor["squared_error"].median
         assert row.values.shape == (max(row.seeds, 1), 64)
@@ -93,7 +97,7 @@ def test_a_row_holds_what_its_record_says(rows):
     constructed = next(row for row in rows if row.origin == "constructed")
     assert constructed.construction == "gd-causal"
     assert (constructed.seeds, constructed.steps) == (0, None)
-    assert constructed.seconds == constructed.record.evaluation.seconds
+    assert constructed.seconds == constructed.record.main.seconds
 
 
 def test_the_row_above_is_compared_on_the_same_prompts(rows):
