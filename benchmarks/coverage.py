@@ -11,145 +11,29 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
 from tabulate import tabulate
 
 from iclbench.api.random import philox
-from iclbench.leaderboards.ranking import ranked_values, ranks
-from iclbench.runs.intervals import Quantity, mean_interval
+from iclbench.leaderboards.ranking import ranks
+from iclbench.runs.intervals import mean_interval
 
-PROMPTS, SIMULATIONS, QUICK = 512, 2000, 100
-BOARD_PROMPTS, BOARD_ROWS, BOARDS = 256, 20, 1000
+from .coverage_scenarios import (
+    BOARD_PROMPTS,
+    BOARD_ROWS,
+    PROMPTS,
+    BoardScenario,
+    Scenario,
+    board_scenarios,
+    scenarios,
+)
+
+SIMULATIONS, BOARDS, QUICK = 4000, 1000, 100
 #: Simulations that are drawn at once, which bounds the memory.
 BLOCK = 100
-#: Digits of a prediction that is lost, at 10³ times the root mean square of the targets.
-LOST = -3.0
-
-Draw = Callable[[np.random.Generator, int, int], tuple[np.ndarray, np.ndarray]]
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """Values whose mean is known. `draw(random, seeds, count)` gives (seeds, prompts, count) values
-    and the truth of each, (count,): with one seed, the mean of that seed.
-    """
-
-    name: str
-    quantity: Quantity
-    draw: Draw
-
-
-def effects(
-    random: np.random.Generator, seeds: int, count: int, sizes: tuple[float, float, float]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Normal values of mean 0, with deviations of seeds, prompts and both; and those of seeds."""
-    of_seeds = sizes[0] * random.standard_normal((seeds, 1, count))
-    of_prompts = sizes[1] * random.standard_normal((1, PROMPTS, count))
-    of_both = sizes[2] * random.standard_normal((seeds, PROMPTS, count))
-    return of_seeds + of_prompts + of_both, of_seeds[:, 0]
-
-
-def normal_digits(sizes: tuple[float, float, float]) -> Draw:
-    """Digits around 3."""
-
-    def draw(random: np.random.Generator, seeds: int, count: int) -> tuple[np.ndarray, np.ndarray]:
-        values, of_seeds = effects(random, seeds, count, sizes)
-        return 3 + values, 3 + (of_seeds[0] if seeds == 1 else np.zeros(count))
-
-    return draw
-
-
-def log_normal(sigma: float) -> Draw:
-    """Errors whose natural logarithm has deviation σ; a tenth of its variance is that of seeds."""
-    sizes = (sigma * 0.1**0.5, sigma * 0.45**0.5, sigma * 0.45**0.5)
-
-    def draw(random: np.random.Generator, seeds: int, count: int) -> tuple[np.ndarray, np.ndarray]:
-        values, of_seeds = effects(random, seeds, count, sizes)
-        alone = of_seeds[0] if seeds == 1 else np.full(count, sizes[0] ** 2 / 2)
-        return np.exp(values), np.exp(alone + (sizes[1] ** 2 + sizes[2] ** 2) / 2)
-
-    return draw
-
-
-def lost_prompts(draw: Draw, lost: float, rate: float = 0.01) -> Draw:
-    """The same, where every seed loses the same 1% of the prompts."""
-
-    def draw_with(
-        random: np.random.Generator, seeds: int, count: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        values, truth = draw(random, seeds, count)
-        is_lost = random.random((1, PROMPTS, count)) < rate
-        return np.where(is_lost, lost, values), (1 - rate) * truth + rate * lost
-
-    return draw_with
-
-
-def diverging_seeds(draw: Draw, lost: float, rate: float, of_all: bool) -> Draw:
-    """The same, where seeds diverge at a rate. The truth is the mean of the seeds that do not, or
-    of all.
-    """
-
-    def draw_with(
-        random: np.random.Generator, seeds: int, count: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        values, truth = draw(random, seeds, count)
-        diverged = random.random((seeds, 1, count)) < rate
-        values = np.where(diverged, lost, values)
-        return values, (1 - rate) * truth + rate * lost if of_all else truth
-
-    return draw_with
-
-
-def fraction(mean: float) -> Draw:
-    """Right or wrong answers, by a probit model with effects of seeds and of prompts."""
-    sizes = (0.2, 1.0, 1.0)
-    threshold = mean * sum(size**2 for size in sizes) ** 0.5
-
-    def draw(random: np.random.Generator, seeds: int, count: int) -> tuple[np.ndarray, np.ndarray]:
-        values, of_seeds = effects(random, seeds, count, sizes)
-        inner = (sizes[1] ** 2 + sizes[2] ** 2) ** 0.5
-        alone = ndtr((threshold + of_seeds[0]) / inner)
-        truth = alone if seeds == 1 else np.full(count, ndtr(mean))
-        return (values + threshold > 0).astype(float), truth
-
-    return draw
-
-
-def scenarios() -> list[Scenario]:
-    """All the kinds of values whose intervals are simulated."""
-    digits, errors = normal_digits((0.3, 1.0, 0.5)), log_normal(1.0)
-    lost = 10.0 ** (-2 * LOST)
-    kinds: list[tuple[str, Quantity, Draw, float]] = [
-        ("digits", "digits", digits, LOST),
-        ("errors", "error", errors, lost),
-    ]
-    return [
-        Scenario("digits, normal", "digits", digits),
-        Scenario("digits, seeds differ most", "digits", normal_digits((1.0, 0.3, 0.3))),
-        Scenario("digits, prompts differ most", "digits", normal_digits((0.01, 1.0, 0.1))),
-        Scenario("digits, 1% of prompts lost", "digits", lost_prompts(digits, LOST)),
-        *(Scenario(f"errors, log-normal σ = {s}", "error", log_normal(s)) for s in (1, 2, 3)),
-        Scenario("errors, 1% of prompts lost", "error", lost_prompts(errors, lost)),
-        *(
-            Scenario(
-                f"{name}, {rate:.0%} of seeds diverge: mean of {whose}",
-                quantity,
-                diverging_seeds(draw, level, rate, whose == "all seeds"),
-            )
-            for name, quantity, draw, level in kinds
-            for rate in (0.05, 0.2)
-            for whose in ("the others", "all seeds")
-        ),
-        *(
-            Scenario(f"fraction {ndtr(z):.3g}", "metric", fraction(z))
-            for z in (-3.0, -1.3, 0.0, 2.3, 3.0)
-        ),
-    ]
 
 
 def cover(scenario: Scenario, seeds: int, simulations: int) -> dict[str, Any]:
@@ -174,63 +58,6 @@ def cover(scenario: Scenario, seeds: int, simulations: int) -> dict[str, Any]:
 
 def _share(holds: np.ndarray) -> float | None:
     return float(holds.mean()) if len(holds) else None
-
-
-@dataclass(frozen=True)
-class BoardScenario:
-    """Boards of 20 rows: `draw(random, seeds)` gives (rows, seeds, prompts) values that rank.
-
-    The first half of the rows is `gain` better in truth; all rows are alike where it is 0.
-    """
-
-    name: str
-    draw: Callable[[np.random.Generator, int], np.ndarray]
-    gain: float = 0.0
-
-
-def copies(sizes: tuple[float, float, float]) -> Callable[[np.random.Generator, int], np.ndarray]:
-    """Rows of one model, each with its seeds, on the same prompts."""
-
-    def draw(random: np.random.Generator, seeds: int) -> np.ndarray:
-        rows = (BOARD_ROWS, seeds)
-        values = sizes[0] * random.standard_normal((*rows, 1))
-        values = values + sizes[1] * random.standard_normal(BOARD_PROMPTS)
-        return np.asarray(
-            values + sizes[2] * random.standard_normal((*rows, BOARD_PROMPTS), dtype=np.float32)
-        )
-
-    return draw
-
-
-def board_scenarios() -> list[BoardScenario]:
-    """All the kinds of boards that are simulated."""
-    normal = copies((0.3, 1.0, 0.5))
-    heavy = copies((3 * 0.1**0.5, 3 * 0.45**0.5, 3 * 0.45**0.5))
-
-    def identical(random: np.random.Generator, seeds: int) -> np.ndarray:
-        return np.repeat(normal(random, seeds)[:1], BOARD_ROWS, axis=0)
-
-    def near_floor(random: np.random.Generator, seeds: int) -> np.ndarray:
-        # Rows within a digit of the attainable differ by up to 0.8 digits, which is rounding.
-        attainable = 7 + random.standard_normal(BOARD_PROMPTS)
-        behind = random.random((BOARD_ROWS, 1, 1)) * 0.8
-        values = attainable - behind - 0.2 * random.random((BOARD_ROWS, seeds, BOARD_PROMPTS))
-        return ranked_values(values.reshape(-1, BOARD_PROMPTS), attainable).reshape(values.shape)
-
-    def diverging(random: np.random.Generator, seeds: int) -> np.ndarray:
-        lost = random.random((BOARD_ROWS, seeds, 1)) < 0.2
-        return np.where(lost, LOST - 3, normal(random, seeds))
-
-    return [
-        BoardScenario("copies: digits, normal", normal),
-        BoardScenario("copies: digits, seeds differ most", copies((1.0, 0.3, 0.3))),
-        BoardScenario("copies: mean error, log-normal σ = 3", lambda *a: np.exp(heavy(*a))),
-        BoardScenario("copies: digits, 20% of seeds diverge", diverging),
-        BoardScenario("identical rows", identical),
-        BoardScenario("within a digit of the attainable", near_floor),
-        BoardScenario("half of the rows 1 digit better", copies((0.1, 1.0, 0.5)), 1.0),
-        BoardScenario("half of the rows 3 digits better", copies((0.3, 1.0, 0.5)), 3.0),
-    ]
 
 
 def simulate_boards(scenario: BoardScenario, seeds: int, boards: int) -> dict[str, Any]:
@@ -263,29 +90,44 @@ def simulate_boards(scenario: BoardScenario, seeds: int, boards: int) -> dict[st
 
 
 def tables(content: dict[str, Any]) -> str:
-    """Both tables as Markdown."""
-    parts = []
-    for name in ("intervals", "boards"):
-        rows = [
-            {key: _cell(value) for key, value in row.items() if key != "simulations"}
-            for row in content[name]
+    """Both tables as Markdown, one column for each number of seeds."""
+    intervals, boards = content["intervals"], content["boards"]
+    return "\n\n".join(
+        [
+            f"Intervals of {PROMPTS} prompts, {intervals[0]['simulations']:,} of each kind:",
+            _table(intervals, "values", _interval_cell),
+            f"Boards of {BOARD_ROWS} rows on {BOARD_PROMPTS} prompts, "
+            f"{boards[0]['simulations']:,} of each kind:",
+            _table(boards, "board", _board_cell),
         ]
-        align = ("left", *["right"] * (len(rows[0]) - 1))
-        parts.append(tabulate(rows, headers="keys", tablefmt="github", disable_numparse=True,
-                              colalign=align))  # fmt: skip
-    counts = " and ".join(f"{content[name][0]['simulations']:,} {name}" for name in
-                          ("intervals", "boards"))  # fmt: skip
-    about = (
-        f"Per line {counts} are simulated: intervals of {PROMPTS} prompts, boards of {BOARD_ROWS} "
-        f"rows on {BOARD_PROMPTS} prompts."
     )
-    return "\n\n".join([about, *parts])
 
 
-def _cell(value: str | float | None) -> str:
-    if value is None:
-        return ""
-    return f"{value:.1%}" if isinstance(value, float) else str(value)
+def _table(rows: list[dict[str, Any]], name: str, cell: Callable[[dict[str, Any]], str]) -> str:
+    lines: dict[str, dict[str, str]] = {}
+    for row in rows:
+        seeds = f"{row['seeds']} seed{'s' if row['seeds'] > 1 else ''}"
+        lines.setdefault(row[name], {name: row[name]})[seeds] = cell(row)
+    columns = dict.fromkeys(key for line in lines.values() for key in line)
+    order = [name, *sorted(columns.keys() - {name}, key=lambda seeds: int(seeds.split()[0]))]
+    cells = [[line.get(column, "") for column in order] for line in lines.values()]
+    align = ("left", *["right"] * (len(order) - 1))
+    return tabulate(cells, order, tablefmt="github", disable_numparse=True, colalign=align)
+
+
+def _interval_cell(row: dict[str, Any]) -> str:
+    """95.0%, or 94.1% of 80%; 100% where an interval is printed in 80% of the cases."""
+    covered, others = row["intervals cover"], row["others cover"]
+    if others is None:
+        return f"{covered:.1%}"
+    printed = "none" if covered is None else f"{covered:.1%} of {row['intervals']:.0%}"
+    return f"{printed}; {others:.0%}"
+
+
+def _board_cell(row: dict[str, Any]) -> str:
+    """99.0%, and the share of true differences that are seen."""
+    seen = row["true differences seen"]
+    return f"{row['no false difference']:.1%}" + ("" if seen is None else f"; {seen:.0%} seen")
 
 
 def main() -> None:

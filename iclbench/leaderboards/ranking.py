@@ -179,9 +179,11 @@ def difference(first: np.ndarray, second: np.ndarray) -> Difference:
 
 def at_floor(values: np.ndarray, floor_values: np.ndarray) -> bool:
     """Whether digits are those of the floor, but for one, in the median and the 1% worst."""
-    quantiles = [0.5, 0.01]
-    lacking = np.quantile(floor_values, quantiles) - np.quantile(values, quantiles)
-    return bool((lacking <= NEAR_FLOOR).all())
+    # Of the values themselves: interpolation between infinite digits has no value.
+    reached, attainable = (
+        np.quantile(digits, [0.5, 0.01], method="lower") for digits in (values, floor_values)
+    )
+    return bool((reached >= attainable - NEAR_FLOOR).all())
 
 
 def includes_chance(low: float | None, high: float | None, chance: float | None) -> bool:
