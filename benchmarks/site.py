@@ -48,7 +48,7 @@ def synthesize(store: RecordStore, count: int) -> list[Record]:
         )
         noise = 10 ** rng.normal(-(i % 13), 1, size=arrays["squared_error"].shape)
         values = arrays["squared_error"] * noise
-        statistics = summarize(values)
+        statistics = summarize(values, "squared")
         evaluation = first.main.model_copy(
             update={
                 "metrics": {"squared_error": statistics},

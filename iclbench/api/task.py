@@ -13,6 +13,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from .config import Config
+from .digits import ErrorKind
 from .draws import Draws, EvaluationRandom, Random, TrainingRandom
 from .evaluation import EvaluationContext, Model, predict
 from .prompts import Batch, Signature, map_tensors, with_lead
@@ -72,6 +73,8 @@ class Task(ABC, Generic[ConfigT]):
     unrounded: ClassVar[frozenset[str]] = frozenset()
     #: Metrics other than squared errors: plain errors, or digits (−log₁₀ of a squared error).
     scales: ClassVar[Mapping[str, Literal["first", "digits"]]] = {}
+    #: The metrics that are errors, which have digits.
+    errors: ClassVar[Mapping[str, ErrorKind]] = {"squared_error": "squared"}
     #: Names in Config that only affect training, or say where a file lies: records that differ in
     #: them are comparable.
     training_only: ClassVar[frozenset[str]] = frozenset()

@@ -77,11 +77,11 @@ def _verify(path: Path, record: Record, device: str) -> list[Check]:
     with full_precision(DTYPES[record.spec.dtype]):
         models = _in_order(given_models(plan), record)
         axes = axes_of(plan, models[0])
-        _require_consistent(record.main, values, floor_values, axes)
+        _require_consistent(record.main, values, floor_values, axes, errors_of(plan.task))
         grader = _grader(path, record, plan)
         measured = measure(plan, models, find_device(device), 1024, grader=grader)
         analyses = analyse(plan, models, find_device(device))
-    summary = summarize_run(measured.values, measured.floor_values, axes)
+    summary = summarize_run(measured.values, measured.floor_values, axes, errors_of(plan.task))
     parameters = sum(p.numel() for p in models[0].module.parameters())
     arithmetic = _arithmetic(plan, measured.floor_values)
     checks += [
@@ -120,12 +120,13 @@ def _require_consistent(
     values: Mapping[str, np.ndarray],
     floor_values: Mapping[str, np.ndarray],
     axes: Mapping[str, Axis],
+    errors: Mapping[str, ErrorKind],
 ) -> None:
     """Raise RecordError for statistics and curves that don't follow from the recorded values."""
     ragged = [name for name, array in values.items() if len(array) != len(evaluation.seeds)]
     if ragged:
         raise RecordError(f"the values of {ragged[0]} are not those of its seeds")
-    implied = summarize_run(values, floor_values, axes)
+    implied = summarize_run(values, floor_values, axes, errors)
     floor = evaluation.floor
     pairs: list[tuple[Mapping[str, Statistics | Curve], Mapping[str, Statistics | Curve]]] = [
         (evaluation.metrics, implied.metrics),
