@@ -35,12 +35,18 @@ class Ranking(Config):
 
     metric: str
     better: Literal["lower", "higher"]
-    statistic: Literal["mean digits", "mean", "median"]
+    statistic: Literal["mean digits", "mean"]
 
     @property
     def scale(self) -> Literal["log", "linear"]:
         """log: compared by log10."""
         return "linear" if self.statistic == "mean" else "log"
+
+    def score(self, statistics: Statistics) -> float | None:
+        """The number that ranks: the mean digits, or the mean."""
+        if self.statistic == "mean":
+            return statistics.mean
+        return statistics.digits.mean if statistics.digits else None
 
 
 class SeedReport(Config):

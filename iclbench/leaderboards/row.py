@@ -106,7 +106,7 @@ def floor_of(record: Record) -> Floor | None:
     statistics = record.floor.get(record.ranking.metric)
     if statistics is None:
         return None
-    score = getattr(statistics, record.ranking.statistic)
+    score = record.ranking.score(statistics)
     return Floor(record.main.floor.name, statistics, score, _digits(statistics, record.ranking))
 
 
@@ -190,9 +190,9 @@ def _row(record: Record, path: Path, standing: _Standing) -> Row:
         rank=standing.rank,
         above=standing.above,
         statistics=statistics,
-        score=getattr(statistics, ranking.statistic),
+        score=ranking.score(statistics),
         seed_scores=tuple(
-            getattr(seed[ranking.metric], ranking.statistic) for seed in record.main.seeds
+            ranking.score(seed[ranking.metric]) for seed in record.main.seeds
         ),
         floor_score=floor.score if floor else None,
         digits=reached,

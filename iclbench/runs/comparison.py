@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..api.digits import ErrorKind
 from ..api.statistics import Curve, Statistics
 
 #: How far a number may move, relatively: other machines add in another order.
@@ -61,7 +62,7 @@ class Tolerance:
     """
 
     dtype: str
-    errors: Mapping[str, str]
+    errors: Mapping[str, ErrorKind]
     floor: Mapping[str, np.ndarray]
 
     def holds(self, metric: str, recorded: Any, measured: Any, position: int | None = None) -> bool:

@@ -13,7 +13,6 @@ from ..api.results import Evaluation, FloorReport
 from ..api.statistics import finite
 from ..training.loop import Trained
 from .code import harness_reference, installed_code
-from .comparison import ARITHMETIC
 from .grading import Grading
 from .measure import Measured
 from .models import Model
@@ -47,7 +46,7 @@ def seed_reports(models: Sequence[Model]) -> list[SeedReport]:
 def ranking(plan: Plan) -> Ranking:
     """What the plan's task ranks by."""
     primary = plan.task.primary
-    return Ranking(metric=primary.metric, better=primary.better, statistic=primary.statistic)
+    return Ranking(metric=primary.metric, better=primary.better, statistic=plan.task.statistic)
 
 
 def evaluation_set(plan: Plan) -> dict[str, Any]:
@@ -80,24 +79,13 @@ def floor_report(
 ) -> FloorReport:
     """The floor of an evaluation; stores every value."""
     return FloorReport(
-        kind=floor_kind(plan, values),
+        kind=plan.task.floor_kind if values else "none",
         name=plan.task.floor_name,
         prompts=max((len(array) for array in values.values()), default=0),
         metrics=summary.floor,
         curves=summary.floor_curves,
         values=objects.write_arrays(values),
     )
-
-
-def floor_kind(
-    plan: Plan, values: Mapping[str, np.ndarray]
-) -> Literal["exact", "bayes", "bound", "none"]:
-    """What the floor is: an exact one has only the error of the arithmetic."""
-    if not values:
-        return "none"
-    primary = values.get(plan.task.primary.metric)
-    square = float(np.finfo(plan.spec.dtype).eps) ** 2
-    return "exact" if primary is not None and np.median(primary) <= ARITHMETIC * square else "bound"
 
 
 def grader_report(grading: Grading, objects: Objects, task: str) -> GraderReport:

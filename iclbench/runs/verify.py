@@ -40,7 +40,6 @@ from .measure import analyse, axes_of, measure
 from .models import Model, given_models
 from .objects import Objects
 from .plan import Plan
-from .report import floor_kind
 from .statistics import Summary, summarize_run
 from .store import read_record, read_values
 from .values import Arithmetic, compare_values
@@ -77,16 +76,16 @@ def _verify(path: Path, record: Record, device: str) -> list[Check]:
     with full_precision(DTYPES[record.spec.dtype]):
         models = _in_order(given_models(plan), record)
         axes = axes_of(plan, models[0])
-        _require_consistent(record.main, values, floor_values, axes, errors_of(plan.task))
+        _require_consistent(record.main, values, floor_values, axes, plan.task.errors)
         grader = _grader(path, record, plan)
         measured = measure(plan, models, find_device(device), 1024, grader=grader)
         analyses = analyse(plan, models, find_device(device))
-    summary = summarize_run(measured.values, measured.floor_values, axes, errors_of(plan.task))
+    summary = summarize_run(measured.values, measured.floor_values, axes, plan.task.errors)
     parameters = sum(p.numel() for p in models[0].module.parameters())
     arithmetic = _arithmetic(plan, measured.floor_values)
     checks += [
         same("parameters", record.parameters, parameters),
-        same("floor kind", record.main.floor.kind, floor_kind(plan, measured.floor_values)),
+        same("floor kind", record.main.floor.kind, plan.task.floor_kind if measured.floor_values else "none"),
         same("floor prompts", record.main.floor.prompts, _rows(measured.floor_values)),
         *compare_values("", values, measured.values, arithmetic),
         *compare_values("floor ", _as_seed(floor_values), _as_seed(measured.floor_values),
@@ -149,7 +148,7 @@ def _arithmetic(plan: Plan, floor_values: Mapping[str, np.ndarray]) -> Arithmeti
     squares = [b.target.double().square().mean().item() for b in batches
                if b.target.is_floating_point()]  # fmt: skip
     size = float(np.sqrt(np.mean(squares))) if squares else 0.0
-    return Arithmetic(spec.dtype, errors_of(plan.task), size, floor_values)
+    return Arithmetic(spec.dtype, plan.task.errors, size, floor_values)
 
 
 def errors_of(task: Task[Any]) -> Mapping[str, str]:

@@ -73,7 +73,7 @@ def test_show_prints_metrics_floor_and_curves(cli, tmp_path):
     shown = cli("show", tmp_path)
     assert shown.code == 0
     assert (
-        "gradient-descent on least-squares-prefixes v1 · solver · float32 · 32 prompts" in shown.out
+        "gradient-descent on least-squares-prefixes v2 · solver · float32 · 32 prompts" in shown.out
     )
     assert "| floor squared_error" in shown.out
     assert "prefix_error by prefix" in shown.out

@@ -179,8 +179,8 @@ def test_too_few_layers_or_channels_are_refused():
         build("gradient", task, width=40)
 
 
-def test_rounding_is_within_the_tolerance_if_the_floor_is_exactly_zero(tmp_path):
-    """In float64, affine's reference equals its target to the bit; the construction does not."""
+def test_rounding_is_within_the_tolerance_of_the_attainable_error(tmp_path):
+    """In float64, affine's exact answer equals its target to the bit; the construction does not."""
     record = run(
         model="baseconv",
         task="affine",

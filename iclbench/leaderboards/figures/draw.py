@@ -169,12 +169,12 @@ def _metric(wanted: str | None, record: Record) -> str:
 
 
 def _value(record: Record, name: str) -> float:
-    value = getattr(record.metrics[name], record.ranking.statistic)
+    value = record.ranking.score(record.metrics[name])
     return math.inf if value is None else float(value)
 
 
 def _range_over_seeds(record: Record, name: str) -> tuple[float, float]:
-    values = [getattr(seed[name], record.ranking.statistic) for seed in record.main.seeds]
+    values = [record.ranking.score(seed[name]) for seed in record.main.seeds]
     finite = [v for v in values if v is not None]
     return (min(finite), max(finite)) if finite else (math.inf, math.inf)
 
