@@ -113,14 +113,3 @@ def evaluate_and_record(
     ).sealed()
     store.write(record)
     return record
-
-
-def _ranking(plan: Plan) -> Ranking:
-    """The number that the task ranks by; digits are shown as the median on a logarithmic scale."""
-    primary = plan.task.primary
-    return Ranking(
-        metric=primary.metric,
-        better=primary.better,
-        statistic="median" if plan.task.statistic == "mean digits" else "mean",
-        scale="log" if primary.metric in plan.task.errors else "linear",
-    )
