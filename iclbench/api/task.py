@@ -85,6 +85,11 @@ class Task(ABC, Generic[ConfigT]):
         self.config = config
 
     @property
+    def title(self) -> str:
+        """What boards call the task with this configuration, such as the data that it shows."""
+        return self.name
+
+    @property
     def primary(self) -> Primary:
         """The metric that leaderboards rank by."""
         return Primary("squared_error")
