@@ -18,6 +18,7 @@ import numpy as np
 
 from iclbench import UsageError, file_digest, write_atomically
 
+from .generator import generated_stories
 from .origins import Text, fetch_texts
 from .tales import ABOUT, BPE, FOLDER, IDS
 from .text_metrics import phrases_of, words_of
@@ -48,6 +49,9 @@ def main() -> None:
           f"{len(texts) - len(kept)} left out")  # fmt: skip
     for n in (4, 8, 13):
         print(f"{overlap(training, tested, n):.3%} of held-out phrases of {n} words in training")
+    generated = generated_stories(4000, 0)
+    rate = overlap(generated[:3200], generated[3200:], PHRASE)
+    print(f"{rate:.0%} of phrases of {PHRASE} words in generated stories are in 3,200 others")
     for name in (IDS, BPE, ABOUT):
         print(f"{folder / name}: {(folder / name).stat().st_size:,} bytes")
 

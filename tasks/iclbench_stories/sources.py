@@ -20,8 +20,6 @@ HUB = {
 }
 TALES = "tales"
 GENERATED = "generated"
-#: Folder that `make data` fills.
-LOCAL = "data"
 #: Builders of `datasets`, by a file's suffix.
 BUILDERS = {".parquet": "parquet", ".jsonl": "json", ".json": "json", ".txt": "text"}
 #: Separates the stories of a text file, as in the files of TinyStories.
@@ -155,15 +153,14 @@ def find_sources(
             known = ", ".join([TALES, GENERATED, *HUB])
             raise UsageError(
                 f"stories: there is no data {name!r}; it is {known}, a set of the hub by its name "
-                "(owner/name), or a path (`make data` puts tales into data/tales)"
+                "(owner/name), or a path"
             )
     return sources
 
 
 def _may_be_on_the_hub(name: str) -> bool:
-    """Whether it is owner/name, not a file, and not in the folder that `make data` fills."""
-    local = Path(name).parts[:1] == (LOCAL,) or Path(name).suffix
-    return re.fullmatch(r"\w[\w.-]*/[\w.-]+", name) is not None and not local
+    """Whether it is owner/name, and not a file."""
+    return re.fullmatch(r"\w[\w.-]*/[\w.-]+", name) is not None and not Path(name).suffix
 
 
 def import_datasets() -> Any:

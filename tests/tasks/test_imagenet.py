@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from imagenet_support import CPU, SMALL, make_folder, make_task
+from wheel_support import wheel_files
 
 from iclbench import run, training_batch
 from iclbench.runs.checks import check_task
@@ -166,6 +167,7 @@ def test_packaged_features_are_complete_and_small(images, classes, shape):
     assert stored.features.shape == shape
     assert stored.features.dtype == torch.float16
     assert (folder_of(images) / FILE).stat().st_size < 3_000_000
+    assert f"iclbench_imagenet/{images}/{FILE}" in wheel_files()
 
 
 @pytest.mark.parametrize("images", PACKAGED)

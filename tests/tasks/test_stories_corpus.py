@@ -88,7 +88,6 @@ def write_damaged(folder, name="a.jsonl"):
     [
         (lambda f: "tinystory", {}, "there is no data 'tinystory'"),
         (lambda f: f / "none.jsonl", {}, "there is no data"),
-        (lambda f: "data/no-tales", {}, "make data"),
         (lambda f: f, {}, "has no file that ends in"),
         (lambda f: write(f / "a.jsonl"), {"column": "story"}, "no column 'story'; it has text"),
         (lambda f: write(f / "a.jsonl", [1.5, 2.5]), {}, "does not hold text"),
