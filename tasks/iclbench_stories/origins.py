@@ -51,11 +51,13 @@ SOURCES: dict[str, dict[str, str]] = {
         "author": "Jacob Grimm (1785-1863) and Wilhelm Grimm (1786-1859)",
         "translator": "Edgar Taylor (1793-1839) and Marian Edwardes",
         "edition": "Grimms' Fairy Tales, Project Gutenberg's ebook 2591",
+        "licence": "public domain in the USA",
     },
     "austen": {
         "author": "Jane Austen (1775-1817)",
         "translator": "none: written in English",
         "edition": "three novels, by chapters, as in Project Gutenberg",
+        "licence": "public domain",
     },
 }
 
@@ -76,7 +78,6 @@ def fetch_texts(scratch: Path) -> tuple[list[dict[str, str]], list[Text]]:
         {
             "name": name,
             **facts,
-            "licence": "public domain",
             "file": packages[name].name,
             "sha256": file_digest(packages[name]),
         }
