@@ -100,10 +100,7 @@ _HOME = {
         "ClassificationConfig",
         "ClassificationTask",
     ),
-    "api.config": (
-        "Config",
-        "added_later",
-    ),
+    "api.config": ("Config", "added_later"),
     "api.draws": (
         "Draws",
         "EvaluationRandom",
@@ -124,10 +121,7 @@ _HOME = {
     ),
     "api.executor": ("Executor",),
     "api.graded_task": ("GradedTask",),
-    "api.grader": (
-        "Completion",
-        "Grader",
-    ),
+    "api.grader": ("Completion", "Grader"),
     "api.metric": ("Metric",),
     "api.prompts": (
         "Batch",
