@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 from browser import missing, open_browser
-from support import limited_file_size
 
 from iclbench import RecordStore, UsageError
-from iclbench.files import STAGING
 from iclbench.leaderboards.board import leaderboard
 from iclbench.leaderboards.ranking import paired_difference
 from iclbench.leaderboards.site import svg
@@ -100,30 +98,6 @@ def test_pages_of_deleted_records_are_deleted(folder, tmp_path):
     make_site(tmp_path, folder)
     assert not (tmp_path / "runs" / "old.html").exists()
     assert (tmp_path / "CNAME").exists()
-
-
-def test_a_full_disk_leaves_the_old_pages(cli, site, folder, tmp_path):
-    out = tmp_path / "out"
-    shutil.copytree(site, out)
-    (out / "runs" / "old.html").touch()
-    before = {p.relative_to(out): p.read_bytes() for p in out.rglob("*") if p.is_file()}
-    with limited_file_size(1_000_000):  # Plotly is larger
-        full = cli("leaderboard", "site", out, "--from", folder)
-        new = cli("leaderboard", "site", tmp_path / "new", "--from", folder)
-    assert full.code == new.code == 2
-    assert full.err == (
-        f"iclbench: error: {out} can't be written: File too large; it is unchanged\n"
-    )
-    assert before == {p.relative_to(out): p.read_bytes() for p in out.rglob("*") if p.is_file()}
-    assert {path.name for path in tmp_path.iterdir()} == {"out"}
-    assert cli("leaderboard", "site", out, "--from", folder).code == 0
-    assert not (out / "runs" / "old.html").exists()
-
-
-def test_what_a_killed_process_left_is_no_obstacle(folder, tmp_path):
-    (tmp_path / f"{STAGING}x" / "runs").mkdir(parents=True)
-    make_site(tmp_path, folder)
-    assert (tmp_path / "index.html").exists()
 
 
 def test_a_folder_of_something_else_is_not_overwritten(folder, tmp_path):
