@@ -35,6 +35,7 @@ from .comparison import (
     same,
     same_statistics,
 )
+from .exclusive import exclusive
 from .facts import compare_facts, recompute
 from .grading import Grading, RecordedGrader
 from .measure import analyse, axes_of, measure
@@ -46,6 +47,7 @@ from .store import read_record, read_values
 from .values import Arithmetic, compare_values
 
 
+@exclusive()
 def verify(path: str | Path, device: str = "auto") -> list[Check]:
     """Compute every fact of a record again that is not about the past, and compare.
 
