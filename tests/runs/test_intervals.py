@@ -42,7 +42,10 @@ def test_the_variance_is_that_of_two_crossed_factors():
     )
     result = components(values[..., None]).variance()
     assert [x[0] for x in result] == pytest.approx([variance, freedom])
-    half = stats.t.ppf(0.975, freedom) * math.sqrt(variance)
+    banerjee = (
+        stats.t.ppf(0.975, 2) ** 2 * (of_seeds - both) + stats.t.ppf(0.975, 3) ** 2 * of_prompts
+    ) / 12
+    half = math.sqrt(max(stats.t.ppf(0.975, freedom) ** 2 * variance, banerjee))
     # Digits may be negative, so that their interval is symmetric.
     assert bounds(values / 100, "digits")[:2] == pytest.approx(
         ((grand - half) / 100, (grand + half) / 100)
@@ -57,7 +60,7 @@ def test_a_component_is_never_negative():
     assert parts.variance()[0][0] == pytest.approx(parts.both[0] / 80)
 
 
-@pytest.mark.parametrize("seeds", [3, 5, 10])
+@pytest.mark.parametrize("seeds", [2, 3, 5, 10])
 @pytest.mark.parametrize("sizes", [(0.0, 1, 1), (0.3, 1, 0.5), (1, 0.3, 0.3)], ids=str)
 def test_the_interval_covers_the_mean_as_often_as_it_says(seeds, sizes):
     random = philox("coverage of digits", seeds)
@@ -68,7 +71,7 @@ def test_the_interval_covers_the_mean_as_often_as_it_says(seeds, sizes):
     interval = mean_interval(of_seeds + of_prompts + of_both, "digits")
     holds = (interval.low <= 0) & (interval.high >= 0)
     is_interval = interval.reliable
-    assert (holds[is_interval].mean(), is_interval.mean()) > (0.915, 0.9)
+    assert (holds[is_interval].mean(), is_interval.mean()) > (0.925, 0.9)
 
 
 @pytest.mark.parametrize("seeds", [1, 3, 5])
