@@ -26,7 +26,7 @@ TAIL, TAIL_QUANTILES = 2.25, (0.9, 0.975)
 SEED_GAP = 3.0
 #: … and so are those whose mean errors leave a gap of more than so many powers of ten.
 SEED_RATIO = 2.0
-#: An interval of positive values whose upper bound is more than so many times the mean says nothing.
+#: An interval of positive values says nothing if its upper bound is more than so many means.
 WIDEST = 1000.0
 
 

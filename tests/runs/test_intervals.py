@@ -109,11 +109,17 @@ def test_a_diverged_seed_leaves_the_range_over_seeds(quantity, lost):
 
 
 def test_an_error_s_interval_has_no_negative_bound():
-    low, high, _ = bounds([[1.0, 1.1] * 20, [9.0, 9.1] * 20], "error")
+    values = np.array([[1.0, 1.1] * 20, [5.0, 5.1] * 20, [9.0, 9.1] * 20])
+    low, high, _ = bounds(values, "error")
     assert 0 < low < 1
-    assert high > 9.1
-    lower, upper, _ = bounds([[-1.0, -1.1] * 20, [-9.0, -9.1] * 20])
-    assert (lower, upper) == pytest.approx((-high, -low))
+    # The symmetric interval would reach from −5 to 15.
+    assert high > 15
+    assert bounds(-values)[:2] == pytest.approx((-high, -low))
+
+
+def test_an_interval_that_says_nothing_is_replaced_by_the_range():
+    """Two seeds whose errors differ ninefold have an upper bound of 10²² times the mean."""
+    assert bounds([[1.0, 1.1] * 20, [9.0, 9.1] * 20], "error")[2] == "range over seeds"
 
 
 @pytest.mark.parametrize("seeds", [1, 3])
