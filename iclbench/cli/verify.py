@@ -103,7 +103,8 @@ def _report(path: Path, checks: list[Check], every: bool) -> None:
         typer.echo(f"  {check.difference}: {state}")
     record = read_record(path)
     claimed = "; ".join(f"{name}: {text}" for name, text in claims(record).items())
-    typer.echo(f"  claimed: {claimed}")
+    # The author wrote these texts; a terminal must not take any of it as a command.
+    typer.echo("  claimed: " + "".join(c if c.isprintable() else "?" for c in claimed))
     stale = stale_code(record)
     if stale:
         typer.echo(f"  stale: made by other code of {', '.join(stale)} than is installed")
