@@ -11,6 +11,7 @@ from typing import Any
 
 from ..api.errors import RecordError, RunError
 from ..api.grader import Completion, Grader
+from ..api.names import visible
 from ..api.record import GraderReport
 from ..api.statistics import finite
 
@@ -69,7 +70,13 @@ class Grading(Grader):
         """The grader's report with the numbers of completions and failures."""
         failures = sum(None in line["scores"].values() for line in self._lines)
         counts = {"completions": len(self._lines), "failures": failures}
-        return self.grader.report().model_copy(update=counts)
+        report = self.grader.report()
+        # A service wrote these texts.
+        texts = {
+            "model": None if report.model is None else visible(report.model, 500),
+            "reasons": {visible(text, 500): count for text, count in report.reasons.items()},
+        }
+        return report.model_copy(update={**counts, **texts})
 
 
 class RecordedGrader(Grader):
@@ -87,7 +94,7 @@ class RecordedGrader(Grader):
         try:
             self._lines = [json.loads(line) for line in answers.decode("ascii").splitlines()]
             self._scores = [self._read(line) for line in self._lines]
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise RecordError("the file of raw answers is damaged") from None
         self._next = 0
         self.same = 0
