@@ -97,6 +97,6 @@ def read_regular_file(path: Path, most: int) -> bytes:
                 raise RecordError(f"{path} is not a regular file")
             if status.st_size > most:
                 raise RecordError(f"{path} has {status.st_size:,} bytes; at most {most:,} are read")
-            return file.read(most)
+            return file.read(status.st_size)
     except OSError as error:
         raise RecordError(f"{path} can't be read: {error.strerror}") from None
