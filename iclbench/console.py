@@ -104,8 +104,12 @@ class _OutputAsMessages:
             os.dup2(2, 1)
 
     def _restore(self) -> None:
-        # What was written to the original stream meanwhile is still in its buffer.
+        # What was written to the original stream meanwhile is still in its buffer, or in C's. numpy
+        # and torch import ctypes, so code that prints from C has it; importing it here is slow.
         _flush(self._output)
+        if (ctypes := sys.modules.get("ctypes")) is not None:
+            with contextlib.suppress(OSError, AttributeError, TypeError):
+                ctypes.CDLL(None).fflush(None)
         sys.stdout = self._output
         if self._descriptor is not None:
             os.dup2(self._descriptor, 1)
