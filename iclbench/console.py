@@ -65,7 +65,7 @@ def flush_output() -> None:
     """Write what was printed; raises OSError where that fails, and drops the rest."""
     for stream in (sys.stdout, sys.stderr):
         try:
-            if stream is not None:
+            if stream is not None and not stream.closed:
                 stream.flush()
         except OSError:
             # Python would write it again at its end, and print a traceback.

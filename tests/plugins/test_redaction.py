@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import html
 import json
-import time
 from urllib.parse import quote
 
 import pytest
@@ -62,9 +61,8 @@ def test_other_text_is_left():
     assert Redaction("none")(text) == text
 
 
-def test_time_is_linear_in_the_text():
-    redact = Redaction(KEY)
-    for text in ("\\" * 200_000, "s" * 200_000, "%25" * 70_000, "&#0" * 70_000, KEY[:-1] * 8_000):
-        started = time.process_time()
-        assert redact(text) == text
-        assert time.process_time() - started < 10
+@pytest.mark.parametrize("part", ["\\", "s", "%25", "&#0", KEY[:-1]])
+def test_a_long_text_that_almost_holds_the_key_is_left(part):
+    # Quadratic time would be hours.
+    text = part * (1_000_000 // len(part))
+    assert Redaction(KEY)(text) == text
