@@ -38,7 +38,6 @@ from .report import date_now
 from .settings import Settings
 from .store import RecordStore, read_record, read_values
 from .training import ReadyModels, train
-from .verify import errors_of
 
 #: On another platform: how far the first loss of the curve may move, relatively, …
 FIRST_LOSS = 0.01
@@ -207,7 +206,7 @@ def _compare_roughly(
     yield Check("half of the losses, again", 0.0, half, half <= LOSSES)
     metric = plan.task.primary.metric
     values = read_values(path, {metric: record.main.values[metric]})[metric]
-    kind = errors_of(plan.task).get(metric)
+    kind = plan.task.errors.get(metric)
     for i, seed in enumerate(record.seeds):
         a, b = (_result(v[i], kind) for v in (values, measured.values[metric]))
         holds = abs(a - b) <= RESULT if kind else close(a, b, RESULT)
