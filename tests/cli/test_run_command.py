@@ -31,9 +31,9 @@ def test_several_tasks_have_a_table_each(cli, tmp_path):
     tasks = "least-squares,least-squares-prefixes"
     outcome = cli("run", "--model", "zero,ridge", "--task", tasks, *TINY, "--out", tmp_path)
     assert outcome.code == 0
-    assert outcome.out.count("ranked by its median") == 2
+    assert outcome.out.count("ranked by its mean digits") == 2
     only = cli("leaderboard", "show", "--out", tmp_path, "--task", "least-squares", "--commands")
-    assert only.out.count("ranked by its median") == 1
+    assert only.out.count("ranked by its mean digits") == 1
     assert "iclbench run --model zero" in only.out
 
 
