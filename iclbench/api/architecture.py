@@ -57,3 +57,6 @@ class Architecture(ABC):
 
 class Solver(Architecture):
     """An architecture without parameters, which reads the prompt's fields and is never trained."""
+
+    #: Whether predictions ignore the examples' relation to the query: such rows are marked chance.
+    chance: ClassVar[bool] = False

@@ -17,11 +17,18 @@ from torch.nn.functional import one_hot
 
 from iclbench import Config, Signature, Solver
 
+from .selection import smoothed, smoothing_weight
+
 
 class ClassifierConfig(Config):
     """Smoothing, common to all classifiers."""
 
-    smoothing: float = Field(0.1, gt=0, le=1, description="weight of the uniform distribution")
+    smoothing: float | None = Field(
+        None,
+        gt=0,
+        le=1,
+        description="weight of the uniform distribution; null: C/2 / (N + C/2)",
+    )
 
 
 class Classifier(Solver):
@@ -53,21 +60,50 @@ class _ClassifierModule(nn.Module):
     def forward(self, prompt: Any) -> Tensor:
         labels = one_hot(prompt.y, self.classes).to(prompt.x)
         probabilities = self.classifier.probabilities(prompt.x, labels, prompt.query, self.config)
-        weight = self.config.smoothing
-        mixed: Tensor = (1.0 - weight) * probabilities + weight / self.classes
-        return mixed.log()
+        weight = smoothing_weight(self.config.smoothing, prompt.x.shape[1], self.classes)
+        return smoothed(probabilities, weight).log()
 
 
 class ClassFrequency(Classifier):
-    """The class frequencies in the context, whatever the query."""
+    """The class frequencies in the context, whatever the query; in a text, those of its ids."""
 
     name = "class-frequency"
+    chance = True
+
+    def supports(self, signature: Signature, config: Any) -> str | None:
+        """As `Classifier`; also texts."""
+        if signature.target == "token":
+            fields = getattr(signature.prompt, "_fields", ())
+            return None if "ids" in fields else f"{signature.prompt.__name__} has no ids"
+        return super().supports(signature, config)
+
+    def build(self, signature: Signature, config: Any) -> nn.Module:
+        """A module without parameters."""
+        if signature.target == "token":
+            return _IdFrequency(signature, config)
+        return super().build(signature, config)
 
     def probabilities(
         self, x: Tensor, labels: Tensor, query: Tensor, config: ClassifierConfig
     ) -> Tensor:
         """See `Classifier.probabilities`."""
         return labels.mean(dim=1, keepdim=True).expand(-1, query.shape[1], -1)
+
+
+class _IdFrequency(nn.Module):
+    def __init__(self, signature: Signature, config: ClassifierConfig) -> None:
+        super().__init__()
+        self.vocabulary, self.smoothing = signature.vocabulary, config.smoothing
+        self.readout = list(signature.readout)
+
+    def forward(self, prompt: Any) -> Tensor:
+        """Log-probabilities (B, P, V) of the ids up to each read-out."""
+        ids = prompt.ids.unsqueeze(2)
+        counts = torch.zeros(*prompt.ids.shape, self.vocabulary, device=ids.device)
+        counts = counts.scatter_(2, ids, 1.0).cumsum_(dim=1)[:, self.readout]
+        examples = torch.tensor(self.readout, device=ids.device)[:, None] + 1
+        weight = smoothing_weight(self.smoothing, examples, self.vocabulary)
+        return smoothed(counts / examples, weight).log()
 
 
 class NearestMeanConfig(ClassifierConfig):
