@@ -66,7 +66,8 @@ def stable_step(
     largest = largest + 1.0 if bias else largest
     largest = torch.where(largest > 0, largest, 1.0)
     squared = torch.linalg.matrix_norm(embedding, 2).square()
-    return (2.0 / (largest * squared))[:, None, None]
+    step: Tensor = 2.0 / (largest * squared)
+    return step[:, None, None]
 
 
 class _OnParameters:

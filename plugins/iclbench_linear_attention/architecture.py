@@ -15,6 +15,7 @@ from .forms import LAYOUTS, InputMatrix, Layout
 from .modules import ELSA, LSA, Stack, Step
 from .ridge_gd import ExtendedRidgeGD, RidgeGD
 
+
 class MatrixConfig(Config):
     """Options of `lsa`, and with other defaults of `elsa`."""
 
@@ -31,8 +32,7 @@ class MatrixConfig(Config):
     step: float | None = Field(
         None,
         gt=0,
-        description="N·η for prompts without a step size (null: 1/(1 + √(D/N))²); their "
-        "λ is 0",
+        description="N·η for prompts without a step size (null: 1/(1 + √(D/N))²); their λ is 0",
     )
 
 

@@ -29,7 +29,7 @@ def iclbench_architectures() -> list[Entry]:
         Entry("jacobi", "linear systems by Jacobi iteration", f"{_HOME}.systems:Jacobi"),
         Entry("steepest-descent", "linear systems by gradient descent with exact line search",
               f"{_HOME}.systems:SteepestDescent"),
-        Entry("class-frequency", "frequencies of classes, or ids, in the context; ignores x and order",
+        Entry("class-frequency", "class or id frequencies in the context; ignores x and order",
               f"{_HOME}.classifiers:ClassFrequency"),
         Entry("nearest-class-mean", "classification by the nearest class mean",
               f"{_HOME}.classifiers:NearestClassMean"),

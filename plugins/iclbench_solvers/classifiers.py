@@ -118,8 +118,8 @@ class NearestMeanConfig(ClassifierConfig):
     temperature: float | None = Field(
         None,
         gt=0,
-        description="τ of softmax(−‖x − μ_c‖² / 2τ); null: an eighth of the squared median distance "
-        "of two examples",
+        description="τ of softmax(−‖x − μ_c‖² / 2τ); null: m²/8, with the median distance m of two "
+        "examples",
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from pydantic import Field
@@ -64,7 +64,7 @@ class Constant(Solver):
     """Predicts one number everywhere."""
 
     name = "constant"
-    Config: type[Config] = ConstantConfig
+    Config: ClassVar[type[Config]] = ConstantConfig
     chance = True
 
     def supports(self, signature: Signature, config: Any) -> str | None:
@@ -120,4 +120,5 @@ class _ConstantModule(nn.Module):
         real, _ = prompt.sequence()
         s = self.signature
         width = prompt.x0.shape[1] if s.varies else s.output_width
-        return real.new_full((len(real), len(s.readout), width), self.value)
+        shape = (len(real), len(s.readout), width)
+        return torch.full(shape, self.value, dtype=real.dtype, device=real.device)

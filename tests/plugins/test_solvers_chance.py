@@ -27,7 +27,9 @@ PROMPTS, SEED = 4096, 77
 
 def chance_solvers(task):
     """The solvers at chance that need no arguments and accept the task."""
-    models = [host().load("model", entry.name, Architecture) for _, entry in host().entries("model")]
+    models = [
+        host().load("model", entry.name, Architecture) for _, entry in host().entries("model")
+    ]
     solvers = [m() for m in models if issubclass(m, Solver) and m.chance and m.name != "constant"]
     return [s for s in solvers if s.supports(task.signature, s.Config()) is None]
 
