@@ -104,14 +104,14 @@ def test_the_default_step_size_follows_the_shape_of_x(name):
     torch.testing.assert_close(default(batch.prompt), given(batch.prompt))
 
 
-def test_no_prompt_diverges_with_the_default_step_size():
-    """With η = 0.5 some of these do; the largest error is above 10."""
+def test_fewer_prompts_diverge_with_the_default_step_size():
+    """Gradient descent diverges where η is above 2/λmax: more often with η = 0.5."""
     task = load_task("least-squares", dim=3, examples=8)
-    (batch,) = task.evaluation_batches(8192, 4321, torch.float64)
+    (batch,) = task.evaluation_batches(32768, 4321, torch.float64)
     values = torch.linalg.eigvalsh(batch.prompt.x.mT @ batch.prompt.x / 8)[:, -1]
-    eta = DescentConfig().eta(8, 3)
-    assert float(values.max()) > 2 / 0.5
-    assert float(values.max()) < 2 / eta
+    default, half = ((values > 2 / eta).double().mean() for eta in (DescentConfig().eta(8, 3), 0.5))
+    assert half > 1e-3
+    assert default < 2e-4
 
 
 def test_square_is_not_read():

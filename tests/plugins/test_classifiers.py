@@ -140,7 +140,7 @@ def median_distance(x):
 @pytest.mark.parametrize(
     ("name", "setting"),
     [
-        ("kernel-regression", lambda x: {"bandwidth": median_distance(x) / 2}),
+        ("kernel-regression", lambda x: {"bandwidth": 0.4 * median_distance(x)}),
         ("nearest-class-mean", lambda x: {"temperature": median_distance(x) ** 2 / 8}),
         ("logistic-regression", lambda x: {"penalty": np.square(x).sum(axis=1).mean() / 2}),
         ("nearest-neighbour-vote", lambda x: {"neighbours": 4}),  # √12, rounded up

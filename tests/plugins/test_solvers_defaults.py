@@ -19,7 +19,7 @@ from iclbench.plugins import host
 PROMPTS, SEED = 256, 4321
 
 #: Prompts of the tasks on which the best methods gain least.
-MORE = {"categorical": 1024}
+MORE = {"categorical": 2048}
 
 #: Methods that are below chance by their nature: in ten dimensions, 20 examples tell little about
 #: the class beyond its frequency, which a nearest mean ignores, a vote of five estimates badly, and
