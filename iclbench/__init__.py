@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .api.draws import Draws, EvaluationRandom, Random, TrainingRandom
     from .api.errors import IclbenchError, PluginError, RecordError, RunError, UsageError, unknown
     from .api.evaluation import EvaluationContext, predict
+    from .api.exact import evaluate_exactly, exact_least_squares, exact_matmul, exact_solve
     from .api.executor import Executor
     from .api.graded_task import GradedTask
     from .api.grader import Completion, Grader
@@ -50,15 +51,10 @@ if TYPE_CHECKING:
     from .api.random import philox, torch_generator
     from .api.recipe import Recipe
     from .api.record import GraderReport, GradingCost, Record
+    from .api.scoring import Axis, Distance, ErrorKind, FloorKind, Primary
     from .api.spec import RunSpec, digest_of
     from .api.statistics import finite
-    from .api.task import (
-        Axis,
-        Primary,
-        Task,
-        TaskConfig,
-        training_batch,
-    )
+    from .api.task import Task, TaskConfig, training_batch
     from .console import report
     from .devices import find_device
     from .files import file_digest, require_writable, write_atomically
@@ -79,11 +75,7 @@ if TYPE_CHECKING:
     from .sweeps.sweep import sweep
 
 _HOME = {
-    "api.architecture": (
-        "Architecture",
-        "Construction",
-        "Solver",
-    ),
+    "api.architecture": ("Architecture", "Construction", "Solver"),
     "api.capabilities": (
         "CAPABILITIES",
         "Decoder",
@@ -95,20 +87,9 @@ _HOME = {
         "TrainsFaster",
         "offers",
     ),
-    "api.classification": (
-        "ClassificationConfig",
-        "ClassificationTask",
-    ),
-    "api.config": (
-        "Config",
-        "added_later",
-    ),
-    "api.draws": (
-        "Draws",
-        "EvaluationRandom",
-        "Random",
-        "TrainingRandom",
-    ),
+    "api.classification": ("ClassificationConfig", "ClassificationTask"),
+    "api.config": ("Config", "added_later"),
+    "api.draws": ("Draws", "EvaluationRandom", "Random", "TrainingRandom"),
     "api.errors": (
         "IclbenchError",
         "PluginError",
@@ -117,16 +98,11 @@ _HOME = {
         "UsageError",
         "unknown",
     ),
-    "api.evaluation": (
-        "EvaluationContext",
-        "predict",
-    ),
+    "api.evaluation": ("EvaluationContext", "predict"),
+    "api.exact": ("evaluate_exactly", "exact_least_squares", "exact_matmul", "exact_solve"),
     "api.executor": ("Executor",),
     "api.graded_task": ("GradedTask",),
-    "api.grader": (
-        "Completion",
-        "Grader",
-    ),
+    "api.grader": ("Completion", "Grader"),
     "api.metric": ("Metric",),
     "api.prompts": (
         "Batch",
@@ -141,57 +117,26 @@ _HOME = {
         "to_device",
         "with_lead",
     ),
-    "api.random": (
-        "philox",
-        "torch_generator",
-    ),
+    "api.random": ("philox", "torch_generator"),
     "api.recipe": ("Recipe",),
-    "api.record": (
-        "GraderReport",
-        "GradingCost",
-        "Record",
-    ),
-    "api.spec": (
-        "RunSpec",
-        "digest_of",
-    ),
+    "api.record": ("GraderReport", "GradingCost", "Record"),
+    "api.scoring": ("Axis", "Distance", "ErrorKind", "FloorKind", "Primary"),
+    "api.spec": ("RunSpec", "digest_of"),
     "api.statistics": ("finite",),
-    "api.task": (
-        "Axis",
-        "Primary",
-        "Task",
-        "TaskConfig",
-        "training_batch",
-    ),
+    "api.task": ("Task", "TaskConfig", "training_batch"),
     "console": ("report",),
     "devices": ("find_device",),
-    "files": (
-        "file_digest",
-        "require_writable",
-        "write_atomically",
-    ),
+    "files": ("file_digest", "require_writable", "write_atomically"),
     "leaderboards.board": ("leaderboard",),
     "nn.architecture": ("SequenceArchitecture",),
-    "nn.block": (
-        "SequenceConfig",
-        "initialize",
-    ),
-    "nn.generation": (
-        "Sampling",
-        "generate",
-    ),
-    "nn.logits": (
-        "FactoredLogits",
-        "token_loss",
-    ),
+    "nn.block": ("SequenceConfig", "initialize"),
+    "nn.generation": ("Sampling", "generate"),
+    "nn.logits": ("FactoredLogits", "token_loss"),
     "nn.model": ("SequenceModel",),
     "nn.training_form": ("training_form",),
     "plugins": ("host",),
     "precision": ("full_precision",),
-    "runs.checks": (
-        "check_architecture",
-        "check_task",
-    ),
+    "runs.checks": ("check_architecture", "check_task"),
     "runs.load": ("load_task",),
     "runs.run": ("run",),
     "runs.store": ("RecordStore",),
@@ -213,13 +158,16 @@ __all__ = [
     "Construction",
     "Decoder",
     "Decodes",
+    "Distance",
     "Draws",
     "Entry",
+    "ErrorKind",
     "EvaluationContext",
     "EvaluationRandom",
     "Executor",
     "ExtendsPositions",
     "FactoredLogits",
+    "FloorKind",
     "GradedTask",
     "Grader",
     "GraderReport",
@@ -258,6 +206,10 @@ __all__ = [
     "check_architecture",
     "check_task",
     "digest_of",
+    "evaluate_exactly",
+    "exact_least_squares",
+    "exact_matmul",
+    "exact_solve",
     "file_digest",
     "find_device",
     "finite",

@@ -57,3 +57,6 @@ class Architecture(ABC):
 
 class Solver(Architecture):
     """An architecture without parameters, which reads the prompt's fields and is never trained."""
+
+    #: Whether it ignores the examples or the query: a row to compare with, marked as chance.
+    chance: ClassVar[bool] = False

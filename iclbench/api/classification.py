@@ -37,6 +37,7 @@ class ClassificationTask(Task[ConfigT]):
 
     training_only = frozenset({"pool"})
     exact = True
+    errors = {}
 
     def __init__(self, config: ConfigT) -> None:
         super().__init__(config)
@@ -45,7 +46,7 @@ class ClassificationTask(Task[ConfigT]):
     @property
     def primary(self) -> Primary:
         """The negative log-likelihood of the queries' classes."""
-        return Primary("nll", "lower", "mean", "linear")
+        return Primary("nll")
 
     def signature_of(self, examples: int, dim: int, classes: int) -> Signature:
         """S = N + Q tokens (xᵢ, id of yᵢ), where a query has id 0; read at the queries."""
@@ -94,8 +95,11 @@ class ClassificationTask(Task[ConfigT]):
         return -logs.gather(2, target.unsqueeze(2))[..., 0].mean(dim=1)
 
     def metrics(self, prediction: Tensor, batch: Batch) -> dict[str, Tensor]:
-        """accuracy, and nll, the cross-entropy; means over the queries, (B,)."""
-        right = prediction.argmax(dim=2) == batch.target
+        """accuracy, and nll, the cross-entropy; means over the queries, (B,).
+
+        Where a logit is NaN, the class counts as wrong and nll is NaN.
+        """
+        right = (prediction.argmax(dim=2) == batch.target) & ~prediction.isnan().any(dim=2)
         return {
             "accuracy": right.double().mean(dim=1),
             "nll": self.loss(prediction, batch.target),

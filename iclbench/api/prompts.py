@@ -201,3 +201,9 @@ def with_lead(batch: Batch, *lead: int) -> Batch:
 def to_device(prompt: P, device: torch.device | str) -> P:
     """Move every field of a prompt to `device`."""
     return map_tensors(lambda tensor: tensor.to(device), prompt)
+
+
+def real_dtype(prompt: Any) -> torch.dtype:
+    """The dtype of a prompt's real fields; float64 if it has none."""
+    dtypes = {field.dtype for field in prompt if field.is_floating_point()}
+    return dtypes.pop() if dtypes else torch.float64

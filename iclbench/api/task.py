@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -15,8 +15,11 @@ from torch import Tensor, nn
 from .config import Config
 from .draws import Draws, EvaluationRandom, Random, TrainingRandom
 from .evaluation import EvaluationContext, Model, predict
-from .prompts import Batch, Signature, map_tensors, with_lead
+from .prompts import Batch, map_tensors, with_lead
 from .recipe import Recipe
+from .scoring import Axis, Primary, Scoring
+
+__all__ = ["Axis", "Primary", "Task", "TaskConfig", "training_batch"]
 
 
 class TaskConfig(Config):
@@ -25,30 +28,10 @@ class TaskConfig(Config):
     task_seed: int = Field(0, ge=0, description="seed of the task's own parameters and pools")
 
 
-class Primary(NamedTuple):
-    """The number that a task ranks by: a metric, which direction is better, and its statistic.
-
-    On a log scale models are compared and shown by digits: for errors that span orders of
-    magnitude.
-    """
-
-    metric: str
-    better: Literal["lower", "higher"] = "lower"
-    statistic: Literal["mean", "median"] = "median"
-    scale: Literal["log", "linear"] = "log"
-
-
-class Axis(NamedTuple):
-    """The second axis of a metric: its name (prefix, iterate, size) and its values."""
-
-    name: str
-    values: tuple[float, ...]
-
-
 ConfigT = TypeVar("ConfigT", bound=TaskConfig)
 
 
-class Task(ABC, Generic[ConfigT]):
+class Task(Scoring, Generic[ConfigT]):
     """A distribution over prompts. A subclass sets the class variables and the abstract methods.
 
     A task is two functions: `draw`, the independent quantities, and `arrange`, everything that
@@ -70,29 +53,15 @@ class Task(ABC, Generic[ConfigT]):
     exact: ClassVar[bool] = False
     #: Draws that no prompt shows, such as noise: they are not rounded.
     unrounded: ClassVar[frozenset[str]] = frozenset()
-    #: Metrics other than squared errors: plain errors, or digits (−log₁₀ of a squared error).
-    scales: ClassVar[Mapping[str, Literal["first", "digits"]]] = {}
     #: Names in Config that only affect training, or say where a file lies: records that differ in
     #: them are comparable.
     training_only: ClassVar[frozenset[str]] = frozenset()
-    #: The name of the floor's row in tables.
-    floor_name: ClassVar[str] = "floor"
     #: Names in Config that affect the draws, but neither their shapes nor `loss`: replicas of one
     #: program may differ in them.
     replica_args: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, config: ConfigT) -> None:
         self.config = config
-
-    @property
-    def primary(self) -> Primary:
-        """The metric that leaderboards rank by."""
-        return Primary("squared_error")
-
-    @property
-    @abstractmethod
-    def signature(self) -> Signature:
-        """The static facts that a model is built for."""
 
     @property
     def cases(self) -> tuple[int | None, ...]:
@@ -117,11 +86,6 @@ class Task(ABC, Generic[ConfigT]):
         """
         return {}
 
-    @property
-    def axes(self) -> Mapping[str, Axis]:
-        """The second axis of each metric that has one."""
-        return {}
-
     @abstractmethod
     def draw(self, random: Random) -> Draws:
         """The independent quantities of a prompt per row: name → (rows, …).
@@ -143,26 +107,6 @@ class Task(ABC, Generic[ConfigT]):
         `batch` has the rounded prompt and the target of `arrange`.
         """
         return batch.target
-
-    @abstractmethod
-    def loss(self, prediction: Tensor, target: Tensor) -> Tensor:
-        """The training loss of each prompt, (B,)."""
-
-    @abstractmethod
-    def metrics(self, prediction: Tensor, batch: Batch) -> dict[str, Tensor]:
-        """float64 values for each prompt, (B,), or (B, n) for a metric named in `axes`.
-
-        `prediction` is float64 on the CPU, as is `batch`.
-        """
-
-    def reference(self, batch: Batch) -> Tensor | None:
-        """The prediction of the task's reference in the prompt's dtype; None if it has none."""
-        return None
-
-    def floor(self, batch: Batch, context: EvaluationContext) -> dict[str, Tensor]:
-        """The metrics of the reference, or a bound on them; {} where there is neither."""
-        reference = self.reference(batch)
-        return {} if reference is None else self.metrics(reference.to("cpu", torch.float64), batch)
 
     def evaluate(self, model: Model, batch: Batch, context: EvaluationContext) -> dict[str, Tensor]:
         """The metrics of `model` on `batch`; tasks that iterate or generate override this."""

@@ -62,7 +62,8 @@ def _lines(plugins: PluginHost, kind: str, name: str) -> Iterator[str]:
         yield f"  version {target.version}"
         if not any(field.is_required() for field in target.Config.model_fields.values()):
             task = target(target.Config())
-            yield f"  ranked by the {task.primary.statistic} {task.primary.metric}"
+            yield f"  ranked by the {task.statistic} of {task.primary.metric}"
+            yield f"  floor ({task.floor_kind}): {task.floor_summary}"
             yield f"  {task.signature}"
         yield from (f"  recipe {key}: {recipe!r}" for key, recipe in target.recipes.items())
     elif kind == "model":

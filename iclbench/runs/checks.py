@@ -14,6 +14,7 @@ from ..api.errors import IclbenchError
 from ..api.evaluation import EvaluationContext
 from ..api.prompts import Batch, stack
 from ..api.random import torch_generator
+from ..api.scoring import POWERS
 from ..api.task import Task, training_batch
 from ..nn.model import SequenceModel
 from ..training.gradients.binding import NoFormError
@@ -23,6 +24,7 @@ from ..training.replicas import Replicas
 from .causality import reads_ahead
 from .honesty import find_lower_precision
 from .inspection import expected_shape, find_problem
+from .limits import LOST, Limits
 
 
 class ConformanceError(IclbenchError):
@@ -86,6 +88,8 @@ def check_task(task: Task[Any], n: int = 8) -> None:
         _check_training(task, n, dtype)
         _check_replicas(task, n, dtype)
         _check_evaluation(task, n, dtype)
+    described = task.floor_kind == "none" or bool(task.floor_summary)
+    _expect(described, "floor_summary must say what the floor is")
     signature = task.signature
     inside = all(0 <= position < signature.length for position in signature.readout)
     _expect(inside, "a read-out position is outside the sequence")
@@ -160,6 +164,10 @@ def _check_evaluation(task: Task[Any], n: int, dtype: torch.dtype) -> None:
         _expect(tuple(batch.target.shape) == expected, f"evaluation targets are not {expected}")
         dtypes = {t.dtype for t in batch.prompt if t.is_floating_point()}
         _expect(dtypes <= {dtype}, f"evaluation prompts are {dtypes}, not {dtype}")
+        if task.floor_kind == "exact":
+            _check_exact(task, batch, dtype)
+        chance = all(bool(values.isfinite().all()) for values in task.chance(batch).values())
+        _expect(chance, "chance() must give finite values")
         metrics = task.metrics(_zeros(task, batch), batch)
         parts.append({**metrics, **task.floor(batch, context)})
     scores = task.combine(parts)
@@ -169,6 +177,26 @@ def _check_evaluation(task: Task[Any], n: int, dtype: torch.dtype) -> None:
         count = n if name == task.primary.metric else min(n, len(values))
         shape = (count, *([len(task.axes[name].values)] if name in task.axes else []))
         _expect(tuple(values.shape) == shape, f"metric {name} is not {shape}")
+
+
+def _check_exact(task: Task[Any], batch: Batch, dtype: torch.dtype) -> None:
+    """The exact answer is float64, in the target's shape, the same every time, and near the target.
+
+    Rounding the prompt moves the answer by its condition number times the rounding. So in float64
+    the distance from the target must be below √ε, relative to the targets' root mean square, for
+    half of the prompts. It is the distance that the primary metric sees.
+    """
+    answer, again = (task.exact_answer(batch) for _ in range(2))
+    fits = answer.dtype == torch.float64 and answer.shape == batch.target.shape
+    _expect(fits, f"exact_answer() must be float64 of shape {tuple(batch.target.shape)}")
+    _expect(torch.equal(answer, again), "exact_answer() differs between two calls")
+    metric = task.primary.metric
+    _expect(metric in task.errors, f"an exact floor needs {metric} to be among `errors`")
+    if dtype == torch.float64:
+        ratio = task.metrics(answer, batch)[metric] / Limits.of(task, batch).lost[metric]
+        distance = LOST * ratio ** (1.0 / POWERS[task.errors[metric]])
+        near = float(distance.median()) <= torch.finfo(dtype).eps ** 0.5
+        _expect(near, "exact_answer() is further from the target than rounding the prompt explains")
 
 
 def _zeros(task: Task[Any], batch: Batch) -> torch.Tensor:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
+from ..api.scoring import ErrorKind
 from ..api.statistics import Curve, Statistics
 
 #: How far a statistic may move, relatively: other machines add in another order.
@@ -35,11 +36,11 @@ class Check:
 class Tolerance:
     """When two values of a metric's statistic agree: relatively, or as rounding near the floor.
 
-    `scales` says which metrics are errors ("first") or digits; all others are squared errors.
+    `errors` says which metrics are absolute errors; all others are compared as squared ones.
     """
 
     dtype: str
-    scales: Mapping[str, Literal["first", "digits"]]
+    errors: Mapping[str, ErrorKind]
 
     def holds(
         self,
@@ -70,10 +71,8 @@ class Tolerance:
         return max(floor, square)
 
     def _as_square(self, metric: str, value: float | None) -> float | None:
-        scale = self.scales.get(metric)
-        if value is None or scale is None:
-            return value
-        return value**2 if scale == "first" else 10.0**-value
+        absolute = self.errors.get(metric) == "absolute"
+        return value**2 if value is not None and absolute else value
 
 
 def agree(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,8 +13,17 @@ from torch import Tensor, nn
 from ..api.errors import RunError
 from ..api.evaluation import EvaluationContext
 from ..api.metric import Metric
-from ..api.prompts import Batch
+from ..api.prompts import Batch, map_tensors
 from ..api.task import Task
+from .limits import Limits
+
+#: At most this many prompts of a batch have a floor: exact answers take time.
+FLOOR_PROMPTS = 4096
+
+#: Exact floors of evaluation sets by the digest of their prompts: the runs of a process share them.
+_exact_floors: dict[str, list[dict[str, Tensor]]] = {}
+#: The number of evaluation sets whose floors are kept.
+KEPT = 16
 
 
 def evaluate(
@@ -22,12 +32,19 @@ def evaluate(
     batches: list[Batch],
     context: EvaluationContext,
     metrics: list[Metric],
+    *,
+    limits: list[Limits] | None = None,
 ) -> dict[str, np.ndarray]:
-    """Every metric's value for each prompt: (prompts,), or (prompts, axis)."""
+    """Every metric's value for each prompt: (prompts,), or (prompts, axis).
+
+    The task's errors are within `limits`, one per batch; None: those of the batches.
+    """
+    limits = limits or limits_of(task, batches)
     parts = []
     with torch.no_grad():
-        for batch in batches:
-            values = dict(task.evaluate(model, batch, context))
+        for batch, limit in zip(batches, limits, strict=True):
+            values = _on_cpu(task.evaluate(model, batch, context))
+            values = limit.apply(values)
             for metric in metrics:
                 _add(values, metric, metric.compute(model, task, batch, context))
             parts.append(values)
@@ -40,28 +57,80 @@ def floor(
     model: nn.Module | None = None,
     metrics: Sequence[Metric] = (),
     context: EvaluationContext | None = None,
+    *,
+    limits: list[Limits] | None = None,
 ) -> dict[str, np.ndarray]:
-    """The task's floor on the same prompts, and the floors of further metrics.
+    """The task's floor on the first 4,096 prompts of each batch, and those of further metrics.
 
-    The latter may depend on `model`, which they are measured for.
+    The latter may depend on `model`, which they are measured for. The task's errors are within
+    `limits`, as in `evaluate`.
     """
-    parts = []
     if context is None:
         context = EvaluationContext(torch.device("cpu"), torch.Generator())
+    limits = limits or limits_of(task, batches)
+    first = [_first(batch) for batch in batches]
+    parts = []
     with torch.no_grad():
-        for batch in batches:
-            values = dict(task.floor(batch, context))
+        floors = _floors(task, first, context)
+        for batch, limit, values in zip(first, limits, floors, strict=True):
+            part = limit.apply(values)
             for metric in metrics:
                 if model is not None:
-                    _add(values, metric, metric.floor(model, task, batch))
-            parts.append(values)
+                    _add(part, metric, metric.floor(model, task, batch))
+            parts.append(part)
     return _combined(task, parts)
+
+
+def limits_of(task: Task[Any], batches: list[Batch]) -> list[Limits]:
+    """The limits of the task's errors on each batch."""
+    with torch.no_grad():
+        return [Limits.of(task, batch) for batch in batches]
+
+
+def _floors(
+    task: Task[Any], batches: list[Batch], context: EvaluationContext
+) -> list[dict[str, Tensor]]:
+    """The task's floor on each batch; an exact one is kept for other runs of this process."""
+    if task.floor_kind != "exact":
+        return [_on_cpu(task.floor(batch, context)) for batch in batches]
+    key = _digest(task, batches)
+    if key not in _exact_floors:
+        values = [_on_cpu(task.floor(batch, context)) for batch in batches]
+        while len(_exact_floors) >= KEPT:
+            _exact_floors.pop(next(iter(_exact_floors)))
+        _exact_floors[key] = values
+    return _exact_floors[key]
+
+
+def _digest(task: Task[Any], batches: list[Batch]) -> str:
+    """SHA-256 of all that an exact floor follows from: the task, the prompts and their targets."""
+    digest = hashlib.sha256(f"{type(task)} {task.config.model_dump_json()}".encode())
+    for batch in batches:
+        for tensor in (*batch.prompt, batch.target, *batch.truth.values()):
+            digest.update(f"{tensor.shape} {tensor.dtype}".encode())
+            digest.update(np.ascontiguousarray(tensor.numpy()).tobytes())
+    return digest.hexdigest()
+
+
+def _first(batch: Batch) -> Batch:
+    """The prompts that have a floor."""
+    if len(batch.target) <= FLOOR_PROMPTS:
+        return batch
+    return Batch(
+        map_tensors(lambda t: t[:FLOOR_PROMPTS], batch.prompt),
+        batch.target[:FLOOR_PROMPTS],
+        {name: values[:FLOOR_PROMPTS] for name, values in batch.truth.items()},
+    )
+
+
+def _on_cpu(values: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The values in float64 on the CPU."""
+    return {name: v.to("cpu", torch.float64) for name, v in values.items()}
 
 
 def _combined(task: Task[Any], parts: list[dict[str, Tensor]]) -> dict[str, np.ndarray]:
     """The values of all batches, float64."""
-    on_cpu = [{n: v.to("cpu", torch.float64) for n, v in part.items()} for part in parts]
-    return {name: values.numpy() for name, values in task.combine(on_cpu).items()}
+    return {name: v.numpy() for name, v in task.combine([_on_cpu(p) for p in parts]).items()}
 
 
 def _add(values: dict[str, Tensor], metric: Metric, further: dict[str, Tensor]) -> None:

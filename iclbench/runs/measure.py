@@ -15,15 +15,17 @@ from ..api.grader import Grader
 from ..api.random import torch_generator
 from ..api.task import Axis
 from ..precision import DTYPES
-from .evaluate import evaluate, floor
+from .evaluate import evaluate, floor, limits_of
 from .models import Model
 from .plan import Plan
 from .statistics import Values
 
 
 class Measured(NamedTuple):
-    """Metrics by name, (seeds, prompts[, axis]), those of the floor, (prompts[, axis]), and the
-    time that it took.
+    """Metrics by name, (seeds, prompts[, axis]); those of the floor, (prompts[, axis]); seconds.
+
+    Errors are within the limits of `iclbench.runs.limits`. The floor is that of the first 4,096
+    prompts.
     """
 
     values: dict[str, Values]
@@ -49,6 +51,7 @@ def measure(
     started = time.perf_counter()
     spec, primary = plan.spec, plan.task.primary.metric
     batches = plan.task.evaluation_batches(spec.eval_prompts, spec.eval_seed, DTYPES[spec.dtype])
+    limits = limits_of(plan.task, batches)
     by_model = []
     for model in models:
         context = EvaluationContext(
@@ -59,11 +62,12 @@ def measure(
             grader,
         )
         module = model.module.to(device).eval()
-        by_model.append(evaluate(plan.task, module, batches, context, list(plan.metrics)))
+        requested = list(plan.metrics)
+        by_model.append(evaluate(plan.task, module, batches, context, requested, limits=limits))
     values = {name: np.stack([metrics[name] for metrics in by_model]) for name in by_model[0]}
     if primary not in values:
         raise RunError(f"task {plan.task.name} ranks by {primary}, not in {', '.join(values)}")
-    floor_values = floor(plan.task, batches, module, plan.metrics, context)
+    floor_values = floor(plan.task, batches, module, plan.metrics, context, limits=limits)
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     return Measured(values, floor_values, time.perf_counter() - started)
@@ -71,6 +75,8 @@ def measure(
 
 def analyse(plan: Plan, models: list[Model], device: torch.device) -> dict[str, Any]:
     """What each metric reports of each model as a whole: metric → a dictionary for each model."""
+    if not plan.metrics:
+        return {}
     batches = plan.task.evaluation_batches(
         plan.spec.eval_prompts, plan.spec.eval_seed, DTYPES[plan.spec.dtype]
     )

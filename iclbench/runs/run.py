@@ -98,7 +98,7 @@ def evaluate_and_record(
         id=spec.id,
         spec=spec,
         command=plan.request.command(),
-        ranking=Ranking(**plan.task.primary._asdict()),
+        ranking=_ranking(plan),
         floor_name=plan.task.floor_name,
         parameters=sum(p.numel() for p in models[0].module.parameters()),
         metrics=summary.metrics,
@@ -118,3 +118,14 @@ def evaluate_and_record(
     ).sealed()
     store.write(record)
     return record
+
+
+def _ranking(plan: Plan) -> Ranking:
+    """The number that the task ranks by; digits are shown as the median on a logarithmic scale."""
+    primary = plan.task.primary
+    return Ranking(
+        metric=primary.metric,
+        better=primary.better,
+        statistic="median" if plan.task.statistic == "mean digits" else "mean",
+        scale="log" if primary.metric in plan.task.errors else "linear",
+    )

@@ -59,7 +59,7 @@ def verify(path: str | Path, device: str = "auto") -> list[Check]:
     parameters = sum(p.numel() for p in models[0].module.parameters())
     checks = [
         Check("parameters", record.parameters, parameters, record.parameters == parameters),
-        *_compare(record, summary, Tolerance(record.spec.dtype, plan.task.scales)),
+        *_compare(record, summary, Tolerance(record.spec.dtype, plan.task.errors)),
         *compare_analyses(record.analyses, analyses, record.spec.dtype),
     ]
     if isinstance(grader, RecordedGrader):

@@ -11,6 +11,8 @@ def iclbench_architectures() -> list[Entry]:
     return [
         Entry("least-squares-qr", "least squares by QR; minimum norm if underdetermined",
               f"{_HOME}.direct:LeastSquaresQR"),
+        Entry("least-squares-cholesky", "least squares by Cholesky, refined once by its residual",
+              f"{_HOME}.direct:LeastSquaresCholesky"),
         Entry("ridge", "ridge regression by Cholesky", f"{_HOME}.direct:Ridge"),
         Entry("gradient-descent", "gradient descent from 0; step size fixed or optimal per prompt",
               f"{_HOME}.iterative:GradientDescent"),

@@ -1,4 +1,4 @@
-"""Direct solvers: least squares by QR, and ridge regression."""
+"""Direct solvers: least squares by QR and by Cholesky, and ridge regression."""
 
 from __future__ import annotations
 
@@ -25,6 +25,40 @@ class LeastSquaresQR(LinearSolver):
             examples.x.cpu(), examples.y.cpu(), driver="gels"
         ).solution
         return solution.to(examples.x.device)
+
+
+class CholeskyConfig(Config):
+    """The number of refinements."""
+
+    refinements: int = Field(1, ge=0, description="corrections by the residual y − Xw")
+
+
+class LeastSquaresCholesky(LinearSolver):
+    """The minimizer of ‖Xw − y‖ with the least norm, by Cholesky and corrections by its residual.
+
+    The factor is that of the smaller of XᵀX and XXᵀ. NaN where the matrix is not positive definite
+    to the dtype's precision.
+    """
+
+    name = "least-squares-cholesky"
+    Config = CholeskyConfig
+
+    def weights(self, examples: Examples, config: CholeskyConfig) -> Tensor:
+        """w (B, D, K)."""
+        x, y = examples.x, examples.y
+        wide = x.shape[1] < x.shape[2]
+        factor, failed = torch.linalg.cholesky_ex(x @ x.mT if wide else x.mT @ x)
+
+        def solve(residual: Tensor) -> Tensor:
+            if wide:
+                return x.mT @ torch.cholesky_solve(residual, factor)
+            solution: Tensor = torch.cholesky_solve(x.mT @ residual, factor)
+            return solution
+
+        w = solve(y)
+        for _ in range(config.refinements):
+            w = w + solve(y - x @ w)
+        return w.masked_fill(failed[:, None, None] > 0, torch.nan)
 
 
 class RidgeConfig(Config):

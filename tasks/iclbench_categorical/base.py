@@ -18,6 +18,7 @@ from iclbench import (
     Draws,
     EvaluationContext,
     EvaluationRandom,
+    FloorKind,
     Random,
     Signature,
     philox,
@@ -54,6 +55,15 @@ class CategoricalTask(ClassificationTask[ConfigT]):
 
     recipes = {"paper": PAPER, "quick": QUICK}
     unrounded = frozenset({"choice", "order", "shape"})
+    floor_summary = (
+        "The paper's bound: the largest probability, and the entropy, under the true f and W_e, "
+        "which no prompt shows."
+    )
+
+    @property
+    def floor_kind(self) -> FloorKind:
+        """`bound`: see `floor_summary`."""
+        return "bound"
 
     @property
     def signature(self) -> Signature:

@@ -74,6 +74,7 @@ class ImageNet(ClassificationTask[ImageNetConfig]):
     # The digest identifies the features, wherever their folder lies.
     training_only = frozenset({"pool", "features"})
     stream = "imagenet evaluation"
+    floor_summary = "No floor: the true probabilities are unknown."
 
     def __init__(self, config: ImageNetConfig) -> None:
         """Read the features; raises UsageError if they, or the classes, are unsuitable."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import mse_loss
 
-from iclbench import Draws, Random, Task, philox
+from iclbench import Batch, Distance, Draws, FloorKind, Random, Task, exact_least_squares, philox
 
 from .problems import LeastSquaresConfig, draw_problems
 from .recipes import GAUSS_NEWTON, LBFGS, PAPER, PRECISION, SOAP
@@ -30,6 +30,28 @@ class LeastSquaresTask(Task[ConfigT]):
     replica_args = frozenset({"noise", "condition_number"})
     stream = "least squares evaluation"
     unrounded = frozenset({"noise"})
+    floor_summary = (
+        "Least squares on the rounded prompt, solved exactly. With noise, or with fewer examples "
+        "than dimensions, it is `bayes`: the posterior mean of w* ~ N(0, I)."
+    )
+
+    @property
+    def floor_kind(self) -> FloorKind:
+        """`exact` if the examples determine w*, without noise and with N ≥ D; else `bayes`."""
+        c = self.config
+        return "exact" if not c.noise and c.examples >= c.dim else "bayes"
+
+    def posterior_mean(self, x: Tensor, y: Tensor, query: Tensor | None = None) -> Tensor:
+        """E[w* | x, y] (B, D, 1), or its value at query (B, Q, D), rounded once; w* ~ N(0, I).
+
+        That is ridge regression with λ = σ², and without noise least squares of least norm.
+        """
+        variances = x.new_full((len(x),), self.config.noise, dtype=torch.float64).square()
+        return exact_least_squares(x, y, query=query, ridge=variances)
+
+    def reference(self, batch: Batch) -> Tensor | None:
+        """The posterior mean: the same formula as the exact answer."""
+        return self.exact_answer(batch)
 
     def draw(self, random: Random) -> Draws:
         """x and w, with the condition number, and noise."""
@@ -56,3 +78,9 @@ class LeastSquaresTask(Task[ConfigT]):
     def loss(self, prediction: Tensor, target: Tensor) -> Tensor:
         """Mean squared error of each prompt, (B,)."""
         return mse_loss(prediction, target, reduction="none").mean(dim=(1, 2))
+
+
+def error_at_query(batch: Batch, distance: Distance) -> Tensor:
+    """The squared error at the query, (B,), at a distance from w*ᵀx_query; the target is w*."""
+    value = (batch.prompt.query.double() * batch.target).sum(dim=2)
+    return distance(value)[:, 0].square()

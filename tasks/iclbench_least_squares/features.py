@@ -8,10 +8,10 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from iclbench import Batch, Draws, Primary, Regression, Signature
+from iclbench import Batch, Distance, Draws, Primary, Regression, Signature
 
-from .base import LeastSquaresTask
-from .problems import LeastSquaresConfig, minimum_norm, problems_from
+from .base import LeastSquaresTask, error_at_query
+from .problems import LeastSquaresConfig, problems_from
 from .recipes import WIDE
 
 Features = Literal[0, 1, 2]
@@ -48,6 +48,7 @@ class LeastSquaresFeatures(LeastSquaresTask[FeaturesConfig]):
     version = 1
     Config = FeaturesConfig
     recipes = {**LeastSquaresTask.recipes, "paper": WIDE}
+    errors = {"squared_error": "squared", "weight_error": "squared"}
 
     @property
     def primary(self) -> Primary:
@@ -87,6 +88,12 @@ class LeastSquaresFeatures(LeastSquaresTask[FeaturesConfig]):
             "squared_error": at_query[:, 0].square(),
         }
 
-    def reference(self, batch: Batch) -> Tensor:
-        """Least squares, of minimum norm where N < D, in the prompt's dtype."""
-        return minimum_norm(batch.prompt.x, batch.prompt.y).mT
+    def errors_at(self, batch: Batch, distance: Distance) -> dict[str, Tensor]:
+        """See `Task`; the error at the query is measured against w*ᵀx_query."""
+        return super().errors_at(batch, distance) | {
+            "squared_error": error_at_query(batch, distance)
+        }
+
+    def exact_answer(self, batch: Batch) -> Tensor:
+        """Least squares on the rounded prompt, of least norm where N < D; see `posterior_mean`."""
+        return self.posterior_mean(batch.prompt.x, batch.prompt.y).mT

@@ -8,10 +8,19 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from iclbench import Batch, Draws, Primary, Regression, Signature, added_later
+from iclbench import (
+    Batch,
+    Distance,
+    Draws,
+    Primary,
+    Regression,
+    Signature,
+    added_later,
+    exact_matmul,
+)
 
-from .base import LeastSquaresTask
-from .problems import LeastSquaresConfig, minimum_norm, problems_from
+from .base import LeastSquaresTask, error_at_query
+from .problems import LeastSquaresConfig, problems_from
 
 
 class FixedConfig(LeastSquaresConfig):
@@ -34,14 +43,20 @@ class LeastSquares(LeastSquaresTask[FixedConfig]):
     """
 
     name = "least-squares"
-    version = 1
+    version = 2
     Config = FixedConfig
     training_only = frozenset({"loss"})
+    errors = {"squared_error": "squared", "weight_error": "squared"}
 
     @property
     def primary(self) -> Primary:
         """The squared error at the query or of the weights, depending on `target`."""
-        return Primary("squared_error" if self.config.target == "query" else "weight_error")
+        return Primary("squared_error" if self.asks_query else "weight_error")
+
+    @property
+    def asks_query(self) -> bool:
+        """Whether the target is the query's value, and not the weights."""
+        return self.config.target == "query"
 
     @property
     def signature(self) -> Signature:
@@ -52,7 +67,7 @@ class LeastSquares(LeastSquaresTask[FixedConfig]):
             target=c.target,
             length=c.examples + 1,
             input_width=c.dim + 1,
-            output_width=1 if c.target == "query" else c.dim,
+            output_width=1 if self.asks_query else c.dim,
             readout=(c.examples,),
             shapes=self.shapes(),
         )
@@ -62,8 +77,14 @@ class LeastSquares(LeastSquaresTask[FixedConfig]):
         problems = problems_from(self.config, draws)
         x, y = problems.x, problems.y
         prompt = Regression(problems.rows(), x[:, :-1], y, x[:, -1:])
-        asks_query = self.config.target == "query"
-        return Batch(prompt, problems.clean[:, -1:] if asks_query else problems.w.mT)
+        target = problems.clean[:, -1:] if self.asks_query else problems.w.mT
+        return Batch(prompt, target, {"w": problems.w})
+
+    def answer(self, batch: Batch) -> Tensor:
+        """w*ᵀx_query of the rounded query, an exact product; or w* itself."""
+        if self.asks_query:
+            return exact_matmul(batch.prompt.query, batch.truth["w"])
+        return batch.target
 
     def loss(self, prediction: Tensor, target: Tensor) -> Tensor:
         """Mean squared error of each prompt, or its logarithm, (B,)."""
@@ -75,7 +96,7 @@ class LeastSquares(LeastSquaresTask[FixedConfig]):
     def metrics(self, prediction: Tensor, batch: Batch) -> dict[str, Tensor]:
         """squared_error at the query; for the weights also weight_error, ‖ŵ − w*‖²."""
         error = prediction - batch.target
-        if self.config.target == "query":
+        if self.asks_query:
             return {"squared_error": error[:, 0, 0].square()}
         at_query = (batch.prompt.query.double() * error).sum(dim=2)
         return {
@@ -83,8 +104,18 @@ class LeastSquares(LeastSquaresTask[FixedConfig]):
             "squared_error": at_query[:, 0].square(),
         }
 
-    def reference(self, batch: Batch) -> Tensor:
-        """Least squares, of minimum norm where N < D, in the prompt's dtype."""
+    def errors_at(self, batch: Batch, distance: Distance) -> dict[str, Tensor]:
+        """See `Task`; for the weights, the error at the query is measured against w*ᵀx_query."""
+        errors = super().errors_at(batch, distance)
+        return (
+            errors
+            if self.asks_query
+            else errors | {"squared_error": error_at_query(batch, distance)}
+        )
+
+    def exact_answer(self, batch: Batch) -> Tensor:
+        """Least squares on the rounded prompt, of least norm where N < D; see `posterior_mean`."""
         prompt = batch.prompt
-        w = minimum_norm(prompt.x, prompt.y)
-        return prompt.query @ w if self.config.target == "query" else w.transpose(1, 2)
+        if self.asks_query:
+            return self.posterior_mean(prompt.x, prompt.y, prompt.query)
+        return self.posterior_mean(prompt.x, prompt.y).mT

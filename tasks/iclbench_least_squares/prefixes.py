@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from iclbench import Axis, Batch, Draws, Primary, Regression, Signature
+from iclbench import Axis, Batch, Draws, Primary, Regression, Signature, exact_matmul
 
 from .base import LeastSquaresTask
-from .problems import LeastSquaresConfig, minimum_norm, problems_from
+from .problems import LeastSquaresConfig, problems_from
 
 
 class LeastSquaresPrefixes(LeastSquaresTask[LeastSquaresConfig]):
@@ -20,8 +20,14 @@ class LeastSquaresPrefixes(LeastSquaresTask[LeastSquaresConfig]):
     """
 
     name = "least-squares-prefixes"
-    version = 1
+    version = 2
     Config = LeastSquaresConfig
+    errors = {"squared_error": "squared", "prefix_error": "squared"}
+    floor_summary = (
+        "Least squares on each prefix of the rounded prompt, solved exactly, of least norm while "
+        "k < D; `exact` is said of all N examples. With noise, or with N < D, it is `bayes`: the "
+        "posterior mean of w* ~ N(0, I)."
+    )
 
     @property
     def primary(self) -> Primary:
@@ -56,7 +62,11 @@ class LeastSquaresPrefixes(LeastSquaresTask[LeastSquaresConfig]):
         values = torch.nn.functional.pad(y, (0, dim - 1))
         pairs = torch.stack([x[:, :-1], values], dim=2).view(batch, 2 * (inputs - 1), dim)
         tokens = torch.cat([pairs, x[:, -1:]], dim=1)
-        return Batch(Regression(tokens, x[:, :-1], y, x[:, -1:]), problems.clean)
+        return Batch(Regression(tokens, x[:, :-1], y, x[:, -1:]), problems.clean, {"w": problems.w})
+
+    def answer(self, batch: Batch) -> Tensor:
+        """w*ᵀx of every rounded input, exact products."""
+        return exact_matmul(_inputs(batch.prompt), batch.truth["w"])
 
     def mask_after(self, prompt: Regression, position: int) -> Regression:
         """Replaces the value after that prefix, and later inputs and their values."""
@@ -74,12 +84,16 @@ class LeastSquaresPrefixes(LeastSquaresTask[LeastSquaresConfig]):
         errors = (prediction - batch.target).squeeze(2).square()
         return {"squared_error": errors[:, -1], "prefix_error": errors}
 
-    def reference(self, batch: Batch) -> Tensor:
-        """Least squares of minimum norm on each prefix, in the prompt's dtype."""
-        prompt = batch.prompt
-        inputs = torch.cat([prompt.x, prompt.query], dim=1)
+    def exact_answer(self, batch: Batch) -> Tensor:
+        """Least squares of least norm on each rounded prefix; see `posterior_mean`."""
+        prompt, inputs = batch.prompt, _inputs(batch.prompt)
         answers = [
-            inputs[:, k : k + 1] @ minimum_norm(prompt.x[:, :k], prompt.y[:, :k])
+            self.posterior_mean(prompt.x[:, :k], prompt.y[:, :k], inputs[:, k : k + 1])
             for k in range(inputs.shape[1])
         ]
         return torch.cat(answers, dim=1)
+
+
+def _inputs(prompt: Regression) -> Tensor:
+    """The inputs that an answer is asked for, (B, N+1, D)."""
+    return torch.cat([prompt.x, prompt.query], dim=1)

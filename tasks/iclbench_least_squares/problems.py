@@ -1,4 +1,4 @@
-"""Regression problems y = xᵀw + noise: their distribution and their exact solution."""
+"""Regression problems y = xᵀw + noise: their distribution."""
 
 from __future__ import annotations
 
@@ -79,13 +79,3 @@ def _conditioned(x: Tensor, rotation: Tensor, condition_number: float) -> Tensor
     right = torch.linalg.qr(rotation)[0]
     design = (left * values.to(x)) @ right.transpose(1, 2)
     return torch.cat([design, query], dim=1)
-
-
-def minimum_norm(x: Tensor, y: Tensor) -> Tensor:
-    """The least-squares solution w (B, D, 1) of least norm for x (B, k, D), y (B, k, 1)."""
-    if x.shape[1] == 0:
-        return x.new_zeros(x.shape[0], x.shape[2], 1)
-    # gels uses LAPACK's QR, or LQ for underdetermined prefixes. torch's gelsy also handles rank
-    # deficiency, but its last bits vary from call to call and with the other prompts.
-    solution: Tensor = torch.linalg.lstsq(x.cpu(), y.cpu(), driver="gels").solution
-    return solution.to(x.device)

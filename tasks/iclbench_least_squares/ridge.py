@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-import numpy as np
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from iclbench import Batch, Draws, Primary, Random, Ridge, Signature
+from iclbench import (
+    Batch,
+    Distance,
+    Draws,
+    FloorKind,
+    Primary,
+    Random,
+    Ridge,
+    Signature,
+    exact_least_squares,
+)
 
 from .base import LeastSquaresTask
 from .problems import LeastSquaresConfig, problems_from
@@ -46,9 +55,19 @@ class RidgeRegression(LeastSquaresTask[RidgeConfig]):
     """
 
     name = "ridge"
-    version = 1
+    version = 2
     Config = RidgeConfig
     replica_args = LeastSquaresTask.replica_args | {"ridge", "step"}
+    errors = {"squared_error": "squared", "clean_error": "squared"}
+    floor_summary = (
+        "The ridge estimate of the rounded prompt, solved exactly. The row's `clean_error` is that "
+        "of this estimate; with λ = σ² it is the Bayes predictor's."
+    )
+
+    @property
+    def floor_kind(self) -> FloorKind:
+        """`exact`: the rounded prompt determines the estimate."""
+        return "exact"
 
     @property
     def primary(self) -> Primary:
@@ -105,8 +124,13 @@ class RidgeRegression(LeastSquaresTask[RidgeConfig]):
         return Batch(prompt, target, {"clean": problems.clean[:, -1:]})
 
     def answer(self, batch: Batch) -> Tensor:
-        """The estimator's prediction for the rounded prompt."""
-        return exact_answer(batch.prompt)
+        """The estimate for the rounded prompt, solved exactly."""
+        p: Ridge = batch.prompt
+        return exact_least_squares(p.x, p.y, query=p.query, ridge=p.ridge)
+
+    def exact_answer(self, batch: Batch) -> Tensor:
+        """The target: the rounded prompt determines it."""
+        return batch.target
 
     def metrics(self, prediction: Tensor, batch: Batch) -> dict[str, Tensor]:
         """squared_error, to the estimator's prediction, and clean_error, to w*ᵀu; both (B,)."""
@@ -115,10 +139,10 @@ class RidgeRegression(LeastSquaresTask[RidgeConfig]):
             "clean_error": (prediction - batch.truth["clean"])[:, 0, 0].square(),
         }
 
-    def reference(self, batch: Batch) -> Tensor:
-        """The estimator by Cholesky in the prompt's dtype."""
-        prompt: Ridge = batch.prompt
-        return prompt.query @ ridge_estimate(prompt.x, prompt.y, prompt.ridge)
+    def errors_at(self, batch: Batch, distance: Distance) -> dict[str, Tensor]:
+        """See `Task`; clean_error is measured against w*ᵀu."""
+        clean = distance(batch.truth["clean"])[:, 0, 0].square()
+        return super().errors_at(batch, distance) | {"clean_error": clean}
 
 
 def ridge_estimate(x: Tensor, y: Tensor, ridge: Tensor) -> Tensor:
@@ -126,31 +150,7 @@ def ridge_estimate(x: Tensor, y: Tensor, ridge: Tensor) -> Tensor:
 
     NaN where the matrix is not positive definite to the dtype's precision.
     """
-    return _solve(x, x.mT @ y, ridge)
-
-
-def _solve(x: Tensor, right: Tensor, ridge: Tensor) -> Tensor:
-    """(XᵀX + λI)⁻¹ right, (B, D, 1)."""
     identity = torch.eye(x.shape[2], dtype=x.dtype, device=x.device)
     factor, failed = torch.linalg.cholesky_ex(x.mT @ x + ridge[:, None, None] * identity)
-    solution: Tensor = torch.cholesky_solve(right, factor)
+    solution: Tensor = torch.cholesky_solve(x.mT @ y, factor)
     return solution.masked_fill(failed[:, None, None] > 0, torch.nan)
-
-
-def exact_answer(prompt: Ridge) -> Tensor:
-    """uᵀŵ (B, 1, 1) for the prompt's rounded numbers, float64.
-
-    Cholesky in float64, then three steps of iterative refinement with the residual in extended
-    precision (where the machine has it): a target by Cholesky alone would make float64's floor
-    zero. Accurate to the last bits while the condition number of XᵀX + λI is below about 1e7.
-    """
-    x, y, u = (field.double() for field in (prompt.x, prompt.y, prompt.query))
-    ridge = prompt.ridge.double()
-    X, Y, U, R = (t.numpy().astype(np.longdouble) for t in (x, y, u, ridge[:, None, None]))
-    w = ridge_estimate(x, y, ridge).numpy().astype(np.longdouble)
-    transposed = X.transpose(0, 2, 1)
-    for _ in range(3):
-        residual = transposed @ (Y - X @ w) - R * w
-        correction = _solve(x, torch.from_numpy(residual.astype(np.float64)), ridge)
-        w = w + correction.numpy()
-    return torch.from_numpy((U @ w).astype(np.float64))

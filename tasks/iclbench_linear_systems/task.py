@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from iclbench import Axis, Batch, Draws, LinearSystem, Primary, Random, Signature, Task
+from iclbench import (
+    Axis,
+    Batch,
+    Distance,
+    Draws,
+    FloorKind,
+    LinearSystem,
+    Primary,
+    Random,
+    Signature,
+    Task,
+    exact_solve,
+)
 
 from .config import LinearSystemConfig, Sizes
 from .recipes import PAPER, QUICK
 from .spectra import eigenvalues, symmetric
-
-#: Errors below this are zero in float64, so that digits end here.
-SMALLEST = 1e-32
 
 
 class LinearSystems(Task[LinearSystemConfig]):
@@ -27,18 +35,24 @@ class LinearSystems(Task[LinearSystemConfig]):
     """
 
     name = "linear-system"
-    version = 1
+    version = 2
     Config = LinearSystemConfig
     recipes = {"quick": QUICK, "paper": PAPER}
     training_only = frozenset({"sizes", "mixed", "loss"})
     replica_args = frozenset({"condition_number", "spectrum", "scale", "start"})
     stream = "linear systems evaluation"
-    scales = {
-        "relative_residual": "first",
-        "relative_residual_by_size": "first",
-        "digits": "digits",
-        "digits_by_size": "digits",
+    errors = {
+        "squared_error": "squared",
+        "squared_error_by_size": "squared",
+        "relative_residual": "absolute",
+        "relative_residual_by_size": "absolute",
     }
+    floor_summary = "The solution of the rounded system, solved exactly."
+
+    @property
+    def floor_kind(self) -> FloorKind:
+        """`exact`: the rounded prompt determines the solution."""
+        return "exact"
 
     @property
     def primary(self) -> Primary:
@@ -79,8 +93,7 @@ class LinearSystems(Task[LinearSystemConfig]):
     def axes(self) -> dict[str, Axis]:
         """Each metric by size."""
         axis = Axis("size", tuple(map(float, self.cases)))
-        return {f"{name}_by_size": axis for name in ("squared_error", "relative_residual",
-                                                    "digits")}  # fmt: skip
+        return {"squared_error_by_size": axis, "relative_residual_by_size": axis}
 
     def draw(self, random: Random) -> Draws:
         """a (B, N, N), solution and start (B, N), and size (B,); see the class for the padding."""
@@ -128,7 +141,7 @@ class LinearSystems(Task[LinearSystemConfig]):
 
     def answer(self, batch: Batch) -> Tensor:
         """The solution of the rounded system."""
-        return exact_solution(batch.prompt.a, batch.prompt.b).unsqueeze(1)
+        return exact_solve(batch.prompt.a, batch.prompt.b.unsqueeze(2)).mT
 
     def loss(self, prediction: Tensor, target: Tensor) -> Tensor:
         """‖x̂ − x‖²/N of each prompt, or its logarithm, (B,), without the padding."""
@@ -140,14 +153,13 @@ class LinearSystems(Task[LinearSystemConfig]):
         return error if self.config.loss == "mean" else (error + floor).log()
 
     def metrics(self, prediction: Tensor, batch: Batch) -> dict[str, Tensor]:
-        """squared_error, ‖x̂ − x‖²/N; relative_residual, ‖Ax̂ − b‖/‖b‖; digits of the first; (B,)."""
+        """squared_error, ‖x̂ − x‖²/N; relative_residual, ‖Ax̂ − b‖/‖b‖; both (B,)."""
         a, b = batch.prompt.a.double(), batch.prompt.b.double()
         error = (prediction - batch.target).square().mean(dim=(1, 2))
         residual = (a @ prediction.mT)[..., 0] - b
         return {
             "squared_error": error,
             "relative_residual": residual.norm(dim=1) / b.norm(dim=1),
-            "digits": -error.clamp(min=SMALLEST).log10(),
         }
 
     def combine(self, parts: list[dict[str, Tensor]]) -> dict[str, Tensor]:
@@ -160,11 +172,11 @@ class LinearSystems(Task[LinearSystemConfig]):
                 combined[f"{name}_by_size"] = by_size
         return combined
 
-    def reference(self, batch: Batch) -> Tensor:
-        """Cholesky in the prompt's dtype; NaN where it fails because A is not positive definite."""
-        factor, failed = torch.linalg.cholesky_ex(batch.prompt.a)
-        solution: Tensor = torch.cholesky_solve(batch.prompt.b.unsqueeze(2), factor)
-        return solution.mT.masked_fill(failed[:, None, None] > 0, torch.nan)
+    def errors_at(self, batch: Batch, distance: Distance) -> dict[str, Tensor]:
+        """See `Task`; the residual is a distance of Ax̂ from b."""
+        b = batch.prompt.b.double()
+        residual = distance(b).norm(dim=1) / b.norm(dim=1)
+        return super().errors_at(batch, distance) | {"relative_residual": residual}
 
 
 def _padding(name: str, values: Tensor, count: int, largest: int) -> Tensor:
@@ -180,21 +192,3 @@ def _place(padded: Tensor, rows: Tensor, values: Tensor) -> None:
         padded[rows, :n, :n] = values
     else:
         padded[rows, :n] = values
-
-
-def exact_solution(a: Tensor, b: Tensor) -> Tensor:
-    """x (B, N) in float64 with ax = b for the given numbers a (B, N, N) and b (B, N).
-
-    LU in float64, then iterative refinement with the residual in extended precision (where the
-    machine has it): a solution from float64 alone would make float64's floor zero. The relative
-    error is about 2⁻⁶⁴ times the condition number, and at least float64's rounding.
-    """
-    a, b = a.double(), b.double()
-    factor = torch.linalg.lu_factor(a)
-    A, B = a.numpy().astype(np.longdouble), b.numpy().astype(np.longdouble)
-    x = torch.linalg.lu_solve(*factor, b.unsqueeze(2))[..., 0].numpy().astype(np.longdouble)
-    for _ in range(3):
-        residual = B - np.einsum("bij,bj->bi", A, x)
-        right = torch.from_numpy(residual.astype(np.float64)).unsqueeze(2)
-        x = x + torch.linalg.lu_solve(*factor, right)[..., 0].numpy()
-    return torch.from_numpy(x.astype(np.float64))

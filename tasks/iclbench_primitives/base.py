@@ -10,7 +10,18 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import mse_loss
 
-from iclbench import Batch, Draws, Primary, Random, Recipe, Sequence, Signature, Task, TaskConfig
+from iclbench import (
+    Batch,
+    Draws,
+    FloorKind,
+    Primary,
+    Random,
+    Recipe,
+    Sequence,
+    Signature,
+    Task,
+    TaskConfig,
+)
 
 
 class PrimitiveConfig(TaskConfig):
@@ -38,6 +49,11 @@ class Primitive(Task[ConfigT]):
 
     recipes: ClassVar[Mapping[str, Recipe]] = {"paper": PAPER}
     stream = "primitives evaluation"
+
+    @property
+    def floor_kind(self) -> FloorKind:
+        """`exact`: f of the rounded sequence is the target, rounded once to float64."""
+        return "exact"
 
     @property
     def primary(self) -> Primary:
@@ -82,8 +98,3 @@ class Primitive(Task[ConfigT]):
     def metrics(self, prediction: Tensor, batch: Batch) -> dict[str, Tensor]:
         """squared_error, (B,)."""
         return {"squared_error": self.loss(prediction, batch.target)}
-
-    def reference(self, batch: Batch) -> Tensor:
-        """The function itself, in the prompt's dtype."""
-        u: Tensor = batch.prompt.tokens
-        return self.function(u)

@@ -13,7 +13,7 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from iclbench import philox
+from iclbench import Batch, exact_matmul, philox
 
 from .base import Primitive, PrimitiveConfig
 
@@ -34,6 +34,7 @@ class Read(Primitive[ReadConfig]):
     name = "read"
     version = 1
     Config = ReadConfig
+    floor_summary = "The rows themselves: nothing is rounded."
 
     @property
     def outputs(self) -> int:
@@ -60,8 +61,9 @@ class Affine(Primitive[PrimitiveConfig]):
     """xᵀh of every row x (least_squares, eq. 6 and D.2.3); h ~ N(0, 3I) is the parameter."""
 
     name = "affine"
-    version = 1
+    version = 2
     Config = PrimitiveConfig
+    floor_summary = "The products of the rounded rows with h in float64, computed exactly."
 
     @property
     def outputs(self) -> int:
@@ -77,6 +79,11 @@ class Affine(Primitive[PrimitiveConfig]):
     def function(self, u: Tensor) -> Tensor:
         """u · h."""
         return u @ self.parameters["h"].to(u)[:, None]
+
+    def answer(self, batch: Batch) -> Tensor:
+        """u · h, exact products rounded once."""
+        h = self.parameters["h"][:, None]
+        return exact_matmul(batch.prompt.tokens, h.expand(len(batch.target), -1, -1))
 
 
 class EvenConfig(PrimitiveConfig):
@@ -95,6 +102,7 @@ class Multiply(Primitive[EvenConfig]):
     name = "multiply"
     version = 1
     Config = EvenConfig
+    floor_summary = "The products of rounded entries, rounded once."
 
     @property
     def outputs(self) -> int:
@@ -112,6 +120,7 @@ class Square(Primitive[PrimitiveConfig]):
     name = "square"
     version = 1
     Config = PrimitiveConfig
+    floor_summary = "The squares of rounded entries, rounded once."
 
     @property
     def outputs(self) -> int:
@@ -121,3 +130,7 @@ class Square(Primitive[PrimitiveConfig]):
     def function(self, u: Tensor) -> Tensor:
         """u ⊙ u."""
         return u.square()
+
+    def chance(self, batch: Batch) -> dict[str, Tensor]:
+        """A constant prediction of 1, the mean of a square."""
+        return self.metrics(torch.ones_like(batch.target), batch)

@@ -94,12 +94,17 @@ class Stories(GradedTask[StoriesConfig]):
     version = 1
     Config = StoriesConfig
     recipes = {"paper": PAPER, "quick": QUICK}
+    errors = {}
     floor_name = "true ending"
+    floor_summary = (
+        "No floor of the loss: the true probabilities are unknown. The row has the metrics of the "
+        "true endings, which generated ones are compared with."
+    )
 
     @property
     def primary(self) -> Primary:
         """The held-out loss per token."""
-        return Primary("nll", "lower", "mean", "linear")
+        return Primary("nll")
 
     @property
     def corpus(self) -> Corpus:
@@ -222,6 +227,13 @@ class Stories(GradedTask[StoriesConfig]):
             # A window that holds only END has no text.
             "bits_per_byte": losses.sum(dim=1) / math.log(2) / lengths.sum(dim=1).clamp(min=1),
         }
+
+    def chance(self, batch: Batch) -> dict[str, Tensor]:
+        """The frequencies of ids in the training stories, plus one each, whatever the text."""
+        size = self.signature.output_width
+        counts = np.bincount(np.asarray(self.corpus.train), minlength=size) + 1
+        losses = -torch.from_numpy(np.log(counts / counts.sum()))
+        return self._of_losses(losses[batch.target], batch.target)
 
     def floor(self, batch: Batch, context: EvaluationContext) -> dict[str, Tensor]:
         """The metrics of the true endings, and their grades if there is a grader."""

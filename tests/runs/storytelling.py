@@ -48,7 +48,7 @@ class Ranked(Storyteller):
 
     @property
     def primary(self):
-        return Primary("grade_length", better="higher", statistic="mean", scale="linear")
+        return Primary("grade_length", better="higher")
 
 
 class Forgetful(LeastSquares, GradedTask):

@@ -16,7 +16,7 @@ from iclbench.runs.checks import check_task
 from iclbench.runs.evaluate import evaluate, floor
 from iclbench_linear_systems.config import LinearSystemConfig
 from iclbench_linear_systems.spectra import eigenvalues, symmetric
-from iclbench_linear_systems.task import LinearSystems, exact_solution
+from iclbench_linear_systems.task import LinearSystems
 
 CPU = torch.device("cpu")
 
@@ -99,21 +99,19 @@ def test_targets_are_exact_answers_to_rounded_prompts(dtype):
     batches = make_task(sizes="2,5", condition_number=1000).evaluation_batches(8, 0, dtype)
     for batch in batches:
         for a, b, x in zip(batch.prompt.a, batch.prompt.b, batch.target[:, 0], strict=True):
-            assert x.tolist() == pytest.approx(solve_exactly(a.tolist(), b.tolist()), rel=1e-14)
-
-
-def test_exact_solution_solves_a_known_system():
-    a = torch.tensor([[[2.0, 1.0], [1.0, 3.0]]])
-    assert exact_solution(a, torch.tensor([[3.0, 5.0]])).tolist() == [[0.8, 1.4]]
+            assert x.tolist() == solve_exactly(a.tolist(), b.tolist())
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-def test_the_floor_is_rounding_in_the_dtype(dtype):
+def test_the_attainable_error_is_one_rounding_in_the_dtype(dtype):
     task = make_task(sizes="2-9")
     errors = floor(task, task.evaluation_batches(256, 0, dtype))
     eps = torch.finfo(dtype).eps
-    assert 0 < np.median(errors["squared_error"]) < 100 * eps**2
-    assert np.median(errors["relative_residual"]) < 4 * eps
+    # Half a unit in the last place of the root mean square, about 1, and at most of the largest.
+    assert (
+        eps**2 / 16 <= errors["squared_error"].min() <= errors["squared_error"].max() < 4 * eps**2
+    )
+    assert np.median(errors["relative_residual"]) < eps
     by_size = errors["squared_error_by_size"]
     assert by_size.shape == (256, 8)
     np.testing.assert_allclose(errors["squared_error"], by_size.mean(axis=1))
@@ -124,12 +122,10 @@ def test_metrics_agree_with_numpy():
     (batch,) = task.evaluation_batches(4, 0, torch.float64)
     metrics = task.metrics(batch.target + 0.1, batch)
     assert metrics["squared_error"].tolist() == pytest.approx([0.01] * 4)
-    assert metrics["digits"].tolist() == pytest.approx([2.0] * 4)
     a, b = batch.prompt.a.numpy(), batch.prompt.b.numpy()
     x = batch.target[:, 0].numpy() + 0.1
     expected = [np.linalg.norm(a[i] @ x[i] - b[i]) / np.linalg.norm(b[i]) for i in range(4)]
     assert metrics["relative_residual"].tolist() == pytest.approx(expected)
-    assert task.metrics(batch.target, batch)["digits"].tolist() == [32.0] * 4
 
 
 def test_a_batch_has_one_size_or_mixed_sizes():
@@ -204,10 +200,13 @@ def test_evaluation_prompts_of_a_size_are_not_padded():
     assert metrics["squared_error_by_size"].shape == (5, 3)
 
 
-def test_the_floor_is_nan_where_cholesky_fails_in_the_dtype():
+def test_the_attainable_error_does_not_depend_on_the_condition_number():
+    """In float32 many of these matrices are not even positive definite."""
     task = make_task(condition_number=1e9)
-    errors = floor(task, task.evaluation_batches(32, 0, torch.float32))["squared_error"]
-    assert np.isnan(errors).any()
+    (batch,) = task.evaluation_batches(32, 0, torch.float32)
+    squares = batch.target.square().mean(dim=(1, 2)).numpy()
+    errors = task.floor(batch, EvaluationContext(CPU, torch.Generator()))["squared_error"].numpy()
+    assert (errors < torch.finfo(torch.float32).eps ** 2 * squares).all()
 
 
 @pytest.mark.parametrize(

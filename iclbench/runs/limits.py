@@ -1,0 +1,65 @@
+"""The limits of errors: nothing counts as better than correct rounding, or as not finite."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..api.prompts import Batch, real_dtype
+from ..api.task import Task
+
+#: A prediction that is not finite counts as this many root mean squares from its target.
+LOST = 1e3
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Per error of a task and prompt of a batch, (B,) or (B, n): `least`, and `lost`.
+
+    `least` is the error of correct rounding: half a unit in the last place, in the run's dtype, of
+    max(|target|, root mean square of the batch's targets). A smaller error counts as that. An error
+    that is not finite counts as `lost`.
+    """
+
+    least: Mapping[str, Tensor]
+    lost: Mapping[str, Tensor]
+
+    @classmethod
+    def of(cls, task: Task[Any], batch: Batch) -> Limits:
+        """The limits of a task's errors on an evaluation batch."""
+        eps = torch.finfo(real_dtype(batch.prompt)).eps
+
+        def half_unit(values: Tensor) -> Tensor:
+            return _half_unit(torch.maximum(values.abs(), _root_mean_square(values)), eps)
+
+        def far(values: Tensor) -> Tensor:
+            return LOST * _root_mean_square(values)
+
+        return cls(task.errors_at(batch, half_unit), task.errors_at(batch, far))
+
+    def apply(self, values: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The same values, with errors within the limits."""
+        limited = dict(values)
+        for name, least in self.least.items():
+            if name in values:
+                # An expensive metric may be measured on the first prompts only.
+                count = len(values[name])
+                finite = torch.where(values[name].isfinite(), values[name], self.lost[name][:count])
+                limited[name] = torch.maximum(finite, least[:count])
+        return limited
+
+
+def _root_mean_square(values: Tensor) -> Tensor:
+    """One number for all values, which are not padding (NaN), in the shape of `values`."""
+    return values.square().nanmean().sqrt().expand_as(values)
+
+
+def _half_unit(values: Tensor, eps: float) -> Tensor:
+    """Half a unit in the last place of positive float64 values, for a dtype with that epsilon."""
+    exponents = np.frexp(values.numpy())[1]
+    return torch.from_numpy(np.where(values.numpy() > 0, np.ldexp(eps / 4.0, exponents), 0.0))
