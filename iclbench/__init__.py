@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from .runs.run import run
     from .runs.store import RecordStore
     from .runs.verify import verify
+    from .sweeps.conformance import check_executor
     from .sweeps.sweep import sweep
 
 _HOME = {
@@ -141,6 +142,7 @@ _HOME = {
     "runs.run": ("run",),
     "runs.store": ("RecordStore",),
     "runs.verify": ("verify",),
+    "sweeps.conformance": ("check_executor",),
     "sweeps.sweep": ("sweep",),
 }
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
@@ -204,6 +206,7 @@ __all__ = [
     "UsageError",
     "added_later",
     "check_architecture",
+    "check_executor",
     "check_task",
     "digest_of",
     "evaluate_exactly",

@@ -1,12 +1,19 @@
-"""Files: atomic writes, digests, and a check that a folder can be written."""
+"""Files: writing files and folders whole or not at all, and digests."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from .api.errors import RecordError, UsageError
+
+#: How the names of the temporary folders of `staged` start.
+STAGING = ".iclbench-new-"
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -21,6 +28,37 @@ def write_atomically(path: Path, data: bytes) -> None:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def staged(folder: Path) -> Iterator[Path]:
+    """Give the block a new folder, whose files replace those of `folder` at its end.
+
+    If the block fails, for example because the disk is full, `folder` stays as it was. Its other
+    files always stay. Raises UsageError where a file can't be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # Within the folder, since a rename doesn't leave a file system.
+        new = Path(tempfile.mkdtemp(prefix=STAGING, dir=folder))
+    except OSError as error:
+        raise UsageError(f"{folder} can't be written: {error.strerror}") from None
+    state = "it is unchanged"
+    try:
+        yield new
+        files = [path.relative_to(new) for path in sorted(new.rglob("*")) if path.is_file()]
+        # What needs room on the disk comes first.
+        for parent in {(folder / name).parent for name in files}:
+            parent.mkdir(parents=True, exist_ok=True)
+        state = "it is partly old, until the same command succeeds"
+        for name in files:
+            (new / name).replace(folder / name)
+    except OSError as error:
+        raise UsageError(f"{folder} can't be written: {error.strerror}; {state}") from None
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+        with suppress(OSError):
+            folder.rmdir()  # where it was new and stays empty
 
 
 def file_digest(path: Path) -> str:

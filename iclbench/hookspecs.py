@@ -66,5 +66,5 @@ def iclbench_run_finished(spec: ResolvedSpec, record: Record) -> None:
 
 
 @hookspec
-def iclbench_run_failed(spec: ResolvedSpec, error: Exception) -> None:
-    """Called when a started run ends without a record."""
+def iclbench_run_failed(spec: ResolvedSpec, error: BaseException) -> None:
+    """Called when a started run ends without a record, also when it was interrupted."""

@@ -30,6 +30,25 @@ class RunError(IclbenchError):
     """A run failed after it was accepted."""
 
 
+class Interrupted(KeyboardInterrupt):
+    """SIGINT or SIGTERM ended the work; the message says what was saved.
+
+    Not an `Exception`, so that nothing takes it for a failure and goes on.
+    """
+
+    def __init__(self, signal_number: int, message: str = "") -> None:
+        super().__init__(signal_number, message)
+        self.signal_number, self.message = signal_number, message
+
+    def __str__(self) -> str:
+        return self.message
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of a program that the signal ended, as shells give it."""
+        return 128 + self.signal_number
+
+
 def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     """The error for an unknown name, with the nearest known ones."""
     names = sorted(known)

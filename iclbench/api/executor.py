@@ -3,20 +3,38 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, ClassVar
 
 
 class Executor(ABC):
-    """Runs independent jobs. Jobs and results are JSON values, so other machines can run them."""
+    """Runs independent jobs in processes. `iclbench.check_executor` checks what is said here.
+
+    **Processes, not threads.** A run sets the default dtype and the random generators of its
+    process, so a process refuses a second run at the same time. One worker may be the calling
+    process; several are processes of their own.
+
+    **JSON values.** Jobs and their results are JSON values, and the function is importable by its
+    name, so that a job can go to another machine. Jobs share a file system: they write records.
+
+    **Failures.** A job that raises, or whose process dies, has an exception as its result. The
+    other jobs are not affected.
+
+    **Interruption.** When the generator is closed, or KeyboardInterrupt is raised while it waits,
+    jobs that have not started never start. Those that run get SIGTERM and the time to save a
+    checkpoint. No process is left when the generator has ended.
+
+    **Repetition.** A job may be run again, after a failure or on another machine, but not twice at
+    the same time. It skips the records that exist and continues from its checkpoint.
+    """
 
     name: ClassVar[str]
 
     @abstractmethod
     def map(
         self, function: Callable[[Any], Any], jobs: Sequence[Any], workers: int
-    ) -> Iterator[tuple[int, Any]]:
-        """Yield (index of the job, result) as jobs finish, running at most `workers` at once.
+    ) -> Generator[tuple[int, Any], None, None]:
+        """Yield (index of the job, result) once per job, as jobs finish, in any order.
 
-        The result of a job that failed is its exception. `function` is importable by name.
+        At most `workers` jobs run at once.
         """

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..api.errors import IclbenchError, UsageError
+from ..api.errors import IclbenchError, Interrupted, UsageError
 from ..api.options import parse_names
 from .common import Device, Engine, Out, Strict, engine_name, sound_host
+from .interruption import stops_on_signals
 from .spec_options import with_spec_options
 
 if TYPE_CHECKING:
@@ -47,22 +48,30 @@ def run(
     one alone.
     """
     plugins = sound_host(strict)
-    plans = _resolve(parse_names(model), parse_names(task), spec)
+    with stops_on_signals(_continuation(resume, force)):
+        plans = _resolve(parse_names(model), parse_names(task), spec)
 
-    from ..runs.settings import Settings
+        from ..runs.settings import Settings
 
-    settings = Settings(
-        Path(out), device, force, resume, checkpoint_seconds, eval_batch, engine_name(engine)
-    )
-    if dry_run:
-        _describe(plans, settings)
-        return
-    records, code = _run_all(plans, settings)
+        settings = Settings(
+            Path(out), device, force, resume, checkpoint_seconds, eval_batch, engine_name(engine)
+        )
+        if dry_run:
+            _describe(plans, settings)
+            return
+        records, code = _run_all(plans, settings)
     _print_boards(records, settings.out)
     if strict:
         plugins.require_sound()
     if code:
         raise typer.Exit(code)
+
+
+def _continuation(resume: bool, force: bool) -> str:
+    """How to go on after an interruption."""
+    if force:
+        return "with --force the same command starts afresh"
+    return f"the same command{'' if resume else ' without --no-resume'} continues"
 
 
 def _resolve(models: list[str], tasks: list[str], spec: dict[str, Any]) -> list[Plan]:
@@ -150,9 +159,15 @@ def _run_all(plans: list[Plan], settings: Settings) -> tuple[list[Record], int]:
     with ProgressDisplay() as display:
         host().observe(display, "progress")
         try:
-            for plan in plans:
+            for number, plan in enumerate(plans, start=1):
                 try:
                     records += run_plans([plan], settings)
+                except Interrupted as error:
+                    if number == len(plans):
+                        raise
+                    rest = f"{len(plans) - number} more not started"
+                    message = "; ".join(filter(None, [str(error), rest]))
+                    raise Interrupted(error.signal_number, message) from None
                 except Exception as error:
                     if os.environ.get("ICLBENCH_DEBUG"):
                         raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .common import Device, Engine, Strict, engine_name, sound_host
+from .interruption import stops_on_signals
 
 if TYPE_CHECKING:
     from ..sweeps.files import SweepFile
@@ -31,21 +33,22 @@ def sweep(
 ) -> None:
     """Run every cell of a sweep file; existing records are skipped, failures stop nothing."""
     sound_host(strict)
-    from ..sweeps.files import read_sweep_file
-    from ..sweeps.sweep import sweep as run_sweep
+    with stops_on_signals(f"to continue: {shlex.join(['iclbench', *sys.argv[1:]])}"):
+        from ..sweeps.files import read_sweep_file
+        from ..sweeps.sweep import sweep as run_sweep
 
-    sized = read_sweep_file(file).sized(recipe)
-    folder = Path(out or sized.out)
-    result = run_sweep(
-        file,
-        out=folder,
-        device=device,
-        executor=executor,
-        workers=workers,
-        recipe=recipe,
-        engine=engine_name(engine),
-        report=typer.echo,
-    )
+        sized = read_sweep_file(file).sized(recipe)
+        folder = Path(out or sized.out)
+        result = run_sweep(
+            file,
+            out=folder,
+            device=device,
+            executor=executor,
+            workers=workers,
+            recipe=recipe,
+            engine=engine_name(engine),
+            report=typer.echo,
+        )
     if result.records:
         _show(sized, result, folder, folder / f"{file.stem}.html")
     for failure in result.failures:

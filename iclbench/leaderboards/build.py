@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..api.errors import UsageError
-from ..files import write_atomically
+from ..files import staged, write_atomically
 from .board import Board, leaderboard
 from .export import as_csv, as_parquet, export_table
 from .pages import GENERATED, overview_page, precision_page, task_page
@@ -15,7 +15,7 @@ def build(folder: str | Path = "leaderboards", parquet: bool = True) -> list[Pat
     """Write the tables of `folder`/records into `folder`, and return the files.
 
     They follow from the records alone. Raises RecordError for a damaged record, and UsageError if
-    there is none; nothing is written then.
+    there is none or `folder` can't be written; the tables stay as they were then.
     """
     folder = Path(folder)
     boards = published(folder)
@@ -27,8 +27,9 @@ def build(folder: str | Path = "leaderboards", parquet: bool = True) -> list[Pat
     files["rows.csv"] = as_csv(table)
     if parquet:
         files["rows.parquet"] = as_parquet(table)
-    for name, data in files.items():
-        write_atomically(folder / name, data)
+    with staged(folder) as new:
+        for name, data in files.items():
+            write_atomically(new / name, data)
     for page in sorted(folder.glob("tasks/*.md")):
         # The page of a task without records is deleted; a page written by hand stays.
         if f"tasks/{page.name}" not in files and page.read_text("utf-8").startswith(GENERATED):

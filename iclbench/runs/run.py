@@ -20,6 +20,7 @@ from ..files import require_writable
 from ..plugins import host
 from ..precision import DTYPES, full_precision
 from ..training.gradients.choice import EngineName
+from .exclusive import exclusive
 from .grading import Grading
 from .measure import analyse, axes_of, measure, require_target_shape
 from .models import saved_weights
@@ -52,8 +53,12 @@ def run(
     return run_plans([resolve(parse_config(RunSpec, spec, "run"))], settings)[0]
 
 
+@exclusive()
 def run_plans(plans: Sequence[Plan], settings: Settings) -> list[Record]:
-    """The records of plans that share a `train_key`, in order; trains them as one program."""
+    """The records of plans that share a `train_key`, in order; trains them as one program.
+
+    Raises UsageError within another run of this process.
+    """
     device = find_device(settings.device)
     require_writable(settings.out)
     records = {} if settings.force else existing_records(plans, RecordStore(settings.out))
@@ -71,7 +76,7 @@ def run_plans(plans: Sequence[Plan], settings: Settings) -> list[Record]:
                     record = evaluate_and_record(plan, models, grading, settings, device)
                     records[plan.spec.id] = record
             checkpoint_path(missing, settings.out).unlink(missing_ok=True)
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:
             for plan in missing:
                 host().notify("iclbench_run_failed", spec=plan.spec, error=error)
             raise

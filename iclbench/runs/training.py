@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import torch
 
+from ..api.errors import Interrupted
 from ..api.random import derive_seed
 from ..api.record import TrainingReport
 from ..api.spec import digest_of
@@ -44,7 +45,7 @@ def train_or_load(
 def train(plans: Sequence[Plan], settings: Settings, device: torch.device) -> Iterator[ReadyModels]:
     """Train one replica for each seed of each plan as one program; the plans share a `train_key`.
 
-    All are trained before the first plan's models are yielded.
+    All are trained before the first plan's models are yielded. Raises Interrupted after a signal.
     """
     require_usable(initial_module(plans[0], plans[0].spec.seeds[0]), plans[0])
     training = _training(plans, settings, device)
@@ -62,7 +63,12 @@ def train(plans: Sequence[Plan], settings: Settings, device: torch.device) -> It
         settings.resume and not settings.force,
         _code(plans),
     )
-    trained = training.run(resumption, observe)
+    try:
+        trained = training.run(resumption, observe)
+    except Interrupted as error:
+        more = f" and {len(plans) - 1} more" if len(plans) > 1 else ""
+        name = f"{plans[0].spec.model} on {plans[0].spec.task}{more}"
+        raise Interrupted(error.signal_number, f"{name} {error}") from None
     for plan, rows in zip(plans, rows_of(plans), strict=True):
         report_of_plan = training_report(plan, trained, rows)
         yield ReadyModels(_trained_models(plan, trained, rows), report_of_plan)

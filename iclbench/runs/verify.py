@@ -27,6 +27,7 @@ from .comparison import (
     compare_statistics,
     same_statistics,
 )
+from .exclusive import exclusive
 from .grading import RecordedGrader
 from .measure import analyse, axes_of, measure
 from .models import given_models
@@ -36,6 +37,7 @@ from .statistics import Summary, summarize_run
 from .store import read_per_prompt, read_record, read_referenced
 
 
+@exclusive()
 def verify(path: str | Path, device: str = "auto") -> list[Check]:
     """Measure a record again and compare every number that it reports about the model.
 

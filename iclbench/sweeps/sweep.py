@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import torch
 
 from ..api.config import parse_config
-from ..api.errors import IclbenchError, UsageError, first_line
+from ..api.errors import IclbenchError, Interrupted, UsageError, first_line
 from ..api.executor import Executor
 from ..api.record import Record
 from ..api.spec import RunSpec
@@ -22,6 +23,7 @@ from ..runs.run import run_plans
 from ..runs.settings import Settings
 from ..runs.store import RecordStore
 from ..training.gradients.choice import EngineName
+from ..training.interruption import interruptible
 from .cells import Cells, Failure, Reporter
 from .files import QUICK, SweepFile, read_sweep_file, stages_of
 
@@ -54,6 +56,8 @@ def sweep(
     gets one line per stage and per finished program.
 
     Raises UsageError if the file itself can't be used; a cell that can't be run is a failure.
+    A signal cancels what has not started and saves what runs: raises Interrupted, which says what
+    remains.
     """
     sized = read_sweep_file(file).sized(recipe)
     settings = Settings(out=Path(out or sized.out), device=device, engine=engine)
@@ -70,13 +74,29 @@ def sweep(
         report=report,
         failures=cells.failures,
     )
-    for stage in stages_of(sized):
+    stages = stages_of(sized)
+    for number, stage in enumerate(stages, start=1):
         known = len(cells.failures)
-        plans = cells.resolve(stage)
-        for failure in cells.failures[known:]:
-            report(f"can't be run: {failure.command}: {failure.reason}")
-        programs.run(plans)
+        try:
+            with interruptible():
+                plans = cells.resolve(stage)
+                for failure in cells.failures[known:]:
+                    report(f"can't be run: {failure.command}: {failure.reason}")
+                programs.run(plans)
+        except Interrupted as error:
+            later = sum(len(grids) for grids in stages[number:])
+            raise Interrupted(error.signal_number, _remaining(error, cells, later)) from None
     return _result(cells, programs.already_done)
+
+
+def _remaining(error: Interrupted, cells: Cells, later: int) -> str:
+    """What was saved, and how many runs have no record; `later` grids depend on the weights."""
+    plans = list(cells.plans.values())
+    if not plans:
+        return str(error)
+    missing = sum(not cells.store.path(plan.spec).exists() for plan in plans)
+    more = f", and {later} grids that need their weights" if later else ""
+    return "; ".join(filter(None, [str(error), f"{missing} of {len(plans)} runs remain{more}"]))
 
 
 def recorded(file: SweepFile, out: str | Path) -> SweepResult:
@@ -130,14 +150,14 @@ class _Programs:
             }
             for group in groups
         ]
-        outcomes = self.executor.map(run_job, jobs, self.workers)
-        for finished, (index, outcome) in enumerate(outcomes, start=1):
-            group = groups[index]
-            failed = self._add_failures(group, outcome)
-            names = ", ".join(f"{plan.spec.model} on {plan.spec.task}" for plan in group[:3])
-            more = f" and {len(group) - 3} more" if len(group) > 3 else ""
-            state = "failed" if failed else f"done{self._speedup(group)}"
-            self.report(f"[{finished}/{len(jobs)}] {names}{more}: {state}")
+        with closing(self.executor.map(run_job, jobs, self.workers)) as outcomes:
+            for finished, (index, outcome) in enumerate(outcomes, start=1):
+                group = groups[index]
+                failed = self._add_failures(group, outcome)
+                names = ", ".join(f"{plan.spec.model} on {plan.spec.task}" for plan in group[:3])
+                more = f" and {len(group) - 3} more" if len(group) > 3 else ""
+                state = "failed" if failed else f"done{self._speedup(group)}"
+                self.report(f"[{finished}/{len(jobs)}] {names}{more}: {state}")
 
     def _is_missing(self, plan: Plan) -> bool:
         try:
@@ -152,7 +172,9 @@ class _Programs:
     def _add_failures(self, group: list[Plan], outcome: Any) -> bool:
         """Add the failures of a program's cells; returns whether there are any."""
         if isinstance(outcome, BaseException):
-            outcome = [f"{type(outcome).__name__}: {outcome}"] * len(group)
+            known = isinstance(outcome, IclbenchError)
+            reason = str(outcome) if known else f"{type(outcome).__name__}: {outcome}"
+            outcome = [reason] * len(group)
         failures = [
             Failure(plan.request.command(), reason)
             for plan, reason in zip(group, outcome, strict=True)
@@ -175,11 +197,14 @@ def run_job(job: dict[str, Any]) -> list[str | None]:
     """Run one program's cells; returns the reason of each one's failure, or None.
 
     Reasons are text, which crosses processes. If the program fails, its cells are run one by one,
-    so that a failure stays that of its cell. If memory is short, they are run in halves.
+    so that a failure stays that of its cell. If memory is short, they are run in halves. Running a
+    job again continues it: records and checkpoints are in its output folder. SIGTERM has it save a
+    checkpoint and raise Interrupted.
     """
     requests = [parse_config(RunSpec, request, "run") for request in job["requests"]]
     settings = Settings(out=Path(job["out"]), device=job["device"], engine=job["engine"])
-    return _run_together(requests, settings)
+    with interruptible():
+        return _run_together(requests, settings)
 
 
 def _run_together(requests: list[RunSpec], settings: Settings) -> list[str | None]:

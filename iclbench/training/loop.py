@@ -13,14 +13,13 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from ..api.capabilities import TrainingContext
-from ..api.errors import UsageError
+from ..api.errors import Interrupted, UsageError
 from ..api.prompts import Batch, map_tensors
 from ..api.random import torch_generator
 from ..api.recipe import Recipe
@@ -31,6 +30,7 @@ from .cuda_graph import GraphStep, TakeStep, refusal
 from .gradients.choice import Choice, Chooser, EngineName
 from .gradients.program import GradientProgram, prompts_of
 from .gradients.wrappers import Accumulated, Autocast
+from .interruption import deferred
 from .objective import Objective
 from .optimizers.base import BatchOptimizer, Stacked, Update
 from .random_streams import draws_random_numbers, first_states, forked_generators
@@ -99,12 +99,13 @@ class Training(TrainingState):
     def run(self, resumption: Resumption | None, observer: Observer) -> Trained:
         """Train to the recipe's last step, from the checkpoint where there is one.
 
-        The observer is called at each point of the curve, and every few seconds in between.
+        The observer is called at each point of the curve, and every few seconds in between. SIGINT
+        and SIGTERM raise Interrupted after a chunk, with a checkpoint of it.
         """
-        checkpoints = resumption or Resumption(Path(), every_seconds=math.inf, resume=False)
-        checkpoints.restore(self)
+        if resumption:
+            resumption.restore(self)
         saved = observed = time.perf_counter()
-        with forked_generators(self.device):
+        with forked_generators(self.device), deferred() as signal_received:
             while self.step < self.recipe.steps and self.alive.any():
                 with self.clock.running():
                     losses = self.advance()
@@ -116,11 +117,15 @@ class Training(TrainingState):
                 if closed or now - observed >= OBSERVE_SECONDS:
                     observer(self.step, self.curve.latest)
                     observed = now
-                if now - saved >= checkpoints.every_seconds:
-                    checkpoints.save(self)
+                if (number := signal_received()) is not None:
+                    kept = resumption is not None and resumption.save(self)
+                    state = "saved" if kept else "stopped without a checkpoint"
+                    raise Interrupted(number, f"{state} at step {self.step} of {self.recipe.steps}")
+                if resumption and now - saved >= resumption.every_seconds:
+                    resumption.save(self)
                     saved = now
         if resumption:
-            checkpoints.save(self)
+            resumption.save(self)
         return self._result()
 
     def advance(self) -> Tensor:

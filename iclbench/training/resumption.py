@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..api.errors import RecordError
@@ -11,7 +11,7 @@ from .checkpoints import Checkpoint
 from .state import TrainingState
 
 
-@dataclass(frozen=True)
+@dataclass
 class Resumption:
     """Where a training keeps its checkpoint, how often, and whether to continue from it.
 
@@ -22,11 +22,26 @@ class Resumption:
     every_seconds: float = 30.0
     resume: bool = True
     code: str = ""
+    _failing: bool = field(default=False, init=False)
 
-    def save(self, training: TrainingState) -> None:
-        """Write a checkpoint."""
+    def save(self, training: TrainingState) -> bool:
+        """Write a checkpoint; returns whether that was possible.
+
+        A training goes on without one, for example on a full disk: the first of several failures
+        is reported, and the checkpoint before stays.
+        """
         tensors, values = training.state()
-        Checkpoint(tensors, {"layout": training.layout(self.code), **values}).save(self.path)
+        checkpoint = Checkpoint(tensors, {"layout": training.layout(self.code), **values})
+        try:
+            checkpoint.save(self.path)
+        except OSError as error:
+            if not self._failing:
+                reason = error.strerror or error
+                report(f"checkpoint {self.path} can't be written: {reason}; training goes on")
+            self._failing = True
+            return False
+        self._failing = False
+        return True
 
     def restore(self, training: TrainingState) -> None:
         """Continue from the checkpoint where there is one and `resume` is set.

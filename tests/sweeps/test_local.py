@@ -1,4 +1,4 @@
-"""The executor `local`: workers that die, and workers whose parent does."""
+"""The executor `local`: jobs that fail, workers that die, and workers whose parent does."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import subprocess
 import sys
 import time
 
+import pytest
+
+from iclbench import RunError
 from iclbench.sweeps.executors.local import Local
 
 
@@ -19,8 +22,22 @@ def die_or_answer(job):
 def test_a_worker_that_dies_fails_only_its_own_job(tmp_path):
     jobs = [{"die": True}, {"die": False}, {"die": False}]
     outcomes = dict(Local().map(die_or_answer, jobs, workers=2))
-    assert "BrokenProcessPool" in type(outcomes[0]).__name__
+    assert isinstance(outcomes[0], RunError)
+    assert str(outcomes[0]) == "its process ended with exit code 1"
     assert (outcomes[1], outcomes[2]) == ("alive", "alive")
+
+
+def fail_or_answer(job):
+    if job == 0:
+        raise LookupError("no luck")
+    return job
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_job_that_raises_fails_alone(workers):
+    outcomes = dict(Local().map(fail_or_answer, [0, 1, 2], workers))
+    assert str(outcomes.pop(0)) == "LookupError: no luck"
+    assert outcomes == {1: 1, 2: 2}
 
 
 def test_workers_end_with_a_parent_that_is_killed(tmp_path):

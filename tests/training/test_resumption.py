@@ -1,11 +1,16 @@
-"""A killed training continues to the same bits."""
+"""A training that was killed or interrupted continues to the same bits."""
 
 from __future__ import annotations
+
+import math
+import signal
+import sys
 
 import pytest
 from small import ADAPTIVE, CutError, Noisy, Small, same, trained, training
 
 from iclbench import RecordError
+from iclbench.api.errors import Interrupted
 from iclbench.training.checkpoints import Checkpoint
 from iclbench.training.loop import Training
 from iclbench.training.resumption import Resumption
@@ -97,3 +102,73 @@ def test_killed_adaptive_training_continues_to_the_same_bits(tmp_path):
     result = trained([1, 2], **ADAPTIVE, resumption=Resumption(path))
     assert same(straight, result)
     assert straight.curve == result.curve
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_saves_a_checkpoint_of_any_age_and_the_training_continues_to_the_same_bits(
+    tmp_path, number
+):
+    straight = trained([1, 2])
+    path = tmp_path / "c.safetensors"
+
+    def interrupt(step, loss):
+        if step == 20:
+            signal.raise_signal(number)
+
+    with pytest.raises(Interrupted, match="^saved at step 20 of 30$") as caught:
+        trained([1, 2], observer=interrupt, resumption=Resumption(path, every_seconds=math.inf))
+    assert caught.value.signal_number == number
+    resumed = trained([1, 2], resumption=Resumption(path))
+    assert same(straight, resumed)
+    assert straight.curve == resumed.curve
+
+
+def test_an_interrupted_training_without_a_checkpoint_says_so():
+    def interrupt(step, loss):
+        signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(Interrupted, match="^stopped without a checkpoint at step 5 of 30$"):
+        trained([1], observer=interrupt)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs limits on the size of files")
+def test_a_checkpoint_that_cannot_be_written_ends_no_training(tmp_path, capsys):
+    """A real limit on the size of files, which is lifted, set and lifted again."""
+    import resource
+
+    straight = trained([1, 2])
+    path = tmp_path / "c.safetensors"
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    steps_in_file = []
+
+    def limit(step, loss):
+        full = step in (5, 10, 20)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100 if full else soft, hard))
+        if path.exists():
+            steps_in_file.append(Checkpoint.load(path).values["step"])
+        if step == 25:
+            raise CutError
+
+    try:
+        with pytest.raises(CutError):
+            trained([1, 2], observer=limit, resumption=Resumption(path, every_seconds=0))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    # The observer comes before the checkpoint of its step; at 20 that of step 15 stays.
+    assert steps_in_file == [15, 15]
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.count("can't be written: File too large; training goes on") for line in lines] == [
+        1, 1
+    ]  # fmt: skip
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+    resumed = trained([1, 2], resumption=Resumption(path))
+    assert same(straight, resumed)
+    assert straight.curve == resumed.curve
+
+
+def test_a_missing_folder_for_checkpoints_ends_no_training(tmp_path, capsys):
+    (tmp_path / "file").write_text("no folder")
+    path = tmp_path / "file" / "c.safetensors"
+    result = trained([1], resumption=Resumption(path, every_seconds=0))
+    assert result.steps == 30
+    assert capsys.readouterr().err.count("training goes on") == 1

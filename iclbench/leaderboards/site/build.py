@@ -11,6 +11,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ...api.errors import UsageError
+from ...files import STAGING, staged
 from ..board import Board
 from ..build import by_task, published
 from ..formats import LEGEND
@@ -28,22 +29,30 @@ FOLDERS = ("assets", "compare", "data", "records", "runs", "tasks")
 def make_site(out: str | Path, folder: str | Path = "leaderboards") -> int:
     """Write the site of `folder`/records to `out`; returns the number of pages.
 
-    Raises UsageError if `out` holds anything but a site, or if there are no records, and
-    RecordError for a damaged record; nothing is written then.
+    Raises UsageError if `out` holds anything but a site or can't be written, or if there are no
+    records, and RecordError for a damaged record; the pages stay as they were then.
     """
     out, folder = Path(out), Path(folder)
     boards = published(folder)
-    if out.exists() and (not out.is_dir() or any(out.iterdir())) and not (out / MARKER).exists():
+    if _holds_something_else(out):
         raise UsageError(f"{out} holds something other than a site of iclbench")
-    out.mkdir(parents=True, exist_ok=True)
-    (out / MARKER).touch()
-    site = _Site(out, folder / "records", boards)
-    site.write()
+    with staged(out) as new:
+        site = _Site(new, folder / "records", boards)
+        site.write()
+    written = {path.relative_to(new) for path in site.written}
     for part in FOLDERS:
         for path in sorted((out / part).rglob("*")):
-            if path.is_file() and path not in site.written:
+            if path.is_file() and path.relative_to(out) not in written:
                 path.unlink()
     return sum(path.suffix == ".html" for path in site.written)
+
+
+def _holds_something_else(out: Path) -> bool:
+    """Whether `out` is no folder, or holds files without being a site."""
+    if not out.exists() or (out / MARKER).exists():
+        return False
+    # A killed process may have left the start of a site.
+    return not out.is_dir() or not all(path.name.startswith(STAGING) for path in out.iterdir())
 
 
 class _Site:
@@ -51,7 +60,7 @@ class _Site:
 
     def __init__(self, out: Path, records: Path, boards: list[Board]) -> None:
         self.out, self.records, self.boards = out, records, boards
-        self.written = {out / MARKER}
+        self.written: set[Path] = set()
         self.templates = Environment(
             loader=PackageLoader("iclbench.leaderboards.site"),
             autoescape=True,
@@ -63,6 +72,7 @@ class _Site:
 
     def write(self) -> None:
         """Write all pages, with the files that they need."""
+        self._file(MARKER, b"")
         self.assets = self._assets()
         heat_maps = [index.heat_map(overview) for overview in overviews(self.boards)]
         count = sum(len(board.rows) for board in self.boards)
@@ -121,6 +131,6 @@ class _Site:
     def _file(self, name: str, data: bytes) -> None:
         path = self.out / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Not atomically: a site is rebuilt in a minute, and syncing thousands of files is slow.
+        # Not synced: a site is rebuilt in a minute, and syncing thousands of files is slow.
         path.write_bytes(data)
         self.written.add(path)

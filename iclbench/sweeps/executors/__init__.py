@@ -1,5 +1,5 @@
 """Executors that come with the harness; others are plugins.
 
 An executor runs the programs of a sweep; see `iclbench.Executor`.
-It may import `api`.
+It may import `training` and everything below.
 """

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
+import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from typing import Any
 
+from ...api.errors import Interrupted, RunError, first_line
 from ...api.executor import Executor
+from ...console import report
+from ...training.interruption import SIGNALS, interruptible
+
+#: A job with its index.
+Numbered = tuple[int, Any]
 
 
 class Local(Executor):
@@ -21,42 +32,159 @@ class Local(Executor):
 
     def map(
         self, function: Callable[[Any], Any], jobs: Sequence[Any], workers: int
-    ) -> Iterator[tuple[int, Any]]:
+    ) -> Generator[Numbered, None, None]:
         """See `Executor.map`."""
         if workers == 1:
             for index, job in enumerate(jobs):
-                yield index, function(job)
+                yield index, _outcome(function, job)
             return
-        # For small models, one thread in each process beats several threads in one process. Each
-        # worker has its own pool, since a dead process breaks its whole pool.
-        slots = threading.local()
+        # For small models, one thread in each process beats several threads in one process.
+        team = _Team(function, list(enumerate(jobs)), workers)
+        try:
+            team.fill()
+            while team.busy:
+                finished = team.collect()
+                team.fill()
+                yield from finished
+        finally:
+            team.end()
 
-        def in_process(job: Any) -> Any:
-            if getattr(slots, "pool", None) is None:
-                slots.pool = _one_process()
+
+def _outcome(function: Callable[[Any], Any], job: Any) -> Any:
+    try:
+        return function(job)
+    except Exception as error:
+        return RunError(first_line(error))
+
+
+@dataclass
+class _Worker:
+    """A process that runs one job after another; `index` is its job's, None while it has none."""
+
+    process: BaseProcess
+    connection: Connection
+    index: int | None = None
+
+
+class _Team:
+    """The workers of one `map`, and the jobs that wait for one."""
+
+    def __init__(self, function: Callable[[Any], Any], jobs: list[Numbered], workers: int) -> None:
+        self.function, self.workers = function, workers
+        self.waiting = jobs[::-1]
+        self.members: list[_Worker] = []
+
+    @property
+    def busy(self) -> list[_Worker]:
+        """The workers that have a job."""
+        return [worker for worker in self.members if worker.index is not None]
+
+    def fill(self) -> None:
+        """Give waiting jobs to workers, starting those that are missing."""
+        while self.waiting and len(self.busy) < self.workers:
+            idle = next((worker for worker in self.members if worker.index is None), None)
+            worker = idle or self._start()
+            worker.index, job = self.waiting.pop()
+            # `collect` tells of a process that has died before.
+            with suppress(OSError):
+                worker.connection.send((self.function, job))
+
+    def _start(self) -> _Worker:
+        context = multiprocessing.get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_work, args=(theirs, os.getpid()), name="iclbench worker")
+        worker = _Worker(process, ours)
+        with _signals_blocked():
+            process.start()
+            self.members.append(worker)
+        theirs.close()
+        return worker
+
+    def collect(self) -> list[Numbered]:
+        """Wait for jobs to finish; returns their outcomes."""
+        finished: list[Numbered] = []
+        ready = wait([worker.connection for worker in self.busy])
+        for worker in self.busy:
+            if worker.connection not in ready:
+                continue
+            index, worker.index = worker.index, None
+            assert index is not None
             try:
-                return slots.pool.submit(function, job).result()
-            except BrokenProcessPool:
-                slots.pool = None
-                raise
+                outcome = worker.connection.recv()
+            except (EOFError, OSError):
+                worker.process.join()
+                self.members.remove(worker)
+                outcome = RunError(_death(worker.process.exitcode))
+            finished.append((index, outcome))
+        return finished
 
-        with ThreadPoolExecutor(workers) as threads:
-            futures = {threads.submit(in_process, job): i for i, job in enumerate(jobs)}
-            for future in as_completed(futures):
-                error = future.exception()
-                yield futures[future], error if error is not None else future.result()
+    def end(self) -> None:
+        """End every worker; one in the middle of a job saves a checkpoint first."""
+        for worker in self.busy:
+            worker.process.terminate()
+        for worker in self.members:
+            worker.connection.close()
+        try:
+            for worker in self.members:
+                worker.process.join()
+        except BaseException:  # a second signal: wait no longer
+            for worker in self.members:
+                worker.process.kill()
+            raise
 
 
-def _one_process() -> ProcessPoolExecutor:
-    context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(1, context, initializer=_start_worker, initargs=(os.getpid(),))
+def _death(code: int | None) -> str:
+    if code is not None and code < 0:
+        return f"its process was killed by {signal.Signals(-code).name}"
+    return f"its process ended with exit code {code}"
 
 
-def _start_worker(parent: int) -> None:
+@contextmanager
+def _signals_blocked() -> Iterator[None]:
+    """Block signals in a process that starts, until it is ready: Ctrl-C reaches the whole group."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    resource_tracker.ensure_running()  # starting it would unblock the signals
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _work(connection: Connection, parent: int) -> None:
+    """Answer jobs until the connection is closed, or a signal ends the work."""
+    threading.Thread(target=_exit_with, args=(parent,), daemon=True).start()
+    try:
+        # A worker gets Ctrl-C from the terminal and SIGTERM from its parent: one is enough.
+        with interruptible(second=signal.SIG_IGN):
+            if hasattr(signal, "pthread_sigmask"):
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+            _answer_all(connection)
+    except Interrupted as error:
+        if str(error):
+            report(str(error))
+        raise SystemExit(error.exit_code) from None
+
+
+def _answer_all(connection: Connection) -> None:
     import torch
 
     torch.set_num_threads(1)
-    threading.Thread(target=_exit_with, args=(parent,), daemon=True).start()
+    with suppress(EOFError, OSError):  # the parent wants no more
+        while True:
+            request = connection.recv_bytes()
+            connection.send_bytes(_answer(request))
+
+
+def _answer(request: bytes) -> bytes:
+    """The pickled outcome of a pickled (function, job)."""
+    try:
+        function, job = pickle.loads(request)
+        return pickle.dumps(function(job))
+    except Exception as error:
+        return pickle.dumps(RunError(first_line(error)))
 
 
 def _exit_with(parent: int) -> None:

@@ -1,0 +1,108 @@
+"""The conformance check of executors; it raises ConformanceError."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from ..api.executor import Executor
+from ..runs.checks import ConformanceError
+from .executors.probes import answer, this_process, wait_for_signal
+
+#: How long workers may take to start, and running jobs to end at an interruption.
+PATIENCE_SECONDS = 60.0
+
+#: How long a job that should have been cancelled is given to start.
+GRACE_SECONDS = 1.0
+
+
+def check_executor(executor: Executor, workers: int = 2, folder: str | Path | None = None) -> None:
+    """Check what `Executor` promises, with at least two workers.
+
+    It takes seconds where processes start quickly. `folder` is one that all machines share; by
+    default a temporary folder of this one.
+    """
+    _expect(workers > 1, "one worker shows nothing; give at least 2")
+    _check_results(executor, workers)
+    with tempfile.TemporaryDirectory(dir=folder) as shared:
+        _check_interruption(executor, workers, Path(shared))
+
+
+def _check_results(executor: Executor, workers: int) -> None:
+    """Every job has its own result, whole, however the others end and whoever finishes first."""
+    plain = {"caller": this_process(), "ends_by": "return"}
+    jobs: list[dict[str, Any]] = [
+        {**plain, "value": index, "seconds": 0.1 * (3 * workers - index)}
+        for index in range(3 * workers)
+    ]
+    jobs += [{**plain, "value": "x" * 1_000_000, "seconds": 0}]
+    jobs += [{**plain, "value": [None, 0.1, {"ä": []}], "seconds": 0}]
+    # In the middle, so that jobs before and after them run beside them.
+    jobs.insert(workers, {**plain, "value": None, "seconds": 0, "ends_by": "error"})
+    jobs.insert(workers + 2, {**plain, "value": None, "seconds": 0, "ends_by": "death"})
+    outcomes = list(executor.map(answer, jobs, workers))
+    indices = sorted(index for index, _ in outcomes)
+    _expect(indices == [*range(len(jobs))], f"jobs 0 to {len(jobs) - 1} gave results of {indices}")
+    by_index = dict(outcomes)
+    processes = [o["process"] for o in by_index.values() if isinstance(o, dict)]
+    _expect(this_process() not in processes, "jobs run in the calling process")
+    for index, job in enumerate(jobs):
+        outcome = by_index[index]
+        if job["ends_by"] == "return":
+            _expect(isinstance(outcome, dict), f"a job that returns gave {outcome!r}")
+            _expect(outcome["value"] == job["value"], "a result is not the job's, or not whole")
+        else:
+            _expect(
+                isinstance(outcome, BaseException),
+                f"a job that ends by {job['ends_by']} gave no exception, but {outcome!r}",
+            )
+    _check_times([outcome for outcome in by_index.values() if isinstance(outcome, dict)], workers)
+
+
+def _check_times(runs: list[dict[str, Any]], workers: int) -> None:
+    """No process ran two jobs at once, and no machine more than `workers`."""
+    for one, other in itertools.combinations(runs, 2):
+        together = one["began"] < other["ended"] and other["began"] < one["ended"]
+        shared = one["process"] == other["process"]
+        _expect(not (together and shared), "a process runs two jobs at once")
+    for run in runs:
+        at_once = [
+            other for other in runs
+            if other["process"][0] == run["process"][0]
+            and other["began"] <= run["began"] < other["ended"]
+        ]  # fmt: skip
+        _expect(len(at_once) <= workers, f"{len(at_once)} jobs run at once, with {workers} workers")
+
+
+def _check_interruption(executor: Executor, workers: int, folder: Path) -> None:
+    """Closing the generator ends the jobs that run, by SIGTERM, and starts no other."""
+
+    def marked(ending: str) -> set[str]:
+        return {path.stem for path in folder.glob(f"*.{ending}")}
+
+    jobs = [
+        {"index": index, "folder": str(folder), "seconds": 3 * PATIENCE_SECONDS}
+        for index in range(3 * workers)
+    ]
+    outcomes = executor.map(wait_for_signal, jobs, workers)
+    next(outcomes)
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not marked("started") and time.monotonic() < deadline:
+        time.sleep(0.02)
+    _expect(bool(marked("started")), "no second job starts")
+    closed = time.monotonic()
+    outcomes.close()
+    seconds = time.monotonic() - closed
+    _expect(seconds < PATIENCE_SECONDS, f"closing the generator takes {seconds:.0f} seconds")
+    started = marked("started")
+    time.sleep(GRACE_SECONDS)
+    _expect(marked("started") == started, "a job starts after the generator has been closed")
+    _expect(marked("saved") == started, "a running job ends without SIGTERM, or does not end")
+
+
+def _expect(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise ConformanceError(otherwise)

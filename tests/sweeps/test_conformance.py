@@ -1,0 +1,121 @@
+"""The check of executors: `local` passes, and every broken promise is named."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+import pytest
+
+from iclbench import Executor, check_executor
+from iclbench.runs.checks import ConformanceError
+from iclbench.sweeps import conformance
+from iclbench.sweeps.executors.local import Local
+
+
+class Threads(Executor):
+    """Runs jobs in threads of this process."""
+
+    name = "threads"
+
+    def map(self, function, jobs, workers):
+        with ThreadPoolExecutor(workers) as pool:
+            futures = {pool.submit(function, job): i for i, job in enumerate(jobs)}
+            for future in as_completed(futures):
+                yield futures[future], future.exception() or future.result()
+
+
+class Recording(Executor):
+    """`local`, with the outcomes of its first `map`."""
+
+    name = "recording"
+
+    def __init__(self):
+        self.outcomes = []
+
+    def map(self, function, jobs, workers):
+        first = not self.outcomes
+        for outcome in Local().map(function, jobs, workers):
+            if first:
+                self.outcomes.append(outcome)
+            yield outcome
+
+
+class Replaying(Executor):
+    """Outcomes of `local` with one promise broken."""
+
+    name = "replaying"
+
+    def __init__(self, outcomes, change):
+        self.outcomes, self.change = outcomes, change
+
+    def map(self, function, jobs, workers):
+        for index, outcome in self.outcomes:
+            yield from self.change(index, outcome)
+
+
+@pytest.fixture(scope="module")
+def outcomes():
+    """What `local`, which conforms, answers to the first part of the check."""
+    recording = Recording()
+    check_executor(recording)
+    return recording.outcomes
+
+
+def with_fields(outcome, **fields):
+    return {**outcome, **fields} if isinstance(outcome, dict) else outcome
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda i, outcome: [(i, outcome)] * 2, r"jobs 0 to 9 gave results of \[0, 0, 1"),
+        (lambda i, outcome: [(i, outcome)] if i else [], r"jobs 0 to 9 gave results of \[1, 2"),
+        (lambda i, outcome: [((i + 3) % 10, outcome)], "a result is not the job's"),
+        (lambda i, outcome: [(i, outcome if isinstance(outcome, dict) else "failed")],
+         "a job that ends by error gave no exception, but 'failed'"),
+        (lambda i, outcome: [(i, with_fields(outcome, value="x"))], "not the job's, or not whole"),
+        (lambda i, outcome: [(i, with_fields(outcome, process=["here", 1]))],
+         "a process runs two jobs at once"),
+        (lambda i, outcome: [(i, with_fields(outcome, process=["here", i], began=0, ended=9))],
+         "8 jobs run at once, with 2 workers"),
+        (lambda i, outcome: [(i, with_fields(outcome, process=conformance.this_process()))],
+         "jobs run in the calling process"),
+    ],
+)  # fmt: skip
+def test_local_conforms_and_a_broken_promise_is_named(outcomes, change, reason):
+    with pytest.raises(ConformanceError, match=reason):
+        conformance._check_results(Replaying(outcomes, change), 2)
+
+
+def test_threads_are_refused():
+    with pytest.raises(ConformanceError, match="jobs run in the calling process"):
+        check_executor(Threads())
+
+
+def test_jobs_that_are_killed_at_an_interruption_are_noticed(tmp_path, monkeypatch):
+    monkeypatch.setattr(BaseProcess, "terminate", BaseProcess.kill)
+    with pytest.raises(ConformanceError, match="ends without SIGTERM"):
+        conformance._check_interruption(Local(), 2, tmp_path)
+
+
+class Continuing(Executor):
+    """Starts another job after it has been closed."""
+
+    name = "continuing"
+
+    def map(self, function, jobs, workers):
+        folder = Path(jobs[0]["folder"])
+        (folder / "1.started").touch()
+        try:
+            yield 0, None
+        finally:
+            (folder / "1.saved").touch()
+            threading.Timer(0.1, (folder / "2.started").touch).start()
+
+
+def test_jobs_that_start_after_an_interruption_are_noticed(tmp_path):
+    with pytest.raises(ConformanceError, match="starts after the generator has been closed"):
+        conformance._check_interruption(Continuing(), 2, tmp_path)
