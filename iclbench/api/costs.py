@@ -48,7 +48,7 @@ class ValidationCurve(Config):
 
     metric: str
     statistic: Literal["mean digits", "mean"]
-    seed: int = Field(description="of the validation prompts, derived from the evaluation's by name")
+    seed: int = Field(description="of the prompts, derived by name from the evaluation's")
     prompts: int = Field(description="number of prompts of each case")
     steps: list[int]
     seconds: list[float] = Field(
@@ -63,9 +63,9 @@ class ValidationCurve(Config):
 
     @model_validator(mode="after")
     def _check(self) -> ValidationCurve:
-        points = len(self.steps)
-        columns = [self.seconds, self.operations, *self.mean, *self.q05, *self.median, *self.q95]
-        seeds = {len(scores) for scores in (self.mean, self.q05, self.median, self.q95)}
-        if any(len(column) != points for column in columns) or len(seeds) != 1:
+        scores = (self.mean, self.q05, self.median, self.q95)
+        lengths = {len(self.seconds), len(self.operations)}
+        lengths |= {len(column) for by_seed in scores for column in by_seed}
+        if lengths != {len(self.steps)} or len({len(by_seed) for by_seed in scores}) != 1:
             raise ValueError("its columns differ in length")
         return self

@@ -61,8 +61,8 @@ class Recipe(Config):
     schedule_steps: int | None = added_later(
         None,
         ge=1,
-        description="training length that warmup, decay_every and measure_every are given for; they "
-        "are scaled from it to `steps`, or to the steps of a budget; none: not scaled",
+        description="steps that warmup, decay_every and measure_every are given for; they are "
+        "scaled from it to the steps of the training; none: not scaled",
     )
     model_args: dict[str, Any] = Field(
         {}, description="arguments of the model, for architectures that have them"

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from .config import Config
+from .costs import BudgetReport, Operations, ValidationCurve
 from .spec import ResolvedSpec, digest_of
 from .statistics import Curve, Statistics
 
@@ -141,6 +142,10 @@ class Record(Config):
         None, description="trained or loaded parameters, safetensors"
     )
     training: TrainingReport | None = None
+    operations: Operations | None = None
+    validation_curve: ValidationCurve | None = None
+    track: str | None = Field(None, description="the class of training budgets, such as 10m")
+    budget: BudgetReport | None = None
     analyses: dict[str, Any] = Field(
         {}, description="metric → its analysis of the model as a whole, for each seed"
     )

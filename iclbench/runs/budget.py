@@ -131,6 +131,9 @@ def _is_published(plan: Plan) -> bool:
     changes: dict[str, Any] = {"optimizer_args": check_optimizer(paper)}
     paper = paper.model_copy(update=changes)
     sizes = [(paper.model_args, plan.config), (paper.task_args, plan.task.config)]
-    return plan.recipe == paper and all(
-        getattr(config, name, value) == value for args, config in sizes for name, value in args.items()
-    )
+    kept = [
+        getattr(config, name, value) == value
+        for args, config in sizes
+        for name, value in args.items()
+    ]
+    return plan.recipe == paper and all(kept)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -12,11 +13,11 @@ from torch import nn
 from ..api.costs import Operations, ValidationCurve
 from ..api.digits import digits
 from ..api.evaluation import EvaluationContext
-from ..api.prompts import Batch
 from ..api.random import derive_seed, torch_generator
+from ..api.recipe import Recipe
 from ..precision import DTYPES
 from ..training.clock import Clock
-from ..training.loop import Training
+from ..training.loop import Trained, Training
 from ..training.random_streams import forked_generators
 from ..training.validation import SHARE, Validation, points_of
 from .evaluate import evaluate, limits_of
@@ -33,7 +34,7 @@ PROBE = 16
 QUANTILES = {"q05": 0.05, "median": 0.5, "q95": 0.95}
 SCORES = ("mean", *QUANTILES)
 Scores = dict[str, float | None]
-#: Significant digits of a score.
+#: Significant digits in a curve.
 SIGNIFICANT = 5
 
 
@@ -67,7 +68,11 @@ class Validator:
             return dict.fromkeys(SCORES)
         quantiles = np.quantile(numbers, list(QUANTILES.values()))
         scores = {"mean": numbers.mean(), **dict(zip(QUANTILES, quantiles, strict=True))}
-        return {name: float(f"{score:.{SIGNIFICANT}g}") for name, score in scores.items()}
+        return {name: _rounded(score) for name, score in scores.items()}
+
+
+def _rounded(number: float) -> float:
+    return float(f"{number:.{SIGNIFICANT}g}")
 
 
 def validation_seed(plan: Plan) -> int:
@@ -75,19 +80,23 @@ def validation_seed(plan: Plan) -> int:
     return derive_seed("validation", plan.spec.eval_seed)
 
 
+@dataclass
+class RunValidation(Validation):
+    """A validation of plans, which knows the number of its prompts."""
+
+    prompts: int = 0
+
+
 def prepare_validation(
     plans: Sequence[Plan], training: Training, batch_size: int
-) -> tuple[Validation, Validator] | None:
+) -> RunValidation | None:
     """Prepare to evaluate a training's replicas, those of `plans` in order.
 
-    Also returns the first plan's validator. None where a model can't be scored.
+    None where the task ranks by a grade, since grading costs money.
     """
-    recipe, device, task = training.recipe, training.device, plans[0].task
-    points = points_of(recipe.steps, recipe.chunk)
-    affordable = AIM * PASSES * recipe.batch * recipe.steps / max(1, len(points) * len(task.cases))
-    prompts = min(MOST, max(FEWEST, int(affordable)))
-    preparing, probing = Clock(device), Clock(device)
-    with preparing.running(), forked_generators(device):
+    device, prompts = training.device, validation_prompts(plans[0], training.recipe)
+    clock, probing = Clock(device), Clock(device)
+    with clock.running(), forked_generators(device):
         validators = [Validator(plan, prompts, device, batch_size) for plan in plans]
         probe = Validator(plans[0], PROBE, device, batch_size)
         module = copy.deepcopy(training.replicas.template).eval()
@@ -96,36 +105,49 @@ def prepare_validation(
     if scores is None:
         return None
     of_row = [v for plan, v in zip(plans, validators, strict=True) for _ in plan.spec.seeds]
-    expected = probing.counted * prompts / PROBE * len(of_row)
-    validation = Validation(lambda row, m: of_row[row].score(m) or {}, points, expected, device)
-    validation.clock = preparing
-    return validation, validators[0]
+    validation = RunValidation(
+        score=lambda row, module: of_row[row].score(module) or {},
+        points=points_of(training.recipe.steps, training.recipe.chunk),
+        expected_seconds=probing.counted * len(of_row) * prompts / PROBE,
+        device=device,
+        prompts=prompts,
+    )
+    validation.clock = clock
+    return validation
+
+
+def validation_prompts(plan: Plan, recipe: Recipe) -> int:
+    """How many prompts of each case to evaluate on, by operations, so that runs choose alike."""
+    points = len(points_of(recipe.steps, recipe.chunk)) * len(plan.task.cases)
+    affordable = AIM * PASSES * recipe.batch * recipe.steps / max(1, points)
+    return min(MOST, max(FEWEST, int(affordable)))
 
 
 def validation_curve(
     plan: Plan,
-    validation: Validation,
-    prompts: int,
-    trained: Clock,
+    validation: RunValidation | None,
+    trained: Trained,
     rows: range,
     operations: Operations | None,
-) -> ValidationCurve:
+) -> ValidationCurve | None:
     """The curve of a plan's replicas, which are `rows` of the program."""
-    count = len(validation.scores[0]) if validation.scores else 1
-    forward = operations.forward if operations else None
-    per_step = None if forward is None else PASSES * forward * plan.recipe.batch
-    columns = {
-        name: [[point[row][name] for point in validation.scores] for row in rows]
-        for name in SCORES
-    }
+    if validation is None or plan.recipe is None:
+        return None
+    count = len(trained.states)
+    per_step = operations.forward if operations else None
+    if per_step is not None:
+        per_step *= PASSES * plan.recipe.batch
     return ValidationCurve(
         metric=plan.task.primary.metric,
         statistic=plan.task.statistic,
         seed=validation_seed(plan),
-        prompts=prompts,
+        prompts=validation.prompts,
         steps=validation.steps,
-        seconds=[seconds / count for seconds in validation.seconds],
+        seconds=[_rounded(seconds / count) for seconds in validation.seconds],
         operations=[None if per_step is None else per_step * step for step in validation.steps],
-        share=validation.clock.counted / trained.counted,
-        **columns,
+        share=validation.clock.counted / trained.clock.counted if trained.steps else 0.0,
+        **{
+            name: [[point[row][name] for point in validation.scores] for row in rows]
+            for name in SCORES
+        },
     )

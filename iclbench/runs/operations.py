@@ -9,16 +9,21 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import nn
-from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
+from torch.utils.flop_counter import FlopCounterMode
 
 from ..api.costs import Operations
+from ..api.errors import first_line
+from ..console import report
 from ..precision import DTYPES
 from ..training.gradients.capacity import Operators
 from .plan import Plan
+
+Shape = Sequence[int]
 
 #: A training step costs a forward pass, and a backward pass of twice its operations.
 PASSES = 3
@@ -34,7 +39,11 @@ def count_operations(plan: Plan, module: nn.Module, steps: int | None = None) ->
     They are those of the paper's module, whatever its form for training computes, and of optimizers
     that need one gradient per step. None where they can't be counted.
     """
-    forward = forward_operations(plan, module)
+    try:
+        forward = forward_operations(plan, module)
+    except Exception as error:  # counting must not cost a run its record
+        report(f"{plan.spec.model}: operations can't be counted: {first_line(error)}")
+        return None
     if forward is None:
         return None
     training = None
@@ -68,13 +77,17 @@ def _formulas() -> dict[Any, Any]:
         aten._fft_r2c: lambda a, dims, *_, **__: _fourier(a, dims) / 2,
         aten._fft_c2r: lambda a, dims, *_, out_shape, **__: _fourier(out_shape, dims) / 2,
         aten._fft_c2c: lambda a, dims, *_, **__: _fourier(a, dims),
-        aten._scaled_dot_product_flash_attention_for_cpu: lambda q, k, v, *_, **__: (
-            sdpa_flop_count(q, k, v)
-        ),
+        aten._scaled_dot_product_flash_attention_for_cpu: _attention,
     }
 
 
-def _fourier(shape: Any, dims: Any) -> float:
+def _attention(query: Shape, key: Shape, value: Shape, *_: Any, **__: Any) -> int:
+    """Two products for each head, (B, H, S, d); a mask saves nothing."""
+    heads = math.prod(query[:2])
+    return 2 * heads * query[2] * key[2] * (query[3] + value[3])
+
+
+def _fourier(shape: Shape, dims: Sequence[int]) -> float:
     """5 n log₂ n for each complex transform of n numbers; a real one takes half."""
     size = math.prod(shape[dim] for dim in dims)
-    return 5.0 * math.prod(shape) * math.log2(max(1, size))
+    return 5.0 * math.prod(shape) * math.log2(size)

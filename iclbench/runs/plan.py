@@ -28,8 +28,8 @@ class Plan:
     """One run, ready to start.
 
     `states` are the given weights, see `GivenWeights`; they may be `partial`. `recipe` is None
-    where nothing is trained; with a budget, `steps` are those that were fixed in an earlier training,
-    and None if they are to be measured. `grader` makes the grader, if one was requested.
+    where nothing is trained. `steps` are those that a budget paid for in an earlier training; None:
+    they are measured. `grader` makes the grader, if one was requested.
     """
 
     request: RunSpec

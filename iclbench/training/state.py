@@ -133,5 +133,6 @@ class TrainingState:
             "code": code,
             "shapes": {name: list(shape) for name, shape in self.replicas.shapes.items()},
             "replicas": [[member.seed, member.learning_rate] for member in self.members],
+            "steps": self.recipe.steps,
             "device": self.device.type,
         }
