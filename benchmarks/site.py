@@ -49,7 +49,7 @@ def synthesize(store: RecordStore, count: int) -> list[Record]:
         )
         noise = 10 ** rng.normal(-(i % 13), 1, size=arrays["metric/squared_error"].shape)
         values = arrays["metric/squared_error"] * noise
-        statistics = summarize(values)
+        statistics = summarize(values, "squared")
         content = save({**arrays, "metric/squared_error": values})
         record = first.model_copy(
             update={

@@ -1,13 +1,28 @@
-"""Statistics and Curve: a metric in a record."""
+"""Statistics, Digits and Curve: a metric in a record."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
 
 from .config import Config
+from .digits import ErrorKind
+
+#: What the bounds of a mean are: a 95% interval for other seeds and prompts, one for other prompts
+#: and the same model, or the lowest and highest seed where no interval can be trusted.
+IntervalKind = Literal["seeds and prompts", "prompts", "range over seeds"]
+
+
+class Digits(Config):
+    """The mean digits of an error over prompts and seeds; None stands for what is not finite."""
+
+    mean: float | None
+    low: float | None = Field(description="lower bound of the mean digits")
+    high: float | None = Field(description="upper bound of the mean digits")
+    interval: IntervalKind | None = Field(description="what low and high are; null for none")
+    error: ErrorKind = Field(description="whether the metric is an absolute or a squared error")
 
 
 class Statistics(Config):
@@ -15,13 +30,27 @@ class Statistics(Config):
 
     mean: float | None
     median: float | None
+    q01: float | None
     q05: float | None
     q25: float | None
     q75: float | None
     q95: float | None
-    low: float | None = Field(description="lower bound of the mean's 95% interval")
-    high: float | None = Field(description="upper bound of the mean's 95% interval")
+    q99: float | None
+    max: float | None
+    low: float | None = Field(description="lower bound of the mean")
+    high: float | None = Field(description="upper bound of the mean")
+    interval: IntervalKind | None = Field(description="what low and high are; null for none")
+    reliable: bool = Field(
+        description="false where a tail or a failed seed makes the mean's 95% interval unreliable"
+    )
     n: int = Field(description="number of prompts")
+    digits: Digits | None = Field(None, description="the digits, where the metric is an error")
+
+    def numbers(self) -> dict[str, float | None]:
+        """Every number by its name, those of the digits as `digits mean` and so on."""
+        content = self.model_dump(exclude={"interval", "reliable", "digits"})
+        inner = self.digits.model_dump(include={"mean", "low", "high"}) if self.digits else {}
+        return content | {f"digits {name}": value for name, value in inner.items()}
 
 
 class Curve(Config):
@@ -34,6 +63,7 @@ class Curve(Config):
     max: list[float | None] = Field(description="the largest over all prompts and seeds")
     low: list[float | None]
     high: list[float | None]
+    interval: list[IntervalKind | None] = Field(description="what low and high are at each value")
 
 
 def finite(value: float | np.floating[Any]) -> float | None:

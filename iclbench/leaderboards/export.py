@@ -9,6 +9,7 @@ import pandas as pd
 
 from ..api.errors import UsageError
 from ..api.spec import canonical_json
+from . import formats
 from .board import Board
 from .row import PROFILE, Row, has_digits
 
@@ -33,7 +34,7 @@ def _line(row: Row) -> dict[str, Any]:
         "dtype": spec.dtype,
         "prompts": record.evaluation.prompts,
         "evaluation_digest": record.evaluation.digest,
-        "rank": str(row.rank),
+        "rank": formats.rank(row),
         "row": row.label,
         "model": spec.model,
         "model_args": canonical_json(spec.model_args),
@@ -42,7 +43,7 @@ def _line(row: Row) -> dict[str, Any]:
         "metric": ranking.metric,
         "better": ranking.better,
         "ranked_by": ranking.statistic,
-        **statistics.model_dump(exclude={"n"}),
+        **statistics.model_dump(exclude={"n", "digits"}),
         "digits": row.digits,
         "floor": row.floor_score,
         "floor_digits": row.floor_digits,

@@ -54,14 +54,16 @@ def difference(paired: Difference | None, scale: str) -> str:
     """A paired difference with its interval, `*` if it excludes 0; digits gained for errors."""
     if paired is None:
         return ""
-    bounds = tuple(paired)
-    if scale == "log":
-        bounds = (-paired.mean, -paired.high, -paired.low)
     # Adding 0 turns a rounded −0 into 0.
     mean, low, high = (
-        f"{round(v, 2) + 0.0:+.2f}" if scale == "log" else f"{v:+.3g}" for v in bounds
+        f"{round(v, 2) + 0.0:+.2f}" if scale == "log" else f"{v:+.3g}" for v in paired[:3]
     )
     return f"{mean} [{low}, {high}]{' *' if paired.is_significant else ''}"
+
+
+def rank(row: Row) -> str:
+    """The rank, `3–5` for an interval; empty for a row that is not ranked."""
+    return "" if row.rank is None else str(row.rank)
 
 
 def origin(row: Row) -> str:

@@ -106,7 +106,7 @@ def _section(board: Board) -> str:
     )
     lines = [*_floor_line(board), *(_line(row) for row in board.rows)]
     commands = "\n".join(
-        f"# {row.rank} {row.label}: {row.file}\n{row.record.command}" for row in board.rows
+        f"# {formats.rank(row)} {row.label}: {row.file}\n{row.record.command}" for row in board.rows
     )
     return (
         f"{title}\n\n{about}\n\n{_table(lines, tuple(_COLUMNS.values()))}\n\n"
@@ -131,7 +131,7 @@ def _floor_line(board: Board) -> Iterable[dict[str, str]]:
 def _line(row: Row) -> dict[str, str]:
     statistics, scale = row.statistics, row.record.ranking.scale
     cells = (
-        str(row.rank),
+        formats.rank(row),
         row.label,
         formats.origin(row),
         formats.number(statistics.median, scale),
@@ -168,7 +168,7 @@ def _precision_section(board: Board) -> str:
     floor = formats.digits(board.floor.digits if board.floor else None) or "none"
     lines = [
         {
-            "rank": str(row.precision_rank),
+            "rank": formats.rank(row),
             "model": f"{MARKS[row.origin]} {row.label}",
             "digits": formats.digits(row.digits) or formats.NOT_FINITE,
             "vs. floor": "at the floor"

@@ -1,164 +1,193 @@
-"""Ranking: the order of a board's records, and which of them share a rank.
+"""Ranking: which rows of a board differ, and the interval of ranks that follows for each.
 
-Records are ordered by their score. Two of them share a rank unless the 95% interval of their paired
-difference on the same prompts excludes 0.
+Pure functions of arrays. A row is a (seeds, prompts) array of what ranks: digits, or a metric. All
+rows have the same prompts. The mean over seeds and prompts ranks, and the same mean is tested,
+two-sided and paired on the prompts, with the variance components of `iclbench/runs/intervals.py`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
+from scipy.special import stdtr, stdtrit
 
-from ..api.record import Record
-from ..runs.statistics import resampled_means
+from ..runs.intervals import components
 
-#: Bounds of the errors whose logarithms are compared, so that 0 and ∞ count as very far.
-SMALLEST, LARGEST = 1e-40, 1e40
-
-#: Differences below this fraction of the compared values count as 0: they are rounding, which
-#: varies between processors and must not decide a rank.
+#: The probability that any of a board's rows is called different from another that it equals.
+LEVEL = 0.05
+#: A prompt solved to this many digits below the attainable counts as that: the rest is rounding.
+NEAR_ATTAINABLE = 1.0
+#: A row is at the floor if its median and 99th percentile lack at most this many digits.
+NEAR_FLOOR = 1.0
+#: Means that differ by less than about this fraction are equal: processors add in other orders.
 ROUNDING = 1e-12
+
+Better = Literal["lower", "higher"]
 
 
 class Rank(NamedTuple):
-    """A rank, and whether several rows share it; written as `3` or `3=`."""
+    """The first and the last rank that a row may have; written as `3–5`, or `3` if they agree."""
 
-    number: int
-    shared: bool = False
+    first: int
+    last: int
 
     def __str__(self) -> str:
-        return f"{self.number}=" if self.shared else str(self.number)
+        return str(self.first) if self.first == self.last else f"{self.first}–{self.last}"
 
 
 class Difference(NamedTuple):
-    """A mean paired difference over prompts, with its 95% interval."""
+    """A mean paired difference with its 95% interval, and the p-value of no difference.
+
+    It is not corrected for the number of pairs on a board.
+    """
 
     mean: float
     low: float
     high: float
-
-    @property
-    def first_is_lower(self) -> bool:
-        """Whether the whole interval is below 0."""
-        return self.high < 0.0
-
-    @property
-    def first_is_higher(self) -> bool:
-        """Whether the whole interval is above 0."""
-        return self.low > 0.0
+    p: float
 
     @property
     def is_significant(self) -> bool:
         """Whether the interval excludes 0."""
-        return self.first_is_lower or self.first_is_higher
+        return self.p < LEVEL
 
 
-class Resampled(NamedTuple):
-    """A record's mean and its bootstrap, from which it is compared with any other record.
+class Differences(NamedTuple):
+    """The differences of all pairs of n rows, first − second: (n, n) arrays."""
 
-    `first` and `second`, both (resamples,), resample the same prompts but different seeds: compare
-    one record's `first` with another's `second`.
+    mean: np.ndarray
+    #: The standard error, its degrees of freedom, and the two-sided p-value.
+    error: np.ndarray
+    freedom: np.ndarray
+    p: np.ndarray
+
+
+def ranked_values(values: np.ndarray, attainable: np.ndarray | None = None) -> np.ndarray:
+    """The (seeds, prompts) values that rank: digits within one of the attainable count as that.
+
+    `attainable` has the digits of the attainable error of the first prompts, (n,); the others get
+    their median. None leaves the values as they are.
     """
-
-    mean: float
-    first: np.ndarray
-    second: np.ndarray
-
-
-def best_first(records: Sequence[Record]) -> list[Record]:
-    """The comparable records by their score, then by model and id; infinite scores come last."""
-    return sorted(records, key=lambda record: (_badness(record), record.spec.model, record.id))
+    if attainable is None:
+        return values
+    most = np.full(values.shape[1], np.median(attainable))
+    known = attainable[: len(most)]
+    most[: len(known)] = known
+    return np.asarray(np.minimum(values, most - NEAR_ATTAINABLE))
 
 
-def _badness(record: Record) -> float:
-    ranking = record.ranking
-    score = getattr(record.metrics[ranking.metric], ranking.statistic)
-    if score is None:
-        return math.inf
-    return float(score) if ranking.better == "lower" else -float(score)
+def best_first(
+    values: Sequence[np.ndarray], names: Sequence[tuple[str, ...]], better: Better
+) -> list[int]:
+    """The indices of rows by their mean, best first, then by name; means not finite come last."""
+    sign = 1.0 if better == "lower" else -1.0
+
+    def key(row: int) -> tuple[bool, float, tuple[str, ...]]:
+        is_finite = bool(np.isfinite(values[row]).all())
+        return not is_finite, sign * float(values[row].mean()) if is_finite else 0.0, names[row]
+
+    return sorted(range(len(values)), key=key)
 
 
-def ranks(values: Sequence[np.ndarray], resampled: Sequence[Resampled], better: str) -> list[Rank]:
-    """The ranks of rows ordered best first, from their (seeds, prompts) values and bootstraps.
+def ranks(values: Sequence[np.ndarray], better: Better) -> list[Rank]:
+    """The ranks of rows, in their order, which does not affect them.
 
-    A row shares the rank of the row before it unless it is significantly worse than the first row
-    of that rank. A row with a value that is not finite shares no rank with one whose values are.
+    A row's rank is from 1 + the number of rows significantly better to n − the number
+    significantly worse, Holm-corrected over all pairs. A row with a value that is not finite is
+    worse than those without, and not different from others like it.
     """
-    finite = [bool(np.isfinite(v).all()) for v in values]
-    numbers = [1]
-    for row in range(1, len(values)):
-        first = numbers[-1] - 1
-        is_worse = (finite[first] and not finite[row]) or _is_better(
-            difference(resampled[first], resampled[row]), better
-        )
-        numbers.append(row + 1 if is_worse else numbers[-1])
-    return _with_shared(numbers)
+    is_finite = np.array([bool(np.isfinite(row).all()) for row in values], dtype=bool)
+    # [i, j]: row i is significantly better than row j.
+    wins = is_finite[:, None] & ~is_finite
+    if is_finite.sum() > 1:
+        tested = compare([row for row, usable in zip(values, is_finite, strict=True) if usable])
+        ahead = tested.mean < 0 if better == "lower" else tested.mean > 0
+        wins[np.ix_(is_finite, is_finite)] = ahead & holm(tested.p)
+    first, last = 1 + wins.sum(axis=0), len(values) - wins.sum(axis=1)
+    return [Rank(int(a), int(b)) for a, b in zip(first, last, strict=True)]
 
 
-def _is_better(paired: Difference, better: str) -> bool:
-    """Whether the first of two rows is significantly better."""
-    return paired.first_is_lower if better == "lower" else paired.first_is_higher
+def compare(values: Sequence[np.ndarray]) -> Differences:
+    """The paired differences of all pairs of rows of finite values.
 
-
-def precision_ranks(ranks: Sequence[Rank], at_floor: Sequence[bool]) -> list[Rank]:
-    """The ranks on the precision page, in the same order as `ranks`.
-
-    Rows at the floor share the first rank, because anything beyond the floor is rounding. The
-    others follow in their order and share a rank if they share one in `ranks`.
+    The prompts are shared, the seeds of two rows independent; a single seed is taken as it is. The
+    variance is that of the differences over prompts, and the seeds' of either row; its degrees of
+    freedom are Satterthwaite's.
     """
-    numbers: list[int] = []
-    position = number = sum(at_floor)
-    previous = None
-    for rank, is_at_floor in zip(ranks, at_floor, strict=True):
-        if is_at_floor:
-            numbers.append(1)
-            continue
-        position += 1
-        if not (rank.shared and rank == previous):
-            number = position
-        numbers.append(number)
-        previous = rank
-    return _with_shared(numbers)
+    by_prompt = np.stack([row.mean(axis=0) for row in values])
+    rows, prompts = by_prompt.shape
+    means = by_prompt.mean(axis=1)
+    mean = means[:, None] - means
+    if prompts < 2:
+        unknown = np.full((rows, rows), np.inf)
+        return Differences(mean, unknown, np.ones_like(mean), np.ones_like(mean))
+    centered = by_prompt - means[:, None]
+    products = centered @ centered.T / (prompts * (prompts - 1))
+    alone = np.diag(products)
+    sums = alone[:, None] + alone
+    of_prompts = np.maximum(sums - 2 * products, 0.0)
+    of_seeds, squares = np.array([seed_variance(row) for row in values]).T
+    variance = of_prompts + of_seeds[:, None] + of_seeds
+    # What rounding of the sums above and of the means may be at most.
+    largest = np.maximum(np.abs(means)[:, None], np.abs(means))
+    error = np.sqrt(variance + 1e-14 * sums + (ROUNDING * largest) ** 2)
+    denominator = of_prompts**2 / (prompts - 1) + squares[:, None] + squares
+    freedom = np.divide(variance**2, denominator, out=np.full_like(mean, prompts - 1.0),
+                        where=denominator > 0)  # fmt: skip
+    size = np.divide(np.abs(mean), error, out=np.zeros_like(mean), where=error > 0)
+    return Differences(mean, error, freedom, np.where(mean == 0, 1.0, 2 * stdtr(freedom, -size)))
 
 
-def _with_shared(numbers: list[int]) -> list[Rank]:
-    return [Rank(number, numbers.count(number) > 1) for number in numbers]
+def seed_variance(values: np.ndarray) -> tuple[float, float]:
+    """What seeds add to the variance of a row's mean, and to its degrees of freedom's denominator.
 
-
-def resample(values: np.ndarray, log: bool) -> Resampled:
-    """The bootstrap of (seeds, prompts) values; with `log`, of their log10."""
-    scaled = comparison_scale(values, log)[..., None]
-    first = resampled_means(scaled, 0)[:, 0]
-    # With one seed, or none, there are no seeds to resample differently.
-    second = first if len(values) == 1 else resampled_means(scaled, 1)[:, 0]
-    return Resampled(float(scaled.mean()), first, second)
-
-
-def difference(a: Resampled, b: Resampled) -> Difference:
-    """The paired difference a − b."""
-    low, high = np.quantile(a.first - b.second, [0.025, 0.975])
-    rounding = ROUNDING * max(np.abs(a.first).max(), np.abs(b.second).max())
-    numbers = [float(value) for value in (a.mean - b.mean, low, high)]
-    if np.isfinite(rounding):
-        numbers = [0.0 if abs(value) <= rounding else value for value in numbers]
-    return Difference(*numbers)
-
-
-def paired_difference(first: np.ndarray, second: np.ndarray, log: bool) -> Difference:
-    """The difference first − second of (seeds, prompts) values on the same prompts.
-
-    With `log` it is the difference of log10, so that a few bad draws do not dominate it. Both
-    records' prompts are resampled together, their seeds separately.
+    Both are 0 for a single seed.
     """
-    return difference(resample(first, log), resample(second, log))
+    seeds, prompts = values.shape
+    if seeds == 1:
+        return 0.0, 0.0
+    parts = components(values[..., None])
+    of_seeds, both = (float(x[0]) / (seeds * prompts) for x in (parts.seeds, parts.both))
+    squares = of_seeds**2 / (seeds - 1) + both**2 / ((seeds - 1) * (prompts - 1))
+    return of_seeds - both, squares
 
 
-def comparison_scale(values: np.ndarray, log: bool) -> np.ndarray:
-    """The values as they are compared: with `log` their log10, where NaN counts as very far."""
-    if not log:
-        return np.asarray(np.nan_to_num(values))
-    bounded = np.where(np.isnan(values), LARGEST, np.clip(values, SMALLEST, LARGEST))
-    return np.asarray(np.log10(bounded))
+def holm(p: np.ndarray) -> np.ndarray:
+    """Which of the (n, n) p-values are significant, corrected over the pairs (Holm 1979)."""
+    pairs = np.triu_indices(len(p), 1)
+    ordered = np.argsort(p[pairs], kind="stable")
+    remaining = np.arange(len(ordered), 0, -1)
+    corrected = np.maximum.accumulate(remaining * p[pairs][ordered])
+    significant = np.zeros(p.shape, dtype=bool)
+    chosen = ordered[corrected < LEVEL]
+    significant[pairs[0][chosen], pairs[1][chosen]] = True
+    return np.asarray(significant | significant.T)
+
+
+def difference(first: np.ndarray, second: np.ndarray) -> Difference:
+    """The paired difference first − second of two rows; values not finite have no interval."""
+    if not (np.isfinite(first).all() and np.isfinite(second).all()):
+        with np.errstate(invalid="ignore", over="ignore"):
+            return Difference(float(first.mean() - second.mean()), np.nan, np.nan, 1.0)
+    tested = compare([first, second])
+    mean, error, freedom, p = (float(matrix[0, 1]) for matrix in tested)
+    half = float(stdtrit(freedom, 0.975)) * error
+    return Difference(mean, mean - half, mean + half, p)
+
+
+def at_floor(values: np.ndarray, floor_values: np.ndarray) -> bool:
+    """Whether digits are those of the floor, but for one, in the median and the 1% worst."""
+    # Of the values themselves: interpolation between infinite digits has no value.
+    reached, attainable = (
+        np.quantile(digits, [0.5, 0.01], method="lower") for digits in (values, floor_values)
+    )
+    return bool((reached >= attainable - NEAR_FLOOR).all())
+
+
+def includes_chance(low: float | None, high: float | None, chance: float | None) -> bool:
+    """Whether a row's interval includes the chance row's statistic; False where one is missing."""
+    if low is None or high is None or chance is None:
+        return False
+    return low <= chance <= high

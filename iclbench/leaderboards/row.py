@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,26 +10,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..api.digits import digits
 from ..api.record import Ranking, Record
 from ..api.statistics import Statistics
-from ..runs.statistics import GRADE
+from ..runs.statistics import GRADE, by_prompt
 from ..runs.store import read_per_prompt
 from .labels import labels_of
-from .ranking import (
-    Difference,
-    Rank,
-    Resampled,
-    best_first,
-    difference,
-    precision_ranks,
-    ranks,
-    resample,
-)
+from .ranking import Difference, Rank, at_floor, best_first, difference, ranked_values, ranks
 
 #: The digits k at which a precision profile is taken.
 PROFILE = range(17)
-#: A row is at the floor if it has at most this many digits fewer than are attainable.
-NEAR_FLOOR = 0.5
 
 
 @dataclass(frozen=True)
@@ -57,26 +46,25 @@ class Row:
 
     #: The ranked metric of every seed and prompt, (seeds, prompts); a second axis is averaged.
     values: np.ndarray
-    resampled: Resampled
-    rank: Rank
-    #: The paired difference to the row above, of log10 on a log scale; None for the first row.
+    #: What ranks, (seeds, prompts): digits, at most those that count, or the metric itself.
+    ranked: np.ndarray
+    #: None for a single trained seed, which is not ranked.
+    rank: Rank | None
+    #: The paired difference to the row above, of `ranked`; None for the first row.
     above: Difference | None
 
     statistics: Statistics
-    #: The statistic that ranks: overall, for each seed, and of the floor.
+    #: The record's statistic: overall, for each seed, and of the floor.
     score: float | None
     seed_scores: tuple[float | None, ...]
     floor_score: float | None
 
-    #: Digits of the score and of the floor; None where the task does not rank by an error.
+    #: Mean digits over prompts, and the floor's; None where the task does not rank by digits.
     digits: float | None
     floor_digits: float | None
-    #: The most digits that count: the floor's, or those of ε² if the floor has no error.
-    attainable_digits: float | None
-    #: How many digits fewer than attainable; 0 for as many or more.
+    #: How many digits fewer than the floor's; 0 for as many or more.
     missing_digits: float | None
     at_floor: bool
-    precision_rank: Rank
     #: The fraction of values solved to at least k digits, k in PROFILE; None without digits.
     profile: tuple[float, ...] | None
 
@@ -104,21 +92,13 @@ class Row:
 
 
 def has_digits(ranking: Ranking) -> bool:
-    """Whether the task ranks by an error whose digits count."""
+    """Whether the task ranks by the digits of an error."""
     return ranking.scale == "log" and ranking.better == "lower"
 
 
-def digits(score: float | None, ranking: Ranking) -> float | None:
-    """The digits of a score: −log₁₀ of an error, ∞ for 0, None for anything else."""
-    if score is None or not has_digits(ranking):
-        return None
-    return math.inf if score <= 0 else -math.log10(score)
-
-
-def profile(values: np.ndarray) -> tuple[float, ...]:
-    """The fraction of the errors that are at most 10⁻ᵏ, for each k in PROFILE; NaN counts as ∞."""
-    errors = np.where(np.isnan(values), np.inf, values)
-    return tuple(float((errors <= 10.0**-k).mean()) for k in PROFILE)
+def profile(digits: np.ndarray) -> tuple[float, ...]:
+    """The fraction of values with at least k digits, for each k in PROFILE."""
+    return tuple(float((digits >= k).mean()) for k in PROFILE)
 
 
 def floor_of(record: Record) -> Floor | None:
@@ -127,13 +107,12 @@ def floor_of(record: Record) -> Floor | None:
     if statistics is None:
         return None
     score = getattr(statistics, record.ranking.statistic)
-    return Floor(record.floor_name, statistics, score, digits(score, record.ranking))
+    return Floor(record.floor_name, statistics, score, _digits(statistics, record.ranking))
 
 
-def ranked_values(path: Path, record: Record) -> np.ndarray:
-    """The values that rank the record in `path`, (seeds, prompts); a second axis is averaged."""
-    values = read_per_prompt(path, record)[f"metric/{record.ranking.metric}"]
-    return np.asarray(values.mean(axis=2) if values.ndim == 3 else values)
+def _digits(statistics: Statistics, ranking: Ranking) -> float | None:
+    """The mean digits that rank, or None where digits do not rank."""
+    return statistics.digits.mean if statistics.digits and has_digits(ranking) else None
 
 
 def rows_of(paths: Mapping[str, Path], records: Sequence[Record]) -> tuple[Row, ...]:
@@ -141,74 +120,89 @@ def rows_of(paths: Mapping[str, Path], records: Sequence[Record]) -> tuple[Row, 
 
     Raises RecordError if the values of a record's prompts are missing or were changed.
     """
-    ordered = best_first(records)
-    ranking = ordered[0].ranking
-    values = [ranked_values(paths[record.id], record) for record in ordered]
+    ranking = records[0].ranking
+    measured = [_measured(paths[record.id], record) for record in records]
     if ranking.metric.startswith(GRADE):
-        values = _graded_for_all(values)
-    resampled = [resample(v, log=ranking.scale == "log") for v in values]
-    board_ranks = ranks(values, resampled, ranking.better)
-    above = [None, *(difference(b, a) for a, b in itertools.pairwise(resampled))]
-    precision = [_precision(record) for record in ordered]
-    by_precision = precision_ranks(board_ranks, [p.at_floor for p in precision])
-    labels = labels_of(ordered)
-    columns = (labels, values, resampled, board_ranks, above, precision, by_precision)
-    standings = [_Standing(*facts) for facts in zip(*columns, strict=True)]
+        measured = _graded_for_all(measured)
+    names = [(record.spec.model, record.id) for record in records]
+    better = "higher" if measured[0].digits is not None else ranking.better
+    order = best_first([m.ranked for m in measured], names, better)
+    records, measured = [records[i] for i in order], [measured[i] for i in order]
+    ranked = [i for i, record in enumerate(records) if _is_ranked(record)]
+    by_row = dict(zip(ranked, ranks([measured[i].ranked for i in ranked], better), strict=True))
+    above = [None, *(difference(b.ranked, a.ranked) for a, b in itertools.pairwise(measured))]
     return tuple(
-        _row(record, paths[record.id], standing)
-        for record, standing in zip(ordered, standings, strict=True)
+        _row(record, paths[record.id], _Standing(label, measured[i], by_row.get(i), above[i]))
+        for i, (record, label) in enumerate(zip(records, labels_of(records), strict=True))
     )
 
 
-class _Precision(NamedTuple):
-    """The digits of a record's score, beside those of its floor."""
+def _is_ranked(record: Record) -> bool:
+    """Whether the row's seeds, if it was trained, say how much seeds differ."""
+    return record.spec.origin != "trained" or len(record.spec.seeds) > 1
 
-    digits: float | None
-    floor: float | None
-    attainable: float | None
-    missing: float | None
 
-    @property
-    def at_floor(self) -> bool:
-        return self.missing is not None and self.missing <= NEAR_FLOOR
+class _Measured(NamedTuple):
+    """The values of a record's prompts: (seeds, prompts), those of the floor (prompts,)."""
+
+    values: np.ndarray
+    ranked: np.ndarray
+    #: The digits of the values and of the floor's, where digits rank and the floor is known.
+    digits: np.ndarray | None
+    floor_digits: np.ndarray | None
+
+
+def _measured(path: Path, record: Record) -> _Measured:
+    name = record.ranking.metric
+    arrays = read_per_prompt(path, record)
+    values, kind = by_prompt(arrays[f"metric/{name}"]), record.metrics[name].digits
+    if kind is None or not has_digits(record.ranking):
+        return _Measured(values, values, None, None)
+    reached = digits(values, kind.error)
+    floor = arrays.get(f"floor/{name}")
+    if floor is None:
+        return _Measured(values, reached, reached, None)
+    attainable = digits(by_prompt(floor[None])[0], kind.error)
+    return _Measured(values, ranked_values(reached, attainable), reached, attainable)
 
 
 class _Standing(NamedTuple):
     """What a row has from its board."""
 
     label: str
-    values: np.ndarray
-    resampled: Resampled
-    rank: Rank
+    measured: _Measured
+    rank: Rank | None
     above: Difference | None
-    precision: _Precision
-    precision_rank: Rank
 
 
 def _row(record: Record, path: Path, standing: _Standing) -> Row:
     spec, ranking, training = record.spec, record.ranking, record.training
-    floor, precision = floor_of(record), standing.precision
+    floor, measured = floor_of(record), standing.measured
+    statistics = record.metrics[ranking.metric]
+    reached, attainable = _digits(statistics, ranking), floor.digits if floor else None
     return Row(
         record=record,
         file=f"{spec.task}/{path.name}",
         label=standing.label,
-        values=standing.values,
-        resampled=standing.resampled,
+        values=measured.values,
+        ranked=measured.ranked,
         rank=standing.rank,
         above=standing.above,
-        statistics=record.metrics[ranking.metric],
-        score=_score(record),
+        statistics=statistics,
+        score=getattr(statistics, ranking.statistic),
         seed_scores=tuple(
             getattr(seed.metrics[ranking.metric], ranking.statistic) for seed in record.seeds
         ),
         floor_score=floor.score if floor else None,
-        digits=precision.digits,
-        floor_digits=precision.floor,
-        attainable_digits=precision.attainable,
-        missing_digits=precision.missing,
-        at_floor=precision.at_floor,
-        precision_rank=standing.precision_rank,
-        profile=profile(standing.values) if has_digits(ranking) else None,
+        digits=reached,
+        floor_digits=attainable,
+        missing_digits=None
+        if reached is None or attainable is None
+        else max(0.0, attainable - reached),
+        at_floor=measured.digits is not None
+        and measured.floor_digits is not None
+        and at_floor(measured.digits, measured.floor_digits),
+        profile=None if measured.digits is None else profile(measured.digits),
         origin=spec.origin,
         construction=spec.weights if spec.origin == "constructed" else None,
         init=spec.init,
@@ -224,24 +218,9 @@ def _row(record: Record, path: Path, standing: _Standing) -> Row:
     )
 
 
-def _score(record: Record) -> float | None:
-    score: float | None = getattr(record.metrics[record.ranking.metric], record.ranking.statistic)
-    return score
-
-
-def _precision(record: Record) -> _Precision:
-    reached, floor = digits(_score(record), record.ranking), floor_of(record)
-    if floor is None or floor.digits is None:
-        return _Precision(reached, None, None, None)
-    attainable = floor.digits
-    if math.isinf(attainable):
-        # A reference that computes exactly as the target does has no error: take ε² instead.
-        attainable = -2 * math.log10(np.finfo(record.spec.dtype).eps)
-    missing = None if reached is None else max(0.0, attainable - reached)
-    return _Precision(reached, floor.digits, attainable, missing)
-
-
-def _graded_for_all(values: list[np.ndarray]) -> list[np.ndarray]:
+def _graded_for_all(rows: list[_Measured]) -> list[_Measured]:
     """The values of the prompts that were graded for every record, or all if there are none."""
-    graded = ~np.isnan(np.concatenate(values)).any(axis=0)
-    return [v[:, graded] for v in values] if graded.any() else values
+    graded = ~np.isnan(np.concatenate([row.values for row in rows])).any(axis=0)
+    if not graded.any():
+        return rows
+    return [_Measured(row.values[:, graded], row.ranked[:, graded], None, None) for row in rows]

@@ -59,7 +59,7 @@ def _floor_line(floor: Floor) -> dict[str, str]:
 
 def _line(row: Row) -> dict[str, str]:
     return {
-        "rank": str(row.rank),
+        "rank": formats.rank(row),
         "model": row.label,
         **_numbers(row.statistics),
         "digits": formats.digits(row.digits),

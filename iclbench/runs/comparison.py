@@ -20,6 +20,8 @@ ARITHMETIC = 1e4
 NEAR_FLOOR = 1000.0
 #: … and may move by this many digits.
 DIGITS = 0.5
+#: Mean digits over prompts may move by this much.
+MEAN_DIGITS = 0.1
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,16 @@ def close(a: float | None, b: float | None, relative: float) -> bool:
 
 def same_statistics(a: Statistics, b: Statistics) -> bool:
     """Whether both summarize the same values, up to the last bits."""
-    return all(close(getattr(a, name), getattr(b, name), 1e-9) for name in Statistics.model_fields)
+    first, second = a.numbers(), b.numbers()
+    return _intervals(a) == _intervals(b) and all(
+        close(value, second.get(name), 1e-9) for name, value in first.items()
+    )
+
+
+def _intervals(statistics: Statistics) -> tuple[Any, ...]:
+    """What the bounds are, and whether they can be trusted."""
+    digits = statistics.digits
+    return statistics.interval, statistics.reliable, digits and (digits.interval, digits.error)
 
 
 def compare_statistics(
@@ -113,18 +124,23 @@ def compare_statistics(
         yield Check(f"{label}metrics", len(recorded), len(measured), False)
         return
     for metric, statistics in recorded.items():
-        bottom = floor.get(metric)
-        for name in Statistics.model_fields:
-            a, b = getattr(statistics, name), getattr(measured[metric], name)
-            c = None if bottom is None else getattr(bottom, _floor_statistic(name))
-            median = None if bottom is None else bottom.median
-            holds = tolerance.holds(metric, a, b, c, median)
+        bottom, again = floor.get(metric), measured[metric].numbers()
+        for name, a in statistics.numbers().items():
+            b = again.get(name)
+            if name.startswith("digits"):
+                holds = close(a, b, RELATIVE[tolerance.dtype]) or (
+                    a is not None and b is not None and abs(a - b) <= MEAN_DIGITS
+                )
+            else:
+                c = None if bottom is None else getattr(bottom, _floor_statistic(name))
+                median = None if bottom is None else bottom.median
+                holds = tolerance.holds(metric, a, b, c, median)
             yield Check(f"{label}{metric} {name}", a, b, holds)
 
 
 def _floor_statistic(name: str) -> str:
     # The interval is the mean's, and the floor's low quantiles are too small to measure by.
-    return "mean" if name in {"mean", "low", "high", "q95"} else "median"
+    return "mean" if name in {"mean", "low", "high", "q95", "q99", "max"} else "median"
 
 
 def compare_curves(

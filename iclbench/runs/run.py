@@ -98,7 +98,8 @@ def evaluate_and_record(
     models = ready.models
     folder = settings.out / "graders" if grading else None
     measured = measure(plan, models, device, settings.eval_batch, grader=grading, folder=folder)
-    summary = summarize_run(measured.values, measured.floor_values, axes_of(plan, models[0]))
+    axes = axes_of(plan, models[0])
+    summary = summarize_run(measured.values, measured.floor_values, axes, plan.task.errors)
     store, spec = RecordStore(settings.out), plan.spec
     weights = saved_weights(plan, models)
     record = Record(

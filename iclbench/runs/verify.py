@@ -57,7 +57,8 @@ def verify(path: str | Path, device: str = "auto") -> list[Check]:
         grader = _grader(path, record, plan)
         measured = measure(plan, models, find_device(device), 1024, grader=grader)
         analyses = analyse(plan, models, find_device(device))
-    summary = summarize_run(measured.values, measured.floor_values, axes_of(plan, models[0]))
+    axes = axes_of(plan, models[0])
+    summary = summarize_run(measured.values, measured.floor_values, axes, plan.task.errors)
     parameters = sum(p.numel() for p in models[0].module.parameters())
     checks = [
         Check("parameters", record.parameters, parameters, record.parameters == parameters),
@@ -129,7 +130,9 @@ def _require_consistent(path: Path, record: Record) -> None:
 
     if not record.metrics:
         raise RecordError(f"{path} reports no metrics")
-    implied = summarize_run(values("metric/", record.metrics), values("floor/", record.floor), {})
+    errors = {name: s.digits.error for name, s in record.metrics.items() if s.digits}
+    metrics, floor = values("metric/", record.metrics), values("floor/", record.floor)
+    implied = summarize_run(metrics, floor, {}, errors)
     if len(implied.seeds) != len(record.seeds):
         raise RecordError(f"{path}: its number of seeds {contradiction}")
     pairs = [(record.metrics, implied.metrics), (record.floor, implied.floor)]

@@ -23,17 +23,17 @@ def test_comparable_records_share_a_board(leaderboards):
     ]
 
 
-def test_rows_are_ordered_by_the_task_s_statistic(board):
-    medians = [row.statistics.median for row in board.rows]
-    assert medians == sorted(medians)
-    assert str(board.rows[0].rank) == "1"
+def test_rows_are_ordered_by_what_ranks(board):
+    means = [row.ranked.mean() for row in board.rows]
+    assert means == sorted(means, reverse=True)
+    assert board.rows[0].rank.first == 1
 
 
 def test_rows_without_a_significant_difference_share_a_rank(tmp_path):
     for ridge in (1.0, 1.0000001, 10.0):
         run(model="ridge", **TINY, model_args={"ridge": ridge}, out=tmp_path)
     (board,) = iclbench.leaderboard(tmp_path)
-    assert [str(row.rank) for row in board.rows] == ["1=", "1=", "3"]
+    assert [str(row.rank) for row in board.rows] == ["1–2", "1–2", "3"]
 
 
 def test_a_diverged_model_shares_no_rank_with_one_that_is_finite(tmp_path):

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from iclbench.leaderboards import ranking
 from iclbench.leaderboards.formats import arguments, difference
-from iclbench.leaderboards.ranking import paired_difference
 
 
 def test_a_difference_is_in_digits_gained_and_marked_if_significant():
-    worse = paired_difference(np.full((1, 50), 1e-2), np.full((1, 50), 1e-4), log=True)
-    assert difference(worse, "log") == "-2.00 [-2.00, -2.00] *"
-    same = paired_difference(np.ones((1, 50)), np.ones((1, 50)), log=True)
-    assert difference(same, "log") == "+0.00 [+0.00, +0.00]"
-    linear = paired_difference(np.full((1, 50), 0.5), np.full((1, 50), 0.25), log=False)
+    few, many = np.full((1, 50), 2.0), np.full((1, 50), 4.0)
+    assert difference(ranking.difference(few, many), "log") == "-2.00 [-2.00, -2.00] *"
+    assert difference(ranking.difference(few, few), "log") == "+0.00 [+0.00, +0.00]"
+    linear = ranking.difference(few / 4, few / 8)
     assert difference(linear, "linear") == "+0.25 [+0.25, +0.25] *"
 
 

@@ -1,97 +1,203 @@
-"""Ranking: paired comparisons, which rows share a rank, and the ranks of the precision page."""
+"""Ranking: paired tests, intervals of ranks, the floor and chance."""
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
+from scipy import stats
 
-from iclbench.leaderboards.ranking import Rank, paired_difference, precision_ranks, ranks, resample
+from iclbench.api.random import philox
+from iclbench.leaderboards.ranking import (
+    Rank,
+    at_floor,
+    best_first,
+    compare,
+    difference,
+    holm,
+    includes_chance,
+    ranked_values,
+    ranks,
+)
 
 rng = np.random.default_rng(0)
 
 
+def copies(rows, seeds, prompts=60, *, name="copies"):
+    """Digits of one model: rows with seeds of their own, on the same prompts."""
+    random = philox(name, rows, seeds)
+    values = 3 + random.standard_normal(prompts) + 0.3 * random.standard_normal((rows, seeds, 1))
+    return list(values + 0.5 * random.standard_normal((rows, seeds, prompts)))
+
+
+def written(values, better="higher"):
+    return [str(rank) for rank in ranks(values, better)]
+
+
+def test_a_rank_is_an_interval():
+    assert str(Rank(3, 5)) == "3–5"
+    assert str(Rank(3, 3)) == "3"
+
+
+def test_single_seeds_have_the_paired_t_test():
+    first, second = rng.standard_normal((2, 1, 50))
+    expected = stats.ttest_rel(first[0], second[0])
+    paired = difference(first, second)
+    assert paired.p == pytest.approx(expected.pvalue)
+    assert paired[1:3] == pytest.approx(tuple(expected.confidence_interval(0.95)))
+    assert paired.mean == pytest.approx((first - second).mean())
+
+
+def test_seeds_without_prompts_that_differ_have_welch_s_test():
+    first, second = rng.standard_normal((4, 1)), 0.3 * rng.standard_normal((6, 1))
+    expected = stats.ttest_ind(first[:, 0], second[:, 0], equal_var=False)
+    paired = difference(np.repeat(first, 40, axis=1), np.repeat(second, 40, axis=1))
+    assert paired.p == pytest.approx(expected.pvalue)
+
+
+def test_a_test_is_two_sided():
+    values = copies(4, 3)
+    tested = compare(values)
+    assert tested.p == pytest.approx(tested.p.T)
+    assert tested.mean == pytest.approx(-tested.mean.T)
+    alone = difference(values[0], values[3])
+    assert alone.p == pytest.approx(tested.p[0, 3])
+
+
 @pytest.mark.parametrize("seeds", [2, 3, 5])
 def test_equal_models_seldom_differ_significantly(seeds):
-    wrong = 0
-    for _ in range(200):
-        prompts = rng.standard_normal((1, 60))
-        first, second = (10 ** (rng.standard_normal((seeds, 1)) + prompts) for _ in range(2))
-        paired = paired_difference(first, second, log=True)
-        wrong += paired.is_significant
-    assert wrong <= 18
+    pairs = (copies(2, seeds, name=f"pair {i}") for i in range(300))
+    wrong = sum(difference(*pair).is_significant for pair in pairs)
+    assert wrong <= 24
 
 
 def test_a_comparison_is_paired():
     """A gain of 0.1 digits on each prompt is significant, although the prompts differ much more."""
-    hard = rng.uniform(-12, 0, size=(1, 400))
-    first = 10 ** (hard + 0.01 * rng.standard_normal(hard.shape))
-    second = 10 ** (hard - 0.1 + 0.01 * rng.standard_normal(hard.shape))
-    paired = paired_difference(first, second, log=True)
-    assert paired.first_is_higher
+    hard = rng.uniform(0, 12, size=(1, 400))
+    first = hard + 0.01 * rng.standard_normal(hard.shape)
+    second = hard + 0.1 + 0.01 * rng.standard_normal(hard.shape)
+    paired = difference(second, first)
+    assert paired.low > 0
     assert paired.mean == pytest.approx(0.1, abs=0.01)
-    shuffled = paired_difference(first, rng.permutation(second, axis=1), log=True)
-    assert not shuffled.first_is_higher
+    assert not difference(rng.permutation(second, axis=1), first).is_significant
 
 
-def test_a_model_does_not_differ_from_itself():
-    values = rng.exponential(size=(3, 100))
-    for log, same in ((True, values[:1]), (False, values)):
-        paired = paired_difference(same, same, log=log)
-        assert not paired.first_is_lower
-        assert not paired.first_is_higher
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_identical_rows_have_p_1(seeds):
+    values = rng.exponential(size=(seeds, 100))
+    assert (compare([values] * 5).p == 1).all()
+    assert written([values] * 5) == ["1–5"] * 5
 
 
-@pytest.mark.parametrize("log", [True, False])
-def test_rounding_does_not_count(log):
+def test_rounding_does_not_decide():
     """Another processor rounds sums differently, which must not decide a rank."""
-    values = rng.exponential(size=(1, 100))
-    paired = paired_difference(values, values * (1 + 1e-14), log=log)
-    assert paired == (0.0, 0.0, 0.0)
-    assert paired_difference(values, values * (1 + 1e-9), log=log).first_is_lower
+    for values in (rng.exponential(size=(1, 100)), np.full((1, 100), 0.25)):
+        assert written([values, values * (1 + 1e-14)]) == ["1–2", "1–2"]
+        assert written([values, values * (1 + 1e-6)]) == ["2", "1"]
 
 
-def test_an_infinite_mean_does_not_count_as_rounding():
-    values = np.where(np.arange(100) < 40, np.inf, 1.0)[None]
-    with np.errstate(over="ignore", invalid="ignore"):
-        paired = paired_difference(values, np.ones((1, 100)), log=False)
-    assert paired.mean == np.inf
+def test_differences_near_the_attainable_count_as_none():
+    attainable = rng.normal(7, 1, size=300)
+    exact, worse = attainable[None], attainable[None] - 0.9
+    far = attainable[None] - 1.5
+    assert written([exact, worse, far]) == ["1", "2", "3"]
+    clipped = [ranked_values(row, attainable) for row in (exact, worse, far)]
+    assert written(clipped) == ["1–2", "1–2", "3"]
+    assert compare(clipped).p[0, 1] == 1
 
 
-def test_exact_and_infinite_errors_can_be_compared():
-    paired = paired_difference(np.zeros((1, 50)), np.full((1, 50), np.nan), log=True)
-    assert paired.first_is_lower
-    assert paired.mean == -80
-
-
-def ranked(*rows, better="lower", log=True):
-    values = [np.atleast_2d(np.asarray(row, dtype=float)) for row in rows]
-    return [str(rank) for rank in ranks(values, [resample(v, log) for v in values], better)]
-
-
-def test_rows_share_a_rank_unless_they_are_significantly_worse_than_its_first():
-    errors = 10 ** rng.standard_normal((1, 200))
-    noise = 10 ** (0.2 * rng.standard_normal((1, 200)))
-    assert ranked(errors, errors * noise, errors * 10) == ["1=", "1=", "3"]
-    assert ranked(errors, errors * 10, errors * 10 * noise) == ["1", "2=", "2="]
+def test_prompts_without_an_attainable_error_take_the_median_one():
+    values = ranked_values(np.full((2, 5), 9.0), np.array([6.0, 7.0, 8.0]))
+    assert values.tolist() == [[5.0, 6.0, 7.0, 6.0, 6.0]] * 2
+    assert ranked_values(np.full((1, 2), 9.0), np.array([6.0, 7.0, 8.0])).tolist() == [[5.0, 6.0]]
 
 
 def test_ranks_follow_the_direction_of_the_metric():
     scores = rng.standard_normal((1, 200))
-    assert ranked(scores, scores - 1, better="higher", log=False) == ["1", "2"]
-    assert ranked(scores, scores + 1, better="lower", log=False) == ["1", "2"]
-    assert ranked(scores, scores + 1, better="higher", log=False) == ["1=", "1="]
+    assert written([scores, scores - 1], "higher") == ["1", "2"]
+    assert written([scores, scores - 1], "lower") == ["2", "1"]
 
 
-def test_a_row_that_is_not_finite_shares_no_rank_with_one_that_is():
-    # One infinite error in 200 is not significant, but it is not finite.
-    errors = 10 ** rng.standard_normal((1, 200))
-    diverged = errors.copy()
-    diverged[0, 0] = np.inf
-    assert ranked(errors, diverged, diverged) == ["1", "2=", "2="]
+def test_ranks_do_not_depend_on_the_order_of_rows():
+    values = copies(6, 3)
+    values = [row + gain for row, gain in zip(values, (0, 0, 1, 2, 2, 6), strict=True)]
+    expected = ranks(values, "higher")
+    assert len(set(expected)) > 2
+    for order in itertools.islice(itertools.permutations(range(6)), 0, 720, 37):
+        assert ranks([values[i] for i in order], "higher") == [expected[i] for i in order]
 
 
-def test_rows_at_the_floor_share_the_first_rank_of_the_precision_page():
-    board = [Rank(1), Rank(2, True), Rank(2, True), Rank(4, True), Rank(4, True)]
-    at_floor = [True, True, False, False, False]
-    assert [str(r) for r in precision_ranks(board, at_floor)] == ["1=", "1=", "3", "4=", "4="]
-    assert [str(r) for r in precision_ranks(board, [False] * 5)] == ["1", "2=", "2=", "4=", "4="]
+def test_ranks_count_the_rows_that_differ():
+    values = copies(12, 3, name="counted")
+    values = [row + 0.7 * i for i, row in enumerate(values)]
+    tested = compare(values)
+    differs = holm(tested.p)
+    for row, rank in enumerate(ranks(values, "higher")):
+        better = sum(differs[row] & (tested.mean[row] < 0))
+        worse = sum(differs[row] & (tested.mean[row] > 0))
+        assert rank == (1 + better, 12 - worse)
+        assert rank.first <= rank.last
+
+
+def test_holm_corrects_over_all_pairs():
+    p = np.ones((4, 4))
+    for (i, j), value in {(0, 1): 0.008, (0, 2): 0.0095, (0, 3): 0.012, (1, 2): 0.02}.items():
+        p[i, j] = p[j, i] = value
+    # Six pairs: 0.008 · 6 and 0.0095 · 5 and 0.012 · 4 are below 0.05, 0.02 · 3 is not.
+    assert [holm(p)[0, j] for j in (1, 2, 3)] == [True, True, True]
+    assert not holm(p)[1, 2]
+    p[0, 1] = p[1, 0] = 0.009
+    # The smallest of all fails, so all fail.
+    assert not holm(p).any()
+
+
+@pytest.mark.parametrize("heavy", [False, True])
+def test_of_twenty_copies_none_is_called_different(heavy):
+    wrong = 0
+    for i in range(100):
+        rows = copies(20, 3, 40, name=f"board {i}")
+        values = [np.exp(3 * row) for row in rows] if heavy else rows
+        wrong += set(ranks(values, "higher")) != {Rank(1, 20)}
+    assert wrong <= 8
+
+
+def test_a_row_that_is_not_finite_is_behind_all_that_are():
+    values = copies(4, 2)
+    values[1] = values[1] + 0.0
+    values[1][0, 0] = np.nan
+    values[3] = np.full_like(values[3], np.inf)
+    assert written(values) == ["1–2", "3–4", "1–2", "3–4"]
+    assert difference(values[0], values[1]).p == 1
+    assert written(values[1:2]) == ["1"]
+    assert written([values[1], values[3]]) == ["1–2"] * 2
+    assert ranks([], "lower") == []
+
+
+def test_a_single_prompt_tells_nothing():
+    assert written([np.array([[1.0]]), np.array([[2.0]])]) == ["1–2", "1–2"]
+
+
+def test_rows_are_ordered_by_their_mean_and_then_by_name():
+    values = [np.full((1, 3), v) for v in (2.0, 1.0, 2.0, np.nan, np.inf)]
+    names = [("b", "1"), ("c", "1"), ("a", "2"), ("z", "1"), ("y", "1")]
+    assert best_first(values, names, "lower") == [1, 2, 0, 4, 3]
+    assert best_first(values, names, "higher") == [2, 0, 1, 4, 3]
+
+
+def test_the_floor_is_reached_by_the_median_and_by_the_worst_prompts():
+    floor = rng.normal(7, 0.5, size=400)
+    values = np.stack([floor - 0.9, floor - 0.5])
+    assert at_floor(values, floor)
+    assert not at_floor(values - 0.3, floor)
+    # A mean of most prompts hides that 2% of them are lost.
+    lost = values.copy()
+    lost[:, :8] = -1
+    assert not at_floor(lost, floor)
+
+
+def test_a_row_is_at_chance_if_its_interval_includes_it():
+    assert includes_chance(2.2, 2.4, 2.3026)
+    assert not includes_chance(1.6, 1.7, 2.3026)
+    assert not includes_chance(None, None, 2.3026)
+    assert not includes_chance(1.0, 3.0, None)

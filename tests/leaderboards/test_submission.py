@@ -142,9 +142,11 @@ def test_edited_values_of_prompts_are_refused(cli, results, tmp_path):
     better = record.model_copy(
         update={
             "per_prompt": store.write_file(record.spec, "prompts", save(arrays)),
-            "metrics": {"squared_error": summarize(values)},
+            "metrics": {"squared_error": summarize(values, "squared")},
             "seeds": [
-                seed.model_copy(update={"metrics": {"squared_error": summarize(values[i : i + 1])}})
+                seed.model_copy(
+                    update={"metrics": {"squared_error": summarize(values[i : i + 1], "squared")}}
+                )
                 for i, seed in enumerate(record.seeds)
             ],
         }

@@ -75,10 +75,12 @@ def test_a_consistent_forgery_does_not_hold(copied):
     values = arrays["metric/squared_error"]
     resealed(
         copied,
-        metrics={"squared_error": summarize(values)},
-        floor={"squared_error": summarize(arrays["floor/squared_error"][None])},
+        metrics={"squared_error": summarize(values, "squared")},
+        floor={"squared_error": summarize(arrays["floor/squared_error"][None], "squared")},
         seeds=[
-            seed.model_copy(update={"metrics": {"squared_error": summarize(values[i : i + 1])}})
+            seed.model_copy(
+                update={"metrics": {"squared_error": summarize(values[i : i + 1], "squared")}}
+            )
             for i, seed in enumerate(record.seeds)
         ],
         per_prompt=record.per_prompt.model_copy(

@@ -84,7 +84,7 @@ class _Site:
                 self._copy_files(row)
                 name = f"runs/{row.record.id}.html"
                 self._page("run.html", name, run=run.run(row, board))
-                self._file(f"data/{row.record.id}.js", compare.bootstrap_script(row).encode())
+                self._file(f"data/{row.record.id}.js", compare.comparison_script(row).encode())
 
     def _task(self, name: str, boards: list[Board]) -> None:
         sections = [task.section(key, group) for key, group in task.by_evaluation(boards).items()]

@@ -1,4 +1,4 @@
-"""What compare/TASK.html shows: the choices, and the bootstrap that its script compares."""
+"""What compare/TASK.html shows: the choices, and the facts of rows that its script compares."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 
 from .. import formats
 from ..board import Board
-from ..ranking import comparison_scale
-from ..row import Row
+from ..ranking import seed_variance
+from ..row import Row, has_digits
 from .figure import View, script_json
 from .task import by_evaluation, evaluation_title
 
@@ -24,7 +24,7 @@ def choices(boards: Sequence[Board]) -> View:
             "title": evaluation_title(group[0]),
             "prompts": group[0].evaluation.prompts,
             "metric": group[0].ranking.metric,
-            "log": group[0].ranking.scale == "log",
+            "log": has_digits(group[0].ranking),
             "lower": group[0].ranking.better == "lower",
             "rows": [_choice(row) for board in group for row in board.rows],
         }
@@ -47,15 +47,18 @@ def _choice(row: Row) -> View:
     }
 
 
-def bootstrap_script(row: Row) -> str:
-    """data/ID.js: a row's bootstrap, and the mean over seeds for each prompt, in base64 float32."""
-    resampled = row.resampled
-    by_prompt = comparison_scale(row.values, row.record.ranking.scale == "log").mean(axis=0)
+def comparison_script(row: Row) -> str:
+    """data/ID.js: the facts of a row from which its difference to any other row follows.
+
+    They are its mean, what its seeds add to the variance of the mean, and in base64 float32 the
+    mean over seeds for each prompt.
+    """
+    variance, squares = seed_variance(row.ranked)
     content = {
-        "mean": resampled.mean,
-        "first": _packed(resampled.first),
-        "second": _packed(resampled.second) if resampled.second is not resampled.first else None,
-        "prompts": _packed(by_prompt),
+        "mean": float(row.ranked.mean()),
+        "seeds": variance,
+        "squares": squares,
+        "prompts": _packed(row.ranked.mean(axis=0)),
     }
     return f'compared("{row.record.id}",{json.dumps(content, separators=(",", ":"))});\n'
 

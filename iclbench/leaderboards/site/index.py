@@ -44,8 +44,8 @@ def _column(overview: Overview, board: Board) -> View:
 
 def _color_range(rows: Sequence[Row], best: Row) -> tuple[float, float]:
     """What has no color, and full color: 0 and the attainable digits, or the range of the rows."""
-    if best.missing_digits is not None and best.attainable_digits is not None:
-        return 0.0, max(best.attainable_digits, 1e-9)
+    if best.missing_digits is not None and best.floor_digits is not None:
+        return 0.0, max(best.floor_digits, 1e-9)
     return extent([_goodness(row) for row in rows], log=False) or (0.0, 1.0)
 
 

@@ -1,4 +1,4 @@
-// The paired difference of two records, from the bootstrap that the site holds for each.
+// The paired difference of two records, from the facts that the site holds for each.
 "use strict";
 (() => {
   const folder = `${document.currentScript.dataset.root}data/`;
@@ -32,16 +32,26 @@
     const at = q * (sorted.length - 1), low = Math.floor(at);
     return sorted[low] + (at - low) * ((sorted[low + 1] ?? sorted[low]) - sorted[low]);
   };
-  const difference = (a, b) => {
-    const first = numbers(a.first), second = numbers(b.second ?? b.first);
-    const all = first.map((v, i) => v - second[i]).sort();
-    // Differences that are rounding count as 0, as in ranking.py.
-    const largest = (numbers) => numbers.reduce((m, v) => Math.max(m, Math.abs(v)), 0);
-    const rounding = 1e-12 * Math.max(largest(first), largest(second));
-    const orZero = (v) => (Math.abs(v) <= rounding && rounding < Infinity ? 0 : v);
-    return {
-      mean: orZero(a.mean - b.mean), low: orZero(quantile(all, 0.025)), high: orZero(quantile(all, 0.975)),
-    };
+  // The 97.5% quantile of Student's t: with t = √ν tan θ its density is proportional to cos θ to the
+  // power of ν − 1.
+  const quantileOfT = (freedom) => {
+    const steps = 20000, nu = Math.min(freedom, 1e4), angle = (i) => i / steps * Math.PI / 2;
+    const density = (i) => Math.cos(angle(i + 0.5)) ** (nu - 1);
+    let total = 0, sum = 0, i = 0;
+    for (let j = 0; j < steps; j++) total += density(j);
+    while (sum + density(i) < 0.95 * total) sum += density(i++);
+    return Math.sqrt(nu) * Math.tan(angle(i + (0.95 * total - sum) / density(i)));
+  };
+  // As in ranking.py: prompts are paired, the seeds of both rows independent.
+  const difference = (a, b, differences) => {
+    const n = differences.length, average = differences.reduce((s, v) => s + v, 0) / n;
+    const prompts = differences.reduce((s, v) => s + (v - average) ** 2, 0) / (n * (n - 1));
+    const rounding = 1e-12 * Math.max(Math.abs(a.mean), Math.abs(b.mean));
+    const variance = prompts + a.seeds + b.seeds;
+    const squares = prompts ** 2 / (n - 1) + a.squares + b.squares;
+    const freedom = squares > 0 ? variance ** 2 / squares : n - 1;
+    const mean = a.mean - b.mean, half = quantileOfT(freedom) * Math.sqrt(variance + rounding ** 2);
+    return { mean, low: mean - half, high: mean + half };
   };
 
   const show = async () => {
@@ -50,19 +60,18 @@
     history.replaceState(null, "", `#a=${a.id}&b=${b.id}`);
     const [x, y] = await Promise.all([load(a.id), load(b.id)]);
     if (form.a.value !== a.id || form.b.value !== b.id) return;
-    const paired = difference(x, y);
-    const sign = log ? -1 : 1;
-    const bounds = [sign * paired.low, sign * paired.high].sort((p, q) => p - q);
+    const p = numbers(x.prompts), q = numbers(y.prompts);
+    const differences = Array.from(p, (v, i) => v - q[i]);
+    const paired = difference(x, y, differences);
+    const higher = log || !lower;
     const text = (v) => (v >= 0 ? "+" : "−") + (log ? Math.abs(v).toFixed(2) : Math.abs(v).toPrecision(3));
     const sure = paired.low > 0 || paired.high < 0;
-    const better = (paired.mean < 0) === lower;
+    const better = (paired.mean > 0) === higher;
     document.getElementById("verdict").textContent = (!sure
       ? "No significant difference. " : `The ${better ? "first" : "second"} is better. `)
       + (log ? `Digits gained by the first: ` : `First − second, ${metric}: `)
-      + `${text(sign * paired.mean)} [${text(bounds[0])}, ${text(bounds[1])}].`;
-    const p = numbers(x.prompts), q = numbers(y.prompts);
-    const differences = Array.from(p, (v, i) => sign * (v - q[i]));
-    const gain = log ? 1 : lower ? -1 : 1;
+      + `${text(paired.mean)} [${text(paired.low)}, ${text(paired.high)}].`;
+    const gain = higher ? 1 : -1;
     const wins = differences.filter((d) => gain * d > 0).length, losses = differences.filter((d) => gain * d < 0).length;
     const percent = (n) => `${(100 * n / differences.length).toFixed(1)}%`;
     const cells = [

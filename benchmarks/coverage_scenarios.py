@@ -1,0 +1,213 @@
+"""Values whose mean is known, and boards whose differences are known, for `coverage.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+from iclbench.leaderboards.ranking import ranked_values
+from iclbench.runs.intervals import Quantity
+
+PROMPTS = 512
+BOARD_PROMPTS, BOARD_ROWS = 256, 20
+#: Digits of a prediction that is lost, at 10³ times the root mean square of the targets.
+LOST = -3.0
+
+Draw = Callable[[np.random.Generator, int, int], tuple[np.ndarray, np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Values whose mean is known. `draw(random, seeds, count)` gives (seeds, prompts, count) values
+    and the truth of each, (count,): with one seed, the mean of that seed.
+    """
+
+    name: str
+    quantity: Quantity
+    draw: Draw
+
+
+def effects(
+    random: np.random.Generator, seeds: int, count: int, sizes: tuple[float, float, float]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Normal values of mean 0, with deviations of seeds, prompts and both; and those of seeds."""
+    of_seeds = sizes[0] * random.standard_normal((seeds, 1, count))
+    of_prompts = sizes[1] * random.standard_normal((1, PROMPTS, count))
+    of_both = sizes[2] * random.standard_normal((seeds, PROMPTS, count))
+    return of_seeds + of_prompts + of_both, of_seeds[:, 0]
+
+
+def normal_digits(sizes: tuple[float, float, float]) -> Draw:
+    """Digits around 3."""
+
+    def draw(random: np.random.Generator, seeds: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+        values, of_seeds = effects(random, seeds, count, sizes)
+        return 3 + values, 3 + (of_seeds[0] if seeds == 1 else np.zeros(count))
+
+    return draw
+
+
+def log_normal(sigma: float, of_seeds: float = 0.1) -> Draw:
+    """Errors whose natural logarithm has deviation σ, with this share of its variance by seeds."""
+    others = sigma * ((1 - of_seeds) / 2) ** 0.5
+    sizes = (sigma * of_seeds**0.5, others, others)
+
+    def draw(random: np.random.Generator, seeds: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+        values, by_seed = effects(random, seeds, count, sizes)
+        alone = by_seed[0] if seeds == 1 else np.full(count, sizes[0] ** 2 / 2)
+        return np.exp(values), np.exp(alone + (sizes[1] ** 2 + sizes[2] ** 2) / 2)
+
+    return draw
+
+
+def power_law(exponent: float) -> Draw:
+    """Errors of prompts above x with probability x to the power of −exponent; seeds differ little.
+
+    The variance is infinite for exponents below 2.
+    """
+
+    def draw(random: np.random.Generator, seeds: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+        of_prompts = random.random((1, PROMPTS, count)) ** (-1 / exponent)
+        values = of_prompts * np.exp(0.5 * random.standard_normal((seeds, PROMPTS, count)))
+        return values, np.full(count, np.exp(0.125) * exponent / (exponent - 1))
+
+    return draw
+
+
+def lost_prompts(draw: Draw, lost: float, rate: float = 0.01) -> Draw:
+    """The same, where every seed loses the same 1% of the prompts."""
+
+    def draw_with(
+        random: np.random.Generator, seeds: int, count: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        values, truth = draw(random, seeds, count)
+        is_lost = random.random((1, PROMPTS, count)) < rate
+        return np.where(is_lost, lost, values), (1 - rate) * truth + rate * lost
+
+    return draw_with
+
+
+def diverging_seeds(draw: Draw, lost: float, rate: float, of_all: bool) -> Draw:
+    """The same, where seeds diverge at a rate. The truth is the mean of the seeds that do not, or
+    of all.
+    """
+
+    def draw_with(
+        random: np.random.Generator, seeds: int, count: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        values, truth = draw(random, seeds, count)
+        diverged = random.random((seeds, 1, count)) < rate
+        values = np.where(diverged, lost, values)
+        return values, (1 - rate) * truth + rate * lost if of_all else truth
+
+    return draw_with
+
+
+def fraction(mean: float) -> Draw:
+    """Right or wrong answers, by a probit model with effects of seeds and of prompts."""
+    sizes = (0.2, 1.0, 1.0)
+    threshold = mean * sum(size**2 for size in sizes) ** 0.5
+
+    def draw(random: np.random.Generator, seeds: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+        values, of_seeds = effects(random, seeds, count, sizes)
+        inner = (sizes[1] ** 2 + sizes[2] ** 2) ** 0.5
+        alone = ndtr((threshold + of_seeds[0]) / inner)
+        truth = alone if seeds == 1 else np.full(count, ndtr(mean))
+        return (values + threshold > 0).astype(float), truth
+
+    return draw
+
+
+def scenarios() -> list[Scenario]:
+    """All the kinds of values whose intervals are simulated."""
+    digits, errors = normal_digits((0.3, 1.0, 0.5)), log_normal(1.0)
+    lost = 10.0 ** (-2 * LOST)
+    kinds: list[tuple[str, Quantity, Draw, float]] = [
+        ("digits", "digits", digits, LOST),
+        ("errors", "error", errors, lost),
+    ]
+    return [
+        Scenario("digits, normal", "digits", digits),
+        Scenario("digits, seeds differ most", "digits", normal_digits((1.0, 0.3, 0.3))),
+        Scenario("digits, prompts differ most", "digits", normal_digits((0.01, 1.0, 0.1))),
+        Scenario("digits, 1% of prompts lost", "digits", lost_prompts(digits, LOST)),
+        *(Scenario(f"errors, log-normal σ = {s}", "error", log_normal(s)) for s in (1, 2, 3)),
+        Scenario("errors, log-normal σ = 1, seeds differ most", "error", log_normal(1.0, 0.6)),
+        Scenario("errors, power law of exponent 2", "error", power_law(2.0)),
+        Scenario("errors, power law of exponent 1.3", "error", power_law(1.3)),
+        Scenario("errors, 1% of prompts lost", "error", lost_prompts(errors, lost)),
+        *(
+            Scenario(
+                f"{name}, {rate:.0%} of seeds diverge: mean of {whose}",
+                quantity,
+                diverging_seeds(draw, level, rate, whose == "all seeds"),
+            )
+            for name, quantity, draw, level in kinds
+            for rate in (0.05, 0.2)
+            for whose in ("the others", "all seeds")
+        ),
+        *(
+            Scenario(f"fraction {ndtr(z):.3g}", "metric", fraction(z))
+            for z in (-3.0, -1.3, 0.0, 2.3, 3.0)
+        ),
+    ]
+
+
+@dataclass(frozen=True)
+class BoardScenario:
+    """Boards of 20 rows: `draw(random, seeds)` gives (rows, seeds, prompts) values that rank.
+
+    The first half of the rows is `gain` better in truth; all rows are alike where it is 0.
+    """
+
+    name: str
+    draw: Callable[[np.random.Generator, int], np.ndarray]
+    gain: float = 0.0
+
+
+def copies(sizes: tuple[float, float, float]) -> Callable[[np.random.Generator, int], np.ndarray]:
+    """Rows of one model, each with its seeds, on the same prompts."""
+
+    def draw(random: np.random.Generator, seeds: int) -> np.ndarray:
+        rows = (BOARD_ROWS, seeds)
+        values = sizes[0] * random.standard_normal((*rows, 1))
+        values = values + sizes[1] * random.standard_normal(BOARD_PROMPTS)
+        return np.asarray(
+            values + sizes[2] * random.standard_normal((*rows, BOARD_PROMPTS), dtype=np.float32)
+        )
+
+    return draw
+
+
+def board_scenarios() -> list[BoardScenario]:
+    """All the kinds of boards that are simulated."""
+    normal = copies((0.3, 1.0, 0.5))
+    heavy = copies((3 * 0.1**0.5, 3 * 0.45**0.5, 3 * 0.45**0.5))
+
+    def identical(random: np.random.Generator, seeds: int) -> np.ndarray:
+        return np.repeat(normal(random, seeds)[:1], BOARD_ROWS, axis=0)
+
+    def near_floor(random: np.random.Generator, seeds: int) -> np.ndarray:
+        # Rows within a digit of the attainable differ by up to 0.8 digits, which is rounding.
+        attainable = 7 + random.standard_normal(BOARD_PROMPTS)
+        behind = random.random((BOARD_ROWS, 1, 1)) * 0.8
+        values = attainable - behind - 0.2 * random.random((BOARD_ROWS, seeds, BOARD_PROMPTS))
+        return ranked_values(values.reshape(-1, BOARD_PROMPTS), attainable).reshape(values.shape)
+
+    def diverging(random: np.random.Generator, seeds: int) -> np.ndarray:
+        lost = random.random((BOARD_ROWS, seeds, 1)) < 0.2
+        return np.where(lost, LOST - 3, normal(random, seeds))
+
+    return [
+        BoardScenario("copies: digits, normal", normal),
+        BoardScenario("copies: digits, seeds differ most", copies((1.0, 0.3, 0.3))),
+        BoardScenario("copies: mean error, log-normal σ = 3", lambda *a: np.exp(heavy(*a))),
+        BoardScenario("copies: digits, 20% of seeds diverge", diverging),
+        BoardScenario("identical rows", identical),
+        BoardScenario("within a digit of the attainable", near_floor),
+        BoardScenario("half of the rows 1 digit better", copies((0.1, 1.0, 0.5)), 1.0),
+        BoardScenario("half of the rows 3 digits better", copies((0.3, 1.0, 0.5)), 3.0),
+    ]

@@ -1,0 +1,185 @@
+"""Intervals of means over crossed seeds and prompts, by variance components.
+
+Every seed is evaluated on the same prompts, so values are a table of two crossed random factors
+with one value in each cell. The variance of the mean follows from the mean squares of seeds,
+prompts and both, and its degrees of freedom from Satterthwaite (1946). `benchmarks/coverage.py`
+checks by simulation how often the intervals cover; docs/statistics.md has the results.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from scipy.special import ndtri, stdtrit
+
+from ..api.statistics import IntervalKind
+
+#: What the values are: errors (not negative), digits (of either sign), or any metric, of which
+#: values within [0, 1] are fractions.
+Quantity = Literal["error", "digits", "metric"]
+
+#: A mean of positive values is unreliable if their upper tail is heavier than that of log-normal
+#: values of this σ (of the natural logarithm), by these quantiles.
+TAIL, TAIL_QUANTILES = 2.25, (0.9, 0.975)
+#: Seeds that leave a gap of more than so many digits are not of one kind: some failed …
+SEED_GAP = 3.0
+#: … and so are those whose mean errors leave a gap of more than so many powers of ten.
+SEED_RATIO = 2.0
+
+
+class Interval(NamedTuple):
+    """Bounds of k means, arrays (k,); NaN and None where a mean has none."""
+
+    low: np.ndarray
+    high: np.ndarray
+    kind: list[IntervalKind | None]
+    #: Whether the 95% interval can be trusted.
+    reliable: np.ndarray
+
+
+class Components(NamedTuple):
+    """The mean squares of (seeds, prompts, k) values, all (k,) but the means.
+
+    `seeds` and `both` are 0 for a single seed. No mean square is below that of `both`, as none of
+    the variances that they estimate is negative.
+    """
+
+    by_seed: np.ndarray
+    by_prompt: np.ndarray
+    seeds: np.ndarray
+    prompts: np.ndarray
+    both: np.ndarray
+
+    @property
+    def mean(self) -> np.ndarray:
+        """The mean over seeds and prompts."""
+        return np.asarray(self.by_seed.mean(axis=0))
+
+    def variance(self) -> tuple[np.ndarray, np.ndarray]:
+        """The variance of the mean over seeds and prompts, and its degrees of freedom."""
+        seeds, prompts = len(self.by_seed), len(self.by_prompt)
+        total = self.seeds + self.prompts - self.both
+        squares = self.prompts**2 / (prompts - 1)
+        if seeds > 1:
+            squares = squares + self.seeds**2 / (seeds - 1)
+            squares = squares + self.both**2 / ((seeds - 1) * (prompts - 1))
+        # A mean without any variance has a degree of freedom for each prompt.
+        freedom = np.divide(total**2, squares, out=np.full_like(total, prompts - 1.0),
+                            where=squares > 0)  # fmt: skip
+        return total / (seeds * prompts), freedom
+
+
+def components(values: np.ndarray) -> Components:
+    """The mean squares of finite (seeds, prompts, k) values; two prompts or more."""
+    seeds, prompts = values.shape[:2]
+    by_seed, by_prompt = values.mean(axis=1), values.mean(axis=0)
+    of_prompts = seeds * by_prompt.var(axis=0, ddof=1)
+    if seeds == 1:
+        zero = np.zeros_like(of_prompts)
+        return Components(by_seed, by_prompt, zero, of_prompts, zero)
+    of_seeds = prompts * by_seed.var(axis=0, ddof=1)
+    residual = values - by_seed[:, None] - by_prompt + by_seed.mean(axis=0)
+    both = np.square(residual, out=residual).sum(axis=(0, 1)) / ((seeds - 1) * (prompts - 1))
+    return Components(
+        by_seed, by_prompt, np.maximum(of_seeds, both), np.maximum(of_prompts, both), both
+    )
+
+
+def mean_interval(values: np.ndarray, quantity: Quantity = "metric") -> Interval:
+    """The 95% intervals of the k means of (seeds, prompts, k) values.
+
+    Values of one sign have no bound beyond 0, and fractions none beyond 1. With one seed the
+    interval holds for that seed. Where it can't be trusted, several seeds give their range. A
+    single prompt, or a value that is not finite, gives no interval.
+    """
+    seeds, prompts, count = values.shape
+    bounds = np.full((2, count), np.nan)
+    kinds = np.full(count, None, dtype=object)
+    reliable = np.zeros(count, dtype=bool)
+    usable = np.isfinite(values).all(axis=(0, 1))
+    if prompts > 1 and usable.any():
+        finite = values if usable.all() else values[:, :, usable]
+        bounds[:, usable], reliable[usable] = _bounds(finite, quantity)
+        kinds[usable] = "prompts"
+        if seeds > 1:
+            kinds[usable] = np.where(reliable[usable], "seeds and prompts", "range over seeds")
+    return Interval(bounds[0], bounds[1], kinds.tolist(), reliable)
+
+
+def _bounds(values: np.ndarray, quantity: Quantity) -> tuple[np.ndarray, np.ndarray]:
+    """The bounds (2, k) of finite values, and whether they are those of a reliable interval."""
+    lowest, highest = values.min(axis=(0, 1)), values.max(axis=(0, 1))
+    # Scaled, so that squares neither overflow nor vanish. Negative values are turned around.
+    scale = np.maximum(np.abs(lowest), np.abs(highest))
+    scale[scale == 0] = 1.0
+    if quantity != "digits":
+        scale[(highest <= 0) & (lowest < 0)] *= -1
+    scaled = values / scale
+    parts = components(scaled)
+    variance, freedom = parts.variance()
+    mean, half = parts.mean, stdtrit(freedom, 0.975) * np.sqrt(variance)
+    bounds = np.stack([mean - half, mean + half])
+    by_seed = parts.by_seed
+    if quantity == "digits":
+        trusted = _has_no_gap(by_seed * scale, SEED_GAP)
+    else:
+        is_fraction = (lowest >= 0) & (highest <= 1) & (quantity == "metric")
+        is_positive = (scaled.min(axis=(0, 1)) >= 0) & ~is_fraction
+        bounds[:, is_positive] = _of_positive(mean[is_positive], half[is_positive])
+        bounds[:, is_fraction] = _of_fraction(
+            *(x[is_fraction] for x in (mean, variance, freedom, scale)), values.shape[1]
+        )
+        trusted = ~is_positive
+        levels = np.log10(np.where((by_seed > 0).all(axis=0), by_seed, 1.0))
+        trusted |= _has_no_gap(levels, SEED_RATIO) & (_tail(scaled) <= TAIL)
+    if len(by_seed) > 1:
+        bounds = np.where(trusted, bounds, [by_seed.min(axis=0), by_seed.max(axis=0)])
+    return np.sort(bounds * scale, axis=0), trusted
+
+
+def _of_positive(mean: np.ndarray, half: np.ndarray) -> np.ndarray:
+    """The bounds of the mean of values that are not negative, from half the symmetric width.
+
+    With u, that width relative to the mean, they are mean · exp(±(u + u²/2)): for small u the
+    symmetric bounds, for large u as much longer upward as skewed values need.
+    """
+    relative = np.divide(half, mean, out=np.zeros_like(mean), where=mean > 0)
+    logarithm = relative + relative**2 / 2
+    return np.stack([mean * np.exp(-logarithm), mean * np.exp(logarithm)])
+
+
+def _of_fraction(
+    mean: np.ndarray, variance: np.ndarray, freedom: np.ndarray, scale: np.ndarray, prompts: int
+) -> np.ndarray:
+    """Wilson's bounds (1927) of a fraction, where 1 is 1 / scale, with this variance of its mean.
+
+    The number of trials is that of independent ones with this variance. Where all values are 0 or
+    all are 1 it is the number of prompts, so that the interval does not collapse.
+    """
+    t2 = stdtrit(freedom, 0.975) ** 2
+    share = mean * scale
+    spread = np.maximum(share * (1 - share), 0.0)
+    # 1 / trials, which is 0 for a constant between 0 and 1.
+    rarity = np.divide(
+        variance * scale**2, spread, out=np.full_like(mean, 1 / prompts), where=spread > 0
+    )
+    half = np.sqrt(t2 * rarity * (spread + t2 * rarity / 4))
+    center, total = share + t2 * rarity / 2, 1 + t2 * rarity
+    return np.clip(np.stack([center - half, center + half]) / total, 0.0, 1.0) / scale
+
+
+def _tail(values: np.ndarray) -> np.ndarray:
+    """How heavy the upper tail of (seeds, prompts, k) values is, (k,).
+
+    The deviation σ of the logarithm of a log-normal distribution with the same ratio of these two
+    quantiles. Unlike the skewness of a sample, it does not need the largest values to be seen.
+    """
+    lower, upper = np.quantile(values, TAIL_QUANTILES, axis=(0, 1))
+    ratio = np.divide(upper, lower, out=np.where(upper > 0, np.inf, 1.0), where=lower > 0)
+    return np.asarray(np.log(ratio) / np.diff(ndtri(TAIL_QUANTILES)))
+
+
+def _has_no_gap(levels: np.ndarray, most: float) -> np.ndarray:
+    """Whether the sorted levels of the seeds, (seeds, k), lie at most so far apart, (k,)."""
+    return np.asarray((np.diff(np.sort(levels, axis=0), axis=0) <= most).all(axis=0))

@@ -1,0 +1,170 @@
+"""Intervals: closed forms, coverage, bounds, and when a range stands in for an interval."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from iclbench.api.random import philox
+from iclbench.runs.intervals import components, mean_interval
+
+
+def bounds(values, quantity="metric"):
+    """The bounds and the kind of the interval of (seeds, prompts) values."""
+    interval = mean_interval(np.asarray(values, dtype=float)[..., None], quantity)
+    return interval.low[0], interval.high[0], interval.kind[0]
+
+
+def test_one_seed_has_student_s_interval_over_prompts():
+    values = philox("one seed").standard_normal((1, 40))
+    low, high, kind = bounds(values)
+    expected = stats.t.interval(0.95, 39, values.mean(), stats.sem(values[0]))
+    assert (low, high) == pytest.approx(expected)
+    assert kind == "prompts"
+
+
+def test_the_variance_is_that_of_two_crossed_factors():
+    """Written out cell by cell: mean squares of 3 seeds and 4 prompts, and Satterthwaite."""
+    values = np.array([[1.0, 2.0, 4.0, 9.0], [2.0, 2.5, 6.0, 8.0], [7.0, 9.0, 9.5, 18.0]])
+    grand = values.mean()
+    rows, columns = values.mean(axis=1), values.mean(axis=0)
+    of_seeds = 4 * sum((r - grand) ** 2 for r in rows) / 2
+    of_prompts = 3 * sum((c - grand) ** 2 for c in columns) / 3
+    both = sum(
+        (values[s, p] - rows[s] - columns[p] + grand) ** 2 for s in range(3) for p in range(4)
+    ) / (2 * 3)
+    variance = (of_seeds + of_prompts - both) / 12
+    freedom = (of_seeds + of_prompts - both) ** 2 / (
+        of_seeds**2 / 2 + of_prompts**2 / 3 + both**2 / 6
+    )
+    result = components(values[..., None]).variance()
+    assert [x[0] for x in result] == pytest.approx([variance, freedom])
+    half = stats.t.ppf(0.975, freedom) * math.sqrt(variance)
+    # Digits may be negative, so that their interval is symmetric.
+    assert bounds(values / 100, "digits")[:2] == pytest.approx(
+        ((grand - half) / 100, (grand + half) / 100)
+    )
+
+
+def test_a_component_is_never_negative():
+    """Seeds whose means agree, though their values do not, add no variance."""
+    values = np.array([[1.0, -1.0] * 20, [-1.0, 1.0] * 20])
+    parts = components(values[..., None])
+    assert parts.seeds[0] == parts.prompts[0] == parts.both[0] > 0
+    assert parts.variance()[0][0] == pytest.approx(parts.both[0] / 80)
+
+
+@pytest.mark.parametrize("seeds", [3, 5, 10])
+@pytest.mark.parametrize("sizes", [(0.0, 1, 1), (0.3, 1, 0.5), (1, 0.3, 0.3)], ids=str)
+def test_the_interval_covers_the_mean_as_often_as_it_says(seeds, sizes):
+    random = philox("coverage of digits", seeds)
+    of_seeds, of_prompts, of_both = (
+        size * random.standard_normal((s, p, 1000))
+        for size, s, p in zip(sizes, (seeds, 1, seeds), (1, 60, 60), strict=True)
+    )
+    interval = mean_interval(of_seeds + of_prompts + of_both, "digits")
+    holds = (interval.low <= 0) & (interval.high >= 0)
+    is_interval = interval.reliable
+    assert (holds[is_interval].mean(), is_interval.mean()) > (0.915, 0.9)
+
+
+@pytest.mark.parametrize("seeds", [1, 3, 5])
+def test_a_skewed_error_s_interval_covers_where_it_is_printed(seeds):
+    values = np.exp(philox("skewed", seeds).standard_normal((seeds, 400, 500)))
+    interval = mean_interval(values, "error")
+    holds = (interval.low <= math.exp(0.5)) & (interval.high >= math.exp(0.5))
+    assert interval.reliable.mean() > 0.5
+    assert holds[interval.reliable].mean() > 0.92
+
+
+def test_a_heavy_tail_makes_the_mean_unreliable():
+    random = philox("heavy")
+    heavy = np.exp(3 * random.standard_normal((3, 500, 50)))
+    interval = mean_interval(heavy, "error")
+    assert not interval.reliable.any()
+    assert set(interval.kind) == {"range over seeds"}
+    by_seed = heavy.mean(axis=1)
+    assert interval.low == pytest.approx(by_seed.min(axis=0))
+    assert interval.high == pytest.approx(by_seed.max(axis=0))
+    alone = mean_interval(heavy[:1], "error")
+    assert set(alone.kind) == {"prompts"}
+    assert not alone.reliable.any()
+    assert (alone.low < alone.high).all()
+
+
+@pytest.mark.parametrize(("quantity", "lost"), [("digits", -3.0), ("error", 1e6)])
+def test_a_diverged_seed_leaves_the_range_over_seeds(quantity, lost):
+    values = 3 + 0.1 * philox("diverged").standard_normal((3, 50))
+    assert bounds(values, quantity)[2] == "seeds and prompts"
+    values[1] = lost
+    low, high, kind = bounds(values, quantity)
+    assert kind == "range over seeds"
+    assert lost in (pytest.approx(low), pytest.approx(high))
+
+
+def test_an_error_s_interval_has_no_negative_bound():
+    low, high, _ = bounds([[1.0, 1.1] * 20, [9.0, 9.1] * 20], "error")
+    assert 0 < low < 1
+    assert high > 9.1
+    lower, upper, _ = bounds([[-1.0, -1.1] * 20, [-9.0, -9.1] * 20])
+    assert (lower, upper) == pytest.approx((-high, -low))
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_a_fraction_s_interval_stays_within_0_and_1_and_does_not_collapse(seeds):
+    for value in (0.0, 1.0):
+        low, high, _ = bounds(np.full((seeds, 100), value))
+        assert 0 <= low < high <= 1
+        assert high - low == pytest.approx(3.9 / 104, abs=0.002)
+        assert value in (low, high)
+    rare = np.zeros((seeds, 100))
+    rare[0, 0] = 1
+    low, high, _ = bounds(rare)
+    assert 0 < low < rare.mean() < high < 0.1
+
+
+def test_a_fraction_of_one_seed_has_wilson_s_interval():
+    values = (np.arange(200) < 30).astype(float)[None]
+    expected = stats.binomtest(30, 200).proportion_ci(method="wilson")
+    assert bounds(values)[:2] == pytest.approx(tuple(expected), abs=0.001)
+
+
+def test_values_that_are_not_finite_have_no_interval():
+    values = philox("finite").exponential(size=(2, 40, 3))
+    values[0, 0, 1] = np.inf
+    interval = mean_interval(values)
+    assert (
+        np.isnan(interval.low).tolist() == np.isnan(interval.high).tolist() == [False, True, False]
+    )
+    assert interval.kind[1] is None
+    assert not interval.reliable[1]
+
+
+def test_a_single_prompt_has_no_interval():
+    assert bounds([[1.0], [2.0]])[2] is None
+
+
+def test_a_constant_has_an_interval_without_width():
+    assert bounds(np.full((3, 20), 5.0)) == (5.0, 5.0, "seeds and prompts")
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_the_unit_does_not_matter(scale):
+    values = philox("unit").exponential(size=(3, 50))
+    low, high, _ = bounds(values, "error")
+    assert bounds(values * scale, "error")[:2] == pytest.approx((low * scale, high * scale))
+
+
+def test_a_million_prompts_need_no_more_than_a_few_copies_of_their_values():
+    import tracemalloc
+
+    values = philox("many").exponential(size=(1, 10**6, 1))
+    tracemalloc.start()
+    interval = mean_interval(values, "error")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert interval.low[0] < 1 < interval.high[0]
+    assert peak < 10 * values.nbytes

@@ -1,0 +1,67 @@
+"""The simulation of coverage: its truths are true, and its tables come from its file."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from benchmarks import coverage, coverage_scenarios
+from benchmarks.coverage import cover, simulate_boards
+from benchmarks.coverage_scenarios import board_scenarios, scenarios
+from iclbench.api.random import philox
+
+BY_NAME = {scenario.name: scenario for scenario in scenarios()}
+BOARDS = {scenario.name: scenario for scenario in board_scenarios()}
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in BY_NAME if not any(s in n for s in ("σ", "errors", "the others"))]
+)
+def test_the_truth_is_the_mean_of_many_values(name):
+    values, truth = BY_NAME[name].draw(philox("truth"), 10, 100)
+    by_case = values.mean(axis=(0, 1))
+    assert by_case.mean() == pytest.approx(truth.mean(), abs=5 * by_case.std() / 10)
+
+
+@pytest.mark.parametrize("name", ["digits, normal", "fraction 0.989"])
+def test_the_truth_of_one_seed_is_its_own_mean(name):
+    values, truth = BY_NAME[name].draw(philox("one"), 1, 100)
+    by_case = values.mean(axis=(0, 1))
+    # The prompts' means remain; without the seed's effect the correlation would be 0.
+    assert np.corrcoef(by_case, truth)[0, 1] > 0.2
+
+
+def test_intervals_of_normal_digits_cover():
+    row = cover(BY_NAME["digits, normal"], 5, 100)
+    assert row["intervals"] == 1
+    assert row["intervals cover"] > 0.85
+    assert row["others cover"] is None
+
+
+def test_a_true_difference_is_seen_and_copies_are_not_told_apart():
+    row = simulate_boards(BOARDS["half of the rows 3 digits better"], 5, 3)
+    assert row["true differences seen"] > 0.9
+    assert simulate_boards(BOARDS["identical rows"], 3, 2)["no false difference"] == 1
+
+
+def test_a_false_difference_is_counted(monkeypatch):
+    monkeypatch.setattr("iclbench.leaderboards.ranking.LEVEL", 1e9)
+    assert simulate_boards(BOARDS["copies: digits, normal"], 3, 2)["no false difference"] < 1
+
+
+def test_the_tables_are_written_and_shown_again(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(coverage, "QUICK", 5)
+    monkeypatch.setattr(coverage_scenarios, "PROMPTS", 16)
+    monkeypatch.setattr(coverage_scenarios, "BOARD_PROMPTS", 8)
+    file = tmp_path / "coverage.json"
+    monkeypatch.setattr(sys, "argv", ["coverage", "--quick", "--json", str(file)])
+    coverage.main()
+    printed = capsys.readouterr().out
+    assert {"intervals", "boards"} == set(json.loads(file.read_text()))
+    monkeypatch.setattr(sys, "argv", ["coverage", "--show", str(file)])
+    coverage.main()
+    assert capsys.readouterr().out == printed
+    assert "| fraction 0.5" in printed
