@@ -24,7 +24,7 @@ from ..training.resumption import Resumption
 from ..training.schedules import fit_schedule
 from ..training.state import Replica
 from .budget import FixedSteps, budget_report, fix_steps, steps_path
-from .curves import prepare_validation, validation_curve
+from .validators import prepare_validation, validation_curve
 from .models import Model, given_models, initial_module, require_usable
 from .operations import count_operations
 from .plan import Plan

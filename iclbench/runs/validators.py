@@ -71,6 +71,11 @@ class Validator:
         return {name: _rounded(score) for name, score in scores.items()}
 
 
+def _prompts_of(plan: Plan) -> str:
+    """What the validation prompts follow from; plans of one program may differ in it."""
+    return plan.task.config.model_dump_json()
+
+
 def _rounded(number: float) -> float:
     return float(f"{number:.{SIGNIFICANT}g}")
 
@@ -97,14 +102,17 @@ def prepare_validation(
     device, prompts = training.device, validation_prompts(plans[0], training.recipe)
     clock, probing = Clock(device), Clock(device)
     with clock.running(), forked_generators(device):
-        validators = [Validator(plan, prompts, device, batch_size) for plan in plans]
+        validators: dict[str, Validator] = {}
+        for plan in plans:
+            if _prompts_of(plan) not in validators:
+                validators[_prompts_of(plan)] = Validator(plan, prompts, device, batch_size)
         probe = Validator(plans[0], PROBE, device, batch_size)
         module = copy.deepcopy(training.replicas.template).eval()
         with probing.running():
             scores = probe.score(module)
     if scores is None:
         return None
-    of_row = [v for plan, v in zip(plans, validators, strict=True) for _ in plan.spec.seeds]
+    of_row = [validators[_prompts_of(plan)] for plan in plans for _ in plan.spec.seeds]
     validation = RunValidation(
         score=lambda row, module: of_row[row].score(module) or {},
         points=points_of(training.recipe.steps, training.recipe.chunk),
