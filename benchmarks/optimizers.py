@@ -117,7 +117,7 @@ class Bench:
 
 def _errors(record: Record, suffix: str) -> dict[str, str]:
     return {
-        f"{short}{suffix}": ", ".join(_number(seed.metrics[name].median) for seed in record.seeds)
+        f"{short}{suffix}": ", ".join(_number(seed[name].median) for seed in record.main.seeds)
         for short, name in (("gradient", "gradient_error"), ("iterated", "weight_error"))
     }
 

@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors.numpy import save
 from tabulate import tabulate
 
 from iclbench import Record, RecordStore, run
-from iclbench.api.record import SeedResult
+from iclbench.api.record import MAIN
 from iclbench.leaderboards.site.build import make_site
 from iclbench.runs.statistics import summarize
-from iclbench.runs.store import read_per_prompt
+from iclbench.runs.store import read_values
 
 #: The element that a page must show before it counts as loaded.
 PAGES = {
@@ -34,7 +33,7 @@ def synthesize(store: RecordStore, count: int) -> list[Record]:
     """Write `count` records with plausible, different numbers."""
     first = run(model="ridge", task="least-squares", eval_prompts=256, out=store.folder / "base")
     base = RecordStore(store.folder / "base")
-    arrays = read_per_prompt(base.path(first.spec), first)
+    arrays = read_values(base.path(first.spec), first.main.values)
     rng = np.random.default_rng(0)
     records = []
     for i in range(count):
@@ -47,17 +46,21 @@ def synthesize(store: RecordStore, count: int) -> list[Record]:
                 "dtype": ("float32", "float64")[i // 40 % 2],
             }
         )
-        noise = 10 ** rng.normal(-(i % 13), 1, size=arrays["metric/squared_error"].shape)
-        values = arrays["metric/squared_error"] * noise
+        noise = 10 ** rng.normal(-(i % 13), 1, size=arrays["squared_error"].shape)
+        values = arrays["squared_error"] * noise
         statistics = summarize(values, "squared")
-        content = save({**arrays, "metric/squared_error": values})
+        evaluation = first.main.model_copy(
+            update={
+                "metrics": {"squared_error": statistics},
+                "seeds": [{"squared_error": statistics}],
+                "values": store.objects.write_arrays({"squared_error": values}),
+            }
+        )
         record = first.model_copy(
             update={
                 "id": spec.id,
                 "spec": spec,
-                "metrics": {"squared_error": statistics},
-                "seeds": [SeedResult(seed=None, metrics={"squared_error": statistics})],
-                "per_prompt": store.write_file(spec, "prompts", content),
+                "evaluations": {MAIN: evaluation},
             }
         ).sealed()
         store.write(record)

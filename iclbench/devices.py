@@ -50,6 +50,7 @@ def environment(device: torch.device) -> Environment:
     cuda = device.type == "cuda"
     return Environment(
         device=torch.cuda.get_device_name(device) if cuda else "cpu",
+        processor=f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
         platform=platform.platform(),
         threads=torch.get_num_threads(),
         versions={

@@ -8,6 +8,7 @@ the others.
 from __future__ import annotations
 
 import difflib
+import functools
 import hashlib
 import sys
 import time
@@ -54,14 +55,7 @@ class Plugin:
 
     def source_digest(self) -> str:
         """SHA-256 of the plugin's Python files; it changes when the code changes."""
-        module = sys.modules[self.module.split(":")[0]]
-        files = [Path(str(module.__file__))] if getattr(module, "__file__", None) else []
-        if hasattr(module, "__path__"):
-            files = sorted(file for part in module.__path__ for file in Path(part).rglob("*.py"))
-        digest = hashlib.sha256()
-        for file in files:
-            digest.update(file.name.encode() + file.read_bytes())
-        return digest.hexdigest()
+        return _module_digest(self.module.split(":")[0])
 
     @property
     def label(self) -> str:
@@ -202,3 +196,23 @@ def _distribution_of(point: metadata.EntryPoint) -> tuple[str, str]:
         str(fields[key]) if fields and key in fields else "unknown" for key in ("Name", "Version")
     )
     return name, version
+
+
+@functools.cache
+def _module_digest(name: str) -> str:
+    module = sys.modules[name]
+    file = getattr(module, "__file__", None)
+    files = [Path(file)] if file else []
+    for folder in getattr(module, "__path__", ()):
+        files += Path(folder).rglob("*.py")
+    return source_digest(files, Path(file).parent if file else Path())
+
+
+def source_digest(files: Iterable[Path], root: Path) -> str:
+    """SHA-256 of the contents of files and of their paths below `root`, in any order."""
+    digest = hashlib.sha256()
+    for file in sorted(set(files)):
+        name = file.relative_to(root).as_posix() if file.is_relative_to(root) else file.name
+        content = file.read_bytes()
+        digest.update(f"{name} {len(content)}\n".encode() + content)
+    return digest.hexdigest()

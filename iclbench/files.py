@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -79,3 +80,21 @@ def require_writable(folder: Path) -> None:
         probe.unlink()
     except OSError as error:
         raise UsageError(f"the output folder {folder} can't be written: {error.strerror}") from None
+
+
+def read_regular_file(path: Path, most: int) -> bytes:
+    """The bytes of a regular file; raises RecordError for a link, a pipe, or over `most` bytes."""
+    # Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        if path.is_symlink():
+            raise RecordError(f"{path} is a link; it must be a regular file")
+        with os.fdopen(os.open(path, flags | getattr(os, "O_BINARY", 0)), "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise RecordError(f"{path} is not a regular file")
+            if status.st_size > most:
+                raise RecordError(f"{path} has {status.st_size:,} bytes; at most {most:,} are read")
+            return file.read(most)
+    except OSError as error:
+        raise RecordError(f"{path} can't be read: {error.strerror}") from None

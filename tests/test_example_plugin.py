@@ -133,7 +133,7 @@ def test_documented_command_runs_it(environment: Environment, tmp_path: Path):
     assert record.training.replicas == 2
     models = [line.split("|")[2].strip() for line in table.splitlines() if line.startswith("|")]
     assert models[0] == "model"
-    assert models[2:] == ["floor", "hyena-lite"]
+    assert models[2:] == ["attainable", "hyena-lite"]
 
 
 @pytest.mark.slow

@@ -17,8 +17,8 @@ def averaging(tmp_path_factory):
 def test_a_trained_model_is_below_averaging_and_above_the_floor(tmp_path, averaging, model):
     record = run(model=model, task="least-squares", recipe="quick", seeds=3, out=tmp_path)
     bar = averaging.metrics["squared_error"]
-    for seed in record.seeds:
-        errors = seed.metrics["squared_error"]
+    for seed in record.main.seeds:
+        errors = seed["squared_error"]
         assert errors.mean < bar.mean
         assert errors.median < bar.median
         assert errors.median > record.floor["squared_error"].median

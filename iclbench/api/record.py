@@ -6,23 +6,29 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from .config import Config
 from .costs import BudgetReport, Operations, ValidationCurve
+from .results import Evaluation, FileReference
 from .spec import ResolvedSpec, digest_of
 from .statistics import Curve, Statistics
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
+
+#: The name of the evaluation that boards rank by.
+MAIN = "main"
+
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_]+([.+-][A-Za-z0-9_]+)*")
 
 
-class FileReference(Config):
-    """A file beside the record, and its SHA-256."""
-
-    file: str
-    sha256: str
+def is_plain_name(text: str) -> bool:
+    """Whether a text can name a file: letters, digits, `_`, and single `.`, `+`, `-` between."""
+    return len(text) <= 100 and _PLAIN_NAME.fullmatch(text) is not None
 
 
 class Ranking(Config):
@@ -30,16 +36,25 @@ class Ranking(Config):
 
     metric: str
     better: Literal["lower", "higher"]
-    statistic: Literal["mean", "median"]
-    scale: Literal["log", "linear"] = Field(description="log: compared by log10")
+    statistic: Literal["mean digits", "mean"]
+
+    @property
+    def scale(self) -> Literal["log", "linear"]:
+        """log: compared by log10."""
+        return "linear" if self.statistic == "mean" else "log"
+
+    def score(self, statistics: Statistics) -> float | None:
+        """The number that ranks: the mean digits, or the mean."""
+        if self.statistic == "mean":
+            return statistics.mean
+        return statistics.digits.mean if statistics.digits else None
 
 
-class SeedResult(Config):
-    """One seed's metrics; the seed is None if nothing was trained."""
+class SeedReport(Config):
+    """One model of the run. Its metrics are at the same position in each evaluation's `seeds`."""
 
-    seed: int | None
+    seed: int | None = Field(description="None if nothing was trained")
     diverged_at: int | None = Field(None, description="the step at which the loss was not finite")
-    metrics: dict[str, Statistics]
 
 
 class TrainingReport(Config):
@@ -58,42 +73,51 @@ class TrainingReport(Config):
     speedup: float | None = Field(
         None, description="of this program's gradients over one model's alone, timed at the start"
     )
-    engine: str = Field(
-        "eager", description="the program that computed gradients; `eager` in older records"
-    )
+    engine: str = Field(description="the program that computed gradients")
+
+    @model_validator(mode="after")
+    def _check(self) -> TrainingReport:
+        if len(self.curve) != len(self.curve_steps) or len({len(c) for c in self.curve}) > 1:
+            raise ValueError("its curve is uneven")
+        return self
 
 
-class EvaluationReport(Config):
-    """The prompts that the model was evaluated on."""
+class Tuning(Config):
+    """The file of the search that chose the recipe's settings: its digest and its content."""
 
-    prompts: int
-    seed: int
-    digest: str = Field(description="SHA-256 of the raw float64 draws")
-    task_args: dict[str, Any] = Field(
-        description="the task's arguments, without those that affect only training"
-    )
-    provenance: dict[str, Any] = Field(
-        {}, description="the sources of data that are not drawn, with their digests"
-    )
-    seconds: float
+    sha256: str
+    document: dict[str, Any]
 
 
 class Environment(Config):
     """The machine and the libraries of the run."""
 
     device: str
+    processor: str = Field(description="architecture and vector instructions of the CPU")
     platform: str
     threads: int
     versions: dict[str, str]
 
 
+class Proof(Config):
+    """What somebody other than the author of the record has checked, when and where."""
+
+    kind: Literal["evaluated", "retrained"] = Field(
+        description="evaluated: the weights give these numbers; retrained: training gave them again"
+    )
+    created: str
+    environment: Environment
+    same_bits: bool | None = Field(None, description="whether training gave the same weights")
+    tolerance: str | None = Field(None, description="how far results were allowed to differ")
+
+
 class PluginReference(Config):
-    """A plugin that the run used."""
+    """A plugin that the run used, or the harness."""
 
     name: str
-    distribution: str
-    version: str
-    source: str = Field(description="SHA-256 of the plugin's Python files")
+    distribution: str = Field(pattern=r"^[\w.+!-]{1,100}$")
+    version: str = Field(pattern=r"^[\w.+!-]{1,100}$")
+    source: str = Field(description="SHA-256 of the Python files that can change a number")
 
 
 class GradingCost(Config):
@@ -131,43 +155,83 @@ class Record(Config):
     command: str
     ranking: Ranking
     parameters: int = Field(description="number of parameters of one model")
-    metrics: dict[str, Statistics]
-    curves: dict[str, Curve] = {}
-    seeds: list[SeedResult]
-    floor: dict[str, Statistics]
-    floor_curves: dict[str, Curve] = {}
-    floor_name: str = Field("floor", description="the label of the floor's row in tables")
-    per_prompt: FileReference = Field(description="every metric of every prompt, safetensors")
-    weights: FileReference | None = Field(
-        None, description="trained or loaded parameters, safetensors"
-    )
-    training: TrainingReport | None = None
     operations: Operations | None = None
-    validation_curve: ValidationCurve | None = None
-    track: str | None = Field(None, description="the class of training budgets, such as 10m")
-    budget: BudgetReport | None = None
+    seeds: list[SeedReport] = Field(description="the models, in the order of all their results")
+    evaluations: dict[str, Evaluation] = Field(description="`main` is the one that boards rank by")
     analyses: dict[str, Any] = Field(
         {}, description="metric → its analysis of the model as a whole, for each seed"
     )
+    weights: FileReference | None = Field(
+        None, description="trained or loaded parameters of every seed, safetensors"
+    )
+    answers: FileReference | None = Field(
+        None, description="what a language model answered, JSON lines"
+    )
     grader: GraderReport | None = Field(None, description="if a grader was asked for")
-    evaluation: EvaluationReport
+    training: TrainingReport | None = None
+    validation_curve: ValidationCurve | None = None
+    track: str | None = Field(None, description="the class of training budgets, such as 10m")
+    budget: BudgetReport | None = None
+    tuning: Tuning | None = Field(None, description="None: the recipe's settings were not tuned")
+    experimental: str | None = Field(None, description="why the dtype is experimental")
+    missing: dict[str, str] = Field({}, description="what the record lacks → the reason")
     environment: Environment
-    plugins: list[PluginReference]
+    plugins: list[PluginReference] = Field(description="those that took part, and the harness")
+    proof: Proof | None = Field(None, description="None: nobody has checked the record yet")
     created: str
     digest: str = Field("", description="SHA-256 of the record without this field")
 
+    @model_validator(mode="after")
+    def _check(self) -> Record:
+        """Refuse names that lead out of a folder or break a table, and results that don't fit."""
+        results = list(self.evaluations.values())
+        names = [self.spec.task, self.spec.model, *self.evaluations, *self.analyses]
+        names += [plugin.name for plugin in self.plugins]
+        names += [name for e in results for part in (e, e.floor) for name in part.metrics]
+        for name in names:
+            if not is_plain_name(name):
+                raise ValueError(f"{name[:100]!r} is not a plain name")
+        if MAIN not in self.evaluations or self.ranking.metric not in self.main.metrics:
+            raise ValueError(f"its evaluation {MAIN!r} or the metric that ranks is missing")
+        if not self.seeds or any(len(e.seeds) != len(self.seeds) for e in results):
+            raise ValueError("its results are not those of its seeds")
+        return self
+
+    @property
+    def main(self) -> Evaluation:
+        """The evaluation that boards rank by."""
+        return self.evaluations[MAIN]
+
+    @property
+    def metrics(self) -> dict[str, Statistics]:
+        """The statistics of the main evaluation."""
+        return self.main.metrics
+
+    @property
+    def curves(self) -> dict[str, Curve]:
+        """The curves of the main evaluation."""
+        return self.main.curves
+
+    @property
+    def floor(self) -> dict[str, Statistics]:
+        """The statistics of the main evaluation's floor."""
+        return self.main.floor.metrics
+
     def files(self) -> list[FileReference]:
-        """Every file beside the record.
+        """Every file that the record names, once.
 
         Use it wherever a record's files are copied, deleted, checked or counted.
         """
-        return list(self.files_by_kind().values())
+        return list({reference.name: reference for _, reference in self.named_files()}.values())
 
-    def files_by_kind(self) -> dict[str, FileReference]:
-        """The same files by kind, which is part of their name: prompts, weights, answers."""
-        answers = self.grader.answers if self.grader else None
-        files = {"prompts": self.per_prompt, "weights": self.weights, "answers": answers}
-        return {kind: reference for kind, reference in files.items() if reference is not None}
+    def named_files(self) -> Iterator[tuple[str, FileReference]]:
+        """The same files with what each one is; those that are named twice come twice."""
+        grades = self.grader.answers if self.grader else None
+        singles = {"weights": self.weights, "answers": self.answers, "grades": grades}
+        yield from ((kind, reference) for kind, reference in singles.items() if reference)
+        for name, evaluation in self.evaluations.items():
+            yield from ((f"{name}/{k}", ref) for k, ref in evaluation.values.items())
+            yield from ((f"{name}/floor/{k}", ref) for k, ref in evaluation.floor.values.items())
 
     def sealed(self) -> Record:
         """The same record with its digest."""

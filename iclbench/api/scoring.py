@@ -9,6 +9,7 @@ from typing import ClassVar, Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from .digits import ErrorKind
 from .evaluation import EvaluationContext
 from .prompts import Batch, Signature, real_dtype
 
@@ -28,7 +29,6 @@ FLOOR_NAMES: Mapping[FloorKind, str] = {
     "none": "reference",
 }
 
-ErrorKind = Literal["squared", "absolute"]
 #: An error of a kind is proportional to this power of the distance.
 POWERS: Mapping[ErrorKind, int] = {"squared": 2, "absolute": 1}
 

@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator
 
 from .budget import Budget
-from .config import Config, added_later
+from .config import Config, added_later, parse_config
+from .errors import UsageError
 from .options import Arguments, Names, Option, Patterns, Seeds
 
 #: Someone who asks for more seeds than this has given a seed instead of a number of seeds.
@@ -120,6 +121,33 @@ class RunSpec(Config):
                     words += [flag(name), text]
         return shlex.join(words)
 
+    @classmethod
+    def from_command(cls, text: str) -> RunSpec:
+        """The request whose `command` is this text; raises UsageError for any other text.
+
+        No file is read: a command that `command` wrote holds all arguments itself.
+        """
+        options = spec_options()
+        fields = {flag(name): name for name in options}
+        try:
+            words = shlex.split(text)
+        except ValueError:
+            words = []
+        if words[:2] != ["iclbench", "run"] or len(words) % 2:
+            raise UsageError("the command is not an `iclbench run` command")
+        texts: dict[str, list[str]] = {}
+        for word, value in zip(words[2::2], words[3::2], strict=True):
+            if word not in fields:
+                raise UsageError(f"the command has an unknown option {word!r}")
+            if isinstance(options[fields[word]], Arguments) and value.startswith("@"):
+                raise UsageError(f"the command reads its {word} from a file")
+            texts.setdefault(fields[word], []).append(value)
+        values = {name: options[name].read(given, flag(name)) for name, given in texts.items()}
+        request = parse_config(cls, values, "the command")
+        if request.command() != text:
+            raise UsageError("the command is not written as iclbench writes it")
+        return request
+
 
 def spec_options() -> dict[str, Option]:
     """The option of every field of RunSpec, in order."""
@@ -178,7 +206,7 @@ class ResolvedSpec(RunSpec):
 
 def spec_id(content: Mapping[str, Any]) -> str:
     """The id of a resolved spec as JSON. A checkpoint counts by its content, not by its path."""
-    paths = ("weights", "init") if content["checkpoint_digest"] else ()
+    paths = ("weights", "init") if content.get("checkpoint_digest") else ()
     return digest_of({k: v for k, v in content.items() if k not in paths})[:16]
 
 

@@ -64,13 +64,13 @@ def show(
 
 def _sound_records(paths: Iterable[Path]) -> tuple[list[Record], list[str]]:
     """The records that can be ranked, and what is wrong with the others."""
-    from ..runs.store import read_per_prompt, read_record
+    from ..runs.store import read_record, read_values
 
     records, problems = [], []
     for path in paths:
         try:
             record = read_record(path)
-            read_per_prompt(path, record)
+            read_values(path, record.main.values)
         except UsageError as error:
             problems.append(str(error))
         else:

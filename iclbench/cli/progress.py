@@ -81,7 +81,7 @@ class ProgressDisplay:
         if spec.id in self._bars:
             self._progress.remove_task(self._bars.pop(spec.id))
         ranking = record.ranking
-        value = getattr(record.metrics[ranking.metric], ranking.statistic)
+        value = ranking.score(record.metrics[ranking.metric])
         shown = "not finite" if value is None else f"{value:.2e}"
         self._print(f"{spec.model} on {spec.task}: {ranking.statistic} {ranking.metric} {shown}")
         for seed in record.seeds:

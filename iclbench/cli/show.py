@@ -34,7 +34,7 @@ def show(
 def _page(record: Record) -> str:
     spec = record.spec
     model = f"{spec.model} on {spec.task} v{spec.task_version}"
-    about = f"{model} · {spec.origin} · {spec.dtype} · {record.evaluation.prompts} prompts"
+    about = f"{model} · {spec.origin} · {spec.dtype} · {record.main.prompts} prompts"
     lines = [_metric(name, statistics) for name, statistics in record.metrics.items()]
     lines += [_metric(f"floor {name}", statistics) for name, statistics in record.floor.items()]
     parts = [about, record.command, *_grading(record), _table(lines)]
@@ -75,8 +75,8 @@ def _curve(record: Record, name: str) -> list[Line]:
         {curve.axis: f"{at:g}", "median": median, "mean": mean, "largest": largest}
         for at, median, mean, largest in points
     ]
-    if name in record.floor_curves:
-        floor = record.floor_curves[name]
+    if name in record.main.floor.curves:
+        floor = record.main.floor.curves[name]
         for line, median, largest in zip(lines, floor.median, floor.max, strict=True):
             line.update({"floor median": median, "floor largest": largest})
     return lines

@@ -62,19 +62,13 @@ def verify(
 
 
 def _report(path: Path, checks: list[Check], every: bool) -> None:
-    """Print a summary of one record, and the numbers that differ, or two examples if none do."""
+    """Print a summary of one record, and the facts that differ, or two examples if none do."""
     failing = [check for check in checks if not check.holds]
     if failing:
-        typer.echo(f"{path}: {len(failing)} of {len(checks)} numbers do not hold")
+        typer.echo(f"{path}: {len(failing)} of {len(checks)} facts do not hold")
     else:
-        typer.echo(f"{path}: all {len(checks)} numbers hold")
-    for check in checks if every else failing or checks[1:3]:
+        typer.echo(f"{path}: all {len(checks)} facts hold")
+    examples = [check for check in checks if isinstance(check.measured, float)][:2]
+    for check in checks if every else failing or examples:
         state = "holds" if check.holds else "DIFFERS"
-        typer.echo(
-            f"  {check.name}: recorded {_number(check.recorded)}, "
-            f"measured {_number(check.measured)}: {state}"
-        )
-
-
-def _number(value: float | None) -> str:
-    return "not finite" if value is None else f"{value:.6g}"
+        typer.echo(f"  {check.difference}: {state}")

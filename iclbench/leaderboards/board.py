@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..api.record import EvaluationReport, Ranking, Record
+from ..api.record import Ranking, Record
+from ..api.results import Evaluation
 from ..api.spec import canonical_json
 from ..runs.statistics import GRADE
 from ..runs.store import RecordStore, read_record
@@ -49,9 +50,9 @@ class Board:
         return self.records[0].ranking
 
     @property
-    def evaluation(self) -> EvaluationReport:
+    def evaluation(self) -> Evaluation:
         """The prompts of the board; `seconds` is that of the first row."""
-        return self.records[0].evaluation
+        return self.records[0].main
 
     @property
     def title(self) -> str:
@@ -90,7 +91,7 @@ def _board(rows: tuple[Row, ...]) -> Board:
 
 def _comparable(record: Record) -> str:
     """Records with the same text are comparable."""
-    spec, evaluation = record.spec, record.evaluation
+    spec, evaluation = record.spec, record.main
     facts = [spec.task, spec.task_version, evaluation.task_args, spec.dtype, evaluation.digest]
     return canonical_json([*facts, *_grading(record)])
 

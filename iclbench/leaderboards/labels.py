@@ -82,7 +82,7 @@ def _facts(record: Record) -> Facts:
     if spec.origin == "trained":
         facts.update({"recipe": spec.recipe, "seeds": spec.seeds})
         for name, value in spec.task_args.items():
-            if name not in record.evaluation.task_args:
+            if name not in record.main.task_args:
                 facts[f"task_args.{name}"] = value
     for name in ("weights", "init", "freeze", "perturb"):
         value = getattr(spec, name)

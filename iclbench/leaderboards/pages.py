@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from tabulate import tabulate
 
-from ..api.record import EvaluationReport
+from ..api.results import Evaluation
 from . import formats
 from .board import Board
 from .formats import LEGEND, MARKS
@@ -76,7 +76,7 @@ def _overview_cell(row: Row, board: Board) -> str:
     return f"{f'**{text}**' if row.at_floor else text} {MARKS[row.origin]}"
 
 
-def _evaluation(evaluation: EvaluationReport) -> str:
+def _evaluation(evaluation: Evaluation) -> str:
     args = formats.arguments(evaluation.task_args)
     return (f"{args}; " if args else "") + f"{evaluation.prompts:,} prompts"
 

@@ -14,7 +14,7 @@ from ..api.digits import digits
 from ..api.record import Ranking, Record
 from ..api.statistics import Statistics
 from ..runs.statistics import GRADE, by_prompt
-from ..runs.store import read_per_prompt
+from ..runs.store import read_values
 from .labels import labels_of
 from .ranking import Difference, Rank, at_floor, best_first, difference, ranked_values, ranks
 
@@ -106,8 +106,8 @@ def floor_of(record: Record) -> Floor | None:
     statistics = record.floor.get(record.ranking.metric)
     if statistics is None:
         return None
-    score = getattr(statistics, record.ranking.statistic)
-    return Floor(record.floor_name, statistics, score, _digits(statistics, record.ranking))
+    score = record.ranking.score(statistics)
+    return Floor(record.main.floor.name, statistics, score, _digits(statistics, record.ranking))
 
 
 def _digits(statistics: Statistics, ranking: Ranking) -> float | None:
@@ -154,14 +154,15 @@ class _Measured(NamedTuple):
 
 def _measured(path: Path, record: Record) -> _Measured:
     name = record.ranking.metric
-    arrays = read_per_prompt(path, record)
-    values, kind = by_prompt(arrays[f"metric/{name}"]), record.metrics[name].digits
+    references, floor_references = record.main.values, record.main.floor.values
+    arrays = read_values(path, {name: references[name]})
+    values, kind = by_prompt(arrays[name]), record.metrics[name].digits
     if kind is None or not has_digits(record.ranking):
         return _Measured(values, values, None, None)
     reached = digits(values, kind.error)
-    floor = arrays.get(f"floor/{name}")
-    if floor is None:
+    if name not in floor_references:
         return _Measured(values, reached, reached, None)
+    floor = read_values(path, {name: floor_references[name]})[name]
     attainable = digits(by_prompt(floor[None])[0], kind.error)
     return _Measured(values, ranked_values(reached, attainable), reached, attainable)
 
@@ -189,9 +190,9 @@ def _row(record: Record, path: Path, standing: _Standing) -> Row:
         rank=standing.rank,
         above=standing.above,
         statistics=statistics,
-        score=getattr(statistics, ranking.statistic),
+        score=ranking.score(statistics),
         seed_scores=tuple(
-            getattr(seed.metrics[ranking.metric], ranking.statistic) for seed in record.seeds
+            ranking.score(seed[ranking.metric]) for seed in record.main.seeds
         ),
         floor_score=floor.score if floor else None,
         digits=reached,
@@ -212,7 +213,7 @@ def _row(record: Record, path: Path, standing: _Standing) -> Row:
         steps=training.steps if training else None,
         batch=training.batch if training else None,
         training_seconds=training.seconds if training else None,
-        evaluation_seconds=record.evaluation.seconds,
+        evaluation_seconds=record.main.seconds,
         device=record.environment.device,
         threads=record.environment.threads,
     )

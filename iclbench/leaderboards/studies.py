@@ -105,7 +105,7 @@ def caption(title: str, records: Sequence[Record], missing: int = 0) -> str:
         parts.append(f"Budget (steps × prompts): {budgets}; seeds: {seeds}. ")
     else:
         parts.append("Nothing is trained. ")
-    prompts = _distinct(f"{r.evaluation.prompts:,}" for r in records)
+    prompts = _distinct(f"{r.main.prompts:,}" for r in records)
     environments = [r.environment for r in records]
     devices = _distinct(formats.device(e.device, e.threads) for e in environments)
     dtypes = _distinct(r.spec.dtype for r in records)

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ..api.errors import IclbenchError, RecordError, UsageError
 from ..api.record import Record
-from ..api.task import Task
 from ..files import write_atomically
-from ..plugins import host
 from ..runs.comparison import Check
-from ..runs.store import RecordStore, read_per_prompt, read_record, read_referenced
+from ..runs.objects import Objects
+from ..runs.store import RecordStore, read_record
 from ..runs.verify import verify
 from . import formats
 from .row import Row, rows_of
 
 #: The most bytes of weights that are published.
 LARGEST_WEIGHTS = 2_000_000
-#: The endings of a record's files, by kind.
-ENDINGS = {"prompts": "safetensors", "weights": "safetensors", "answers": "jsonl"}
 
 
 @dataclass(frozen=True)
@@ -39,22 +34,17 @@ class Submission:
 def examine(path: Path, store: RecordStore, device_name: str = "auto") -> Submission:
     """Validate and verify one record; raises UsageError with the reason if it is refused.
 
-    Its schema, digest and files must be sound, its task version must be the one known here, its
-    plugins must be installed and named with their distributions, all its numbers must hold, and it
-    must not replace a published row.
+    Its files must be sound and small enough, every fact that can be computed must hold, and it must
+    not replace a published row.
     """
     record = read_record(path)
     _require_files(path, record)
-    _require_versions(path, record)
-    _require_plugins(path, record)
     new = _require_new(path, record, store)
     checks = verify(path, device_name)
     failing = [check for check in checks if not check.holds]
     if failing:
-        first = failing[0]
         raise RecordError(
-            f"{path}: {len(failing)} of {len(checks)} numbers do not hold; {first.name} is "
-            f"{first.measured} here, {first.recorded} in the record"
+            f"{path}: {len(failing)} of {len(checks)} facts do not hold; {failing[0].difference}"
         )
     (row,) = rows_of({record.id: path}, [record])
     return Submission(path, record, row, tuple(checks), new)
@@ -82,9 +72,9 @@ def examine_all(
 def publish(submission: Submission, store: RecordStore) -> Path:
     """Copy the record's files and then the record into the store; returns its new path."""
     target = store.path(submission.record.spec)
+    objects = Objects.beside(submission.path)
     for reference in submission.record.files():
-        data = read_referenced(submission.path, reference)
-        write_atomically(target.parent / reference.file, data)
+        write_atomically(store.objects.path(reference), objects.read(reference))
     write_atomically(target, submission.path.read_bytes())
     return target
 
@@ -94,51 +84,13 @@ def _require_files(path: Path, record: Record) -> None:
     stem = f"{record.spec.model}-{record.id}"
     if path.name != f"{stem}.json":
         raise RecordError(f"{path}: a record of this run is named {stem}.json")
-    if record.spec.origin in {"trained", "loaded"} and record.weights is None:
-        raise RecordError(f"{path}: a {record.spec.origin} model needs its weights beside it")
-    for kind, reference in record.files_by_kind().items():
-        expected = rf"{re.escape(stem)}\.[0-9a-f]{{8}}\.{kind}\.{ENDINGS[kind]}"
-        if re.fullmatch(expected, reference.file) is None:
-            raise RecordError(f"{path}: {reference.file!r} is not the name of its {kind} file")
-        size = len(read_referenced(path, reference))
+    objects = Objects.beside(path)
+    for kind, reference in record.named_files():
+        size = len(objects.read(reference))
         if kind == "weights" and size > LARGEST_WEIGHTS:
             raise RecordError(
                 f"{path}: its weights are {size / 1e6:.1f} MB; at most "
                 f"{LARGEST_WEIGHTS / 1e6:.0f} MB are published"
-            )
-    read_per_prompt(path, record)
-
-
-def _require_versions(path: Path, record: Record) -> None:
-    spec = record.spec
-    task: type[Task[Any]] = host().load("task", spec.task, Task)
-    if task.version != spec.task_version:
-        raise RecordError(
-            f"{path}: version {spec.task_version} of {spec.task} is not known; the version here is "
-            f"{task.version}"
-        )
-
-
-def _require_plugins(path: Path, record: Record) -> None:
-    """The plugins involved must be named with distribution and version, and installed here."""
-    spec = record.spec
-    named = {plugin.name: plugin for plugin in record.plugins}
-    for plugin in record.plugins:
-        for fact in ("distribution", "version", "source"):
-            if getattr(plugin, fact) in {"", "unknown"}:
-                raise RecordError(f"{path}: plugin {plugin.name} is named without its {fact}")
-    wanted = [("task", spec.task), ("model", spec.model), *(("metric", m) for m in spec.metrics)]
-    for kind, name in wanted:
-        provider, _ = host().provider(kind, name)
-        if provider.name not in named:
-            raise RecordError(
-                f"{path}: plugin {provider.name}, which provides {kind} {name}, is not named"
-            )
-        distribution = named[provider.name].distribution
-        if distribution != provider.distribution:
-            raise RecordError(
-                f"{path}: {kind} {name} belongs to {provider.distribution} here, not to "
-                f"{distribution}"
             )
 
 
@@ -159,7 +111,7 @@ def summary(accepted: Sequence[Submission], refused: Sequence[str]) -> str:
         checks = sum(len(s.checks) for s in accepted)
         plural = "s" if len(accepted) != 1 else ""
         lines = [
-            f"## {len(accepted)} record{plural}, all {checks} numbers hold",
+            f"## {len(accepted)} record{plural}, all {checks} facts hold",
             "",
             "| task | model | origin | ranked by | value | 95% interval of the mean | digits "
             "| seeds | budget | device | plugins |",
@@ -177,7 +129,7 @@ def summary(accepted: Sequence[Submission], refused: Sequence[str]) -> str:
 def _line(submission: Submission) -> str:
     record, row = submission.record, submission.row
     ranking, spec, statistics = record.ranking, record.spec, row.statistics
-    args = formats.arguments(record.evaluation.task_args)
+    args = formats.arguments(record.main.task_args)
     plugins = ", ".join(f"{p.name} ({p.distribution} {p.version})" for p in record.plugins)
     cells = (
         f"{spec.task} v{spec.task_version} ({args}) {spec.dtype}",

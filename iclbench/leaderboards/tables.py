@@ -11,7 +11,7 @@ from tabulate import tabulate
 
 from ..api.record import Record
 from ..api.statistics import Statistics
-from ..runs.store import RecordStore, read_referenced
+from ..runs.store import RecordStore
 from ..sweeps.table import StudyTable
 from . import formats
 from .board import Board
@@ -100,7 +100,7 @@ def render_study(table: StudyTable, records: Sequence[Record], store: RecordStor
     first = records[0]
     if any(name in first.floor for name in names):
         cells = _study_cells(table, names, first.floor)
-        rows.insert(0, {"model": first.floor_name, **cells, **dict.fromkeys(table.counts, "")})
+        rows.insert(0, {"model": first.main.floor.name, **cells, **dict.fromkeys(table.counts, "")})
     columns = ("left", *["right"] * (len(rows[0]) - 1))
     return tabulate(
         rows, headers="keys", tablefmt="github", disable_numparse=True, colalign=columns
@@ -129,10 +129,9 @@ def _parameter_counts(table: StudyTable, record: Record, store: RecordStore) -> 
     """The sizes of the parameters in the record's weights; empty cells for a record without."""
     if not table.counts or record.weights is None:
         return dict.fromkeys(table.counts, "")
-    path = store.path(record.spec)
-    read_referenced(path, record.weights)  # refuses a changed file
+    store.objects.read(record.weights)  # refuses a changed file
     sizes: dict[str, int] = {}
-    with safe_open(path.parent / record.weights.file, framework="np") as file:
+    with safe_open(store.objects.path(record.weights), framework="np") as file:
         for key in file.keys():  # noqa: SIM118
             sizes[key.partition("/")[2]] = math.prod(file.get_slice(key).get_shape())
     return {

@@ -63,11 +63,15 @@ def fix_steps(
             return fixed
     budget = Budget.parse(asked)
     rate = _rate(plan.recipe, make_training, budget)
-    steps = max(1, int(budget.seconds * rate))
-    fixed = FixedSteps(steps=steps, rate=rate, asked=asked, code=code)
+    fixed = FixedSteps(steps=steps_of(budget, rate), rate=rate, asked=asked, code=code)
     write_atomically(path, (fixed.model_dump_json() + "\n").encode())
-    report(f"{plan.spec.model}: {budget} of {budget.kind} per seed are {steps:,} steps")
+    report(f"{plan.spec.model}: {budget} of {budget.kind} per seed are {fixed.steps:,} steps")
     return fixed
+
+
+def steps_of(budget: Budget, rate: float) -> int:
+    """The steps that a budget pays for at a rate per second, one at least."""
+    return max(1, int(budget.seconds * rate))
 
 
 def _rate(recipe: Recipe, make_training: MakeTraining, budget: Budget) -> float:
@@ -76,7 +80,7 @@ def _rate(recipe: Recipe, make_training: MakeTraining, budget: Budget) -> float:
     seconds = TRIAL_SHARE * budget.times(len(trial.members)).seconds
     rate = measure_rate(trial, min(max(seconds, LEAST_TRIAL), MOST_TRIAL))
     # Measuring for the adaptive schedule costs gradients too; how often depends on the steps.
-    fitted = fit_schedule(recipe, max(1, int(budget.seconds * rate)))
+    fitted = fit_schedule(recipe, steps_of(budget, rate))
     return rate / (1.0 + measuring_share(fitted))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -9,86 +10,85 @@ from typing import Any
 
 import numpy as np
 
-from ..api.scoring import ErrorKind
+from ..api.digits import ErrorKind
 from ..api.statistics import Curve, Statistics
 
-#: How far a statistic may move, relatively: other machines add in another order.
+#: How far a number may move, relatively: other machines add in another order.
 RELATIVE = {"float32": 1e-3, "float64": 1e-6}
 #: A floor is rounding alone if its median is at most this many squares of the dtype's epsilon.
 ARITHMETIC = 1e4
-#: Then an error of at most this many times the floor is rounding too …
+#: Then an absolute error of at most this many times the floor is rounding too …
 NEAR_FLOOR = 1000.0
-#: … and may move by this many digits.
-DIGITS = 0.5
-#: Mean digits over prompts may move by this much.
-MEAN_DIGITS = 0.1
+#: … and a statistic of it may move by this many digits.
+DIGITS = 0.25
 
 
 @dataclass(frozen=True)
 class Check:
-    """One number of a record, the number measured again, and whether they agree."""
+    """One fact of a record, the same fact computed now, and whether they agree."""
 
     name: str
-    recorded: float | None
-    measured: float | None
+    recorded: Any
+    measured: Any
     holds: bool
+
+    @property
+    def difference(self) -> str:
+        """The fact and both values on one line."""
+        recorded, measured = (_shown(value) for value in (self.recorded, self.measured))
+        return f"{self.name}: recorded {recorded}, computed {measured}"
+
+
+def _shown(value: Any) -> str:
+    """A number with six digits, anything else as short JSON."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    text = json.dumps(value, default=str)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def same(name: str, recorded: Any, computed: Any) -> Check:
+    """The check of a fact that must be equal."""
+    return Check(name, recorded, computed, recorded == computed)
 
 
 @dataclass(frozen=True)
 class Tolerance:
     """When two values of a metric's statistic agree: relatively, or as rounding near the floor.
 
-    `errors` says which metrics are absolute errors; all others are compared as squared ones.
+    `errors` says which metrics are errors, and whether they are squared; `floor` holds their
+    absolute errors at the floor, a median for each value of the second axis. They are NaN where
+    the floor is more than rounding.
     """
 
     dtype: str
     errors: Mapping[str, ErrorKind]
+    floor: Mapping[str, np.ndarray]
 
-    def holds(
-        self,
-        metric: str,
-        recorded: float | None,
-        measured: float | None,
-        floor: float | None,
-        floor_median: float | None,
-    ) -> bool:
-        """Whether both values agree, given the floor's value of this statistic and its median."""
-        relative = RELATIVE[self.dtype]
-        if close(recorded, measured, relative):
+    def holds(self, metric: str, recorded: Any, measured: Any, position: int | None = None) -> bool:
+        """Whether both values agree; `position` is that on the metric's second axis."""
+        if not (_is_number(recorded) and _is_number(measured)):
+            return bool(recorded == measured)
+        if close(recorded, measured, RELATIVE[self.dtype]):
             return True
-        a, b, c, median = (
-            self._as_square(metric, value) for value in (recorded, measured, floor, floor_median)
-        )
-        return agree(a, b, self.rounding(c, median), relative)
-
-    def rounding(self, floor: float | None, floor_median: float | None) -> float | None:
-        """The floor as a squared error, or None unless it is rounding alone.
-
-        A floor may also be that of noise or of too few examples. The result is at least ε²: a
-        reference that computes as the target does has no error at all.
-        """
-        square = float(np.finfo(self.dtype).eps) ** 2
-        if floor is None or floor_median is None or floor_median > ARITHMETIC * square:
-            return None
-        return max(floor, square)
-
-    def _as_square(self, metric: str, value: float | None) -> float | None:
-        absolute = self.errors.get(metric) == "absolute"
-        return value**2 if value is not None and absolute else value
+        kind = self.errors.get(metric)
+        if kind is None or metric not in self.floor:
+            return False
+        medians = np.atleast_1d(self.floor[metric])
+        floor = float(np.nanmax(medians) if position is None else medians[position])
+        return agree(absolute(recorded, kind), absolute(measured, kind), floor)
 
 
-def agree(
-    recorded: float | None, measured: float | None, floor: float | None, relative: float
-) -> bool:
-    """Whether two squared errors agree relatively, or by DIGITS where both are near the floor."""
-    if close(recorded, measured, relative):
-        return True
-    if recorded is None or measured is None or floor is None:
+def agree(recorded: float, measured: float, floor: float) -> bool:
+    """Whether two absolute errors are both near the floor and differ by at most DIGITS."""
+    if not min(recorded, measured) > 0 or not max(recorded, measured) <= NEAR_FLOOR * floor:
         return False
-    if min(recorded, measured, floor) <= 0:
-        return False
-    near = max(recorded, measured) <= NEAR_FLOOR * floor
-    return near and abs(math.log10(recorded / measured)) <= DIGITS
+    return abs(math.log10(recorded / measured)) <= DIGITS
+
+
+def absolute(value: Any, kind: str) -> Any:
+    """The absolute error of a squared or an absolute one."""
+    return np.sqrt(np.maximum(value, 0.0)) if kind == "squared" else value
 
 
 def close(a: float | None, b: float | None, relative: float) -> bool:
@@ -98,76 +98,74 @@ def close(a: float | None, b: float | None, relative: float) -> bool:
     return abs(a - b) <= relative * max(abs(a), abs(b))
 
 
-def same_statistics(a: Statistics, b: Statistics) -> bool:
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def facts_of(content: Statistics | Curve) -> dict[str, Any]:
+    """Every number, text and null of a statistic or a curve by its name, such as `digits mean`."""
+    return dict(_leaves("", content.model_dump(mode="json")))
+
+
+def _leaves(name: str, content: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(content, dict):
+        for key, value in content.items():
+            yield from _leaves(f"{name} {key}".strip(), value)
+    elif isinstance(content, list):
+        for index, value in enumerate(content):
+            yield from _leaves(f"{name} {index}", value)
+    else:
+        yield name, content
+
+
+def same_statistics(a: Statistics | Curve, b: Statistics | Curve) -> bool:
     """Whether both summarize the same values, up to the last bits."""
-    first, second = a.numbers(), b.numbers()
-    return _intervals(a) == _intervals(b) and all(
-        close(value, second.get(name), 1e-9) for name, value in first.items()
+    first, second = facts_of(a), facts_of(b)
+    return set(first) == set(second) and all(
+        close(first[name], second[name], 1e-9)
+        if _is_number(first[name]) and _is_number(second[name])
+        else first[name] == second[name]
+        for name in first
     )
-
-
-def _intervals(statistics: Statistics) -> tuple[Any, ...]:
-    """What the bounds are, and whether they can be trusted."""
-    digits = statistics.digits
-    return statistics.interval, statistics.reliable, digits and (digits.interval, digits.error)
 
 
 def compare_statistics(
     label: str,
     recorded: Mapping[str, Statistics],
     measured: Mapping[str, Statistics],
-    floor: Mapping[str, Statistics],
     tolerance: Tolerance,
 ) -> Iterator[Check]:
     """A check for every statistic of every metric; one that fails if the metrics differ."""
     if set(recorded) != set(measured):
-        yield Check(f"{label}metrics", len(recorded), len(measured), False)
+        yield same(f"{label}metrics", sorted(recorded), sorted(measured))
         return
     for metric, statistics in recorded.items():
-        bottom, again = floor.get(metric), measured[metric].numbers()
-        for name, a in statistics.numbers().items():
-            b = again.get(name)
-            if name.startswith("digits"):
-                holds = close(a, b, RELATIVE[tolerance.dtype]) or (
-                    a is not None and b is not None and abs(a - b) <= MEAN_DIGITS
-                )
-            else:
-                c = None if bottom is None else getattr(bottom, _floor_statistic(name))
-                median = None if bottom is None else bottom.median
-                holds = tolerance.holds(metric, a, b, c, median)
-            yield Check(f"{label}{metric} {name}", a, b, holds)
-
-
-def _floor_statistic(name: str) -> str:
-    # The interval is the mean's, and the floor's low quantiles are too small to measure by.
-    return "mean" if name in {"mean", "low", "high", "q95", "q99", "max"} else "median"
+        now = facts_of(measured[metric])
+        for name, value in facts_of(statistics).items():
+            holds = name in now and tolerance.holds(metric, value, now[name])
+            yield Check(f"{label}{metric} {name}", value, now.get(name), holds)
 
 
 def compare_curves(
     label: str,
     recorded: Mapping[str, Curve],
     measured: Mapping[str, Curve],
-    floor: Mapping[str, Curve],
     tolerance: Tolerance,
 ) -> Iterator[Check]:
-    """A check for every point of every recorded curve."""
+    """A check for the axis and every point of every curve; one that fails if curves differ."""
+    if set(recorded) != set(measured):
+        yield same(f"{label}curves", sorted(recorded), sorted(measured))
+        return
     for metric, curve in recorded.items():
-        if metric not in measured or curve.values != measured[metric].values:
-            yield Check(f"{label}{metric} curve", len(curve.values), None, False)
+        now = measured[metric]
+        axis = same(f"{label}{metric} axis", [curve.axis, *curve.values], [now.axis, *now.values])
+        yield axis
+        if not axis.holds:
             continue
-        unknown: list[float | None] = [None] * len(curve.values)
         for name in ("mean", "median", "max"):
-            bottom = floor.get(metric)
-            rows = zip(
-                curve.values,
-                getattr(curve, name),
-                getattr(measured[metric], name),
-                unknown if bottom is None else getattr(bottom, name),
-                unknown if bottom is None else bottom.median,
-                strict=True,
-            )
-            for x, a, b, c, median in rows:
-                holds = tolerance.holds(metric, a, b, c, median)
+            points = zip(curve.values, getattr(curve, name), getattr(now, name), strict=True)
+            for position, (x, a, b) in enumerate(points):
+                holds = tolerance.holds(metric, a, b, position)
                 yield Check(f"{label}{metric} {name} at {x:g}", a, b, holds)
 
 

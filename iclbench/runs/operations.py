@@ -18,6 +18,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from ..api.costs import Operations
 from ..api.errors import first_line
+from ..api.recipe import Recipe
 from ..console import report
 from ..precision import DTYPES
 from ..training.gradients.capacity import Operators
@@ -46,10 +47,17 @@ def count_operations(plan: Plan, module: nn.Module, steps: int | None = None) ->
         return None
     if forward is None:
         return None
-    training = None
-    if plan.recipe is not None and steps is not None:
-        training = PASSES * forward * plan.recipe.batch * steps
-    return Operations(forward=forward, training=training)
+    operations = Operations(forward=forward)
+    if plan.recipe is None or steps is None:
+        return operations
+    return Operations(forward=forward, training=step_operations(operations, plan.recipe, steps))
+
+
+def step_operations(operations: Operations | None, recipe: Recipe, steps: int) -> float | None:
+    """The operations of training one seed for that many steps; None where they are unknown."""
+    if operations is None or operations.forward is None:
+        return None
+    return PASSES * operations.forward * recipe.batch * steps
 
 
 def forward_operations(plan: Plan, module: nn.Module) -> float | None:

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
 
 from ..api.errors import RunError
-from ..api.record import (
-    EvaluationReport,
-    GraderReport,
-    PluginReference,
-    SeedResult,
-    TrainingReport,
-)
-from ..api.spec import ResolvedSpec
+from ..api.record import GraderReport, PluginReference, Ranking, SeedReport, TrainingReport
+from ..api.results import Evaluation, FloorReport
 from ..api.statistics import finite
 from ..training.loop import Trained
+from .code import harness_reference, installed_code
 from .grading import Grading
+from .measure import Measured
 from .models import Model
+from .objects import Objects
 from .plan import Plan
 from .statistics import Summary
-from .store import RecordStore
 
 
 def training_report(plan: Plan, trained: Trained, rows: range) -> TrainingReport:
@@ -39,45 +38,66 @@ def training_report(plan: Plan, trained: Trained, rows: range) -> TrainingReport
     )
 
 
-def seed_results(models: Sequence[Model], summary: Summary) -> list[SeedResult]:
-    """The statistics of each seed alone."""
-    return [
-        SeedResult(seed=model.seed, diverged_at=model.diverged_at, metrics=metrics)
-        for model, metrics in zip(models, summary.seeds, strict=True)
-    ]
+def seed_reports(models: Sequence[Model]) -> list[SeedReport]:
+    """The seed of each model, and where it diverged."""
+    return [SeedReport(seed=model.seed, diverged_at=model.diverged_at) for model in models]
 
 
-def evaluation_report(plan: Plan, seconds: float) -> EvaluationReport:
-    """The prompts that the models were evaluated on, and how long that took."""
+def ranking(plan: Plan) -> Ranking:
+    """What the plan's task ranks by."""
+    primary = plan.task.primary
+    return Ranking(metric=primary.metric, better=primary.better, statistic=plan.task.statistic)
+
+
+def evaluation_set(plan: Plan) -> dict[str, Any]:
+    """The fields of an evaluation that name its prompts."""
     task, spec = plan.task, plan.spec
-    evaluated = {name: v for name, v in spec.task_args.items() if name not in task.training_only}
-    return EvaluationReport(
-        prompts=spec.eval_prompts,
-        seed=spec.eval_seed,
-        digest=task.evaluation_digest(spec.eval_prompts, spec.eval_seed),
-        task_args=evaluated,
-        provenance=dict(task.provenance),
-        seconds=seconds,
+    return {
+        "prompts": spec.eval_prompts,
+        "seed": spec.eval_seed,
+        "digest": task.evaluation_digest(spec.eval_prompts, spec.eval_seed),
+        "task_args": {n: v for n, v in spec.task_args.items() if n not in task.training_only},
+        "provenance": dict(task.provenance),
+    }
+
+
+def evaluation(plan: Plan, measured: Measured, summary: Summary, objects: Objects) -> Evaluation:
+    """What was measured on the plan's prompts; stores every value."""
+    return Evaluation(
+        **evaluation_set(plan),
+        metrics=summary.metrics,
+        seeds=summary.seeds,
+        curves=summary.curves,
+        floor=floor_report(plan, measured.floor_values, summary, objects),
+        values=objects.write_arrays(measured.values),
+        seconds=measured.seconds,
     )
 
 
-def grader_report(grading: Grading, store: RecordStore, spec: ResolvedSpec) -> GraderReport:
+def floor_report(
+    plan: Plan, values: Mapping[str, np.ndarray], summary: Summary, objects: Objects
+) -> FloorReport:
+    """The floor of an evaluation; stores every value."""
+    return FloorReport(
+        kind=plan.task.floor_kind if values else "none",
+        name=plan.task.floor_name,
+        prompts=max((len(array) for array in values.values()), default=0),
+        metrics=summary.floor,
+        curves=summary.floor_curves,
+        values=objects.write_arrays(values),
+    )
+
+
+def grader_report(grading: Grading, objects: Objects, task: str) -> GraderReport:
     """The grader's report with the file of its answers; raises RunError if nothing was graded."""
     graded = grading.report()
     if not graded.completions:
-        raise RunError(f"task {spec.task} gave grader {graded.name} nothing to grade")
-    answers = store.write_file(spec, "answers", grading.answers(), "jsonl")
+        raise RunError(f"task {task} gave grader {graded.name} nothing to grade")
+    answers = objects.write(grading.answers(), "jsonl")
     return graded.model_copy(update={"answers": answers})
 
 
 def plugin_references(plan: Plan) -> list[PluginReference]:
-    """The plugins that take part, with the digests of their sources."""
-    return [
-        PluginReference(
-            name=plugin.name,
-            distribution=plugin.distribution,
-            version=plugin.version,
-            source=plugin.source_digest(),
-        )
-        for plugin in plan.plugins
-    ]
+    """The plugins that take part and the harness, with the digests of their sources."""
+    installed = installed_code()
+    return [harness_reference(), *(installed[plugin.name] for plugin in plan.plugins)]

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from ..api.config import parse_config
-from ..api.record import Ranking, Record
+from ..api.record import MAIN, Record
 from ..api.spec import RunSpec
 from ..devices import environment, find_device
 from ..files import require_writable
@@ -26,7 +26,7 @@ from .grading import Grading
 from .measure import analyse, axes_of, measure, require_target_shape
 from .models import saved_weights
 from .plan import Plan, resolve
-from .report import evaluation_report, grader_report, plugin_references, seed_results
+from .report import evaluation, grader_report, plugin_references, ranking, seed_reports
 from .reuse import existing_records
 from .settings import Settings
 from .statistics import summarize_run
@@ -106,38 +106,21 @@ def evaluate_and_record(
         id=spec.id,
         spec=spec,
         command=plan.request.command(),
-        ranking=_ranking(plan),
-        floor_name=plan.task.floor_name,
+        ranking=ranking(plan),
         parameters=sum(p.numel() for p in models[0].module.parameters()),
-        metrics=summary.metrics,
-        curves=summary.curves,
-        seeds=seed_results(models, summary),
-        floor=summary.floor,
-        floor_curves=summary.floor_curves,
-        per_prompt=store.write_per_prompt(spec, measured.values, measured.floor_values),
-        weights=store.write_file(spec, "weights", weights) if weights else None,
+        seeds=seed_reports(models),
+        evaluations={MAIN: evaluation(plan, measured, summary, store.objects)},
+        weights=store.objects.write(weights, "safetensors") if weights else None,
         training=ready.training,
         operations=ready.operations,
         validation_curve=ready.validation_curve,
         track=track_of(plan),
         budget=ready.budget,
         analyses=analyse(plan, models, device),
-        grader=grader_report(grading, store, spec) if grading else None,
-        evaluation=evaluation_report(plan, measured.seconds),
+        grader=grader_report(grading, store.objects, spec.task) if grading else None,
         environment=environment(device),
         plugins=plugin_references(plan),
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     ).sealed()
     store.write(record)
     return record
-
-
-def _ranking(plan: Plan) -> Ranking:
-    """The number that the task ranks by; digits are shown as the median on a logarithmic scale."""
-    primary = plan.task.primary
-    return Ranking(
-        metric=primary.metric,
-        better=primary.better,
-        statistic="median" if plan.task.statistic == "mean digits" else "mean",
-        scale="log" if primary.metric in plan.task.errors else "linear",
-    )

@@ -24,12 +24,12 @@ from ..training.resumption import Resumption
 from ..training.schedules import fit_schedule
 from ..training.state import Replica
 from .budget import FixedSteps, budget_report, fix_steps, steps_path
-from .validators import prepare_validation, validation_curve
 from .models import Model, given_models, initial_module, require_usable
 from .operations import count_operations
 from .plan import Plan
 from .report import plugin_references, training_report
 from .settings import Settings
+from .validators import prepare_validation, validation_curve
 
 
 class ReadyModels(NamedTuple):

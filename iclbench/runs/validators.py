@@ -21,7 +21,7 @@ from ..training.loop import Trained, Training
 from ..training.random_streams import forked_generators
 from ..training.validation import SHARE, Validation, points_of
 from .evaluate import evaluate, limits_of
-from .operations import PASSES
+from .operations import PASSES, step_operations
 from .plan import Plan
 
 #: Limits of the number of validation prompts.
@@ -73,7 +73,7 @@ class Validator:
 
 def _prompts_of(plan: Plan) -> str:
     """What the validation prompts follow from; plans of one program may differ in it."""
-    return plan.task.config.model_dump_json()
+    return str(plan.task.config.model_dump_json())
 
 
 def _rounded(number: float) -> float:
@@ -141,10 +141,7 @@ def validation_curve(
     """The curve of a plan's replicas, which are `rows` of the program."""
     if validation is None or plan.recipe is None:
         return None
-    count = len(trained.states)
-    per_step = operations.forward if operations else None
-    if per_step is not None:
-        per_step *= PASSES * plan.recipe.batch
+    count, recipe = len(trained.states), plan.recipe
     return ValidationCurve(
         metric=plan.task.primary.metric,
         statistic=plan.task.statistic,
@@ -152,7 +149,7 @@ def validation_curve(
         prompts=validation.prompts,
         steps=validation.steps,
         seconds=[_rounded(seconds / count) for seconds in validation.seconds],
-        operations=[None if per_step is None else per_step * step for step in validation.steps],
+        operations=[step_operations(operations, recipe, step) for step in validation.steps],
         share=validation.clock.counted / trained.clock.counted if trained.steps else 0.0,
         **{
             name: [[point[row][name] for point in validation.scores] for row in rows]

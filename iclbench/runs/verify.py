@@ -1,154 +1,200 @@
-"""Verifying a record: check its digests, rebuild its models, measure its numbers again.
+"""Verifying a record: compute every fact again that is not about the past, and compare.
 
-`comparison.py` says when two numbers agree.
+1. The record and its files must be whole, and its statistics those of its values.
+2. The command is resolved again; `facts.py` compares the record with what follows from it.
+3. Models are built again, from their formula or from the weights beside the record, and
+   evaluated; `values.py` and `comparison.py` compare every value and every statistic.
+
+What remains is `claims`, which only training again can test: `retraining.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from ..api.config import parse_config
-from ..api.errors import RecordError
+from ..api.errors import IclbenchError, RecordError
 from ..api.grader import Grader
 from ..api.record import Record
-from ..api.spec import RunSpec, spec_options
-from ..api.statistics import Statistics
-from ..console import report
+from ..api.results import Evaluation
+from ..api.statistics import Curve, Statistics
+from ..api.task import Axis, Task
 from ..devices import find_device
+from ..plugins import host
 from ..precision import DTYPES, full_precision
+from .code import require_plugins
 from .comparison import (
     Check,
-    Tolerance,
     compare_analyses,
     compare_curves,
     compare_statistics,
+    same,
     same_statistics,
 )
 from .exclusive import exclusive
-from .grading import RecordedGrader
+from .facts import compare_facts, recompute
+from .grading import Grading, RecordedGrader
 from .measure import analyse, axes_of, measure
-from .models import given_models
-from .plan import Plan, resolve
-from .reuse import changed_plugins
+from .models import Model, given_models
+from .objects import Objects
+from .plan import Plan
 from .statistics import Summary, summarize_run
-from .store import read_per_prompt, read_record, read_referenced
+from .store import read_record, read_values
+from .values import Arithmetic, compare_values
 
 
 @exclusive()
 def verify(path: str | Path, device: str = "auto") -> list[Check]:
-    """Measure a record again and compare every number that it reports about the model.
+    """Compute every fact of a record again that is not about the past, and compare.
 
     Solvers and constructions are built again; trained and loaded models come from the weights
-    file beside the record. Raises RecordError when the record or its files are damaged,
-    contradict each other, or were made with other prompts.
+    beside the record. Nothing is measured where a fact that needs no measuring differs. Raises
+    RecordError when the record or its files are damaged or contradict each other, and PluginError
+    when a plugin is missing.
     """
     path = Path(path)
     record = read_record(path)
-    plan = _evaluation_plan(path, record)
-    _require_same_prompts(path, record, plan)
-    _require_consistent(path, record)
-    for name in changed_plugins(plan, record):
-        report(f"{path}: plugin {name} has changed since this record")
+    require_plugins(path, record)
+    try:
+        return _verify(path, record, device)
+    except IclbenchError as error:
+        if str(path) in str(error):
+            raise
+        raise type(error)(f"{path}: {error}") from error
+
+
+def _verify(path: Path, record: Record, device: str) -> list[Check]:
+    _require_version(record)
+    values = read_values(path, record.main.values)
+    floor_values = read_values(path, record.main.floor.values)
+    now = recompute(path, record)
+    plan = now.evaluation_plan
+    checks = list(compare_facts(record, now))
+    if not all(check.holds for check in checks):
+        return checks
     with full_precision(DTYPES[record.spec.dtype]):
-        models = given_models(plan)
+        models = _in_order(given_models(plan), record)
+        axes = axes_of(plan, models[0])
+        _require_consistent(record.main, values, floor_values, axes, plan.task.errors)
         grader = _grader(path, record, plan)
         measured = measure(plan, models, find_device(device), 1024, grader=grader)
         analyses = analyse(plan, models, find_device(device))
-    axes = axes_of(plan, models[0])
     summary = summarize_run(measured.values, measured.floor_values, axes, plan.task.errors)
     parameters = sum(p.numel() for p in models[0].module.parameters())
-    checks = [
-        Check("parameters", record.parameters, parameters, record.parameters == parameters),
-        *_compare(record, summary, Tolerance(record.spec.dtype, plan.task.errors)),
+    arithmetic = _arithmetic(plan, measured.floor_values)
+    checks += [
+        same("parameters", record.parameters, parameters),
+        same("floor kind", record.main.floor.kind, plan.task.floor_kind if measured.floor_values else "none"),
+        same("floor prompts", record.main.floor.prompts, _rows(measured.floor_values)),
+        *compare_values("", values, measured.values, arithmetic),
+        *compare_values("floor ", _as_seed(floor_values), _as_seed(measured.floor_values),
+                        arithmetic),
+        *_compare_summary(record, summary, arithmetic),
         *compare_analyses(record.analyses, analyses, record.spec.dtype),
-    ]
-    if isinstance(grader, RecordedGrader):
-        # A paid grader is not asked again; its recorded answers must be about the same endings.
-        same = grader.same == grader.total
-        checks.append(Check("graded endings, written again", grader.total, grader.same, same))
+        *_compare_grading(record, grader),
+    ]  # fmt: skip
     return checks
 
 
-def _compare(record: Record, now: Summary, tolerance: Tolerance) -> list[Check]:
-    """A check for every statistic and every point of a curve."""
-    checks = [
-        *compare_statistics("", record.metrics, now.metrics, now.floor, tolerance),
-        *compare_curves("", record.curves, now.curves, now.floor_curves, tolerance),
-        *compare_curves(
-            "floor ", record.floor_curves, now.floor_curves, now.floor_curves, tolerance
-        ),
-        *compare_statistics("floor ", record.floor, now.floor, now.floor, tolerance),
-    ]
-    if len(record.seeds) != len(now.seeds):
-        return [*checks, Check("seeds", len(record.seeds), len(now.seeds), False)]
-    for seed, metrics in zip(record.seeds, now.seeds, strict=True):
-        label = f"seed {seed.seed} "
-        checks += compare_statistics(label, seed.metrics, metrics, now.floor, tolerance)
-    return checks
-
-
-def _evaluation_plan(path: Path, record: Record) -> Plan:
-    """The plan that evaluates the record's models without training them."""
+def _require_version(record: Record) -> None:
+    """Raise RecordError for another version of the task."""
     spec = record.spec
-    request = {
-        name: getattr(spec, name) for name, option in spec_options().items() if not option.training
-    }
-    if record.weights is not None:
-        read_referenced(path, record.weights)
-        request |= {"weights": str(path.parent / record.weights.file), "weights_args": {}}
-    plan = resolve(parse_config(RunSpec, request, str(path)))
-    if plan.task.version != spec.task_version:
+    task: type[Task[Any]] = host().load("task", spec.task, Task)
+    if task.version != spec.task_version:
         raise RecordError(
-            f"{path}: made with version {spec.task_version} of {spec.task}, "
-            f"which is now version {plan.task.version}"
+            f"made with version {spec.task_version} of {spec.task}, "
+            f"which is now version {task.version}"
         )
-    return plan
 
 
-def _require_same_prompts(path: Path, record: Record, plan: Plan) -> None:
-    """Raise RecordError for other evaluation prompts, or other data behind them."""
-    digest = plan.task.evaluation_digest(record.spec.eval_prompts, record.spec.eval_seed)
-    if digest != record.evaluation.digest:
-        raise RecordError(f"{path}: the evaluation prompts are not those of the record")
-    if record.evaluation.provenance != plan.task.provenance:
-        raise RecordError(f"{path}: the data of {record.spec.task} are not those of the record")
+def _in_order(models: list[Model], record: Record) -> list[Model]:
+    """The models in the order of the record's seeds."""
+    by_seed = {model.seed: model for model in models}
+    return [by_seed[seed.seed] for seed in record.seeds]
 
 
-def _require_consistent(path: Path, record: Record) -> None:
-    """Raise RecordError for statistics that don't follow from the prompts' recorded values."""
-    arrays = read_per_prompt(path, record)
-    contradiction = f"is not that of {record.per_prompt.file}"
-
-    def values(prefix: str, names: Mapping[str, Statistics]) -> dict[str, np.ndarray]:
-        missing = [name for name in names if prefix + name not in arrays]
-        if missing:
-            raise RecordError(f"{path}: its {missing[0]} {contradiction}")
-        return {name: arrays[prefix + name] for name in names}
-
-    if not record.metrics:
-        raise RecordError(f"{path} reports no metrics")
-    errors = {name: s.digits.error for name, s in record.metrics.items() if s.digits}
-    metrics, floor = values("metric/", record.metrics), values("floor/", record.floor)
-    implied = summarize_run(metrics, floor, {}, errors)
-    if len(implied.seeds) != len(record.seeds):
-        raise RecordError(f"{path}: its number of seeds {contradiction}")
-    pairs = [(record.metrics, implied.metrics), (record.floor, implied.floor)]
-    pairs += [(s.metrics, m) for s, m in zip(record.seeds, implied.seeds, strict=True)]
+def _require_consistent(
+    evaluation: Evaluation,
+    values: Mapping[str, np.ndarray],
+    floor_values: Mapping[str, np.ndarray],
+    axes: Mapping[str, Axis],
+    errors: Mapping[str, ErrorKind],
+) -> None:
+    """Raise RecordError for statistics and curves that don't follow from the recorded values."""
+    ragged = [name for name, array in values.items() if len(array) != len(evaluation.seeds)]
+    if ragged:
+        raise RecordError(f"the values of {ragged[0]} are not those of its seeds")
+    implied = summarize_run(values, floor_values, axes, errors)
+    floor = evaluation.floor
+    pairs: list[tuple[Mapping[str, Statistics | Curve], Mapping[str, Statistics | Curve]]] = [
+        (evaluation.metrics, implied.metrics),
+        (floor.metrics, implied.floor),
+        (evaluation.curves, implied.curves),
+        (floor.curves, implied.floor_curves),
+        *zip(evaluation.seeds, implied.seeds, strict=True),
+    ]
     for recorded, summarized in pairs:
-        for name, statistics in recorded.items():
-            if name not in summarized or not same_statistics(statistics, summarized[name]):
-                raise RecordError(f"{path}: its {name} {contradiction}")
+        for name in {**recorded, **summarized}:
+            known = name in recorded and name in summarized
+            if not known or not same_statistics(recorded[name], summarized[name]):
+                raise RecordError(f"its {name} is not that of its values")
 
 
-def _grader(path: Path, record: Record, plan: Plan) -> Grader | None:
+def _arithmetic(plan: Plan, floor_values: Mapping[str, np.ndarray]) -> Arithmetic:
+    """What rounding does to the errors of the plan's task."""
+    spec = plan.spec
+    batches = plan.task.evaluation_batches(spec.eval_prompts, spec.eval_seed, DTYPES[spec.dtype])
+    squares = [b.target.double().square().mean().item() for b in batches
+               if b.target.is_floating_point()]  # fmt: skip
+    size = float(np.sqrt(np.mean(squares))) if squares else 0.0
+    return Arithmetic(spec.dtype, plan.task.errors, size, floor_values)
+
+
+def errors_of(task: Task[Any]) -> Mapping[str, str]:
+    """The task's metrics that are errors: squared or absolute."""
+    errors: Mapping[str, str] = getattr(task, "errors", {"squared_error": "squared"})
+    return errors
+
+
+def _compare_summary(record: Record, now: Summary, arithmetic: Arithmetic) -> list[Check]:
+    """A check for every statistic and every point of a curve."""
+    main, tolerance = record.main, arithmetic.tolerance()
+    checks = [
+        *compare_statistics("", main.metrics, now.metrics, tolerance),
+        *compare_curves("", main.curves, now.curves, tolerance),
+        *compare_curves("floor ", main.floor.curves, now.floor_curves, tolerance),
+        *compare_statistics("floor ", main.floor.metrics, now.floor, tolerance),
+    ]
+    for seed, recorded, metrics in zip(record.seeds, main.seeds, now.seeds, strict=True):
+        checks += compare_statistics(f"seed {seed.seed} ", recorded, metrics, tolerance)
+    return checks
+
+
+def _as_seed(values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {name: array[None] for name, array in values.items()}
+
+
+def _rows(values: Mapping[str, np.ndarray]) -> int:
+    return max((len(array) for array in values.values()), default=0)
+
+
+def _grader(path: Path, record: Record, plan: Plan) -> Grading | RecordedGrader | None:
     """The grader of the record; for a paid one, the answers that it gave."""
     if record.grader is None or plan.grader is None:
         return None
     if record.grader.answers is None:
-        raise RecordError(f"{path} names no file with its grader's answers")
-    answers = read_referenced(path, record.grader.answers)
+        raise RecordError("it names no file with its grader's answers")
+    answers = Objects.beside(path).read(record.grader.answers)
     grader = plan.grader()
     return RecordedGrader(grader, answers) if grader.paid else plan.prepare_grading()
+
+
+def _compare_grading(record: Record, grader: Grader | None) -> list[Check]:
+    """Whether a paid grader's answers, which are not asked for again, are about these endings."""
+    if not isinstance(grader, RecordedGrader):
+        return []
+    holds = grader.same == grader.total
+    return [Check("graded endings, written again", grader.total, grader.same, holds)]

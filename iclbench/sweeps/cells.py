@@ -80,7 +80,7 @@ class Cells:
             raise _NoWeightsError(str(error)) from None
         if plan is None or record is None or record.weights is None:
             raise _NoWeightsError(f"the run {wanted!r} left no weights")
-        path = str(self.store.path(plan.spec).parent / record.weights.file)
+        path = str(self.store.objects.path(record.weights))
         return {key: path if value == f"@{wanted}" else value for key, value in content.items()}
 
     def _plan(self, request: RunSpec) -> Plan | None:

@@ -26,7 +26,7 @@ def test_verify_reports_which_numbers_hold(cli, tmp_path):
     cli("run", "--model", "zero,baseconv", "--task", "least-squares", *TINY, "--out", tmp_path)
     outcome = cli("verify", tmp_path)
     assert outcome.code == 0
-    assert outcome.out.count("numbers hold\n") == 2
+    assert outcome.out.count("facts hold\n") == 2
     assert "squared_error mean: recorded" in cli("verify", tmp_path, "--all").out
     assert "tolerance: relative 0.001 in float32" in outcome.out
     from iclbench.runs.store import read_record
@@ -36,7 +36,7 @@ def test_verify_reports_which_numbers_hold(cli, tmp_path):
     path.write_text(record.model_copy(update={"parameters": 3}).sealed().model_dump_json())
     lied = cli("verify", tmp_path)
     assert lied.code == 1
-    assert "parameters: recorded 3, measured" in lied.out
+    assert "parameters: recorded 3, computed" in lied.out
     path.write_text(path.read_text()[:-9])
     assert cli("verify", tmp_path).code == 2
 
@@ -73,7 +73,7 @@ def test_show_prints_metrics_floor_and_curves(cli, tmp_path):
     shown = cli("show", tmp_path)
     assert shown.code == 0
     assert (
-        "gradient-descent on least-squares-prefixes v1 · solver · float32 · 32 prompts" in shown.out
+        "gradient-descent on least-squares-prefixes v2 · solver · float32 · 32 prompts" in shown.out
     )
     assert "| floor squared_error" in shown.out
     assert "prefix_error by prefix" in shown.out

@@ -41,7 +41,7 @@ def test_a_killed_run_continues_to_the_same_bits(cli, tmp_path):
         return list(cut.glob("checkpoints/*.safetensors"))
 
     def weights(folder: Path) -> bytes:
-        (path,) = folder.rglob("*.weights.safetensors")
+        (path,) = folder.rglob("objects/*/*.safetensors")
         return path.read_bytes()
 
     kill_when(lambda: bool(checkpoints()), *command, "--checkpoint-seconds", 0, "--out", cut)

@@ -54,7 +54,7 @@ def test_an_output_folder_that_cannot_be_written_is_refused(cli, tmp_path):
 
 def test_a_checkpoint_that_does_not_fit_is_refused(cli, tmp_path):
     cli("run", "--model", "baseconv", *TASK, *TINY, "--out", tmp_path)
-    (weights,) = tmp_path.rglob("*.weights.safetensors")
+    (weights,) = tmp_path.rglob("objects/*/*.safetensors")
     outcome = cli("run", "--model", "baseconv", *TASK, "--weights", weights, "--out", tmp_path)
     assert outcome.code == 2
     assert "does not fit" in outcome.err

@@ -34,7 +34,7 @@ def test_points_are_the_records_scores_with_the_range_over_seeds(records):
     ordered = sorted(trained, key=lambda r: r.spec.model_args["layers"])
     assert list(line.x) == [1, 2]
     assert list(line.y) == [r.metrics["squared_error"].median for r in ordered]
-    seeds = [s.metrics["squared_error"].median for s in ordered[0].seeds]
+    seeds = [s["squared_error"].median for s in ordered[0].main.seeds]
     assert line.y[0] + line.error_y.array[0] == pytest.approx(max(seeds))
     assert line.y[0] - line.error_y.arrayminus[0] == pytest.approx(min(seeds))
     floor = lines["baseconv: floor"]
@@ -53,7 +53,7 @@ def test_curves_run_along_their_axis(records):
     line, floor = figure.data
     assert list(line.x) == list(range(21))
     assert list(line.y) == solved[0].curves["prefix_error"].median
-    assert list(floor.y) == solved[0].floor_curves["prefix_error"].median
+    assert list(floor.y) == solved[0].main.floor.curves["prefix_error"].median
     assert figure.layout.xaxis.title.text == "prefix"
 
 

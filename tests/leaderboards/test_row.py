@@ -52,7 +52,7 @@ def test_a_row_holds_what_its_record_says(rows):
     constructed = next(row for row in rows if row.origin == "constructed")
     assert constructed.construction == "gd-causal"
     assert (constructed.seeds, constructed.steps) == (0, None)
-    assert constructed.seconds == constructed.record.evaluation.seconds
+    assert constructed.seconds == constructed.record.main.seconds
 
 
 def test_the_row_above_is_compared_on_the_same_prompts(rows):

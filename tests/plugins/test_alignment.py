@@ -121,7 +121,7 @@ def test_iterates_of_gradient_descent_are_at_the_floor(tmp_path):
         eval_prompts=64,
         out=tmp_path,
     )
-    curve, floor = record.curves["iterate_error"], record.floor_curves["iterate_error"]
+    curve, floor = record.curves["iterate_error"], record.main.floor.curves["iterate_error"]
     assert curve == floor
     assert curve.values == list(range(7))
     assert curve.max[0] == 0

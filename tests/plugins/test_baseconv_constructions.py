@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from iclbench import EvaluationContext, UsageError, load_task, run
-from iclbench.api.spec import RunSpec
 from iclbench.precision import default_dtype
-from iclbench.runs.comparison import Tolerance, agree
-from iclbench.runs.plan import resolve
+from iclbench.runs.values import Arithmetic
 from iclbench_baseconv.architecture import BaseConv, BaseConvConfig
 
 CONTEXT = EvaluationContext(torch.device("cpu"), torch.Generator())
@@ -190,10 +189,10 @@ def test_rounding_is_within_the_tolerance_of_the_attainable_error(tmp_path):
         eval_prompts=16,
         out=tmp_path,
     )
-    plan = resolve(RunSpec(model="baseconv", task="affine", weights="affine", dtype="float64"))
     error = record.metrics["squared_error"].median
-    floor = record.floor["squared_error"].median
-    assert 0 < floor < error
-    rounding = Tolerance(plan.spec.dtype, plan.task.errors).rounding(floor, floor)
-    assert agree(error, 2 * error, rounding, 1e-6)
-    assert not agree(1e-20, 2e-20, rounding, 1e-6)
+    assert record.floor["squared_error"].median == 0
+    floor = {"squared_error": np.zeros(16)}
+    arithmetic = Arithmetic("float64", {"squared_error": "squared"}, 1.0, floor)
+    tolerance = arithmetic.tolerance()
+    assert tolerance.holds("squared_error", error, 2 * error)
+    assert not tolerance.holds("squared_error", 1e-20, 2e-20)

@@ -101,11 +101,11 @@ def test_trained_layer_of_lsa_reaches_the_closed_form(tmp_path):
         eval_prompts=65_536,
         out=tmp_path,
     )
-    for seed in record.seeds:
-        assert seed.metrics["squared_error"].mean == pytest.approx(30 / 26, rel=0.02)
-        assert seed.metrics["squared_error"].mean == pytest.approx(
+    for seed in record.main.seeds:
+        assert seed["squared_error"].mean == pytest.approx(30 / 26, rel=0.02)
+        assert seed["squared_error"].mean == pytest.approx(
             best.metrics["squared_error"].mean, rel=0.01
         )
-        assert seed.metrics["alignment_steps"].median == 1
-        assert seed.metrics["alignment_step_size"].median == pytest.approx(20 / 26, rel=0.05)
-        assert seed.metrics["alignment_cosine"].median > 0.999
+        assert seed["alignment_steps"].median == 1
+        assert seed["alignment_step_size"].median == pytest.approx(20 / 26, rel=0.05)
+        assert seed["alignment_cosine"].median > 0.999

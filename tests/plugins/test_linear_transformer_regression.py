@@ -123,5 +123,5 @@ def test_training_learns_least_squares(tmp_path):
         out=tmp_path,
     )
     assert record.parameters == 2 * 4
-    assert "loss" not in record.evaluation.task_args
-    assert min(seed.metrics["squared_error"].median for seed in record.seeds) < 0.03
+    assert "loss" not in record.main.task_args
+    assert min(seed["squared_error"].median for seed in record.main.seeds) < 0.03

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -38,8 +39,6 @@ def store(tmp_path_factory) -> RecordStore:
 
 @pytest.fixture
 def copied(store, tmp_path) -> Path:
-    """The path of a trained record, copied with its files into a folder of the test."""
-    path = next(p for p in store.paths() if "baseconv" in p.name)
-    for file in path.parent.glob(path.stem + "*"):
-        (tmp_path / file.name).write_bytes(file.read_bytes())
-    return tmp_path / path.name
+    """The path of a trained record in a copy of the store."""
+    folder = shutil.copytree(store.folder, tmp_path / "copy")
+    return next(p for p in RecordStore(folder).paths() if "baseconv" in p.name)

@@ -174,6 +174,31 @@ class DrawsElsewhere(LeastSquares):
         return batch._replace(target=batch.target + torch.rand(()))
 
 
+class Imprecise(LeastSquares):
+    def exact_answer(self, batch):
+        return super().exact_answer(batch).float()
+
+
+class Unsteady(LeastSquares):
+    def exact_answer(self, batch):
+        answer = super().exact_answer(batch)
+        return answer * (1 + 1e-12 * torch.rand(()).double())
+
+
+class Inexact(LeastSquares):
+    def exact_answer(self, batch):
+        return super().exact_answer(batch) * (1 + 1e-6)
+
+
+class Undescribed(LeastSquares):
+    floor_summary = ""
+
+
+class Helpless(LeastSquares):
+    def chance(self, batch):
+        return self.metrics(batch.target * torch.nan, batch)
+
+
 class RoundsTargets(LeastSquares):
     def evaluation_batches(self, n, seed, dtype):
         batches = super().evaluation_batches(n, seed, dtype)
@@ -211,6 +236,11 @@ class DrawsTwice(LeastSquares):
         (HasNoPrefixProperty, "first prompts"),
         (MixesRows, "replicas beside it"),
         (KnowsOneReplica, "3 replicas at once"),
+        (Imprecise, "must be float64 of shape"),
+        (Unsteady, "differs between two calls"),
+        (Inexact, "further from the target"),
+        (Undescribed, "must say what the floor is"),
+        (Helpless, "finite values"),
     ],
 )
 def test_a_task_that_breaks_its_promise_is_caught(task, reason):

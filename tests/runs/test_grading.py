@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 
 import numpy as np
 import pytest
@@ -37,7 +38,7 @@ def test_a_record_names_the_grader_and_keeps_every_ending(tmp_path):
         "length", "a ruler", 4, 0,
     )  # fmt: skip
     path = RecordStore(tmp_path).path(record.spec)
-    lines = read_lines(path.parent / report.answers.file)
+    lines = read_lines(tmp_path / report.answers.name)
     assert [line["beginning"] for line in lines] == [f"Story {i}." for i in range(4)]
     grades = [line["scores"]["length"] for line in lines]
     assert grades == [2.0 * len(line["ending"]) for line in lines]
@@ -51,17 +52,20 @@ def test_the_files_of_a_record_that_is_replaced_go(tmp_path):
     first = tell(tmp_path, grader_args={"fail": 1})
     second = tell(tmp_path, grader_args={"fail": 1}, force=True)
     assert first.grader.answers == second.grader.answers
-    folder = RecordStore(tmp_path).path(first.spec).parent
-    (folder / f"averaging-{first.id}.01234567.answers.jsonl").write_text("old")
+    (tmp_path / "objects" / "01").mkdir(exist_ok=True)
+    old = tmp_path / "objects" / "01" / f"01{'2' * 62}.jsonl"
+    old.write_text("old")
+    os.utime(old, (0, 0))
     tell(tmp_path, grader_args={"fail": 1}, force=True)
-    assert [file.name for file in folder.glob("*.jsonl")] == [first.grader.answers.file]
+    (kept,) = tmp_path.rglob("*.jsonl")
+    assert kept == tmp_path / first.grader.answers.name
 
 
 def test_every_seed_is_graded(tmp_path):
     record = tell(tmp_path, model="transformer", model_args={"layers": 1, "width": 4},
                   recipe_args={"steps": 2, "batch": 2})  # fmt: skip
     assert record.grader.completions == 8
-    means = [seed.metrics["grade_length"].mean for seed in record.seeds]
+    means = [seed["grade_length"].mean for seed in record.main.seeds]
     assert record.metrics["grade_length"].mean == pytest.approx(np.mean(means))
     assert all(check.holds for check in verify(RecordStore(tmp_path).path(record.spec)))
 

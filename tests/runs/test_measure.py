@@ -20,7 +20,7 @@ from iclbench import (
 from iclbench.runs.plan import resolve
 from iclbench.runs.run import run_plans
 from iclbench.runs.settings import Settings
-from iclbench.runs.store import read_per_prompt
+from iclbench.runs.store import read_values
 from iclbench_least_squares.fixed import LeastSquares
 
 
@@ -33,7 +33,7 @@ def test_the_evaluation_batch_changes_nothing_beyond_the_last_bits(tmp_path, eva
     for size, folder in ((64, "a"), (eval_batch, "b")):
         (record,) = run_plans([plan], Settings(tmp_path / folder, eval_batch=size))
         path = RecordStore(tmp_path / folder).path(record.spec)
-        values.append(np.sqrt(read_per_prompt(path, record)["metric/squared_error"]))
+        values.append(np.sqrt(read_values(path, record.main.values)["squared_error"]))
     if model == "least-squares-qr":
         np.testing.assert_array_equal(values[0], values[1])
     np.testing.assert_allclose(values[0], values[1], rtol=0, atol=2e-6)

@@ -15,7 +15,7 @@ from iclbench import (
     run,
 )
 from iclbench.plugins import host
-from iclbench.runs.store import read_per_prompt
+from iclbench.runs.store import read_values
 from iclbench.training.checkpoints import load_weights
 from iclbench_least_squares.fixed import LeastSquares
 from iclbench_solvers.simple import Zero
@@ -29,7 +29,7 @@ def test_a_solver_s_record(tmp_path):
     assert record.parameters == 0
     assert record.training is None
     assert [seed.seed for seed in record.seeds] == [None]
-    assert {p.name for p in record.plugins} == {"solvers", "least-squares"}
+    assert {p.name for p in record.plugins} == {"iclbench", "solvers", "least-squares"}
     assert record.floor["squared_error"].median < 1e-10
 
 
@@ -42,12 +42,11 @@ def test_a_trained_model_s_record(tmp_path):
     assert record.training.curve_steps[-1] == 20
     assert len(record.training.curve[0]) == 2
     assert record.environment.versions["torch"] == torch.__version__
-    values = read_per_prompt(RecordStore(tmp_path).path(record.spec), record)[
-        "metric/squared_error"
-    ]
+    path = RecordStore(tmp_path).path(record.spec)
+    values = read_values(path, record.main.values)["squared_error"]
     assert values.shape == (2, 64)
     assert record.metrics["squared_error"].mean == pytest.approx(values.mean())
-    assert record.seeds[1].metrics["squared_error"].median == pytest.approx(np.median(values[1]))
+    assert record.main.seeds[1]["squared_error"].median == pytest.approx(np.median(values[1]))
     assert set(load_weights(weights_of(tmp_path, record)).states) == {0, 1}
     assert not list(tmp_path.glob("checkpoints/*"))
 
@@ -58,7 +57,7 @@ def test_prefixes_have_their_curve(tmp_path):
     curve = record.curves["prefix_error"]
     assert curve.axis == "prefix"
     assert curve.values == [0, 1, 2, 3, 4]
-    floor = record.floor_curves["prefix_error"].mean
+    floor = record.main.floor.curves["prefix_error"].mean
     assert curve.mean[:2] == pytest.approx(floor[:2], rel=1e-5)
     assert all(error >= best > 0 for error, best in zip(curve.mean[2:], floor[2:], strict=True))
     assert curve.mean[0] > 0.5
@@ -77,7 +76,7 @@ def test_seeds_differ_and_evaluation_does_not(tmp_path):
     a = run(model="baseconv", **{**TINY, "seeds": [0]}, out=tmp_path)
     b = run(model="baseconv", **{**TINY, "seeds": [1]}, out=tmp_path)
     assert a.metrics != b.metrics
-    assert a.evaluation.digest == b.evaluation.digest
+    assert a.main.digest == b.main.digest
     assert a.floor == b.floor
 
 
@@ -154,6 +153,6 @@ def test_a_gpu_gives_what_the_cpu_gives(tmp_path):
     gpu = run(model="least-squares-qr", **args, out=tmp_path / "gpu", device="cuda")
     cpu = run(model="least-squares-qr", **args, out=tmp_path / "cpu", device="cpu")
     assert gpu.metrics["squared_error"].median < 1e-26
-    assert gpu.evaluation.digest == cpu.evaluation.digest
+    assert gpu.main.digest == cpu.main.digest
     trained = run(model="baseconv", **args, out=tmp_path / "gpu", device="cuda")
     assert trained.environment.device != "cpu"

@@ -11,7 +11,7 @@ import pytest
 
 from iclbench import RecordError, RecordStore, verify
 from iclbench.api.record import record_schema
-from iclbench.runs.store import read_per_prompt, read_record
+from iclbench.runs.store import read_record, read_values
 
 
 def edit(path: Path, change) -> None:
@@ -34,7 +34,7 @@ def test_every_record_is_valid_by_the_published_schema(store):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: c["metrics"]["squared_error"].update(mean=0.0), "was edited"),
+        (lambda c: c.update(parameters=0), "was edited"),
         (lambda c: c["spec"].update(recipe="paper"), "was edited"),
         (lambda c: c.update(digest="0" * 64), "was edited"),
         (lambda c: c.update(schema_version=99), "schema version 99"),
@@ -98,11 +98,12 @@ def test_a_missing_record_is_refused(tmp_path):
 
 
 def test_changed_values_of_the_prompts_are_refused(copied):
-    record = read_record(copied)
-    assert read_per_prompt(copied, record)["metric/squared_error"].dtype == np.float64
-    (copied.parent / record.per_prompt.file).write_bytes(b"nonsense")
+    main = read_record(copied).main
+    assert read_values(copied, main.values)["squared_error"].dtype == np.float64
+    file = copied.parents[1] / main.values["squared_error"].name
+    file.write_bytes(b"nonsense")
     with pytest.raises(RecordError, match="SHA-256"):
-        read_per_prompt(copied, record)
-    (copied.parent / record.per_prompt.file).unlink()
+        read_values(copied, main.values)
+    file.unlink()
     with pytest.raises(RecordError, match="can't be read"):
         verify(copied)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 
 import pytest
@@ -20,6 +19,7 @@ from iclbench import (
     verify,
 )
 from iclbench.runs.grading import RecordedGrader
+from iclbench.runs.objects import Objects
 from iclbench.runs.store import read_record
 
 pytestmark = pytest.mark.usefixtures("storytelling")
@@ -34,11 +34,9 @@ def paid(tmp_path):
 def reseal(path, change, **report):
     """Give the record other answers, with all digests consistent."""
     record = read_record(path)
-    file = path.parent / record.grader.answers.file
-    lines = read_lines(file)
+    lines = read_lines(path.parents[1] / record.grader.answers.name)
     data = "".join(json.dumps(change(line)) + "\n" for line in lines).encode()
-    file.write_bytes(data)
-    answers = record.grader.answers.model_copy(update={"sha256": hashlib.sha256(data).hexdigest()})
+    answers = Objects.beside(path).write(data, "jsonl")
     grader = record.grader.model_copy(update={"answers": answers, **report})
     path.write_text(record.model_copy(update={"grader": grader}).sealed().model_dump_json())
 
@@ -67,7 +65,7 @@ def test_grades_of_other_endings_are_noticed(paid):
 
 def test_damaged_answers_are_an_error(paid):
     record = read_record(paid)
-    file = paid.parent / record.grader.answers.file
+    file = paid.parents[1] / record.grader.answers.name
     whole = file.read_bytes()
     file.write_bytes(whole + b"\n")
     with pytest.raises(RecordError, match="SHA-256"):

@@ -28,7 +28,7 @@ def test_a_grid_starts_from_the_weights_that_another_left(tmp_path):
     assert not result.failures
     one, two, other, three = result.records
     assert other.spec.model == "zero"
-    assert Path(two.spec.init).name == one.weights.file
+    assert Path(two.spec.init) == RecordStore(tmp_path).objects.path(one.weights)
     assert two.spec.checkpoint_digest == one.weights.sha256
     assert three.spec.origin == "loaded"
     assert three.spec.checkpoint_digest == two.weights.sha256

@@ -113,6 +113,6 @@ def test_a_record_holds_every_iterate(tmp_path):
     curve = record.curves["weight_error_by_iterate"]
     assert curve.values == list(range(13))
     assert all(a > b for a, b in zip(curve.median, curve.median[1:], strict=False))
-    assert record.floor_curves["weight_error_by_iterate"].median[12] == pytest.approx(
+    assert record.main.floor.curves["weight_error_by_iterate"].median[12] == pytest.approx(
         curve.median[12], rel=1e-3
     )

@@ -122,13 +122,13 @@ def test_a_record_states_the_source_of_the_features(tmp_path, cli):
     args = {"features": str(folder), **SMALL}
     record = run(model="nearest-class-mean", task="imagenet", task_args=args, eval_prompts=16,
                  out=tmp_path / "out")  # fmt: skip
-    provenance = record.evaluation.provenance
+    provenance = record.main.provenance
     assert provenance["features"]["sha256"] == read_features(folder).sha256
     split = provenance["split"]
     assert sorted([*split["training"], *split["test"]]) == ["a", "b", "c", "d"]
     assert record.spec.task_args["digest"] == make_task(**args).config.digest
     assert record.floor == {}
-    assert "features" not in record.evaluation.task_args
+    assert "features" not in record.main.task_args
     assert cli("verify", tmp_path / "out").code == 0
     # The same features in another folder are comparable; changed features are detected.
     board = cli("leaderboard", "show", "--out", tmp_path / "out").out
@@ -149,7 +149,7 @@ def test_weights_for_another_width_of_features_are_refused(tmp_path, cli):
                "--recipe-args", "steps=1", "--seeds", "1", "--eval-prompts", "8",
                "--out", tmp_path / "out"]  # fmt: skip
     assert cli(*command, "--task-args", f"features={tmp_path / 'three'},ways=2,shots=3").code == 0
-    (weights,) = (tmp_path / "out").rglob("*.weights.safetensors")
+    (weights,) = (tmp_path / "out").rglob("objects/*/*.safetensors")
     result = cli(*command[:5], "--weights", weights, "--out", tmp_path / "out", "--task-args",
                  f"features={tmp_path / 'four'},ways=2,shots=3")  # fmt: skip
     assert result.code == 2

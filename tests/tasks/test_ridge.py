@@ -74,7 +74,7 @@ def test_the_attainable_error_is_one_rounding_in_the_dtype(dtype):
     squares = batch.target[:, 0, 0].square()
     scale = squares.clamp(min=squares.mean()).numpy()
     ratio = errors / scale / torch.finfo(dtype).eps ** 2
-    assert 1 / 16 <= ratio.min()
+    assert ratio.min() >= 1 / 16
     assert ratio.max() <= 1 / 4
 
 
@@ -115,7 +115,7 @@ def test_the_optimal_step_balances_the_extreme_eigenvalues(examples):
         assert float(step) == pytest.approx(2 / float(values[0] + values[-1]), rel=1e-12)
 
 
-def test_the_floor_is_finite_where_λ_vanishes_beside_a_singular_gram_matrix():
+def test_the_floor_is_finite_where_ridge_vanishes_beside_a_singular_gram_matrix():
     task = ridge(ridge=1e-12, examples=2)
     (batch,) = task.evaluation_batches(64, 0, torch.float32)
     assert torch.isfinite(batch.target).all()

@@ -39,7 +39,7 @@ def test_models_are_trained_evaluated_and_verified(model, args, tmp_path):
     record = train(model, args, tmp_path)
     assert record.training.note is None
     assert record.training.curve[-1][0] < record.training.curve[0][0]
-    assert record.floor_name == "true ending"
+    assert record.main.floor.name == "true ending"
     assert record.metrics["nll"].n == 16
     assert record.metrics["repetition"].n == record.floor["repetition"].n == 4
     checks = verify(RecordStore(tmp_path).path(record.spec))

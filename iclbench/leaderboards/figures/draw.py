@@ -114,8 +114,8 @@ def _curves(metric: str | None, label: str, records: list[Record]) -> Iterable[T
         curve = record.curves[name]
         mode = "lines" if len(curve.values) > 1 else "markers"
         yield {"x": curve.values, "y": curve.median, "name": label, "mode": mode}
-        if name in record.floor_curves:
-            yield {"x": curve.values, "y": record.floor_curves[name].median, "mode": "lines",
+        if name in record.main.floor.curves:
+            yield {"x": curve.values, "y": record.main.floor.curves[name].median, "mode": "lines",
                    "name": f"{label}: floor", "line": FLOOR_LINE, "showlegend": False}  # fmt: skip
 
 
@@ -169,12 +169,12 @@ def _metric(wanted: str | None, record: Record) -> str:
 
 
 def _value(record: Record, name: str) -> float:
-    value = getattr(record.metrics[name], record.ranking.statistic)
+    value = record.ranking.score(record.metrics[name])
     return math.inf if value is None else float(value)
 
 
 def _range_over_seeds(record: Record, name: str) -> tuple[float, float]:
-    values = [getattr(seed.metrics[name], record.ranking.statistic) for seed in record.seeds]
+    values = [record.ranking.score(seed[name]) for seed in record.main.seeds]
     finite = [v for v in values if v is not None]
     return (min(finite), max(finite)) if finite else (math.inf, math.inf)
 

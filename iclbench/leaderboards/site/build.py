@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ...api.errors import UsageError
-from ...files import STAGING, staged
+from ...files import STAGING, read_regular_file, staged
+from ...runs.objects import Objects
+from ...runs.store import MOST_BYTES
 from ..board import Board
 from ..build import by_task, published
 from ..formats import LEGEND
@@ -114,12 +115,11 @@ class _Site:
 
     def _copy_files(self, row: Row) -> None:
         """Copy the record with all its files."""
-        source = self.records / row.file
-        for name in (source.name, *(reference.file for reference in row.record.files())):
-            target = self.out / "records" / source.parent.name / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source.parent / name, target)
-            self.written.add(target)
+        self._file(f"records/{row.file}", read_regular_file(self.records / row.file, MOST_BYTES))
+        objects = Objects(self.records)
+        for reference in row.record.files():
+            if self.out / "records" / reference.name not in self.written:
+                self._file(f"records/{reference.name}", objects.read(reference))
 
     def _page(self, template: str, name: str, **content: Any) -> None:
         root = "../" * name.count("/")

@@ -61,8 +61,8 @@ def board_curves(board: Board) -> list[Plot]:
             continue
         lines = [_line(row.label, row.record.curves[name]) for row in with_curve]
         first = with_curve[0].record
-        floor = first.floor_curves.get(name)
-        lines += [_line(first.floor_name, floor) | {"dotted": True}] if floor else []
+        floor = first.main.floor.curves.get(name)
+        lines += [_line(first.main.floor.name, floor) | {"dotted": True}] if floor else []
         title = f"{name}, {board.dtype}"
         plots.append(plot(title, first.curves[name].axis, f"median {name}", lines,
                           log=_is_log(lines)))  # fmt: skip
@@ -76,8 +76,8 @@ def record_curves(record: Record) -> list[Plot]:
         if len(curve.values) < 2:
             continue
         lines = [_line("median", curve), _line("mean", curve, "mean")]
-        floor = record.floor_curves.get(name)
-        lines += [_line(record.floor_name, floor) | {"dotted": True}] if floor else []
+        floor = record.main.floor.curves.get(name)
+        lines += [_line(record.main.floor.name, floor) | {"dotted": True}] if floor else []
         plots.append(plot(name, curve.axis, name, lines, log=_is_log(lines)))
     training = record.training
     if training is not None and training.curve:

@@ -15,11 +15,11 @@ from .index import floor_text
 from .plots import record_curves
 
 _STATISTICS = ("median", "mean", "low", "high", "q05", "q95")
-#: What the page calls a record's files, by kind.
+#: What the page calls a record's files; all others hold a metric's values.
 _FILE_TITLES = {
-    "prompts": "every prompt's values (safetensors)",
     "weights": "weights (safetensors)",
-    "answers": "the grader's answers (JSON lines)",
+    "answers": "answers (JSON lines)",
+    "grades": "the grader's answers (JSON lines)",
 }
 
 
@@ -27,7 +27,7 @@ def run(row: Row, board: Board) -> View:
     """A row's own page; its record and files are at records/TASK/ in the site."""
     record, ranking = row.record, row.record.ranking
     metrics = [_metric(name, statistics) for name, statistics in record.metrics.items()]
-    metrics += [_metric(f"{record.floor_name} {n}", s) for n, s in record.floor.items()]
+    metrics += [_metric(f"{record.main.floor.name} {n}", s) for n, s in record.floor.items()]
     seeds = [
         {
             "seed": seed.seed,
@@ -78,7 +78,7 @@ def _files(row: Row) -> list[tuple[str, str]]:
     path = _path(row)
     files = [("record (JSON)", path.as_posix())]
     files += [
-        (_FILE_TITLES[kind], path.with_name(reference.file).as_posix())
-        for kind, reference in row.record.files_by_kind().items()
+        (_FILE_TITLES.get(kind, f"{kind} of every prompt"), f"records/{reference.name}")
+        for kind, reference in row.record.named_files()
     ]
     return files

@@ -31,7 +31,7 @@ def by_evaluation(boards: Iterable[Board]) -> dict[str, list[Board]]:
 
 def _evaluation_key(record: Record) -> str:
     """Records with the same key were evaluated on the same draws, in any dtype."""
-    evaluation, spec = record.evaluation, record.spec
+    evaluation, spec = record.main, record.spec
     content = [spec.task, spec.task_version, evaluation.task_args, evaluation.digest]
     return digest_of(content)[:12]
 

@@ -1,0 +1,78 @@
+"""What an evaluation leaves in a record: statistics, curves, and references to the values."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from .config import Config
+from .statistics import Curve, Statistics
+
+
+class FileReference(Config):
+    """A file of the store. Its name is its content's: `objects/AB/ABCDEF….FORMAT`."""
+
+    sha256: str = Field(pattern="^[0-9a-f]{64}$", description="of the file's bytes")
+    format: Literal["safetensors", "jsonl", "f64.zst"] = Field(
+        description="f64.zst: little-endian float64, bytes shuffled, one zstd frame"
+    )
+    shape: tuple[int, ...] | None = Field(None, description="of an array in f64.zst")
+
+    @property
+    def name(self) -> str:
+        """The file's path below the folder of the records."""
+        return f"objects/{self.sha256[:2]}/{self.sha256}.{self.format}"
+
+
+class FloorReport(Config):
+    """The task's floor on the prompts of an evaluation."""
+
+    kind: Literal["exact", "bayes", "bound", "none"] = Field(
+        description="exact: the exact answer to the rounded prompt, rounded once; bayes: the best "
+        "predictor under noise; bound: a bound on the metrics, or another reference"
+    )
+    name: str = Field(description="the label of the floor's row in tables")
+    prompts: int = Field(description="number of prompts of each case that it was computed on")
+    metrics: dict[str, Statistics] = {}
+    curves: dict[str, Curve] = {}
+    values: dict[str, FileReference] = Field(
+        {}, description="metric → its value for every prompt, (prompts[, axis])"
+    )
+
+
+class Evaluation(Config):
+    """The models' metrics on one set of prompts."""
+
+    seed: int
+    shift: str | None = Field(None, description="the task's distribution other than the trained")
+    prompts: int = Field(description="number of prompts of each case")
+    digest: str = Field(description="SHA-256 of the raw float64 draws")
+    task_args: dict[str, Any] = Field(
+        description="the task's arguments, without those that affect only training"
+    )
+    provenance: dict[str, Any] = Field(
+        {}, description="the sources of data that are not drawn, with their digests"
+    )
+    metrics: dict[str, Statistics] = Field(description="over all seeds and prompts")
+    seeds: list[dict[str, Statistics]] = Field(description="for each of the record's `seeds`")
+    curves: dict[str, Curve] = Field({}, description="metrics along their second axis")
+    floor: FloorReport
+    values: dict[str, FileReference] = Field(
+        description="metric → its value for every seed and prompt, (seeds, prompts[, axis])"
+    )
+    seconds: float
+
+    @model_validator(mode="after")
+    def _check(self) -> Evaluation:
+        """Refuse parts that don't fit: every metric has statistics, for each seed, and values."""
+        for part in (self, self.floor):
+            if set(part.metrics) != set(part.values):
+                raise ValueError("metrics and values differ")
+            for name, curve in part.curves.items():
+                columns = (curve.mean, curve.median, curve.max, curve.low, curve.high)
+                if name not in part.metrics or any(len(c) != len(curve.values) for c in columns):
+                    raise ValueError(f"the curve of {name!r} is uneven")
+        if any(set(metrics) != set(self.metrics) for metrics in self.seeds):
+            raise ValueError("the metrics of its seeds differ")
+        return self

@@ -1,0 +1,95 @@
+"""The code that makes a record: the harness's own and its plugins', now and when it was made."""
+
+from __future__ import annotations
+
+import functools
+from importlib import metadata
+from pathlib import Path
+
+from ..api.errors import PluginError
+from ..api.record import PluginReference, Record
+from ..discovery import source_digest
+from ..plugins import host
+
+#: The name of the harness among a record's plugins.
+HARNESS = "iclbench"
+
+#: The packages and modules of the harness that a number in a record can depend on …
+COUNTED = ("api", "nn", "training", "runs", "precision.py")
+#: … except these, which only describe, check, read, write or compare.
+NOT_COUNTED = frozenset(
+    f"{folder}/{name}.py"
+    for folder, names in {
+        "api": ("__init__", "costs", "entry", "errors", "executor", "options", "record", "results"),
+        "runs": ("__init__", "causality", "checks", "code", "comparison", "cost_facts", "facts", "honesty",
+                 "inspection", "objects", "report", "retraining", "reuse", "store",
+                 "values", "verify"),
+    }.items()
+    for name in names
+)  # fmt: skip
+
+
+def counted_files() -> list[Path]:
+    """The files of the harness that a number can depend on."""
+    package = Path(__file__).parents[1]
+    files = [f for name in COUNTED for f in (package / name, *(package / name).rglob("*.py"))]
+    names = {file.relative_to(package).as_posix(): file for file in files if file.suffix == ".py"}
+    return [names[name] for name in sorted(names) if name not in NOT_COUNTED]
+
+
+@functools.cache
+def harness_reference() -> PluginReference:
+    """The harness as a record names it."""
+    return PluginReference(
+        name=HARNESS,
+        distribution=HARNESS,
+        version=metadata.version("iclbench"),
+        source=source_digest(counted_files(), Path(__file__).parents[1]),
+    )
+
+
+def installed_code() -> dict[str, PluginReference]:
+    """The harness and every sound plugin of this process, by name."""
+    references = {
+        plugin.name: PluginReference(
+            name=plugin.name,
+            distribution=plugin.distribution,
+            version=plugin.version,
+            source=plugin.source_digest(),
+        )
+        for plugin in host().plugins
+        if not plugin.problem
+    }
+    return {HARNESS: harness_reference(), **references}
+
+
+def stale_code(record: Record) -> list[str]:
+    """The plugins of a record whose code is not what is installed; empty if all are current.
+
+    A row whose record has any is stale: the installed code may give other numbers.
+    """
+    installed = installed_code()
+    return [plugin.name for plugin in record.plugins if installed.get(plugin.name) != plugin]
+
+
+def require_plugins(path: Path, record: Record) -> None:
+    """Raise PluginError for a plugin of the record that is not there, with the reason."""
+    installed = installed_code()
+    problems = {plugin.name: plugin.problem for plugin in host().plugins if plugin.problem}
+    for plugin in record.plugins:
+        if plugin.name in installed:
+            continue
+        reason = "which is not installed"
+        if plugin.name in problems:
+            reason = f"which is left out: {problems[plugin.name]}"
+        elif _is_installed(plugin.distribution):
+            reason = f"whose plugin {plugin.name} is not loaded"
+        raise PluginError(f"{path}: needs {plugin.distribution} {plugin.version}, {reason}")
+
+
+def _is_installed(distribution: str) -> bool:
+    try:
+        metadata.version(distribution)
+    except (metadata.PackageNotFoundError, ValueError):
+        return False
+    return True

@@ -1,0 +1,94 @@
+"""The facts of a record about the cost of its training that follow from its request."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from ..api.budget import Budget
+from ..api.costs import BudgetReport, ValidationCurve
+from ..api.recipe import Recipe
+from ..api.record import Record
+from ..precision import DTYPES, full_precision
+from ..training.schedules import fit_schedule
+from ..training.validation import points_of
+from .budget import steps_of, track_of
+from .comparison import Check, same
+from .operations import count_operations, step_operations
+from .plan import Plan
+from .validators import validation_prompts, validation_seed
+
+
+def compare_costs(record: Record, plan: Plan) -> Iterator[Check]:
+    """A check for every fact about budget, track, operations and validation."""
+    # The plan to verify a record has no checkpoint to start from.
+    yield same("track", record.track, None if record.spec.init is not None else track_of(plan))
+    trained = record.spec.origin == "trained"
+    yield same("budget", record.budget is not None, trained)
+    yield from _operations(record, plan)
+    if record.budget is not None and trained:
+        yield from _budget(record.budget, record, plan)
+    curve = record.validation_curve
+    if curve is not None:
+        yield same("validation of a trained model", trained, True)
+        if trained:
+            yield from _curve(curve, record, fitted_recipe(record, plan), plan)
+
+
+def fitted_recipe(record: Record, plan: Plan) -> Recipe:
+    """The recipe by which the record's models were trained: its schedule fits the steps."""
+    assert plan.recipe is not None
+    steps = plan.recipe.steps if record.budget is None else record.budget.steps
+    return fit_schedule(plan.recipe, steps)
+
+
+def _operations(record: Record, plan: Plan) -> Iterator[Check]:
+    with full_precision(DTYPES[record.spec.dtype]):
+        module = plan.architecture.build(plan.task.signature, plan.config)
+        steps = record.training.steps if record.training else None
+        expected = count_operations(plan, module, steps)
+    yield same("operations", record.operations, expected)
+
+
+def _budget(budget: BudgetReport, record: Record, plan: Plan) -> Iterator[Check]:
+    """What was asked and how many steps that makes; the times and the rate are claimed."""
+    assert plan.recipe is not None
+    yield same("budget asked", budget.asked, record.spec.budget)
+    if budget.asked is None:
+        yield same("budget steps", budget.steps, plan.recipe.steps)
+    elif budget.rate is not None:
+        steps = steps_of(Budget.parse(budget.asked), budget.rate)
+        yield same("budget steps", budget.steps, steps)
+    times = [budget.core_seconds, budget.wall_seconds, budget.device_seconds or 0.0]
+    yield Check("budget seconds", times, "at least 0", min(times) >= 0)
+
+
+def _curve(curve: ValidationCurve, record: Record, recipe: Recipe, plan: Plan) -> Iterator[Check]:
+    """What was validated and when; the scores and the times are claimed."""
+    yield same("validation metric", curve.metric, plan.task.primary.metric)
+    yield same("validation statistic", curve.statistic, plan.task.statistic)
+    yield same("validation seed", curve.seed, validation_seed(plan))
+    yield same("validation prompts", curve.prompts, validation_prompts(plan, recipe))
+    others = sorted(set(curve.steps) - set(points_of(recipe.steps, recipe.chunk)))
+    yield same("validation at other steps", others, [])
+    ordered = all(a < b for a, b in itertools.pairwise(curve.steps))
+    ordered &= all(0 <= a <= b for a, b in itertools.pairwise(curve.seconds))
+    yield same("validation in order", ordered, True)
+    yield same("seeds of the validation", len(curve.mean), len(record.seeds))
+    expected = [step_operations(record.operations, recipe, step) for step in curve.steps]
+    yield same("validation operations", curve.operations, expected)
+    yield Check("validation share", curve.share, "at least 0", curve.share >= 0)
+
+
+def cost_claims(record: Record) -> dict[str, str]:
+    """What a record says of the cost of its training and of the models on the way."""
+    claimed, budget, curve = {}, record.budget, record.validation_curve
+    if budget is not None:
+        claimed["core time per seed"] = f"{budget.core_seconds:.3g} s"
+        if budget.device_seconds is not None:
+            claimed["device time per seed"] = f"{budget.device_seconds:.3g} s"
+        if budget.rate is not None:
+            claimed["steps of the budget"] = f"{budget.rate:.3g} steps per second"
+    if curve is not None:
+        claimed["validation"] = f"{len(curve.steps)} points, {curve.share:.1%} of the time"
+    return claimed

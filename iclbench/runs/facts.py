@@ -1,0 +1,254 @@
+"""The facts of a record that follow from its request, and those that can only be claimed.
+
+The request is read from the record's command and resolved again, so nothing that the record says
+of itself is taken for granted. Facts about the past can't be computed: `claims` lists them.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..api.errors import UsageError
+from ..api.recipe import Recipe
+from ..api.record import MAIN, Record, TrainingReport
+from ..api.spec import RunSpec
+from ..training.checkpoints import Weights, load_weights
+from ..training.curve import POINTS
+from ..training.replicas import matching
+from .code import stale_code
+from .comparison import Check, same
+from .cost_facts import compare_costs, cost_claims, fitted_recipe
+from .objects import Objects
+from .plan import Plan, resolve
+from .report import evaluation_set, plugin_references, ranking
+
+#: A step of one model takes at least this long, and an evaluation at least a hundred times it.
+LEAST_SECONDS = 1e-6
+#: Fields that no run of this version fills in.
+UNUSED = ("answers", "tuning", "experimental", "missing")
+#: Fields of a spec that a checkpoint decides, which is not there when a record is verified.
+BY_CHECKPOINT = ("init", "weights", "freeze", "perturb", "checkpoint_digest")
+
+
+@dataclass(frozen=True)
+class Recomputed:
+    """A record's plan, computed again, with the models' weights where the record holds them."""
+
+    plan: Plan
+    weights: Weights | None
+
+    @property
+    def evaluation_plan(self) -> Plan:
+        """The plan that evaluates the recorded weights and trains nothing."""
+        if self.weights is None:
+            return self.plan
+        spec = self.plan.spec.model_copy(update={"origin": "loaded", "weights": "the record's"})
+        return replace(self.plan, spec=spec, states=self.weights.states, partial=False, recipe=None)
+
+
+def recompute(path: Path, record: Record) -> Recomputed:
+    """Resolve the command of the record in `path` again, in place of what the record claims.
+
+    Raises UsageError for a command or weights that can't be used.
+    """
+    request, objects, weights = RunSpec.from_command(record.command), Objects.beside(path), None
+    if record.weights is not None:
+        objects.read(record.weights)
+        weights = load_weights(objects.path(record.weights))
+        if weights.model not in {None, record.spec.model}:
+            raise UsageError(f"its weights are those of {weights.model!r}")
+    if record.spec.checkpoint_digest is not None:
+        args = {**record.spec.model_args, **request.model_args}
+        changes: dict[str, Any] = {"model_args": args}
+        if record.spec.origin == "loaded" and record.weights is not None:
+            changes["weights"] = str(objects.path(record.weights))
+        else:
+            changes |= {"init": None, "freeze": (), "perturb": 0.0}
+        request = request.model_copy(update=changes)
+    return Recomputed(resolve(request), weights)
+
+
+def compare_facts(record: Record, now: Recomputed) -> Iterator[Check]:
+    """A check for every fact that follows without measuring anything."""
+    yield from _spec(record, now.plan)
+    yield same("ranking", record.ranking, ranking(now.plan))
+    expected = {p.name: p.distribution for p in plugin_references(now.plan)}
+    yield same("plugins", {p.name: p.distribution for p in record.plugins}, expected)
+    for name in UNUSED:
+        yield same(name, getattr(record, name), Record.model_fields[name].default)
+    yield same("evaluations", sorted(record.evaluations), [MAIN])
+    yield from _evaluation(record, now.plan)
+    yield from _models(record, now)
+    yield same("training", record.training is not None, record.spec.origin == "trained")
+    if record.training is not None and record.spec.origin == "trained":
+        yield from _training(record, record.training, fitted_recipe(record, now.plan))
+    yield from compare_costs(record, now.plan)
+    graders = [record.spec.grader, record.grader.name if record.grader else None]
+    yield same("grader", graders[1], graders[0])
+    yield Check("created", record.created, "a date of the past", _is_past(record.created))
+
+
+def _spec(record: Record, plan: Plan) -> Iterator[Check]:
+    """Every field of the spec against what the command resolves to."""
+    request = RunSpec.from_command(record.command)
+    by_checkpoint = record.spec.checkpoint_digest is not None and (
+        record.spec.origin == "loaded" or request.init is not None
+    )
+    for name, value in plan.spec.model_dump(mode="json").items():
+        recorded = record.spec.model_dump(mode="json").get(name)
+        if by_checkpoint and name in BY_CHECKPOINT:
+            asked = recorded if name == "checkpoint_digest" else _json(getattr(request, name))
+            yield same(f"spec {name}", recorded, asked)
+        else:
+            yield same(f"spec {name}", recorded, value)
+
+
+def _json(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _evaluation(record: Record, plan: Plan) -> Iterator[Check]:
+    main = record.main
+    yield same("evaluation shift", main.shift, None)
+    # The values are there, so that a number of prompts without them costs no memory.
+    rows = [ref.shape[1] for ref in main.values.values() if ref.shape and len(ref.shape) > 1]
+    prompts = record.spec.eval_prompts
+    enough = Check("evaluated prompts", max(rows, default=0), prompts, max(rows) >= prompts)
+    yield enough
+    if enough.holds:
+        for name, value in evaluation_set(plan).items():
+            yield same(f"evaluation {name}", getattr(main, name), value)
+    yield same("floor name", main.floor.name, plan.task.floor_name)
+    yield _at_least("evaluation seconds", main.seconds, 100 * LEAST_SECONDS)
+
+
+def _models(record: Record, now: Recomputed) -> Iterator[Check]:
+    """The seeds against the spec and the weights, and the weights of each against the others'."""
+    origin, seeds = record.spec.origin, [seed.seed for seed in record.seeds]
+    yield same("weights", now.weights is not None, origin in {"trained", "loaded"})
+    expected: list[int | None] = [None]
+    if origin == "trained":
+        expected = list(record.spec.seeds)
+    elif now.weights is not None:
+        expected = sorted(now.weights.states, key=lambda seed: seed or 0)
+    yield same("seeds", seeds, expected)
+    if now.weights is None:
+        return
+    yield same("seeds of the weights", sorted(now.weights.states, key=str), sorted(seeds, key=str))
+    copies = _copies(now.weights) if origin == "trained" else []
+    yield same("seeds with the weights of another", copies, [])
+    if now.plan.recipe is not None:
+        yield same("frozen parameters that moved", _moved(now), [])
+
+
+def _copies(weights: Weights) -> list[int]:
+    """The seeds whose weights are those of an earlier one."""
+    states = list(weights.states.items())
+    return [
+        seed or 0
+        for i, (seed, state) in enumerate(states)
+        if any(_equal(state, other) for _, other in states[:i])
+    ]
+
+
+def _equal(a: Mapping[str, Tensor], b: Mapping[str, Tensor]) -> bool:
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+def _moved(now: Recomputed) -> list[str]:
+    """The frozen parameters of a construction that differ from it."""
+    assert now.weights is not None
+    moved = set()
+    for seed, state in now.weights.states.items():
+        start = now.plan.states.get(seed, now.plan.states.get(None, {}))
+        frozen = matching(list(state), now.plan.spec.freeze) if now.plan.spec.freeze else []
+        for name in set(frozen) & set(start):
+            if not torch.equal(start[name].to(state[name].dtype), state[name]):
+                moved.add(name)
+    return sorted(moved)
+
+
+def _training(record: Record, training: TrainingReport, recipe: Recipe) -> Iterator[Check]:
+    """What the recipe decides, and the form of the curve; the curve itself is claimed."""
+    seeds = record.seeds
+    diverged = [seed.diverged_at for seed in seeds]
+    ends_early = None not in diverged
+    steps = min(training.steps, recipe.steps) if ends_early else recipe.steps
+    yield same("training steps", training.steps, steps)
+    yield same("training batch", training.batch, recipe.batch)
+    yield same("training curve steps", training.curve_steps, _curve_steps(recipe, training.steps))
+    widths = sorted({len(losses) for losses in training.curve})
+    yield same("seeds of the training curve", widths, [len(seeds)] if training.curve else [])
+    known = [step for step in diverged if step is not None]
+    plausible = all(0 <= step < training.steps for step in known)
+    yield Check("diverged at", known, f"0 … {training.steps - 1}", plausible)
+    lost = {i for losses in training.curve for i, loss in enumerate(losses) if loss is None}
+    unknown = sorted(i for i in lost if i < len(diverged) and diverged[i] is None)
+    yield same("losses that are not finite without a divergence", unknown, [])
+    model_steps = training.steps * len(seeds)
+    yield _at_least("training seconds", training.seconds, model_steps * LEAST_SECONDS)
+    rate = model_steps / training.seconds if training.seconds > 0 else 0.0
+    fits = math.isclose(training.steps_per_second, rate, rel_tol=1e-6)
+    yield Check("training steps per second", training.steps_per_second, rate, fits)
+    yield _at_least("replicas", training.replicas, 1)
+    if training.speedup is not None:
+        yield _at_least("speedup", training.speedup, 1e-3)
+
+
+def _curve_steps(recipe: Recipe, steps: int) -> list[int]:
+    """Where a training of this recipe that took `steps` has the points of its curve."""
+    chunks = math.ceil(max(1, recipe.steps // POINTS) / recipe.chunk)
+    between = chunks * recipe.chunk
+    return [*range(between, steps, between), steps] if steps else []
+
+
+def _at_least(name: str, value: float, least: float) -> Check:
+    return Check(name, value, f"at least {least:g}", value >= least)
+
+
+def _is_past(text: str) -> bool:
+    """Whether a text is a date with its time zone that is over; clocks may differ by an hour."""
+    try:
+        date = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    now = datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=1)
+    return date.tzinfo is not None and date <= now
+
+
+def claims(record: Record) -> dict[str, str]:
+    """What a record says of the past, which can't be computed; training again tests most of it."""
+    environment, training = record.environment, record.training
+    claimed = {
+        "created": record.created,
+        "device": f"{environment.device}, {environment.processor}, {environment.threads} threads",
+        "seconds of evaluation": f"{record.main.seconds:.3g}",
+    }
+    if training is not None:
+        claimed |= {
+            "trained by this recipe": f"{record.spec.recipe}, {training.steps} steps",
+            "seconds of training": f"{training.seconds:.3g}",
+            "training curve": f"{len(training.curve_steps)} points",
+            "engine": f"{training.engine}, {training.replicas} replicas",
+        }
+        claimed |= cost_claims(record)
+        diverged = [str(s.seed) for s in record.seeds if s.diverged_at is not None]
+        claimed |= {"diverged": f"seeds {', '.join(diverged)}"} if diverged else {}
+    if record.spec.checkpoint_digest is not None:
+        claimed["checkpoint"] = f"{record.spec.init or record.spec.weights}"
+    stale = stale_code(record)
+    if stale:
+        claimed["made by other code of"] = ", ".join(stale)
+    if record.grader is not None and record.grader.cost is not None:
+        claimed["cost of grading"] = f"{record.grader.cost.requests} answers"
+    if record.proof is not None:
+        claimed["proof"] = f"{record.proof.kind} on {record.proof.created}"
+    return claimed

@@ -1,0 +1,151 @@
+"""Objects: the files that records name, each stored once and named by its content.
+
+A file is `FOLDER/objects/AB/ABCDEF….FORMAT`, where ABCDEF… is the SHA-256 of its bytes. A record
+holds only the digest and the format, so it can't name a path. Before a file is used its digest is
+checked, and it must be a regular file of bounded size.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import zstandard
+
+from ..api.errors import RecordError, RunError
+from ..api.results import FileReference
+from ..files import read_regular_file, write_atomically
+
+FOLDER = "objects"
+#: The most values of an array: 1 GiB.
+MOST_VALUES = 2**27
+#: The most bytes of any other file.
+MOST_BYTES = 2**33
+#: Higher levels of zstd save less than 1% of measured errors, whose last bits are noise.
+LEVEL = 9
+#: Files younger than this are not collected: a run may be about to name them in its record.
+GRACE_SECONDS = 3600.0
+
+
+class Objects:
+    """The objects of one folder of records."""
+
+    def __init__(self, records: Path) -> None:
+        """`records` is the folder that holds TASK/MODEL-ID.json."""
+        self.records = records
+
+    @classmethod
+    def beside(cls, record: Path) -> Objects:
+        """The objects that the record in this path names."""
+        return cls(record.parent.parent)
+
+    def path(self, reference: FileReference) -> Path:
+        """The path of an object, whether or not it exists."""
+        return self.records / reference.name
+
+    def write(self, data: bytes, kind: Literal["safetensors", "jsonl"]) -> FileReference:
+        """Store the bytes of a file."""
+        return self._store(
+            FileReference(sha256=hashlib.sha256(data).hexdigest(), format=kind), data
+        )
+
+    def write_arrays(self, values: Mapping[str, np.ndarray]) -> dict[str, FileReference]:
+        """Store each array as float64, in an object of its own."""
+        references = {}
+        for name, array in values.items():
+            if array.size > MOST_VALUES:
+                raise RunError(
+                    f"{name}: {array.size:,} values are too many; evaluate fewer prompts"
+                )
+            data = pack(array)
+            sha256 = hashlib.sha256(data).hexdigest()
+            reference = FileReference(sha256=sha256, format="f64.zst", shape=array.shape)
+            references[name] = self._store(reference, data)
+        return references
+
+    def _store(self, reference: FileReference, data: bytes) -> FileReference:
+        path = self.path(reference)
+        if path.is_file() and not path.is_symlink() and path.read_bytes() == data:
+            os.utime(path)  # so that it is not collected before its record is written
+        else:
+            write_atomically(path, data)
+        return reference
+
+    def read(self, reference: FileReference, most: int = MOST_BYTES) -> bytes:
+        """The bytes of an object; raises RecordError if it is missing, changed or too large."""
+        path = self.path(reference)
+        for folder in (path.parent.parent, path.parent):
+            if folder.is_symlink():
+                raise RecordError(f"{folder} is a link; objects must be in the folder itself")
+        data = read_regular_file(path, most)
+        if hashlib.sha256(data).hexdigest() != reference.sha256:
+            raise RecordError(f"{path} was changed: its SHA-256 is not its name")
+        return data
+
+    def read_array(self, reference: FileReference) -> np.ndarray:
+        """The array of an object, float64; raises RecordError for anything else."""
+        path, shape = self.path(reference), reference.shape
+        if reference.format != "f64.zst" or shape is None or min(shape, default=0) < 0:
+            raise RecordError(f"{path} is not named as an array")
+        if math.prod(shape) > MOST_VALUES:
+            raise RecordError(f"{path}: {math.prod(shape):,} values are more than are read")
+        # An incompressible frame is longer than its content by less than this.
+        size = 8 * math.prod(shape)
+        data = self.read(reference, most=size + size // 128 + 1024)
+        try:
+            return unpack(data, shape)
+        except (zstandard.ZstdError, ValueError) as error:
+            raise RecordError(f"{path} is not an array of shape {shape}: {error}") from None
+
+    def collect(self, grace_seconds: float = GRACE_SECONDS) -> list[Path]:
+        """Delete the objects that no JSON file of the folder names, and return their paths.
+
+        Any digest in the text of a file beside the records counts, damaged or not. Objects that
+        were written in the last `grace_seconds` stay.
+        """
+        before = time.time() - grace_seconds
+        old = [
+            path
+            for path in sorted((self.records / FOLDER).glob("??/*"))
+            if path.is_file() and path.lstat().st_mtime < before
+        ]
+        named = _digests_in(self.records.glob("*/*.json")) if old else set()
+        unnamed = [path for path in old if path.name.partition(".")[0] not in named]
+        for path in unnamed:
+            path.unlink(missing_ok=True)
+        return unnamed
+
+
+def _digests_in(files: Iterable[Path]) -> set[str]:
+    """Every word of 64 characters between quotes in these files."""
+    words: set[str] = set()
+    for file in files:
+        parts = file.read_text("utf-8", errors="replace").split('"')
+        words.update(part for part in parts if len(part) == 64)
+    return words
+
+
+def pack(values: np.ndarray) -> bytes:
+    """An array as one zstd frame of its bytes, the first byte of every value first."""
+    content = np.ascontiguousarray(values, dtype="<f8").reshape(-1).view(np.uint8).reshape(-1, 8)
+    return zstandard.ZstdCompressor(level=LEVEL).compress(np.ascontiguousarray(content.T).tobytes())
+
+
+def unpack(data: bytes, shape: tuple[int, ...]) -> np.ndarray:
+    """The array of `pack`; raises ValueError or ZstdError unless it has exactly this shape."""
+    size = 8 * math.prod(shape)
+    # The size in the frame's header decides how much memory the decompressor takes.
+    if zstandard.frame_content_size(data) != size:
+        raise ValueError(f"it holds {zstandard.frame_content_size(data)} bytes, not {size}")
+    decompressor = zstandard.ZstdDecompressor(max_window_size=2**27)
+    raw = decompressor.decompress(data, max_output_size=size, allow_extra_data=False)
+    if len(raw) != size:
+        raise ValueError(f"it holds {len(raw)} bytes, not {size}")
+    shuffled = np.frombuffer(raw, np.uint8).reshape(8, -1)
+    return np.ascontiguousarray(shuffled.T).view("<f8").reshape(shape).astype(np.float64)

@@ -1,0 +1,56 @@
+"""Evaluating: which prompts have a floor, and how often it is computed."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from iclbench import load_task
+from iclbench.runs import evaluate
+from iclbench.runs.evaluate import floor
+from iclbench_least_squares.fixed import FixedConfig, LeastSquares
+
+
+class Counted(LeastSquares):
+    calls = 0
+
+    def exact_answer(self, batch):
+        type(self).calls += 1
+        return super().exact_answer(batch)
+
+
+def test_an_exact_floor_is_computed_once_for_a_set_of_prompts():
+    Counted.calls = 0
+    first, again = (
+        floor(task, task.evaluation_batches(8, 3, torch.float32))
+        for task in (Counted(FixedConfig()), Counted(FixedConfig()))
+    )
+    assert Counted.calls == 1
+    np.testing.assert_array_equal(first["squared_error"], again["squared_error"])
+    for config, seed, dtype in (
+        (FixedConfig(), 4, torch.float32),
+        (FixedConfig(), 3, torch.float64),
+        (FixedConfig(dim=4), 3, torch.float32),
+    ):
+        task = Counted(config)
+        floor(task, task.evaluation_batches(8, seed, dtype))
+    assert Counted.calls == 4
+
+
+def test_only_the_first_prompts_have_a_floor(monkeypatch):
+    monkeypatch.setattr(evaluate, "FLOOR_PROMPTS", 5)
+    task = load_task("least-squares-prefixes", dim=2, examples=3)
+    batches = task.evaluation_batches(12, 0, torch.float32)
+    values = floor(task, batches)
+    assert values["prefix_error"].shape == (5, 4)
+    monkeypatch.setattr(evaluate, "FLOOR_PROMPTS", 4096)
+    all_values = floor(task, batches)
+    np.testing.assert_array_equal(values["prefix_error"], all_values["prefix_error"][:5])
+
+
+def test_a_few_floors_are_kept(monkeypatch):
+    monkeypatch.setattr(evaluate, "KEPT", 2)
+    task = load_task("ridge", dim=2, examples=3)
+    for seed in range(20):
+        floor(task, task.evaluation_batches(2, seed, torch.float32))
+    assert len(evaluate._exact_floors) <= 2
