@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     )
     from .api.classification import ClassificationConfig, ClassificationTask
     from .api.config import Config, added_later
+    from .api.digits import ErrorKind
     from .api.draws import Draws, EvaluationRandom, Random, TrainingRandom
     from .api.errors import IclbenchError, PluginError, RecordError, RunError, UsageError, unknown
     from .api.evaluation import EvaluationContext, predict
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from .api.random import philox, torch_generator
     from .api.recipe import Recipe
     from .api.record import GraderReport, GradingCost, Record
-    from .api.scoring import Axis, Distance, ErrorKind, FloorKind, Primary
+    from .api.scoring import Axis, Distance, FloorKind, Primary
     from .api.spec import RunSpec, digest_of
     from .api.statistics import finite
     from .api.task import Task, TaskConfig, training_batch
@@ -121,7 +122,8 @@ _HOME = {
     "api.random": ("philox", "torch_generator"),
     "api.recipe": ("Recipe",),
     "api.record": ("GraderReport", "GradingCost", "Record"),
-    "api.scoring": ("Axis", "Distance", "ErrorKind", "FloorKind", "Primary"),
+    "api.digits": ("ErrorKind",),
+    "api.scoring": ("Axis", "Distance", "FloorKind", "Primary"),
     "api.spec": ("RunSpec", "digest_of"),
     "api.statistics": ("finite",),
     "api.task": ("Task", "TaskConfig", "training_batch"),

@@ -191,9 +191,7 @@ def _row(record: Record, path: Path, standing: _Standing) -> Row:
         above=standing.above,
         statistics=statistics,
         score=ranking.score(statistics),
-        seed_scores=tuple(
-            ranking.score(seed[ranking.metric]) for seed in record.main.seeds
-        ),
+        seed_scores=tuple(ranking.score(seed[ranking.metric]) for seed in record.main.seeds),
         floor_score=floor.score if floor else None,
         digits=reached,
         floor_digits=attainable,

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..api.digits import ErrorKind
 from .comparison import ARITHMETIC, NEAR_FLOOR, RELATIVE, Check, Tolerance, absolute, same
 
 #: Near the floor a prompt's error may move by this many times the attainable error or itself.
@@ -30,7 +31,7 @@ class Arithmetic:
     """What rounding does to a task's errors: the dtype, the targets' size, and the floor."""
 
     dtype: str
-    errors: Mapping[str, str]  # metric → squared or absolute
+    errors: Mapping[str, ErrorKind]  # metric → squared or absolute
     size: float  # root mean square of the targets
     floor: Mapping[str, np.ndarray]  # metric → its value for every prompt, (prompts[, axis])
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ..api.digits import ErrorKind
 from ..api.errors import IclbenchError, RecordError
 from ..api.grader import Grader
 from ..api.record import Record
@@ -87,7 +88,8 @@ def _verify(path: Path, record: Record, device: str) -> list[Check]:
     arithmetic = _arithmetic(plan, measured.floor_values)
     checks += [
         same("parameters", record.parameters, parameters),
-        same("floor kind", record.main.floor.kind, plan.task.floor_kind if measured.floor_values else "none"),
+        same("floor kind", record.main.floor.kind,
+             plan.task.floor_kind if measured.floor_values else "none"),
         same("floor prompts", record.main.floor.prompts, _rows(measured.floor_values)),
         *compare_values("", values, measured.values, arithmetic),
         *compare_values("floor ", _as_seed(floor_values), _as_seed(measured.floor_values),
@@ -151,12 +153,6 @@ def _arithmetic(plan: Plan, floor_values: Mapping[str, np.ndarray]) -> Arithmeti
                if b.target.is_floating_point()]  # fmt: skip
     size = float(np.sqrt(np.mean(squares))) if squares else 0.0
     return Arithmetic(spec.dtype, plan.task.errors, size, floor_values)
-
-
-def errors_of(task: Task[Any]) -> Mapping[str, str]:
-    """The task's metrics that are errors: squared or absolute."""
-    errors: Mapping[str, str] = getattr(task, "errors", {"squared_error": "squared"})
-    return errors
 
 
 def _compare_summary(record: Record, now: Summary, arithmetic: Arithmetic) -> list[Check]:
