@@ -30,7 +30,8 @@ def test_a_budget_is_a_duration_with_one_form(text, seconds, on_gpu, written):
 
 
 @pytest.mark.parametrize(
-    "text", ["0", "-3m", "10", "abc", "", "0s", "1.5h", "10 m", "10M", "gpu-", "1h30m", "10m\n", "١m"]
+    "text",
+    ["0", "-3m", "10", "abc", "", "0s", "1.5h", "10 m", "10M", "gpu-", "1h30m", "10m\n", "١m"],
 )
 def test_what_is_not_a_duration_is_refused_in_a_line(text):
     with pytest.raises(UsageError) as caught:
