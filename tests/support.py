@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 
 from iclbench import EvaluationContext, Record, RecordStore
@@ -34,6 +37,18 @@ def only_record(folder: Path) -> Record:
     """The one record in a folder; fails if there are several or none."""
     (path,) = RecordStore(folder).paths()
     return read_record(path)
+
+
+@contextmanager
+def limited_file_size(size: int) -> Iterator[None]:
+    """Let no file of this process grow beyond `size` bytes, as on a full disk."""
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def run_python(*arguments: str, path: Path, **environment: str) -> subprocess.CompletedProcess[str]:

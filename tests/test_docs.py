@@ -46,7 +46,7 @@ def test_the_python_of_the_records_page_works(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (text,) = blocks(ROOT / "docs" / "records.md", "python")
     exec(compile(text, "records.md", "exec"), {})
-    assert "least-squares v1" in capsys.readouterr().out
+    assert "least-squares v2" in capsys.readouterr().out
 
 
 def test_the_task_of_the_plugins_page_works(cli, tmp_path, provide):

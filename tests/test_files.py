@@ -1,4 +1,4 @@
-"""Writing files atomically."""
+"""Writing files and folders whole or not at all."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import os
 
 import pytest
 
-from iclbench.files import write_atomically
+from iclbench import UsageError
+from iclbench.files import staged, write_atomically
 
 
 def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
@@ -21,3 +22,58 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
         write_atomically(path, b"after")
     assert path.read_bytes() == b"before"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def contents(folder):
+    return {str(p.relative_to(folder)): p.read_text() for p in folder.rglob("*") if p.is_file()}
+
+
+def fill(folder, text):
+    (folder / "a").mkdir(exist_ok=True)
+    (folder / "a" / "page").write_text(text)
+    (folder / "index").write_text(text)
+
+
+def test_staged_files_replace_those_of_the_folder_at_the_end(tmp_path):
+    fill(tmp_path, "old")
+    (tmp_path / "mine").write_text("mine")
+    with staged(tmp_path) as new:
+        fill(new, "new")
+        assert (tmp_path / "index").read_text() == "old"
+    assert contents(tmp_path) == {"a/page": "new", "index": "new", "mine": "mine"}
+    assert {path.name for path in tmp_path.iterdir()} == {"a", "index", "mine"}
+
+
+def replace(folder, error=None):
+    with staged(folder) as new:
+        fill(new, "new")
+        if error:
+            raise error
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_folder_stays_as_it_was_if_its_files_cannot_be_written(tmp_path, error):
+    fill(tmp_path, "old")
+    refused = UsageError if isinstance(error, OSError) else KeyboardInterrupt
+    with pytest.raises(refused) as caught:
+        replace(tmp_path, error)
+    if refused is UsageError:
+        assert str(caught.value).endswith("written: No space left on device; it is unchanged")
+    assert contents(tmp_path) == {"a/page": "old", "index": "old"}
+    assert {path.name for path in tmp_path.iterdir()} == {"a", "index"}
+
+
+def test_a_new_folder_that_cannot_be_written_is_not_left(tmp_path):
+    with pytest.raises(UsageError, match="Input/output error; it is unchanged"):
+        replace(tmp_path / "new", OSError(5, "Input/output error"))
+    assert not (tmp_path / "new").exists()
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="file can't be written"):
+        replace(tmp_path / "file")
+
+
+def test_a_swap_that_stops_half_way_says_so(tmp_path):
+    (tmp_path / "index" / "in the way").mkdir(parents=True)
+    with pytest.raises(UsageError, match="partly old, until the same command succeeds"):
+        replace(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"a", "index"}

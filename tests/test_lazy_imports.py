@@ -1,4 +1,4 @@
-"""Importing iclbench, its help and its lists import neither torch nor datasets."""
+"""Importing iclbench, its help and its lists import no heavy module."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from support import run_python
 
 @pytest.fixture
 def run_without_heavy_modules(tmp_path):
-    """Runs Python, first-party plugins alone, where importing torch or datasets ends it."""
-    for name in ("torch", "datasets"):
+    """Runs Python, first-party plugins alone, where importing a heavy module ends it."""
+    for name in ("torch", "datasets", "tokenizers"):
         source = "raise SystemExit(f'{__name__} was imported')"
         (tmp_path / f"{name}.py").write_text(source, encoding="utf-8")
     points = metadata.distribution("iclbench").entry_points.select(group="iclbench")
@@ -30,12 +30,12 @@ def run_without_heavy_modules(tmp_path):
     ],
     ids=" ".join,
 )
-def test_looking_around_imports_neither_torch_nor_datasets(run_without_heavy_modules, arguments):
+def test_looking_around_imports_no_heavy_module(run_without_heavy_modules, arguments):
     done = run_without_heavy_modules(*arguments)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("name", ["torch", "datasets"])
+@pytest.mark.parametrize("name", ["torch", "datasets", "tokenizers"])
 def test_importing_a_heavy_module_would_be_noticed(run_without_heavy_modules, name):
     done = run_without_heavy_modules("-c", f"import {name}")
     assert (done.returncode, done.stderr) == (1, f"{name} was imported\n")

@@ -165,8 +165,10 @@ def _double_matmul(a: Tensor, b: Tensor, start: Tensor | None = None) -> tuple[T
     """start + a @ b as a sum of two numbers, the first rounded (Ogita, Rump and Oishi 2005)."""
     high = a.new_zeros(len(a), a.shape[1], b.shape[2]) if start is None else start
     low = torch.zeros_like(high)
-    for i in range(a.shape[2]):
-        product, product_error = _two_product(a[:, :, i : i + 1], b[:, i : i + 1])
+    # Contiguous slices: elementwise operations on strided ones are slow.
+    columns, rows = a.permute(2, 0, 1).contiguous(), b.permute(1, 0, 2).contiguous()
+    for column, row in zip(columns, rows, strict=True):
+        product, product_error = _two_product(column[:, :, None], row[:, None])
         high, sum_error = _two_sum(high, product)
         low = low + (product_error + sum_error)
     return _two_sum(high, low)

@@ -64,6 +64,11 @@ class Task(Scoring, Generic[ConfigT]):
         self.config = config
 
     @property
+    def title(self) -> str:
+        """What boards call the task with this configuration, such as the data that it shows."""
+        return self.name
+
+    @property
     def cases(self) -> tuple[int | None, ...]:
         """The cases that evaluation covers in a batch each, such as sizes; None: only one batch."""
         return (None,)

@@ -1,4 +1,6 @@
-"""The command line, one verb a file. Exit codes: 0 done, 1 a run failed, 2 bad usage.
+"""The command line, one verb a file.
+
+Exit codes: 0 done, 1 a run failed, 2 bad usage; `run` and `sweep`: 130 SIGINT, 143 SIGTERM.
 
 It may import every other package. Modules that need torch are imported inside a verb, so that
 `--help` is fast.

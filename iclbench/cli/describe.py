@@ -63,7 +63,7 @@ def _lines(plugins: PluginHost, kind: str, name: str) -> Iterator[str]:
         if not any(field.is_required() for field in target.Config.model_fields.values()):
             task = target(target.Config())
             yield f"  ranked by the {task.statistic} of {task.primary.metric}"
-            yield f"  floor ({task.floor_kind}): {task.floor_summary}"
+            yield f"  floor ({task.floor_kind}): {task.floor_summary or 'not described'}"
             yield f"  {task.signature}"
         yield from (f"  recipe {key}: {recipe!r}" for key, recipe in target.recipes.items())
     elif kind == "model":

@@ -24,11 +24,15 @@ _STATISTICS = ("median", "mean", "low", "high", "q05", "q95")
 def show(
     records: Annotated[list[Path], typer.Argument(help="Records, or folders of them.")],
 ) -> None:
-    """Show a record's metrics, floor, curves, and the single numbers of its analyses."""
+    """Show a record's metrics, floor, curves, the numbers of its analyses, and its weights."""
+    from ..runs.objects import Objects
     from ..runs.store import read_record
 
     for path in record_paths(records):
-        typer.echo(_page(read_record(path)))
+        record = read_record(path)
+        typer.echo(_page(record))
+        if record.weights is not None:
+            typer.echo(f"weights: {Objects.beside(path).path(record.weights)}\n")
 
 
 def _page(record: Record) -> str:

@@ -24,7 +24,7 @@ def submit(
 ) -> None:
     """Verify records, copy them into the leaderboards, and print a summary.
 
-    Either all are copied or none. Exits with 2 if a record is refused.
+    A record that is refused stops no other. Exits with 2 if any is refused.
     """
     sound_host(strict)
     from ..files import require_writable
@@ -37,12 +37,11 @@ def submit(
     typer.echo(summary(accepted, refused), nl=False)
     for reason in refused:
         print(f"iclbench: error: {reason}", file=sys.stderr)
+    if accepted and not check:
+        require_writable(store.folder)
+        for submission in accepted:
+            target = publish(submission, store)
+            state = "copied to" if submission.new else "already published:"
+            print(f"{state} {target}", file=sys.stderr)
     if refused:
         raise typer.Exit(2)
-    if check:
-        return
-    require_writable(store.folder)
-    for submission in accepted:
-        target = publish(submission, store)
-        state = "copied to" if submission.new else "already published:"
-        print(f"{state} {target}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""`iclbench verify`: check records and measure them again."""
+"""`iclbench verify`: check records, measure them again and, if asked, train them again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..api.errors import IclbenchError, RecordError
+from ..api.errors import IclbenchError, RecordError, UsageError
 from .common import Device, Strict, chosen_sample, record_paths, sound_host
 
 if TYPE_CHECKING:
@@ -18,8 +18,15 @@ if TYPE_CHECKING:
 def verify(
     records: Annotated[list[Path], typer.Argument(help="Records, or folders of records.")],
     device: Device = "auto",
+    retrain: Annotated[
+        bool, typer.Option("--retrain", help="Train again too, and compare what is only claimed.")
+    ] = False,
+    write: Annotated[
+        bool,
+        typer.Option("--write", help="With --retrain: write the proof into records that hold."),
+    ] = False,
     every: Annotated[
-        bool, typer.Option("--all", help="Show every number, not only those that differ.")
+        bool, typer.Option("--all", help="Show every fact, not only those that differ.")
     ] = False,
     sample: Annotated[
         int | None,
@@ -27,13 +34,15 @@ def verify(
     ] = None,
     strict: Strict = False,
 ) -> None:
-    """Check each record's digests, rebuild its model and compare every number.
+    """Check each record's digests, rebuild its model and compare every fact that can be computed.
 
-    Exits with 1 if a number differs, and with 2 if a record is damaged.
+    Facts about the past are shown as claimed. Exits with 1 if a fact differs, and with 2 if a
+    record is damaged or can't be verified.
     """
     sound_host(strict)
+    if write and not retrain:
+        raise UsageError("--write needs --retrain")
     from ..runs.comparison import DIGITS, NEAR_FLOOR, RELATIVE
-    from ..runs.verify import verify as verify_record
 
     tolerances = ", ".join(f"{value:g} in {dtype}" for dtype, value in RELATIVE.items())
     typer.echo(
@@ -46,7 +55,7 @@ def verify(
         typer.echo(f"a sample: {len(paths)} of {total} records")
     for path in paths:
         try:
-            checks = verify_record(path, device)
+            checks = _verify(path, device, retrain, write)
         except IclbenchError as error:
             print(f"iclbench: error: {error}", file=sys.stderr)
             code = max(code, 2 if isinstance(error, RecordError) else error.exit_code)
@@ -61,8 +70,28 @@ def verify(
         raise typer.Exit(code)
 
 
+def _verify(path: Path, device: str, retrain: bool, write: bool) -> list[Check]:
+    """All checks of one record; trains again only where everything else holds."""
+    from ..runs.verify import verify as verify_record
+
+    checks = verify_record(path, device)
+    if retrain and all(check.holds for check in checks):
+        from ..runs.retraining import retrain as train_again
+        from ..runs.retraining import write_proof
+
+        outcome = train_again(path, device)
+        checks += outcome.checks
+        if write and outcome.record is not None:
+            write_proof(path, outcome.record)
+    return checks
+
+
 def _report(path: Path, checks: list[Check], every: bool) -> None:
-    """Print a summary of one record, and the facts that differ, or two examples if none do."""
+    """Print a summary of one record, the facts that differ or two examples, and the claims."""
+    from ..runs.code import stale_code
+    from ..runs.facts import claims
+    from ..runs.store import read_record
+
     failing = [check for check in checks if not check.holds]
     if failing:
         typer.echo(f"{path}: {len(failing)} of {len(checks)} facts do not hold")
@@ -72,3 +101,10 @@ def _report(path: Path, checks: list[Check], every: bool) -> None:
     for check in checks if every else failing or examples:
         state = "holds" if check.holds else "DIFFERS"
         typer.echo(f"  {check.difference}: {state}")
+    record = read_record(path)
+    claimed = "; ".join(f"{name}: {text}" for name, text in claims(record).items())
+    # The author wrote these texts; a terminal must not take any of it as a command.
+    typer.echo("  claimed: " + "".join(c if c.isprintable() else "?" for c in claimed))
+    stale = stale_code(record)
+    if stale:
+        typer.echo(f"  stale: made by other code of {', '.join(stale)} than is installed")

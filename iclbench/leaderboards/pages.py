@@ -41,9 +41,9 @@ def overview_page(boards: Sequence[Board]) -> str:
     parts = [
         f"{GENERATED}\n\n# Leaderboards",
         f"{count} records of {len(tasks)} tasks. Each cell shows the model's best result: the "
-        "digits of its error (−log₁₀), or the score if the task does not rank by an error. The "
+        "mean digits of its error, or the score if the task does not rank by an error. The "
         "*floor* is the task's own reference in the same dtype. **Bold** results are at the floor: "
-        f"they have at most half a digit less. Origin of the weights: {LEGEND}.",
+        f"median and 99th percentile have at most one digit less. Origin of the weights: {LEGEND}.",
         "To measure every row again, run `iclbench verify leaderboards/records`. All rows are in "
         "[rows.csv](rows.csv) and [rows.parquet](rows.parquet). [Precision](precision.md) compares "
         "digits with the floor's, and shows how many prompts are solved to how many digits.",
@@ -86,7 +86,8 @@ def task_page(task: str, boards: Sequence[Board]) -> str:
     parts = [
         f"{GENERATED}\n\n# {task}",
         f"[All tasks](../README.md) · {LEGEND}",
-        "Models sharing a rank (`=`) are not significantly different from the first of that rank. "
+        "A rank such as `3–5` says which ranks a model may have, by paired tests of all rows. A "
+        "single trained seed has none. "
         "*Vs. row above* is the mean paired difference on the same prompts with its 95% "
         "interval, in digits gained if the task ranks by an error; `*` marks intervals that "
         "exclude 0. *Over seeds* gives the scores of the lowest and highest seed. *Budget* is "
@@ -153,9 +154,9 @@ def precision_page(boards: Sequence[Board]) -> str:
     """precision.md: digits against the floor's, with the precision profile."""
     parts = [
         f"{GENERATED}\n\n# Precision",
-        "Rows with at most half a digit less than the floor are *at the floor* and share the first "
-        "rank, because anything beyond the floor is rounding. The others are ranked by their "
-        "digits. Columns 0 to 16 are the precision profile: the percentage of prompts (and seeds) "
+        "Rows are *at the floor* if their median and their 99th percentile have at most one digit "
+        "less than the floor. Digits are −log₁₀ of the absolute error, and their mean over prompts "
+        "ranks. Columns 0 to 16 are the precision profile: the percentage of prompts (and seeds) "
         "solved to at least that many digits, which a mean or a median hides. "
         f"[All tasks](README.md) · {LEGEND}",
     ]
@@ -180,10 +181,8 @@ def _precision_section(board: Board) -> str:
         for row in sorted(board.rows, key=lambda row: not row.at_floor)
     ]
     aligned = ("right", "left", "right", "right", *["right"] * len(PROFILE))
-    return (
-        f"{title}\n\nFloor: {floor} digits of the {board.ranking.statistic} "
-        f"{board.ranking.metric}.\n\n{_table(lines, aligned)}"
-    )
+    about = f"Floor: {floor} mean digits of the {board.ranking.metric}."
+    return f"{title}\n\n{about}\n\n{_table(lines, aligned)}"
 
 
 def _percent(fraction: float) -> str:

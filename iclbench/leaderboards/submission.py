@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..api.errors import IclbenchError, RecordError, UsageError
-from ..api.record import Record
+from ..api.record import Proof, Record
+from ..devices import environment, find_device
 from ..files import write_atomically
 from ..runs.comparison import Check
 from ..runs.objects import Objects
+from ..runs.report import date_now
 from ..runs.store import RecordStore, read_record
 from ..runs.verify import verify
 from . import formats
@@ -28,6 +30,7 @@ class Submission:
     record: Record
     row: Row
     checks: tuple[Check, ...]
+    device: str
     new: bool
 
 
@@ -38,6 +41,11 @@ def examine(path: Path, store: RecordStore, device_name: str = "auto") -> Submis
     not replace a published row.
     """
     record = read_record(path)
+    if record.proof is not None and record.proof.kind == "retrained":
+        raise RecordError(
+            f"{path}: its proof says retrained, which only `iclbench verify --retrain --write` on "
+            "the published record may; submit the record as the run left it"
+        )
     _require_files(path, record)
     new = _require_new(path, record, store)
     checks = verify(path, device_name)
@@ -47,7 +55,7 @@ def examine(path: Path, store: RecordStore, device_name: str = "auto") -> Submis
             f"{path}: {len(failing)} of {len(checks)} facts do not hold; {failing[0].difference}"
         )
     (row,) = rows_of({record.id: path}, [record])
-    return Submission(path, record, row, tuple(checks), new)
+    return Submission(path, record, row, tuple(checks), device_name, new)
 
 
 def examine_all(
@@ -70,13 +78,19 @@ def examine_all(
 
 
 def publish(submission: Submission, store: RecordStore) -> Path:
-    """Copy the record's files and then the record into the store; returns its new path."""
+    """Copy the record's files, then the record with its proof; returns the path in the store."""
     target = store.path(submission.record.spec)
+    if not submission.new:
+        return target
     objects = Objects.beside(submission.path)
     for reference in submission.record.files():
         write_atomically(store.objects.path(reference), objects.read(reference))
-    write_atomically(target, submission.path.read_bytes())
-    return target
+    proof = Proof(
+        kind="evaluated",
+        created=date_now(),
+        environment=environment(find_device(submission.device)),
+    )
+    return store.write(submission.record.model_copy(update={"proof": proof}))
 
 
 def _require_files(path: Path, record: Record) -> None:
@@ -99,9 +113,14 @@ def _require_new(path: Path, record: Record, store: RecordStore) -> bool:
     target = store.path(record.spec)
     if not target.exists():
         return True
-    if read_record(target).digest != record.digest:
+    if _without_proof(read_record(target)) != _without_proof(record):
         raise RecordError(f"{path}: {target} is another record of this run; no row is replaced")
     return False
+
+
+def _without_proof(record: Record) -> str:
+    """The digest of what the record's author wrote."""
+    return record.model_copy(update={"proof": None}).sealed().digest
 
 
 def summary(accepted: Sequence[Submission], refused: Sequence[str]) -> str:

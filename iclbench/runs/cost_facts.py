@@ -23,23 +23,21 @@ def compare_costs(record: Record, plan: Plan) -> Iterator[Check]:
     """A check for every fact about budget, track, operations and validation."""
     # The plan to verify a record has no checkpoint to start from.
     yield same("track", record.track, None if record.spec.init is not None else track_of(plan))
-    trained = record.spec.origin == "trained"
-    yield same("budget", record.budget is not None, trained)
     yield from _operations(record, plan)
-    if record.budget is not None and trained:
-        yield from _budget(record.budget, record, plan)
-    curve = record.validation_curve
+    budget, curve, recipe = record.budget, record.validation_curve, plan.recipe
+    yield same("budget", budget is not None, recipe is not None)
+    if recipe is None:
+        yield same("validation curve", curve, None)
+        return
+    if budget is not None:
+        yield from _budget(budget, record, recipe)
     if curve is not None:
-        yield same("validation of a trained model", trained, True)
-        if trained:
-            yield from _curve(curve, record, fitted_recipe(record, plan), plan)
+        yield from _curve(curve, record, fitted_recipe(record, recipe), plan)
 
 
-def fitted_recipe(record: Record, plan: Plan) -> Recipe:
+def fitted_recipe(record: Record, recipe: Recipe) -> Recipe:
     """The recipe by which the record's models were trained: its schedule fits the steps."""
-    assert plan.recipe is not None
-    steps = plan.recipe.steps if record.budget is None else record.budget.steps
-    return fit_schedule(plan.recipe, steps)
+    return fit_schedule(recipe, record.budget.steps if record.budget else recipe.steps)
 
 
 def _operations(record: Record, plan: Plan) -> Iterator[Check]:
@@ -50,12 +48,11 @@ def _operations(record: Record, plan: Plan) -> Iterator[Check]:
     yield same("operations", record.operations, expected)
 
 
-def _budget(budget: BudgetReport, record: Record, plan: Plan) -> Iterator[Check]:
+def _budget(budget: BudgetReport, record: Record, recipe: Recipe) -> Iterator[Check]:
     """What was asked and how many steps that makes; the times and the rate are claimed."""
-    assert plan.recipe is not None
     yield same("budget asked", budget.asked, record.spec.budget)
     if budget.asked is None:
-        yield same("budget steps", budget.steps, plan.recipe.steps)
+        yield same("budget steps", budget.steps, recipe.steps)
     elif budget.rate is not None:
         steps = steps_of(Budget.parse(budget.asked), budget.rate)
         yield same("budget steps", budget.steps, steps)

@@ -32,10 +32,12 @@ from .report import evaluation_set, plugin_references, ranking
 
 #: A step of one model takes at least this long, and an evaluation at least a hundred times it.
 LEAST_SECONDS = 1e-6
+#: No record has this schema and is older.
+EARLIEST = datetime.datetime(2026, 11, 1, tzinfo=datetime.UTC)
 #: Fields that no run of this version fills in.
 UNUSED = ("answers", "tuning", "experimental", "missing")
 #: Fields of a spec that a checkpoint decides, which is not there when a record is verified.
-BY_CHECKPOINT = ("init", "weights", "freeze", "perturb", "checkpoint_digest")
+BY_CHECKPOINT = ("init", "weights", "freeze", "perturb")
 
 
 @dataclass(frozen=True)
@@ -88,8 +90,8 @@ def compare_facts(record: Record, now: Recomputed) -> Iterator[Check]:
     yield from _evaluation(record, now.plan)
     yield from _models(record, now)
     yield same("training", record.training is not None, record.spec.origin == "trained")
-    if record.training is not None and record.spec.origin == "trained":
-        yield from _training(record, record.training, fitted_recipe(record, now.plan))
+    if record.training is not None and now.plan.recipe is not None:
+        yield from _training(record, record.training, fitted_recipe(record, now.plan.recipe))
     yield from compare_costs(record, now.plan)
     graders = [record.spec.grader, record.grader.name if record.grader else None]
     yield same("grader", graders[1], graders[0])
@@ -102,13 +104,12 @@ def _spec(record: Record, plan: Plan) -> Iterator[Check]:
     by_checkpoint = record.spec.checkpoint_digest is not None and (
         record.spec.origin == "loaded" or request.init is not None
     )
-    for name, value in plan.spec.model_dump(mode="json").items():
-        recorded = record.spec.model_dump(mode="json").get(name)
-        if by_checkpoint and name in BY_CHECKPOINT:
-            asked = recorded if name == "checkpoint_digest" else _json(getattr(request, name))
-            yield same(f"spec {name}", recorded, asked)
-        else:
-            yield same(f"spec {name}", recorded, value)
+    recorded, computed = (spec.model_dump(mode="json") for spec in (record.spec, plan.spec))
+    if by_checkpoint:
+        asked = {name: _json(getattr(request, name)) for name in BY_CHECKPOINT}
+        computed |= {**asked, "checkpoint_digest": record.spec.checkpoint_digest}
+    for name in {**computed, **recorded}:
+        yield same(f"spec {name}", recorded.get(name), computed.get(name))
 
 
 def _json(value: Any) -> Any:
@@ -215,13 +216,13 @@ def _at_least(name: str, value: float, least: float) -> Check:
 
 
 def _is_past(text: str) -> bool:
-    """Whether a text is a date with its time zone that is over; clocks may differ by an hour."""
+    """Whether a text is a date since EARLIEST that is over; clocks may differ by an hour."""
     try:
         date = datetime.datetime.fromisoformat(text)
     except ValueError:
         return False
     now = datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=1)
-    return date.tzinfo is not None and date <= now
+    return date.tzinfo is not None and EARLIEST <= date <= now
 
 
 def claims(record: Record) -> dict[str, str]:

@@ -26,6 +26,8 @@ TAIL, TAIL_QUANTILES = 2.25, (0.9, 0.975)
 SEED_GAP = 3.0
 #: … and so are those whose mean errors leave a gap of more than so many powers of ten.
 SEED_RATIO = 2.0
+#: An interval of positive values says nothing if its upper bound is more than so many means.
+WIDEST = 1000.0
 
 
 class Interval(NamedTuple):
@@ -68,6 +70,21 @@ class Components(NamedTuple):
         freedom = np.divide(total**2, squares, out=np.full_like(total, prompts - 1.0),
                             where=squares > 0)  # fmt: skip
         return total / (seeds * prompts), freedom
+
+    def half_width(self) -> np.ndarray:
+        """Half the width of the mean's 95% interval, with Satterthwaite's degrees of freedom.
+
+        They are too many where few seeds happen to agree. So it is at least Banerjee's (1960): the
+        variance of each component, times the squared t of its own degrees of freedom.
+        """
+        seeds, prompts = len(self.by_seed), len(self.by_prompt)
+        variance, freedom = self.variance()
+        squared = stdtrit(freedom, 0.975) ** 2 * variance
+        if seeds > 1:
+            of_seeds = stdtrit(seeds - 1, 0.975) ** 2 * (self.seeds - self.both)
+            of_prompts = stdtrit(prompts - 1, 0.975) ** 2 * self.prompts
+            squared = np.maximum(squared, (of_seeds + of_prompts) / (seeds * prompts))
+        return np.asarray(np.sqrt(squared))
 
 
 def components(values: np.ndarray) -> Components:
@@ -117,8 +134,7 @@ def _bounds(values: np.ndarray, quantity: Quantity) -> tuple[np.ndarray, np.ndar
         scale[(highest <= 0) & (lowest < 0)] *= -1
     scaled = values / scale
     parts = components(scaled)
-    variance, freedom = parts.variance()
-    mean, half = parts.mean, stdtrit(freedom, 0.975) * np.sqrt(variance)
+    mean, half = parts.mean, parts.half_width()
     bounds = np.stack([mean - half, mean + half])
     by_seed = parts.by_seed
     if quantity == "digits":
@@ -127,12 +143,12 @@ def _bounds(values: np.ndarray, quantity: Quantity) -> tuple[np.ndarray, np.ndar
         is_fraction = (lowest >= 0) & (highest <= 1) & (quantity == "metric")
         is_positive = (scaled.min(axis=(0, 1)) >= 0) & ~is_fraction
         bounds[:, is_positive] = _of_positive(mean[is_positive], half[is_positive])
-        bounds[:, is_fraction] = _of_fraction(
-            *(x[is_fraction] for x in (mean, variance, freedom, scale)), values.shape[1]
-        )
+        fractions = (mean[is_fraction], half[is_fraction], scale[is_fraction])
+        bounds[:, is_fraction] = _of_fraction(*fractions, values.shape[1])
         trusted = ~is_positive
         levels = np.log10(np.where((by_seed > 0).all(axis=0), by_seed, 1.0))
-        trusted |= _has_no_gap(levels, SEED_RATIO) & (_tail(scaled) <= TAIL)
+        is_light = (_tail(scaled) <= TAIL) & (bounds[1] <= WIDEST * mean)
+        trusted |= is_light & _has_no_gap(levels, SEED_RATIO)
     if len(by_seed) > 1:
         bounds = np.where(trusted, bounds, [by_seed.min(axis=0), by_seed.max(axis=0)])
     return np.sort(bounds * scale, axis=0), trusted
@@ -149,24 +165,20 @@ def _of_positive(mean: np.ndarray, half: np.ndarray) -> np.ndarray:
     return np.stack([mean * np.exp(-logarithm), mean * np.exp(logarithm)])
 
 
-def _of_fraction(
-    mean: np.ndarray, variance: np.ndarray, freedom: np.ndarray, scale: np.ndarray, prompts: int
-) -> np.ndarray:
-    """Wilson's bounds (1927) of a fraction, where 1 is 1 / scale, with this variance of its mean.
+def _of_fraction(mean: np.ndarray, half: np.ndarray, scale: np.ndarray, prompts: int) -> np.ndarray:
+    """Wilson's bounds (1927) of a fraction, where 1 is 1 / scale, from half the symmetric width.
 
-    The number of trials is that of independent ones with this variance. Where all values are 0 or
-    all are 1 it is the number of prompts, so that the interval does not collapse.
+    The number of trials is that of independent ones with this width. Where all values are 0 or all
+    are 1 it is the number of prompts, so that the interval does not collapse.
     """
-    t2 = stdtrit(freedom, 0.975) ** 2
     share = mean * scale
     spread = np.maximum(share * (1 - share), 0.0)
-    # 1 / trials, which is 0 for a constant between 0 and 1.
-    rarity = np.divide(
-        variance * scale**2, spread, out=np.full_like(mean, 1 / prompts), where=spread > 0
-    )
-    half = np.sqrt(t2 * rarity * (spread + t2 * rarity / 4))
-    center, total = share + t2 * rarity / 2, 1 + t2 * rarity
-    return np.clip(np.stack([center - half, center + half]) / total, 0.0, 1.0) / scale
+    # t² / trials, which is 0 for a constant between 0 and 1.
+    least = np.full_like(mean, stdtrit(prompts - 1, 0.975) ** 2 / prompts)
+    rarity = np.divide((half * scale) ** 2, spread, out=least, where=spread > 0)
+    width = np.sqrt(rarity * (spread + rarity / 4))
+    center, total = share + rarity / 2, 1 + rarity
+    return np.asarray(np.clip(np.stack([center - width, center + width]) / total, 0, 1) / scale)
 
 
 def _tail(values: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -41,6 +42,11 @@ def training_report(plan: Plan, trained: Trained, rows: range) -> TrainingReport
 def seed_reports(models: Sequence[Model]) -> list[SeedReport]:
     """The seed of each model, and where it diverged."""
     return [SeedReport(seed=model.seed, diverged_at=model.diverged_at) for model in models]
+
+
+def date_now() -> str:
+    """The time to the second, with its zone."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
 def ranking(plan: Plan) -> Ranking:

@@ -5,7 +5,6 @@ resolve → reuse an existing record → prepare → train or load → evaluate 
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from .grading import Grading
 from .measure import analyse, axes_of, measure, require_target_shape
 from .models import saved_weights
 from .plan import Plan, resolve
-from .report import evaluation, grader_report, plugin_references, ranking, seed_reports
+from .report import date_now, evaluation, grader_report, plugin_references, ranking, seed_reports
 from .reuse import existing_records
 from .settings import Settings
 from .statistics import summarize_run
@@ -120,7 +119,7 @@ def evaluate_and_record(
         grader=grader_report(grading, store.objects, spec.task) if grading else None,
         environment=environment(device),
         plugins=plugin_references(plan),
-        created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        created=date_now(),
     ).sealed()
     store.write(record)
     return record

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,7 @@ def _check_results(executor: Executor, workers: int) -> None:
     # In the middle, so that jobs before and after them run beside them.
     jobs.insert(workers, {**plain, "value": None, "seconds": 0, "ends_by": "error"})
     jobs.insert(workers + 2, {**plain, "value": None, "seconds": 0, "ends_by": "death"})
-    outcomes = list(executor.map(answer, jobs, workers))
+    outcomes = _outcomes(executor, jobs, workers)
     indices = sorted(index for index, _ in outcomes)
     _expect(indices == [*range(len(jobs))], f"jobs 0 to {len(jobs) - 1} gave results of {indices}")
     by_index = dict(outcomes)
@@ -60,6 +61,27 @@ def _check_results(executor: Executor, workers: int) -> None:
                 f"a job that ends by {job['ends_by']} gave no exception, but {outcome!r}",
             )
     _check_times([outcome for outcome in by_index.values() if isinstance(outcome, dict)], workers)
+
+
+def _outcomes(executor: Executor, jobs: list[dict[str, Any]], workers: int) -> list[Any]:
+    """What `map` yields. A thread waits for it, since it may wait forever for a dead process."""
+    outcomes: list[Any] = []
+    errors: list[BaseException] = []
+
+    def collect() -> None:
+        try:
+            outcomes.extend(executor.map(answer, jobs, workers))
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=collect, daemon=True)
+    thread.start()
+    thread.join(3 * PATIENCE_SECONDS)
+    for error in errors:
+        raise ConformanceError(f"map() raises {error!r}") from error
+    waiting = f"{len(jobs) - len(outcomes)} of {len(jobs)} jobs have no result after a long wait"
+    _expect(not thread.is_alive(), f"{waiting}; one job ends by the death of its process")
+    return outcomes
 
 
 def _check_times(runs: list[dict[str, Any]], workers: int) -> None:

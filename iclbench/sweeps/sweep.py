@@ -84,18 +84,18 @@ def sweep(
                     report(f"can't be run: {failure.command}: {failure.reason}")
                 programs.run(plans)
         except Interrupted as error:
-            later = sum(len(grids) for grids in stages[number:])
-            raise Interrupted(error.signal_number, _remaining(error, cells, later)) from None
+            what = _remaining(error, cells, number < len(stages))
+            raise Interrupted(error.signal_number, what) from None
     return _result(cells, programs.already_done)
 
 
-def _remaining(error: Interrupted, cells: Cells, later: int) -> str:
-    """What was saved, and how many runs have no record; `later` grids depend on the weights."""
+def _remaining(error: Interrupted, cells: Cells, later: bool) -> str:
+    """What was saved, and how many runs have no record; `later` ones need their weights."""
     plans = list(cells.plans.values())
     if not plans:
         return str(error)
     missing = sum(not cells.store.path(plan.spec).exists() for plan in plans)
-    more = f", and {later} grids that need their weights" if later else ""
+    more = ", and then those that need their weights" if later else ""
     return "; ".join(filter(None, [str(error), f"{missing} of {len(plans)} runs remain{more}"]))
 
 

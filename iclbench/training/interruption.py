@@ -43,8 +43,12 @@ class _Process:
 _process = _Process()
 
 
+def ignore(number: int, frame: FrameType | None) -> None:
+    """Ignore a signal. Python complains where SIG_IGN meets a signal that is being delivered."""
+
+
 @contextmanager
-def interruptible(second: signal.Handlers | None = None) -> Iterator[None]:
+def interruptible(second: Handler = None) -> Iterator[None]:
     """Raise Interrupted within the block at the first SIGINT or SIGTERM.
 
     `second` then handles further signals; None: the handler that was there before. A signal that

@@ -11,7 +11,8 @@ def iclbench_tasks() -> list[Entry]:
     return [
         Entry(
             "imagenet",
-            "N-way K-shot image classification on classes unseen in training (categorical, 6.2)",
+            "N-way K-shot classification of images from unseen classes: emoji, Fashion-MNIST or "
+            "ImageNet (categorical, 6.2)",
             f"{_HOME}.task:ImageNet",
         )
     ]

@@ -138,11 +138,13 @@ class Extraction:
         labels = torch.from_numpy(self.source.labels[rows])
         about = About(
             data=self.source.data,
+            licence=self.source.licence,
             images_sha256=digest_of(digests),
             backbone=self.backbone.name,
             weights_sha256=self.backbone.weights_sha256,
             projection=None if self.project is None else f"random, to {self.project}",
             classes=self.source.classes,
+            groups=self.source.groups,
             images=len(features),
             width=features.shape[1],
         )

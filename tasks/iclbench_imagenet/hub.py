@@ -47,13 +47,8 @@ class Hub(Source):
 
 
 def _load(data: str, name: str, split: str) -> Any:
-    try:
-        import datasets
-    except Exception as error:
-        raise UsageError(
-            f"--data {data}: there is no such folder, and the hub needs datasets: "
-            f"pip install 'iclbench[imagenet]' ({_line(error)})"
-        ) from None
+    import datasets
+
     try:
         # It warns at every attempt, and then raises the error reported below.
         from huggingface_hub.utils import logging

@@ -27,17 +27,38 @@ FONT_SIZE = 109
 #: Subgroups with fewer emoji are not used as classes.
 FEWEST_EMOJI = 15
 _VARIATION = "FE0F"
+EMOJI_LICENCE = "SIL Open Font License 1.1 (Noto Color Emoji), Unicode License (emoji-test.txt)"
+
+#: SHA-256 of the pixels of Fashion-MNIST's 60,000 training images.
+FASHION_PIXELS = "2e487a6c89124f78f2d7521542223cafe96f7123c3ca13d447772ac6ecbb3012"
+FASHION_LICENCE = "MIT (Zalando SE)"
+#: Its classes in the order of their numbers, with the kind of clothing that each belongs to.
+FASHION_CLASSES = {
+    "T-shirt/top": "top",
+    "Trouser": "trousers",
+    "Pullover": "top",
+    "Dress": "top",
+    "Coat": "top",
+    "Sandal": "footwear",
+    "Shirt": "top",
+    "Sneaker": "footwear",
+    "Bag": "bag",
+    "Ankle boot": "footwear",
+}
 
 
 class Source(ABC):
     """Images with their classes, in a fixed order.
 
-    `data` describes the source; `classes` are the names; `labels` (n,) their numbers; `identity`
-    changes with the content, and is known without reading every image.
+    `data` describes the source; `classes` are the names; `labels` (n,) their numbers; `groups`, if
+    known, the family of each class; `identity` changes with the content, and is known without
+    reading every image.
     """
 
     data: str
+    licence: str | None = None
     classes: tuple[str, ...]
+    groups: tuple[str, ...] | None = None
     labels: np.ndarray
     identity: str
 
@@ -70,15 +91,16 @@ class Emoji(Source):
         for path, package in ((font, "fonts-noto-color-emoji"), (table, "unicode-data")):
             if not path.is_file():
                 raise UsageError(f"--data emoji: there is no {path}; it is in Debian's {package}")
-        groups = _subgroups(table)
-        if len(groups) < 2:
-            raise UsageError(f"{table} has {len(groups)} subgroups of {FEWEST_EMOJI} emoji")
-        self.characters = [character for members in groups.values() for character in members]
-        self.classes = tuple(groups)
-        sizes = [len(members) for members in groups.values()]
-        self.labels = np.repeat(np.arange(len(groups)), sizes)
+        subgroups = _subgroups(table)
+        if len(subgroups) < 2:
+            raise UsageError(f"{table} has {len(subgroups)} subgroups of {FEWEST_EMOJI} emoji")
+        self.characters = [character for members in subgroups.values() for character in members]
+        self.classes = tuple(name for _, name in subgroups)
+        self.groups = tuple(group for group, _ in subgroups)
+        sizes = [len(members) for members in subgroups.values()]
+        self.labels = np.repeat(np.arange(len(subgroups)), sizes)
         digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in (font, table)]
-        self.data = "emoji"
+        self.data, self.licence = "emoji", EMOJI_LICENCE
         self.identity = digest_of(digests)
         try:
             layout = pil.ImageFont.Layout.BASIC
@@ -99,20 +121,21 @@ class Emoji(Source):
         return image
 
 
-def _subgroups(table: Path) -> dict[str, list[str]]:
-    """The one-code-point emoji of each subgroup, in the table's order."""
-    groups: dict[str, list[str]] = {}
-    group = ""
+def _subgroups(table: Path) -> dict[tuple[str, str], list[str]]:
+    """The one-code-point emoji of each (group, subgroup), in the table's order."""
+    members: dict[tuple[str, str], list[str]] = {}
+    headings = {"group": "", "subgroup": ""}
     for line in table.read_text("utf-8").splitlines():
-        heading = re.match(r"# subgroup: (.+)", line)
+        heading = re.match(r"# (group|subgroup): (.+)", line)
         entry = re.match(r"([0-9A-F ]+); fully-qualified ", line)
         if heading:
-            group = heading[1].strip()
+            headings[heading[1]] = heading[2].strip()
         elif entry:
             points = [point for point in entry[1].split() if point != _VARIATION]
             if len(points) == 1:
-                groups.setdefault(group, []).append(chr(int(points[0], 16)))
-    return {name: members for name, members in groups.items() if len(members) >= FEWEST_EMOJI}
+                key = (headings["group"], headings["subgroup"])
+                members.setdefault(key, []).append(chr(int(points[0], 16)))
+    return {key: drawn for key, drawn in members.items() if len(drawn) >= FEWEST_EMOJI}
 
 
 class Folder(Source):
@@ -151,7 +174,10 @@ class Folder(Source):
 
 
 class IDX(Source):
-    """A pair of IDX files, such as those of MNIST and Fashion-MNIST; the classes are digits."""
+    """A pair of IDX files, such as those of MNIST; the classes are digits.
+
+    Fashion-MNIST is recognized by its pixels, and gets its name, licence, classes and groups.
+    """
 
     def __init__(self, images: Path) -> None:
         """Read both files; raises UsageError if one is missing or they don't match."""
@@ -163,7 +189,11 @@ class IDX(Source):
         self.classes = tuple(str(c) for c in range(int(self.labels.max(initial=-1)) + 1))
         self.data = f"{images.parent.name}/{images.name.split('-')[0]}"
         contents = (self.pixels.tobytes(), self.labels.tobytes())
-        self.identity = digest_of([hashlib.sha256(content).hexdigest() for content in contents])
+        digests = [hashlib.sha256(content).hexdigest() for content in contents]
+        self.identity = digest_of(digests)
+        if digests[0] == FASHION_PIXELS:
+            self.data, self.licence = "fashion-mnist", FASHION_LICENCE
+            self.classes, self.groups = tuple(FASHION_CLASSES), tuple(FASHION_CLASSES.values())
 
     def images(self, rows: Sequence[int]) -> list[Image]:
         """See `Source.images`."""

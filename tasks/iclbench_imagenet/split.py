@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from iclbench import UsageError, philox
 
+from .store import About
+
 #: Optional file in a folder of features that fixes the split by name.
 FILE = "split.json"
 
@@ -20,15 +22,13 @@ class Split(NamedTuple):
     test: tuple[int, ...]
 
 
-def find_split(
-    folder: Path, classes: Sequence[str], seed: int, test: int | None, ways: int
-) -> Split:
-    """The split in the folder, or `test` random classes by `seed`.
+def find_split(folder: Path, about: About, seed: int, test: int | None, ways: int) -> Split:
+    """The split in the folder, or random groups of at most `test` classes by `seed`.
 
     By default a tenth is for testing, or 2 · ways if that is more, as long as `ways` remain.
     Raises UsageError for a class that is unknown or in both halves, and for too few classes.
     """
-    file = folder / FILE
+    file, classes = folder / FILE, about.classes
     if file.exists():
         if test is not None and test != len(_names(file)["test"]):
             raise UsageError(f"test_classes={test}: {file} has another split; leave it out")
@@ -38,8 +38,7 @@ def find_split(
         count = default if test is None else test
         if count > len(classes):
             raise UsageError(f"{count} classes to test: {folder} has {len(classes)} classes in all")
-        order = philox("imagenet split", seed).permutation(len(classes)).tolist()
-        split = Split(tuple(sorted(order[count:])), tuple(sorted(order[:count])))
+        split = split_groups(about.groups or classes, seed, count)
     for half, members in split._asdict().items():
         if len(members) < ways:
             raise UsageError(
@@ -47,6 +46,22 @@ def find_split(
                 f"classes in {folder} are for {half}"
             )
     return split
+
+
+def split_groups(groups: Sequence[str], seed: int, count: int) -> Split:
+    """Whole groups for testing, in a random order, as long as they fit into `count` classes.
+
+    `groups` names the group of each class. Neighbouring classes share one, so that a model is not
+    tested on classes that look like those of training.
+    """
+    names = list(dict.fromkeys(groups))
+    test: list[int] = []
+    for position in philox("imagenet split", seed).permutation(len(names)):
+        members = [number for number, group in enumerate(groups) if group == names[position]]
+        if len(test) + len(members) <= count:
+            test += members
+    rest = set(range(len(groups))) - set(test)
+    return Split(tuple(sorted(rest)), tuple(sorted(test)))
 
 
 def _names(path: Path) -> dict[str, list[str]]:

@@ -27,11 +27,14 @@ class About(Config):
 
     format: int = FORMAT
     data: str
+    licence: str | None = None
     images_sha256: str
     backbone: str
     weights_sha256: str
     projection: str | None = None
     classes: tuple[str, ...]
+    #: The family of each class, which a split keeps on one side; null: each class is its own.
+    groups: tuple[str, ...] | None = None
     images: int
     width: int
 
@@ -89,19 +92,25 @@ def _read(path: Path, changed: int, size: int) -> Features:
 def _problem(features: Tensor, labels: Tensor, about: About) -> str | None:
     """What is wrong with the content, or None."""
     shape, count = tuple(features.shape), len(about.classes)
-    doubled = sorted({name for name in about.classes if about.classes.count(name) > 1})
     if about.format != FORMAT:
         return f"it has format {about.format}, not {FORMAT}"
     if shape != (about.images, about.width):
         return f"features are {shape}, not ({about.images}, {about.width}) as the header says"
     if tuple(labels.shape) != (about.images,):
         return f"labels are {tuple(labels.shape)}, not ({about.images},)"
-    if doubled:
-        return f"two classes are called {doubled[0]!r}, so one could be in both halves"
     wrong = labels[(labels < 0) | (labels >= count)]
     if len(wrong):
         return f"label {int(wrong[0])} is out of range: there are {count} classes"
-    return _not_finite(features)
+    return _class_problem(about) or _not_finite(features)
+
+
+def _class_problem(about: About) -> str | None:
+    doubled = sorted({name for name in about.classes if about.classes.count(name) > 1})
+    if doubled:
+        return f"two classes are called {doubled[0]!r}, so one could be in both halves"
+    if about.groups is not None and len(about.groups) != len(about.classes):
+        return f"it has {len(about.groups)} groups for {len(about.classes)} classes"
+    return None
 
 
 def _not_finite(features: Tensor) -> str | None:
@@ -113,6 +122,6 @@ def _not_finite(features: Tensor) -> str | None:
 
 
 def summary(features: Features) -> dict[str, Any]:
-    """The header as JSON, without the classes and with the file's SHA-256."""
-    about = features.about.model_dump(mode="json", exclude={"classes", "format"})
+    """The header as JSON with the file's SHA-256, without the classes and their groups."""
+    about = features.about.model_dump(mode="json", exclude={"classes", "groups", "format"})
     return {**about, "sha256": features.sha256}

@@ -27,17 +27,17 @@ from .recipes import PAPER, QUICK
 from .split import find_split
 from .store import read_features, summary
 
-#: Features that come with this package.
-COMMITTED = Path(__file__).parent / "emoji"
-EMOJI = "emoji"
+#: Features that come with this package, in a folder of that name, and what boards call them.
+PACKAGED = {"emoji": "emoji (stand-in)", "fashion-mnist": "Fashion-MNIST (stand-in)"}
 
 
 class ImageNetConfig(ClassificationConfig):
-    """The features, and the contexts."""
+    """The images, and the contexts."""
 
-    features: str = Field(
-        EMOJI,
-        description="a folder made by `iclbench features`; emoji: those in this package",
+    images: str = Field(
+        "emoji",
+        description="emoji or fashion-mnist, whose features are in this package, or a folder made "
+        "by `iclbench features`, such as one of ImageNet",
     )
     digest: str | None = Field(
         None,
@@ -49,7 +49,8 @@ class ImageNetConfig(ClassificationConfig):
     test_classes: int | None = Field(
         None,
         ge=2,
-        description="classes used in evaluation only; null: a tenth, or 2N if that is more",
+        description="most classes used in evaluation only, which are whole groups of similar ones; "
+        "null: a tenth, or 2N if that is more",
     )
     dim: int | None = Field(
         None, ge=1, description="leading principal components of the training half; null: all of x"
@@ -57,6 +58,11 @@ class ImageNetConfig(ClassificationConfig):
     normalize: bool = Field(
         True, description="subtract the training half's mean, and scale so that E‖x‖² = d there"
     )
+
+
+def folder_of(images: str) -> Path:
+    """The folder with the features of these images."""
+    return Path(__file__).parent / images if images in PACKAGED else Path(images)
 
 
 class ImageNet(ClassificationTask[ImageNetConfig]):
@@ -68,22 +74,20 @@ class ImageNet(ClassificationTask[ImageNetConfig]):
     """
 
     name = "imagenet"
-    version = 1
+    version = 2
     Config = ImageNetConfig
     recipes = {"paper": PAPER, "quick": QUICK}
     # The digest identifies the features, wherever their folder lies.
-    training_only = frozenset({"pool", "features"})
+    training_only = frozenset({"pool", "images"})
     stream = "imagenet evaluation"
     floor_summary = "No floor: the true probabilities are unknown."
 
     def __init__(self, config: ImageNetConfig) -> None:
         """Read the features; raises UsageError if they, or the classes, are unsuitable."""
-        folder = COMMITTED if config.features == EMOJI else Path(config.features)
+        folder = folder_of(config.images)
         self.data = read_features(folder)
         about = self.data.about
-        self.split = find_split(
-            folder, about.classes, config.task_seed, config.test_classes, config.ways
-        )
+        self.split = find_split(folder, about, config.task_seed, config.test_classes, config.ways)
         digest = digest_of([self.data.sha256, *self.split])[:16]
         if config.digest not in {None, digest}:
             raise UsageError(
@@ -114,6 +118,11 @@ class ImageNet(ClassificationTask[ImageNetConfig]):
                 f"images; {self.config.shots} shots and {self.config.queries} queries "
                 f"need {needed}"
             )
+
+    @property
+    def title(self) -> str:
+        """The images behind the features: stand-ins for ImageNet are called that."""
+        return f"{self.name}: {PACKAGED.get(self.config.images, self.data.about.data)}"
 
     @property
     def signature(self) -> Signature:

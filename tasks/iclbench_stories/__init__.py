@@ -9,7 +9,7 @@ def iclbench_tasks() -> list[Entry]:
     return [
         Entry(
             "stories",
-            "language modelling and story endings on children's stories (categorical, 3.6 and 6.3)",
+            "language modelling and story endings on tales (categorical, 3.6 and 6.3)",
             "iclbench_stories.task:Stories",
         )
     ]

@@ -21,7 +21,9 @@ from .sources import Source, find_sources
 from .vocabulary import END, Vocabulary, given_vocabulary, trained_vocabulary
 
 #: Version of the packed files and of the filter: raise it when a stream changes.
-FORMAT = 1
+FORMAT = 2
+#: Share of stories that are held out, except from sources with a split.
+HELD_OUT = 0.2
 #: Shorter texts are left out.
 FEWEST_CHARACTERS = 100
 #: Traces of UTF-8 that was read in another encoding.
@@ -59,23 +61,35 @@ def open_corpus(
     revision: str | None,
     tokenizer: str,
     vocabulary: int,
-    held_out: float,
+    held_out: float | None,
     seed: int,
 ) -> Corpus:
-    """The corpus with these settings, from the cache or packed now; raises UsageError."""
+    """The corpus with these settings, from the cache or packed now; raises UsageError.
+
+    A single source may come with its split and its BPE; several are split and tokenized together.
+    """
     cache = cache_folder() / "stories"
     sources = find_sources(data, column, revision, seed, cache / "datasets")
-    given = None if tokenizer == "bpe" else given_vocabulary(tokenizer)
+    single = sources[0] if len(sources) == 1 else None
+    share: float | None = HELD_OUT if held_out is None else held_out
+    if single and single.has_split:
+        if held_out is not None:
+            raise UsageError(f"stories: data={data} comes with its split; leave held_out out")
+        share = None
+    if tokenizer != "bpe":
+        given: Vocabulary | None = given_vocabulary(tokenizer)
+    else:
+        given = single.vocabulary(vocabulary) if single else None
     identity = {
         "format": FORMAT,
         "sources": [source.identity for source in sources],
         "column": column,
         "tokenizer": vocabulary if given is None else digest_of(given.dump()),
-        "held_out": held_out,
+        "held_out": share,
     }
     folder = cache / digest_of(identity)[:16]
     if not (folder / "about.json").is_file():
-        _Packing(sources, given, vocabulary, held_out).write(folder)
+        _Packing(sources, given, vocabulary, share).write(folder)
     return _mapped(folder)
 
 
@@ -99,7 +113,7 @@ class _Packing:
     """One packing in progress."""
 
     def __init__(
-        self, sources: list[Source], given: Vocabulary | None, size: int, held_out: float
+        self, sources: list[Source], given: Vocabulary | None, size: int, held_out: float | None
     ) -> None:
         self.sources, self.given, self.size, self.share = sources, given, size, held_out
         self.names = " and ".join(source.name for source in sources)
@@ -156,7 +170,9 @@ class _Packing:
         return np.array(keys, dtype=np.uint64)
 
     def _held_out(self, keys: np.ndarray) -> set[int]:
-        """The stories with the lowest hashes, so that the split does not depend on their order."""
+        """The source's split, or a share: the lowest hashes, so that the order is irrelevant."""
+        if self.share is None:
+            return {_key(text) for text in self.sources[0].held_out()}
         count = min(len(keys) - 1, max(1, round(self.share * len(keys))))
         return {int(key) for key in np.sort(keys)[:count]}
 
@@ -187,12 +203,12 @@ class _Packing:
             out.write(end.tobytes())
         np.save(folder / "starts.npy", np.array(starts, dtype=np.int64))
         (folder / "tokenizer.json").write_text(vocabulary.dump(), "utf-8")
-        files = [folder / name for name in ("train.bin", "held_out.bin", "tokenizer.json")]
-        content = hashlib.sha256("/".join(map(file_digest, files)).encode()).hexdigest()
+        files = [folder / name for name in ("train.bin", "held_out.bin")]
         about = {
             "dtype": kind.name,
-            "sizes": [file.stat().st_size // kind.itemsize for file in files[:2]],
-            "digest": content,
+            "sizes": [file.stat().st_size // kind.itemsize for file in files],
+            # The ids and their tokens: other versions of `tokenizers` write another JSON.
+            "digest": digest_of([*map(file_digest, files), vocabulary.tokens()]),
             "counts": {"stories": total, "held_out": len(held), **self.counts},
         }
         (folder / "about.json").write_text(json.dumps(about), "utf-8")

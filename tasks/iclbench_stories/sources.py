@@ -1,4 +1,4 @@
-"""Sources of stories: a seed, or the hub and local files, which `datasets` reads."""
+"""Sources of stories: the tales in this package, a seed, or what `datasets` reads."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from typing import Any
 from iclbench import UsageError, file_digest
 
 from .generator import generated_stories
+from .tales import IDS, Tales
+from .vocabulary import Vocabulary
 
 #: The paper's two data sets, by their names on the hub.
 HUB = {
     "tinystories": "roneneldan/TinyStories",
     "children-stories": "ajibawa-2023/Children-Stories-Collection",
 }
+TALES = "tales"
 GENERATED = "generated"
-#: Folder that `make data` fills.
-LOCAL = "data"
 #: Builders of `datasets`, by a file's suffix.
 BUILDERS = {".parquet": "parquet", ".jsonl": "json", ".json": "json", ".txt": "text"}
 #: Separates the stories of a text file, as in the files of TinyStories.
@@ -31,12 +32,45 @@ BATCH = 1000
 class Source:
     """Texts in a fixed order; `identity` names their content, or a fixed revision of it."""
 
+    #: Whether the source comes with `held_out` texts.
+    has_split = False
+
     def __init__(self, name: str, identity: str) -> None:
         self.name, self.identity = name, identity
 
     def texts(self) -> Iterator[list[str]]:
         """Batches of texts; raises UsageError if they are not available."""
         raise NotImplementedError
+
+    def held_out(self) -> list[str]:
+        """The held-out texts of a source that comes with a split."""
+        raise NotImplementedError
+
+    def vocabulary(self, size: int) -> Vocabulary | None:
+        """The BPE that comes with the source, with its first `size` ids."""
+        return None
+
+
+class Packaged(Source):
+    """The tales in this package, with their split and their BPE."""
+
+    has_split = True
+
+    def __init__(self) -> None:
+        self.tales = Tales()
+        super().__init__(TALES, f"tales/{self.tales.sha256[IDS]}")
+
+    def texts(self) -> Iterator[list[str]]:
+        """One batch."""
+        yield self.tales.texts
+
+    def held_out(self) -> list[str]:
+        """The held-out tales."""
+        return self.tales.held_out
+
+    def vocabulary(self, size: int) -> Vocabulary:
+        """The BPE of the training tales; raises UsageError for too many ids."""
+        return self.tales.vocabulary(size)
 
 
 class Generated(Source):
@@ -105,7 +139,9 @@ def find_sources(
     """The sources named by `data`, joined by `+`; raises UsageError for an unknown name."""
     sources: list[Source] = []
     for name in data.split("+"):
-        if name == GENERATED:
+        if name == TALES:
+            sources.append(Packaged())
+        elif name == GENERATED:
             sources.append(Generated(seed))
         elif name in HUB:
             sources.append(Hub(HUB[name], column, revision))
@@ -114,28 +150,23 @@ def find_sources(
         elif _may_be_on_the_hub(name):
             sources.append(Hub(name, column, revision))
         else:
-            known = ", ".join([GENERATED, *HUB])
+            known = ", ".join([TALES, GENERATED, *HUB])
             raise UsageError(
                 f"stories: there is no data {name!r}; it is {known}, a set of the hub by its name "
-                "(owner/name), or a path (`make data` puts tales into data/tales)"
+                "(owner/name), or a path"
             )
     return sources
 
 
 def _may_be_on_the_hub(name: str) -> bool:
-    """Whether it is owner/name, not a file, and not in the folder that `make data` fills."""
-    local = Path(name).parts[:1] == (LOCAL,) or Path(name).suffix
-    return re.fullmatch(r"\w[\w.-]*/[\w.-]+", name) is not None and not local
+    """Whether it is owner/name, and not a file."""
+    return re.fullmatch(r"\w[\w.-]*/[\w.-]+", name) is not None and not Path(name).suffix
 
 
 def import_datasets() -> Any:
-    """Import `datasets`; raises UsageError if it is missing."""
-    try:
-        import datasets
-    except ImportError:
-        raise UsageError(
-            "stories: reading data needs the package datasets; pip install 'iclbench[stories]'"
-        ) from None
+    """`datasets` without its progress bars; it takes a second to import."""
+    import datasets
+
     datasets.disable_progress_bars()
     return datasets
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,11 @@ from iclbench import (
 from .corpus import Corpus, open_corpus
 from .endings import Endings
 from .recipes import PAPER, QUICK
+from .sources import TALES
+from .tales import Tales
 
+#: What boards call the data.
+TITLES = {"tales": "tales in the public domain", "generated": "generated stories (smoke test)"}
 #: Elements of the logits that an evaluation holds at once.
 AT_ONCE = 2**26
 
@@ -40,25 +45,30 @@ class StoriesConfig(TaskConfig):
     """The stories, their tokens, and the generated endings."""
 
     data: str = Field(
-        "generated",
-        description="generated (from task_seed), tinystories, children-stories, another set on "
-        "the hub (owner/name), or a path; join several by +",
+        "tales",
+        description="tales (in this package), generated (from task_seed), tinystories, "
+        "children-stories, another set on the hub (owner/name), or a path; join several by +",
     )
     column: str = Field("text", description="the column with the stories")
     revision: str | None = Field(None, description="revision on the hub; null: the newest")
     tokenizer: str = Field(
         "bpe", description="bpe (trained on the stories), gpt2, or the path of a tokenizer"
     )
-    vocabulary: int = Field(512, ge=258, description="tokenizer=bpe: number of ids")
+    vocabulary: int = Field(1024, ge=258, description="tokenizer=bpe: number of ids")
     length: int = Field(
-        64, ge=2, description="T, ids that a model sees; stories are packed in windows of T + 1"
+        32, ge=2, description="T, ids that a model sees; stories are packed in windows of T + 1"
     )
-    held_out: float = Field(0.2, gt=0, lt=1, description="share of held-out stories")
+    held_out: float | None = Field(
+        None,
+        gt=0,
+        lt=1,
+        description="share of held-out stories; null: 0.2, or the tales' own split",
+    )
     prefixes: int | None = Field(
         None, ge=1, description="number of read-out positions of a window, evenly spaced; null: all"
     )
     endings: int = Field(20, ge=0, description="number of held-out stories to continue")
-    beginning: int = Field(24, ge=1, description="ids of a story that the model is given")
+    beginning: int = Field(16, ge=1, description="ids of a story that the model is given")
     temperature: float = Field(
         0.0, ge=0, description="sampling temperature; 0: the most probable id"
     )
@@ -91,7 +101,7 @@ class Stories(GradedTask[StoriesConfig]):
     """
 
     name = "stories"
-    version = 1
+    version = 2
     Config = StoriesConfig
     recipes = {"paper": PAPER, "quick": QUICK}
     errors = {}
@@ -100,6 +110,11 @@ class Stories(GradedTask[StoriesConfig]):
         "No floor of the loss: the true probabilities are unknown. The row has the metrics of the "
         "true endings, which generated ones are compared with."
     )
+
+    @property
+    def title(self) -> str:
+        """The data: generated stories are no benchmark, and the title says so."""
+        return f"{self.name}: {TITLES.get(self.config.data, self.config.data)}"
 
     @property
     def primary(self) -> Primary:
@@ -132,6 +147,14 @@ class Stories(GradedTask[StoriesConfig]):
     def data_digest(self) -> str | None:
         """SHA-256 of the packed stories and their tokenizer."""
         return self.corpus.digest
+
+    @property
+    def provenance(self) -> Mapping[str, Any]:
+        """The sources with their licence, and the SHA-256, of the tales; {} for other data."""
+        if self.config.data != TALES:
+            return {}
+        about = Tales().about
+        return {"sources": about["sources"], "sha256": about["sha256"]}
 
     @property
     def signature(self) -> Signature:

@@ -16,13 +16,13 @@ def words_of(text: str) -> list[str]:
 
 def repetition(text: str) -> float:
     """The share of four-word phrases that occurred earlier in the text; 0 without phrases."""
-    phrases = _phrases(words_of(text), PHRASE)
+    phrases = phrases_of(words_of(text), PHRASE)
     return 1.0 - len(set(phrases)) / len(phrases) if phrases else 0.0
 
 
 def distinct(text: str, n: int) -> float:
     """The share of distinct phrases of n words (Li et al. 2016); 0 without phrases."""
-    phrases = _phrases(words_of(text), n)
+    phrases = phrases_of(words_of(text), n)
     return len(set(phrases)) / len(phrases) if phrases else 0.0
 
 
@@ -31,5 +31,6 @@ def text_metrics(text: str) -> dict[str, float]:
     return {"repetition": repetition(text)} | {f"distinct_{n}": distinct(text, n) for n in DISTINCT}
 
 
-def _phrases(words: list[str], n: int) -> list[tuple[str, ...]]:
+def phrases_of(words: list[str], n: int) -> list[tuple[str, ...]]:
+    """Every n words in a row."""
     return [tuple(words[i : i + n]) for i in range(len(words) - n + 1)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +38,19 @@ class Vocabulary:
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text, without END."""
-        return [e.ids for e in self.tokenizer.encode_batch(list(texts), add_special_tokens=False)]
+        return [
+            e.ids for e in self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        ]
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids, without END."""
         text: str = self.tokenizer.decode([i for i in ids if i != self.end])
         return text
+
+    def tokens(self) -> dict[str, int]:
+        """The id of every token."""
+        ids: dict[str, int] = self.tokenizer.get_vocab(with_added_tokens=True)
+        return ids
 
     def dump(self) -> str:
         """The tokenizer as a JSON document for `load`."""
@@ -52,8 +60,10 @@ class Vocabulary:
     @classmethod
     def load(cls, text: str, origin: str) -> Vocabulary:
         """From a JSON document of `tokenizers`; raises UsageError if it is not valid."""
+        from tokenizers import Tokenizer
+
         try:
-            return cls(import_tokenizers().Tokenizer.from_str(text), origin)
+            return cls(Tokenizer.from_str(text), origin)
         except UsageError:
             raise
         except Exception as error:
@@ -63,23 +73,12 @@ class Vocabulary:
         """The UTF-8 bytes behind each id, (size,); 0 for END."""
         byte_level = "ByteLevel" in json.dumps(json.loads(self.dump()).get("decoder") or {})
         lengths = np.zeros(self.size, dtype=np.int64)
-        for token, index in self.tokenizer.get_vocab(with_added_tokens=True).items():
+        for token, index in self.tokens().items():
             # Each character of a byte-level token is one byte.
             plain = token if byte_level else self.tokenizer.decode([index])
             lengths[index] = len(plain) if byte_level else len(plain.encode())
         lengths[self.end] = 0
         return lengths
-
-
-def import_tokenizers() -> Any:
-    """Import `tokenizers`; raises UsageError if it is missing."""
-    try:
-        import tokenizers
-    except ImportError:
-        raise UsageError(
-            "stories: needs the package tokenizers; pip install 'iclbench[stories]'"
-        ) from None
-    return tokenizers
 
 
 def given_vocabulary(name: str) -> Vocabulary:
@@ -103,12 +102,13 @@ def given_vocabulary(name: str) -> Vocabulary:
 
 def trained_vocabulary(texts: Iterator[list[str]], size: int) -> Vocabulary:
     """A byte-level BPE of `size` ids, trained on the texts; raises UsageError for too few."""
-    tokenizers = import_tokenizers()
-    tokenizer = _byte_level(tokenizers, tokenizers.models.BPE())
-    trainer = tokenizers.trainers.BpeTrainer(
+    from tokenizers import models, pre_tokenizers, trainers
+
+    tokenizer = _byte_level(models.BPE())
+    trainer = trainers.BpeTrainer(
         vocab_size=size,
         special_tokens=[END],
-        initial_alphabet=sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet()),
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
@@ -119,6 +119,23 @@ def trained_vocabulary(texts: Iterator[list[str]], size: int) -> Vocabulary:
             f"set vocabulary={vocabulary.size} or give more text"
         )
     return vocabulary
+
+
+def first_ids(text: str, size: int, origin: str) -> str:
+    """The JSON of a BPE with its first `size` ids; raises UsageError if it has fewer.
+
+    A BPE is learned merge by merge, so these are the ids that a BPE of this size would have.
+    """
+    content = json.loads(text)
+    model = content["model"]
+    if size > len(model["vocab"]):
+        most = len(model["vocab"])
+        raise UsageError(
+            f"stories: {origin} has a BPE of {most} ids; set vocabulary={most} or less"
+        )
+    model["vocab"] = {token: index for token, index in model["vocab"].items() if index < size}
+    kept = takewhile(lambda pair: "".join(pair) in model["vocab"], model["merges"])
+    return json.dumps(content | {"model": model | {"merges": list(kept)}})
 
 
 def _gpt2_folder() -> Path:
@@ -142,15 +159,18 @@ def _gpt2(folder: Path) -> Vocabulary:
             raise UsageError(f"stories: {folder} has no {name}")
         if file_digest(folder / name) != expected:
             raise UsageError(f"stories: {folder / name} is not GPT-2's: its SHA-256 differs")
-    tokenizers = import_tokenizers()
-    model = tokenizers.models.BPE.from_file(str(folder / "encoder.json"), str(folder / "vocab.bpe"))
-    tokenizer = _byte_level(tokenizers, model)
+    from tokenizers import models
+
+    model = models.BPE.from_file(str(folder / "encoder.json"), str(folder / "vocab.bpe"))
+    tokenizer = _byte_level(model)
     tokenizer.add_special_tokens([END])
     return Vocabulary(tokenizer, str(folder))
 
 
-def _byte_level(tokenizers: Any, model: Any) -> Any:
-    tokenizer = tokenizers.Tokenizer(model)
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = tokenizers.decoders.ByteLevel()
+def _byte_level(model: Any) -> Any:
+    from tokenizers import Tokenizer, decoders, pre_tokenizers
+
+    tokenizer = Tokenizer(model)
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
     return tokenizer

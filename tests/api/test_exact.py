@@ -126,6 +126,12 @@ def test_a_sum_halfway_between_two_numbers_is_rounded_to_even():
     assert evaluate_exactly(lambda p, q: p * q, a, ones)[0].tolist() == expected
 
 
+def test_an_answer_of_zero_is_zero():
+    """The ball around it shrinks below the smallest float64."""
+    a = torch.tensor([[[3.0, 1.0, 1.0], [1.0, 3.0, 1.0], [1.0, 1.0, 7.0]]])
+    assert exact_solve(a, a[:, :, :1])[0, :, 0].tolist() == [1.0, 0.0, 0.0]
+
+
 def test_a_singular_system_has_no_answer():
     a = torch.tensor([[[1.0, 2.0], [2.0, 4.0]], [[2.0, 0.0], [0.0, 4.0]]])
     b = torch.ones(2, 2, 1)

@@ -90,3 +90,31 @@ def test_runs_trained_as_one_program_share_a_key():
         recipe_args={"learning_rate": 2.0, "steps": 3}, seeds=(1, 2)
     ).train_key()  # fmt: skip
     assert a.train_key() != resolved(recipe_args={"steps": 4}).train_key()
+
+
+REQUEST = RunSpec(model="m", task="t", model_args={"a": [1, "x y"]}, seeds=(3, 7), freeze=("a.*",))
+
+
+def test_a_command_is_read_back():
+    assert RunSpec.from_command(REQUEST.command()) == REQUEST
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "iclbench run",
+        "iclbench verify --model m --task t",
+        "iclbench run --model m --task t; rm -r .",
+        "iclbench run --model m --task t --out elsewhere",
+        "iclbench run --model m --task t --model-args @/etc/passwd",
+        "iclbench run --task t --model m",
+        "iclbench run --model m --task t --recipe quick",
+        "iclbench run --model m  --task t",
+        "iclbench run --model 'm --task t",
+        "iclbench run --model m --task t\n```",
+    ],
+)
+def test_any_other_text_is_no_command(text):
+    with pytest.raises(UsageError, match="command"):
+        RunSpec.from_command(text)

@@ -98,3 +98,7 @@ def test_without_a_reference_there_is_no_floor():
     task = Noisy(TaskConfig())
     (batch,) = task.evaluation_batches(4, 0, torch.float64)
     assert task.floor(batch, None) == {}
+
+
+def test_a_title_is_the_name_unless_a_task_says_more():
+    assert Noisy(TaskConfig()).title == "noisy"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from support import limited_file_size
 
 from iclbench.leaderboards.build import build
 
@@ -56,6 +57,19 @@ def test_pages_of_tasks_without_records_are_deleted_and_others_stay(built, tmp_p
     build(tmp_path / "copy", parquet=False)
     assert {p.name for p in (tmp_path / "copy" / "tasks").iterdir()} == {
         "least-squares.md", "least-squares-prefixes.md", "notes.md"}  # fmt: skip
+
+
+def test_a_full_disk_leaves_the_old_tables(cli, built, tmp_path):
+    shutil.copytree(built, tmp_path / "copy")
+    shutil.rmtree(tmp_path / "copy" / "records" / "categorical")
+    with limited_file_size(2_000):
+        outcome = cli("leaderboard", "build", tmp_path / "copy")
+    assert outcome.code == 2
+    assert outcome.err.endswith("can't be written: File too large; it is unchanged\n")
+    assert files(tmp_path / "copy") == files(built)
+    assert not list((tmp_path / "copy").glob(".*"))
+    assert cli("leaderboard", "build", tmp_path / "copy").code == 0
+    assert not (tmp_path / "copy" / "tasks" / "categorical.md").exists()
 
 
 def test_a_damaged_record_is_an_error_and_nothing_is_written(cli, built, tmp_path):

@@ -49,7 +49,8 @@ def sizes() -> list:
 
 def has_data(path: Path, size: str) -> bool:
     task_args = read_sweep_file(path).sized(size).defaults.get("task_args", {})
-    return Path(task_args.get("features", ".")).exists()
+    images = task_args.get("images", "emoji")
+    return "/" not in images or Path(images).exists()
 
 
 def without_reference(grid: dict) -> dict:

@@ -111,8 +111,10 @@ def test_an_edit_that_mends_the_digest_is_refused(cli, results, tmp_path, change
     outcome = cli("submit", results, "--to", tmp_path / "boards")
     assert outcome.code == 2
     assert reason in outcome.err
-    assert f"refused: {outcome.err.partition('error: ')[2].strip()}" in outcome.out
-    assert not (tmp_path / "boards").exists()  # not the sound one either
+    reason_line = outcome.err.partition("error: ")[2].partition("\n")[0]
+    assert f"refused: {reason_line}" in outcome.out
+    published = [path.name for path in RecordStore(tmp_path / "boards" / "records").paths()]
+    assert [name.partition("-")[0] for name in published] == ["zero"]  # the sound one
 
 
 def test_an_edit_that_does_not_is_refused(cli, results, tmp_path):
@@ -148,10 +150,10 @@ def test_a_published_row_is_not_replaced(cli, results, tmp_path):
 def test_an_unknown_task_version_is_refused(cli, results, tmp_path, monkeypatch):
     from iclbench.runs.load import load_task
 
-    monkeypatch.setattr(type(load_task("least-squares")), "version", 2)
+    monkeypatch.setattr(type(load_task("least-squares")), "version", 99)
     outcome = cli("submit", results, "--to", tmp_path / "boards")
     assert outcome.code == 2
-    assert "version 1 of least-squares, which is now version 2" in outcome.err
+    assert "version 2 of least-squares, which is now version 99" in outcome.err
 
 
 def test_another_name_or_too_large_weights_are_refused(cli, results, tmp_path, monkeypatch):
@@ -171,3 +173,36 @@ def test_a_sample_is_always_the_same_and_from_every_task(cli, results):
     assert "a sample: 2 of 3 records" in outcomes[0].out
     assert "2 of 2 records hold" in outcomes[0].out
     assert f"{Path('least-squares-prefixes') / 'zero'}" in outcomes[0].out
+
+
+def test_a_published_record_says_that_it_was_evaluated_here(cli, results, tmp_path):
+    assert cli("submit", results, "--to", tmp_path / "boards").code == 0
+    for path in RecordStore(tmp_path / "boards" / "records").paths():
+        assert read_record(path).proof.kind == "evaluated"
+    assert all(read_record(path).proof is None for path in RecordStore(results).paths())
+
+
+def test_a_proof_of_training_again_is_not_taken_from_outside(cli, results, tmp_path):
+    outcome = cli("verify", trained(results), "--retrain", "--write")
+    assert outcome.code == 0, outcome.err
+    assert "proof: retrained" in outcome.out
+    outcome = cli("submit", trained(results), "--to", tmp_path / "boards")
+    assert outcome.code == 2
+    assert "its proof says retrained" in outcome.err
+
+
+def test_damaged_records_and_missing_plugins_stop_no_other(cli, results, tmp_path):
+    damaged = results / "least-squares" / "damaged-0123456789abcdef.json"
+    damaged.write_text("[" * 100_000)
+    path = next(results.glob("*/zero*.json"))
+    reseal(path, lambda c: c["plugins"][1].update(name="ssm", distribution="iclbench-ssm"))
+    for verb in (("verify", results), ("submit", results, "--to", tmp_path / "boards")):
+        outcome = cli(*verb)
+        assert outcome.code == 2
+        lines = outcome.err.splitlines()
+        assert any(f"{damaged} is not a record: it is nested too deeply" in line for line in lines)
+        missing = f"{path}: needs iclbench-ssm 0.1.0, which is not installed"
+        assert any(missing in line for line in lines)
+        assert f"{trained(results)}: all " in outcome.out or "1 record, all" in outcome.out
+    published = list(RecordStore(tmp_path / "boards" / "records").paths())
+    assert [p.name.partition("-")[0] for p in published] == ["baseconv"]

@@ -42,3 +42,23 @@ def copied(store, tmp_path) -> Path:
     """The path of a trained record in a copy of the store."""
     folder = shutil.copytree(store.folder, tmp_path / "copy")
     return next(p for p in RecordStore(folder).paths() if "baseconv" in p.name)
+
+
+@pytest.fixture(scope="session")
+def sound(tmp_path_factory) -> Path:
+    """Records to forge: trained ones, a construction, solvers at the floor and with a curve."""
+    folder = tmp_path_factory.mktemp("sound")
+    run(model="baseconv", **TINY, out=folder)
+    run(model="baseconv", **{**TINY, "recipe_args": {"steps": 60}}, out=folder)
+    run(model="least-squares-qr", **{**TINY, "eval_prompts": 256}, out=folder)
+    run(model="gradient-descent", **{**TINY, "task": "least-squares-prefixes"}, out=folder)
+    built = run(model="baseconv", **TINY, weights="gd-causal", out=folder)
+    alone = {**TINY, "seeds": 1, "model_args": built.spec.model_args}
+    run(model="baseconv", **alone, out=folder)
+    return folder
+
+
+@pytest.fixture
+def records(sound, tmp_path) -> Path:
+    """A copy of the sound records."""
+    return Path(shutil.copytree(sound, tmp_path / "records"))

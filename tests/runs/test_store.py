@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import jsonschema
 import numpy as np
 import pytest
+from forging import reseal
 
 from iclbench import RecordError, RecordStore, verify
 from iclbench.api.record import record_schema
@@ -107,3 +109,49 @@ def test_changed_values_of_the_prompts_are_refused(copied):
     file.unlink()
     with pytest.raises(RecordError, match="can't be read"):
         verify(copied)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[" * 100_000, "nested too deeply"),
+        ('{"digest": "", "schema_version": 4, "x": 1e999}', "not finite"),
+        ('{"digest": "", "schema_version": [4]}', "schema version"),
+        ("\ud800".encode("utf-8", "surrogatepass").decode("latin-1"), "not a record"),
+    ],
+)
+def test_a_hostile_record_is_refused_in_one_line(tmp_path, text, message):
+    path = tmp_path / "record.json"
+    path.write_text(text, "latin-1")
+    with pytest.raises(RecordError, match=message) as caught:
+        read_record(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda c: c["spec"].update(task="../../../escape"),
+        lambda c: c["spec"].update(model="a/b"),
+        lambda c: c["plugins"][0].update(name="<script>"),
+        lambda c: c["plugins"][0].update(version="1\n2"),
+        lambda c: c["evaluations"].update({"../x": c["evaluations"]["main"]}),
+        lambda c: c["evaluations"]["main"]["metrics"].pop("squared_error"),
+        lambda c: c["evaluations"]["main"]["seeds"].pop(),
+        lambda c: c["training"]["curve"].append([0.1]),
+    ],
+)
+def test_names_that_are_not_plain_and_parts_that_do_not_fit_are_refused(copied, change):
+    path = reseal(copied, change, rename=False)
+    with pytest.raises(RecordError, match="is not a record"):
+        read_record(path)
+
+
+def test_a_link_or_a_pipe_is_no_record(copied, tmp_path):
+    (tmp_path / "link.json").symlink_to(copied)
+    with pytest.raises(RecordError, match="is a link"):
+        read_record(tmp_path / "link.json")
+    os.mkfifo(tmp_path / "pipe.json")
+    with pytest.raises(RecordError, match="not a regular file"):
+        read_record(tmp_path / "pipe.json")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import signal
 
 import numpy as np
 import pytest
@@ -11,8 +13,11 @@ from small_runs import TINY
 from iclbench import (
     RecordStore,
     RunSpec,
+    hookimpl,
+    host,
     run,
 )
+from iclbench.api.errors import Interrupted
 from iclbench.runs.plan import resolve
 from iclbench.runs.run import run_plans
 from iclbench.runs.settings import Settings
@@ -38,3 +43,31 @@ def test_learning_rates_are_replicas_of_one_program(tmp_path):
         (alone,) = run_plans([plan], Settings(tmp_path / "b"))
         assert alone.id == record.id
         np.testing.assert_allclose(alone.training.curve, record.training.curve, rtol=1e-3)
+
+
+def test_an_interrupted_run_tells_its_observers_and_continues(tmp_path, capsys):
+    class Interrupting:
+        failures = []
+
+        @hookimpl
+        def iclbench_training_step(self, spec, step, loss):
+            signal.raise_signal(signal.SIGINT)
+
+        @hookimpl
+        def iclbench_run_failed(self, spec, error):
+            self.failures.append(error)
+
+    observer = Interrupting()
+    host().observe(observer, "interrupting")
+    try:
+        with pytest.raises(Interrupted) as caught:
+            run(model="baseconv", **TINY, out=tmp_path, checkpoint_seconds=1e9)
+    finally:
+        host().forget(observer)
+    saved = re.fullmatch(r"baseconv on least-squares saved at step (\d+) of 20", str(caught.value))
+    assert observer.failures == [caught.value]
+    resumed = run(model="baseconv", **TINY, out=tmp_path)
+    assert f"continuing from step {saved[1]} of " in capsys.readouterr().err
+    straight = run(model="baseconv", **TINY, out=tmp_path / "straight")
+    assert resumed.metrics == straight.metrics
+    assert not list((tmp_path / "checkpoints").iterdir())

@@ -90,6 +90,34 @@ def test_local_conforms_and_a_broken_promise_is_named(outcomes, change, reason):
         conformance._check_results(Replaying(outcomes, change), 2)
 
 
+class Strange(Executor):
+    """Waits forever, or passes on the exception of a job."""
+
+    name = "strange"
+
+    def __init__(self, ends):
+        self.ends = ends
+
+    def map(self, function, jobs, workers):
+        yield 0, None
+        self.ends()
+
+
+def test_waiting_forever_for_a_dead_process_is_noticed(monkeypatch):
+    monkeypatch.setattr(conformance, "PATIENCE_SECONDS", 0.1)
+    ended = threading.Event()
+    try:
+        with pytest.raises(ConformanceError, match="9 of 10 jobs have no result after a long wait"):
+            check_executor(Strange(ended.wait))
+    finally:
+        ended.set()
+
+
+def test_an_exception_that_ends_all_jobs_is_noticed():
+    with pytest.raises(ConformanceError, match="raises ZeroDivisionError"):
+        check_executor(Strange(lambda: 1 / 0))
+
+
 def test_threads_are_refused():
     with pytest.raises(ConformanceError, match="jobs run in the calling process"):
         check_executor(Threads())

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
-from iclbench import RecordStore, UsageError, sweep
+from iclbench import Executor, RecordStore, UsageError, hookimpl, host, sweep
+from iclbench.api.errors import Interrupted
+from iclbench.runs import run as run_module
+from iclbench.runs.run import run_plans
+from iclbench.sweeps import sweep as sweep_module
 
 DEFAULTS = {
     "task": "least-squares",
@@ -178,3 +187,90 @@ def test_cells_are_run_in_halves_if_memory_is_short(tmp_path, monkeypatch):
     assert sizes == [3, 2, 1, 1, 1]
     assert len(result.records) == 3
     assert not result.failures
+
+
+class Threads(Executor):
+    """Two jobs at once in threads of this process, which executors must not do."""
+
+    name = "threads"
+
+    def map(self, function, jobs, workers):
+        with ThreadPoolExecutor(len(jobs)) as pool:
+            yield from enumerate(pool.map(function, jobs))
+
+
+def test_runs_in_threads_of_one_process_are_refused_and_mix_nothing(tmp_path, provide, monkeypatch):
+    """The first run waits within itself until the others have been refused."""
+    provide("executor", "threads", Threads)
+    refused = threading.Semaphore(0)
+    record = run_module.evaluate_and_record
+
+    def wait(*args):
+        assert refused.acquire(timeout=60)
+        return record(*args)
+
+    def count(plans, settings, run_plans=run_plans):
+        try:
+            return run_plans(plans, settings)
+        except UsageError:
+            refused.release()
+            raise
+
+    monkeypatch.setattr(run_module, "evaluate_and_record", wait)
+    monkeypatch.setattr(sweep_module, "run_plans", count)
+    grid = {"model": ["averaging", "zero"], "dtype": ["float64"]}
+    content = {"defaults": DEFAULTS, "grid": [grid]}
+    result = sweep(content, out=tmp_path, executor="threads")
+    (failure,) = result.failures
+    assert "this process is in the middle of another run" in failure.reason
+    (together,) = result.records
+    monkeypatch.undo()
+    (_, *alone) = sorted(
+        sweep(content, out=tmp_path / "alone").records, key=lambda r: r.id == together.id
+    )
+    assert [record.metrics for record in alone] == [together.metrics]
+
+
+def test_an_interrupted_sweep_says_what_remains(tmp_path, monkeypatch):
+    """A signal in the second of three runs; the first has a record."""
+    grid = {"model": ["averaging", "zero", "ridge"]}
+    content = {"defaults": DEFAULTS, "grid": [grid]}
+    lines = []
+
+    def report(line):
+        lines.append(line)
+        if "averaging" in line:
+            signal.raise_signal(signal.SIGTERM)
+
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(Interrupted, match=r"^2 of 3 runs remain$") as caught:
+        sweep(content, out=tmp_path, report=report)
+    assert caught.value.exit_code == 143
+    assert signal.getsignal(signal.SIGTERM) == before
+    again = sweep(content, out=tmp_path)
+    assert (again.already_done, len(again.records)) == (1, 3)
+
+
+def test_an_interrupted_sweep_mentions_the_runs_that_need_weights(tmp_path):
+    content = {
+        "defaults": DEFAULTS,
+        "grid": [{"name": "first", "model": "baseconv"}, {"model": "baseconv", "init": "@first"}],
+    }
+
+    class Raising:
+        @hookimpl
+        def iclbench_training_step(self, spec, step, loss):
+            signal.raise_signal(signal.SIGINT)
+
+    observer = Raising()
+    host().observe(observer, "raising")
+    try:
+        with pytest.raises(Interrupted) as caught:
+            sweep(content, out=tmp_path)
+    finally:
+        host().forget(observer)
+    assert re.fullmatch(
+        r"baseconv on least-squares saved at step \d of 3; "
+        "1 of 1 runs remain, and then those that need their weights",
+        str(caught.value),
+    )

@@ -15,10 +15,10 @@ def make_task(**config):
     return ImageNet(parse_config(ImageNet.Config, config, "task imagenet"))
 
 
-def make_header(classes, images, width):
+def make_header(classes, images, width, groups=None):
     return About(
         data="made", images_sha256="0", backbone="none", weights_sha256="0", classes=classes,
-        images=images, width=width,
+        images=images, width=width, groups=groups,
     )  # fmt: skip
 
 
@@ -29,7 +29,8 @@ def make_folder(path, sizes=(6, 7, 8, 9), width=3, seed=0, **changes):
     labels = labels[torch.randperm(len(labels), generator=generator)]
     features = torch.randn(len(labels), width, generator=generator).half()
     names = tuple("abcdefghij"[: len(sizes)])
-    header = make_header(changes.get("names", names), changes.get("images", len(labels)), width)
+    images, groups = changes.get("images", len(labels)), changes.get("groups")
+    header = make_header(changes.get("names", names), images, width, groups)
     write_features(path, changes.get("features", features), changes.get("labels", labels), header)
     return path
 

@@ -12,7 +12,7 @@ from iclbench_stories.vocabulary import END
 
 ROOT = Path(__file__).parents[2]
 STORIES = generated_stories(60, 0)
-SMALL = {"vocabulary": 300, "length": 16, "beginning": 6, "endings": 4}
+SMALL = {"data": "generated", "vocabulary": 300, "length": 16, "beginning": 6, "endings": 4}
 
 
 def open_fresh_corpus(data, **args):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import math
 import signal
 import subprocess
@@ -15,7 +16,7 @@ import torch
 from features_support import NOWHERE, assert_error, make_images, run_features
 from PIL import Image
 
-from iclbench_imagenet import extraction
+from iclbench_imagenet import extraction, sources
 from iclbench_imagenet.backbones import Pixels
 from iclbench_imagenet.extraction import Extraction, projection
 from iclbench_imagenet.sources import SUFFIXES, Folder, find_source
@@ -36,7 +37,7 @@ def test_a_folder_of_images_becomes_features(tmp_path, cli):
     expected = torch.from_numpy(small).permute(2, 0, 1).flatten() / 255
     torch.testing.assert_close(read.features[9].float(), expected, atol=1e-3, rtol=0)
     assert not (tmp_path / "out" / "parts").exists()
-    args = f"features={tmp_path / 'out'},ways=2"
+    args = f"images={tmp_path / 'out'},ways=2"
     result = cli("run", "--model", "zero", "--task", "imagenet", "--task-args", args)
     assert_error(result, "2-way contexts need 2 classes: 1 of the 3 classes")
 
@@ -106,25 +107,43 @@ def test_per_class_and_project(tmp_path, cli):
     assert float(ratio.mean()) == pytest.approx(1, abs=0.02)
 
 
+def write_idx(folder, pixels, labels):
+    """Write images and labels as a pair of IDX files; return the labels' file."""
+    for kind, values in (("images-idx3", pixels), ("labels-idx1", labels)):
+        header = bytes([0, 0, 8, values.ndim]) + b"".join(
+            n.to_bytes(4, "big") for n in values.shape
+        )
+        path = folder / f"train-{kind}-ubyte.gz"
+        path.write_bytes(gzip.compress(header + values.tobytes()))
+    return path
+
+
 def test_idx_files(tmp_path, cli):
     pixels = np.random.default_rng(0).integers(0, 255, (12, 28, 28), dtype=np.uint8)
     labels = np.arange(12, dtype=np.uint8) % 3
-    header = bytes([0, 0, 8, 3]) + b"".join(n.to_bytes(4, "big") for n in pixels.shape)
-    images = tmp_path / "train-images-idx3-ubyte.gz"
-    images.write_bytes(gzip.compress(header + pixels.tobytes()))
-    labels_file = tmp_path / "train-labels-idx1-ubyte.gz"
-    content = bytes([0, 0, 8, 1]) + (12).to_bytes(4, "big") + labels.tobytes()
-    labels_file.write_bytes(gzip.compress(content))
+    labels_file = write_idx(tmp_path, pixels, labels)
     assert run_features(cli, tmp_path, tmp_path / "out").code == 0
     read = read_features(tmp_path / "out")
     assert read.labels.tolist() == labels.tolist()
     assert read.about.classes == ("0", "1", "2")
     again = find_source(str(tmp_path), "train", NOWHERE, NOWHERE).images([3])[0]
     assert np.array_equal(np.asarray(again)[..., 1], pixels[3])
-    labels_file.write_bytes(gzip.compress(content[:-1]))
+    labels_file.write_bytes(gzip.compress(gzip.decompress(labels_file.read_bytes())[:-1]))
     assert_error(
         run_features(cli, tmp_path, tmp_path / "bad"), "is not an IDX file of bytes in 1 dimensions"
     )
+
+
+def test_fashion_mnist_is_recognized_by_its_pixels(tmp_path, monkeypatch):
+    pixels = np.zeros((10, 28, 28), dtype=np.uint8)
+    write_idx(tmp_path, pixels, np.arange(10, dtype=np.uint8))
+    assert find_source(str(tmp_path), "train", NOWHERE, NOWHERE).groups is None
+    monkeypatch.setattr(sources, "FASHION_PIXELS", hashlib.sha256(pixels.tobytes()).hexdigest())
+    source = find_source(str(tmp_path), "train", NOWHERE, NOWHERE)
+    assert (source.data, source.classes[9], source.groups[9]) == (
+        "fashion-mnist", "Ankle boot", "footwear"
+    )  # fmt: skip
+    assert source.licence.startswith("MIT")
 
 
 def test_a_file_that_is_not_an_image_is_an_error(tmp_path, cli):

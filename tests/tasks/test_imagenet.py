@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 import torch
 from imagenet_support import CPU, SMALL, make_folder, make_task
+from wheel_support import wheel_files
 
 from iclbench import run, training_batch
 from iclbench.runs.checks import check_task
 from iclbench_imagenet.covariates import Covariates
 from iclbench_imagenet.picking import without_replacement
 from iclbench_imagenet.store import FILE, read_features
-from iclbench_imagenet.task import COMMITTED
+from iclbench_imagenet.task import PACKAGED, folder_of
 
 
 def test_draws_without_replacement_are_uniform():
@@ -43,7 +44,7 @@ def test_draws_without_replacement_are_distinct():
 @pytest.mark.parametrize("half", ["training", "test"])
 def test_contexts_come_from_one_half_with_new_labels(tmp_path, half):
     folder = make_folder(tmp_path, sizes=(9, 7, 8, 9, 10, 7, 8), width=4)
-    task = make_task(features=str(folder), ways=3, shots=4, queries=3, test_classes=3)
+    task = make_task(images=str(folder), ways=3, shots=4, queries=3, test_classes=3)
     if half == "training":
         batch = training_batch(task, 200, torch.Generator().manual_seed(0), torch.float64)
     else:
@@ -67,7 +68,7 @@ def test_contexts_come_from_one_half_with_new_labels(tmp_path, half):
 
 
 def test_covariates_are_centered_and_scaled_by_the_training_half(tmp_path):
-    task = make_task(features=str(make_folder(tmp_path, sizes=(30, 40, 30, 20), width=5)), **SMALL)
+    task = make_task(images=str(make_folder(tmp_path, sizes=(30, 40, 30, 20), width=5)), **SMALL)
     x = task.covariates.table(CPU, torch.float64)
     training = torch.isin(task.data.labels, torch.tensor(task.split.training))
     torch.testing.assert_close(x[training].mean(dim=0), torch.zeros(5).double(), atol=1e-9, rtol=0)
@@ -75,7 +76,7 @@ def test_covariates_are_centered_and_scaled_by_the_training_half(tmp_path):
     raw = task.data.features.double()
     factor = (raw[0] - raw[1]).norm() / (x[0] - x[1]).norm()
     torch.testing.assert_close(torch.cdist(raw, raw), factor * torch.cdist(x, x))
-    plain = make_task(features=str(tmp_path), normalize=False, **SMALL)
+    plain = make_task(images=str(tmp_path), normalize=False, **SMALL)
     assert torch.equal(plain.covariates.table(CPU, torch.float64), raw)
 
 
@@ -119,7 +120,7 @@ def test_a_pool_is_the_same_for_every_run_and_every_epoch():
 
 def test_a_record_states_the_source_of_the_features(tmp_path, cli):
     folder = make_folder(tmp_path / "features")
-    args = {"features": str(folder), **SMALL}
+    args = {"images": str(folder), **SMALL}
     record = run(model="nearest-class-mean", task="imagenet", task_args=args, eval_prompts=16,
                  out=tmp_path / "out")  # fmt: skip
     provenance = record.main.provenance
@@ -128,7 +129,7 @@ def test_a_record_states_the_source_of_the_features(tmp_path, cli):
     assert sorted([*split["training"], *split["test"]]) == ["a", "b", "c", "d"]
     assert record.spec.task_args["digest"] == make_task(**args).config.digest
     assert record.floor == {}
-    assert "features" not in record.main.task_args
+    assert "images" not in record.main.task_args
     assert cli("verify", tmp_path / "out").code == 0
     # The same features in another folder are comparable; changed features are detected.
     board = cli("leaderboard", "show", "--out", tmp_path / "out").out
@@ -148,20 +149,40 @@ def test_weights_for_another_width_of_features_are_refused(tmp_path, cli):
     command = ["run", "--model", "transformer", "--task", "imagenet", "--recipe", "smoke",
                "--recipe-args", "steps=1", "--seeds", "1", "--eval-prompts", "8",
                "--out", tmp_path / "out"]  # fmt: skip
-    assert cli(*command, "--task-args", f"features={tmp_path / 'three'},ways=2,shots=3").code == 0
+    assert cli(*command, "--task-args", f"images={tmp_path / 'three'},ways=2,shots=3").code == 0
     (weights,) = (tmp_path / "out").rglob("objects/*/*.safetensors")
     result = cli(*command[:5], "--weights", weights, "--out", tmp_path / "out", "--task-args",
-                 f"features={tmp_path / 'four'},ways=2,shots=3")  # fmt: skip
+                 f"images={tmp_path / 'four'},ways=2,shots=3")  # fmt: skip
     assert result.code == 2
     assert "does not fit the model: embed.real.weight is" in result.err
 
 
-def test_the_committed_features_are_complete():
-    stored = read_features(COMMITTED)
-    assert len(stored.about.classes) == 33
-    assert stored.features.shape == (860, 512)
+@pytest.mark.parametrize(
+    ("images", "classes", "shape"),
+    [("emoji", 33, (860, 512)), ("fashion-mnist", 10, (5000, 256))],
+)
+def test_packaged_features_are_complete_and_small(images, classes, shape):
+    stored = read_features(folder_of(images))
+    assert len(stored.about.classes) == len(stored.about.groups) == classes
+    assert stored.features.shape == shape
     assert stored.features.dtype == torch.float16
-    assert (COMMITTED / FILE).stat().st_size < 1_000_000
+    assert (folder_of(images) / FILE).stat().st_size < 3_000_000
+    assert f"iclbench_imagenet/{images}/{FILE}" in wheel_files()
+
+
+@pytest.mark.parametrize("images", PACKAGED)
+def test_packaged_images_say_what_they_are(images):
+    task = make_task(images=images)
+    assert task.title == f"imagenet: {PACKAGED[images]}"
+    assert "stand-in" in task.title
+    features = task.provenance["features"]
+    assert features["data"] == images
+    assert features["licence"]
+    assert len(features["images_sha256"]) == 64
+
+
+def test_a_folder_s_title_is_its_data(tmp_path):
+    assert make_task(images=str(make_folder(tmp_path)), **SMALL).title == "imagenet: made"
 
 
 def accuracy(model, prompts, out, **args):
@@ -172,7 +193,7 @@ def accuracy(model, prompts, out, **args):
 
 
 def test_emoji_are_neither_trivial_nor_saturated(tmp_path):
-    """About 73% with all 33 classes; chance is 20%."""
+    """About 75% with 28 of the 33 classes; chance is 20%."""
     assert 0.69 < accuracy("nearest-class-mean", 2048, tmp_path) < 0.78
 
 
@@ -185,7 +206,7 @@ def test_logistic_regression_on_emoji(tmp_path):
 @pytest.mark.parametrize("task", ["imagenet", "categorical"])
 def test_sequence_models_share_one_board(tmp_path, cli, task):
     models = "transformer,baseconv,lsa-tokens,elsa-tokens,gd-transformer,linear-probe"
-    small = "features=" + str(make_folder(tmp_path / "f")) + ",ways=2,shots=3"
+    small = "images=" + str(make_folder(tmp_path / "f")) + ",ways=2,shots=3"
     args = small if task == "imagenet" else "classes=6,dim=3,examples=4"
     result = cli("run", "--model", models, "--task", task, "--task-args", args, "--recipe", "smoke",
                  "--recipe-args", "steps=2,batch=4", "--seeds", "1", "--eval-prompts", "16",
@@ -203,6 +224,6 @@ def test_the_evaluation_set_never_changes():
     """Golden values of the committed features; sums agree up to rounding on any machine."""
     (batch,) = make_task().evaluation_batches(4, 0, torch.float64)
     sums = [float(batch.prompt.x.sum()), float(batch.prompt.query.square().sum())]
-    np.testing.assert_allclose(sums, [1186.4876517472328, 2224.086095041729], rtol=1e-9)
+    np.testing.assert_allclose(sums, [551.5399989818042, 2138.4614462122327], rtol=1e-9)
     assert batch.target.flatten().tolist() == [2, 0, 1, 1]
-    assert make_task().config.digest == "bdb15c44bc0561d0"
+    assert make_task().config.digest == "c9da85179fffa2e6"

@@ -10,27 +10,63 @@ import torch
 from imagenet_support import SMALL, make_folder, make_task
 
 from iclbench import UsageError
+from iclbench_imagenet.split import split_groups
 from iclbench_imagenet.store import FILE, read_features
+from iclbench_imagenet.task import PACKAGED
 
 
 def test_the_split_is_seeded_and_a_partition():
     splits = [make_task(task_seed=seed).split for seed in (0, 0, 1)]
     assert splits[0] == splits[1] != splits[2]
-    assert len(splits[0].test) == 10
+    assert 5 <= len(splits[0].test) <= 10
     assert sorted([*splits[0].training, *splits[0].test]) == list(range(33))
-    assert len(make_task(test_classes=20).split.test) == 20
+
+
+@pytest.mark.parametrize("images", PACKAGED)
+@pytest.mark.parametrize("seed", range(8))
+def test_neighbouring_classes_are_on_one_side(images, seed):
+    task = make_task(images=images, task_seed=seed)
+    groups = task.data.about.groups
+    training, test = ({groups[number] for number in half} for half in task.split)
+    assert training
+    assert test
+    assert not training & test
+    # The number that is filled in gives the same split again.
+    assert make_task(images=images, task_seed=seed, **task_args(task)).split == task.split
+
+
+def task_args(task):
+    """The arguments that the task fills in."""
+    return {"test_classes": task.config.test_classes, "digest": task.config.digest}
+
+
+def test_clocks_flags_and_faces_have_neighbours():
+    """The groups of the classes are those of Unicode's emoji-test.txt."""
+    about = make_task().data.about
+    group = dict(zip(about.classes, about.groups, strict=True))
+    assert group["time"] == group["sky & weather"] == "Travel & Places"
+    assert group["person-role"] == group["person-sport"] == group["body-parts"] == "People & Body"
+    assert len(set(about.groups)) == 8
+
+
+def test_whole_groups_are_chosen_as_long_as_they_fit():
+    groups = ["a", "a", "b", "b", "b", "c"]
+    splits = {split_groups(groups, seed, 4).test for seed in range(30)}
+    assert splits == {(0, 1, 5), (2, 3, 4, 5)}
+    # Classes without groups are chosen one by one.
+    assert all(len(split_groups("abcdef", seed, 4).test) == 4 for seed in range(30))
 
 
 def test_a_folder_can_fix_the_split(tmp_path):
     folder = make_folder(tmp_path)
-    seeded_digest = make_task(features=str(folder), ways=2, shots=3).config.digest
+    seeded_digest = make_task(images=str(folder), ways=2, shots=3).config.digest
     (folder / "split.json").write_text('{"training": ["d", "a"], "test": ["b", "c"]}')
-    task = make_task(features=str(folder), ways=2, shots=3)
+    task = make_task(images=str(folder), ways=2, shots=3)
     assert task.split == ((0, 3), (1, 2))
     assert task.config.test_classes == 2
     assert task.config.digest != seeded_digest
     with pytest.raises(UsageError, match=r"test_classes=3: .* has another split"):
-        make_task(features=str(folder), ways=2, shots=3, test_classes=3)
+        make_task(images=str(folder), ways=2, shots=3, test_classes=3)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +84,7 @@ def test_bad_splits_are_refused(tmp_path, content, message):
     folder = make_folder(tmp_path)
     (folder / "split.json").write_text(json.dumps(content))
     with pytest.raises(UsageError, match=message):
-        make_task(features=str(folder), ways=2, shots=3)
+        make_task(images=str(folder), ways=2, shots=3)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +103,7 @@ def test_bad_splits_are_refused(tmp_path, content, message):
 def test_bad_configurations_are_refused(tmp_path, config, message):
     folder = make_folder(tmp_path)
     with pytest.raises(UsageError, match=message):
-        make_task(features=str(folder), **{**SMALL, **config})
+        make_task(images=str(folder), **{**SMALL, **config})
 
 
 def make_broken_folder(path, defect):
@@ -82,6 +118,7 @@ def make_broken_folder(path, defect):
         "negative": {"labels": torch.full((n,), -1)},
         "few labels": {"labels": torch.zeros(3)},
         "names": {"names": ("a", "b", "a", "c")},
+        "groups": {"groups": ("a", "b", "b")},
     }
     make_folder(path, **changes.get(defect, {}))
     file = path / FILE
@@ -103,6 +140,7 @@ def make_broken_folder(path, defect):
         ("negative", "label -1 is out of range"),
         ("few labels", r"labels are \(3,\), not \(30,\)"),
         ("names", "two classes are called 'a', so one could be in both halves"),
+        ("groups", "it has 3 groups for 4 classes"),
         ("truncated", "is not a file of features, or is damaged"),
         ("other file", "is not a file of features, or is damaged"),
         ("empty", "holds no features.safetensors; `iclbench features` makes one"),
@@ -113,7 +151,7 @@ def test_bad_features_are_one_line(tmp_path, cli, defect, message):
     folder = make_broken_folder(tmp_path, defect)
     with pytest.raises(UsageError, match=message):
         read_features(folder)
-    args = f"features={folder},ways=2,shots=3"
+    args = f"images={folder},ways=2,shots=3"
     result = cli("run", "--model", "nearest-class-mean", "--task", "imagenet", "--task-args", args)
     assert result.code == 2
     assert len(result.err.strip().splitlines()) == 1

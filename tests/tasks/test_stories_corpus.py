@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +12,8 @@ from stories_support import ROOT, STORIES, open_fresh_corpus, texts_of, write
 from iclbench import RecordError, UsageError
 from iclbench_stories import corpus as corpora
 from iclbench_stories import sources, vocabulary
-from iclbench_stories.fetch import chapters, read_table
 from iclbench_stories.generator import generated_stories
+from iclbench_stories.origins import chapters, read_table
 from iclbench_stories.vocabulary import Vocabulary
 
 
@@ -89,7 +88,6 @@ def write_damaged(folder, name="a.jsonl"):
     [
         (lambda f: "tinystory", {}, "there is no data 'tinystory'"),
         (lambda f: f / "none.jsonl", {}, "there is no data"),
-        (lambda f: "data/no-tales", {}, "make data"),
         (lambda f: f, {}, "has no file that ends in"),
         (lambda f: write(f / "a.jsonl"), {"column": "story"}, "no column 'story'; it has text"),
         (lambda f: write(f / "a.jsonl", [1.5, 2.5]), {}, "does not hold text"),
@@ -135,15 +133,6 @@ def test_a_data_set_from_the_hub_is_read_with_all_its_splits(monkeypatch):
     assert calls[0] == ("roneneldan/TinyStories", {"revision": "abc"})
 
 
-def test_missing_packages_are_errors(monkeypatch):
-    for package, import_package in (
-        ("datasets", sources.import_datasets), ("tokenizers", vocabulary.import_tokenizers)
-    ):  # fmt: skip
-        monkeypatch.setitem(sys.modules, package, None)
-        with pytest.raises(UsageError, match=f"{package}; pip install"):
-            import_package()
-
-
 def test_gpt2_s_files_are_checked_and_their_absence_is_an_error(tmp_path, monkeypatch):
     for name in vocabulary.GPT2:
         (tmp_path / name).write_text("{}")
@@ -186,8 +175,8 @@ def test_a_tokenizer_without_an_end_token_is_refused():
 
 
 def test_tables_of_tales_and_chapters_of_books_are_parsed():
-    table = 'Title\tContent\nstring\tstring\n\tinclude\nA\tOnce.  Then.\n\nB\t"""Oh"" he said"\n'
-    assert list(read_table(table)) == [{"title": "A", "text": "Once.\nThen."}]
+    table = "Title\tContent\nstring\tstring\n\tinclude\nA\tOnce.  Then.\n\nHerr Korbes\tModern.\n"
+    assert list(read_table(table)) == [("A", "Once.\nThen.")]
     body = "word " * 500
     book = f"EMMA\n\nby her\n\nCHAPTER I\n\n{body}\n\nCHAPTER II\n\n{body}\nend\n\n{body}"
     assert [len(chapter.splitlines()) for chapter in chapters(book)] == [1, 2]

@@ -115,7 +115,7 @@ def test_a_signal_saves_a_checkpoint_of_any_age_and_the_training_continues_to_th
         if step == 20:
             signal.raise_signal(number)
 
-    with pytest.raises(Interrupted, match="^saved at step 20 of 30$") as caught:
+    with pytest.raises(Interrupted, match=r"^saved at step 20 of 30$") as caught:
         trained([1, 2], observer=interrupt, resumption=Resumption(path, every_seconds=math.inf))
     assert caught.value.signal_number == number
     resumed = trained([1, 2], resumption=Resumption(path))
@@ -127,7 +127,7 @@ def test_an_interrupted_training_without_a_checkpoint_says_so():
     def interrupt(step, loss):
         signal.raise_signal(signal.SIGINT)
 
-    with pytest.raises(Interrupted, match="^stopped without a checkpoint at step 5 of 30$"):
+    with pytest.raises(Interrupted, match=r"^stopped without a checkpoint at step 5 of 30$"):
         trained([1], observer=interrupt)
 
 

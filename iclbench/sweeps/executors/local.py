@@ -19,7 +19,7 @@ from typing import Any
 from ...api.errors import Interrupted, RunError, first_line
 from ...api.executor import Executor
 from ...console import report
-from ...training.interruption import SIGNALS, interruptible
+from ...training.interruption import SIGNALS, ignore, interruptible
 
 #: A job with its index.
 Numbered = tuple[int, Any]
@@ -158,7 +158,7 @@ def _work(connection: Connection, parent: int) -> None:
     threading.Thread(target=_exit_with, args=(parent,), daemon=True).start()
     try:
         # A worker gets Ctrl-C from the terminal and SIGTERM from its parent: one is enough.
-        with interruptible(second=signal.SIG_IGN):
+        with interruptible(second=ignore):
             if hasattr(signal, "pthread_sigmask"):
                 signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
             _answer_all(connection)

@@ -1,0 +1,266 @@
+"""Training a record's models again, which tests what `verify` can't compute.
+
+On the same platform training gives the same bits. A platform is the device, the processor with
+its vector instructions, the number of threads, the versions of torch, numpy and Python, and the
+program that computes gradients with the number of models that it trains at once. Elsewhere
+rounding differs and training amplifies it: then losses and results must be within `ELSEWHERE`.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast, get_args
+
+import numpy as np
+import torch
+
+from ..api.errors import RecordError
+from ..api.record import MAIN, Environment, Proof, Record, TrainingReport
+from ..api.spec import RunSpec
+from ..devices import environment, find_device
+from ..files import file_digest
+from ..precision import DTYPES, full_precision
+from ..training.checkpoints import load_weights
+from ..training.gradients.choice import EngineName
+from .code import require_plugins, stale_code
+from .comparison import Check, absolute, close
+from .measure import Measured, measure
+from .models import Model, initial_module
+from .objects import Objects
+from .origins import States
+from .plan import Plan, resolve
+from .report import date_now
+from .settings import Settings
+from .store import RecordStore, read_record, read_values
+from .training import ReadyModels, train
+from .verify import errors_of
+
+#: On another platform: how far the first loss of the curve may move, relatively, …
+FIRST_LOSS = 0.01
+#: … half of all losses, as a natural logarithm, …
+LOSSES = 0.1
+#: … and each seed's mean digits; a metric that is no error may move by this part.
+RESULT = 0.3
+#: Weights may be apart by this part of the way that training went.
+WEIGHTS = 0.5
+ELSEWHERE = (
+    f"first losses within {FIRST_LOSS:.0%}, half of all losses within {LOSSES:.0%}, "
+    f"weights within {WEIGHTS:.0%} of the way, results within {RESULT} digits or {RESULT:.0%}"
+)
+#: The claimed time must be at least the measured one divided by this: others may share a machine.
+FASTER = 30.0
+
+
+@dataclass(frozen=True)
+class Retraining:
+    """What training again gave: the checks, and the record with its proof if all hold."""
+
+    checks: list[Check]
+    record: Record | None
+
+
+def retrain(path: Path, device_name: str = "auto") -> Retraining:
+    """Train the models of a verified record again and compare everything that was only claimed.
+
+    A record without training has nothing to train: it has no checks and no proof. Raises
+    RecordError where training can't be repeated: other code, another device, a missing checkpoint.
+    """
+    record = read_record(path)
+    require_plugins(path, record)
+    if record.spec.origin in {"solver", "constructed"}:
+        return Retraining([], None)
+    device = find_device(device_name)
+    plan = _plan(path, record, environment(device))
+    assert record.training is not None
+    with _threads(record.environment.threads), full_precision(DTYPES[record.spec.dtype]):
+        ready = _train(plan, record.training, device)
+        here = environment(device)
+        measured = measure(plan, ready.models, device, 1024)
+    assert ready.training is not None
+    is_same_platform = _platform(record.environment, record.training) == _platform(
+        here, ready.training
+    )
+    same_bits = _same_bits(path, record, ready.models)
+    if is_same_platform:
+        checks = list(_compare_exactly(record, ready, same_bits))
+    else:
+        checks = [
+            *_compare_roughly(path, record, ready.training, measured, plan),
+            _compare_weights(path, record, ready.models, plan),
+        ]
+    checks.append(_compare_seconds(record.training, ready.training))
+    if not all(check.holds for check in checks):
+        return Retraining(checks, None)
+    tolerance = None if same_bits else ELSEWHERE
+    proof = Proof(
+        kind="retrained",
+        created=date_now(),
+        environment=here,
+        same_bits=same_bits,
+        tolerance=tolerance,
+    )
+    return Retraining(checks, _proved(record, proof, ready.training, measured.seconds))
+
+
+def write_proof(path: Path, proved: Record) -> None:
+    """Replace the record in `path`, which must be at its place in a store."""
+    store = RecordStore(path.parent.parent)
+    if store.path(proved.spec) != path:
+        raise RecordError(f"{path}: only a record in its store can get a proof")
+    store.write(proved)
+
+
+def _plan(path: Path, record: Record, here: Environment) -> Plan:
+    """The plan that trains; raises RecordError where training can't be repeated here."""
+    spec = record.spec
+    stale = stale_code(record)
+    if stale:
+        raise RecordError(f"{path}: made by other code of {', '.join(stale)}; it can't be repeated")
+    if spec.origin == "loaded":
+        raise RecordError(f"{path}: its weights were loaded; their training can't be repeated")
+    if record.environment.device != here.device:
+        raise RecordError(f"{path}: trained on {record.environment.device}, not on {here.device}")
+    if spec.checkpoint_digest is not None:
+        checkpoint = Path(str(spec.init))
+        if not checkpoint.is_file() or file_digest(checkpoint) != spec.checkpoint_digest:
+            raise RecordError(f"{path}: its checkpoint {spec.init} is not here")
+    plan = resolve(RunSpec.from_command(record.command))
+    if plan.spec.id != record.id:
+        raise RecordError(f"{path}: its command is that of run {plan.spec.id}")
+    return plan
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(max(1, min(count, 1024)))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _train(plan: Plan, training: TrainingReport, device: torch.device) -> ReadyModels:
+    """Train again, with the same program where it can be asked for."""
+    name = training.engine.removesuffix(" graph")
+    engine = cast("EngineName", name if name in get_args(EngineName) else "auto")
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Settings(Path(folder), str(device), resume=False, engine=engine)
+        (ready,) = train([plan], settings, device)
+    return ready
+
+
+def _platform(place: Environment, training: TrainingReport) -> tuple[object, ...]:
+    """What decides the bits of a training besides its code."""
+    versions = [place.versions.get(name) for name in ("python", "torch", "numpy")]
+    program = (training.engine, training.replicas)
+    return (place.device, place.processor, place.threads, *versions, *program)
+
+
+def _weights(path: Path, record: Record) -> States:
+    assert record.weights is not None
+    return load_weights(Objects.beside(path).path(record.weights)).states
+
+
+def _same_bits(path: Path, record: Record, models: Sequence[Model]) -> bool:
+    states = _weights(path, record)
+    for model in models:
+        now = {**dict(model.module.named_parameters()), **dict(model.module.named_buffers())}
+        before = states.get(model.seed, {})
+        if before.keys() != now.keys():
+            return False
+        if not all(torch.equal(before[name], now[name].detach().cpu()) for name in now):
+            return False
+    return True
+
+
+def _compare_exactly(record: Record, ready: ReadyModels, same_bits: bool) -> Iterator[Check]:
+    before, now = record.training, ready.training
+    assert before is not None
+    assert now is not None
+    yield Check("weights, trained again", "the record's", "the same bits", same_bits)
+    curves = [before.curve_steps, before.curve], [now.curve_steps, now.curve]
+    yield Check("training curve, again", "the record's", "the same bits", curves[0] == curves[1])
+    diverged = [seed.diverged_at for seed in record.seeds]
+    again = [model.diverged_at for model in ready.models]
+    yield Check("diverged at, again", diverged, again, diverged == again)
+
+
+def _compare_roughly(
+    path: Path, record: Record, now: TrainingReport, measured: Measured, plan: Plan
+) -> Iterator[Check]:
+    before = record.training
+    assert before is not None
+    losses = [_losses(before), _losses(now)]
+    yield Check("training steps, again", before.steps, now.steps, before.steps == now.steps)
+    if losses[0].shape != losses[1].shape:
+        yield Check("training curve, again", losses[0].shape, losses[1].shape, False)
+        return
+    moved = np.abs(np.log(losses[0] / losses[1]))
+    first, half = (float(np.max(moved[:1])), float(np.median(moved))) if moved.size else (0.0, 0.0)
+    yield Check("first loss, again", 0.0, first, first <= FIRST_LOSS)
+    yield Check("half of the losses, again", 0.0, half, half <= LOSSES)
+    metric = plan.task.primary.metric
+    values = read_values(path, {metric: record.main.values[metric]})[metric]
+    kind = errors_of(plan.task).get(metric)
+    for i, seed in enumerate(record.seeds):
+        a, b = (_result(v[i], kind) for v in (values, measured.values[metric]))
+        holds = abs(a - b) <= RESULT if kind else close(a, b, RESULT)
+        yield Check(f"seed {seed.seed} {metric}, again", a, b, bool(holds))
+
+
+def _compare_weights(path: Path, record: Record, models: Sequence[Model], plan: Plan) -> Check:
+    """How far the weights are from the record's, as a part of the way that training went."""
+    states = _weights(path, record)
+    apart = way = 0.0
+    for model in models:
+        start = dict(initial_module(plan, model.seed or 0).named_parameters())
+        for name, now in model.module.named_parameters():
+            recorded = states.get(model.seed, {}).get(name)
+            if recorded is None or recorded.shape != now.shape:
+                return Check("weights, trained again", "the record's", f"no {name}", False)
+            apart += float((recorded - now.detach().cpu()).double().square().sum())
+            way += float((start[name].detach() - now.detach().cpu()).double().square().sum())
+    part = math.sqrt(apart / way) if way else float(apart > 0)
+    return Check("way from the weights, trained again", 0.0, part, part <= WEIGHTS)
+
+
+def _losses(training: TrainingReport) -> np.ndarray:
+    """The losses (points, seeds); those that are not finite count as very large."""
+    rows = [[1e300 if loss is None else max(abs(loss), 1e-300) for loss in row]
+            for row in training.curve]  # fmt: skip
+    return np.array(rows)
+
+
+def _result(values: np.ndarray, kind: str | None) -> float:
+    """The mean digits of an error, the mean of another metric."""
+    if kind is None:
+        return float(np.nanmean(values))
+    errors = np.nan_to_num(absolute(values, kind), nan=1e300, posinf=1e300)
+    return float(-np.log10(np.maximum(errors, np.finfo(np.float64).tiny)).mean())
+
+
+def _compare_seconds(before: TrainingReport, now: TrainingReport) -> Check:
+    holds = before.seconds >= now.seconds / FASTER and math.isfinite(before.seconds)
+    return Check("seconds of training, again", before.seconds, now.seconds, holds)
+
+
+def _proved(record: Record, proof: Proof, training: TrainingReport, seconds: float) -> Record:
+    """The record with its proof.
+
+    With the same bits, what its author claimed about the past gives way to what happened here.
+    """
+    changes: dict[str, object] = {"proof": proof}
+    if proof.same_bits:
+        changes |= {
+            "training": training,
+            "environment": proof.environment,
+            "created": proof.created,
+            "evaluations": {MAIN: record.main.model_copy(update={"seconds": seconds})},
+        }
+    return record.model_copy(update=changes).sealed()

@@ -1,0 +1,146 @@
+"""Training again: it refuses forgeries of the past, and proves sound records.
+
+Each forgery is consistent in all that `verify` can compute, which shows the rest as claimed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from forging import (
+    Content,
+    Forgery,
+    as_solver,
+    edit,
+    edit_training,
+    find,
+    problem_of,
+    reseal,
+    states_of,
+    values_of,
+    with_values,
+    with_weights,
+)
+
+from iclbench import verify
+from iclbench.api.spec import RunSpec
+from iclbench.runs.facts import claims
+from iclbench.runs.models import given_models
+from iclbench.runs.plan import resolve
+from iclbench.runs.retraining import retrain, write_proof
+from iclbench.runs.store import read_record
+
+
+def as_loaded(content: Content) -> None:
+    """Consistent in all that can be computed: the checkpoint is only claimed."""
+    weights, command = content["weights"], content["command"]
+    as_solver(content)
+    digest = weights["sha256"]
+    content["weights"] = weights
+    content["plugins"] = [p for p in content["plugins"] if p["name"] != "builtins"]
+    content["spec"].update(origin="loaded", weights="mine.safetensors", checkpoint_digest=digest)
+    kept = [command.partition(" --recipe")[0], "--weights mine.safetensors --eval-prompts 64"]
+    content["command"] = " ".join(kept)
+
+
+def as_trained_from_a_file(content: Content) -> None:
+    content["spec"].update(init="mine.safetensors", checkpoint_digest="0" * 64)
+    content["command"] = content["command"].replace(
+        "--recipe", "--init mine.safetensors --recipe", 1
+    )
+
+
+def more_steps_as_fewer(folder: Path) -> Path:
+    long = find(folder, steps=60)
+    path = with_values(find(folder), values_of(long))
+    return with_weights(path, states_of(long))
+
+
+def constructed_as_trained(folder: Path) -> Path:
+    built = find(folder, origin="constructed", seeds=0, steps=None)
+    record = read_record(built)
+    (model,) = given_models(resolve(RunSpec.from_command(record.command)))
+    state = {n: p.detach().float() for n, p in model.module.named_parameters()}
+    state |= {n: b.float() for n, b in model.module.named_buffers()}
+    path = with_values(find(folder, seeds=1), values_of(built))
+    return with_weights(path, {0: state})
+
+
+def elsewhere(forgery: Forgery) -> Forgery:
+    """The same, with a claim that it happened on another processor."""
+
+    def forge(folder: Path) -> Path:
+        path = forgery(folder)
+        return reseal(path, lambda c: c["environment"].update(processor="arm64 NEON"))
+
+    return forge
+
+
+#: Name → the forgery, and the claim that shows it.
+CLAIMED: dict[str, tuple[Forgery, str]] = {
+    "weights of more steps": (more_steps_as_fewer, "trained by this recipe"),
+    "weights of more steps, made elsewhere": (
+        elsewhere(more_steps_as_fewer), "trained by this recipe",
+    ),
+    "constructed as trained": (constructed_as_trained, "trained by this recipe"),
+    "constructed as trained, made elsewhere": (
+        elsewhere(constructed_as_trained), "trained by this recipe",
+    ),
+    "trained as loaded": (edit(as_loaded), "checkpoint"),
+    "trained from a file": (edit(as_trained_from_a_file), "checkpoint"),
+    "another training curve": (edit_training(curve=[[0.1, 0.1]]), "training curve"),
+    "another device": (
+        edit(lambda c: c["environment"].update(device="NVIDIA H200")), "device",
+    ),
+    "seconds of training": (
+        edit_training(seconds=1e-4, steps_per_second=4e5), "seconds of training",
+    ),
+    "a divergence": (edit(lambda c: c["seeds"][0].update(diverged_at=3)), "diverged"),
+    "a plugin's version": (
+        edit(lambda c: c["plugins"][1].update(version="9.9")), "made by other code of",
+    ),
+    "a plugin's source": (
+        edit(lambda c: c["plugins"][1].update(source="0" * 64)), "made by other code of",
+    ),
+    "the harness's source": (
+        edit(lambda c: c["plugins"][0].update(source="0" * 64)), "made by other code of",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CLAIMED)
+def test_a_forgery_of_the_past_is_claimed_and_training_again_refuses_it(records, name):
+    forgery, claim = CLAIMED[name]
+    path = forgery(records)
+    assert problem_of(path, verify) is None
+    assert claim in claims(read_record(path))
+    assert problem_of(path, lambda path: retrain(path).checks)
+
+
+def test_a_sound_record_is_proved_and_its_claims_give_way(records):
+    """A date of the past can't be refuted; after training again it is that of the proof."""
+    path = edit(lambda c: c.update(created="2026-11-02T00:00:00+00:00"))(records)
+    outcome = retrain(path)
+    assert all(check.holds for check in outcome.checks)
+    write_proof(path, outcome.record)
+    proved = read_record(path)
+    assert proved.proof.kind == "retrained"
+    assert proved.proof.same_bits
+    assert proved.created == proved.proof.created
+    assert all(check.holds for check in verify(path))
+    assert "proof" in claims(proved)
+
+
+def test_a_sound_record_from_elsewhere_is_proved_within_the_tolerance(records):
+    """Other rounding gives other bits; what the author claims of the past then stays claimed."""
+    path = elsewhere(find)(records)
+    rounded = {
+        seed: {name: value * (1 + 1e-6) for name, value in state.items()}
+        for seed, state in states_of(path).items()
+    }
+    outcome = retrain(with_weights(path, rounded))
+    assert all(check.holds for check in outcome.checks)
+    assert not outcome.record.proof.same_bits
+    assert outcome.record.proof.tolerance is not None
+    assert outcome.record.environment.processor == "arm64 NEON"
