@@ -16,7 +16,11 @@ from .budget import steps_of, track_of
 from .comparison import Check, same
 from .operations import count_operations, step_operations
 from .plan import Plan
+from .training import ReadyModels
 from .validators import validation_prompts, validation_seed
+
+#: The claimed core time must be at least the measured one divided by this: processors differ.
+CHEAPER = 10.0
 
 
 def compare_costs(record: Record, plan: Plan) -> Iterator[Check]:
@@ -75,6 +79,29 @@ def _curve(curve: ValidationCurve, record: Record, recipe: Recipe, plan: Plan) -
     expected = [step_operations(record.operations, recipe, step) for step in curve.steps]
     yield same("validation operations", curve.operations, expected)
     yield Check("validation share", curve.share, "at least 0", curve.share >= 0)
+
+
+def compare_costs_again(record: Record, again: ReadyModels, *, exactly: bool) -> Iterator[Check]:
+    """A check for the costs that were claimed, against those of training again.
+
+    On the same platform scores must be equal where both were validated; which points the time
+    limit leaves out may differ.
+    """
+    before, now = record.budget, again.budget
+    if before is not None and now is not None:
+        claimed, measured = before.core_seconds, now.core_seconds
+        holds = claimed >= measured / CHEAPER
+        yield Check("core time per seed, again", claimed, measured, holds)
+    curves = record.validation_curve, again.validation_curve
+    if exactly and curves[0] is not None and curves[1] is not None:
+        scores = [
+            {step: [seed[i] for seed in curve.mean] for i, step in enumerate(curve.steps)}
+            for curve in curves
+            if curve is not None
+        ]
+        common = sorted(scores[0].keys() & scores[1].keys())
+        differ = [step for step in common if scores[0][step] != scores[1][step]]
+        yield same("steps with other validation scores, again", differ, [])
 
 
 def cost_claims(record: Record) -> dict[str, str]:

@@ -7,8 +7,10 @@ from small_runs import TINY
 
 from iclbench import RecordStore, RunSpec, run
 from iclbench.runs import budget as budgets
-from iclbench.runs.cost_facts import compare_costs, cost_claims
+from iclbench.runs.cost_facts import compare_costs, compare_costs_again, cost_claims
 from iclbench.runs.plan import resolve
+from iclbench.runs.retraining import retrain
+from iclbench.runs.training import ReadyModels
 from iclbench.runs.verify import verify
 
 BUDGETED = {**TINY, "model": "baseconv", "budget": "1s"}
@@ -89,3 +91,28 @@ def test_times_are_claims(records):
     assert claimed["steps of the budget"] == "60 steps per second"
     assert set(claimed) == {"core time per seed", "steps of the budget", "validation"}
     assert cost_claims(records["solver"]) == {}
+
+
+def test_training_again_takes_the_recorded_steps(records, monkeypatch):
+    monkeypatch.setattr(budgets, "measure_rate", pytest.fail)
+    path = records["store"].path(records["budget"].spec)
+    again = retrain(path)
+    assert [check.name for check in again.checks if not check.holds] == []
+    names = {check.name for check in again.checks}
+    assert {"core time per seed, again", "weights, trained again"} <= names
+    assert again.record.proof.same_bits
+    assert again.record.budget == records["budget"].budget
+
+
+def test_training_again_notices_other_scores_and_too_low_a_cost(records):
+    record = records["budget"]
+    ready = ReadyModels([], record.operations, None, record.budget, record.validation_curve)
+    assert all(check.holds for check in compare_costs_again(record, ready, exactly=True))
+    cheap = record.budget.model_copy(update={"core_seconds": 1e-6})
+    shifted = record.validation_curve.model_copy(
+        update={"mean": [[9.0] * len(record.validation_curve.steps)] * 2}
+    )
+    forged = record.model_copy(update={"budget": cheap, "validation_curve": shifted})
+    checks = list(compare_costs_again(forged, ready, exactly=True))
+    assert [check.holds for check in checks] == [False, False]
+    assert len(list(compare_costs_again(forged, ready, exactly=False))) == 1
