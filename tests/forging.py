@@ -46,7 +46,7 @@ def with_values(
     floor = record.main.floor
     values = {**read_values(path, record.main.values), **values}
     floor_values = {**read_values(path, floor.values), **(floor_values or {})}
-    summary = summarize_run(values, floor_values, {})
+    summary = summarize_run(values, floor_values, {}, {"squared_error": "squared"})
     dumped = {
         "metrics": {name: s.model_dump(mode="json") for name, s in summary.metrics.items()},
         "seeds": [
@@ -124,7 +124,9 @@ def values_of(path: Path) -> dict:
 
 def as_solver(content: Content) -> None:
     content["spec"].update(origin="solver", recipe="", recipe_args={}, seeds=[])
-    content.update(training=None, weights=None)
+    content.update(training=None, weights=None, budget=None, validation_curve=None, track=None)
+    if content["operations"] is not None:
+        content["operations"]["training"] = None
 
 
 def problem_of(path: Path, check: Callable[[Path], list[Check]]) -> str | None:
