@@ -43,12 +43,15 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def sound_host(strict: bool) -> PluginHost:
-    """The plugin host; problems are reported, or raised if `strict`."""
+    """The plugin host; problems are reported on one line, or raised if `strict`."""
     plugins = host()
     if strict:
         plugins.require_sound()
-    for problem in plugins.problems:
-        report(problem)
+    problems = plugins.problems
+    if len(problems) > 1:
+        report(f"{len(problems)} problems with plugins; `iclbench plugins` lists them")
+    elif problems:
+        report(problems[0])
     return plugins
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..api.errors import UsageError, unknown
+from ..console import report
 from .common import Out, record_paths
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def show(
         if commands:
             typer.echo("".join(f"    {record.command}\n" for record in board.records))
     for problem in problems:
-        print(f"iclbench: error: {problem}", file=sys.stderr)
+        report(f"error: {problem}")
     if problems:
         raise typer.Exit(2)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +10,7 @@ import typer
 
 from ..api.errors import IclbenchError, Interrupted, UsageError
 from ..api.options import parse_names
+from ..console import report
 from .common import Device, Engine, Out, Strict, engine_name, sound_host, training_cost
 from .interruption import stops_on_signals
 from .spec_options import with_spec_options
@@ -175,7 +175,7 @@ def _run_all(plans: list[Plan], settings: Settings) -> tuple[list[Record], int]:
                     code = max(code, error.exit_code if isinstance(error, IclbenchError) else 1)
                     run_name = f"{plan.spec.model} on {plan.spec.task}"
                     reason = str(error) if known else f"{error!r} (ICLBENCH_DEBUG=1 shows where)"
-                    print(f"iclbench: error: {run_name}: {reason}", file=sys.stderr)
+                    report(f"error: {run_name}: {reason}")
         finally:
             host().forget(display)
     return records, code

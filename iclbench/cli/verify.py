@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..api.errors import IclbenchError, RecordError, UsageError
+from ..console import report
 from .common import Device, Strict, chosen_sample, record_paths, sound_host
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def verify(
         try:
             checks = _verify(path, device, retrain, write)
         except IclbenchError as error:
-            print(f"iclbench: error: {error}", file=sys.stderr)
+            report(f"error: {error}")
             code = max(code, 2 if isinstance(error, RecordError) else error.exit_code)
             continue
         _report(path, checks, every)
