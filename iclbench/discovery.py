@@ -7,12 +7,15 @@ the others.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import functools
 import hashlib
+import signal
 import sys
+import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -23,8 +26,15 @@ import pluggy
 from . import hookspecs
 from .api.entry import Entry
 from .api.errors import PluginError, UsageError, unknown
+from .console import output_as_messages, report
 
 GROUP = "iclbench"
+
+#: Seconds after which an import that has not ended is named.
+SLOW_SECONDS = 5.0
+
+#: The longest reason of a problem, in characters.
+LONGEST_REASON = 500
 
 #: The harness's own entries; `ICLBENCH_PLUGINS` cannot exclude them.
 BUILTINS = "iclbench.builtins"
@@ -60,7 +70,7 @@ class Plugin:
     @property
     def label(self) -> str:
         """The plugin's name in messages: entry point, distribution, version."""
-        return f"{self.name} ({self.distribution} {self.version})"
+        return _label(self.name, self.distribution, self.version)
 
 
 def discover(
@@ -91,10 +101,61 @@ def discover(
 
 def reason_of(error: BaseException) -> str:
     """An error on one line, with its type unless it is a UsageError."""
-    text = " ".join(str(error).split())
+    try:
+        text = " ".join(str(error).split())[:LONGEST_REASON]
+    except Exception:  # a plugin's error may fail at that too
+        text = ""
     if text and isinstance(error, UsageError):
         return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+@contextlib.contextmanager
+def guarded(label: str) -> Iterator[None]:
+    """Run code of a plugin, which messages call `label`, such as its import.
+
+    What it prints goes to standard error. If it takes long, a line says so. Its SystemExit,
+    KeyboardInterrupt or other BaseException becomes a PluginError; a user's Ctrl-C stays one.
+    """
+    line = f"{label} has been loading for {SLOW_SECONDS:g} s"
+    notice = threading.Timer(SLOW_SECONDS, report, [line])
+    notice.daemon = True
+    with _interrupts() as interrupts:
+        try:
+            notice.start()
+            with output_as_messages:
+                yield
+        except BaseException as error:
+            if interrupts:
+                raise KeyboardInterrupt from error
+            if isinstance(error, Exception):
+                raise
+            raise PluginError(reason_of(error)) from error
+        finally:
+            notice.cancel()
+        if interrupts:
+            # The code has caught it.
+            raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def _interrupts() -> Iterator[list[int]]:
+    """Collect the interrupts that the process receives; code may raise KeyboardInterrupt itself."""
+    received: list[int] = []
+    previous = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(previous):
+        yield received
+        return
+
+    def note(number: int, frame: Any) -> None:
+        received.append(number)
+        previous(number, frame)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield received
+    finally:
+        signal.signal(signal.SIGINT, previous)
 
 
 def _entry_points() -> tuple[list[metadata.EntryPoint], list[str]]:
@@ -125,6 +186,7 @@ def _load(
 
     `taken` is a loaded plugin of the same name, if there is one.
     """
+    distribution, version = _distribution_of(point)
     started = time.perf_counter()
     module: Any = None
     problem: str | None = None
@@ -132,20 +194,20 @@ def _load(
     try:
         if taken is not None:
             raise PluginError(f"its name is taken by {taken.label}")
-        module = point.load()
-        import_seconds = time.perf_counter() - started
-        if manager.is_registered(module):
-            name = manager.get_name(module)
-            raise PluginError(f"{point.value} is already loaded as plugin {name}")
-        manager.register(module, name=point.name)
-        _check_hooks(manager, module)
-        entries = {kind: _query(manager, module, hook) for kind, hook in CATALOG_HOOKS.items()}
-    except (Exception, SystemExit) as error:
+        with guarded(f"plugin {_label(point.name, distribution, version)}"):
+            module = point.load()
+            import_seconds = time.perf_counter() - started
+            if manager.is_registered(module):
+                name = manager.get_name(module)
+                raise PluginError(f"{point.value} is already loaded as plugin {name}")
+            manager.register(module, name=point.name)
+            _check_hooks(manager, module)
+            entries = {kind: _query(manager, module, hook) for kind, hook in CATALOG_HOOKS.items()}
+    except Exception as error:
         import_seconds = time.perf_counter() - started
         problem = reason_of(error)
         if module is not None and manager.get_plugin(point.name) is module:
             manager.unregister(module)
-    distribution, version = _distribution_of(point)
     return Plugin(
         name=point.name,
         distribution=distribution,
@@ -176,7 +238,9 @@ def _query(manager: pluggy.PluginManager, module: Any, hook: str) -> tuple[Entry
     try:
         answers = manager.subset_hook_caller(hook, remove_plugins=others)()
         entries = tuple(entry for answer in answers for entry in answer)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise  # `guarded` knows whose it is
+    except BaseException as error:
         raise PluginError(f"{hook} raised {reason_of(error)}") from error
     for entry in entries:
         problem = entry.problem() if isinstance(entry, Entry) else f"{entry!r} is not an Entry"
@@ -187,6 +251,10 @@ def _query(manager: pluggy.PluginManager, module: Any, hook: str) -> tuple[Entry
         if names.count(name) > 1:
             raise PluginError(f"{hook}: {name!r} appears twice")
     return entries
+
+
+def _label(name: str, distribution: str, version: str) -> str:
+    return f"{name} ({distribution} {version})"
 
 
 def _distribution_of(point: metadata.EntryPoint) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from . import hookspecs
 from .api.entry import Entry
 from .api.errors import PluginError, UsageError, unknown
 from .console import report
-from .discovery import CATALOG_HOOKS, Plugin, discover, reason_of
+from .discovery import CATALOG_HOOKS, Plugin, discover, guarded, reason_of
 
 
 class PluginHost:
@@ -67,8 +67,9 @@ class PluginHost:
         plugin, entry = self.provider(kind, name)
         target = entry.target
         try:
-            return plugin, pkgutil.resolve_name(target) if isinstance(target, str) else target
-        except (Exception, SystemExit) as error:
+            with guarded(f"{kind} {name!r} of {plugin.label}"):
+                return plugin, pkgutil.resolve_name(target) if isinstance(target, str) else target
+        except Exception as error:
             reason = reason_of(error)
             raise PluginError(f"{kind} {name!r} of {plugin.label} fails: {reason}") from error
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import pytest
 
@@ -24,7 +24,10 @@ GRADES = {"grammar": 7, "consistency": 6, "plot": 5, "creativity": 4}
 
 
 class Reply(NamedTuple):
-    """A response. The body is JSON data or raw bytes; `wait` and `drip` are seconds."""
+    """A response. The body is JSON data or raw bytes; `wait` and `drip` are seconds.
+
+    An endless one repeats its body until the client hangs up.
+    """
 
     body: Any = None
     status: int = 200
@@ -32,6 +35,7 @@ class Reply(NamedTuple):
     wait: float = 0.0
     drip: float = 0.0
     cut: bool = False
+    endless: bool = False
 
 
 def completion(content: Any = GRADES, **message: Any) -> dict[str, Any]:
@@ -79,6 +83,15 @@ class Server:
         self.answer = lambda number, _: replies[min(number, len(replies) - 1)]
 
 
+def pour(handler: BaseHTTPRequestHandler, body: bytes, pause: float) -> NoReturn:
+    """Write a body again and again until the client hangs up, which raises an error."""
+    handler.close_connection = True
+    handler.end_headers()
+    while True:
+        handler.wfile.write(body)
+        time.sleep(pause)
+
+
 @contextmanager
 def serving(answer: Callable[[int, dict[str, Any]], Reply]) -> Iterator[Server]:
     """A server at 127.0.0.1 until the block ends."""
@@ -113,6 +126,8 @@ def serving(answer: Callable[[int, dict[str, Any]], Reply]) -> Iterator[Server]:
             self.send_response(reply.status)
             for name, value in {"Content-Type": "application/json", **reply.headers}.items():
                 self.send_header(name, value)
+            if reply.endless:
+                pour(self, body, reply.drip)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             if reply.cut:

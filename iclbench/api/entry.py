@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+#: The longest name, in characters: names of files hold it.
+_LONGEST_NAME = 80
 _TARGET = re.compile(r"[\w.]+:[\w.]+")
 
 
@@ -26,6 +28,8 @@ class Entry:
         """Why this entry is invalid, or None."""
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
             return f"{self.name!r} is not a name: use lower-case words joined by hyphens"
+        if len(self.name) > _LONGEST_NAME:
+            return f"{self.name[:20]!r}…: a name has at most {_LONGEST_NAME} characters"
         if not isinstance(self.summary, str) or self.summary.splitlines() != [self.summary]:
             return f"{self.name}: the summary must be one line"
         if isinstance(self.target, str) and not _TARGET.fullmatch(self.target):

@@ -59,7 +59,7 @@ class Grader(ABC):
         return 0.0
 
     def raw(self, completion: Completion) -> dict[str, Any]:
-        """Return what the record keeps of the answer about a completion, as JSON."""
+        """Return what the record keeps of the answer about a completion: at most 64 KiB of JSON."""
         return {}
 
     def read(self, raw: dict[str, Any]) -> dict[str, float]:

@@ -12,8 +12,9 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from .config import Config
+from .costs import BudgetReport, Operations, ValidationCurve
 from .names import Label, is_plain_name
-from .results import Evaluation, FileReference, ValidationCurve
+from .results import Evaluation, FileReference
 from .spec import ResolvedSpec, digest_of
 from .statistics import Curve, Statistics
 
@@ -72,22 +73,6 @@ class TrainingReport(Config):
         if len(self.curve) != len(self.curve_steps) or len({len(c) for c in self.curve}) > 1:
             raise ValueError("its curve is uneven")
         return self
-
-
-class Budget(Config):
-    """What training was asked to cost per seed, and what it cost."""
-
-    asked: Label | None = Field(None, description="such as 10m of core time")
-    core_seconds: float | None = None
-    device_seconds: float | None = None
-    operations: float | None = Field(None, description="floating-point operations of the model")
-
-
-class Operations(Config):
-    """Floating-point operations of one model; None where they are unknown."""
-
-    forward: float | None = Field(None, description="of a forward pass, per prompt")
-    training: float | None = Field(None, description="of the whole training, per seed")
 
 
 class Tuning(Config):
@@ -179,7 +164,7 @@ class Record(Config):
     training: TrainingReport | None = None
     validation_curve: ValidationCurve | None = None
     track: Label | None = Field(None, description="the class of training budgets, such as 10m")
-    budget: Budget | None = None
+    budget: BudgetReport | None = None
     tuning: Tuning | None = Field(None, description="None: the recipe's settings were not tuned")
     experimental: Label | None = Field(None, description="why the dtype is experimental")
     missing: dict[Label, Label] = Field({}, description="what the record lacks → the reason")

@@ -8,6 +8,7 @@ It may import every other package. Modules that need torch are imported inside a
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from importlib import metadata
@@ -15,7 +16,8 @@ from typing import Annotated
 
 import typer
 
-from ..api.errors import IclbenchError
+from ..api.errors import IclbenchError, UsageError
+from ..console import flush_output, prepare_streams, report
 from . import describe, leaderboard, ls, plugins, run, show, submit, sweep, verify
 from .extra import add_plugin_commands
 
@@ -58,15 +60,59 @@ def options(
 
 def main() -> None:
     """Run the command line. Errors are printed as one line, without a traceback."""
+    prepare_streams()
+    code = 1
     try:
+        _require_usable_process()
         add_plugin_commands(app)
-        app()
+        code = _exit_code()
+        flush_output()
     except IclbenchError as error:
-        print(f"iclbench: error: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
+        code = error.exit_code
+        report(f"error: {error}")
+    except KeyboardInterrupt:
+        code = 130
+        report("interrupted")
+    except BrokenPipeError:
+        # The reader of the output, such as `head`, has what it wanted.
+        code = 1
     except Exception as error:
         if os.environ.get("ICLBENCH_DEBUG"):
             raise
-        reason = f"{type(error).__name__}: {error}"
-        print(f"iclbench: error: {reason} (ICLBENCH_DEBUG=1 shows where)", file=sys.stderr)
-        sys.exit(1)
+        report(f"error: {_reason(error)}")
+    with contextlib.suppress(OSError):
+        flush_output()
+    sys.exit(code)
+
+
+def _exit_code() -> int:
+    """Run the verb that the arguments name; typer ends every one by SystemExit."""
+    try:
+        app()
+    except SystemExit as end:
+        if isinstance(end.code, str):
+            report(f"error: {end.code}")
+            return 1
+        return end.code or 0
+    return 0
+
+
+def _require_usable_process() -> None:
+    """Raise UsageError if the arguments or the working directory can't be used."""
+    for argument in sys.argv[1:]:
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            encoding = sys.getfilesystemencoding()
+            raise UsageError(f"the argument {argument!a} is not text in {encoding}") from None
+    try:
+        os.getcwd()
+    except OSError:
+        raise UsageError("the working directory does not exist any more") from None
+
+
+def _reason(error: Exception) -> str:
+    """An unexpected error on one line; those of files are a user's to solve."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return f"{type(error).__name__}: {error} (ICLBENCH_DEBUG=1 shows where)"

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from ..api.budget import Budget
 from ..api.errors import UsageError, unknown
 from ..console import report
 from ..plugins import PluginHost, host
 
 if TYPE_CHECKING:
+    from ..api.spec import ResolvedSpec
     from ..training.gradients.choice import EngineName
 
 #: As in `training.gradients.choice`, which imports torch.
@@ -41,12 +44,15 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def sound_host(strict: bool) -> PluginHost:
-    """The plugin host; problems are reported, or raised if `strict`."""
+    """The plugin host; problems are reported on one line, or raised if `strict`."""
     plugins = host()
     if strict:
         plugins.require_sound()
-    for problem in plugins.problems:
-        report(problem)
+    problems = plugins.problems
+    if len(problems) > 1:
+        report(f"{len(problems)} problems with plugins; `iclbench plugins` lists them")
+    elif problems:
+        report(problems[0])
     return plugins
 
 
@@ -55,6 +61,16 @@ def engine_name(name: str) -> EngineName:
     if name not in ENGINES:
         raise unknown("engine", name, ENGINES)
     return cast("EngineName", name)
+
+
+def training_cost(spec: ResolvedSpec) -> str:
+    """What a training takes: its seeds, and the steps or the budget of each."""
+    seeds = f"{len(spec.seeds)} seed{'s' if len(spec.seeds) != 1 else ''}"
+    if spec.budget is None:
+        return f"{seeds} for {spec.recipe_args.get('steps')} steps"
+    budget = Budget.parse(spec.budget)
+    total = budget.times(len(spec.seeds))
+    return f"{seeds} for {budget} of {budget.kind} each, {total} in all"
 
 
 def record_paths(given: list[Path]) -> list[Path]:
@@ -70,6 +86,14 @@ def record_paths(given: list[Path]) -> list[Path]:
             raise UsageError(f"there are no records in {path}")
         paths += records
     return paths
+
+
+def end_with(problems: Sequence[str]) -> None:
+    """Report what was left out, a line each, and exit with 2 if there is anything."""
+    for problem in problems:
+        report(f"error: {problem}")
+    if problems:
+        raise typer.Exit(2)
 
 
 def chosen_sample(paths: list[Path], count: int) -> list[Path]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +10,8 @@ import typer
 
 from ..api.errors import IclbenchError, Interrupted, UsageError
 from ..api.options import parse_names
-from .common import Device, Engine, Out, Strict, engine_name, sound_host
+from ..console import report
+from .common import Device, Engine, Out, Strict, engine_name, sound_host, training_cost
 from .interruption import stops_on_signals
 from .spec_options import with_spec_options
 
@@ -122,7 +122,7 @@ def _describe(plans: list[Plan], settings: Settings) -> None:
         spec = plan.spec
         exists = store.path(spec).exists() and not settings.force
         action = {
-            "trained": f"train {len(spec.seeds)} seeds for {spec.recipe_args.get('steps')} steps",
+            "trained": f"train {training_cost(spec)}",
             "constructed": f"build {spec.weights}",
             "solver": "solve",
             "loaded": f"load {spec.weights}",
@@ -175,7 +175,7 @@ def _run_all(plans: list[Plan], settings: Settings) -> tuple[list[Record], int]:
                     code = max(code, error.exit_code if isinstance(error, IclbenchError) else 1)
                     run_name = f"{plan.spec.model} on {plan.spec.task}"
                     reason = str(error) if known else f"{error!r} (ICLBENCH_DEBUG=1 shows where)"
-                    print(f"iclbench: error: {run_name}: {reason}", file=sys.stderr)
+                    report(f"error: {run_name}: {reason}")
         finally:
             host().forget(display)
     return records, code

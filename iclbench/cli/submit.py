@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from ..console import report
 from .common import Device, Strict, record_paths, sound_host
 
 
@@ -36,7 +37,7 @@ def submit(
     accepted, refused = examine_all(paths, store, device)
     typer.echo(summary(accepted, refused), nl=False)
     for reason in refused:
-        print(f"iclbench: error: {reason}", file=sys.stderr)
+        report(f"error: {reason}")
     if accepted and not check:
         require_writable(store.folder)
         for submission in accepted:

@@ -5,28 +5,38 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..api.errors import UsageError
+from ..console import report
 from ..files import staged, write_atomically
-from .board import Board, leaderboard
+from ..runs.store import RecordStore
+from .board import Board
+from .curves import curves_table
 from .export import as_csv, as_parquet, export_table
 from .pages import GENERATED, overview_page, precision_page, task_page
+from .reading import Refused, sound_boards
 
 
-def build(folder: str | Path = "leaderboards", parquet: bool = True) -> list[Path]:
+def build(
+    folder: str | Path = "leaderboards", parquet: bool = True, refused: Refused = report
+) -> list[Path]:
     """Write the tables of `folder`/records into `folder`, and return the files.
 
-    They follow from the records alone. Raises RecordError for a damaged record, and UsageError if
-    there is none or `folder` can't be written; the tables stay as they were then.
+    They follow from the records alone. `refused` gets a line for each record that is damaged and
+    left out. Raises UsageError if there is no sound record or `folder` can't be written; the tables
+    stay as they were then.
     """
     folder = Path(folder)
-    boards = published(folder)
+    boards = published(folder, refused)
     files = {"README.md": overview_page(boards).encode()}
     files["precision.md"] = precision_page(boards).encode()
     for task, task_boards in by_task(boards).items():
         files[f"tasks/{task}.md"] = task_page(task, task_boards).encode()
     table = export_table(boards)
     files["rows.csv"] = as_csv(table)
+    curves = curves_table(row.record for board in boards for row in board.rows)
     if parquet:
         files["rows.parquet"] = as_parquet(table)
+    if parquet and len(curves):
+        files["curves.parquet"] = as_parquet(curves)
     with staged(folder) as new:
         for name, data in files.items():
             write_atomically(new / name, data)
@@ -34,17 +44,19 @@ def build(folder: str | Path = "leaderboards", parquet: bool = True) -> list[Pat
         # The page of a task without records is deleted; a page written by hand stays.
         if f"tasks/{page.name}" not in files and page.read_text("utf-8").startswith(GENERATED):
             page.unlink()
+    if curves.empty:
+        (folder / "curves.parquet").unlink(missing_ok=True)
     return [folder / name for name in files]
 
 
-def published(folder: Path) -> list[Board]:
-    """The boards of `folder`/records; raises UsageError if there are no records."""
+def published(folder: Path, refused: Refused, *, whole: bool = False) -> list[Board]:
+    """The boards of `folder`/records, as `sound_boards`; raises UsageError if there is none."""
     records = folder / "records"
     if not records.is_dir():
         raise UsageError(f"there is no folder {records}")
-    boards = leaderboard(records)
+    boards = sound_boards(RecordStore(records), refused, whole=whole)
     if not boards:
-        raise UsageError(f"there are no records in {records}")
+        raise UsageError(f"there are no sound records in {records}")
     return boards
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..api.errors import IclbenchError, RecordError, UsageError
+from ..api.errors import RecordError, UsageError, problem_with
 from ..api.record import Proof, Record
 from ..devices import environment, find_device
 from ..files import write_atomically
@@ -70,8 +70,8 @@ def examine_all(
             other = ids.setdefault(submission.record.id, path)
             if other != path:
                 raise UsageError(f"{path}: its run is that of {other}")
-        except IclbenchError as error:
-            refused.append(str(error))
+        except Exception as error:
+            refused.append(problem_with(path, error))
         else:
             accepted.append(submission)
     return accepted, refused

@@ -16,6 +16,8 @@ from ..api.record import GraderReport
 from ..api.statistics import finite
 
 _SCORE_NAME = re.compile(r"[a-z0-9]+(_[a-z0-9]+)*")
+#: The largest raw answer that a record keeps, in bytes of JSON.
+LARGEST_ANSWER = 64 * 1024
 
 
 class Grading(Grader):
@@ -40,10 +42,20 @@ class Grading(Grader):
                     "beginning": completion.beginning,
                     "ending": completion.ending,
                     "scores": {name: finite(values[i]) for name, values in scores.items()},
-                    "answer": self.grader.raw(completion),
+                    "answer": self._raw(completion),
                 }
             )
         return scores
+
+    def _raw(self, completion: Completion) -> dict[str, Any]:
+        raw = self.grader.raw(completion)
+        try:
+            size = len(json.dumps(raw, allow_nan=False))
+        except (TypeError, ValueError, RecursionError):
+            raise RunError(f"grader {self.grader.name}: a raw answer is not JSON") from None
+        if size > LARGEST_ANSWER:
+            raise RunError(f"grader {self.grader.name}: a raw answer has {size} bytes of JSON")
+        return raw
 
     def _require_sound(self, scores: dict[str, list[float]], n: int) -> None:
         grader = f"grader {self.grader.name}"
@@ -94,10 +106,23 @@ class RecordedGrader(Grader):
         try:
             self._lines = [json.loads(line) for line in answers.decode("ascii").splitlines()]
             self._scores = [self._read(line) for line in self._lines]
+            sound = all(self._is_sound(line) for line in self._lines)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise RecordError("the file of raw answers is damaged") from None
+            sound = False
+        if not sound:
+            raise RecordError("the file of raw answers is damaged")
         self._next = 0
         self.same = 0
+
+    def _is_sound(self, line: dict[str, Any]) -> bool:
+        """Whether a line holds a completion, and the scores that all lines hold."""
+        names = line["scores"].keys()
+        return (
+            isinstance(line["beginning"], str)
+            and isinstance(line["ending"], str)
+            and names == self._lines[0]["scores"].keys()
+            and all(_SCORE_NAME.fullmatch(name) for name in names)
+        )
 
     def _read(self, line: dict[str, Any]) -> dict[str, float]:
         scores = self.grader.read(line["answer"])

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from ..api.errors import RecordError, RunError
+from ..api.errors import RecordError, RunError, problem_with
 from ..api.names import content_problem, is_plain_name, visible
 from ..api.record import SCHEMA_VERSION, Record
 from ..api.results import FileReference
@@ -28,7 +28,7 @@ def read_record(path: Path) -> Record:
     try:
         return _parse(_read_json(path))
     except RecordError as error:
-        raise RecordError(_with_path(path, error)) from None
+        raise RecordError(problem_with(path, error)) from None
 
 
 def _parse(raw: Any) -> Record:
@@ -74,12 +74,6 @@ def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(content) != len(pairs):
         raise ValueError("a key occurs twice")
     return content
-
-
-def _with_path(path: Path, error: RecordError) -> str:
-    """The message with the path of the record, once."""
-    text, shown = str(error), visible(str(path), 300)
-    return text if shown in text else f"{shown}: {text}"
 
 
 def _first_problem(error: ValidationError) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,15 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from iclbench import Config, write_atomically
 
 from .prompt import read_grades
+
+#: The longest text of an answer that is kept, in characters; grades need a hundred.
+LONGEST_TEXT = 2000
+#: The longest name or reason that is kept, in characters.
+LONGEST_NAME = 200
+#: The most tokens that a server may count for one answer.
+MOST_TOKENS = 10**9
+#: The largest stored file in bytes, and the most files of one of the 256 folders.
+LARGEST_FILE, MOST_FILES_OF_FOLDER = 64 * 1024, 400
 
 
 class Answer(Config):
@@ -27,6 +37,11 @@ class Answer(Config):
     failure: str | None = None
     #: Whether the failure is the server's, so that a later run may succeed.
     may_pass: bool = False
+
+    def without(self, redact: Callable[[str], str]) -> Answer:
+        """The answer with every text redacted."""
+        texts = {name: value for name, value in self if isinstance(value, str)}
+        return self.model_copy(update={name: redact(text) for name, text in texts.items()})
 
     def grades(self) -> dict[str, float]:
         """The grades by name; raises ValueError with a short reason if the answer has none."""
@@ -58,8 +73,8 @@ class _Choice(_Lenient):
 
 
 class _Usage(_Lenient):
-    prompt_tokens: int | None = Field(None, ge=0)
-    completion_tokens: int | None = Field(None, ge=0)
+    prompt_tokens: int | None = Field(None, ge=0, le=MOST_TOKENS)
+    completion_tokens: int | None = Field(None, ge=0, le=MOST_TOKENS)
 
 
 class _Envelope(_Lenient):
@@ -68,45 +83,77 @@ class _Envelope(_Lenient):
     usage: _Usage | None = None
 
 
-def read_body(body: bytes) -> Answer:
-    """The answer in the body of a response; if the body is invalid, a failed answer."""
+def read_body(body: bytes, redact: Callable[[str], str]) -> Answer:
+    """The answer in the body of a response; if the body is invalid, a failed answer.
+
+    What is kept is bounded and holds no key: `redact` sees the text after its JSON was read, so
+    that no escape hides the key from it.
+    """
     try:
         envelope = _Envelope.model_validate_json(body)
     except ValidationError:
         return Answer(requests=1, failure="no valid response")
+    model = _short(envelope.model)
     if not envelope.choices:
-        return Answer(requests=1, model=envelope.model, failure="no choices in the response")
+        answer = Answer(requests=1, model=model, failure="no choices in the response")
+        return answer.without(redact)
     choice, usage = envelope.choices[0], envelope.usage or _Usage()
-    return Answer(
-        content=choice.message.content,
-        refusal=choice.message.refusal,
-        finish_reason=choice.finish_reason,
-        model=envelope.model,
+    content, refusal = choice.message.content, choice.message.refusal
+    too_long = max(len(content or ""), len(refusal or "")) > LONGEST_TEXT
+    answer = Answer(
+        content=None if too_long else content,
+        refusal=None if too_long else refusal,
+        finish_reason=_short(choice.finish_reason),
+        model=model,
+        failure="too long" if too_long else None,
         requests=1,
         prompt_tokens=usage.prompt_tokens or 0,
         answer_tokens=usage.completion_tokens or 0,
     )
+    return answer.without(redact)
+
+
+def _short(name: str | None) -> str | None:
+    return shown(name) if name is not None and len(name) <= LONGEST_NAME else None
+
+
+def shown(text: str) -> str:
+    """Text of a server on one line, without control characters, cut to the longest name."""
+    return "".join(c for c in " ".join(text.split()) if c.isprintable())[:LONGEST_NAME]
 
 
 class AnswerFolder:
-    """Stored answers, one file per key; several processes may use it at once."""
+    """Stored answers, one file per key; several processes may use it at once.
 
-    def __init__(self, folder: Path | None) -> None:
-        self._folder = folder
+    When a folder is full, the oldest answer in it makes room.
+    """
+
+    def __init__(self, folder: Path | None, redact: Callable[[str], str]) -> None:
+        self._folder, self._redact = folder, redact
 
     def get(self, key: str) -> Answer | None:
         """The stored answer, or None; a damaged file counts as None."""
         if self._folder is None:
             return None
+        path = self._path(key)
         try:
-            return Answer.model_validate_json(self._path(key).read_bytes())
+            if not path.is_file() or path.stat().st_size > LARGEST_FILE:
+                return None
+            # Earlier versions may have stored a key.
+            return Answer.model_validate_json(path.read_bytes()).without(self._redact)
         except (OSError, ValidationError):
             return None
 
     def put(self, key: str, answer: Answer) -> None:
         """Store an answer, replacing an earlier one."""
         if self._folder is not None:
-            write_atomically(self._path(key), answer.model_dump_json().encode())
+            path = self._path(key)
+            write_atomically(path, answer.model_dump_json().encode())
+            files = list(path.parent.glob("*.json"))
+            if len(files) > MOST_FILES_OF_FOLDER:
+                # Another process may do the same.
+                with contextlib.suppress(FileNotFoundError):
+                    min(files, key=lambda file: file.stat().st_mtime_ns).unlink()
 
     def _path(self, key: str) -> Path:
         assert self._folder is not None

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from iclbench import Completion, RunError
 
-from .answers import Answer, read_body
+from .answers import Answer, read_body, shown
 from .costs import BYTES_PER_TOKEN, Ledger
 from .prompt import messages, response_format
+from .redaction import Redaction
 
 if TYPE_CHECKING:
     from .openai_grader import OpenAIConfig
@@ -46,6 +47,7 @@ class Asker:
     def __init__(self, config: OpenAIConfig, key: str, ledger: Ledger) -> None:
         self.config, self.ledger = config, ledger
         self._key = key
+        self._redact = Redaction(key)
         self._not_before = 0.0
         self._stopped = False
         self._random = random.Random()
@@ -76,6 +78,8 @@ class Asker:
     ) -> None:
         from openai import AsyncOpenAI
 
+        from .client import BoundedClient, silent_loggers
+
         config, waiting = self.config, iter(completions.items())
 
         async def work() -> None:
@@ -85,15 +89,20 @@ class Asker:
                 store(key, await self._ask(client, completion))
 
         # Retries happen here, since the client cannot tell that an answer is unusable.
-        async with AsyncOpenAI(
-            api_key=self._key, base_url=config.base_url, timeout=config.timeout, max_retries=0
-        ) as client:
-            try:
-                async with asyncio.TaskGroup() as group:
-                    for _ in range(min(config.concurrency, len(completions))):
-                        group.create_task(work())
-            except BaseExceptionGroup as errors:
-                raise errors.exceptions[0] from None
+        with silent_loggers():
+            async with AsyncOpenAI(
+                api_key=self._key,
+                base_url=config.base_url,
+                timeout=config.timeout,
+                max_retries=0,
+                http_client=BoundedClient(),
+            ) as client:
+                try:
+                    async with asyncio.TaskGroup() as group:
+                        for _ in range(min(config.concurrency, len(completions))):
+                            group.create_task(work())
+                except BaseExceptionGroup as errors:
+                    raise errors.exceptions[0] from None
 
     async def _ask(self, client: Any, completion: Completion) -> Answer:
         """One completion's answer; a failed one after too many attempts."""
@@ -137,6 +146,8 @@ class Asker:
         """
         import openai
 
+        from .client import BodyError
+
         config = self.config
         size = sum(len(part["content"].encode()) for part in conversation) + len(
             str(response_format())
@@ -152,7 +163,7 @@ class Asker:
                     max_completion_tokens=config.max_tokens,
                     **config.sampling(),
                 )
-            answer = read_body(response.content.replace(self._key.encode(), b"(key)"))
+            answer = read_body(response.content, self._redact)
             if not answer.prompt_tokens:
                 # The server did not count, so book the estimate.
                 estimate = {"prompt_tokens": math.ceil(size / BYTES_PER_TOKEN),
@@ -164,6 +175,9 @@ class Asker:
             # The server may have answered and billed it anyway.
             tokens = (size / BYTES_PER_TOKEN, config.max_tokens)
             raise _TransientError(f"no answer in {config.timeout:g} s") from None
+        except BodyError as error:
+            tokens = (size / BYTES_PER_TOKEN, config.max_tokens)
+            raise _TransientError(str(error)) from None
         except openai.APIStatusError as error:
             raise self._classified(error) from None
         except openai.APIConnectionError:
@@ -193,7 +207,7 @@ class Asker:
 
     def _clean(self, text: str) -> str:
         """A server's message on one line, without the key."""
-        return " ".join(str(text).replace(self._key, "(key)").split())[:200]
+        return shown(self._redact(str(text)))
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -208,6 +222,6 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
             return seconds
     try:
         when = email.utils.parsedate_to_datetime(headers.get("retry-after", ""))
-    except ValueError:
+        return max(0.0, when.timestamp() - time.time())
+    except (ValueError, OverflowError):
         return None
-    return max(0.0, when.timestamp() - time.time())

@@ -29,6 +29,7 @@ from .answers import Answer, AnswerFolder, total
 from .asking import Asker
 from .costs import BYTES_PER_TOKEN, Ledger, known_prices
 from .progress import Progress
+from .redaction import Redaction
 
 KEY = "OPENAI_API_KEY"
 OFFICIAL_ADDRESS = "https://api.openai.com/v1"
@@ -150,7 +151,7 @@ class OpenAIGrader(Grader):
         self, completions: Sequence[Completion], folder: Path | None
     ) -> dict[str, list[float]]:
         """`grammar`, `consistency`, `plot` and `creativity`; NaN without a usable answer."""
-        stored = AnswerFolder(folder / "openai" if folder else None)
+        stored = AnswerFolder(folder / "openai" if folder else None, Redaction(api_key()))
         keys = [self.key(completion) for completion in completions]
         missing = {}
         for key, completion in zip(keys, completions, strict=True):

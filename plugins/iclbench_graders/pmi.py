@@ -122,7 +122,12 @@ class PMI(Grader):
             say(f"grader pmi: reading {path.name}")
             shown = logging.is_progress_bar_enabled()
             logging.disable_progress_bar()
-            options = {"gguf_file": path.name, "local_files_only": True}
+            # Without the last one, transformers asks on the terminal whether to run code beside it.
+            options = {
+                "gguf_file": path.name,
+                "local_files_only": True,
+                "trust_remote_code": False,
+            }
             tokenizer = AutoTokenizer.from_pretrained(str(path.parent), **options)
             model = AutoModelForCausalLM.from_pretrained(
                 str(path.parent), dtype=torch.float32, **options

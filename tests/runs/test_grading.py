@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 
@@ -16,13 +17,14 @@ from storytelling import (
 
 from iclbench import (
     Completion,
+    RecordError,
     RecordStore,
     RunError,
     leaderboard,
     verify,
 )
 from iclbench.leaderboards.tables import render
-from iclbench.runs.grading import Grading
+from iclbench.runs.grading import LARGEST_ANSWER, Grading, RecordedGrader
 from iclbench.runs.statistics import graded, summarize
 from iclbench.runs.store import read_record
 
@@ -143,3 +145,40 @@ def test_a_failed_grade_is_left_out_of_a_comparison(tmp_path):
     # Both endings of every story are of the same length but for a minus sign.
     assert {str(row.rank) for row in board.rows} <= {"1–2", "1", "2"}
     assert None not in {row.statistics.mean for row in board.rows}
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        ({"text": "x" * LARGEST_ANSWER}, "a raw answer has .* bytes of JSON"),
+        ({"text": b"x"}, "a raw answer is not JSON"),
+        ({"number": math.nan}, "a raw answer is not JSON"),
+    ],
+    ids=["large", "bytes", "not a number"],
+)
+def test_a_raw_answer_that_a_record_cannot_keep_is_an_error(monkeypatch, raw, message):
+    monkeypatch.setattr(Length, "raw", lambda self, completion: raw)
+    with pytest.raises(RunError, match=f"grader length: {message}"):
+        Grading(Length(LengthConfig())).grade([Completion("a", "b")], None)
+
+
+LINE = {"beginning": "a", "ending": "b", "scores": {"length": 1.0}, "answer": {}}
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "[" * 100_000,
+        json.dumps({**LINE, "beginning": 1}),
+        json.dumps({key: value for key, value in LINE.items() if key != "ending"}),
+        json.dumps({**LINE, "scores": ["length"]}),
+        json.dumps({**LINE, "scores": {"../x": 1.0}}),
+        json.dumps(LINE) + "\n" + json.dumps({**LINE, "scores": {"width": 1.0}}),
+    ],
+    ids=["nested", "number", "missing", "list", "odd name", "other names"],
+)
+def test_damaged_answers_of_a_record_are_refused(monkeypatch, lines):
+    monkeypatch.setattr(Length, "read", lambda self, raw: {"length": 1.0})
+    RecordedGrader(Length(LengthConfig()), json.dumps(LINE).encode())
+    with pytest.raises(RecordError, match="the file of raw answers is damaged"):
+        RecordedGrader(Length(LengthConfig()), lines.encode())

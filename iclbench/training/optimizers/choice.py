@@ -14,9 +14,10 @@ from ..replicas import Replicas
 from .adam import Adam, AdamW
 from .base import BatchOptimizer, Optimizer, Stacked
 from .gauss_newton import GaussNewton
+from .installed import class_at
 from .lbfgs import LBFGS
 from .sgd import SGD
-from .torch_optimizer import TorchOptimizer, class_at, torch_classes
+from .torch_optimizer import TorchOptimizer, torch_classes
 
 #: The harness's own optimizers; any other name is torch's or a package's.
 OWN: dict[str, type[Stacked] | type[GaussNewton] | type[LBFGS]] = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from typing import Any
 
@@ -66,18 +65,6 @@ def torch_classes() -> dict[str, Any]:
         for name, cls in vars(torch.optim).items()
         if inspect.isclass(cls) and issubclass(cls, torch.optim.Optimizer) and name != "Optimizer"
     }
-
-
-def class_at(path: str) -> Any:
-    """Return the optimizer at a path, `package.Class`; raises UsageError."""
-    module, _, attribute = path.rpartition(".")
-    try:
-        cls = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise UsageError(f"optimizer {path}: {error}") from None
-    if not (inspect.isclass(cls) and issubclass(cls, torch.optim.Optimizer)):
-        raise UsageError(f"optimizer {path} is no torch.optim.Optimizer")
-    return cls
 
 
 def _take_tensors(value: Any, path: str, tensors: dict[str, Tensor], paths: dict[int, str]) -> Any:

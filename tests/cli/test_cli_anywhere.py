@@ -1,0 +1,222 @@
+"""The command line in odd places: every command works, or ends with one line and a code."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from iclbench.cli import main
+
+SPEC = (
+    "--task least-squares --task-args dim=2,examples=4 --recipe smoke --seeds 1 --eval-prompts 16 "
+    "--device cpu"
+)
+SWEEP = """
+[defaults]
+task = "least-squares"
+task_args = { dim = 2, examples = 4 }
+eval_prompts = 16
+[[grid]]
+model = ["zero"]
+"""
+#: Commands by what they do; OUT is a place that does not exist, GIVEN a folder made before.
+VERBS = {
+    "help": "--help",
+    "ls": "ls --json",
+    "describe": "describe transformer",
+    "plugins": "plugins",
+    "run": f"run --model zero {SPEC} --out OUT",
+    "train": f"run --model transformer {SPEC} --out OUT",
+    "dry": f"run --model transformer {SPEC} --dry-run --out OUT",
+    "sweep": "sweep GIVEN/sweep.toml --out OUT",
+    "show": "show GIVEN/results",
+    "verify": "verify GIVEN/results --device cpu",
+    "submit": "submit GIVEN/results --to OUT --device cpu",
+    "boards": "leaderboard show --out GIVEN/results",
+    "build": "leaderboard build GIVEN/published",
+    "site": "leaderboard site OUT/site --from GIVEN/published",
+    "figure": "leaderboard figure GIVEN/results --x model_args.layers --file OUT/figure.html",
+}
+WRITES = ["run", "sweep", "submit", "site", "figure"]
+#: Names for OUT that are long, odd, or taken.
+PLACES = {
+    "spaces": "a b/c d",
+    "not ASCII": "ä…/数",
+    "line break": "a\nb",
+    "escape": "a\x1b[31mb",
+    "too long": "x" * 3000,
+    "too deep": "x/" * 2100,
+    "a file": "file",
+    "in a file": "file/results",
+    "read-only": "/proc/results",
+}
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory) -> Path:
+    """A folder with a sweep file, the records of two models, and published ones."""
+    folder = tmp_path_factory.mktemp("given")
+    (folder / "sweep.toml").write_text(SWEEP)
+    for command in (
+        f"run --model zero,transformer {SPEC} --out {folder}/results",
+        f"submit {folder}/results --to {folder}/published --device cpu",
+    ):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "argv", ["iclbench", *command.split()])
+            with pytest.raises(SystemExit, match=r"^0$"):
+                main()
+    return folder
+
+
+def arguments_of(verb: str, given: Path, out: str) -> list[str]:
+    """The arguments of a command."""
+    words = VERBS[verb].replace("GIVEN", str(given)).split()
+    return [word.replace("OUT", out) if word.startswith("OUT") else word for word in words]
+
+
+def is_sound(code: int, err: str) -> bool:
+    """Whether a command worked, or ended with one line that says why."""
+    told = [line for line in err.splitlines() if line.startswith("iclbench: error: ")]
+    clean = "Traceback" not in err and "ignored" not in err and "ICLBENCH_DEBUG" not in err
+    return clean and (code == 0 or (len(told) == 1 and err.endswith(f"{told[0]}\n")))
+
+
+@pytest.mark.parametrize("verb", WRITES)
+@pytest.mark.parametrize("place", PLACES)
+def test_output_goes_anywhere_or_one_line_says_why(given, cli, tmp_path, monkeypatch, place, verb):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    code, _, err = cli(*arguments_of(verb, given, PLACES[place]))
+    assert is_sound(code, err)
+    works = place in {"spaces", "not ASCII", "line break", "escape"}
+    assert (code == 0) == works
+    assert (tmp_path / "file").read_bytes() == b""
+
+
+@pytest.mark.parametrize("verb", ["ls", "run", "show"])
+def test_a_removed_working_directory_is_refused(given, cli, tmp_path, monkeypatch, verb):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    outcome = cli(*arguments_of(verb, given, "out"))
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err == "iclbench: error: the working directory does not exist any more\n"
+
+
+@pytest.mark.parametrize("verb", ["describe", "run", "sweep", "show"])
+def test_an_argument_that_is_not_text_is_refused(given, cli, verb):
+    code, out, err = cli(*arguments_of(verb, given, "out"), "caf\udce9\n")
+    assert (code, out) == (2, "")
+    assert err == "iclbench: error: the argument 'caf\\udce9\\n' is not text in utf-8\n"
+
+
+ODD_NAMES = ["a" * 100_000, "two\nlines", "\x1b[31mred", "ä…", " "]
+
+
+@pytest.mark.parametrize("name", ODD_NAMES, ids=lambda name: ascii(name[:10]))
+@pytest.mark.parametrize(
+    "command",
+    [
+        "describe NAME",
+        "run --model NAME --task ridge",
+        "run --model zero --task NAME",
+        "run --model zero --task ridge --model-args NAME=1",
+        "run --model zero --task ridge --dtype NAME",
+        "run --model transformer --task ridge --recipe-args optimizer=NAME",
+        "run --model transformer --task ridge --weights NAME",
+        "sweep NAME",
+        "show NAME",
+        "verify NAME",
+        "submit NAME",
+        "leaderboard show --out NAME",
+        "leaderboard figure NAME",
+        "leaderboard build NAME",
+    ],
+)
+def test_an_odd_name_is_refused_on_one_line(cli, tmp_path, monkeypatch, command, name):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = cli(*[word.replace("NAME", name) for word in command.split()])
+    assert code in {1, 2}
+    assert is_sound(code, err)
+    assert len(err) < 3000
+
+
+SWEEP_FILES = {
+    "not text": SWEEP.encode() + b'out = "caf\xe9"\n',
+    "line break in a model": SWEEP.replace("zero", "ze\\nro").encode(),
+    "surrogate in a model": SWEEP.replace("zero", "\\udce9").encode(),
+    "escape in a key": SWEEP.encode() + b'"a\\u001b\\nb" = 1\n',
+    "too long an out": b'out = "' + b"x" * 3000 + b'"\n' + SWEEP.encode(),
+    "null in an out": b'out = "a\\u0000b"\n' + SWEEP.encode(),
+}
+
+
+@pytest.mark.parametrize("content", SWEEP_FILES.values(), ids=SWEEP_FILES)
+def test_a_sweep_file_with_odd_text_is_refused_on_one_line(cli, tmp_path, monkeypatch, content):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sweep.toml").write_bytes(content)
+    code, _, err = cli("sweep", "sweep.toml")
+    assert code in {1, 2}
+    assert "Traceback" not in err
+    assert all(character.isprintable() for character in err.replace("\n", ""))
+
+
+PYTHON = f"{shlex.quote(sys.executable)} -m iclbench"
+#: Shells around a command, RUN, and the variables that replace those of this process.
+SHELLS: dict[str, tuple[str, dict[str, str]]] = {
+    "ASCII": ("RUN", {"PYTHONIOENCODING": "ascii"}),
+    "Latin-1": ("RUN", {"PYTHONIOENCODING": "latin-1"}),
+    "locale C": ("RUN", {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}),
+    "no environment": ('env -i PYTHONPATH="$PYTHONPATH" RUN', {}),
+    "reader leaves": ("RUN | head -n 1; exit ${PIPESTATUS[0]}", {}),
+    "no input": ("RUN <&-", {}),
+    "no output": ("RUN >&-", {}),
+    "no messages": ("RUN 2>&-", {}),
+    "no streams": ("RUN <&- >&- 2>&-", {}),
+    "full output": ("RUN >/dev/full", {}),
+    "warnings are errors": ("RUN", {"PYTHONWARNINGS": "error"}),
+    "folder not text": ("mkdir $'q\\xff' && cd $'q\\xff' && RUN", {}),
+    "no folder": ("mkdir gone && cd gone && rmdir ../gone && RUN", {}),
+}
+
+
+def run_in_shell(shell: str, arguments: list[str], folder: Path) -> tuple[int, str]:
+    """A command's exit code and standard error; 141 and 1 are those of a reader that left."""
+    line, variables = SHELLS[shell]
+    path = os.pathsep.join(map(os.path.abspath, filter(None, sys.path)))
+    done = subprocess.run(
+        ["bash", "-c", line.replace("RUN", f"{PYTHON} {shlex.join(arguments)}")],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": path, **variables},
+        capture_output=True,
+        encoding="utf-8",
+        errors="backslashreplace",
+        timeout=600,
+        check=False,
+    )
+    code = done.returncode
+    return 0 if shell == "reader leaves" and code == 1 and not done.stderr else code, done.stderr
+
+
+def check_in_shell(shell: str, verb: str, given: Path, folder: Path) -> None:
+    code, err = run_in_shell(shell, arguments_of(verb, given, "out"), folder)
+    assert is_sound(code, err), err
+    assert (code != 0) == (shell in {"no folder", "full output"}), err
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_list_is_printed_anywhere(tmp_path, shell):
+    check_in_shell(shell, "ls", tmp_path, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "ls"])
+@pytest.mark.parametrize("shell", SHELLS)
+def test_every_command_works_anywhere(given, tmp_path, shell, verb):
+    check_in_shell(shell, verb, given, tmp_path)
