@@ -11,6 +11,7 @@ from ..api.errors import UsageError
 from ..api.spec import canonical_json
 from . import formats
 from .board import Board
+from .escaping import csv_cell
 from .row import PROFILE, Row, has_digits
 
 
@@ -78,7 +79,7 @@ def _rounded(value: float | None) -> float | None:
 
 def as_csv(table: pd.DataFrame) -> bytes:
     """The table as CSV, numbers at full precision."""
-    return table.to_csv(index=False, lineterminator="\n").encode()
+    return table.map(csv_cell).to_csv(index=False, lineterminator="\n").encode()
 
 
 def as_parquet(table: pd.DataFrame) -> bytes:

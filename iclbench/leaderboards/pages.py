@@ -9,6 +9,7 @@ from tabulate import tabulate
 from ..api.results import Evaluation
 from . import formats
 from .board import Board
+from .escaping import markdown
 from .formats import LEGEND, MARKS
 from .overview import Overview, overviews
 from .row import PROFILE, Row, has_digits
@@ -77,7 +78,7 @@ def _overview_cell(row: Row, board: Board) -> str:
 
 
 def _evaluation(evaluation: Evaluation) -> str:
-    args = formats.arguments(evaluation.task_args)
+    args = markdown(formats.arguments(evaluation.task_args))
     return (f"{args}; " if args else "") + f"{evaluation.prompts:,} prompts"
 
 
@@ -119,7 +120,7 @@ def _floor_line(board: Board) -> Iterable[dict[str, str]]:
     floor, scale = board.floor, board.ranking.scale
     if floor is not None:
         yield dict.fromkeys(_COLUMNS, "") | {
-            "model": floor.label,
+            "model": markdown(floor.label),
             "median": formats.number(floor.statistics.median, scale),
             "mean": formats.number(floor.statistics.mean, scale),
             "95% interval of the mean": formats.interval(
@@ -133,8 +134,8 @@ def _line(row: Row) -> dict[str, str]:
     statistics, scale = row.statistics, row.record.ranking.scale
     cells = (
         formats.rank(row),
-        row.label,
-        formats.origin(row),
+        markdown(row.label),
+        markdown(formats.origin(row)),
         formats.number(statistics.median, scale),
         formats.number(statistics.mean, scale),
         formats.interval(statistics.low, statistics.high, scale),
@@ -145,7 +146,7 @@ def _line(row: Row) -> dict[str, str]:
         f"{row.parameters:,}",
         formats.budget(row.steps, row.batch),
         formats.seconds(row.seconds),
-        formats.device(row.device, row.threads),
+        markdown(formats.device(row.device, row.threads)),
     )
     return dict(zip(_COLUMNS, cells, strict=True))
 
@@ -170,7 +171,7 @@ def _precision_section(board: Board) -> str:
     lines = [
         {
             "rank": formats.rank(row),
-            "model": f"{MARKS[row.origin]} {row.label}",
+            "model": f"{MARKS[row.origin]} {markdown(row.label)}",
             "digits": formats.digits(row.digits) or formats.NOT_FINITE,
             "vs. floor": "at the floor"
             if row.at_floor
@@ -193,7 +194,6 @@ def _percent(fraction: float) -> str:
 
 
 def _table(lines: list[dict[str, str]], aligned: tuple[str, ...] = ()) -> str:
-    escaped = [{key: value.replace("|", "\\|") for key, value in line.items()} for line in lines]
     return tabulate(
-        escaped, headers="keys", tablefmt="github", disable_numparse=True, colalign=aligned or None
+        lines, headers="keys", tablefmt="github", disable_numparse=True, colalign=aligned or None
     )

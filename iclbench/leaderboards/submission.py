@@ -16,6 +16,7 @@ from ..runs.report import date_now
 from ..runs.store import RecordStore, read_record
 from ..runs.verify import verify
 from . import formats
+from .escaping import markdown
 from .row import Row, rows_of
 
 #: The most bytes of weights that are published.
@@ -138,7 +139,7 @@ def summary(accepted: Sequence[Submission], refused: Sequence[str]) -> str:
             *(_line(submission) for submission in accepted),
             "",
         ]
-    lines += [f"- refused: {reason}" for reason in refused]
+    lines += [f"- refused: {markdown(reason)}" for reason in refused]
     if accepted:
         commands = [s.record.command for s in accepted]
         lines += ["Reproduce:", "", "```bash", *commands, "```"]
@@ -148,19 +149,19 @@ def summary(accepted: Sequence[Submission], refused: Sequence[str]) -> str:
 def _line(submission: Submission) -> str:
     record, row = submission.record, submission.row
     ranking, spec, statistics = record.ranking, record.spec, row.statistics
-    args = formats.arguments(record.main.task_args)
+    args = markdown(formats.arguments(record.main.task_args))
     plugins = ", ".join(f"{p.name} ({p.distribution} {p.version})" for p in record.plugins)
     cells = (
         f"{spec.task} v{spec.task_version} ({args}) {spec.dtype}",
         f"{spec.model}" + ("" if submission.new else " (already published)"),
-        formats.origin(row),
+        markdown(formats.origin(row)),
         f"{ranking.statistic} {ranking.metric}",
         formats.number(row.score, ranking.scale),
         formats.interval(statistics.low, statistics.high, ranking.scale),
         formats.digits(row.digits),
         str(row.seeds or ""),
         formats.budget(row.steps, row.batch),
-        formats.device(row.device, row.threads),
+        markdown(formats.device(row.device, row.threads)),
         plugins,
     )
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(cells) + " |"

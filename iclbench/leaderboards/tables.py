@@ -15,8 +15,12 @@ from ..runs.store import RecordStore
 from ..sweeps.table import StudyTable
 from . import formats
 from .board import Board
+from .escaping import markdown
 from .labels import labels_of
 from .row import Floor, Row
+
+#: The styles of tables that are Markdown.
+MARKDOWN = frozenset({"github", "pipe"})
 
 _COLUMNS = {
     "rank": "right",
@@ -37,6 +41,10 @@ def render(board: Board, style: str = "github") -> str:
     """The board as text, in one of tabulate's styles; the floor comes first."""
     lines = [] if board.floor is None else [_floor_line(board.floor)]
     lines += [_line(row) for row in board.rows]
+    title = board.title
+    if style in MARKDOWN:
+        title = markdown(title)
+        lines = [{key: markdown(cell) for key, cell in line.items()} for line in lines]
     table = tabulate(
         lines,
         headers="keys",
@@ -44,7 +52,7 @@ def render(board: Board, style: str = "github") -> str:
         disable_numparse=True,
         colalign=tuple(_COLUMNS.values()),
     )
-    return f"{board.title}\n\n{table}"
+    return f"{title}\n\n{table}"
 
 
 def _floor_line(floor: Floor) -> dict[str, str]:
@@ -91,7 +99,7 @@ def render_study(table: StudyTable, records: Sequence[Record], store: RecordStor
     names = list(dict.fromkeys(n for p in table.metrics for n in known if fnmatchcase(n, p)))
     rows = [
         {
-            "model": label,
+            "model": markdown(label),
             **_study_cells(table, names, record.metrics),
             **_parameter_counts(table, record, store),
         }
@@ -100,7 +108,10 @@ def render_study(table: StudyTable, records: Sequence[Record], store: RecordStor
     first = records[0]
     if any(name in first.floor for name in names):
         cells = _study_cells(table, names, first.floor)
-        rows.insert(0, {"model": first.main.floor.name, **cells, **dict.fromkeys(table.counts, "")})
+        rows.insert(
+            0,
+            {"model": markdown(first.main.floor.name), **cells, **dict.fromkeys(table.counts, "")},
+        )
     columns = ("left", *["right"] * (len(rows[0]) - 1))
     return tabulate(
         rows, headers="keys", tablefmt="github", disable_numparse=True, colalign=columns

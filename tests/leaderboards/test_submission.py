@@ -200,7 +200,9 @@ def test_damaged_records_and_missing_plugins_stop_no_other(cli, results, tmp_pat
         outcome = cli(*verb)
         assert outcome.code == 2
         lines = outcome.err.splitlines()
-        assert any(f"{damaged} is not a record: it is nested too deeply" in line for line in lines)
+        assert any(
+            f"{damaged}: it is not a record: it is nested too deeply" in line for line in lines
+        )
         missing = f"{path}: needs iclbench-ssm 0.1.0, which is not installed"
         assert any(missing in line for line in lines)
         assert f"{trained(results)}: all " in outcome.out or "1 record, all" in outcome.out
