@@ -9,6 +9,7 @@ import pytest
 from forging import reseal, with_values
 
 from iclbench import RecordStore, run
+from iclbench.leaderboards.escaping import markdown
 from iclbench.runs.store import read_record, read_values
 
 TINY = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "recipe": "smoke",
@@ -112,7 +113,7 @@ def test_an_edit_that_mends_the_digest_is_refused(cli, results, tmp_path, change
     assert outcome.code == 2
     assert reason in outcome.err
     reason_line = outcome.err.partition("error: ")[2].partition("\n")[0]
-    assert f"refused: {reason_line}" in outcome.out
+    assert f"refused: {markdown(reason_line)}" in outcome.out
     published = [path.name for path in RecordStore(tmp_path / "boards" / "records").paths()]
     assert [name.partition("-")[0] for name in published] == ["zero"]  # the sound one
 
