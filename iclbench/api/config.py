@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from .errors import UsageError
-from .names import visible
+from .names import shown, visible
 
 
 class Config(BaseModel):
@@ -65,5 +65,5 @@ def _explain(detail: Any, config: type[BaseModel]) -> str:
     message = detail["msg"].removeprefix("Value error, ")
     if not field:
         return str(message)
-    given = visible(repr(detail["input"]), 200)
+    given = shown(detail["input"])
     return f"{field}: {message[0].lower()}{message[1:]} (got {given})"

@@ -41,6 +41,14 @@ def visible(text: str, most: int = MOST_TEXT) -> str:
     return shown if shown.isprintable() else "".join(c if c.isprintable() else "?" for c in shown)
 
 
+def shown(value: Any) -> str:
+    """The value as Python writes it, in one short line."""
+    try:
+        return visible(repr(value), 200)
+    except (ValueError, RecursionError):  # an integer of thousands of digits; deep nesting
+        return f"a {type(value).__name__} that is too large to show"
+
+
 def content_problem(content: Any) -> str | None:
     """Why this content can't be part of a record, with its place; None if it can.
 

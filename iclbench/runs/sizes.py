@@ -58,10 +58,10 @@ def require_room(prompts: int, signature: Signature, what: str) -> None:
 
 
 def numbers_per_prompt(signature: Signature) -> int:
-    """About how many numbers a prompt and its target hold."""
+    """How many numbers a prompt and its target hold, at most; a prompt may hold its sequence too."""
     inputs = signature.length * max(1, signature.input_width)
     shapes = sum(math.prod(shape) for shape in signature.shapes.values())
-    return max(inputs, shapes) + len(signature.readout) * max(1, signature.output_width)
+    return inputs + shapes + len(signature.readout) * max(1, signature.output_width)
 
 
 def _gigabytes(size: int) -> str:
