@@ -58,7 +58,7 @@ def require_room(prompts: int, signature: Signature, what: str) -> None:
 
 
 def numbers_per_prompt(signature: Signature) -> int:
-    """How many numbers a prompt and its target hold, at most; a prompt may hold its sequence too."""
+    """How many numbers a prompt and its target hold, with the prompt's fields and its sequence."""
     inputs = signature.length * max(1, signature.input_width)
     shapes = sum(math.prod(shape) for shape in signature.shapes.values())
     return inputs + shapes + len(signature.readout) * max(1, signature.output_width)
