@@ -9,6 +9,7 @@ from ..files import staged, write_atomically
 from ..runs.code import installed_code
 from .board import Board, leaderboard
 from .cited import read_cited
+from .curves import curves_table
 from .export import as_csv, as_parquet, export_table
 from .pages import GENERATED, overview_page, precision_page, stale_page, task_page
 
@@ -30,8 +31,11 @@ def build(folder: str | Path = "leaderboards", parquet: bool = True) -> list[Pat
     files["stale.md"] = stale_page(boards, installed_code()).encode()
     table = export_table(boards)
     files["rows.csv"] = as_csv(table)
+    curves = curves_table(row.record for board in boards for row in board.rows)
     if parquet:
         files["rows.parquet"] = as_parquet(table)
+    if parquet and len(curves):
+        files["curves.parquet"] = as_parquet(curves)
     with staged(folder) as new:
         for name, data in files.items():
             write_atomically(new / name, data)
@@ -39,6 +43,8 @@ def build(folder: str | Path = "leaderboards", parquet: bool = True) -> list[Pat
         # The page of a task without records is deleted; a page written by hand stays.
         if f"tasks/{page.name}" not in files and page.read_text("utf-8").startswith(GENERATED):
             page.unlink()
+    if curves.empty:
+        (folder / "curves.parquet").unlink(missing_ok=True)
     return [folder / name for name in files]
 
 
