@@ -45,7 +45,7 @@ def show(
     from tabulate import tabulate_formats
 
     from ..leaderboards.board import boards
-    from ..leaderboards.tables import render
+    from ..leaderboards.tables import legend, render
     from ..runs.store import RecordStore
 
     if style not in tabulate_formats:
@@ -58,10 +58,12 @@ def show(
     if not records and not problems:
         raise UsageError(f"there are no records in {out}" + (f" of {task}" if task else ""))
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    for board in boards(records, store):
+    shown = boards(records, store)
+    for board in shown:
         typer.echo(render(board, style, width) + "\n")
         if commands:
             typer.echo("".join(f"    {record.command}\n" for record in board.records))
+    typer.echo(legend(shown, width))
     for problem in problems:
         report(f"error: {problem}")
     if problems:

@@ -13,6 +13,7 @@ from ..api.spec import canonical_json
 from ..runs.code import installed_code
 from ..runs.statistics import GRADE
 from ..runs.store import RecordStore, read_record
+from . import formats
 from .groups import rows_of
 from .labels import grader_name
 from .row import Floor, Row, floor_of, has_digits
@@ -77,10 +78,11 @@ class Board:
     @property
     def description(self) -> str:
         """The task with its arguments, and what ranks."""
-        args = ", ".join(f"{k}={v}" for k, v in self.evaluation.task_args.items())
+        args = formats.arguments(self.evaluation.task_args)
         text = (
-            f"{self.title} v{self.task_version} ({args}) · {self.dtype} · {self.ranking.metric} on "
-            f"{self.evaluation.prompts} prompts, ranked by its {self.ranking.statistic}"
+            f"{self.title} v{self.task_version}{f' ({args})' if args else ''} · {self.dtype} · "
+            f"{self.ranking.metric} on {self.evaluation.prompts} prompts, ranked by its "
+            f"{self.ranking.statistic}"
         )
         if _grading(self.records[0]):
             text += f", graded by {grader_name(self.records[0])}"

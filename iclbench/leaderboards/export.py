@@ -88,8 +88,7 @@ def _numbers(row: Row) -> dict[str, Any]:
         "floor_kind": row.record.main.floor.kind,
         "floor_score": row.floor_score,
         "at_floor": row.at_floor if row.has_digits else None,
-        "chance": row.record.chance,
-        "at_chance": row.at_chance,
+        "chance": row.chance or None,
         **{f"solved_to_{k}": v for k, v in zip(PROFILE, row.profile or _UNKNOWN, strict=True)},
         # Rounded: differences are computed now and may vary in the last bits between machines.
         "above_difference": _rounded(above.mean if above else None),

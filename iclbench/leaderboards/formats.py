@@ -57,8 +57,8 @@ def score(value: float | None, ranking: Ranking) -> str:
 
 
 def score_name(ranking: Ranking) -> str:
-    """The heading of what ranks."""
-    return "digits" if has_digits(ranking) else f"mean {ranking.metric}"
+    """The heading of what ranks: mean digits, or the mean of the metric."""
+    return "digits" if has_digits(ranking) else "mean"
 
 
 def missing_digits(row: Row) -> str:
@@ -109,14 +109,9 @@ def mark(row: Row) -> str:
     return UNTUNED if row.is_trained and not row.is_tuned else MARKS[row.origin]
 
 
-def chance(row: Row) -> str:
-    """Whether the row is chance or can't be told from it; empty for neither."""
-    return "chance" if row.record.chance else "at chance" * row.at_chance
-
-
 def notes(row: Row) -> str:
     """What a reader must know of the row: chance, code, seeds that diverged."""
-    parts = [chance(row)] if chance(row) else []
+    parts = [row.chance] if row.chance else []
     parts += [f"{row.diverged} diverged"] if row.diverged else []
     parts += ["stale"] if row.stale else []
     return ", ".join(parts)
@@ -160,10 +155,11 @@ def device(name: str, threads: int) -> str:
 def arguments(values: dict[str, Any], without: frozenset[str] = frozenset({"task_seed"})) -> str:
     """`k=v` pairs; leaves out what is null, and the names in `without` at 0."""
     shown = {k: v for k, v in values.items() if v is not None and not (k in without and v == 0)}
-    return ", ".join(f"{k}={_value(v)}" for k, v in shown.items())
+    return ", ".join(f"{k}={argument(v)}" for k, v in shown.items())
 
 
-def _value(value: Any) -> str:
+def argument(value: Any) -> str:
+    """An argument's value; consecutive integers of a list as a range, such as 0-4."""
     if isinstance(value, list | tuple):
         return _integer_ranges(list(value)) if value else "()"
     return value if isinstance(value, str) else json.dumps(value)

@@ -29,7 +29,7 @@ from .ranking import (
     ranked_values,
     ranks,
 )
-from .row import Row, better, bounds_of, floor_of, has_digits, profile, worst
+from .row import Bounds, Row, better, bounds_of, floor_of, has_digits, profile, worst
 
 #: Why a row has no rank.
 ONE_SEED, REFERENCE = "one seed", "reference"
@@ -44,6 +44,11 @@ class Measured:
     #: The digits of the values and of the floor's, where digits rank and the floor is known.
     digits: np.ndarray | None = None
     floor_digits: np.ndarray | None = None
+
+    @property
+    def scored(self) -> np.ndarray:
+        """The values whose mean is the score."""
+        return self.values if self.digits is None else self.digits
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,10 @@ def _standings(
     """The indices of a group's records, best first, with what each has from the board."""
     direction = better(records[0].ranking)
     names = [(records[i].spec.model, records[i].id) for i in group]
-    ordered = [group[k] for k in best_first([measured[i].ranked for i in group], names, direction)]
+    # Rows that are ranked are in the order of what is tested, the others in that of their scores.
+    trained = records[group[0]].spec.origin == "trained"
+    shown = [measured[i].ranked if trained else measured[i].scored for i in group]
+    ordered = [group[k] for k in best_first(shown, names, direction)]
     chance = _chance(records)
     reasons = {i: _unranked(records[i]) for i in ordered}
     ranked = [i for i in ordered if not reasons[i]]
@@ -126,6 +134,19 @@ def _chance(records: Sequence[Record]) -> float | None:
     known = [score for score in scores if score is not None]
     choose = max if better(ranking) == "higher" else min
     return choose(known, default=None)
+
+
+def _against_chance(record: Record, bounds: Bounds, chance: float | None) -> str:
+    """What the row says of chance; empty for a row that is better, or where chance is unknown."""
+    if record.chance:
+        return "chance"
+    if includes_chance(bounds.low, bounds.high, chance):
+        return "at chance"
+    if bounds.low is None or bounds.high is None or chance is None:
+        return ""
+    is_higher = better(record.ranking) == "higher"
+    is_worse = bounds.high < chance if is_higher else bounds.low > chance
+    return "worse than chance" if is_worse else ""
 
 
 def _measured(path: Path, record: Record) -> Measured:
@@ -180,7 +201,7 @@ def _row(
         and measured.digits is not None
         and measured.floor_digits is not None
         and at_floor(measured.digits, measured.floor_digits),
-        at_chance=not record.chance and includes_chance(bounds.low, bounds.high, standing.chance),
+        chance=_against_chance(record, bounds, standing.chance),
         profile=None if measured.digits is None else profile(measured.digits),
         stale=stale,
     )

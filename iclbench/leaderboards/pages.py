@@ -71,8 +71,8 @@ def _floor_cell(board: Board) -> str:
 
 def _overview_cell(row: Row) -> str:
     text = formats.score(row.score, row.record.ranking)
-    notes = formats.chance(row)
-    return (f"**{text}**" if row.at_floor else text) + (f" {notes}" if notes else "")
+    chance = f" {row.chance}" if row.chance else ""
+    return (f"**{text}**" if row.at_floor else text) + chance
 
 
 def _evaluation(evaluation: Evaluation) -> str:
@@ -145,7 +145,7 @@ def _line(row: Row, board: Board) -> dict[str, str]:
         "vs. floor": formats.missing_digits(row),
         "median": formats.number(statistics.median, ranking.scale),
         "1% worst": formats.number(row.worst, ranking.scale),
-        "mean": formats.number(statistics.mean),
+        "mean error": formats.number(statistics.mean),
         "95% interval of the mean": formats.interval(row.mean_bounds, seeds=row.seeds),
         "notes": formats.notes(row),
         "vs. row above": formats.difference(row.above, ranking.scale),
@@ -158,7 +158,7 @@ def _line(row: Row, board: Board) -> dict[str, str]:
     }
     hidden = set() if board.has_tracks else {"track"}
     # Where the mean ranks, it is not repeated, and there are no digits to miss.
-    hidden |= set() if board.has_digits else {"vs. floor", "mean", "95% interval of the mean"}
+    hidden |= set() if board.has_digits else {"vs. floor", "mean error", "95% interval of the mean"}
     return {name: cell for name, cell in cells.items() if name not in hidden}
 
 

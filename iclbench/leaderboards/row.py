@@ -72,8 +72,9 @@ class Row:
     worst: float | None
     #: Whether the median and the 1% worst are those of an exact floor, up to one digit.
     at_floor: bool
-    #: Whether the bounds include the statistic of the board's best row of chance.
-    at_chance: bool
+    #: `chance` for a model that ignores the examples; `at chance` where the bounds include the
+    #: statistic of the board's best such row, `worse than chance` beyond it; empty otherwise.
+    chance: str
     #: The fraction of values solved to at least k digits, k in PROFILE; None without digits.
     profile: tuple[float, ...] | None
     #: The plugins whose installed code is not what made the record.

@@ -17,12 +17,12 @@ from ..sweeps.table import StudyTable
 from . import formats
 from .board import Board
 from .labels import labels_of
-from .row import Floor, Row, floor_label
+from .row import Floor, Row, floor_label, has_digits
 
 #: The columns that a table always has, and further ones in the order of their importance.
 _ALWAYS = ("rank", "model", "origin", "score", "95% interval", "1% worst")
-_FURTHER = ("track", "notes", "seeds", "median", "parameters", "time", "over seeds", "mean")
-_LEFT = frozenset({"model", "origin", "track", "notes"})
+_FURTHER = ("track", "seeds", "median", "parameters", "time", "over seeds", "mean error")
+_LEFT = frozenset({"model", "origin", "track"})
 #: The fewest characters of a model's name that a narrow table shows.
 _SHORTEST = 8
 
@@ -46,12 +46,16 @@ def render(board: Board, style: str = "simple", width: int | None = None) -> str
         most = max(_SHORTEST, longest - (_width(table) - width))
         cut = [{**line, "model": _shortened(line["model"], most)} for line in lines]
         table = _table(board, cut, columns, style)
-    about = [board.description, f"{formats.LEGEND}."]
-    if board.has_digits:
-        about.append(formats.DIGITS)
-    if any(row.bounds.kind not in {None, "seeds and prompts"} for row in board.rows):
-        about.append(f"{formats.BOUNDS_LEGEND}.")
-    return "\n\n".join(["\n".join(_wrapped(text, width) for text in about), table])
+    return f"{_wrapped(board.description, width)}\n\n{table}"
+
+
+def legend(boards: Sequence[Board], width: int | None = None) -> str:
+    """What the marks and columns in the tables of these boards mean."""
+    bounds = [row.bounds.kind for board in boards for row in board.rows]
+    parts = [f"{formats.LEGEND}."]
+    parts += [formats.DIGITS] if any(board.has_digits for board in boards) else []
+    parts += [] if set(bounds) <= {None, "seeds and prompts"} else [f"{formats.BOUNDS_LEGEND}."]
+    return "\n".join(_wrapped(text, width) for text in parts)
 
 
 def _wrapped(text: str, width: int | None) -> str:
@@ -77,7 +81,11 @@ def _width(table: str) -> int:
 
 
 def _shortened(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    """At most so many characters; the end, which tells rows apart, keeps more than the start."""
+    if len(text) <= most:
+        return text
+    start = (most - 1) // 3
+    return f"{text[:start]}…{text[start + 1 - most :]}"
 
 
 def _floor_line(floor: Floor, ranking: Ranking) -> dict[str, str]:
@@ -87,8 +95,12 @@ def _floor_line(floor: Floor, ranking: Ranking) -> dict[str, str]:
         "score": formats.score(floor.score, ranking),
         "1% worst": formats.number(floor.worst, ranking.scale),
         "median": formats.number(floor.statistics.median, ranking.scale),
-        "mean": formats.number(floor.statistics.mean, ranking.scale),
+        "mean error": formats.number(floor.statistics.mean) if has_digits(ranking) else "",
     }
+
+
+def _notes(row: Row) -> str:
+    return ", ".join(filter(None, ["at the floor" if row.at_floor else "", formats.notes(row)]))
 
 
 def _line(row: Row) -> dict[str, str]:
@@ -96,19 +108,18 @@ def _line(row: Row) -> dict[str, str]:
     return {
         "rank": formats.rank(row),
         "model": row.label,
-        "origin": formats.mark(row),
+        "origin": " ".join(filter(None, [formats.mark(row), _notes(row)])),
         "score": formats.score(row.score, ranking),
         "95% interval": formats.score_interval(row),
         "1% worst": formats.number(row.worst, ranking.scale),
         "track": row.track,
-        "notes": ", ".join(filter(None, ["at the floor" * row.at_floor, formats.notes(row)])),
         "seeds": str(row.seeds or ""),
         "median": formats.number(statistics.median, ranking.scale),
         "parameters": f"{row.record.parameters:,}",
         "time": formats.seconds(row.seconds),
         "over seeds": formats.spread(row),
         # What ranks is the mean already, except where digits rank.
-        "mean": formats.number(statistics.mean) if row.has_digits else "",
+        "mean error": formats.number(statistics.mean) if row.has_digits else "",
     }
 
 

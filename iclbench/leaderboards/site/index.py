@@ -38,7 +38,7 @@ def _column(overview: Overview, board: Board) -> View:
     return {
         "task": board.task,
         "title": board.title,
-        "metric": formats.score_name(board.ranking),
+        "metric": "digits" if board.has_digits else f"mean {board.ranking.metric}",
         "about": f"v{board.task_version}, {args}, {board.evaluation.prompts} prompts",
         "floor": floor_text(board),
         "label": board.floor.label if board.floor else "",
@@ -62,7 +62,7 @@ def _cell(row: Row | None, ends: tuple[float, float]) -> View | None:
     return {
         "row": row,
         "text": formats.score(row.score, row.record.ranking),
-        "chance": formats.chance(row),
+        "chance": row.chance,
         "mark": formats.mark(row) if row.is_trained else "",
         "percent": round(100 * part),
     }
