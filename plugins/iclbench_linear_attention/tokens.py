@@ -31,7 +31,7 @@ class LSATokens(SequenceArchitecture):
 
     def mixer(self, width: int, length: int, causal: bool, config: Any) -> nn.Module:
         """Return multi-head LSA, (B, S, width) → (B, S, width)."""
-        # Here a row of H is a position, and not a dimension as in eq. 37: a causal mask acts on rows.
+        # Here a row of H is a position, not a dimension as in eq. 37: a causal mask acts on rows.
         return LSA(width, config.heads, config.init_std, causal)
 
 
