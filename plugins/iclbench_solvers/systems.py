@@ -139,7 +139,7 @@ class Chebyshev(SystemSolver):
             x = x + direction
             yield x
             below = 2.0 * middle - ratio * radius
-            # A three-term recurrence, not varying step sizes, whose order would decide their stability.
+            # A three-term recurrence, since varying step sizes are stable in some orders only.
             direction = ratio * radius / below * direction + 2.0 / below * system.residual(x)
             ratio = radius / below
 
