@@ -40,8 +40,8 @@ class LinearSystemConfig(TaskConfig):
 
     sizes: Sizes = Field((9,), description="N in training: a number, a list, or a range as 2-9")
     evaluate: Sizes | None = Field(None, description="N in evaluation; null: `sizes`")
+    # κ above 1e12 would leave the solution few digits even in float64.
     condition_number: float = Field(
-        # Above 1e12 even float64 would leave the solution few digits.
         10.0, ge=1, le=1e12, description="κ; eigenvalues lie in [1/κ, 1]"
     )
     spectrum: Spectrum = Field("log-uniform", description="eigenvalues between the extremes")
