@@ -35,7 +35,7 @@ LEAST_SECONDS = 1e-6
 #: No record has this schema and is older.
 EARLIEST = datetime.datetime(2026, 11, 1, tzinfo=datetime.UTC)
 #: Fields that no run of this version fills in.
-UNUSED = ("answers", "tuning", "experimental", "missing")
+UNUSED = ("answers", "tuning", "experimental")
 #: Fields of a spec that a checkpoint decides, which is not there when a record is verified.
 BY_CHECKPOINT = ("init", "weights", "freeze", "perturb")
 
@@ -87,6 +87,8 @@ def compare_facts(record: Record, now: Recomputed) -> Iterator[Check]:
     yield same("plugins", {p.name: p.distribution for p in record.plugins}, expected)
     for name in UNUSED:
         yield same(name, getattr(record, name), Record.model_fields[name].default)
+    absent = [name for name in record.missing if getattr(record, name, record) is None]
+    yield same("missing", sorted(record.missing), sorted(absent))
     yield same("evaluations", sorted(record.evaluations), [MAIN])
     yield from _evaluation(record, now.plan)
     yield from _models(record, now)
