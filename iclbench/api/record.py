@@ -148,6 +148,9 @@ class Record(Config):
     command: str = Field(pattern="^iclbench run ", description="makes the record again")
     ranking: Ranking
     parameters: int = Field(description="number of parameters of one model")
+    chance: bool = Field(
+        False, description="whether the model ignores the examples: its row is chance"
+    )
     operations: Operations | None = None
     seeds: list[SeedReport] = Field(description="the models, in the order of all their results")
     evaluations: dict[str, Evaluation] = Field(description="`main` is the one that boards rank by")

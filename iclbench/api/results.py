@@ -45,6 +45,7 @@ class FloorReport(Config):
 class Evaluation(Config):
     """The models' metrics on one set of prompts."""
 
+    title: str = Field(max_length=100, description="what boards call the task with these arguments")
     seed: int
     shift: Label | None = Field(None, description="the task's distribution other than the trained")
     prompts: int = Field(description="number of prompts of each case")
@@ -74,6 +75,8 @@ class Evaluation(Config):
                 columns = (curve.mean, curve.median, curve.max, curve.low, curve.high)
                 if name not in part.metrics or any(len(c) != len(curve.values) for c in columns):
                     raise ValueError(f"the curve of {name!r} is uneven")
+                if name in self.curves and len(curve.values) != len(self.curves[name].values):
+                    raise ValueError(f"the curve of {name!r} is not as long as its floor's")
         if any(set(metrics) != set(self.metrics) for metrics in self.seeds):
             raise ValueError("the metrics of its seeds differ")
         for name, reference in self.values.items():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..api.errors import UsageError, unknown
-from .common import Out, end_with, record_paths
+from .common import Out, end_with, print_boards, record_paths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,16 +30,18 @@ def group() -> None:
 def show(
     out: Out = "results",
     task: Annotated[str | None, typer.Option(help="Show only this task.")] = None,
-    style: Annotated[str, typer.Option("--format", help="One of tabulate's formats.")] = "github",
+    style: Annotated[str, typer.Option("--format", help="One of tabulate's formats.")] = "simple",
     commands: Annotated[
         bool, typer.Option("--commands", help="Print the command that reproduces each row.")
     ] = False,
 ) -> None:
-    """Print the ranked tables of all records in a folder."""
+    """Print the ranked tables of all records in a folder.
+
+    In a terminal, they have the columns that fit into its width.
+    """
     from tabulate import tabulate_formats
 
     from ..leaderboards.reading import sound_boards
-    from ..leaderboards.tables import render
     from ..runs.store import RecordStore
 
     if style not in tabulate_formats:
@@ -51,10 +53,7 @@ def show(
     boards = sound_boards(store, problems.append, task=task)
     if not boards and not problems:
         raise UsageError(f"there are no records in {out}" + (f" of {task}" if task else ""))
-    for board in boards:
-        typer.echo(render(board, style) + "\n")
-        if commands:
-            typer.echo("".join(f"    {record.command}\n" for record in board.records))
+    print_boards(boards, style, commands)
     end_with(problems)
 
 

@@ -11,7 +11,16 @@ import typer
 from ..api.errors import IclbenchError, Interrupted, UsageError
 from ..api.options import parse_names
 from ..console import report
-from .common import Device, Engine, Out, Strict, engine_name, sound_host, training_cost
+from .common import (
+    Device,
+    Engine,
+    Out,
+    Strict,
+    engine_name,
+    print_boards,
+    sound_host,
+    training_cost,
+)
 from .interruption import stops_on_signals
 from .spec_options import with_spec_options
 
@@ -183,8 +192,6 @@ def _run_all(plans: list[Plan], settings: Settings) -> tuple[list[Record], int]:
 
 def _print_boards(records: list[Record], out: Path) -> None:
     from ..leaderboards.board import boards
-    from ..leaderboards.tables import render
     from ..runs.store import RecordStore
 
-    for board in boards(records, RecordStore(out)):
-        typer.echo("\n" + render(board))
+    print_boards(boards(records, RecordStore(out)))

@@ -17,7 +17,8 @@ from ..runs.store import RecordStore, read_record
 from ..runs.verify import verify
 from . import formats
 from .escaping import markdown
-from .row import Row, rows_of
+from .groups import rows_of
+from .row import Row
 
 #: The most bytes of weights that are published.
 LARGEST_WEIGHTS = 2_000_000
@@ -133,8 +134,8 @@ def summary(accepted: Sequence[Submission], refused: Sequence[str]) -> str:
         lines = [
             f"## {len(accepted)} record{plural}, all {checks} facts hold",
             "",
-            "| task | model | origin | ranked by | value | 95% interval of the mean | digits "
-            "| seeds | budget | device | plugins |",
+            "| task | model | origin | ranked by | value | 95% interval | 1% worst | seeds "
+            "| budget | device | plugins |",
             "|---|---|---|---|---|---|---|---|---|---|---|",
             *(_line(submission) for submission in accepted),
             "",
@@ -148,7 +149,7 @@ def summary(accepted: Sequence[Submission], refused: Sequence[str]) -> str:
 
 def _line(submission: Submission) -> str:
     record, row = submission.record, submission.row
-    ranking, spec, statistics = record.ranking, record.spec, row.statistics
+    ranking, spec, environment = record.ranking, record.spec, record.environment
     args = markdown(formats.arguments(record.main.task_args))
     plugins = ", ".join(f"{p.name} ({p.distribution} {p.version})" for p in record.plugins)
     cells = (
@@ -156,12 +157,12 @@ def _line(submission: Submission) -> str:
         f"{spec.model}" + ("" if submission.new else " (already published)"),
         markdown(formats.origin(row)),
         f"{ranking.statistic} {ranking.metric}",
-        formats.number(row.score, ranking.scale),
-        formats.interval(statistics.low, statistics.high, ranking.scale),
-        formats.digits(row.digits),
+        formats.score(row.score, ranking),
+        formats.score_interval(row),
+        formats.number(row.worst, ranking.scale),
         str(row.seeds or ""),
         formats.budget(row.steps, row.batch),
-        markdown(formats.device(row.device, row.threads)),
+        markdown(formats.device(environment.device, environment.threads)),
         plugins,
     )
     return "| " + " | ".join(cells) + " |"

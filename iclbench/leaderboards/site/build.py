@@ -16,7 +16,8 @@ from ...runs.objects import Objects
 from ...runs.store import MOST_BYTES
 from ..board import Board
 from ..build import by_task, published
-from ..formats import LEGEND
+from ..cited import Cited, read_cited
+from ..formats import BOUNDS_LEGEND, DIGITS, LEGEND
 from ..overview import overviews
 from ..reading import Refused
 from ..row import Row
@@ -35,15 +36,15 @@ def make_site(
     """Write the site of `folder`/records to `out`; returns the number of pages.
 
     `refused` gets a line for each record that is damaged and left out. Raises UsageError if `out`
-    holds anything but a site or can't be written, or if there is no sound record; the pages stay as
-    they were then.
+    holds anything but a site or can't be written, if there is no sound record, or if
+    `folder`/cited.toml is not valid; the pages stay as they were then.
     """
     out, folder = Path(out), Path(folder)
-    boards = published(folder, refused, whole=True)
+    boards, cited = published(folder, refused, whole=True), read_cited(folder)
     if _holds_something_else(out):
         raise UsageError(f"{out} holds something other than a site of iclbench")
     with staged(out) as new:
-        site = _Site(new, folder / "records", boards)
+        site = _Site(new, folder / "records", boards, cited)
         site.write()
     written = {path.relative_to(new) for path in site.written}
     for part in FOLDERS:
@@ -64,7 +65,9 @@ def _holds_something_else(out: Path) -> bool:
 class _Site:
     """A site that is being written: its templates, and the files so far."""
 
-    def __init__(self, out: Path, records: Path, boards: list[Board]) -> None:
+    def __init__(
+        self, out: Path, records: Path, boards: list[Board], cited: dict[str, list[Cited]]
+    ) -> None:
         self.out, self.records, self.boards = out, records, boards
         self.written: set[Path] = set()
         self.templates = Environment(
@@ -74,7 +77,7 @@ class _Site:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self.tasks = by_task(boards)
+        self.tasks, self.cited = by_task(boards), cited
 
     def write(self) -> None:
         """Write all pages, with the files that they need."""
@@ -97,7 +100,14 @@ class _Site:
         # The evaluation set with the most rows comes first.
         sections.sort(key=lambda section: -len(section["rows"]))
         figures = task.hyperparameter_figures(boards)
-        self._page("task.html", f"tasks/{name}.html", task=name, sections=sections, figures=figures)
+        self._page(
+            "task.html",
+            f"tasks/{name}.html",
+            task=name,
+            sections=sections,
+            cited=self.cited.get(name, []),
+            figures=figures,
+        )
         self._page(
             "compare.html", f"compare/{name}.html", task=name, choices=compare.choices(boards)
         )
@@ -129,7 +139,13 @@ class _Site:
     def _page(self, template: str, name: str, **content: Any) -> None:
         root = "../" * name.count("/")
         text = self.templates.get_template(template).render(
-            root=root, assets=self.assets, tasks=sorted(self.tasks), legend=LEGEND, **content
+            root=root,
+            assets=self.assets,
+            tasks=sorted(self.tasks),
+            legend=LEGEND,
+            digits_legend=DIGITS,
+            bounds_legend=BOUNDS_LEGEND,
+            **content,
         )
         self._file(name, text.encode())
 
