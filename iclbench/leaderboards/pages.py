@@ -68,12 +68,9 @@ def _overview(overview: Overview) -> str:
 
 
 def _floor_cell(board: Board) -> str:
-    floor = board.floor
-    return (
-        ""
-        if floor is None
-        else f"{formats.score(floor.score, board.ranking)} {markdown(floor.label)}"
-    )
+    if board.floor is None:
+        return ""
+    return f"{formats.score(board.floor.score, board.ranking)} {markdown(board.floor.label)}"
 
 
 def _overview_cell(row: Row) -> str:

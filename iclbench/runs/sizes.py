@@ -24,8 +24,8 @@ LARGEST_ARGUMENT = 10**7
 LARGEST_OF_CONSTRUCTION = 10**5
 #: The most parameters of a model as tensors, each of any size.
 MOST_TENSORS = 20_000
-#: Prompts are held as raw draws, in float64, rounded, and as targets, 8 bytes a number.
-BYTES_PER_NUMBER = 4 * 8
+#: Prompts are held in float64 at least; draws and copies take about as much again, or more.
+BYTES_PER_NUMBER = 8
 #: A parameter with its gradient, in float32.
 BYTES_PER_PARAMETER = 8
 
@@ -52,7 +52,7 @@ def require_room(prompts: int, signature: Signature, what: str) -> None:
     memory = machine_memory()
     if needed > memory:
         raise UsageError(
-            f"{what}: {prompts:,} prompts would need about {_gigabytes(needed)}; this machine has "
+            f"{what}: {prompts:,} prompts need at least {_gigabytes(needed)}; this machine has "
             f"{_gigabytes(memory)}"
         )
 
