@@ -66,6 +66,8 @@ def problem_with(path: object, error: Exception) -> str:
     """What is wrong with a record or another file, in one line that names its path."""
     shown = visible(str(path), 300)
     reason = str(error) if isinstance(error, IclbenchError) else first_line(error)
+    if isinstance(error, OSError) and error.strerror:
+        reason = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     reason = visible(reason, 1000)
     return reason if shown in reason else f"{shown}: {reason}"
 

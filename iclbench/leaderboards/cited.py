@@ -12,7 +12,7 @@ from pydantic import Field
 
 from ..api.config import Config, parse_config
 from ..api.errors import UsageError
-from ..api.record import is_plain_name
+from ..api.names import is_plain_name
 
 FILE = "cited.toml"
 

@@ -63,7 +63,11 @@ def examine(path: Path, store: RecordStore, device_name: str = "auto") -> Submis
 def examine_all(
     paths: Sequence[Path], store: RecordStore, device_name: str = "auto"
 ) -> tuple[list[Submission], list[str]]:
-    """The submissions among the records, and the reasons why the others are refused."""
+    """The submissions among the records, and the reasons why the others are refused.
+
+    Raises OSError where the store's path can't be used, which is no record's fault.
+    """
+    store.folder.exists()
     accepted, refused = [], []
     ids: dict[str, Path] = {}
     for path in paths:

@@ -16,10 +16,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..api.architecture import Architecture
 from ..api.errors import UsageError
 from ..api.recipe import Recipe
 from ..api.record import MAIN, Record, TrainingReport
 from ..api.spec import RunSpec
+from ..plugins import host
 from ..training.checkpoints import Weights, load_weights
 from ..training.curve import POINTS
 from ..training.replicas import matching
@@ -27,6 +29,7 @@ from .code import stale_code
 from .comparison import Check, same
 from .cost_facts import compare_costs, cost_claims, fitted_recipe
 from .objects import Objects
+from .origins import source_of
 from .plan import Plan, resolve
 from .report import evaluation_set, is_chance, plugin_references, ranking
 
@@ -67,15 +70,25 @@ def recompute(path: Path, record: Record) -> Recomputed:
         weights = load_weights(objects.path(record.weights))
         if weights.model not in {None, record.spec.model}:
             raise UsageError(f"its weights are those of {weights.model!r}")
+    changes: dict[str, Any] = {}
     if record.spec.checkpoint_digest is not None:
         args = {**record.spec.model_args, **request.model_args}
-        changes: dict[str, Any] = {"model_args": args}
+        changes["model_args"] = args
         if record.spec.origin == "loaded" and record.weights is not None:
             changes["weights"] = str(objects.path(record.weights))
         else:
             changes |= {"init": None, "freeze": (), "perturb": 0.0}
         request = request.model_copy(update=changes)
+    _require_no_file(request, changes.get("weights"))
     return Recomputed(resolve(request), weights)
+
+
+def _require_no_file(request: RunSpec, own: str | None) -> None:
+    """Raise UsageError for a request that takes weights from another file than the record's."""
+    architecture: Architecture = host().load("model", request.model, Architecture)()
+    source = source_of(request)
+    if source not in {None, own} and source not in architecture.constructions:
+        raise UsageError(f"its command reads weights from {source!r}, which it does not hold")
 
 
 def compare_facts(record: Record, now: Recomputed) -> Iterator[Check]:

@@ -13,6 +13,8 @@ from .store import About
 
 #: Optional file in a folder of features that fixes the split by name.
 FILE = "split.json"
+#: The most bytes of a split.
+MOST_BYTES = 2**24
 
 
 class Split(NamedTuple):
@@ -66,8 +68,11 @@ def split_groups(groups: Sequence[str], seed: int, count: int) -> Split:
 
 def _names(path: Path) -> dict[str, list[str]]:
     try:
+        # A record may name any path: reading a pipe or a device might never end.
+        if not path.is_file() or path.stat().st_size > MOST_BYTES:
+            raise UsageError(f"{path} is not a file of at most {MOST_BYTES:,} bytes")
         content = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{path} can't be read: {error}") from None
     halves = content if isinstance(content, dict) else {}
     if set(halves) != {"training", "test"} or not all(isinstance(v, list) for v in halves.values()):

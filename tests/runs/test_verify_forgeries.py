@@ -182,6 +182,25 @@ REFUSED: dict[str, Forgery] = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("option", ["--weights", "--init"])
+@pytest.mark.parametrize("digest", [None, "0" * 64])
+def test_verifying_reads_no_file_that_a_command_names(records, tmp_path, option, digest):
+    elsewhere = tmp_path / "elsewhere.safetensors"
+    elsewhere.write_bytes(b"must not be read")
+
+    def change(content: Content) -> None:
+        start, recipe, end = content["command"].partition(" --recipe")
+        end = recipe + end if option == "--init" else " --eval-prompts 64"
+        content["command"] = f"{start} {option} {elsewhere}{end}"
+        content["spec"]["checkpoint_digest"] = digest
+
+    problem = problem_of(reseal(find(records), change), verify)
+    assert problem
+    assert "can't be read" not in problem
+    if option == "--weights" or digest is None:
+        assert "reads weights from" in problem
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_forgery_that_can_be_computed_is_refused(records, name):
     path = REFUSED[name](records)
