@@ -56,8 +56,8 @@ def iclbench_run_started(spec: ResolvedSpec) -> None:
 
 
 @hookspec
-def iclbench_training_step(spec: ResolvedSpec, step: int, loss: list[float]) -> None:
-    """Called during training; `loss` is the mean since the last call, one value per seed."""
+def iclbench_training_step(spec: ResolvedSpec, step: int, loss: list[float], steps: int) -> None:
+    """Called after `step` of `steps`; `loss` is the mean since the last call, per seed."""
 
 
 @hookspec

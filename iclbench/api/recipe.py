@@ -58,6 +58,12 @@ class Recipe(Config):
     autocast: Literal["none", "bfloat16"] = added_later(
         "none", description="dtype of matrix products in training; parameters keep their dtype"
     )
+    schedule_steps: int | None = added_later(
+        None,
+        ge=1,
+        description="steps that warmup, decay_every and measure_every are given for; they are "
+        "scaled from it to the steps of the training; none: not scaled",
+    )
     model_args: dict[str, Any] = Field(
         {}, description="arguments of the model, for architectures that have them"
     )

@@ -13,7 +13,8 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from .config import Config
-from .results import Evaluation, FileReference, ValidationCurve
+from .costs import BudgetReport, Operations, ValidationCurve
+from .results import Evaluation, FileReference
 from .spec import ResolvedSpec, digest_of
 from .statistics import Curve, Statistics
 
@@ -79,22 +80,6 @@ class TrainingReport(Config):
         if len(self.curve) != len(self.curve_steps) or len({len(c) for c in self.curve}) > 1:
             raise ValueError("its curve is uneven")
         return self
-
-
-class Budget(Config):
-    """What training was asked to cost per seed, and what it cost."""
-
-    asked: str | None = Field(None, description="such as 10m of core time")
-    core_seconds: float | None = None
-    device_seconds: float | None = None
-    operations: float | None = Field(None, description="floating-point operations of the model")
-
-
-class Operations(Config):
-    """Floating-point operations of one model; None where they are unknown."""
-
-    forward: float | None = Field(None, description="of a forward pass, per prompt")
-    training: float | None = Field(None, description="of the whole training, per seed")
 
 
 class Tuning(Config):
@@ -186,7 +171,7 @@ class Record(Config):
     training: TrainingReport | None = None
     validation_curve: ValidationCurve | None = None
     track: str | None = Field(None, description="the class of training budgets, such as 10m")
-    budget: Budget | None = None
+    budget: BudgetReport | None = None
     tuning: Tuning | None = Field(None, description="None: the recipe's settings were not tuned")
     experimental: str | None = Field(None, description="why the dtype is experimental")
     missing: dict[str, str] = Field({}, description="what the record lacks → the reason")

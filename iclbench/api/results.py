@@ -25,20 +25,6 @@ class FileReference(Config):
         return f"objects/{self.sha256[:2]}/{self.sha256}.{self.format}"
 
 
-class ValidationCurve(Config):
-    """How good the models were while they were trained, on prompts that no board uses."""
-
-    seed: int
-    prompts: int
-    digest: str
-    steps: list[int]
-    seconds: list[float] = Field(description="of training, up to each of `steps`")
-    operations: list[float | None] = Field(description="floating-point operations up to then")
-    seeds: list[list[dict[str, Statistics]]] = Field(
-        description="for each seed, the metrics at each of `steps`"
-    )
-
-
 class FloorReport(Config):
     """The task's floor on the prompts of an evaluation."""
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
+from .budget import Budget
 from .config import Config, added_later, parse_config
 from .errors import UsageError
 from .options import Arguments, Names, Option, Patterns, Seeds
@@ -57,6 +58,11 @@ class RunSpec(Config):
     recipe_args: Annotated[dict[str, Any], Arguments(training=True)] = Field(
         {}, description="arguments of the recipe"
     )
+    budget: Annotated[str | None, Option("DURATION", training=True)] = added_later(
+        None,
+        description="core time to train each seed for, such as 10m or 2h, or device time, such as "
+        "gpu-1h; it sets the steps",
+    )
     seeds: Annotated[tuple[int, ...], Seeds("N|A,B", training=True)] = Field(
         (0, 1, 2, 3, 4), description="number of seeds, or which: 5, or 3,7, or [7]"
     )
@@ -81,6 +87,11 @@ class RunSpec(Config):
     grader_budget: Annotated[float | None, Option("USD")] = added_later(
         None, gt=0, description="most that grading may cost; not part of the run's id"
     )
+
+    @field_validator("budget")
+    @classmethod
+    def _normal_form(cls, value: str | None) -> str | None:
+        return None if value is None else str(Budget.parse(value))
 
     @field_validator("seeds", mode="before")
     @classmethod

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from ..api.budget import Budget
 from ..api.errors import UsageError, unknown
 from ..console import report
 from ..plugins import PluginHost, host
 
 if TYPE_CHECKING:
+    from ..api.spec import ResolvedSpec
     from ..training.gradients.choice import EngineName
 
 #: As in `training.gradients.choice`, which imports torch.
@@ -58,6 +60,16 @@ def engine_name(name: str) -> EngineName:
     if name not in ENGINES:
         raise unknown("engine", name, ENGINES)
     return cast("EngineName", name)
+
+
+def training_cost(spec: ResolvedSpec) -> str:
+    """What a training takes: its seeds, and the steps or the budget of each."""
+    seeds = f"{len(spec.seeds)} seed{'s' if len(spec.seeds) != 1 else ''}"
+    if spec.budget is None:
+        return f"{seeds} for {spec.recipe_args['steps']} steps"
+    budget = Budget.parse(spec.budget)
+    total = budget.times(len(spec.seeds))
+    return f"{seeds} for {budget} of {budget.kind} each, {total} in all"
 
 
 def record_paths(given: list[Path]) -> list[Path]:

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from ..hookspecs import hookimpl
+from .common import training_cost
 
 if TYPE_CHECKING:
     from ..api.record import Record
@@ -28,7 +29,7 @@ class ProgressDisplay:
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
-            TextColumn("{task.completed:.0f}/{task.total:.0f} steps"),
+            TextColumn("{task.fields[steps]}"),
             TimeRemainingColumn(),
             TextColumn("{task.fields[loss]}"),
             console=self._console,
@@ -54,24 +55,25 @@ class ProgressDisplay:
         if spec.origin != "trained":
             return
         if self._console.is_terminal:
-            self._bars[spec.id] = self._progress.add_task(
-                label, total=spec.recipe_args["steps"], loss=""
-            )
+            # A budget's steps are known once training begins.
+            total = spec.recipe_args.get("steps")
+            self._bars[spec.id] = self._progress.add_task(label, total=total, steps="", loss="")
         else:
-            self._print(
-                f"{label}: training {len(spec.seeds)} seeds, {spec.recipe_args['steps']} steps"
-            )
+            self._print(f"{label}: training {training_cost(spec)}")
 
     @hookimpl
-    def iclbench_training_step(self, spec: ResolvedSpec, step: int, loss: list[float]) -> None:
+    def iclbench_training_step(
+        self, spec: ResolvedSpec, step: int, loss: list[float], steps: int
+    ) -> None:
         """Advance the bar, or print a line every few seconds."""
         text = "loss " + " ".join(f"{value:.2e}" for value in loss[:4])
         if spec.id in self._bars:
-            self._progress.update(self._bars[spec.id], completed=step, loss=text)
+            done = f"{step}/{steps} steps"
+            bar = self._bars[spec.id]
+            self._progress.update(bar, completed=step, total=steps, steps=done, loss=text)
         elif time.monotonic() - self._last_line >= PLAIN_SECONDS:
             self._last_line = time.monotonic()
-            total = spec.recipe_args["steps"]
-            self._print(f"{spec.model} on {spec.task}: step {step} of {total}, {text}")
+            self._print(f"{spec.model} on {spec.task}: step {step} of {steps}, {text}")
 
     @hookimpl
     def iclbench_run_finished(self, spec: ResolvedSpec, record: Record) -> None:

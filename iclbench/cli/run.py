@@ -11,7 +11,7 @@ import typer
 from ..api.errors import IclbenchError, Interrupted, UsageError
 from ..api.options import parse_names
 from ..console import report
-from .common import Device, Engine, Out, Strict, engine_name, sound_host
+from .common import Device, Engine, Out, Strict, engine_name, sound_host, training_cost
 from .interruption import stops_on_signals
 from .spec_options import with_spec_options
 
@@ -122,7 +122,7 @@ def _describe(plans: list[Plan], settings: Settings) -> None:
         spec = plan.spec
         exists = store.path(spec).exists() and not settings.force
         action = {
-            "trained": f"train {len(spec.seeds)} seeds for {spec.recipe_args.get('steps')} steps",
+            "trained": f"train {training_cost(spec)}",
             "constructed": f"build {spec.weights}",
             "solver": "solve",
             "loaded": f"load {spec.weights}",

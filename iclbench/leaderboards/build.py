@@ -7,6 +7,7 @@ from pathlib import Path
 from ..api.errors import UsageError
 from ..files import staged, write_atomically
 from .board import Board, leaderboard
+from .curves import curves_table
 from .export import as_csv, as_parquet, export_table
 from .pages import GENERATED, overview_page, precision_page, task_page
 
@@ -25,8 +26,11 @@ def build(folder: str | Path = "leaderboards", parquet: bool = True) -> list[Pat
         files[f"tasks/{task}.md"] = task_page(task, task_boards).encode()
     table = export_table(boards)
     files["rows.csv"] = as_csv(table)
+    curves = curves_table(row.record for board in boards for row in board.rows)
     if parquet:
         files["rows.parquet"] = as_parquet(table)
+    if parquet and len(curves):
+        files["curves.parquet"] = as_parquet(curves)
     with staged(folder) as new:
         for name, data in files.items():
             write_atomically(new / name, data)
@@ -34,6 +38,8 @@ def build(folder: str | Path = "leaderboards", parquet: bool = True) -> list[Pat
         # The page of a task without records is deleted; a page written by hand stays.
         if f"tasks/{page.name}" not in files and page.read_text("utf-8").startswith(GENERATED):
             page.unlink()
+    if curves.empty:
+        (folder / "curves.parquet").unlink(missing_ok=True)
     return [folder / name for name in files]
 
 

@@ -84,11 +84,14 @@ def _facts(record: Record) -> Facts:
         for name, value in spec.task_args.items():
             if name not in record.main.task_args:
                 facts[f"task_args.{name}"] = value
-    for name in ("weights", "init", "freeze", "perturb"):
+    for name in ("weights", "init", "freeze", "perturb", "budget"):
         value = getattr(spec, name)
         # A checkpoint's folder means nothing on another machine.
         facts[name] = PurePath(value).name if isinstance(value, str) else value or UNSET
     facts["grader"] = grader_name(record)
     for name in _DERIVED:
         facts.pop(name, None)
+    if spec.budget is not None:
+        # The length that the recipe's schedule is scaled from; the recipe's name tells it.
+        facts.pop("recipe_args.schedule_steps", None)
     return facts

@@ -20,9 +20,9 @@ COUNTED = ("api", "nn", "training", "runs", "precision.py")
 NOT_COUNTED = frozenset(
     f"{folder}/{name}.py"
     for folder, names in {
-        "api": ("__init__", "entry", "errors", "executor", "options", "record", "results"),
-        "runs": ("__init__", "causality", "checks", "code", "comparison", "facts", "honesty",
-                 "inspection", "objects", "report", "retraining", "reuse", "store",
+        "api": ("__init__", "costs", "entry", "errors", "executor", "options", "record", "results"),
+        "runs": ("__init__", "causality", "checks", "code", "comparison", "cost_facts", "facts",
+                 "honesty", "inspection", "objects", "report", "retraining", "reuse", "store",
                  "values", "verify"),
     }.items()
     for name in names

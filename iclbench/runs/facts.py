@@ -25,6 +25,7 @@ from ..training.curve import POINTS
 from ..training.replicas import matching
 from .code import stale_code
 from .comparison import Check, same
+from .cost_facts import compare_costs, cost_claims, fitted_recipe
 from .objects import Objects
 from .plan import Plan, resolve
 from .report import evaluation_set, plugin_references, ranking
@@ -34,8 +35,7 @@ LEAST_SECONDS = 1e-6
 #: No record has this schema and is older.
 EARLIEST = datetime.datetime(2026, 11, 1, tzinfo=datetime.UTC)
 #: Fields that no run of this version fills in.
-UNUSED = ("operations", "answers", "validation_curve", "track", "budget", "tuning",
-          "experimental", "missing")  # fmt: skip
+UNUSED = ("answers", "tuning", "experimental", "missing")
 #: Fields of a spec that a checkpoint decides, which is not there when a record is verified.
 BY_CHECKPOINT = ("init", "weights", "freeze", "perturb")
 
@@ -91,7 +91,8 @@ def compare_facts(record: Record, now: Recomputed) -> Iterator[Check]:
     yield from _models(record, now)
     yield same("training", record.training is not None, record.spec.origin == "trained")
     if record.training is not None and now.plan.recipe is not None:
-        yield from _training(record, record.training, now.plan.recipe)
+        yield from _training(record, record.training, fitted_recipe(record, now.plan.recipe))
+    yield from compare_costs(record, now.plan)
     graders = [record.spec.grader, record.grader.name if record.grader else None]
     yield same("grader", graders[1], graders[0])
     yield Check("created", record.created, "a date of the past", _is_past(record.created))
@@ -239,6 +240,7 @@ def claims(record: Record) -> dict[str, str]:
             "training curve": f"{len(training.curve_steps)} points",
             "engine": f"{training.engine}, {training.replicas} replicas",
         }
+        claimed |= cost_claims(record)
         diverged = [str(s.seed) for s in record.seeds if s.diverged_at is not None]
         claimed |= {"diverged": f"seeds {', '.join(diverged)}"} if diverged else {}
     if record.spec.checkpoint_digest is not None:

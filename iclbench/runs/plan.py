@@ -28,7 +28,8 @@ class Plan:
     """One run, ready to start.
 
     `states` are the given weights, see `GivenWeights`; they may be `partial`. `recipe` is None
-    where nothing is trained. `grader` makes the grader, if one was requested.
+    where nothing is trained. `steps` are those that a budget paid for in an earlier training; None:
+    they are measured. `grader` makes the grader, if one was requested.
     """
 
     request: RunSpec
@@ -42,6 +43,7 @@ class Plan:
     metrics: tuple[Metric, ...] = ()
     plugins: tuple[Plugin, ...] = ()
     grader: Callable[[], Grader] | None = None
+    steps: int | None = None
 
     def prepare_grading(self) -> Grading | None:
         """A grader prepared for one run; raises UsageError for what it lacks, such as a key."""
@@ -88,7 +90,7 @@ def resolve(request: RunSpec) -> Plan:
             "origin": origin,
             "weights": request.weights if origin in {"constructed", "loaded"} else None,
             "weights_args": given.args,
-            "recipe_args": recipe.model_dump(mode="json") if trained else {},
+            "recipe_args": _recipe_args(request, recipe) if trained else {},
             "checkpoint_digest": given.digest,
             "grader_args": grader_args,
             "grader_budget": None,
@@ -124,7 +126,18 @@ def _recipe(request: RunSpec, task_class: type[Task[Any]]) -> Recipe:
             raise UsageError(f"recipe_args: {name} are given by {flag(name)}")
     values = {**recipe.model_dump(), **request.recipe_args}
     recipe = parse_config(Recipe, values, f"recipe {request.recipe}")
+    if request.budget is not None:
+        if "steps" in request.recipe_args:
+            raise UsageError("a budget sets the steps: give --budget or steps=…, not both")
+        scaled_from = recipe.schedule_steps or recipe.steps
+        recipe = recipe.model_copy(update={"schedule_steps": scaled_from})
     return recipe.model_copy(update={"optimizer_args": check_optimizer(recipe)})
+
+
+def _recipe_args(request: RunSpec, recipe: Recipe) -> dict[str, Any]:
+    """Every argument of the recipe, without the steps where a budget sets them."""
+    left_out = {"steps"} if request.budget is not None else set()
+    return recipe.model_dump(mode="json", exclude=left_out)
 
 
 def _task(request: RunSpec, task_class: type[Task[Any]], recipe: Recipe) -> Task[Any]:

@@ -24,15 +24,15 @@ from .statistics import Summary
 
 def training_report(plan: Plan, trained: Trained, rows: range) -> TrainingReport:
     """How this plan's replicas, `rows` of the program, were trained."""
-    model_steps = trained.steps * len(trained.states)
+    model_steps, seconds = trained.steps * len(trained.states), trained.clock.wall
     return TrainingReport(
         steps=trained.steps,
         batch=plan.spec.recipe_args["batch"],
         replicas=trained.replicas,
         engine=trained.engine,
         speedup=trained.speedup,
-        seconds=trained.seconds * len(rows) / len(trained.states),
-        steps_per_second=model_steps / trained.seconds if trained.seconds else 0.0,
+        seconds=seconds * len(rows) / len(trained.states),
+        steps_per_second=model_steps / seconds if seconds else 0.0,
         curve_steps=trained.curve_steps,
         curve=[[finite(point[row]) for row in rows] for point in trained.curve],
         note=trained.note,

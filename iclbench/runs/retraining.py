@@ -12,7 +12,7 @@ import math
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast, get_args
 
@@ -29,6 +29,7 @@ from ..training.checkpoints import load_weights
 from ..training.gradients.choice import EngineName
 from .code import require_plugins, stale_code
 from .comparison import Check, absolute, close
+from .cost_facts import compare_costs_again
 from .measure import Measured, measure
 from .models import Model, initial_module
 from .objects import Objects
@@ -93,6 +94,7 @@ def retrain(path: Path, device_name: str = "auto") -> Retraining:
             _compare_weights(path, record, ready.models, plan),
         ]
     checks.append(_compare_seconds(record.training, ready.training))
+    checks += compare_costs_again(record, ready, exactly=is_same_platform)
     if not all(check.holds for check in checks):
         return Retraining(checks, None)
     tolerance = None if same_bits else ELSEWHERE
@@ -131,7 +133,8 @@ def _plan(path: Path, record: Record, here: Environment) -> Plan:
     plan = resolve(RunSpec.from_command(record.command))
     if plan.spec.id != record.id:
         raise RecordError(f"{path}: its command is that of run {plan.spec.id}")
-    return plan
+    # Another machine would fix other steps for the same budget.
+    return replace(plan, steps=record.budget.steps) if record.budget else plan
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from ..files import require_writable
 from ..plugins import host
 from ..precision import DTYPES, full_precision
 from ..training.gradients.choice import EngineName
+from .budget import require_device, track_of
 from .exclusive import exclusive
 from .grading import Grading
 from .measure import analyse, axes_of, measure, require_target_shape
@@ -29,7 +30,7 @@ from .reuse import existing_records
 from .settings import Settings
 from .statistics import summarize_run
 from .store import RecordStore
-from .training import ReadyModels, checkpoint_path, train_or_load
+from .training import ReadyModels, remove_checkpoint, train_or_load
 
 
 def run(
@@ -59,6 +60,7 @@ def run_plans(plans: Sequence[Plan], settings: Settings) -> list[Record]:
     Raises UsageError within another run of this process.
     """
     device = find_device(settings.device)
+    require_device(plans[0].spec.budget, device)
     require_writable(settings.out)
     records = {} if settings.force else existing_records(plans, RecordStore(settings.out))
     missing = [plan for plan in plans if plan.spec.id not in records]
@@ -74,7 +76,7 @@ def run_plans(plans: Sequence[Plan], settings: Settings) -> list[Record]:
                 for plan, models, grading in zip(missing, ready, gradings, strict=True):
                     record = evaluate_and_record(plan, models, grading, settings, device)
                     records[plan.spec.id] = record
-            checkpoint_path(missing, settings.out).unlink(missing_ok=True)
+            remove_checkpoint(missing, settings.out)
         except (Exception, KeyboardInterrupt) as error:
             for plan in missing:
                 host().notify("iclbench_run_failed", spec=plan.spec, error=error)
@@ -109,6 +111,10 @@ def evaluate_and_record(
         evaluations={MAIN: evaluation(plan, measured, summary, store.objects)},
         weights=store.objects.write(weights, "safetensors") if weights else None,
         training=ready.training,
+        operations=ready.operations,
+        validation_curve=ready.validation_curve,
+        track=track_of(plan),
+        budget=ready.budget,
         analyses=analyse(plan, models, device),
         grader=grader_report(grading, store.objects, spec.task) if grading else None,
         environment=environment(device),

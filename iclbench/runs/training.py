@@ -9,28 +9,37 @@ from typing import NamedTuple
 
 import torch
 
+from ..api.costs import BudgetReport, Operations, ValidationCurve
 from ..api.errors import Interrupted
 from ..api.random import derive_seed
+from ..api.recipe import Recipe
 from ..api.record import TrainingReport
 from ..api.spec import digest_of
 from ..console import report
 from ..plugins import host
 from ..precision import DTYPES
 from ..training.checkpoints import load_state
-from ..training.loop import Trained, Training
+from ..training.loop import Observer, Trained, Training
 from ..training.resumption import Resumption
+from ..training.schedules import fit_schedule
 from ..training.state import Replica
+from .budget import FixedSteps, budget_report, fix_steps, steps_path
 from .models import Model, given_models, initial_module, require_usable
+from .operations import count_operations
 from .plan import Plan
 from .report import plugin_references, training_report
 from .settings import Settings
+from .validators import prepare_validation, validation_curve
 
 
 class ReadyModels(NamedTuple):
     """One plan's models, to be evaluated, and how they were trained: None where nothing was."""
 
     models: list[Model]
+    operations: Operations | None
     training: TrainingReport | None = None
+    budget: BudgetReport | None = None
+    validation_curve: ValidationCurve | None = None
 
 
 def train_or_load(
@@ -39,7 +48,12 @@ def train_or_load(
     """Each plan's models in turn: trained as one program, or built or loaded, each when due."""
     if plans[0].recipe is not None:
         return train(plans, settings, device)
-    return (ReadyModels(given_models(plan)) for plan in plans)
+    return (_given(plan) for plan in plans)
+
+
+def _given(plan: Plan) -> ReadyModels:
+    models = given_models(plan)
+    return ReadyModels(models, count_operations(plan, models[0].module))
 
 
 def train(plans: Sequence[Plan], settings: Settings, device: torch.device) -> Iterator[ReadyModels]:
@@ -48,30 +62,61 @@ def train(plans: Sequence[Plan], settings: Settings, device: torch.device) -> It
     All are trained before the first plan's models are yielded. Raises Interrupted after a signal.
     """
     require_usable(initial_module(plans[0], plans[0].spec.seeds[0]), plans[0])
-    training = _training(plans, settings, device)
-    if training.note:
-        report(f"{plans[0].spec.model}: {training.note}")
-
-    def observe(step: int, losses: list[float]) -> None:
-        for plan, rows in zip(plans, rows_of(plans), strict=True):
-            loss = losses[rows.start : rows.stop]
-            host().notify("iclbench_training_step", spec=plan.spec, step=step, loss=loss)
-
     resumption = Resumption(
         checkpoint_path(plans, settings.out),
         settings.checkpoint_seconds,
         settings.resume and not settings.force,
         _code(plans),
     )
+    training, fixed = _prepare(plans, resumption, settings, device)
+    if training.note:
+        report(f"{plans[0].spec.model}: {training.note}")
+    validation = prepare_validation(plans, training, settings.eval_batch)
+    training.validation = validation
     try:
-        trained = training.run(resumption, observe)
+        trained = training.run(resumption, _observer(plans, fixed.steps))
     except Interrupted as error:
         more = f" and {len(plans) - 1} more" if len(plans) > 1 else ""
         name = f"{plans[0].spec.model} on {plans[0].spec.task}{more}"
         raise Interrupted(error.signal_number, f"{name} {error}") from None
     for plan, rows in zip(plans, rows_of(plans), strict=True):
-        report_of_plan = training_report(plan, trained, rows)
-        yield ReadyModels(_trained_models(plan, trained, rows), report_of_plan)
+        models = _trained_models(plan, trained, rows)
+        operations = count_operations(plan, models[0].module, trained.steps)
+        yield ReadyModels(
+            models,
+            operations,
+            training_report(plan, trained, rows),
+            budget_report(trained, fixed),
+            validation_curve(plan, validation, trained, rows, operations),
+        )
+
+
+def _prepare(
+    plans: Sequence[Plan], resumption: Resumption, settings: Settings, device: torch.device
+) -> tuple[Training, FixedSteps]:
+    """The training of the plans up to its first step, and how its steps were fixed."""
+    first = plans[0]
+    assert first.recipe is not None
+
+    def make(recipe: Recipe) -> Training:
+        return _training(plans, recipe, settings, device)
+
+    path = steps_path(resumption.path)
+    fixed = fix_steps(first, make, path, resumption.code, resume=resumption.resume)
+    return make(fit_schedule(first.recipe, fixed.steps)), fixed
+
+
+def _observer(plans: Sequence[Plan], steps: int) -> Observer:
+    """Calls the hook of training steps for each plan."""
+
+    def observe(step: int, losses: list[float]) -> None:
+        for plan, rows in zip(plans, rows_of(plans), strict=True):
+            loss = losses[rows.start : rows.stop]
+            host().notify(
+                "iclbench_training_step", spec=plan.spec, step=step, loss=loss, steps=steps
+            )
+
+    return observe
 
 
 def rows_of(plans: Sequence[Plan]) -> Iterator[range]:
@@ -91,15 +136,23 @@ def checkpoint_path(plans: Sequence[Plan], out: Path) -> Path:
     return out / "checkpoints" / f"{name}.safetensors"
 
 
-def _training(plans: Sequence[Plan], settings: Settings, device: torch.device) -> Training:
+def remove_checkpoint(plans: Sequence[Plan], out: Path) -> None:
+    """Delete what a training leaves to be continued from."""
+    path = checkpoint_path(plans, out)
+    for file in (path, steps_path(path)):
+        file.unlink(missing_ok=True)
+
+
+def _training(
+    plans: Sequence[Plan], recipe: Recipe, settings: Settings, device: torch.device
+) -> Training:
     first = plans[0]
-    assert first.recipe is not None
     seeds = [(plan, seed) for plan in plans for seed in plan.spec.seeds]
     return Training(
         [initial_module(plan, seed) for plan, seed in seeds],
         [Replica(seed, plan.spec.recipe_args["learning_rate"], plan.task) for plan, seed in seeds],
         first.task,
-        first.recipe,
+        recipe,
         device=device,
         dtype=DTYPES[first.spec.dtype],
         freeze=first.spec.freeze,

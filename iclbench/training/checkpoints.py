@@ -21,7 +21,7 @@ from ..api.config import Config, parse_config
 from ..api.errors import RecordError
 from ..files import write_atomically
 
-FORMAT = 3
+FORMAT = 4
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The training loop: draw, gradients, clip, update, observe, checkpoint.
+"""The training loop: draw, gradients, clip, update, validate, observe, checkpoint.
 
 `Training.run` is the loop over chunks of steps, `advance` draws a chunk and takes its steps, and
 `update` is one step: gradients, clip, schedule, optimizer. Everything below them is set-up.
@@ -25,6 +25,7 @@ from ..api.random import torch_generator
 from ..api.recipe import Recipe
 from ..api.task import Task
 from ..devices import keep_freed_memory
+from .clock import Clock
 from .cuda_graph import GraphStep, TakeStep, refusal
 from .gradients.choice import Choice, Chooser, EngineName
 from .gradients.program import GradientProgram, prompts_of
@@ -49,7 +50,8 @@ OBSERVE_SECONDS = 10.0
 class Trained:
     """What a training leaves: a state dict per replica, and how it went.
 
-    `curve` holds, for each of `curve_steps`, every replica's mean loss since the point before.
+    `curve` holds, for each of `curve_steps`, every replica's mean loss since the point before;
+    `clock` has the time of the steps, without that of evaluating and of writing checkpoints.
     """
 
     states: list[dict[str, Tensor]]
@@ -58,7 +60,7 @@ class Trained:
     curve: list[list[float]]
     diverged_at: list[int | None]
     replicas: int  # trained as one program; 1 where they were trained one after another
-    seconds: float
+    clock: Clock
     note: str | None
     engine: str
     speedup: float | None = None  # of a gradient in its group over one model's, timed once
@@ -102,15 +104,16 @@ class Training(TrainingState):
         """
         if resumption:
             resumption.restore(self)
-        started = time.perf_counter() - self.seconds
         saved = observed = time.perf_counter()
         with forked_generators(self.device), deferred() as signal_received:
             while self.step < self.recipe.steps and self.alive.any():
-                losses = self.advance()
+                with self.clock.running():
+                    losses = self.advance()
+                    last = self.step == self.recipe.steps or not self.alive.any()
+                    closed = self.curve.add(losses, self.step, last=bool(last))
+                if self.validation is not None:
+                    self.validation.after(self.step, self.clock, self.replicas)
                 now = time.perf_counter()
-                self.seconds = now - started
-                last = self.step == self.recipe.steps or not self.alive.any()
-                closed = self.curve.add(losses, self.step, last=last)
                 if closed or now - observed >= OBSERVE_SECONDS:
                     observer(self.step, self.curve.latest)
                     observed = now
@@ -121,7 +124,6 @@ class Training(TrainingState):
                 if resumption and now - saved >= resumption.every_seconds:
                     resumption.save(self)
                     saved = now
-        self.seconds = time.perf_counter() - started
         if resumption:
             resumption.save(self)
         return self._result()
@@ -239,7 +241,7 @@ class Training(TrainingState):
             replicas=self.choice.how.group_size,
             engine=self.engine,
             speedup=self.choice.speedup,
-            seconds=self.seconds,
+            clock=self.clock,
             note=self.note,
         )
 

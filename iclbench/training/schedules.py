@@ -30,6 +30,28 @@ def learning_rate_factor(recipe: Recipe, step: int) -> float:
     return factor
 
 
+def fit_schedule(recipe: Recipe, steps: int) -> Recipe:
+    """Return the recipe for that many steps, its schedule scaled from `schedule_steps`.
+
+    Measuring takes at most a tenth of the gradients, or the recipe's own share if that is larger.
+    """
+    scale = steps / recipe.schedule_steps if recipe.schedule_steps else 1.0
+    most_often = min(recipe.measure_every, 10 * recipe.measure_batches)
+    return recipe.model_copy(
+        update={
+            "steps": steps,
+            "warmup": round(scale * recipe.warmup),
+            "decay_every": max(1, round(scale * recipe.decay_every)),
+            "measure_every": max(most_often, round(scale * recipe.measure_every)),
+        }
+    )
+
+
+def measuring_share(recipe: Recipe) -> float:
+    """Return how many gradients the adaptive schedule measures per step."""
+    return recipe.measure_batches / recipe.measure_every if recipe.schedule == "adaptive" else 0.0
+
+
 class AdaptiveRate:
     """The schedule of Liu et al. (ICLR 2025) for high precision: one factor per replica, (R,).
 

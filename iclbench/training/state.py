@@ -12,11 +12,13 @@ from torch import Tensor, nn
 from ..api.random import torch_generator
 from ..api.recipe import Recipe
 from ..api.task import Task
+from .clock import Clock
 from .curve import Curve
 from .data import Data
 from .optimizers.choice import make_optimizer
 from .replicas import Replicas
 from .schedules import AdaptiveRate
+from .validation import Validation
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,8 @@ class TrainingState:
     """Parameters, optimizer, data streams, schedule and curve of several replicas.
 
     `alive`, bool (R,), says which replicas have had finite losses and gradients so far, and
-    `steps_alive`, int64 (R,), for how many steps. `step` counts completed steps, `seconds` the time
-    that they took.
+    `steps_alive`, int64 (R,), for how many steps. `step` counts completed steps, `clock` the time
+    that they took. `validation` evaluates the replicas now and then, if it is set.
     """
 
     def __init__(
@@ -68,7 +70,8 @@ class TrainingState:
             self.measuring = [torch_generator(device, "gradient cosine", m.seed) for m in members]
         self.curve = Curve(len(members), recipe.steps)
         self.step = 0
-        self.seconds = 0.0
+        self.clock = Clock(device)
+        self.validation: Validation | None = None
 
     @property
     def diverged_at(self) -> list[int | None]:
@@ -95,9 +98,10 @@ class TrainingState:
                 tensors[f"schedule/generator/{r}"] = generator.get_state()
         values = {
             "step": self.step,
-            "seconds": self.seconds,
+            "clock": self.clock.state(),
             "optimizer": optimizer_values,
             "curve": self.curve.state(),
+            "validation": self.validation.state() if self.validation else None,
         }
         return tensors, values
 
@@ -117,8 +121,11 @@ class TrainingState:
             self.adaptive.cosine.copy_(tensors["schedule/cosine"])
             for r, generator in enumerate(self.measuring):
                 generator.set_state(tensors[f"schedule/generator/{r}"])
-        self.step, self.seconds = values["step"], values["seconds"]
+        self.step = values["step"]
+        self.clock.load_state(values["clock"])
         self.curve.load_state(values["curve"])
+        if self.validation and values["validation"]:
+            self.validation.load_state(values["validation"])
 
     def layout(self, code: str) -> dict[str, Any]:
         """Return what must be equal in a training that continues this one."""
@@ -126,5 +133,6 @@ class TrainingState:
             "code": code,
             "shapes": {name: list(shape) for name, shape in self.replicas.shapes.items()},
             "replicas": [[member.seed, member.learning_rate] for member in self.members],
+            "steps": self.recipe.steps,
             "device": self.device.type,
         }

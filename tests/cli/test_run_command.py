@@ -17,7 +17,7 @@ def test_the_main_job_prints_a_table_and_leaves_records(cli, tmp_path):
     first = cli(*args)
     assert first.code == 0
     assert "| gradient-descent |" in first.out
-    assert "training 2 seeds, 20 steps" in first.err
+    assert "training 2 seeds for 20 steps" in first.err
     assert len(list(tmp_path.glob("least-squares/*.json"))) == 4
     shown = cli("leaderboard", "show", "--out", tmp_path)
     assert shown.code == 0

@@ -27,7 +27,13 @@ def test_the_same_records_give_the_same_files(built, tmp_path):
     assert files(tmp_path) == files(built)
     tasks = {f"tasks/{task}.md" for task in ("categorical", "least-squares",
                                              "least-squares-prefixes")}  # fmt: skip
-    assert set(files(built)) == tasks | {"README.md", "precision.md", "rows.csv", "rows.parquet"}
+    assert set(files(built)) == tasks | {
+        "README.md",
+        "precision.md",
+        "rows.csv",
+        "rows.parquet",
+        "curves.parquet",
+    }
 
 
 def test_the_published_tables_follow_from_the_published_records(tmp_path):
@@ -38,8 +44,9 @@ def test_the_published_tables_follow_from_the_published_records(tmp_path):
     build(tmp_path)
     built, committed = files(tmp_path), files(published)
     # Parquet's bytes depend on the version of its writer.
-    tables = [pd.read_parquet(io.BytesIO(f.pop("rows.parquet"))) for f in (built, committed)]
-    pd.testing.assert_frame_equal(*tables)
+    for name in {"rows.parquet", "curves.parquet"} & (built.keys() | committed.keys()):
+        tables = [pd.read_parquet(io.BytesIO(f.pop(name))) for f in (built, committed)]
+        pd.testing.assert_frame_equal(*tables)
     assert built == committed
 
 
@@ -73,3 +80,11 @@ def test_a_damaged_record_is_an_error_and_nothing_is_written(cli, built, tmp_pat
     assert outcome.code == 2
     assert "was edited" in outcome.err
     assert [p.name for p in tmp_path.iterdir()] == ["records"]
+
+
+def test_curves_of_deleted_records_are_deleted(built, tmp_path):
+    shutil.copytree(built, tmp_path / "copy")
+    for path in (tmp_path / "copy" / "records").glob("*/baseconv*.json"):
+        path.unlink()
+    build(tmp_path / "copy")
+    assert not (tmp_path / "copy" / "curves.parquet").exists()

@@ -79,9 +79,9 @@ def test_checkpoint_between_two_points_of_the_curve_is_resumed(tmp_path):
     curve = saved["curve"]
     assert (saved["step"], curve["steps"], curve["window"][1]) == (600, [500], 100)
     straight, resumed = training([1], **options), training([1], **options)
+    Resumption(path).restore(resumed)
     for run in (straight, resumed):
         run.recipe = run.recipe.model_copy(update={"steps": 1000})
-    Resumption(path).restore(resumed)
     for run in (straight, resumed):
         while run.step < 1000:
             run.curve.add(run.advance(), run.step, last=False)

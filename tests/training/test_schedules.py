@@ -8,7 +8,7 @@ from small import ADAPTIVE, same, trained, training
 from torch import nn
 
 from iclbench import Recipe
-from iclbench.training.schedules import learning_rate_factor
+from iclbench.training.schedules import fit_schedule, learning_rate_factor, measuring_share
 
 
 @pytest.mark.parametrize("schedule", ["constant", "step", "cosine"])
@@ -96,3 +96,34 @@ def test_mean_of_gradients_is_added_to_them():
         mean = grad if mean is None else 0.8 * mean + 0.2 * grad
         flat = flat - 1e-2 * (grad + 2.0 * mean)
     torch.testing.assert_close(made.replicas.flat, flat)
+
+
+@pytest.mark.parametrize("schedule", ["constant", "step", "cosine"])
+def test_a_schedule_fits_the_steps(schedule):
+    """Scaled to ten times the steps, it has the same factor at the same part of the training."""
+    short = Recipe(
+        steps=100, batch=1, schedule=schedule, warmup=10, decay_every=20, schedule_steps=100
+    )
+    long = fit_schedule(short, 1000)
+    assert (long.steps, long.warmup, long.decay_every) == (1000, 100, 200)
+    for step in (0, 5, 10, 30, 50, 99):
+        factors = [learning_rate_factor(fit_schedule(short, 100), step),
+                   learning_rate_factor(long, 10 * step)]  # fmt: skip
+        assert factors[1] == pytest.approx(factors[0], abs=0.1 if step < 10 else 1e-9)
+    assert learning_rate_factor(long, 999) < 1.0 or schedule == "constant"
+
+
+def test_a_schedule_without_a_length_is_not_scaled():
+    recipe = Recipe(steps=100, batch=1, warmup=10, decay_every=20, measure_every=7)
+    assert fit_schedule(recipe, 1000) == recipe.model_copy(update={"steps": 1000})
+
+
+def test_a_short_adaptive_training_spends_at_most_a_tenth_on_measuring():
+    recipe = Recipe(steps=10**6, batch=1, schedule="adaptive", schedule_steps=10**6)
+    assert measuring_share(recipe) == 8 / 1000
+    fitted = fit_schedule(recipe, 1000)
+    assert measuring_share(fitted) == 0.1
+    assert fitted.decay_every == 10
+    often = recipe.model_copy(update={"measure_every": 4})
+    assert measuring_share(fit_schedule(often, 1000)) == 2.0
+    assert measuring_share(fit_schedule(Recipe(steps=5, batch=1), 5)) == 0.0

@@ -1,0 +1,76 @@
+"""Learning curves that were evaluated: how good models became, and at what cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ..api.costs import ValidationCurve
+from ..api.record import Record
+from ..api.spec import canonical_json
+
+#: The scores of a point of a curve.
+SCORES = ("mean", "q05", "median", "q95")
+
+
+class Cost(NamedTuple):
+    """What one seed's training cost up to a point; operations are None where unknown."""
+
+    steps: int
+    seconds: float
+    operations: float | None
+
+
+def cost_of_digits(curve: ValidationCurve, digits: float) -> Cost | None:
+    """What the first point cost whose median over seeds of the mean digits is at least `digits`.
+
+    A later fall does not count. A seed whose score is not finite counts as worse than any. None
+    where no point reaches the digits, or the task does not rank by digits.
+    """
+    if curve.statistic != "mean digits":
+        return None
+    by_seed = np.array(curve.mean, dtype=float)  # None becomes NaN
+    medians = np.median(np.where(np.isnan(by_seed), -np.inf, by_seed), axis=0)
+    reached = np.flatnonzero(medians >= digits)
+    if not reached.size:
+        return None
+    first = int(reached[0])
+    return Cost(curve.steps[first], curve.seconds[first], curve.operations[first])
+
+
+def curves_table(records: Iterable[Record]) -> pd.DataFrame:
+    """The validation curves of all records: one line for each seed and point."""
+    lines = [line for record in records for line in _lines(record)]
+    return pd.DataFrame(lines)
+
+
+def _lines(record: Record) -> Iterator[dict[str, Any]]:
+    curve, spec = record.validation_curve, record.spec
+    if curve is None:
+        return
+    about = {
+        "id": record.id,
+        "task": spec.task,
+        "task_version": spec.task_version,
+        "task_args": canonical_json(spec.task_args),
+        "dtype": spec.dtype,
+        "model": spec.model,
+        "model_args": canonical_json(spec.model_args),
+        "track": record.track,
+        "metric": curve.metric,
+        "statistic": curve.statistic,
+        "prompts": curve.prompts,
+    }
+    for index, seed in enumerate(record.seeds):
+        for point, step in enumerate(curve.steps):
+            yield {
+                **about,
+                "seed": seed.seed,
+                "step": step,
+                "seconds": curve.seconds[point],
+                "operations": curve.operations[point],
+                **{name: getattr(curve, name)[index][point] for name in SCORES},
+            }

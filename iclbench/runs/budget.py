@@ -1,0 +1,143 @@
+"""Budgets: the steps that a training budget pays for, fixed once, and the track of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..api.budget import Budget
+from ..api.config import Config
+from ..api.costs import BudgetReport
+from ..api.errors import RecordError, UsageError
+from ..api.recipe import Recipe
+from ..console import report
+from ..files import write_atomically
+from ..training.loop import Trained, Training
+from ..training.optimizers.choice import check_optimizer
+from ..training.rate import measure_rate
+from ..training.schedules import fit_schedule, measuring_share
+from .plan import Plan
+
+#: The trial that measures the rate takes this share of the budget, within these seconds.
+TRIAL_SHARE, LEAST_TRIAL, MOST_TRIAL = 0.02, 0.2, 10.0
+#: More steps than a trial takes.
+ENDLESS = 10**9
+
+#: Prepares a training by a recipe.
+MakeTraining = Callable[[Recipe], Training]
+
+
+class FixedSteps(Config):
+    """The steps of a training, and the rate that they follow from where a budget sets them."""
+
+    steps: int
+    rate: float | None = None
+    asked: str | None = None
+    code: str = ""
+
+
+def steps_path(checkpoint: Path) -> Path:
+    """The file that holds the steps of a budget, beside the checkpoint."""
+    return checkpoint.with_suffix(".steps.json")
+
+
+def fix_steps(
+    plan: Plan, make_training: MakeTraining, path: Path, code: str, *, resume: bool
+) -> FixedSteps:
+    """The steps of a training.
+
+    Those of a budget are the plan's own, or those in the file `path`, or they are measured now and
+    written to it before training begins. The file is not used where `resume` is false or if other
+    code wrote it.
+    """
+    assert plan.recipe is not None
+    asked = plan.spec.budget
+    if asked is None or plan.steps is not None:
+        return FixedSteps(steps=plan.steps or plan.recipe.steps, asked=asked)
+    if resume and path.exists():
+        fixed = _read(path)
+        if (fixed.asked, fixed.code) == (asked, code):
+            return fixed
+    budget = Budget.parse(asked)
+    rate = _rate(plan.recipe, make_training, budget)
+    fixed = FixedSteps(steps=steps_of(budget, rate), rate=rate, asked=asked, code=code)
+    write_atomically(path, (fixed.model_dump_json() + "\n").encode())
+    report(f"{plan.spec.model}: {budget} of {budget.kind} per seed are {fixed.steps:,} steps")
+    return fixed
+
+
+def steps_of(budget: Budget, rate: float) -> int:
+    """The steps that a budget pays for at a rate per second, one at least."""
+    return max(1, int(budget.seconds * rate))
+
+
+def _rate(recipe: Recipe, make_training: MakeTraining, budget: Budget) -> float:
+    """The steps per second of core or device time per seed, measured on a trial."""
+    trial = make_training(recipe.model_copy(update={"steps": ENDLESS}))
+    seconds = TRIAL_SHARE * budget.times(len(trial.members)).seconds
+    rate = measure_rate(trial, min(max(seconds, LEAST_TRIAL), MOST_TRIAL))
+    # Measuring for the adaptive schedule costs gradients too; how often depends on the steps.
+    fitted = fit_schedule(recipe, steps_of(budget, rate))
+    return rate / (1.0 + measuring_share(fitted))
+
+
+def _read(path: Path) -> FixedSteps:
+    try:
+        return FixedSteps.model_validate_json(path.read_bytes())
+    except (OSError, ValueError):
+        raise RecordError(f"{path} can't be read; --no-resume starts afresh") from None
+
+
+def require_device(budget: str | None, device: torch.device) -> None:
+    """Raise UsageError for a budget of core time on a GPU, or of device time on a CPU."""
+    if budget is None:
+        return
+    asked = Budget.parse(budget)
+    if asked.on_gpu != (device.type == "cuda"):
+        here = asked._replace(on_gpu=not asked.on_gpu)
+        raise UsageError(
+            f"--budget {asked} is {asked.kind}; on --device {device.type} it is {here.kind}, "
+            f"such as {here}"
+        )
+
+
+def budget_report(trained: Trained, fixed: FixedSteps) -> BudgetReport:
+    """What training was asked to cost, and what one seed of the program cost."""
+    count, clock = len(trained.states), trained.clock
+    return BudgetReport(
+        asked=fixed.asked,
+        steps=fixed.steps,
+        rate=fixed.rate,
+        core_seconds=clock.core / count,
+        wall_seconds=clock.wall / count,
+        device_seconds=None if clock.device is None else clock.device / count,
+    )
+
+
+def track_of(plan: Plan) -> str | None:
+    """The track of a run: its budget, or `paper` for the task's published recipe; None: open.
+
+    A training that starts from given weights has no track, since they cost something too.
+    """
+    if plan.recipe is None or plan.spec.init is not None:
+        return None
+    return plan.spec.budget or ("paper" if _is_published(plan) else None)
+
+
+def _is_published(plan: Plan) -> bool:
+    """Whether the plan has the task's recipe `paper`, with the size that it sets, unchanged."""
+    paper = plan.task.recipes.get("paper")
+    if plan.spec.recipe != "paper" or paper is None:
+        return False
+    changes: dict[str, Any] = {"optimizer_args": check_optimizer(paper)}
+    paper = paper.model_copy(update=changes)
+    sizes = [(paper.model_args, plan.config), (paper.task_args, plan.task.config)]
+    kept = [
+        getattr(config, name, value) == value
+        for args, config in sizes
+        for name, value in args.items()
+    ]
+    return plan.recipe == paper and all(kept)

@@ -1,0 +1,118 @@
+"""The facts of a record about the cost of its training that follow from its request."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from ..api.budget import Budget
+from ..api.costs import BudgetReport, ValidationCurve
+from ..api.recipe import Recipe
+from ..api.record import Record
+from ..precision import DTYPES, full_precision
+from ..training.schedules import fit_schedule
+from ..training.validation import points_of
+from .budget import steps_of, track_of
+from .comparison import Check, same
+from .operations import count_operations, step_operations
+from .plan import Plan
+from .training import ReadyModels
+from .validators import validation_prompts, validation_seed
+
+#: The claimed core time must be at least the measured one divided by this: processors differ.
+CHEAPER = 10.0
+
+
+def compare_costs(record: Record, plan: Plan) -> Iterator[Check]:
+    """A check for every fact about budget, track, operations and validation."""
+    # The plan to verify a record has no checkpoint to start from.
+    yield same("track", record.track, None if record.spec.init is not None else track_of(plan))
+    yield from _operations(record, plan)
+    budget, curve, recipe = record.budget, record.validation_curve, plan.recipe
+    yield same("budget", budget is not None, recipe is not None)
+    if recipe is None:
+        yield same("validation curve", curve, None)
+        return
+    if budget is not None:
+        yield from _budget(budget, record, recipe)
+    if curve is not None:
+        yield from _curve(curve, record, fitted_recipe(record, recipe), plan)
+
+
+def fitted_recipe(record: Record, recipe: Recipe) -> Recipe:
+    """The recipe by which the record's models were trained: its schedule fits the steps."""
+    return fit_schedule(recipe, record.budget.steps if record.budget else recipe.steps)
+
+
+def _operations(record: Record, plan: Plan) -> Iterator[Check]:
+    with full_precision(DTYPES[record.spec.dtype]):
+        module = plan.architecture.build(plan.task.signature, plan.config)
+        steps = record.training.steps if record.training else None
+        expected = count_operations(plan, module, steps)
+    yield same("operations", record.operations, expected)
+
+
+def _budget(budget: BudgetReport, record: Record, recipe: Recipe) -> Iterator[Check]:
+    """What was asked and how many steps that makes; the times and the rate are claimed."""
+    yield same("budget asked", budget.asked, record.spec.budget)
+    if budget.asked is None:
+        yield same("budget steps", budget.steps, recipe.steps)
+    elif budget.rate is not None:
+        steps = steps_of(Budget.parse(budget.asked), budget.rate)
+        yield same("budget steps", budget.steps, steps)
+    times = [budget.core_seconds, budget.wall_seconds, budget.device_seconds or 0.0]
+    yield Check("budget seconds", times, "at least 0", min(times) >= 0)
+
+
+def _curve(curve: ValidationCurve, record: Record, recipe: Recipe, plan: Plan) -> Iterator[Check]:
+    """What was validated and when; the scores and the times are claimed."""
+    yield same("validation metric", curve.metric, plan.task.primary.metric)
+    yield same("validation statistic", curve.statistic, plan.task.statistic)
+    yield same("validation seed", curve.seed, validation_seed(plan))
+    yield same("validation prompts", curve.prompts, validation_prompts(plan, recipe))
+    others = sorted(set(curve.steps) - set(points_of(recipe.steps, recipe.chunk)))
+    yield same("validation at other steps", others, [])
+    ordered = all(a < b for a, b in itertools.pairwise(curve.steps))
+    ordered &= all(0 <= a <= b for a, b in itertools.pairwise(curve.seconds))
+    yield same("validation in order", ordered, True)
+    yield same("seeds of the validation", len(curve.mean), len(record.seeds))
+    expected = [step_operations(record.operations, recipe, step) for step in curve.steps]
+    yield same("validation operations", curve.operations, expected)
+    yield Check("validation share", curve.share, "at least 0", curve.share >= 0)
+
+
+def compare_costs_again(record: Record, again: ReadyModels, *, exactly: bool) -> Iterator[Check]:
+    """A check for the costs that were claimed, against those of training again.
+
+    On the same platform scores must be equal where both were validated; which points the time
+    limit leaves out may differ.
+    """
+    before, now = record.budget, again.budget
+    if before is not None and now is not None:
+        claimed, measured = before.core_seconds, now.core_seconds
+        holds = claimed >= measured / CHEAPER
+        yield Check("core time per seed, again", claimed, measured, holds)
+    curves = record.validation_curve, again.validation_curve
+    if exactly and curves[0] is not None and curves[1] is not None:
+        scores = [
+            {step: [seed[i] for seed in curve.mean] for i, step in enumerate(curve.steps)}
+            for curve in curves
+            if curve is not None
+        ]
+        common = sorted(scores[0].keys() & scores[1].keys())
+        differ = [step for step in common if scores[0][step] != scores[1][step]]
+        yield same("steps with other validation scores, again", differ, [])
+
+
+def cost_claims(record: Record) -> dict[str, str]:
+    """What a record says of the cost of its training and of the models on the way."""
+    claimed, budget, curve = {}, record.budget, record.validation_curve
+    if budget is not None:
+        claimed["core time per seed"] = f"{budget.core_seconds:.3g} s"
+        if budget.device_seconds is not None:
+            claimed["device time per seed"] = f"{budget.device_seconds:.3g} s"
+        if budget.rate is not None:
+            claimed["steps of the budget"] = f"{budget.rate:.3g} steps per second"
+    if curve is not None:
+        claimed["validation"] = f"{len(curve.steps)} points, {curve.share:.1%} of the time"
+    return claimed

@@ -1,0 +1,101 @@
+"""Floating-point operations of a model, which do not depend on the machine.
+
+torch's FlopCounterMode counts matrix products, convolutions and attention: a multiplication and an
+addition are two operations. Products with vectors and Fourier transforms are added here. Operations
+element by element are not counted.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from ..api.costs import Operations
+from ..api.errors import first_line
+from ..api.recipe import Recipe
+from ..console import report
+from ..precision import DTYPES
+from ..training.gradients.capacity import Operators
+from .plan import Plan
+
+Shape = Sequence[int]
+
+#: A training step costs a forward pass, and a backward pass of twice its operations.
+PASSES = 3
+#: Operators that do arithmetic which nobody counts. A model that runs one has unknown operations.
+UNCOUNTED = ("linalg", "cholesky", "triangular_solve", "lu_solve", "ormqr", "geqrf", "rnn", "svd")
+#: Operators that have such a name and work element by element.
+ELEMENTWISE = {"linalg_vector_norm", "linalg_cross", "_linalg_check_errors"}
+
+
+def count_operations(plan: Plan, module: nn.Module, steps: int | None = None) -> Operations | None:
+    """The operations of a forward pass per prompt, and those of training one seed for these steps.
+
+    They are those of the paper's module, whatever its form for training computes, and of optimizers
+    that need one gradient per step. None where they can't be counted.
+    """
+    try:
+        forward = forward_operations(plan, module)
+    except Exception as error:  # counting must not cost a run its record
+        report(f"{plan.spec.model}: operations can't be counted: {first_line(error)}")
+        return None
+    if forward is None:
+        return None
+    operations = Operations(forward=forward)
+    if plan.recipe is None or steps is None:
+        return operations
+    return Operations(forward=forward, training=step_operations(operations, plan.recipe, steps))
+
+
+def step_operations(operations: Operations | None, recipe: Recipe, steps: int) -> float | None:
+    """The operations of training one seed for that many steps; None where they are unknown."""
+    if operations is None or operations.forward is None:
+        return None
+    return PASSES * operations.forward * recipe.batch * steps
+
+
+def forward_operations(plan: Plan, module: nn.Module) -> float | None:
+    """The operations of a forward pass per prompt, or None where they can't be counted."""
+    spec, prompts = plan.spec, 2
+    batches = plan.task.evaluation_batches(prompts, spec.eval_seed, DTYPES[spec.dtype])
+    module = copy.deepcopy(module).cpu().eval()
+    counter = FlopCounterMode(display=False, custom_mapping=_formulas())
+    with torch.no_grad(), Operators() as operators, counter:
+        for batch in batches:
+            module(batch.prompt)
+    names = operators.counts.keys() - ELEMENTWISE
+    total = counter.get_total_flops()
+    if not total or any(part in name for name in names for part in UNCOUNTED):
+        return None
+    return float(total / (prompts * len(batches)))
+
+
+def _formulas() -> dict[Any, Any]:
+    """Operations of further operators, from the shapes of their arguments."""
+    aten = torch.ops.aten
+    return {
+        aten.mv: lambda a, b, **_: 2 * math.prod(a),
+        aten.dot: lambda a, b, **_: 2 * math.prod(a),
+        aten._fft_r2c: lambda a, dims, *_, **__: _fourier(a, dims) / 2,
+        aten._fft_c2r: lambda a, dims, *_, out_shape, **__: _fourier(out_shape, dims) / 2,
+        aten._fft_c2c: lambda a, dims, *_, **__: _fourier(a, dims),
+        aten._scaled_dot_product_flash_attention_for_cpu: _attention,
+    }
+
+
+def _attention(query: Shape, key: Shape, value: Shape, *_: Any, **__: Any) -> int:
+    """Two products for each head, (B, H, S, d); a mask saves nothing."""
+    heads = math.prod(query[:2])
+    return 2 * heads * query[2] * key[2] * (query[3] + value[3])
+
+
+def _fourier(shape: Shape, dims: Sequence[int]) -> float:
+    """5 n log₂ n for each complex transform of n numbers; a real one takes half."""
+    size = math.prod(shape[dim] for dim in dims)
+    return 5.0 * math.prod(shape) * math.log2(size)

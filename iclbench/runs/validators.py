@@ -1,0 +1,158 @@
+"""Validation: how good models are while they are trained, on prompts that no board uses."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+
+from ..api.costs import Operations, ValidationCurve
+from ..api.digits import digits
+from ..api.evaluation import EvaluationContext
+from ..api.random import derive_seed, torch_generator
+from ..api.recipe import Recipe
+from ..precision import DTYPES
+from ..training.clock import Clock
+from ..training.loop import Trained, Training
+from ..training.random_streams import forked_generators
+from ..training.validation import SHARE, Validation, points_of
+from .evaluate import evaluate, limits_of
+from .operations import PASSES, step_operations
+from .plan import Plan
+
+#: Limits of the number of validation prompts.
+FEWEST, MOST = 64, 1024
+#: By operations, validation takes this share: its small batches cost more time than training's.
+AIM = SHARE / 2
+#: Prompts of the evaluation that is timed before training.
+PROBE = 16
+#: The scores of a model at a point of the curve.
+QUANTILES = {"q05": 0.05, "median": 0.5, "q95": 0.95}
+SCORES = ("mean", *QUANTILES)
+Scores = dict[str, float | None]
+#: Significant digits in a curve.
+SIGNIFICANT = 5
+
+
+class Validator:
+    """Scores models by the number that a plan's task ranks by, on validation prompts."""
+
+    def __init__(self, plan: Plan, prompts: int, device: torch.device, batch_size: int) -> None:
+        self.plan, self.prompts = plan, prompts
+        self._device, self._batch_size = device, batch_size
+        dtype = DTYPES[plan.spec.dtype]
+        self._batches = plan.task.evaluation_batches(prompts, validation_seed(plan), dtype)
+        self._limits = limits_of(plan.task, self._batches)
+
+    def score(self, module: nn.Module) -> Scores | None:
+        """Return the mean and quantiles over the prompts of the digits, or of the metric.
+
+        None where the metric is a grade, since grading costs money.
+        """
+        task = self.plan.task
+        generator = torch_generator("cpu", "validation")
+        context = EvaluationContext(self._device, generator, batch_size=self._batch_size)
+        values = evaluate(task, module, self._batches, context, [], limits=self._limits)
+        if task.primary.metric not in values:
+            return None
+        numbers = values[task.primary.metric]
+        if numbers.ndim == 2:
+            numbers = numbers.mean(axis=1)
+        if task.statistic == "mean digits":
+            numbers = digits(numbers, task.errors[task.primary.metric])
+        if not np.isfinite(numbers).all():
+            return dict.fromkeys(SCORES)
+        quantiles = np.quantile(numbers, list(QUANTILES.values()))
+        scores = {"mean": numbers.mean(), **dict(zip(QUANTILES, quantiles, strict=True))}
+        return {name: _rounded(score) for name, score in scores.items()}
+
+
+def _prompts_of(plan: Plan) -> str:
+    """What the validation prompts follow from; plans of one program may differ in it."""
+    return str(plan.task.config.model_dump_json())
+
+
+def _rounded(number: float) -> float:
+    return float(f"{number:.{SIGNIFICANT}g}")
+
+
+def validation_seed(plan: Plan) -> int:
+    """The seed of the validation prompts, which is not that of the evaluation."""
+    return derive_seed("validation", plan.spec.eval_seed)
+
+
+@dataclass
+class RunValidation(Validation):
+    """A validation of plans, which knows the number of its prompts."""
+
+    prompts: int = 0
+
+
+def prepare_validation(
+    plans: Sequence[Plan], training: Training, batch_size: int
+) -> RunValidation | None:
+    """Prepare to evaluate a training's replicas, those of `plans` in order.
+
+    None where the task ranks by a grade, since grading costs money.
+    """
+    device, prompts = training.device, validation_prompts(plans[0], training.recipe)
+    clock, probing = Clock(device), Clock(device)
+    with clock.running(), forked_generators(device):
+        validators: dict[str, Validator] = {}
+        for plan in plans:
+            if _prompts_of(plan) not in validators:
+                validators[_prompts_of(plan)] = Validator(plan, prompts, device, batch_size)
+        probe = Validator(plans[0], PROBE, device, batch_size)
+        module = copy.deepcopy(training.replicas.template).eval()
+        with probing.running():
+            scores = probe.score(module)
+    if scores is None:
+        return None
+    of_row = [validators[_prompts_of(plan)] for plan in plans for _ in plan.spec.seeds]
+    validation = RunValidation(
+        score=lambda row, module: of_row[row].score(module) or {},
+        points=points_of(training.recipe.steps, training.recipe.chunk),
+        expected_seconds=probing.counted * len(of_row) * prompts / PROBE,
+        device=device,
+        prompts=prompts,
+    )
+    validation.clock = clock
+    return validation
+
+
+def validation_prompts(plan: Plan, recipe: Recipe) -> int:
+    """How many prompts of each case to evaluate on, by operations, so that runs choose alike."""
+    points = len(points_of(recipe.steps, recipe.chunk)) * len(plan.task.cases)
+    affordable = AIM * PASSES * recipe.batch * recipe.steps / max(1, points)
+    return min(MOST, max(FEWEST, int(affordable)))
+
+
+def validation_curve(
+    plan: Plan,
+    validation: RunValidation | None,
+    trained: Trained,
+    rows: range,
+    operations: Operations | None,
+) -> ValidationCurve | None:
+    """The curve of a plan's replicas, which are `rows` of the program."""
+    if validation is None or plan.recipe is None:
+        return None
+    count, recipe = len(trained.states), plan.recipe
+    return ValidationCurve(
+        metric=plan.task.primary.metric,
+        statistic=plan.task.statistic,
+        seed=validation_seed(plan),
+        prompts=validation.prompts,
+        steps=validation.steps,
+        seconds=[_rounded(seconds / count) for seconds in validation.seconds],
+        operations=[step_operations(operations, recipe, step) for step in validation.steps],
+        share=validation.clock.counted / trained.clock.counted if trained.steps else 0.0,
+        **{
+            name: [[point[row][name] for point in validation.scores] for row in rows]
+            for name in SCORES
+        },
+    )

@@ -1,0 +1,33 @@
+"""The rate of a training: how many steps it takes in a second, measured on a trial of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .clock import Clock
+from .random_streams import forked_generators
+
+if TYPE_CHECKING:
+    from .loop import Training
+
+#: Chunks that are not timed: the first compiles, and a CUDA graph is captured at the second.
+WARM_UP = 2
+
+
+def measure_rate(trial: Training, seconds: float) -> float:
+    """Return the steps per second of core time (on a GPU, device time) of one replica.
+
+    Times chunks for about `seconds`, without what the adaptive schedule measures between them.
+    The trial is used up: it is a training of its own, so that the one which follows starts from
+    untouched parameters and random streams.
+    """
+    trial.adaptive = None
+    clock = Clock(trial.device)
+    with forked_generators(trial.device):
+        for _ in range(WARM_UP):
+            trial.advance()
+        first = trial.step
+        while trial.step == first or clock.counted < seconds:
+            with clock.running():
+                trial.advance()
+    return len(trial.members) * (trial.step - first) / clock.counted

@@ -1,0 +1,118 @@
+"""What a record says of costs follows from its request, or is a claim."""
+
+from __future__ import annotations
+
+import pytest
+from small_runs import TINY
+
+from iclbench import RecordStore, RunSpec, run
+from iclbench.runs import budget as budgets
+from iclbench.runs.cost_facts import compare_costs, compare_costs_again, cost_claims
+from iclbench.runs.plan import resolve
+from iclbench.runs.retraining import retrain
+from iclbench.runs.training import ReadyModels
+from iclbench.runs.verify import verify
+
+BUDGETED = {**TINY, "model": "baseconv", "budget": "1s"}
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("records")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(budgets, "measure_rate", lambda trial, seconds: 60.0)
+        budgeted = run(**BUDGETED, out=folder)
+    by_steps = run(**{**BUDGETED, "budget": None}, out=folder)
+    solver = run(**{**BUDGETED, "model": "least-squares-qr"}, out=folder)
+    return {"store": RecordStore(folder), "budget": budgeted, "steps": by_steps, "solver": solver}
+
+
+@pytest.mark.parametrize("name", ["budget", "steps", "solver"])
+def test_a_sound_record_is_verified(records, name):
+    path = records["store"].path(records[name].spec)
+    checks = verify(path)
+    assert [check.name for check in checks if not check.holds] == []
+
+
+def failing(record, **changes):
+    """The names of the facts that differ after a change of the record."""
+    plan = resolve(RunSpec.from_command(record.command))
+    changed = record.model_copy(update=changes)
+    return [check.name for check in compare_costs(changed, plan) if not check.holds]
+
+
+def test_changed_facts_are_noticed(records):
+    record = records["budget"]
+    assert failing(record) == []
+    assert failing(record, track="10m") == ["track"]
+    assert failing(record, budget=None)[0] == "budget"
+    more = record.budget.model_copy(update={"steps": 61})
+    assert "budget steps" in failing(record, budget=more)
+    other = record.budget.model_copy(update={"asked": "2s"})
+    assert "budget asked" in failing(record, budget=other)
+    negative = record.budget.model_copy(update={"core_seconds": -1.0})
+    assert failing(record, budget=negative) == ["budget seconds"]
+    operations = record.operations.model_copy(update={"forward": 1.0})
+    assert failing(record, operations=operations)[0] == "operations"
+    assert failing(records["steps"], track="paper") == ["track"]
+
+
+@pytest.mark.parametrize(
+    ("change", "fact"),
+    [
+        ({"metric": "weight_error"}, "validation metric"),
+        ({"statistic": "mean"}, "validation statistic"),
+        ({"seed": 0}, "validation seed"),
+        ({"prompts": 65}, "validation prompts"),
+        ({"steps": [7, 60]}, "validation at other steps"),
+        ({"seconds": [2.0, 1.0]}, "validation in order"),
+        ({"operations": [1.0, 2.0]}, "validation operations"),
+        ({"mean": [[1.0, 2.0]]}, "seeds of the validation"),
+        ({"share": -1.0}, "validation share"),
+    ],
+)
+def test_a_changed_curve_is_noticed(records, change, fact):
+    record = records["budget"]
+    per_step = record.operations.training / 60
+    curve = record.validation_curve.model_copy(
+        update={
+            "steps": [20, 60],
+            "seconds": [1.0, 2.0],
+            "operations": [20 * per_step, 60 * per_step],
+            "mean": [[1.0, 2.0], [1.0, 2.0]],
+        }
+    )
+    assert failing(record, validation_curve=curve) == []
+    assert fact in failing(record, validation_curve=curve.model_copy(update=change))
+
+
+def test_times_are_claims(records):
+    claimed = cost_claims(records["budget"])
+    assert claimed["steps of the budget"] == "60 steps per second"
+    assert set(claimed) == {"core time per seed", "steps of the budget", "validation"}
+    assert cost_claims(records["solver"]) == {}
+
+
+def test_training_again_takes_the_recorded_steps(records, monkeypatch):
+    monkeypatch.setattr(budgets, "measure_rate", pytest.fail)
+    path = records["store"].path(records["budget"].spec)
+    again = retrain(path)
+    assert [check.name for check in again.checks if not check.holds] == []
+    names = {check.name for check in again.checks}
+    assert {"core time per seed, again", "weights, trained again"} <= names
+    assert again.record.proof.same_bits
+    assert again.record.budget == records["budget"].budget
+
+
+def test_training_again_notices_other_scores_and_too_low_a_cost(records):
+    record = records["budget"]
+    ready = ReadyModels([], record.operations, None, record.budget, record.validation_curve)
+    assert all(check.holds for check in compare_costs_again(record, ready, exactly=True))
+    cheap = record.budget.model_copy(update={"core_seconds": 1e-6})
+    shifted = record.validation_curve.model_copy(
+        update={"mean": [[9.0] * len(record.validation_curve.steps)] * 2}
+    )
+    forged = record.model_copy(update={"budget": cheap, "validation_curve": shifted})
+    checks = list(compare_costs_again(forged, ready, exactly=True))
+    assert [check.holds for check in checks] == [False, False]
+    assert len(list(compare_costs_again(forged, ready, exactly=False))) == 1

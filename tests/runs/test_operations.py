@@ -1,0 +1,124 @@
+"""Operations of models, against formulas written out by hand."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from iclbench import RunSpec
+from iclbench.runs.models import given_models, initial_module
+from iclbench.runs.operations import count_operations, forward_operations
+from iclbench.runs.plan import resolve
+
+DIM, WIDTH = 2, 8
+
+
+def plan_of(model, task="least-squares-prefixes", **changes):
+    task_args = {"dim": DIM, "examples": 4} if task.startswith("least-squares") else {}
+    request = {"model": model, "task": task, "task_args": task_args, "recipe": "smoke"}
+    return resolve(RunSpec(**{**request, **changes}))
+
+
+class Counted(nn.Module):
+    """Runs a function of numbers x (2, 4, 2)."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, prompt):
+        return self.function(prompt[0][:, :4, :2].contiguous())
+
+
+def operations_of(function):
+    """The operations of a function of the inputs x, (2, 4, 2), for one of the two prompts."""
+    plan = plan_of("least-squares-qr", "least-squares")
+    return forward_operations(plan, Counted(function))
+
+
+def test_a_transformer_is_counted_by_its_products():
+    plan = plan_of("transformer", model_args={"layers": 3, "width": WIDTH})
+    module = initial_module(plan, 0)
+    tokens = plan.task.signature.length
+    features = module.embed.real.in_features
+    per_token = features * WIDTH + 3 * (4 + 8) * WIDTH**2
+    products = tokens * per_token + 3 * 2 * tokens**2 * WIDTH
+    read = len(plan.task.signature.readout) * WIDTH
+    counted = forward_operations(plan, module)
+    assert counted == pytest.approx(2 * (products + read))
+
+
+def test_training_takes_three_forward_passes_for_each_prompt():
+    plan = plan_of("transformer", model_args={"layers": 1, "width": WIDTH})
+    operations = count_operations(plan, initial_module(plan, 0), 7)
+    assert operations.training == 3 * operations.forward * 16 * 7
+    assert count_operations(plan, initial_module(plan, 0)).training is None
+
+
+def test_operations_depend_on_neither_dtype_nor_weights():
+    for dtype in ("float32", "float64"):
+        plan = plan_of("baseconv", dtype=dtype)
+        kind = {"float32": torch.float32, "float64": torch.float64}[dtype]
+        counts = {forward_operations(plan, initial_module(plan, s).to(kind)) for s in (0, 1)}
+        assert len(counts) == 1
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda x: x @ torch.ones(2, 3), 2 * 4 * 2 * 3),
+        (lambda x: torch.stack([a @ torch.ones(2) for a in x]), 2 * 4 * 2),
+        (lambda x: torch.stack([a[0] @ torch.ones(2) for a in x]), 2 * 2),
+        (lambda x: torch.fft.fft(torch.complex(x, x), dim=1), 5 * 2 * 4 * 2),
+        (lambda x: torch.fft.rfft(x, dim=1), 5 * 2 * 4 * 2 / 2),
+        (lambda x: torch.fft.irfft(torch.complex(x, x), n=8, dim=1), 5 * 2 * 8 * 3 / 2),
+        (lambda x: nn.functional.scaled_dot_product_attention(x[:, None], x[:, None], x[:, None]),
+         2 * 2 * 4 * 4 * 2),
+        (lambda x: nn.functional.conv1d(x.mT, torch.ones(3, 2, 2)), 2 * 3 * 2 * 2 * 3),
+    ],
+    ids=["product", "with a vector", "dot", "fft", "rfft", "irfft", "attention", "convolution"],
+)  # fmt: skip
+def test_operators_are_counted(function, expected):
+    assert operations_of(function) == expected
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x + 1,
+        lambda x: torch.linalg.solve(x[:, :2] + 3 * torch.eye(2), x[:, :2] @ x[:, :2]),
+        lambda x: torch.cholesky_solve(x[:, :2] @ x[:, :2], torch.eye(2)),
+        lambda x: nn.LSTM(2, 3, batch_first=True)(x)[0],
+    ],
+    ids=["no product", "solve", "cholesky", "lstm"],
+)
+def test_what_is_not_counted_has_no_number(function):
+    assert operations_of(function) is None
+
+
+def test_a_norm_is_work_element_by_element():
+    assert operations_of(lambda x: nn.functional.normalize(x) @ torch.ones(2, 1)) == 2 * 4 * 2
+
+
+@pytest.mark.parametrize("model", ["least-squares-qr", "nearest-neighbours"])
+def test_solvers_that_factorize_or_multiply_nothing_have_no_number(model):
+    plan = plan_of(model, "least-squares")
+    assert count_operations(plan, given_models(plan)[0].module) is None
+
+
+def test_a_solver_of_products_alone_is_counted():
+    plan = plan_of("averaging", "least-squares")
+    operations = count_operations(plan, given_models(plan)[0].module)
+    assert operations.forward == 2 * 4 * DIM + 2 * DIM
+    assert operations.training is None
+
+
+def test_a_model_that_cannot_be_counted_costs_no_record(capsys):
+    plan = plan_of("least-squares-qr", "least-squares")
+
+    def fail(x):
+        raise RuntimeError("no counting here")
+
+    assert count_operations(plan, Counted(fail)) is None
+    assert "operations can't be counted: RuntimeError: no counting here" in capsys.readouterr().err
