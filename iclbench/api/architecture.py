@@ -58,5 +58,5 @@ class Architecture(ABC):
 class Solver(Architecture):
     """An architecture without parameters, which reads the prompt's fields and is never trained."""
 
-    #: Whether it ignores the examples or the query: a row to compare with, marked as chance.
+    #: Whether predictions ignore the examples' relation to the query: such rows are marked chance.
     chance: ClassVar[bool] = False

@@ -8,22 +8,40 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from iclbench import Architecture, Config, Construction, Signature, UsageError, added_later
+from iclbench import (
+    Architecture,
+    Config,
+    Construction,
+    Signature,
+    UsageError,
+    added_later,
+    torch_generator,
+    training_batch,
+)
 
 from .config import GDTransformerConfig, class_refusal, text_refusal
 from .free_form import FreeForm
 from .gd_form import GDForm
-from .kernels import DEGREE, Kernel
+from .kernels import DEGREE, Kernel, median_scale
 from .text_form import CausalText, ExactText
+
+#: Contexts from which the construction takes its scale.
+CONTEXTS = 256
 
 
 class FunctionalGDConfig(Config):
     """Steps, step size and kernel of the construction."""
 
-    blocks: int = Field(1, ge=1, description="K, number of steps")
+    blocks: int = Field(6, ge=1, description="K, number of steps")
     kernel: Kernel = Field("rbf", description="κ")
-    step: float = Field(1.0, description="α, the size of every step")
-    scale: float = Field(1.0, gt=0, description="factor on x in the kernel")
+    # 2: iclbench sweep plugins/iclbench_gd_transformer/sweeps/defaults.toml (seeds 1000–1002).
+    step: float = Field(2.0, description="α, the size of every step")
+    scale: float | None = Field(
+        None,
+        gt=0,
+        description="factor on x in the kernel; null: 1 over the median distance of two examples, "
+        "from training contexts",
+    )
     degree: int = added_later(DEGREE, ge=1, description="degree of the polynomial kernel")
 
 
@@ -40,6 +58,7 @@ class GivenEmbeddings(Construction):
         if "embedding" not in task.parameters:
             raise UsageError(f"construction functional-gd: {task.name} has no embeddings")
         embedding = task.parameters["embedding"].double()
+        scale = typical_scale(args.kernel, task) if args.scale is None else args.scale
         width = embedding.shape[1]
         config = {
             "form": "gd",
@@ -53,10 +72,18 @@ class GivenEmbeddings(Construction):
         state = {
             "embedding": embedding,
             "step": torch.full((args.blocks,), args.step, dtype=torch.float64),
-            "log_scale": torch.tensor(args.scale, dtype=torch.float64).log(),
+            "log_scale": torch.tensor(scale, dtype=torch.float64).log(),
             "project": torch.eye(width, dtype=torch.float64)[None],
         }
         return config, state
+
+
+def typical_scale(kernel: Kernel, task: Any) -> float:
+    """The median heuristic on contexts of the task, which all have one scale, to two digits."""
+    prompt = training_batch(task, CONTEXTS, torch_generator("cpu", "functional-gd"), torch.float64)
+    scale = float(median_scale(kernel, prompt.prompt.x).mean())
+    # Rounded, so that the weights do not depend on a platform's last bits.
+    return float(f"{scale:.2g}")
 
 
 class GDTransformer(Architecture):

@@ -30,9 +30,9 @@ def descend(
     """f and E(w_e), both (B, N + Q, d'), before the first step and after every step.
 
     `w` (B, N, d') holds the embeddings of the context's classes, `embedding` is W_e (C, d'), and
-    `steps` (K,) holds the step sizes. Kernels with finite features ψ (linear, polynomial) descend
-    on the parameters A_m, and on b_m with `bias` (Appendix B); others descend on f at all points
-    (eq. 3).
+    `steps` (K,) or (K, B, 1, 1) holds the step sizes. Kernels with finite features ψ (linear,
+    polynomial) descend on the parameters A_m, and on b_m with `bias` (Appendix B); others descend
+    on f at all points (eq. 3).
     """
     infinite = features(kernel, heads[0].x[:1, :1], degree) is None
     cls = _OnFunction if infinite else _OnParameters
@@ -48,6 +48,26 @@ def descend(
         f = torch.stack([function.values() for function in functions]).sum(dim=0)
         states.append((f, expectation(f, embedding)))
     return states
+
+
+def stable_step(
+    x: Tensor, embedding: Tensor, kernel: Kernel, *, degree: int = DEGREE, bias: bool = False
+) -> Tensor:
+    """The step size 1/L (B, 1, 1) for inputs x (B, N, d) of the context and W_e (C, d').
+
+    L = ½ λmax(κ/N) λmax(W_eᵀW_e) bounds the curvature of the cross-entropy, whose second derivative
+    in the logits is at most ½. No step then increases it (softmax, which is not symmetric, aside).
+    """
+    if kernel == "softmax":
+        largest = torch.ones_like(x[:, 0, 0])
+    else:
+        largest = torch.linalg.eigvalsh(attention(kernel, x, x, degree=degree))[:, -1]
+    # The bias adds a kernel whose only eigenvalue is 1.
+    largest = largest + 1.0 if bias else largest
+    largest = torch.where(largest > 0, largest, 1.0)
+    squared = torch.linalg.matrix_norm(embedding, 2).square()
+    step: Tensor = 2.0 / (largest * squared)
+    return step[:, None, None]
 
 
 class _OnParameters:

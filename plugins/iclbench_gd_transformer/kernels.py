@@ -76,6 +76,19 @@ def features(kernel: Kernel, x: Tensor, degree: int = DEGREE) -> Tensor | None:
     return torch.stack(monomials, dim=-1)
 
 
+def median_scale(kernel: Kernel, x: Tensor) -> Tensor:
+    """The factor on inputs x (B, N, d) that makes the median distance of two of them 1, (B, 1, 1).
+
+    It is the median heuristic, in the norm of the kernel; 1 where it would be infinite.
+    """
+    first, second = torch.triu_indices(x.shape[1], x.shape[1], 1, device=x.device)
+    if not len(first):
+        return torch.ones_like(x[:, :1, :1])
+    pairs = _distances(x, x, p=1.0 if kernel == "laplacian" else 2.0)[:, first, second]
+    median = pairs.median(dim=1).values[:, None, None]
+    return torch.where(median > 0, 1.0 / median, 1.0)
+
+
 def _distances(a: Tensor, b: Tensor, p: float) -> Tensor:
     """‖a − b‖_p of all pairs, (B, S, N)."""
     # Distances from products would lose digits for near points; cdist subtracts pair by pair

@@ -10,19 +10,25 @@ from torch import Tensor, nn
 
 from iclbench import Config, Signature, Solver, added_later
 
-from .descent import Head, descend
-from .kernels import DEGREE, Kernel, covariates
+from .descent import Head, descend, stable_step
+from .kernels import DEGREE, Kernel, covariates, median_scale
 
 
 class FunctionalGDSolverConfig(Config):
     """Steps, kernel, and the class embeddings, which prompts do not contain."""
 
     steps: int = Field(10, ge=0, description="K, gradient steps from f = 0")
-    step_size: float = Field(1.0, description="α")
+    step_size: float | None = Field(
+        None, description="α; null: 1/L for each context, with a bound L on the curvature"
+    )
     kernel: Kernel = Field(
         "rbf", description="κ; linear and polynomial kernels descend on the parameters A"
     )
-    scale: float = Field(1.0, gt=0, description="factor on x in the kernel")
+    scale: float | None = Field(
+        None,
+        gt=0,
+        description="factor on x in the kernel; null: 1 over the median distance of two examples",
+    )
     embedding: tuple[tuple[float, ...], ...] | None = Field(
         None,
         description="W_e, one row per class; null: one-hot (multinomial logistic regression)",
@@ -66,9 +72,14 @@ class _Descend(nn.Module):
     def forward(self, prompt: Any) -> Tensor:
         """Return the logits W_e f of the queries, (B, Q, C)."""
         c = self.config
-        x = c.scale * covariates(prompt, c.normalize)
+        x, n = covariates(prompt, c.normalize), prompt.x.shape[1]
+        x = x * (median_scale(c.kernel, x[:, :n]) if c.scale is None else c.scale)
         one_hot = torch.eye(self.classes, dtype=x.dtype, device=x.device)
         W = one_hot if c.embedding is None else x.new_tensor(c.embedding)
-        steps = x.new_full((c.steps,), c.step_size)
+        if c.step_size is None:
+            step = stable_step(x[:, :n], W, c.kernel, degree=c.degree, bias=c.bias)
+        else:
+            step = x.new_full((1, 1, 1), c.step_size)
+        steps = step.expand(c.steps, *step.shape)
         states = descend([Head(x)], W[prompt.y], W, steps, c.kernel, degree=c.degree, bias=c.bias)
-        return states[-1][0][:, prompt.x.shape[1] :] @ W.mT
+        return states[-1][0][:, n:] @ W.mT

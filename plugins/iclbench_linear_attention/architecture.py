@@ -15,9 +15,6 @@ from .forms import LAYOUTS, InputMatrix, Layout
 from .modules import ELSA, LSA, Stack, Step
 from .ridge_gd import ExtendedRidgeGD, RidgeGD
 
-#: N·η for prompts without a step size, unless the user sets `step`.
-DEFAULT_STEP = 0.5
-
 
 class MatrixConfig(Config):
     """Options of `lsa`, and with other defaults of `elsa`."""
@@ -35,7 +32,7 @@ class MatrixConfig(Config):
     step: float | None = Field(
         None,
         gt=0,
-        description="N·η for prompts without a step size (null: 0.5); their λ is 0",
+        description="N·η for prompts without a step size (null: 1/(1 + √(D/N))²); their λ is 0",
     )
 
 
@@ -60,7 +57,7 @@ class MatrixModel(nn.Module):
     def __init__(self, layout: Layout, config: MatrixConfig, stack: Stack, output: Step) -> None:
         super().__init__()
         self.layout = layout
-        self.input = InputMatrix(config.form, DEFAULT_STEP if config.step is None else config.step)
+        self.input = InputMatrix(config.form, config.step)
         self.stack: Stack = stack
         self.output: Step = output
 

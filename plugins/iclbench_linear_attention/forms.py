@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
@@ -94,17 +95,19 @@ FORMS = {"designed": designed, "enumerated": enumerated}
 class InputMatrix:
     """Maps a prompt to H₀ in one of `FORMS`.
 
-    `step` is N·η for prompts without a step size.
+    `step` is N·η for prompts without a step size; None: see `default_step`.
     """
 
     form: str
-    step: float
+    step: float | None
 
     def __call__(self, prompt: Any) -> Tensor:
         """Return H₀ (..., m, s)."""
         step = getattr(prompt, "step", None)
         if step is None:
-            step = prompt.x.new_full((), self.step / prompt.x.shape[-2])
+            examples, dim = prompt.x.shape[-2:]
+            size = default_step(examples, dim) if self.step is None else self.step
+            step = prompt.x.new_full((), size / examples)
         return FORMS[self.form](prompt, getattr(prompt, "ridge", None), step)
 
 
@@ -113,3 +116,11 @@ def _blocks(widths: Mapping[str, int]) -> dict[str, Range]:
     ends = list(accumulate(widths.values()))
     columns = zip(widths.items(), ends, strict=True)
     return {name: (end - width, end) for (name, width), end in columns}
+
+
+def default_step(examples: int, dim: int) -> float:
+    """N·η, the inverse of the largest eigenvalue of XᵀX/N for x ~ N(0, I) and many dimensions.
+
+    A prompt without a step size shows none, so all prompts share one.
+    """
+    return (1.0 + math.sqrt(dim / examples)) ** -2

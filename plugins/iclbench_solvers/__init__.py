@@ -31,7 +31,7 @@ def iclbench_architectures() -> list[Entry]:
         Entry("jacobi", "linear systems by Jacobi iteration", f"{_HOME}.systems:Jacobi"),
         Entry("steepest-descent", "linear systems by gradient descent with exact line search",
               f"{_HOME}.systems:SteepestDescent"),
-        Entry("class-frequency", "class frequencies in the context; ignores x",
+        Entry("class-frequency", "class or id frequencies in the context; ignores x and order",
               f"{_HOME}.classifiers:ClassFrequency"),
         Entry("nearest-class-mean", "classification by the nearest class mean",
               f"{_HOME}.classifiers:NearestClassMean"),
@@ -47,6 +47,9 @@ def iclbench_architectures() -> list[Entry]:
         Entry("nearest-neighbours", "regression by the mean of the nearest examples",
               f"{_HOME}.simple:NearestNeighbours"),
         Entry("zero", "predicts 0", f"{_HOME}.simple:Zero"),
+        Entry("constant", "predicts one given number", f"{_HOME}.simple:Constant"),
+        Entry("uniform", "predicts that all classes, or ids, are equally probable",
+              f"{_HOME}.simple:Uniform"),
     ]  # fmt: skip
 
 

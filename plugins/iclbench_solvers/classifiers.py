@@ -17,11 +17,18 @@ from torch.nn.functional import one_hot
 
 from iclbench import Config, Signature, Solver
 
+from .scales import median_distance, smoothed, smoothing_weight
+
 
 class ClassifierConfig(Config):
     """Smoothing, common to all classifiers."""
 
-    smoothing: float = Field(0.1, gt=0, le=1, description="weight of the uniform distribution")
+    smoothing: float | None = Field(
+        None,
+        gt=0,
+        le=1,
+        description="weight of the uniform distribution; null: C/2 / (N + C/2)",
+    )
 
 
 class Classifier(Solver):
@@ -40,6 +47,10 @@ class Classifier(Solver):
         """A module without parameters."""
         return _ClassifierModule(self, signature.classes, config)
 
+    def counted(self, examples: int, config: Any) -> int:
+        """The number of examples that probabilities are counted from, for the smoothing."""
+        return examples
+
     @abstractmethod
     def probabilities(self, x: Tensor, labels: Tensor, query: Tensor, config: Any) -> Tensor:
         """(B, Q, C) from x (B, N, D), one-hot labels (B, N, C) and query (B, Q, D)."""
@@ -53,15 +64,29 @@ class _ClassifierModule(nn.Module):
     def forward(self, prompt: Any) -> Tensor:
         labels = one_hot(prompt.y, self.classes).to(prompt.x)
         probabilities = self.classifier.probabilities(prompt.x, labels, prompt.query, self.config)
-        weight = self.config.smoothing
-        mixed: Tensor = (1.0 - weight) * probabilities + weight / self.classes
-        return mixed.log()
+        counted = self.classifier.counted(prompt.x.shape[1], self.config)
+        weight = smoothing_weight(self.config.smoothing, counted, self.classes)
+        return smoothed(probabilities, weight).log()
 
 
 class ClassFrequency(Classifier):
-    """The class frequencies in the context, whatever the query."""
+    """The class frequencies in the context, whatever the query; in a text, those of its ids."""
 
     name = "class-frequency"
+    chance = True
+
+    def supports(self, signature: Signature, config: Any) -> str | None:
+        """As `Classifier`; also texts."""
+        if signature.target == "token":
+            fields = getattr(signature.prompt, "_fields", ())
+            return None if "ids" in fields else f"{signature.prompt.__name__} has no ids"
+        return super().supports(signature, config)
+
+    def build(self, signature: Signature, config: Any) -> nn.Module:
+        """A module without parameters."""
+        if signature.target == "token":
+            return _IdFrequency(signature, config)
+        return super().build(signature, config)
 
     def probabilities(
         self, x: Tensor, labels: Tensor, query: Tensor, config: ClassifierConfig
@@ -70,10 +95,32 @@ class ClassFrequency(Classifier):
         return labels.mean(dim=1, keepdim=True).expand(-1, query.shape[1], -1)
 
 
+class _IdFrequency(nn.Module):
+    def __init__(self, signature: Signature, config: ClassifierConfig) -> None:
+        super().__init__()
+        self.vocabulary, self.smoothing = signature.vocabulary, config.smoothing
+        self.readout = list(signature.readout)
+
+    def forward(self, prompt: Any) -> Tensor:
+        """Log-probabilities (B, P, V) of the ids up to each read-out."""
+        ids = prompt.ids.unsqueeze(2)
+        counts = torch.zeros(*prompt.ids.shape, self.vocabulary, device=ids.device)
+        counts = counts.scatter_(2, ids, 1.0).cumsum_(dim=1)[:, self.readout]
+        examples = torch.tensor(self.readout, device=ids.device)[:, None] + 1
+        weight = smoothing_weight(self.smoothing, examples, self.vocabulary)
+        return smoothed(counts / examples, weight).log()
+
+
 class NearestMeanConfig(ClassifierConfig):
     """The temperature."""
 
-    temperature: float = Field(1.0, gt=0, description="τ of softmax(−‖x − μ_c‖² / 2τ)")
+    # An eighth: iclbench sweep plugins/iclbench_solvers/sweeps/defaults.toml (seeds 1000–1002).
+    temperature: float | None = Field(
+        None,
+        gt=0,
+        description="τ of softmax(−‖x − μ_c‖² / 2τ); null: m²/8, with the median distance m of two "
+        "examples",
+    )
 
 
 class NearestClassMean(Classifier):
@@ -90,14 +137,18 @@ class NearestClassMean(Classifier):
         means = labels.mT @ x / count.clamp(min=1).unsqueeze(2)
         distances = _squared_distances(query, means)
         absent = (count == 0).unsqueeze(1)
-        scores = (-distances / (2.0 * config.temperature)).masked_fill(absent, -math.inf)
+        default = median_distance(x).square() / 8.0
+        temperature = default if config.temperature is None else config.temperature
+        scores = (-distances / (2.0 * temperature)).masked_fill(absent, -math.inf)
         return scores.softmax(dim=2)
 
 
 class NeighboursConfig(ClassifierConfig):
     """The number of neighbours."""
 
-    neighbours: int = Field(3, ge=1, description="number of neighbours; all examples if fewer")
+    neighbours: int | None = Field(
+        None, ge=1, description="number k of neighbours, all examples if fewer; null: √N rounded up"
+    )
 
 
 class NearestNeighbourVote(Classifier):
@@ -106,11 +157,16 @@ class NearestNeighbourVote(Classifier):
     name = "nearest-neighbour-vote"
     Config = NeighboursConfig
 
+    def counted(self, examples: int, config: NeighboursConfig) -> int:
+        """k, the number of votes."""
+        default = math.ceil(math.sqrt(examples))
+        return min(default if config.neighbours is None else config.neighbours, examples)
+
     def probabilities(
         self, x: Tensor, labels: Tensor, query: Tensor, config: NeighboursConfig
     ) -> Tensor:
         """See `Classifier.probabilities`."""
-        count = min(config.neighbours, x.shape[1])
+        count = self.counted(x.shape[1], config)
         nearest = _squared_distances(query, x).topk(count, dim=2, largest=False).indices
         votes = torch.zeros(*nearest.shape[:2], x.shape[1]).to(x).scatter(2, nearest, 1.0 / count)
         return votes @ labels
@@ -119,7 +175,14 @@ class NearestNeighbourVote(Classifier):
 class KernelConfig(ClassifierConfig):
     """The bandwidth."""
 
-    bandwidth: float = Field(1.0, gt=0, description="h of exp(−‖x − x'‖² / 2h²)")
+    # 0.4: iclbench sweep plugins/iclbench_solvers/sweeps/defaults.toml (seeds 1000–1002). More
+    # suits categorical better, less imagenet.
+    bandwidth: float | None = Field(
+        None,
+        gt=0,
+        description="h of exp(−‖x − x'‖² / 2h²); null: 0.4 times the median distance of two "
+        "examples",
+    )
 
 
 class KernelRegression(Classifier):
@@ -132,18 +195,21 @@ class KernelRegression(Classifier):
         self, x: Tensor, labels: Tensor, query: Tensor, config: KernelConfig
     ) -> Tensor:
         """See `Classifier.probabilities`."""
-        scores = -_squared_distances(query, x) / (2.0 * config.bandwidth**2)
+        bandwidth = 0.4 * median_distance(x) if config.bandwidth is None else config.bandwidth
+        scores = -_squared_distances(query, x) / (2.0 * bandwidth**2)
         return scores.softmax(dim=2) @ labels
 
 
 class LogisticConfig(ClassifierConfig):
     """The penalty and the optimizer."""
 
-    penalty: float = Field(
-        1.0, gt=0, description="λ of Σ cross-entropy + ½λ‖W‖²; biases are not penalized"
+    # A half: iclbench sweep plugins/iclbench_solvers/sweeps/defaults.toml (seeds 1000–1002).
+    penalty: float | None = Field(
+        None,
+        gt=0,
+        description="λ of Σ cross-entropy + ½λ‖W‖², without the biases; null: half the mean ‖x‖²",
     )
     steps: int = Field(200, ge=0, description="accelerated gradient steps")
-    smoothing: float = Field(0.01, gt=0, le=1, description="weight of the uniform distribution")
 
 
 class LogisticRegression(Classifier):
@@ -163,9 +229,13 @@ class LogisticRegression(Classifier):
         inputs = _with_ones(x)
         gram = inputs @ inputs.mT if x.shape[1] < inputs.shape[2] else inputs.mT @ inputs
         largest = torch.linalg.eigvalsh(gram)[:, -1, None, None]
-        size = 1.0 / (0.5 * largest + config.penalty)
-        decay = torch.full_like(inputs[:1, :1], config.penalty).mT
-        decay[:, -1] = 0.0
+        penalty = 0.5 * x.square().sum(dim=2).mean(dim=1)[:, None, None]
+        if config.penalty is not None:
+            penalty = torch.full_like(penalty, config.penalty)
+        size = 1.0 / (0.5 * largest + penalty)
+        biases = torch.zeros_like(inputs[:1, :1]).mT
+        biases[:, -1] = 1.0
+        decay = penalty * (1.0 - biases)
         absent = labels.sum(dim=1, keepdim=True) == 0
         weights = ahead = torch.zeros_like(inputs.mT @ labels)
         for step in range(config.steps):
@@ -181,7 +251,6 @@ class ProbeConfig(ClassifierConfig):
 
     epochs: int = Field(500, ge=0, description="Adam steps on the whole context")
     learning_rate: float = Field(1e-3, gt=0, description="learning rate of Adam")
-    smoothing: float = Field(0.01, gt=0, le=1, description="weight of the uniform distribution")
 
 
 class LinearProbe(Classifier):

@@ -1,14 +1,18 @@
-"""Baselines for regression."""
+"""Baselines: chance, which ignores the prompt, and two simple estimators."""
 
 from __future__ import annotations
 
+import math
+from typing import Any, ClassVar
+
 import torch
 from pydantic import Field
-from torch import Tensor
+from torch import Tensor, nn
 
-from iclbench import Config
+from iclbench import Config, Signature, Solver
 
 from .solver import Examples, LinearSolver, RegressionSolver
+from .systems import supports_systems
 
 
 class Averaging(LinearSolver):
@@ -50,12 +54,71 @@ class NearestNeighbours(RegressionSolver):
         return values.mean(dim=2)
 
 
-class Zero(LinearSolver):
+class ConstantConfig(Config):
+    """The value, which depends on the task: its mean target is the best."""
+
+    value: float = Field(description="every component of every prediction")
+
+
+class Constant(Solver):
+    """Predicts one number everywhere."""
+
+    name = "constant"
+    Config: ClassVar[type[Config]] = ConstantConfig
+    chance = True
+
+    def supports(self, signature: Signature, config: Any) -> str | None:
+        """It needs a task that asks for real numbers."""
+        if signature.target in {"class", "token"}:
+            return f"it answers real numbers, not {signature.target}"
+        return supports_systems(signature) if signature.varies else None
+
+    def build(self, signature: Signature, config: Any) -> nn.Module:
+        """A module without parameters."""
+        return _ConstantModule(signature, self.value(config))
+
+    def value(self, config: Any) -> float:
+        """The prediction."""
+        return float(config.value)
+
+
+class Zero(Constant):
     """Predicts 0."""
 
     name = "zero"
+    Config = Config
 
-    def weights(self, examples: Examples, config: Config) -> Tensor:
-        """Zeros (B, D, K)."""
-        x = examples.x
-        return x.new_zeros(x.shape[0], x.shape[2], examples.y.shape[2])
+    def value(self, config: Any) -> float:
+        """0."""
+        return 0.0
+
+
+class Uniform(Solver):
+    """Every class, or every id of a vocabulary, is equally probable."""
+
+    name = "uniform"
+    chance = True
+
+    def supports(self, signature: Signature, config: Any) -> str | None:
+        """It needs a task that asks for a class or a token."""
+        if signature.target in {"class", "token"}:
+            return None
+        return f"it answers class and token, not {signature.target}"
+
+    def build(self, signature: Signature, config: Any) -> nn.Module:
+        """A module without parameters that predicts log-probabilities."""
+        return _ConstantModule(signature, -math.log(signature.output_width))
+
+
+class _ConstantModule(nn.Module):
+    def __init__(self, signature: Signature, value: float) -> None:
+        super().__init__()
+        self.signature, self.value = signature, value
+
+    def forward(self, prompt: Any) -> Tensor:
+        """The prediction (B, P, W); W is the prompt's own where sizes vary."""
+        real, _ = prompt.sequence()
+        s = self.signature
+        width = prompt.x0.shape[1] if s.varies else s.output_width
+        shape = (len(real), len(s.readout), width)
+        return torch.full(shape, self.value, dtype=real.dtype, device=real.device)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -140,18 +141,44 @@ class Chebyshev(SystemSolver):
             ratio = radius / below
 
 
+class JacobiConfig(IterationsConfig):
+    """The number of iterations, and their damping."""
+
+    damping: float | None = Field(
+        None,
+        gt=0,
+        description="ω; null: 2/(λmin + λmax) of D⁻¹A for each prompt, which always converges; "
+        "1: the plain iteration, which needs 2D − A to be positive definite",
+    )
+
+
 class Jacobi(SystemSolver):
-    """x ← x + D⁻¹(b − Ax), D the diagonal of A; converges if 2D − A is positive definite."""
+    """x ← x + ωD⁻¹(b − Ax), D the diagonal of A (Saad, ch. 4)."""
 
     name = "jacobi"
+    Config = JacobiConfig
 
-    def iterates(self, system: System, steps: int) -> Iterator[Tensor]:
+    def build(self, signature: Signature, config: Any) -> nn.Module:
+        """A module without parameters that also provides its iterates."""
+        return IterationModule(partial(self.iterates, damping=config.damping), config.steps)
+
+    def iterates(
+        self, system: System, steps: int, damping: float | None = None
+    ) -> Iterator[Tensor]:
         """See `SystemSolver.iterates`."""
         diagonal = system.a.diagonal(dim1=1, dim2=2).unsqueeze(2)
+        size: float | Tensor
+        if damping is None:
+            # D⁻½AD⁻½ is symmetric and has the eigenvalues of D⁻¹A.
+            root = diagonal.sqrt()
+            low, high = system._replace(a=system.a / (root * root.mT)).extremes()
+            size = 2.0 / (low + high)
+        else:
+            size = damping
         x = system.x0
         yield x
         for _ in range(steps):
-            x = x + system.residual(x) / diagonal
+            x = x + size * system.residual(x) / diagonal
             yield x
 
 

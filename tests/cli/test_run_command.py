@@ -8,7 +8,7 @@ from tiny import TASK, TINY
 
 from iclbench import hookimpl
 from iclbench.plugins import host
-from iclbench_solvers.simple import Zero
+from iclbench_solvers.simple import Averaging, Zero
 
 
 def test_the_main_job_prints_a_table_and_leaves_records(cli, tmp_path):
@@ -107,7 +107,7 @@ def test_a_dry_run_says_what_would_run_and_does_nothing(cli, tmp_path):
 
 
 def test_a_run_that_fails_does_not_stop_the_next(cli, tmp_path, provide):
-    class Failing(Zero):
+    class Failing(Averaging):
         name = "failing"
 
         def weights(self, examples, config):

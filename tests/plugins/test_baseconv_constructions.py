@@ -12,6 +12,7 @@ from iclbench import EvaluationContext, UsageError, load_task, run
 from iclbench.precision import default_dtype
 from iclbench.runs.values import Arithmetic
 from iclbench_baseconv.architecture import BaseConv, BaseConvConfig
+from iclbench_baseconv.constructions.descent import DescentConfig
 
 CONTEXT = EvaluationContext(torch.device("cpu"), torch.Generator())
 
@@ -92,6 +93,29 @@ def test_constructions_also_predict_the_weights(name):
     task = load_task("least-squares", dim=3, examples=9, target="weights")
     metrics = score(name, task, steps=150, step_size=0.6)
     assert metrics["weight_error"].median() < 1e-12
+
+
+@pytest.mark.parametrize("name", ["gd-causal", "gd-non-causal"])
+def test_the_default_step_size_follows_the_shape_of_x(name):
+    task = load_task("least-squares", dim=5, examples=20)
+    (batch,) = task.evaluation_batches(8, 0, torch.float64)
+    default, given = build(name, task, steps=3), build(name, task, steps=3, step_size=4 / 9)
+    torch.testing.assert_close(default(batch.prompt), given(batch.prompt))
+
+
+def test_fewer_prompts_diverge_with_the_default_step_size():
+    """Gradient descent diverges where η is above 2/λmax: more often with η = 0.5."""
+    task = load_task("least-squares", dim=3, examples=8)
+    (batch,) = task.evaluation_batches(32768, 4321, torch.float64)
+    values = torch.linalg.eigvalsh(batch.prompt.x.mT @ batch.prompt.x / 8)[:, -1]
+    default, half = ((values > 2 / eta).double().mean() for eta in (DescentConfig().eta(8, 3), 0.5))
+    assert half > 1e-3
+    assert default < 2e-4
+
+
+def test_square_is_not_read():
+    with pytest.raises(UsageError, match="read has parameters"):
+        build("square", load_task("read"))
 
 
 @pytest.mark.slow

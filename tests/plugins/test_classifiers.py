@@ -130,3 +130,45 @@ def test_class_absent_from_the_context_keeps_its_probability():
         predicted = classify(name, asked, smoothing=0.4)
         assert torch.allclose(predicted.exp().sum(dim=2), torch.ones(2, 3).double())
         assert float(predicted[..., 3].max()) == pytest.approx(math.log(0.1))
+
+
+def median_distance(x):
+    pairs = [np.linalg.norm(x[i] - x[j]) for i in range(len(x)) for j in range(i)]
+    return np.sort(pairs)[(len(pairs) - 1) // 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [
+        ("kernel-regression", lambda x: {"bandwidth": 0.4 * median_distance(x)}),
+        ("nearest-class-mean", lambda x: {"temperature": median_distance(x) ** 2 / 8}),
+        ("logistic-regression", lambda x: {"penalty": np.square(x).sum(axis=1).mean() / 2}),
+        ("nearest-neighbour-vote", lambda x: {"neighbours": 4}),  # √12, rounded up
+    ],
+)
+def test_defaults_follow_the_context(name, setting):
+    asked = prompt()
+    predicted = classify(name, asked, smoothing=0.1)
+    for i in range(2):
+        one = Categorical(*(field[i : i + 1] for field in asked))
+        expected = classify(name, one, smoothing=0.1, **setting(one.x[0].numpy()))
+        torch.testing.assert_close(predicted[i : i + 1], expected)
+
+
+def test_the_default_smoothing_adds_half_an_example_of_each_class():
+    asked = prompt()
+    for index, _, y, _ in points(asked):
+        counts = one_hot(y).sum(axis=0)
+        expected = np.log((counts + 0.5) / (len(y) + 0.5 * CLASSES))
+        np.testing.assert_allclose(classify("class-frequency", asked)[index], expected)
+    votes = classify("nearest-neighbour-vote", asked, neighbours=1).exp()
+    # One vote and half an example of each of four classes.
+    np.testing.assert_allclose(votes.amax(dim=2).numpy(), 1.5 / 3)
+
+
+def test_a_single_example_and_equal_examples_are_finite():
+    for n in (1, 3):
+        asked = prompt(n=n)._replace(x=torch.ones(2, n, 2, dtype=torch.float64))
+        for name in ("kernel-regression", "nearest-class-mean", "nearest-neighbour-vote",
+                     "logistic-regression"):  # fmt: skip
+            assert classify(name, asked).isfinite().all()

@@ -84,6 +84,17 @@ def test_the_construction_uses_the_task_s_embeddings():
     assert model.step.tolist() == [2.0] * 4
 
 
+def test_the_construction_takes_its_scale_from_training_contexts():
+    construction = GDTransformer.constructions["functional-gd"]
+    # The median distance of points from N(0, I), about √(2d).
+    for dim in (10, 40):
+        task = Anchors(Anchors.Config(dim=dim))
+        _, state = construction.build(task.signature, FunctionalGDConfig(), task)
+        assert float(state["log_scale"].exp()) == pytest.approx((2 * dim) ** -0.5, rel=0.1)
+    _, state = construction.build(task.signature, FunctionalGDConfig(scale=0.3), task)
+    assert float(state["log_scale"].exp()) == pytest.approx(0.3)
+
+
 def test_settings_added_later_do_not_change_ids():
     # At their defaults they are left out of the dump, and so of the run's id.
     before = {"form", "blocks", "kernel", "heads", "embedding", "scale", "erase"}

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from iclbench import EvaluationContext
 from iclbench_categorical.anchors import Anchors
+from iclbench_gd_transformer.descent import Head, descend, stable_step
 from iclbench_gd_transformer.exactness import DescentError
-from iclbench_gd_transformer.kernels import attention, features
+from iclbench_gd_transformer.kernels import attention, features, median_scale
 from iclbench_gd_transformer.solver import FunctionalGD, FunctionalGDSolverConfig
 
 
@@ -168,3 +169,48 @@ def test_the_error_of_every_block_is_only_rounding(kernel, heads):
     assert float(erasing["expectation_squared_error"].mean()) > 1e-4
     assert metric.supports_model(free_form(1)) is not None
     assert metric.supports_model(model) is None
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_default_scale_makes_the_median_distance_1(kernel):
+    prompt = make_prompt()
+    scaled = median_scale(kernel, prompt.x) * prompt.x
+    for x in scaled.numpy():
+        norm = 1 if kernel == "laplacian" else 2
+        pairs = [np.linalg.norm(x[i] - x[j], norm) for i in range(N) for j in range(i)]
+        assert np.sort(pairs)[(len(pairs) - 1) // 2] == pytest.approx(1.0)
+    for degenerate in (prompt.x[:, :1], torch.ones_like(prompt.x)):
+        assert (median_scale(kernel, degenerate) == 1).all()
+
+
+@pytest.mark.parametrize("kernel", [k for k in KERNELS if k != "softmax"])
+@pytest.mark.parametrize("bias", [False, True])
+def test_no_step_of_the_default_size_increases_the_cross_entropy(kernel, bias):
+    """That is what 1/L guarantees; 50/L breaks it."""
+    prompt, W = make_prompt(), gd_form().embedding.detach()
+    x = median_scale(kernel, prompt.x) * prompt.x
+    step = stable_step(x, W, kernel, bias=bias)
+
+    def losses(factor):
+        steps = (factor * step).expand(30, -1, -1, -1)
+        states = descend([Head(x)], W[prompt.y], W, steps, kernel, bias=bias)
+        logs = torch.stack([(f @ W.mT).log_softmax(dim=2) for f, _ in states])
+        targets = prompt.y.expand(len(logs), -1, -1).unsqueeze(3)
+        return -logs.gather(3, targets)[..., 0].mean(dim=2)
+
+    assert (losses(1.0).diff(dim=0) <= 1e-12).all()
+    assert (losses(50.0).diff(dim=0) > 1e-3).any()
+
+
+def test_the_solver_uses_the_default_scale_and_step():
+    prompt = make_prompt()
+    signature = Anchors(Anchors.Config(classes=C, dim=D, anchors=3)).signature
+    logits = FunctionalGD().build(signature, FunctionalGDSolverConfig(steps=3))(prompt)
+    one_hot = torch.eye(C, dtype=torch.float64)
+    scale = median_scale("rbf", prompt.x)
+    step = stable_step(scale * prompt.x, one_hot, "rbf")
+    for i in range(3):
+        config = FunctionalGDSolverConfig(steps=3, step_size=float(step[i]), scale=float(scale[i]))
+        one = type(prompt)(*(field[i : i + 1] for field in prompt))
+        expected = FunctionalGD().build(signature, config)(one)
+        torch.testing.assert_close(logits[i : i + 1], expected)

@@ -37,7 +37,7 @@ def systems(n=6, count=20, **config):
     return batch
 
 
-def residual_polynomial(name, a, b, x0, steps):
+def residual_polynomial(name, a, b, x0, steps, damping=None):
     """The iterate of one system, computed independently in numpy."""
     values, basis = np.linalg.eigh(a)
     low, high = values[0], values[-1]
@@ -48,7 +48,9 @@ def residual_polynomial(name, a, b, x0, steps):
         top = np.polynomial.Chebyshev.basis(steps, domain=[low, high])
         left = top(values) / top(0.0)
     elif name == "jacobi":
-        matrix = np.eye(len(a)) - a / np.diag(a)[:, None]
+        scaled = a / np.diag(a)[:, None]
+        extremes = np.sort(np.linalg.eigvals(scaled).real)[[0, -1]]
+        matrix = np.eye(len(a)) - (2 / extremes.sum() if damping is None else damping) * scaled
         return np.linalg.solve(a, b) - np.linalg.matrix_power(matrix, steps) @ error
     else:
         # 1 − λX_k squares with every step of Newton–Schulz.
@@ -115,6 +117,27 @@ def test_converged_iteration_stays(name):
         (batch,) = task(sizes=9).evaluation_batches(20, 0, dtype)
         actual = solver(name, steps=1200)(batch.prompt).double()
         torch.testing.assert_close(actual, batch.target, atol=bound, rtol=0)
+
+
+@pytest.mark.parametrize("damping", [1.0, 0.7])
+def test_jacobi_takes_the_damping_that_is_asked_for(damping):
+    batch = systems()
+    actual = solver("jacobi", steps=3, damping=damping)(batch.prompt)
+    for i in range(20):
+        a, b, x0 = (t[i].numpy() for t in batch.prompt[:3])
+        expected = residual_polynomial("jacobi", a, b, x0, 3, damping)
+        np.testing.assert_allclose(actual[i, 0].numpy(), expected, atol=1e-11)
+
+
+def test_damped_jacobi_always_converges():
+    """Without damping it diverges on some systems: where 2D − A is not positive definite."""
+    batch = systems(n=9, count=64)
+    errors = {}
+    for damping in (None, 1.0):
+        x = solver("jacobi", steps=400, damping=damping)(batch.prompt)
+        errors[damping] = float((x - batch.target).abs().max())
+    assert errors[None] < 1e-9
+    assert not errors[1.0] < 1.0
 
 
 def test_one_eigenvalue_needs_one_step():

@@ -62,9 +62,9 @@ def test_one_failing_cell_stops_nothing(tmp_path):
 
 
 def test_a_cell_that_fails_while_it_runs_is_reported(tmp_path, provide):
-    from iclbench_solvers.simple import Zero
+    from iclbench_solvers.simple import Averaging
 
-    class Failing(Zero):
+    class Failing(Averaging):
         name = "failing"
 
         def weights(self, examples, config):

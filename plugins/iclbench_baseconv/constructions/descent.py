@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -19,7 +20,18 @@ class DescentConfig(Config):
     """T steps w ← w − (η/N)(Σ xᵢxᵢᵀ w − Σ yᵢxᵢ) from w = 0."""
 
     steps: int = Field(200, ge=1, description="T, the number of gradient steps")
-    step_size: float = Field(0.5, gt=0, description="η; the gradient includes 1/N")
+    step_size: float | None = Field(
+        None, gt=0, description="η; the gradient includes 1/N; null: 1/(1 + √(D/N))²"
+    )
+
+    def eta(self, examples: int, dim: int) -> float:
+        """η, by default the inverse of the largest eigenvalue of XᵀX/N.
+
+        That of x ~ N(0, I) in the limit of many dimensions: the weights are the same for all
+        prompts, so their step size can't follow the prompt.
+        """
+        edge = (1.0 + math.sqrt(dim / examples)) ** 2
+        return 1.0 / edge if self.step_size is None else self.step_size
 
 
 class CausalDescent(Construction):
@@ -38,7 +50,7 @@ class CausalDescent(Construction):
         c = channels(x=d, y=1, yx=d, xx=d * d, b=d, A=d * d, w=d, answer=1)
         circuit = Circuit(signature.length, c["answer"].stop)
         circuit.layers += [form_products(circuit, c), sum_products(circuit, c)]
-        rate = args.step_size / n
+        rate = args.eta(n, d) / n
         for _ in range(args.steps):
             circuit.layers.append(
                 times_w(circuit, c, "w", -rate)
@@ -74,7 +86,7 @@ class NonCausalDescent(Construction):
         # Each layer also clears what the previous one left, for the next step.
         weighted = [product(r, x, {g: 1.0}) for x, g in zip(c["x"], c["g"], strict=True)]
         weighted.append(product(r, None, {r: -1.0}))
-        rate, everywhere = args.step_size / n, circuit.everywhere()
+        rate, everywhere = args.eta(n, d) / n, circuit.everywhere()
         step = [product(g, None, {w: -rate}, everywhere)
                 for g, w in zip(c["g"], c["w"], strict=True)]  # fmt: skip
         step += [product(g, None, {g: -1.0}) for g in c["g"]]

@@ -91,6 +91,9 @@ class Squaring(Construction):
         n = signature.output_width
         if signature.target != "positions" or signature.input_width != n:
             raise UsageError("construction square: it needs inputs as wide as outputs")
+        if task.parameters:
+            # READ has the same shapes, but depends on i and j.
+            raise UsageError(f"construction square: {task.name} has parameters, a square has none")
         return _products(signature, [(d, d) for d in range(n)])
 
 
