@@ -37,7 +37,9 @@ class SuiteBoard(Config):
 
     def request(self, model: str, **changes: Any) -> RunSpec:
         """The run of a model on this board; raises UsageError for changes that are invalid."""
-        return parse_config(RunSpec, {**self.fields, **changes, "model": model}, f"board {self.name}")
+        return parse_config(
+            RunSpec, {**self.fields, **changes, "model": model}, f"board {self.name}"
+        )
 
 
 class Suite(Config):

@@ -11,7 +11,6 @@ from .random import derive_seed
 from .record import Ranking, Tuning
 from .spec import canonical_json, digest_of
 
-TUNING_VERSION = 1
 #: A trial trains for this share of the budget, or of the steps.
 SHARE = 0.1
 
@@ -27,16 +26,15 @@ class OptimizerChoice(Config):
 
 
 class SearchSpace(Config):
-    """What a search may choose. Ranges are log-uniform, lists uniform; an empty one is not searched.
-
-    `depth` and `width` are values of the model's arguments of these names, such as `layers`.
-    """
+    """What a search may choose: ranges are drawn log-uniformly, values of lists alike."""
 
     learning_rate: Range = Field(description="low, high")
     init_std: Range | None = Field(None, description="standard deviation of initial weights")
     optimizers: tuple[OptimizerChoice, ...] = Field(min_length=1)
     schedules: tuple[Schedule, ...] = Field(min_length=1)
-    model_args: dict[str, tuple[Any, ...]] = Field({}, description="values of the model's arguments")
+    model_args: dict[str, tuple[Any, ...]] = Field(
+        {}, description="values of the model's arguments"
+    )
 
     @model_validator(mode="after")
     def _check(self) -> SearchSpace:
@@ -95,7 +93,7 @@ class TuningDocument(Config):
     Its prompts and seeds are derived by name from those of the board, which uses none of them.
     """
 
-    version: Literal[1] = TUNING_VERSION
+    version: Literal[1] = 1
     model: str
     task: str
     task_version: int

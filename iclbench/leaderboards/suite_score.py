@@ -84,9 +84,7 @@ class SuiteTable:
 
 def score_suite(suite: Suite, records: Mapping[str, Sequence[Record]]) -> SuiteTable:
     """The scores of the records of each board, by the board's name."""
-    scales = {
-        board.name: scale_of(board, records.get(board.name, ())) for board in suite.boards
-    }
+    scales = {board.name: scale_of(board, records.get(board.name, ())) for board in suite.boards}
     lines: dict[str, dict[str, list[Record]]] = {}
     for board in suite.boards:
         for record in records.get(board.name, ()):

@@ -127,3 +127,14 @@ def _key(
     task: str, version: int, args: Mapping[str, Any], dtype: str, prompts: tuple[int, int]
 ) -> str:
     return canonical_json([task, version, dict(args), dtype, *prompts])
+
+
+def records_of(suite: Suite, records: Iterable[Record]) -> dict[str, list[Record]]:
+    """The records that are on each board of a suite, by the board's name."""
+    by_key = {key: name for name, key in board_keys(suite).items()}
+    members: dict[str, list[Record]] = {}
+    for record in records:
+        name = by_key.get(record_key(record))
+        if name is not None:
+            members.setdefault(name, []).append(record)
+    return members
