@@ -46,7 +46,8 @@ def with_values(
     floor = record.main.floor
     values = {**read_values(path, record.main.values), **values}
     floor_values = {**read_values(path, floor.values), **(floor_values or {})}
-    summary = summarize_run(values, floor_values, {})
+    errors = {name: s.digits.error for name, s in record.metrics.items() if s.digits}
+    summary = summarize_run(values, floor_values, {}, errors)
     dumped = {
         "metrics": {name: s.model_dump(mode="json") for name, s in summary.metrics.items()},
         "seeds": [

@@ -29,7 +29,7 @@ def test_run_uses_plugins_and_records_them(sample_plugin, cli):
     assert cli("run", *arguments, "--eval-prompts", 8, "--device", "cpu", "--out", out).code == 0
     record = only_record(out)
     named = [(p.name, p.distribution, p.version) for p in record.plugins]
-    assert named == [("fine", "iclbench-fine", "1.2")]
+    assert named == [("iclbench", "iclbench", "0.1.0"), ("fine", "iclbench-fine", "1.2")]
     assert record.metrics["one"].mean == 1
 
 

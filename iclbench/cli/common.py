@@ -78,7 +78,7 @@ def training_cost(spec: ResolvedSpec) -> str:
     """What a training takes: its seeds, and the steps or the budget of each."""
     seeds = f"{len(spec.seeds)} seed{'s' if len(spec.seeds) != 1 else ''}"
     if spec.budget is None:
-        return f"{seeds} for {spec.recipe_args['steps']} steps"
+        return f"{seeds} for {spec.recipe_args.get('steps')} steps"
     budget = Budget.parse(spec.budget)
     total = budget.times(len(spec.seeds))
     return f"{seeds} for {budget} of {budget.kind} each, {total} in all"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from tabulate import tabulate
@@ -29,8 +29,8 @@ class Score(NamedTuple):
 
     def __str__(self) -> str:
         if self.low is None or self.high is None:
-            return f"{self.value:.3f}"
-        return f"{self.value:.3f} ({self.low:.3f} … {self.high:.3f})"
+            return _fixed(self.value)
+        return f"{_fixed(self.value)} ({_fixed(self.low)} … {_fixed(self.high)})"
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class SuiteTable:
-    """The entries of a suite, those on most boards first, then by their mean."""
+    """The entries of a suite: trained ones first, those on most boards, then by their mean."""
 
     suite: Suite
     scales: dict[str, Scale]
@@ -89,7 +89,7 @@ def score_suite(suite: Suite, records: Mapping[str, Sequence[Record]]) -> SuiteT
     for board in suite.boards:
         for record in records.get(board.name, ()):
             lines.setdefault(_line_of(record), {}).setdefault(board.name, []).append(record)
-    entries = [_entry(by_board, scales) for by_board in lines.values()]
+    entries = _with_arguments([_entry(by_board, scales) for by_board in lines.values()])
     entries.sort(key=_order)
     return SuiteTable(suite, scales, tuple(entries))
 
@@ -184,14 +184,33 @@ def _entry(by_board: Mapping[str, list[Record]], scales: Mapping[str, Scale]) ->
     scores = {name: score_of(record, scales[name]) for name, record in records.items()}
     first = next(iter(records.values()))
     spec = first.spec
-    args = spec.weights_args if spec.origin == "constructed" else {}
-    if spec.origin in {"solver", "loaded"}:
-        args = spec.model_args
-    weights = [spec.weights] if spec.origin == "constructed" and spec.weights else []
-    words = [spec.model, *weights, *(f"{key}={value}" for key, value in args.items())]
+    weights = f" {spec.weights}" if spec.origin == "constructed" else ""
     track = (first.track or "open") if spec.origin == "trained" else ""
     mean = mean_score(score for score in scores.values() if score is not None)
-    return Entry(" ".join(words), spec.origin, track, records, scores, mean)
+    return Entry(spec.model + weights, spec.origin, track, records, scores, mean)
+
+
+def _with_arguments(entries: Sequence[Entry]) -> list[Entry]:
+    """The entries; those of one label and track get the arguments that tell them apart."""
+    groups: dict[tuple[str, ...], list[Entry]] = {}
+    for entry in entries:
+        groups.setdefault((entry.label, entry.origin, entry.track), []).append(entry)
+    labelled = []
+    for group in groups.values():
+        known = [_arguments(entry) for entry in group]
+        names = [n for n in known[0] if any(args.get(n) != known[0][n] for args in known)]
+        for entry, args in zip(group, known, strict=True):
+            words = [entry.label, *(f"{name}={args[name]}" for name in names if name in args)]
+            labelled.append(replace(entry, label=" ".join(words)))
+    return labelled
+
+
+def _arguments(entry: Entry) -> dict[str, object]:
+    """What an entry's formula consists of; of a training, what it started from."""
+    spec = next(iter(entry.records.values())).spec
+    if spec.origin == "trained":
+        return {"init": "given" if spec.init else "random"}
+    return spec.weights_args if spec.origin == "constructed" else spec.model_args
 
 
 def _representative(records: Sequence[Record]) -> Record:
@@ -212,9 +231,14 @@ def _representative(records: Sequence[Record]) -> Record:
     return min(records, key=key)
 
 
-def _order(entry: Entry) -> tuple[int, float, str]:
+def _order(entry: Entry) -> tuple[bool, int, float, str]:
     done = sum(score is not None for score in entry.scores.values())
-    return -done, -entry.mean.value if entry.mean else math.inf, entry.label
+    return (
+        entry.origin != "trained",
+        -done,
+        -entry.mean.value if entry.mean else math.inf,
+        entry.label,
+    )
 
 
 def render_suite(table: SuiteTable, reasons: Mapping[tuple[str, str], str] | None = None) -> str:
@@ -240,13 +264,14 @@ def render_suite(table: SuiteTable, reasons: Mapping[tuple[str, str], str] | Non
         scale = table.scales[board.name]
         ends = f"0: {board.chance} ({_number(scale.chance)}), " \
             f"1: {scale.reference_name} ({_number(scale.reference)})"  # fmt: skip
-        parts += [f"{board.name} · {ends}", _table(_board_lines(table, board, reasons or {}))]
-    return "\n\n".join(parts)
+        parts += [f"{board.name} · {ends}", _table(_board_lines(table, board))]
+        absent = [f"{model}: {why}" for (name, model), why in (reasons or {}).items()
+                  if name == board.name]  # fmt: skip
+        parts += ["\n".join(absent)] if absent else []
+    return "\n\n".join(part for part in parts if part)
 
 
-def _board_lines(
-    table: SuiteTable, board: SuiteBoard, reasons: Mapping[tuple[str, str], str]
-) -> list[dict[str, str]]:
+def _board_lines(table: SuiteTable, board: SuiteBoard) -> list[dict[str, str]]:
     lines = []
     for entry in table.entries:
         record = entry.records.get(board.name)
@@ -255,14 +280,16 @@ def _board_lines(
             score = str(entry.scores[board.name] or "unknown")
             lines.append({"model": entry.label, "score": score, "ranked by": value,
                           "parameters": f"{record.parameters:,}"})  # fmt: skip
-    for (name, model), reason in reasons.items():
-        if name == board.name:
-            lines.append({"model": model, "score": reason, "ranked by": "", "parameters": ""})
     return lines
 
 
 def _table(lines: list[dict[str, str]]) -> str:
     return tabulate(lines, headers="keys", tablefmt="github", disable_numparse=True)
+
+
+def _fixed(value: float) -> str:
+    # Adding 0 turns a rounded −0 into 0.
+    return f"{round(value, 3) + 0.0:.3f}"
 
 
 def _number(value: float | None) -> str:

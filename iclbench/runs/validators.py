@@ -28,8 +28,8 @@ from .plan import Plan
 FEWEST, MOST = 64, 1024
 #: By operations, validation takes this share: its small batches cost more time than training's.
 AIM = SHARE / 2
-#: Prompts of the evaluation that is timed before training.
-PROBE = 16
+#: Prompts of the two evaluations that are timed before training.
+PROBES = (8, 32)
 #: The scores of a model at a point of the curve.
 QUANTILES = {"q05": 0.05, "median": 0.5, "q95": 0.95}
 SCORES = ("mean", *QUANTILES)
@@ -43,7 +43,7 @@ class Validator:
 
     def __init__(self, plan: Plan, prompts: int, device: torch.device, batch_size: int) -> None:
         self.plan, self.prompts = plan, prompts
-        self._device, self._batch_size = device, batch_size
+        self.device, self._batch_size = device, batch_size
         dtype = DTYPES[plan.spec.dtype]
         self._batches = plan.task.evaluation_batches(prompts, validation_seed(plan), dtype)
         self._limits = limits_of(plan.task, self._batches)
@@ -55,7 +55,7 @@ class Validator:
         """
         task = self.plan.task
         generator = torch_generator("cpu", "validation")
-        context = EvaluationContext(self._device, generator, batch_size=self._batch_size)
+        context = EvaluationContext(self.device, generator, batch_size=self._batch_size)
         values = evaluate(task, module, self._batches, context, [], limits=self._limits)
         if task.primary.metric not in values:
             return None
@@ -100,28 +100,40 @@ def prepare_validation(
     None where the task ranks by a grade, since grading costs money.
     """
     device, prompts = training.device, validation_prompts(plans[0], training.recipe)
-    clock, probing = Clock(device), Clock(device)
+    clock = Clock(device)
     with clock.running(), forked_generators(device):
         validators: dict[str, Validator] = {}
         for plan in plans:
             if _prompts_of(plan) not in validators:
                 validators[_prompts_of(plan)] = Validator(plan, prompts, device, batch_size)
-        probe = Validator(plans[0], PROBE, device, batch_size)
         module = copy.deepcopy(training.replicas.template).eval()
-        with probing.running():
-            scores = probe.score(module)
-    if scores is None:
-        return None
+        probes = [Validator(plans[0], count, device, batch_size) for count in PROBES]
+        if probes[0].score(module) is None:
+            return None
+        expected = _expected_seconds([_seconds_of(probe, module) for probe in probes], prompts)
     of_row = [validators[_prompts_of(plan)] for plan in plans for _ in plan.spec.seeds]
-    validation = RunValidation(
+    return RunValidation(
         score=lambda row, module: of_row[row].score(module) or {},
         points=points_of(training.recipe.steps, training.recipe.chunk),
-        expected_seconds=probing.counted * len(of_row) * prompts / PROBE,
+        expected_seconds=expected * len(of_row),
         device=device,
+        prepared_in=clock.counted,
         prompts=prompts,
     )
-    validation.clock = clock
-    return validation
+
+
+def _seconds_of(validator: Validator, module: nn.Module) -> float:
+    clock = Clock(validator.device)
+    with clock.running():
+        validator.score(module)
+    return clock.counted
+
+
+def _expected_seconds(seconds: Sequence[float], prompts: int) -> float:
+    """What the evaluation of one model takes: a fixed part and a part per prompt."""
+    few, many = PROBES
+    per_prompt = max(0.0, seconds[1] - seconds[0]) / (many - few)
+    return seconds[1] + per_prompt * (prompts - many)
 
 
 def validation_prompts(plan: Plan, recipe: Recipe) -> int:
@@ -150,7 +162,7 @@ def validation_curve(
         steps=validation.steps,
         seconds=[_rounded(seconds / count) for seconds in validation.seconds],
         operations=[step_operations(operations, recipe, step) for step in validation.steps],
-        share=validation.clock.counted / trained.clock.counted if trained.steps else 0.0,
+        share=validation.spent / trained.clock.counted if trained.steps else 0.0,
         **{
             name: [[point[row][name] for point in validation.scores] for row in rows]
             for name in SCORES

@@ -36,14 +36,16 @@ class Validation:
     """The scores of the replicas after each of `steps`, and the time of training until then.
 
     Replicas are evaluated when one of `points` is reached, by `score` of their module in evaluation
-    mode. A point that would exceed the time limit is left out; `expected_seconds` is what the first
-    one may take.
+    mode. Where the time limit does not allow all points, it leaves out the same share of those to
+    come. `prepared_in` seconds were spent before; a point is expected to take `expected_seconds`
+    until one was measured.
     """
 
     score: Score
     points: list[int]
     expected_seconds: float
     device: torch.device
+    prepared_in: float = 0.0
     steps: list[int] = field(default_factory=list)
     #: For each point, the scores of each replica.
     scores: list[list[dict[str, float | None]]] = field(default_factory=list)
@@ -55,24 +57,31 @@ class Validation:
         self._module: nn.Module | None = None
         self._reached = 0
 
+    @property
+    def spent(self) -> float:
+        """Seconds of all validation, with its preparation."""
+        return self.prepared_in + self.clock.counted
+
     def after(self, step: int, trained: Clock, replicas: Replicas) -> None:
         """Evaluate after `step` completed steps, which took `trained`, if that is due."""
         reached = bisect_right(self.points, step)
         if reached == self._reached:
             return
         self._reached = reached
-        last = reached == len(self.points)
-        if self._is_affordable(trained.counted * self.points[-1] / step, last=last):
+        later = len(self.points) - reached
+        if self._is_affordable(later, trained.counted * self.points[-1] / step):
             with self.clock.running():
                 self.scores.append(self._evaluated(replicas))
             self.steps.append(step)
             self.seconds.append(trained.counted)
 
-    def _is_affordable(self, whole_training: float, *, last: bool) -> bool:
-        """Whether another point fits the time limit, with time left for the last one."""
+    def _is_affordable(self, later: int, whole_training: float) -> bool:
+        """Whether to evaluate a point with that many later ones, to keep the time limit."""
         mean = self.clock.counted / len(self.steps) if self.steps else self.expected_seconds
-        needed = self.clock.counted + mean * (1 if last else 2)
-        return needed <= max(SHARE * whole_training, LEAST_SECONDS)
+        left = max(SHARE * whole_training, LEAST_SECONDS) - self.spent
+        points = int(min(left / mean if mean else math.inf, later + 1)) if left >= 0 else 0
+        # Every n-th of the remaining points, counted from the last.
+        return points > 0 and later % math.ceil((later + 1) / points) == 0
 
     def _evaluated(self, replicas: Replicas) -> list[dict[str, float | None]]:
         if self._module is None:
@@ -99,5 +108,9 @@ class Validation:
 def points_of(steps: int, chunk: int) -> list[int]:
     """Return about `POINTS` steps on a log scale, ends of chunks, the last one included."""
     chunks = math.ceil(steps / chunk)
-    marks = {round(chunks ** (i / (POINTS - 1))) for i in range(POINTS)} if chunks else set()
+    marks: set[int] = set()
+    count = POINTS
+    while len(marks) < min(POINTS, chunks):
+        marks = {round(chunks ** (i / (count - 1))) for i in range(count)}
+        count += 1  # the first marks fall on the same chunks
     return [min(steps, mark * chunk) for mark in sorted(marks)]

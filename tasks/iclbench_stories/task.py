@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from pydantic import Field, model_validator
 from torch import Tensor
 
 from iclbench import (
@@ -21,7 +20,6 @@ from iclbench import (
     Primary,
     Random,
     Signature,
-    TaskConfig,
     Text,
     UsageError,
     offers,
@@ -29,6 +27,7 @@ from iclbench import (
     token_loss,
 )
 
+from .config import StoriesConfig
 from .corpus import Corpus, open_corpus
 from .endings import Endings
 from .recipes import PAPER, QUICK
@@ -39,58 +38,6 @@ from .tales import Tales
 TITLES = {"tales": "tales in the public domain", "generated": "generated stories (smoke test)"}
 #: Elements of the logits that an evaluation holds at once.
 AT_ONCE = 2**26
-
-
-class StoriesConfig(TaskConfig):
-    """The stories, their tokens, and the generated endings."""
-
-    data: str = Field(
-        "tales",
-        description="tales (in this package), generated (from task_seed), tinystories, "
-        "children-stories, another set on the hub (owner/name), or a path; join several by +",
-    )
-    column: str = Field("text", description="the column with the stories")
-    revision: str | None = Field(None, description="revision on the hub; null: the newest")
-    tokenizer: str = Field(
-        "bpe", description="bpe (trained on the stories), gpt2, or the path of a tokenizer"
-    )
-    vocabulary: int = Field(1024, ge=258, description="tokenizer=bpe: number of ids")
-    length: int = Field(
-        32, ge=2, description="T, ids that a model sees; stories are packed in windows of T + 1"
-    )
-    held_out: float | None = Field(
-        None,
-        gt=0,
-        lt=1,
-        description="share of held-out stories; null: 0.2, or the tales' own split",
-    )
-    prefixes: int | None = Field(
-        None, ge=1, description="number of read-out positions of a window, evenly spaced; null: all"
-    )
-    endings: int = Field(20, ge=0, description="number of held-out stories to continue")
-    beginning: int = Field(16, ge=1, description="ids of a story that the model is given")
-    temperature: float = Field(
-        0.0, ge=0, description="sampling temperature; 0: the most probable id"
-    )
-    top_k: int | None = Field(
-        None, ge=1, description="sample from the k most probable ids; null: all"
-    )
-    top_p: float | None = Field(
-        None, gt=0, le=1, description="sample from the ids of this total probability; null: all"
-    )
-    cache: bool = Field(
-        True, description="generate with the model's key-value cache, if it has one"
-    )
-
-    @model_validator(mode="after")
-    def _fits(self) -> StoriesConfig:
-        if self.beginning >= self.length:
-            raise ValueError(f"a beginning of {self.beginning} ids leaves none of {self.length}")
-        if self.prefixes is not None and self.prefixes > self.length:
-            raise ValueError(f"a window of {self.length} ids has no {self.prefixes} prefixes")
-        if self.temperature == 0 and (self.top_k is not None or self.top_p is not None):
-            raise ValueError("top_k and top_p need a temperature above 0")
-        return self
 
 
 class Stories(GradedTask[StoriesConfig]):

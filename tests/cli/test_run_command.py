@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from tiny import TASK, TINY
 
 from iclbench import hookimpl
@@ -31,9 +32,9 @@ def test_several_tasks_have_a_table_each(cli, tmp_path):
     tasks = "least-squares,least-squares-prefixes"
     outcome = cli("run", "--model", "zero,ridge", "--task", tasks, *TINY, "--out", tmp_path)
     assert outcome.code == 0
-    assert outcome.out.count("ranked by its median") == 2
+    assert outcome.out.count("ranked by its mean digits") == 2
     only = cli("leaderboard", "show", "--out", tmp_path, "--task", "least-squares", "--commands")
-    assert only.out.count("ranked by its median") == 1
+    assert only.out.count("ranked by its mean digits") == 1
     assert "iclbench run --model zero" in only.out
 
 
@@ -91,7 +92,8 @@ def test_a_reproduce_command_gives_the_same_record(cli, tmp_path):
     assert cli(*words, "--out", tmp_path / "b").code == 0
     (again,) = tmp_path.glob("b/*/*.json")
     assert again.name == path.name
-    assert json.loads(again.read_text())["metrics"] == record["metrics"]
+    metrics = [r["evaluations"]["main"]["metrics"] for r in (json.loads(again.read_text()), record)]
+    assert metrics[0] == metrics[1]
 
 
 def test_a_dry_run_says_what_would_run_and_does_nothing(cli, tmp_path):
@@ -104,6 +106,35 @@ def test_a_dry_run_says_what_would_run_and_does_nothing(cli, tmp_path):
     assert not list(tmp_path.rglob("*.json"))
     cli(*args)
     assert cli(*args, "--dry-run").out.count("record exists") == 2
+
+
+def test_a_dry_run_says_what_a_budget_costs(cli, tmp_path):
+    args = ("run", "--model", "transformer", "--task", "least-squares", "--out", tmp_path)
+    outcome = cli(*args, "--budget", "10m", "--seeds", "3", "--dry-run")
+    assert outcome.code == 0
+    assert "train 3 seeds for 10m of core time each, 30m in all" in outcome.out
+    outcome = cli(*args, "--budget", "90s", "--seeds", "1", "--dry-run")
+    assert "train 1 seed for 90s of core time each, 90s in all" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("budget", "reason"),
+    [
+        ("0", "it must be a duration such as 30s, 10m, 2h or gpu-1h (got '0')"),
+        ("-3m", "it must be a duration"),
+        ("10", "it must be a duration"),
+        ("abc", "it must be a duration"),
+        ("0s", "it must be between 1s and 168h per seed"),
+        ("1000h", "it must be between 1s and 168h per seed"),
+        ("gpu-1h", "--budget gpu-1h is device time; on --device cpu it is core time"),
+    ],
+)
+def test_a_budget_that_makes_no_sense_is_refused_in_a_line(cli, tmp_path, budget, reason):
+    outcome = cli("run", "--model", "transformer", "--task", "least-squares", "--device", "cpu",
+                  "--budget", budget, "--out", tmp_path)  # fmt: skip
+    assert outcome.code == 2
+    (line,) = outcome.err.strip().splitlines()
+    assert reason in line
 
 
 def test_a_run_that_fails_does_not_stop_the_next(cli, tmp_path, provide):
@@ -122,7 +153,7 @@ def test_a_run_that_fails_does_not_stop_the_next(cli, tmp_path, provide):
         in outcome.err
     )
     assert "| zero" in outcome.out
-    assert [p.name.split("-")[0] for p in tmp_path.glob("*/*")] == ["zero", "zero"]
+    assert [p.name.split("-")[0] for p in tmp_path.glob("*/*.json")] == ["zero"]
 
 
 def test_strict_fails_when_an_observer_was_dropped(cli, tmp_path):

@@ -30,6 +30,7 @@ OTHER = {
     "perturb": 0.5,
     "recipe": "smoke",
     "recipe_args": {"steps": 3},
+    "budget": "10m",
     "seeds": (7,),
     "dtype": "float64",
     "eval_prompts": 3,

@@ -18,7 +18,7 @@ from iclbench.plugins import host
 from iclbench.runs.store import read_values
 from iclbench.training.checkpoints import load_weights
 from iclbench_least_squares.fixed import LeastSquares
-from iclbench_solvers.simple import Zero
+from iclbench_solvers.simple import Averaging
 
 
 def test_a_solver_s_record(tmp_path):
@@ -81,7 +81,7 @@ def test_seeds_differ_and_evaluation_does_not(tmp_path):
 
 
 def test_a_tracker_hears_how_a_run_ends(tmp_path, provide):
-    class Failing(Zero):
+    class Failing(Averaging):
         name = "failing"
 
         def weights(self, examples, config):

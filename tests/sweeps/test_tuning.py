@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from iclbench import RecordError, RecordStore, Recipe, UsageError
+from iclbench import Recipe, RecordError, RecordStore, UsageError
 from iclbench.api.errors import RunError
 from iclbench.api.spec import RunSpec, digest_of
 from iclbench.api.tuning import TuningDocument, tuning_evaluation_seed, tuning_seeds
@@ -217,7 +217,7 @@ def test_a_trial_that_fails_is_kept_with_its_reason(tmp_path):
 
 def test_a_search_without_any_score_fails_with_a_reason(tmp_path, monkeypatch):
     monkeypatch.setattr(search_module, "run_job", broken_job)
-    with pytest.raises(RunError, match="no trial of baseconv on least-squares .*: no luck"):
+    with pytest.raises(RunError, match=r"no trial of baseconv on least-squares .*: no luck"):
         tune(plan_of(), Settings(tmp_path), SEARCH)
 
 
@@ -257,7 +257,7 @@ def test_a_tuning_of_something_else_and_contradicting_arguments_are_refused(sear
     _, document = searched
     with pytest.raises(UsageError, match="the tuning is of task_args"):
         tuned(plan_of(task_args={"dim": 2, "examples": 5}), document)
-    with pytest.raises(UsageError, match="learning_rate=0.5, but the tuning has"):
+    with pytest.raises(UsageError, match=r"learning_rate=0\.5, but the tuning has"):
         tuned(plan_of(recipe_args={"steps": 40, "learning_rate": 0.5}), document)
     assert choose_tuning(plan_of(dtype="float64"), [document]) is None
     other = document.model_copy(update={"budget": "10m"})

@@ -138,6 +138,6 @@ def test_runs_are_made_and_verified_without_a_network(task, args, tmp_path):
     options = {"steps": 2, "batch": 4}
     record = run(model="transformer", task=task, task_args=args, recipe="smoke", seeds=1,
                  recipe_args=options, eval_prompts=8, out=tmp_path / "out")  # fmt: skip
-    assert record.evaluation.provenance
+    assert record.main.provenance
     checks = verify(RecordStore(tmp_path / "out").path(record.spec))
     assert [check.name for check in checks if not check.holds] == []

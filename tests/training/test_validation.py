@@ -61,7 +61,8 @@ def test_a_killed_training_has_the_same_curve_but_for_seconds(tmp_path):
 
 def test_points_are_on_a_log_scale_and_end_with_the_last_step():
     points = points_of(100_000, 20)
-    assert 30 <= len(points) <= 41
+    assert 40 <= len(points) <= 42
+    assert len(points_of(1500, 20)) == 40
     assert (points[0], points[-1]) == (20, 100_000)
     ratios = [b / a for a, b in zip(points[-10:-1], points[-9:], strict=True)]
     assert max(ratios) / min(ratios) < 1.05
@@ -70,29 +71,56 @@ def test_points_are_on_a_log_scale_and_end_with_the_last_step():
     assert points_of(0, 20) == []
 
 
-def affordable(step, *, spent, whole, expected=0.0, points=(20, 40, 2000)):
-    """Whether a point is evaluated, of a training that takes `whole` seconds in all."""
-    calls = []
-    score = lambda row, module: calls.append(row) or {"mean": 1.0}  # noqa: E731
-    measured = Validation(score, list(points), expected, CPU)
-    measured.clock.core = spent
-    clock = SimpleNamespace(counted=whole * step / points[-1])
-    measured.after(step, clock, training([1]).replicas)
-    return bool(calls)
+class Spending(Validation):
+    """Each evaluation takes two seconds."""
+
+    def _evaluated(self, replicas):
+        self.clock.core += 2.0
+        return []
 
 
-def test_points_that_would_exceed_the_share_are_left_out():
-    assert affordable(20, spent=2.9, whole=100)
-    assert not affordable(20, spent=3.1, whole=100)
-    # Time for the last point is kept.
-    assert affordable(20, spent=0.0, whole=100, expected=1.4)
-    assert not affordable(20, spent=0.0, whole=100, expected=1.6)
-    assert affordable(2000, spent=0.0, whole=100, expected=2.9)
-    # A short training has a fixed limit.
-    assert affordable(20, spent=validation.LEAST_SECONDS - 0.1, whole=1)
-    assert not affordable(20, spent=validation.LEAST_SECONDS + 0.1, whole=1)
+def evaluated(whole, points=range(20, 820, 20), expected=2.0, prepared_in=0.0):
+    """The points that are evaluated in a training of that many seconds."""
+    measured = Spending(None, list(points), expected, CPU, prepared_in)
+    for step in points:
+        measured.after(step, SimpleNamespace(counted=whole * step / points[-1]), None)
+    return measured
 
 
-def test_a_step_between_two_points_is_not_evaluated():
-    assert not affordable(10, spent=0.0, whole=math.inf)
-    assert affordable(30, spent=0.0, whole=math.inf)
+def test_all_points_are_evaluated_where_time_allows():
+    assert len(evaluated(40 * 2 / validation.SHARE + 1).steps) == 40
+
+
+@pytest.mark.parametrize("affordable", [1, 2, 3, 5, 13, 20, 39])
+def test_where_time_is_short_points_are_left_out_evenly_and_the_limit_is_kept(affordable):
+    measured = evaluated((affordable * 2 + 1) / validation.SHARE)
+    assert measured.spent <= affordable * 2 + 1
+    assert measured.steps[-1] == 800
+    assert affordable / 2 <= len(measured.steps) <= affordable
+    gaps = [b - a for a, b in zip(measured.steps[:-1], measured.steps[1:], strict=True)]
+    assert max(gaps, default=20) <= 20 * math.ceil(40 / affordable)
+
+
+def test_a_point_that_takes_longer_than_expected_leaves_out_others():
+    measured = evaluated(11 / validation.SHARE, expected=0.01)
+    assert measured.spent <= 11
+    assert measured.steps[-1] == 800
+
+
+def test_no_point_is_evaluated_that_exceeds_the_limit():
+    assert evaluated(1.9 / validation.SHARE).steps == []
+    assert evaluated(10.0 / validation.SHARE, prepared_in=8.5).steps == []
+    assert evaluated(10.0 / validation.SHARE, prepared_in=11).steps == []
+
+
+def test_a_short_training_has_a_fixed_limit(monkeypatch):
+    monkeypatch.setattr(validation, "LEAST_SECONDS", 4.5)
+    assert len(evaluated(1.0).steps) == 2
+
+
+def test_steps_between_two_points_are_not_evaluated():
+    measured = Spending(None, [20, 40, 2000], 0.0, CPU)
+    clock = SimpleNamespace(counted=1e9)
+    for step in (10, 30, 35, 50, 1990, 2000):
+        measured.after(step, clock, None)
+    assert measured.steps == [30, 50, 2000]
