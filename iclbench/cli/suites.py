@@ -131,7 +131,8 @@ def _scores(
     reasons: Mapping[tuple[str, str], str] | None = None,
 ) -> str:
     """The table of a suite, of the records in a folder; `ran` are some of them."""
-    from ..leaderboards.suite_score import render_suite, score_suite
+    from ..leaderboards.suite_score import score_suite
+    from ..leaderboards.suite_table import render_suite
     from ..runs.suites import records_of
 
     return render_suite(score_suite(suite, records_of(suite, _records(out, ran))), reasons)

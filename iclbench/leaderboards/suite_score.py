@@ -13,8 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from tabulate import tabulate
-
 from ..api.record import Record
 from ..api.spec import canonical_json
 from ..api.suite import Suite, SuiteBoard
@@ -26,11 +24,6 @@ class Score(NamedTuple):
     value: float
     low: float | None
     high: float | None
-
-    def __str__(self) -> str:
-        if self.low is None or self.high is None:
-            return _fixed(self.value)
-        return f"{_fixed(self.value)} ({_fixed(self.low)} … {_fixed(self.high)})"
 
 
 @dataclass(frozen=True)
@@ -97,14 +90,14 @@ def score_suite(suite: Suite, records: Mapping[str, Sequence[Record]]) -> SuiteT
 def scale_of(board: SuiteBoard, records: Sequence[Record]) -> Scale:
     """What counts as 0 and as 1 on a board."""
     chance = next((r for r in records if r.spec.model == board.chance), None)
-    low = None if chance is None else _ranked(chance)[0]
+    low = None if chance is None else ranked_value(chance)[0]
     for record in records:
         floor = record.floor.get(record.ranking.metric)
         if floor is not None:
             return Scale(low, record.ranking.score(floor), record.main.floor.name)
     named = [r for r in records if r.spec.model == board.reference]
     candidates = named or [r for r in records if r.spec.model != board.chance]
-    values = [(value, r) for r in candidates if (value := _ranked(r)[0]) is not None]
+    values = [(value, r) for r in candidates if (value := ranked_value(r)[0]) is not None]
     if not values:
         return Scale(low, None, board.reference or "best row")
     sign = -1.0 if _is_lower_better(values[0][1]) else 1.0
@@ -124,7 +117,7 @@ def score_of(record: Record, scale: Scale) -> Score | None:
     is_upward = not _is_lower_better(record)
     if length == 0 or not math.isfinite(length) or (length > 0) != is_upward:
         return None
-    value, *bounds = _ranked(record)
+    value, *bounds = ranked_value(record)
     if value is None:
         return Score(0.0, None, None)  # it is not finite, so no better than chance
     scaled = [None if b is None else (b - scale.chance) / length for b in bounds]
@@ -156,7 +149,7 @@ def _at_least_zero(score: Score) -> Score:
     return Score(max(0.0, score.value), *bounds)
 
 
-def _ranked(record: Record) -> tuple[float | None, float | None, float | None]:
+def ranked_value(record: Record) -> tuple[float | None, float | None, float | None]:
     """What ranks, and the bounds of its interval."""
     statistics = record.metrics[record.ranking.metric]
     if record.ranking.statistic == "mean":
@@ -239,63 +232,3 @@ def _order(entry: Entry) -> tuple[bool, int, float, str]:
         -entry.mean.value if entry.mean else math.inf,
         entry.label,
     )
-
-
-def render_suite(table: SuiteTable, reasons: Mapping[tuple[str, str], str] | None = None) -> str:
-    """The table as text: each entry's mean, then every board.
-
-    `reasons` says why a model has no row on a board, by board and model.
-    """
-    suite, count = table.suite, len(table.suite.boards)
-    overall = [
-        {
-            "model": entry.label,
-            "origin": entry.origin,
-            "track": entry.track,
-            "tuned": entry.tuned,
-            "parameters": _range(entry.parameters),
-            "boards": f"{sum(s is not None for s in entry.scores.values())}/{count}",
-            "score": str(entry.mean or ""),
-        }
-        for entry in table.entries
-    ]
-    parts = [f"suite {suite.name} v{suite.version}", _table(overall)]
-    for board in suite.boards:
-        scale = table.scales[board.name]
-        ends = f"0: {board.chance} ({_number(scale.chance)}), " \
-            f"1: {scale.reference_name} ({_number(scale.reference)})"  # fmt: skip
-        parts += [f"{board.name} · {ends}", _table(_board_lines(table, board))]
-        absent = [f"{model}: {why}" for (name, model), why in (reasons or {}).items()
-                  if name == board.name]  # fmt: skip
-        parts += ["\n".join(absent)] if absent else []
-    return "\n\n".join(part for part in parts if part)
-
-
-def _board_lines(table: SuiteTable, board: SuiteBoard) -> list[dict[str, str]]:
-    lines = []
-    for entry in table.entries:
-        record = entry.records.get(board.name)
-        if record is not None:
-            value = f"{record.ranking.statistic} {_number(_ranked(record)[0])}"
-            score = str(entry.scores[board.name] or "unknown")
-            lines.append({"model": entry.label, "score": score, "ranked by": value,
-                          "parameters": f"{record.parameters:,}"})  # fmt: skip
-    return lines
-
-
-def _table(lines: list[dict[str, str]]) -> str:
-    return tabulate(lines, headers="keys", tablefmt="github", disable_numparse=True)
-
-
-def _fixed(value: float) -> str:
-    # Adding 0 turns a rounded −0 into 0.
-    return f"{round(value, 3) + 0.0:.3f}"
-
-
-def _number(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.4g}"
-
-
-def _range(counts: tuple[int, int]) -> str:
-    low, high = counts
-    return f"{low:,}" if low == high else f"{low:,}–{high:,}"

@@ -11,11 +11,11 @@ from iclbench.leaderboards.suite_score import (
     Scale,
     Score,
     mean_score,
-    render_suite,
     scale_of,
     score_of,
     score_suite,
 )
+from iclbench.leaderboards.suite_table import render_suite
 from iclbench.runs.store import read_record
 from iclbench.runs.suites import records_of
 
