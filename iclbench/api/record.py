@@ -155,6 +155,9 @@ class Record(Config):
     command: str
     ranking: Ranking
     parameters: int = Field(description="number of parameters of one model")
+    chance: bool = Field(
+        False, description="whether the model ignores the examples: its row is chance"
+    )
     operations: Operations | None = None
     seeds: list[SeedReport] = Field(description="the models, in the order of all their results")
     evaluations: dict[str, Evaluation] = Field(description="`main` is the one that boards rank by")

@@ -44,6 +44,7 @@ class FloorReport(Config):
 class Evaluation(Config):
     """The models' metrics on one set of prompts."""
 
+    title: str = Field(max_length=100, description="what boards call the task with these arguments")
     seed: int
     shift: str | None = Field(None, description="the task's distribution other than the trained")
     prompts: int = Field(description="number of prompts of each case")

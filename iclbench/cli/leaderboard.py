@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,16 +33,19 @@ def group() -> None:
 def show(
     out: Out = "results",
     task: Annotated[str | None, typer.Option(help="Show only this task.")] = None,
-    style: Annotated[str, typer.Option("--format", help="One of tabulate's formats.")] = "github",
+    style: Annotated[str, typer.Option("--format", help="One of tabulate's formats.")] = "simple",
     commands: Annotated[
         bool, typer.Option("--commands", help="Print the command that reproduces each row.")
     ] = False,
 ) -> None:
-    """Print the ranked tables of all records in a folder."""
+    """Print the ranked tables of all records in a folder.
+
+    In a terminal, they have the columns that fit into its width.
+    """
     from tabulate import tabulate_formats
 
     from ..leaderboards.board import boards
-    from ..leaderboards.tables import render
+    from ..leaderboards.tables import legend, render
     from ..runs.store import RecordStore
 
     if style not in tabulate_formats:
@@ -52,10 +57,13 @@ def show(
     records = [record for record in records if task in {None, record.spec.task}]
     if not records and not problems:
         raise UsageError(f"there are no records in {out}" + (f" of {task}" if task else ""))
-    for board in boards(records, store):
-        typer.echo(render(board, style) + "\n")
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    shown = boards(records, store)
+    for board in shown:
+        typer.echo(render(board, style, width) + "\n")
         if commands:
             typer.echo("".join(f"    {record.command}\n" for record in board.records))
+    typer.echo(legend(shown, width))
     for problem in problems:
         report(f"error: {problem}")
     if problems:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 #: One line of a table: a cell per column.
 Line = dict[str, object]
 
-_STATISTICS = ("median", "mean", "low", "high", "q05", "q95")
-
 
 def show(
     records: Annotated[list[Path], typer.Argument(help="Records, or folders of them.")],
@@ -39,9 +37,7 @@ def _page(record: Record) -> str:
     spec = record.spec
     model = f"{spec.model} on {spec.task} v{spec.task_version}"
     about = f"{model} · {spec.origin} · {spec.dtype} · {record.main.prompts} prompts"
-    lines = [_metric(name, statistics) for name, statistics in record.metrics.items()]
-    lines += [_metric(f"floor {name}", statistics) for name, statistics in record.floor.items()]
-    parts = [about, record.command, *_grading(record), _table(lines)]
+    parts = [about, record.command, *_grading(record), *_statistics(record)]
     for name, curve in record.curves.items():
         parts.append(f"{name} by {curve.axis}\n\n{_table(_curve(record, name))}")
     for name, analyses in record.analyses.items():
@@ -68,8 +64,33 @@ def _grading(record: Record) -> list[str]:
     return [" · ".join(facts)]
 
 
-def _metric(name: str, statistics: Statistics) -> Line:
-    return {"metric": name, **{s: getattr(statistics, s) for s in _STATISTICS}}
+def _statistics(record: Record) -> Iterator[str]:
+    """Every metric with its floor: means and digits with their intervals, and quantiles."""
+    from ..leaderboards.formats import BOUNDS_LEGEND, DIGITS, digits, interval
+    from ..leaderboards.row import digits_bounds, floor_label, mean_bounds
+
+    seeds = sum(seed.seed is not None for seed in record.seeds)
+    metrics: list[tuple[str, Statistics, int]] = []
+    for name, statistics in record.metrics.items():
+        metrics.append((name, statistics, seeds))
+        if name in record.floor:
+            metrics.append((f"  {floor_label(record)}", record.floor[name], 0))
+    means: list[Line] = []
+    for name, s, count in metrics:
+        line: Line = {
+            "metric": name,
+            "mean": s.mean,
+            "95% interval": interval(mean_bounds(s), seeds=count),
+        }
+        if s.digits is not None:
+            bounds = interval(digits_bounds(s.digits), digits, count)
+            line |= {"digits": digits(s.digits.mean), "of digits": bounds}
+        means.append(line)
+    yield f"{_table(means)}\n\n{DIGITS}\n{BOUNDS_LEGEND}."
+    yield _table([
+        {"metric": name, "1%": s.q01, "median": s.median, "99%": s.q99, "largest": s.max}
+        for name, s, _ in metrics
+    ])  # fmt: skip
 
 
 def _curve(record: Record, name: str) -> list[Line]:
@@ -115,7 +136,7 @@ def _numbers(key: str, content: Any) -> Iterator[tuple[str, float]]:
 
 def _table(lines: list[Line]) -> str:
     cells = [{key: _cell(value) for key, value in line.items()} for line in lines]
-    return tabulate(cells, headers="keys", tablefmt="github", disable_numparse=True)
+    return tabulate(cells, headers="keys", tablefmt="simple", disable_numparse=True)
 
 
 def _cell(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Board: the comparable records of one task as ranked rows."""
+"""Board: the comparable records of one task as rows, of which the trained ones are ranked."""
 
 from __future__ import annotations
 
@@ -10,15 +10,21 @@ from typing import Any
 from ..api.record import Ranking, Record
 from ..api.results import Evaluation
 from ..api.spec import canonical_json
+from ..runs.code import installed_code
 from ..runs.statistics import GRADE
 from ..runs.store import RecordStore, read_record
+from . import formats
+from .groups import rows_of
 from .labels import grader_name
-from .row import Floor, Row, floor_of, rows_of
+from .row import Floor, Row, floor_of, has_digits
 
 
 @dataclass(frozen=True)
 class Board:
-    """One or more rows of a task, configuration, dtype and evaluation set, best first."""
+    """One or more rows of a task, configuration, dtype and evaluation set.
+
+    The trained rows of each track come first, best first, and then all others, best first.
+    """
 
     rows: tuple[Row, ...]
     #: The floor that the rows share, or None if the task has none.
@@ -56,15 +62,31 @@ class Board:
 
     @property
     def title(self) -> str:
+        """What the task calls itself with these arguments."""
+        return self.evaluation.title
+
+    @property
+    def has_tracks(self) -> bool:
+        """Whether any row belongs to a class of training budgets."""
+        return any(row.track for row in self.rows)
+
+    @property
+    def has_digits(self) -> bool:
+        """Whether the board ranks by the digits of an error."""
+        return has_digits(self.ranking)
+
+    @property
+    def description(self) -> str:
         """The task with its arguments, and what ranks."""
-        args = ", ".join(f"{k}={v}" for k, v in self.evaluation.task_args.items())
-        title = (
-            f"{self.task} v{self.task_version} ({args}) · {self.dtype} · {self.ranking.metric} on "
-            f"{self.evaluation.prompts} prompts, ranked by its {self.ranking.statistic}"
+        args = formats.arguments(self.evaluation.task_args)
+        text = (
+            f"{self.title} v{self.task_version}{f' ({args})' if args else ''} · {self.dtype} · "
+            f"{self.ranking.metric} on {self.evaluation.prompts} prompts, ranked by its "
+            f"{self.ranking.statistic}"
         )
         if _grading(self.records[0]):
-            title += f", graded by {grader_name(self.records[0])}"
-        return title
+            text += f", graded by {grader_name(self.records[0])}"
+        return text
 
 
 def leaderboard(out: str | Path = "results") -> list[Board]:
@@ -82,11 +104,9 @@ def boards(records: Sequence[Record], store: RecordStore) -> list[Board]:
     groups: dict[str, list[Record]] = {}
     for record in records:
         groups.setdefault(_comparable(record), []).append(record)
-    return [_board(rows_of(paths, groups[key])) for key in sorted(groups)]
-
-
-def _board(rows: tuple[Row, ...]) -> Board:
-    return Board(rows, floor_of(rows[0].record))
+    installed = installed_code()
+    rows = [rows_of(paths, groups[key], installed) for key in sorted(groups)]
+    return [Board(of_board, floor_of(of_board[0].record)) for of_board in rows]
 
 
 def _comparable(record: Record) -> str:

@@ -6,24 +6,29 @@ from pathlib import Path
 
 from ..api.errors import UsageError
 from ..files import staged, write_atomically
+from ..runs.code import installed_code
 from .board import Board, leaderboard
+from .cited import read_cited
 from .curves import curves_table
 from .export import as_csv, as_parquet, export_table
-from .pages import GENERATED, overview_page, precision_page, task_page
+from .pages import GENERATED, overview_page, precision_page, stale_page, task_page
 
 
 def build(folder: str | Path = "leaderboards", parquet: bool = True) -> list[Path]:
     """Write the tables of `folder`/records into `folder`, and return the files.
 
-    They follow from the records alone. Raises RecordError for a damaged record, and UsageError if
-    there is none or `folder` can't be written; the tables stay as they were then.
+    They follow from the records and `folder`/cited.toml, except for stale.md, which compares the
+    records' code with what is installed. Raises RecordError for a damaged record, and UsageError if
+    there is none, cited.toml is not valid, or `folder` can't be written; the tables stay as they
+    were then.
     """
     folder = Path(folder)
-    boards = published(folder)
+    boards, cited = published(folder), read_cited(folder)
     files = {"README.md": overview_page(boards).encode()}
     files["precision.md"] = precision_page(boards).encode()
     for task, task_boards in by_task(boards).items():
-        files[f"tasks/{task}.md"] = task_page(task, task_boards).encode()
+        files[f"tasks/{task}.md"] = task_page(task, task_boards, cited.get(task, ())).encode()
+    files["stale.md"] = stale_page(boards, installed_code()).encode()
     table = export_table(boards)
     files["rows.csv"] = as_csv(table)
     curves = curves_table(row.record for board in boards for row in board.rows)

@@ -9,66 +9,91 @@ import pandas as pd
 
 from ..api.errors import UsageError
 from ..api.spec import canonical_json
-from . import formats
 from .board import Board
-from .row import PROFILE, Row, has_digits
+from .row import PROFILE, Row
+
+_UNKNOWN = (None,) * len(PROFILE)
 
 
 def export_table(boards: Iterable[Board]) -> pd.DataFrame:
     """One line per row, in the order of the boards."""
     table = pd.DataFrame([_line(row) for board in boards for row in board.rows])
     # Nullable types keep integers and booleans as such where some rows have none.
-    return table.astype({"steps": "Int64", "batch": "Int64", "at_floor": "boolean"})
+    integers = ("rank_first", "rank_last", "steps", "batch")
+    return table.astype({**dict.fromkeys(integers, "Int64"), "at_floor": "boolean"})
 
 
 def _line(row: Row) -> dict[str, Any]:
-    record = row.record
-    spec, ranking, statistics = record.spec, record.ranking, row.statistics
-    scores = [score for score in row.seed_scores if score is not None]
-    solved = row.profile or [None] * len(PROFILE)
+    record, rank = row.record, row.rank
+    spec, training = record.spec, record.training
     return {
         "id": record.id,
         "task": spec.task,
+        "title": record.main.title,
         "task_version": spec.task_version,
         "task_args": canonical_json(record.main.task_args),
         "dtype": spec.dtype,
         "prompts": record.main.prompts,
         "evaluation_digest": record.main.digest,
-        "rank": formats.rank(row),
         "row": row.label,
         "model": spec.model,
         "model_args": canonical_json(spec.model_args),
         "origin": row.origin,
         "weights": row.construction,
-        "metric": ranking.metric,
-        "better": ranking.better,
-        "ranked_by": ranking.statistic,
-        **statistics.model_dump(exclude={"n", "digits"}),
-        "digits": row.digits,
-        "floor": row.floor_score,
-        "floor_digits": row.floor_digits,
-        "at_floor": row.at_floor if has_digits(ranking) else None,
-        **{f"solved_to_{k}": value for k, value in zip(PROFILE, solved, strict=True)},
-        # Rounded: differences are computed now and may vary in the last bits between machines.
-        "above_difference": _rounded(row.above.mean if row.above else None),
-        "above_low": _rounded(row.above.low if row.above else None),
-        "above_high": _rounded(row.above.high if row.above else None),
+        "track": record.track,
+        "rank_first": rank.first if rank else None,
+        "rank_last": rank.last if rank else None,
+        "unranked": row.unranked or None,
+        **_numbers(row),
         "seeds": row.seeds,
-        "seeds_lowest": min(scores, default=None),
-        "seeds_highest": max(scores, default=None),
         "diverged": row.diverged,
-        "parameters": row.parameters,
+        "parameters": record.parameters,
         "recipe": spec.recipe or None,
         "steps": row.steps,
         "batch": row.batch,
-        "training_seconds": row.training_seconds,
-        "evaluation_seconds": row.evaluation_seconds,
-        "device": row.device,
+        "tuned": row.is_tuned if row.is_trained else None,
+        "training_seconds": training.seconds if training else None,
+        "evaluation_seconds": record.main.seconds,
+        "device": record.environment.device,
         "plugins": ", ".join(f"{p.name} ({p.distribution} {p.version})" for p in record.plugins),
+        "proof": row.proof or None,
         "created": record.created,
         "command": record.command,
         "record": row.file,
         "digest": record.digest,
+    }
+
+
+def _numbers(row: Row) -> dict[str, Any]:
+    """What was measured: the statistic that ranks, and the metric in its own unit."""
+    ranking, statistics, above = row.record.ranking, row.statistics, row.above
+    scores = [score for score in row.seed_scores if score is not None]
+    numbers = statistics.model_dump(exclude={"n", "digits", "low", "high", "interval", "reliable"})
+    mean = row.mean_bounds
+    return {
+        "metric": ranking.metric,
+        "better": ranking.better,
+        "statistic": ranking.statistic,
+        "score": row.score,
+        "score_low": row.bounds.low,
+        "score_high": row.bounds.high,
+        "score_interval": row.bounds.kind,
+        "score_lowest_seed": min(scores, default=None),
+        "score_highest_seed": max(scores, default=None),
+        **numbers,
+        "mean_low": mean.low,
+        "mean_high": mean.high,
+        "mean_interval": mean.kind,
+        "mean_reliable": mean.reliable,
+        "floor_kind": row.record.main.floor.kind,
+        "floor_score": row.floor_score,
+        "at_floor": row.at_floor if row.has_digits else None,
+        "chance": row.chance or None,
+        **{f"solved_to_{k}": v for k, v in zip(PROFILE, row.profile or _UNKNOWN, strict=True)},
+        # Rounded: differences are computed now and may vary in the last bits between machines.
+        "above_difference": _rounded(above.mean if above else None),
+        "above_low": _rounded(above.low if above else None),
+        "above_high": _rounded(above.high if above else None),
     }
 
 

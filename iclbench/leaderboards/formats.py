@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from typing import Any
 
 from ..api.record import Ranking
 from .ranking import Difference
-from .row import Floor, Row, has_digits
+from .row import Bounds, Row, has_digits
 
 #: The marks of the origins of weights.
 MARKS = {"trained": "●", "constructed": "◆", "solver": "▲", "loaded": "■"}
+#: The mark of a trained row whose settings no search chose.
+UNTUNED = "○"
 
-LEGEND = " · ".join(f"{mark} {name}" for name, mark in MARKS.items())
+LEGEND = " · ".join(
+    ["● trained", f"{UNTUNED} trained, not tuned"]
+    + [f"{mark} {name}" for name, mark in MARKS.items() if name != "trained"]
+)
+
+#: The marks of an interval: for one seed, in place of a 95% interval, and with a heavy tail.
+ONE_SEED, RANGE, UNRELIABLE = "†", "‡", "~"
+BOUNDS_LEGEND = (
+    f"{ONE_SEED} one seed: the interval holds for that seed · {RANGE} the range over seeds, where "
+    f"no 95% interval can be trusted · {UNRELIABLE} unreliable: a heavy tail"
+)
+
+DIGITS = "Digits are −log₁₀ of the absolute error: float32 ends near 7, float64 near 16."
 
 #: What stands for a number that is not finite.
 NOT_FINITE = "not finite"
@@ -26,28 +41,49 @@ def number(value: float | None, scale: str = "log") -> str:
     return f"{value:.2e}" if scale == "log" else f"{value:.4g}"
 
 
+def linear(value: float | None) -> str:
+    """A metric with four figures."""
+    return number(value, "linear")
+
+
 def digits(value: float | None) -> str:
-    """Digits with one decimal; empty for None, and ∞ for an error of 0."""
-    if value is None:
+    """Digits with two decimals."""
+    return NOT_FINITE if value is None or not math.isfinite(value) else f"{value:.2f}"
+
+
+def score(value: float | None, ranking: Ranking) -> str:
+    """What ranks: mean digits, or the mean of the metric."""
+    return digits(value) if has_digits(ranking) else linear(value)
+
+
+def score_name(ranking: Ranking) -> str:
+    """The heading of what ranks: mean digits, or the mean of the metric."""
+    return "digits" if has_digits(ranking) else "mean"
+
+
+def missing_digits(row: Row) -> str:
+    """Digits fewer than the floor's, as a negative number; empty where unknown."""
+    if row.at_floor:
+        return "at the floor"
+    return "" if row.missing_digits is None else f"−{row.missing_digits:.2f}"
+
+
+def score_interval(row: Row) -> str:
+    """The bounds of what ranks, with the marks of their kind."""
+    write = digits if row.has_digits else linear
+    return interval(row.bounds, write, row.seeds)
+
+
+def interval(bounds: Bounds, write: Callable[[float | None], str] = number, seeds: int = 0) -> str:
+    """The bounds of a mean over so many seeds, with the marks of their kind; empty without any."""
+    if bounds.kind is None:
         return ""
-    return "∞" if math.isinf(value) else f"{value:.1f}"
-
-
-def score(line: Row | Floor, ranking: Ranking) -> str:
-    """What ranks, in short: the digits of an error, or the score."""
-    if has_digits(ranking):
-        return digits(line.digits) or NOT_FINITE
-    return number(line.score, ranking.scale)
-
-
-def missing_digits(value: float | None) -> str:
-    """Digits fewer than the floor's, as a negative number; empty for None."""
-    return "" if value is None else f"−{value:.1f}"
-
-
-def interval(low: float | None, high: float | None, scale: str = "log") -> str:
-    """Both bounds."""
-    return f"{number(low, scale)} … {number(high, scale)}"
+    mark = ONE_SEED if seeds == 1 and bounds.kind == "prompts" else ""
+    if bounds.kind == "range over seeds":
+        mark = RANGE
+    elif not bounds.reliable:
+        mark += UNRELIABLE
+    return f"{write(bounds.low)} … {write(bounds.high)}{' ' if mark else ''}{mark}"
 
 
 def difference(paired: Difference | None, scale: str) -> str:
@@ -62,28 +98,43 @@ def difference(paired: Difference | None, scale: str) -> str:
 
 
 def rank(row: Row) -> str:
-    """The rank, `3–5` for an interval; empty for a row that is not ranked."""
-    return "" if row.rank is None else str(row.rank)
+    """The rank, `3–5` for an interval, or `one seed`; empty for a line of reference."""
+    if row.rank is not None:
+        return str(row.rank)
+    return row.unranked if row.is_trained else ""
+
+
+def mark(row: Row) -> str:
+    """The mark of the row's origin."""
+    return UNTUNED if row.is_trained and not row.is_tuned else MARKS[row.origin]
+
+
+def notes(row: Row) -> str:
+    """What a reader must know of the row: chance, code, seeds that diverged."""
+    parts = [row.chance] if row.chance else []
+    parts += [f"{row.diverged} diverged"] if row.diverged else []
+    parts += ["stale"] if row.stale else []
+    return ", ".join(parts)
 
 
 def origin(row: Row) -> str:
-    """The origin of the weights with its mark, and how many seeds diverged."""
+    """The origin of the weights with its mark."""
     construction = f": {row.construction}" if row.construction is not None else ""
-    start = f", from {row.init.rsplit('/', maxsplit=1)[-1]}" if row.init else ""
-    return f"{MARKS[row.origin]} {row.origin}{construction}{start}{diverged(row)}"
-
-
-def diverged(row: Row) -> str:
-    """How many seeds diverged, after a comma; empty for none."""
-    return f", {row.diverged} diverged" if row.diverged else ""
+    init = row.record.spec.init
+    start = f", from {init.rsplit('/', maxsplit=1)[-1]}" if init else ""
+    untuned = ", not tuned" if row.is_trained and not row.is_tuned else ""
+    return f"{mark(row)} {row.origin}{construction}{start}{untuned}"
 
 
 def spread(row: Row) -> str:
     """The lowest and highest score of the seeds; empty for fewer than two."""
     if len(row.seed_scores) < 2:
         return ""
-    scores = [math.inf if score is None else score for score in row.seed_scores]
-    return f"{min(scores):.1e} … {max(scores):.1e}"
+    known = [value for value in row.seed_scores if value is not None]
+    ends = (min(known), max(known)) if known else (None, None)
+    lost = len(row.seed_scores) - len(known)
+    text = " … ".join(score(value, row.record.ranking) for value in ends)
+    return f"{text}, {lost} {NOT_FINITE}" if lost and known else text
 
 
 def budget(steps: int | None, batch: int | None) -> str:
@@ -104,10 +155,11 @@ def device(name: str, threads: int) -> str:
 def arguments(values: dict[str, Any], without: frozenset[str] = frozenset({"task_seed"})) -> str:
     """`k=v` pairs; leaves out what is null, and the names in `without` at 0."""
     shown = {k: v for k, v in values.items() if v is not None and not (k in without and v == 0)}
-    return ", ".join(f"{k}={_value(v)}" for k, v in shown.items())
+    return ", ".join(f"{k}={argument(v)}" for k, v in shown.items())
 
 
-def _value(value: Any) -> str:
+def argument(value: Any) -> str:
+    """An argument's value; consecutive integers of a list as a range, such as 0-4."""
     if isinstance(value, list | tuple):
         return _integer_ranges(list(value)) if value else "()"
     return value if isinstance(value, str) else json.dumps(value)

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..api.record import Record
 from ..api.spec import canonical_json
+from .formats import argument
 
 Facts = dict[str, Any]
 
@@ -34,12 +35,16 @@ def labels_of(records: Sequence[Record]) -> list[str]:
         names |= {n for n in of_formula[_formula(record)] if n.startswith("model_args.")}
         # A fact that a record lacks, such as a solver's recipe, shows in the column of origins.
         shown = [
-            f"{name.split('.')[-1]}={known[name]}"
+            f"{name.split('.')[-1]}={_written(known[name])}"
             for name in sorted(names)
             if known.get(name, UNSET) != UNSET
         ]
         labels.append(" ".join([record.spec.model, *shown]))
     return labels
+
+
+def _written(value: Any) -> str:
+    return argument(value) if isinstance(value, list | tuple) else str(value)
 
 
 def grader_name(record: Record) -> str:

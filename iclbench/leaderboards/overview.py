@@ -1,23 +1,34 @@
-"""The overview: the best row of every model on every task, for each dtype."""
+"""The overview: every model's best row on every task, for each dtype and origin."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from .board import Board
 from .row import Row
 
 
+class Line(NamedTuple):
+    """A line of the overview: a model with weights of one origin."""
+
+    origin: str
+    model: str
+
+
 @dataclass(frozen=True)
 class Overview:
-    """One dtype: one board per task, in the order of tasks, and each model's best row there."""
+    """One dtype: one board per title, in the order of titles, and each line's best row there.
+
+    The lines of trained models come first.
+    """
 
     dtype: str
     boards: tuple[Board, ...]
-    models: tuple[str, ...]
-    #: (task, model) → the model's best row
-    best: dict[tuple[str, str], Row]
+    lines: tuple[Line, ...]
+    #: (title, line) → the line's best row
+    best: dict[tuple[str, Line], Row]
 
 
 def overviews(boards: Iterable[Board]) -> list[Overview]:
@@ -31,14 +42,16 @@ def overviews(boards: Iterable[Board]) -> list[Overview]:
 def _overview(dtype: str, boards: list[Board]) -> Overview:
     chosen: dict[str, Board] = {}
     for board in boards:
-        if board.task not in chosen or _extent(board) > _extent(chosen[board.task]):
-            chosen[board.task] = board
-    best: dict[tuple[str, str], Row] = {}
-    for task, board in chosen.items():
+        if board.title not in chosen or _extent(board) > _extent(chosen[board.title]):
+            chosen[board.title] = board
+    best: dict[tuple[str, Line], Row] = {}
+    for title, board in chosen.items():
         for row in board.rows:
-            best.setdefault((task, row.record.spec.model), row)
-    models = sorted({model for _, model in best})
-    return Overview(dtype, tuple(chosen[task] for task in sorted(chosen)), tuple(models), best)
+            key = (title, Line(row.origin, row.record.spec.model))
+            if key not in best or row.goodness > best[key].goodness:
+                best[key] = row
+    lines = sorted({line for _, line in best}, key=lambda line: (line.origin != "trained", line))
+    return Overview(dtype, tuple(chosen[title] for title in sorted(chosen)), tuple(lines), best)
 
 
 def _extent(board: Board) -> tuple[int, int, int]:

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping, Sequence
+import math
 from dataclasses import dataclass
-from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from ..api.digits import digits
 from ..api.record import Ranking, Record
-from ..api.statistics import Statistics
-from ..runs.statistics import GRADE, by_prompt
-from ..runs.store import read_values
-from .labels import labels_of
-from .ranking import Difference, Rank, at_floor, best_first, difference, ranked_values, ranks
+from ..api.scoring import FLOOR_NAMES
+from ..api.statistics import Digits, IntervalKind, Statistics
+from .ranking import Difference, Rank
 
 #: The digits k at which a precision profile is taken.
 PROFILE = range(17)
+
+FLOOR_LABELS = {"exact": "attainable", "bayes": "Bayes", "bound": "bound"}
+
+
+class Bounds(NamedTuple):
+    """The bounds of a mean, of which kind they are, and whether a 95% interval can be trusted."""
+
+    low: float | None
+    high: float | None
+    kind: IntervalKind | None
+    reliable: bool
 
 
 @dataclass(frozen=True)
@@ -27,9 +33,11 @@ class Floor:
     """The row of the task's floor, which is not ranked."""
 
     label: str
+    kind: str
     statistics: Statistics
+    #: The statistic that ranks: its mean digits, or the mean.
     score: float | None
-    digits: float | None
+    worst: float | None
 
 
 @dataclass(frozen=True)
@@ -48,52 +56,157 @@ class Row:
     values: np.ndarray
     #: What ranks, (seeds, prompts): digits, at most those that count, or the metric itself.
     ranked: np.ndarray
-    #: None for a single trained seed, which is not ranked.
+    #: None for a row that is not ranked; `unranked` then is the reason.
     rank: Rank | None
-    #: The paired difference to the row above, of `ranked`; None for the first row.
+    unranked: str
+    #: The paired difference to the row above in its group, of `ranked`; None for the first.
     above: Difference | None
 
     statistics: Statistics
-    #: The record's statistic: overall, for each seed, and of the floor.
+    #: The statistic that ranks: overall, its bounds, for each seed, and of the floor.
     score: float | None
+    bounds: Bounds
     seed_scores: tuple[float | None, ...]
     floor_score: float | None
-
-    #: Mean digits over prompts, and the floor's; None where the task does not rank by digits.
-    digits: float | None
-    floor_digits: float | None
-    #: How many digits fewer than the floor's; 0 for as many or more.
-    missing_digits: float | None
+    #: The 1% worst: the 99% quantile of the metric, or the 1% quantile if higher is better.
+    worst: float | None
+    #: Whether the median and the 1% worst are those of an exact floor, up to one digit.
     at_floor: bool
+    #: `chance` for a model that ignores the examples; `at chance` where the bounds include the
+    #: statistic of the board's best such row, `worse than chance` beyond it; empty otherwise.
+    chance: str
     #: The fraction of values solved to at least k digits, k in PROFILE; None without digits.
     profile: tuple[float, ...] | None
+    #: The plugins whose installed code is not what made the record.
+    stale: tuple[str, ...]
 
-    origin: str
-    #: The name of the construction, if the weights are constructed.
-    construction: str | None
-    #: The checkpoint that training started from.
-    init: str | None
-    #: How many seeds were trained, and how many of them diverged.
-    seeds: int
-    diverged: int
-    parameters: int
-    #: The training budget: steps, and prompts per step.
-    steps: int | None
-    batch: int | None
-    training_seconds: float | None
-    evaluation_seconds: float
-    device: str
-    threads: int
+    @property
+    def has_digits(self) -> bool:
+        """Whether the task ranks by the digits of an error."""
+        return has_digits(self.record.ranking)
+
+    @property
+    def mean_bounds(self) -> Bounds:
+        """The bounds of the metric's mean, which does not rank where digits do."""
+        return mean_bounds(self.statistics)
+
+    @property
+    def missing_digits(self) -> float | None:
+        """How many mean digits fewer than the floor's; 0 for as many or more."""
+        if not self.has_digits or self.score is None or self.floor_score is None:
+            return None
+        return max(0.0, self.floor_score - self.score)
+
+    @property
+    def goodness(self) -> float:
+        """The score with a sign that makes more better; −∞ where there is none."""
+        if self.score is None:
+            return -math.inf
+        return self.score if better(self.record.ranking) == "higher" else -self.score
+
+    @property
+    def origin(self) -> str:
+        """The origin of the weights."""
+        return self.record.spec.origin
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether the row is one of those that are ranked among each other."""
+        return self.origin == "trained"
+
+    @property
+    def is_tuned(self) -> bool:
+        """Whether a search chose the settings of the training."""
+        return self.record.tuning is not None
+
+    @property
+    def track(self) -> str:
+        """The training budget's class; empty for a row without."""
+        return self.record.track or ""
+
+    @property
+    def construction(self) -> str | None:
+        """The name of the construction, if the weights are constructed."""
+        return self.record.spec.weights if self.origin == "constructed" else None
+
+    @property
+    def seeds(self) -> int:
+        """How many seeds were trained; 0 if none is known."""
+        return sum(seed.seed is not None for seed in self.record.seeds)
+
+    @property
+    def diverged(self) -> int:
+        """How many of the seeds diverged."""
+        return sum(seed.diverged_at is not None for seed in self.record.seeds)
+
+    @property
+    def steps(self) -> int | None:
+        """Training steps."""
+        return self.record.training.steps if self.record.training else None
+
+    @property
+    def batch(self) -> int | None:
+        """Prompts per training step."""
+        return self.record.training.batch if self.record.training else None
 
     @property
     def seconds(self) -> float:
         """Seconds of training, or of the evaluation if nothing was trained."""
-        return self.evaluation_seconds if self.training_seconds is None else self.training_seconds
+        training = self.record.training
+        return training.seconds if training else self.record.main.seconds
+
+    @property
+    def proof(self) -> str:
+        """What has been checked: evaluated or retrained; empty for nothing."""
+        return self.record.proof.kind if self.record.proof else ""
 
 
 def has_digits(ranking: Ranking) -> bool:
     """Whether the task ranks by the digits of an error."""
-    return ranking.scale == "log" and ranking.better == "lower"
+    return ranking.statistic == "mean digits"
+
+
+def better(ranking: Ranking) -> Literal["lower", "higher"]:
+    """Which direction of the score is better: digits grow as the error falls."""
+    return "higher" if has_digits(ranking) else ranking.better
+
+
+def shown_score(statistics: Statistics, ranking: Ranking) -> float | None:
+    """What a figure shows of any metric: its mean digits where they rank and exist, or its mean."""
+    if has_digits(ranking) and statistics.digits is not None:
+        return statistics.digits.mean
+    return statistics.mean
+
+
+def shown_name(name: str, statistics: Statistics, ranking: Ranking) -> str:
+    """The title of `shown_score` for the metric of this name."""
+    is_digits = has_digits(ranking) and statistics.digits is not None
+    return f"digits of {name}" if is_digits else f"mean {name}"
+
+
+def worst(statistics: Statistics, ranking: Ranking) -> float | None:
+    """The metric's 1% worst."""
+    return statistics.q99 if ranking.better == "lower" else statistics.q01
+
+
+def bounds_of(statistics: Statistics, ranking: Ranking) -> Bounds:
+    """The bounds of the statistic that ranks."""
+    if not has_digits(ranking):
+        return mean_bounds(statistics)
+    return digits_bounds(statistics.digits)
+
+
+def digits_bounds(digits: Digits | None) -> Bounds:
+    """The bounds of mean digits."""
+    if digits is None:
+        return Bounds(None, None, None, False)
+    reliable = digits.interval not in {None, "range over seeds"}
+    return Bounds(digits.low, digits.high, digits.interval, reliable)
+
+
+def mean_bounds(statistics: Statistics) -> Bounds:
+    """The bounds of the metric's mean."""
+    return Bounds(statistics.low, statistics.high, statistics.interval, statistics.reliable)
 
 
 def profile(digits: np.ndarray) -> tuple[float, ...]:
@@ -103,123 +216,17 @@ def profile(digits: np.ndarray) -> tuple[float, ...]:
 
 def floor_of(record: Record) -> Floor | None:
     """The floor of a record's ranked metric, or None if the task has none."""
-    statistics = record.floor.get(record.ranking.metric)
+    ranking, floor = record.ranking, record.main.floor
+    statistics = floor.metrics.get(ranking.metric)
     if statistics is None:
         return None
-    score = record.ranking.score(statistics)
-    return Floor(record.main.floor.name, statistics, score, _digits(statistics, record.ranking))
+    score, least = ranking.score(statistics), worst(statistics, ranking)
+    return Floor(floor_label(record), floor.kind, statistics, score, least)
 
 
-def _digits(statistics: Statistics, ranking: Ranking) -> float | None:
-    """The mean digits that rank, or None where digits do not rank."""
-    return statistics.digits.mean if statistics.digits and has_digits(ranking) else None
-
-
-def rows_of(paths: Mapping[str, Path], records: Sequence[Record]) -> tuple[Row, ...]:
-    """The rows of comparable records, best first; `paths` maps a record's id to its file.
-
-    Raises RecordError if the values of a record's prompts are missing or were changed.
-    """
-    ranking = records[0].ranking
-    measured = [_measured(paths[record.id], record) for record in records]
-    if ranking.metric.startswith(GRADE):
-        measured = _graded_for_all(measured)
-    names = [(record.spec.model, record.id) for record in records]
-    better = "higher" if measured[0].digits is not None else ranking.better
-    order = best_first([m.ranked for m in measured], names, better)
-    records, measured = [records[i] for i in order], [measured[i] for i in order]
-    ranked = [i for i, record in enumerate(records) if _is_ranked(record)]
-    by_row = dict(zip(ranked, ranks([measured[i].ranked for i in ranked], better), strict=True))
-    above = [None, *(difference(b.ranked, a.ranked) for a, b in itertools.pairwise(measured))]
-    return tuple(
-        _row(record, paths[record.id], _Standing(label, measured[i], by_row.get(i), above[i]))
-        for i, (record, label) in enumerate(zip(records, labels_of(records), strict=True))
-    )
-
-
-def _is_ranked(record: Record) -> bool:
-    """Whether the row's seeds, if it was trained, say how much seeds differ."""
-    return record.spec.origin != "trained" or len(record.spec.seeds) > 1
-
-
-class _Measured(NamedTuple):
-    """The values of a record's prompts: (seeds, prompts), those of the floor (prompts,)."""
-
-    values: np.ndarray
-    ranked: np.ndarray
-    #: The digits of the values and of the floor's, where digits rank and the floor is known.
-    digits: np.ndarray | None
-    floor_digits: np.ndarray | None
-
-
-def _measured(path: Path, record: Record) -> _Measured:
-    name = record.ranking.metric
-    references, floor_references = record.main.values, record.main.floor.values
-    arrays = read_values(path, {name: references[name]})
-    values, kind = by_prompt(arrays[name]), record.metrics[name].digits
-    if kind is None or not has_digits(record.ranking):
-        return _Measured(values, values, None, None)
-    reached = digits(values, kind.error)
-    if name not in floor_references:
-        return _Measured(values, reached, reached, None)
-    floor = read_values(path, {name: floor_references[name]})[name]
-    attainable = digits(by_prompt(floor[None])[0], kind.error)
-    return _Measured(values, ranked_values(reached, attainable), reached, attainable)
-
-
-class _Standing(NamedTuple):
-    """What a row has from its board."""
-
-    label: str
-    measured: _Measured
-    rank: Rank | None
-    above: Difference | None
-
-
-def _row(record: Record, path: Path, standing: _Standing) -> Row:
-    spec, ranking, training = record.spec, record.ranking, record.training
-    floor, measured = floor_of(record), standing.measured
-    statistics = record.metrics[ranking.metric]
-    reached, attainable = _digits(statistics, ranking), floor.digits if floor else None
-    return Row(
-        record=record,
-        file=f"{spec.task}/{path.name}",
-        label=standing.label,
-        values=measured.values,
-        ranked=measured.ranked,
-        rank=standing.rank,
-        above=standing.above,
-        statistics=statistics,
-        score=ranking.score(statistics),
-        seed_scores=tuple(ranking.score(seed[ranking.metric]) for seed in record.main.seeds),
-        floor_score=floor.score if floor else None,
-        digits=reached,
-        floor_digits=attainable,
-        missing_digits=None
-        if reached is None or attainable is None
-        else max(0.0, attainable - reached),
-        at_floor=measured.digits is not None
-        and measured.floor_digits is not None
-        and at_floor(measured.digits, measured.floor_digits),
-        profile=None if measured.digits is None else profile(measured.digits),
-        origin=spec.origin,
-        construction=spec.weights if spec.origin == "constructed" else None,
-        init=spec.init,
-        seeds=len(spec.seeds),
-        diverged=sum(seed.diverged_at is not None for seed in record.seeds),
-        parameters=record.parameters,
-        steps=training.steps if training else None,
-        batch=training.batch if training else None,
-        training_seconds=training.seconds if training else None,
-        evaluation_seconds=record.main.seconds,
-        device=record.environment.device,
-        threads=record.environment.threads,
-    )
-
-
-def _graded_for_all(rows: list[_Measured]) -> list[_Measured]:
-    """The values of the prompts that were graded for every record, or all if there are none."""
-    graded = ~np.isnan(np.concatenate([row.values for row in rows])).any(axis=0)
-    if not graded.any():
-        return rows
-    return [_Measured(row.values[:, graded], row.ranked[:, graded], None, None) for row in rows]
+def floor_label(record: Record) -> str:
+    """The floor's name by its kind, with the task's own name if it has one."""
+    floor = record.main.floor
+    label = FLOOR_LABELS.get(floor.kind, floor.name)
+    is_default = floor.name in {*FLOOR_NAMES.values(), label}
+    return label if is_default else f"{label}: {floor.name}"

@@ -16,7 +16,8 @@ from ..runs.report import date_now
 from ..runs.store import RecordStore, read_record
 from ..runs.verify import verify
 from . import formats
-from .row import Row, rows_of
+from .groups import rows_of
+from .row import Row
 
 #: The most bytes of weights that are published.
 LARGEST_WEIGHTS = 2_000_000
@@ -132,8 +133,8 @@ def summary(accepted: Sequence[Submission], refused: Sequence[str]) -> str:
         lines = [
             f"## {len(accepted)} record{plural}, all {checks} facts hold",
             "",
-            "| task | model | origin | ranked by | value | 95% interval of the mean | digits "
-            "| seeds | budget | device | plugins |",
+            "| task | model | origin | ranked by | value | 95% interval | 1% worst | seeds "
+            "| budget | device | plugins |",
             "|---|---|---|---|---|---|---|---|---|---|---|",
             *(_line(submission) for submission in accepted),
             "",
@@ -147,7 +148,7 @@ def summary(accepted: Sequence[Submission], refused: Sequence[str]) -> str:
 
 def _line(submission: Submission) -> str:
     record, row = submission.record, submission.row
-    ranking, spec, statistics = record.ranking, record.spec, row.statistics
+    ranking, spec, environment = record.ranking, record.spec, record.environment
     args = formats.arguments(record.main.task_args)
     plugins = ", ".join(f"{p.name} ({p.distribution} {p.version})" for p in record.plugins)
     cells = (
@@ -155,12 +156,12 @@ def _line(submission: Submission) -> str:
         f"{spec.model}" + ("" if submission.new else " (already published)"),
         formats.origin(row),
         f"{ranking.statistic} {ranking.metric}",
-        formats.number(row.score, ranking.scale),
-        formats.interval(statistics.low, statistics.high, ranking.scale),
-        formats.digits(row.digits),
+        formats.score(row.score, ranking),
+        formats.score_interval(row),
+        formats.number(row.worst, ranking.scale),
         str(row.seeds or ""),
         formats.budget(row.steps, row.batch),
-        formats.device(row.device, row.threads),
+        formats.device(environment.device, environment.threads),
         plugins,
     )
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 
@@ -64,12 +65,13 @@ def installed_code() -> dict[str, PluginReference]:
     return {HARNESS: harness_reference(), **references}
 
 
-def stale_code(record: Record) -> list[str]:
+def stale_code(record: Record, installed: Mapping[str, PluginReference] | None = None) -> list[str]:
     """The plugins of a record whose code is not what is installed; empty if all are current.
 
-    A row whose record has any is stale: the installed code may give other numbers.
+    A row whose record has any is stale: the installed code may give other numbers. `installed` is
+    `installed_code()`, which reads every plugin's files, where it is known.
     """
-    installed = installed_code()
+    installed = installed_code() if installed is None else installed
     return [plugin.name for plugin in record.plugins if installed.get(plugin.name) != plugin]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from .comparison import Check, same
 from .cost_facts import compare_costs, cost_claims, fitted_recipe
 from .objects import Objects
 from .plan import Plan, resolve
-from .report import evaluation_set, plugin_references, ranking
+from .report import evaluation_set, is_chance, plugin_references, ranking
 from .tuned import compare_tuning
 
 #: A step of one model takes at least this long, and an evaluation at least a hundred times it.
@@ -36,7 +36,7 @@ LEAST_SECONDS = 1e-6
 #: No record has this schema and is older.
 EARLIEST = datetime.datetime(2026, 11, 1, tzinfo=datetime.UTC)
 #: Fields that no run of this version fills in.
-UNUSED = ("answers", "experimental", "missing")
+UNUSED = ("answers", "experimental")
 #: Fields of a spec that a checkpoint decides, which is not there when a record is verified.
 BY_CHECKPOINT = ("init", "weights", "freeze", "perturb")
 
@@ -83,10 +83,13 @@ def compare_facts(record: Record, now: Recomputed) -> Iterator[Check]:
     """A check for every fact that follows without measuring anything."""
     yield from _spec(record, now.plan)
     yield same("ranking", record.ranking, ranking(now.plan))
+    yield same("chance", record.chance, is_chance(now.plan))
     expected = {p.name: p.distribution for p in plugin_references(now.plan)}
     yield same("plugins", {p.name: p.distribution for p in record.plugins}, expected)
     for name in UNUSED:
         yield same(name, getattr(record, name), Record.model_fields[name].default)
+    absent = [name for name in record.missing if getattr(record, name, record) is None]
+    yield same("missing", sorted(record.missing), sorted(absent))
     yield same("evaluations", sorted(record.evaluations), [MAIN])
     yield from _evaluation(record, now.plan)
     yield from _models(record, now)
@@ -227,8 +230,11 @@ def _is_past(text: str) -> bool:
     return date.tzinfo is not None and EARLIEST <= date <= now
 
 
-def claims(record: Record) -> dict[str, str]:
-    """What a record says of the past, which can't be computed; training again tests most of it."""
+def claims(record: Record, stale: Sequence[str] | None = None) -> dict[str, str]:
+    """What a record says of the past, which can't be computed; training again tests most of it.
+
+    `stale` is `stale_code(record)`, where it is known.
+    """
     environment, training = record.environment, record.training
     claimed = {
         "created": record.created,
@@ -249,7 +255,7 @@ def claims(record: Record) -> dict[str, str]:
         claimed["tuning"] = f"{len(record.tuning.document.get('trials', []))} trials"
     if record.spec.checkpoint_digest is not None:
         claimed["checkpoint"] = f"{record.spec.init or record.spec.weights}"
-    stale = stale_code(record)
+    stale = stale_code(record) if stale is None else stale
     if stale:
         claimed["made by other code of"] = ", ".join(stale)
     if record.grader is not None and record.grader.cost is not None:

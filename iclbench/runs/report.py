@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..api.architecture import Solver
 from ..api.errors import RunError
 from ..api.record import GraderReport, PluginReference, Ranking, SeedReport, TrainingReport
 from ..api.results import Evaluation, FloorReport
@@ -55,10 +56,16 @@ def ranking(plan: Plan) -> Ranking:
     return Ranking(metric=primary.metric, better=primary.better, statistic=plan.task.statistic)
 
 
+def is_chance(plan: Plan) -> bool:
+    """Whether the plan's model declares that it ignores the examples."""
+    return isinstance(plan.architecture, Solver) and plan.architecture.chance
+
+
 def evaluation_set(plan: Plan) -> dict[str, Any]:
-    """The fields of an evaluation that name its prompts."""
+    """The fields of an evaluation that name its prompts, and the title of its task."""
     task, spec = plan.task, plan.spec
     return {
+        "title": task.title,
         "prompts": spec.eval_prompts,
         "seed": spec.eval_seed,
         "digest": task.evaluation_digest(spec.eval_prompts, spec.eval_seed),

@@ -25,7 +25,15 @@ from .grading import Grading
 from .measure import analyse, axes_of, measure, require_target_shape
 from .models import saved_weights
 from .plan import Plan, resolve
-from .report import date_now, evaluation, grader_report, plugin_references, ranking, seed_reports
+from .report import (
+    date_now,
+    evaluation,
+    grader_report,
+    is_chance,
+    plugin_references,
+    ranking,
+    seed_reports,
+)
 from .reuse import existing_records
 from .settings import Settings
 from .statistics import summarize_run
@@ -107,6 +115,7 @@ def evaluate_and_record(
         command=plan.request.command(),
         ranking=ranking(plan),
         parameters=sum(p.numel() for p in models[0].module.parameters()),
+        chance=is_chance(plan),
         seeds=seed_reports(models),
         evaluations={MAIN: evaluation(plan, measured, summary, store.objects)},
         weights=store.objects.write(weights, "safetensors") if weights else None,

@@ -31,7 +31,8 @@ class Figure(Config):
     panels: tuple[str, ...] = Field((), description="fields; each value gets its own panel")
     log_x: bool = Field(False, description="logarithmic x axis")
     log_y: bool | None = Field(
-        None, description="logarithmic y axis; null: the scale of the task's metric"
+        None,
+        description="logarithmic y axis, except for digits; null: if the task ranks by digits",
     )
     maps: str | None = Field(
         None, description="a metric whose analyses hold maps: one row of maps per record"

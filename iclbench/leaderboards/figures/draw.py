@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ...api.errors import UsageError, unknown
 from ...api.record import Record
 from ...sweeps.figure import CURVE, NOT_FIELDS, TRAINING, Figure
+from ..row import has_digits, shown_name, shown_score
 from .maps import draw_maps
 
 if TYPE_CHECKING:
@@ -59,12 +60,15 @@ def _draw_lines(figure: Figure, records: Sequence[Record]) -> go.Figure:
                     style = {"line": {"color": colors[label]}, "legendgroup": trace["name"]}
                     scatter = go.Scatter(**{**style, **trace, **repeated})
                     drawing.add_trace(scatter, row=row, col=column)
-        drawing.update_yaxes(**_y_axis(figure, records[0]), row=row)
+        drawing.update_yaxes(**_y_axis(figure, name, records[0]), row=row)
         drawing.update_yaxes(title=_y_title(figure, name, records[0]), row=row, col=1)
     drawing.update_xaxes(title=_x_title(figure, metrics[0], records[0]), row=len(metrics))
     if figure.log_x:
         drawing.update_xaxes(type="log")
-    about = "<br><sub>bars are the range over seeds</sub>" if figure.x not in NOT_FIELDS else ""
+    about = ""
+    if figure.x not in NOT_FIELDS:
+        explained = "; digits are −log₁₀ of the absolute error" * has_digits(records[0].ranking)
+        about = f"<br><sub>bars are the range over seeds{explained}</sub>"
     drawing.update_layout(title=figure.title + about, template="plotly_white")
     return drawing
 
@@ -99,8 +103,7 @@ def _points(x: str, metric: str | None, label: str, records: list[Record]) -> It
             "arrayminus": [v - low for (low, _), v in zip(ranges, values, strict=True)],
         },
     }
-    statistic = points[0][1].ranking.statistic
-    floors = [getattr(r.floor[name], statistic) if name in r.floor else None for _, r in points]
+    floors = [shown_score(r.floor[name], r.ranking) if name in r.floor else None for _, r in points]
     yield {"x": xs, "y": floors, "name": f"{label}: floor", "mode": "lines", "line": FLOOR_LINE,
            "showlegend": False}  # fmt: skip
 
@@ -169,14 +172,14 @@ def _metric(wanted: str | None, record: Record) -> str:
 
 
 def _value(record: Record, name: str) -> float:
-    value = record.ranking.score(record.metrics[name])
-    return math.inf if value is None else float(value)
+    value = shown_score(record.metrics[name], record.ranking)
+    return math.nan if value is None else value
 
 
 def _range_over_seeds(record: Record, name: str) -> tuple[float, float]:
-    values = [record.ranking.score(seed[name]) for seed in record.main.seeds]
+    values = [shown_score(seed[name], record.ranking) for seed in record.main.seeds]
     finite = [v for v in values if v is not None]
-    return (min(finite), max(finite)) if finite else (math.inf, math.inf)
+    return (min(finite), max(finite)) if finite else (math.nan, math.nan)
 
 
 def _order(value: Any) -> tuple[bool, float, str]:
@@ -192,13 +195,20 @@ def _x_title(figure: Figure, metric: str | None, record: Record) -> str:
 
 
 def _y_title(figure: Figure, metric: str | None, record: Record) -> str:
-    name = "training loss" if figure.x == TRAINING else _metric(metric, record)
-    return f"{name} ({record.ranking.statistic})"
+    if figure.x == TRAINING:
+        return "training loss"
+    name = _metric(metric, record)
+    if figure.x == CURVE:
+        return f"median {name}"
+    return shown_name(name, record.metrics[name], record.ranking)
 
 
-def _y_axis(figure: Figure, record: Record) -> dict[str, Any]:
-    log = record.ranking.scale == "log" if figure.log_y is None else figure.log_y
-    return {"type": "log" if log else "linear", "exponentformat": "power"}
+def _y_axis(figure: Figure, metric: str | None, record: Record) -> dict[str, Any]:
+    """Digits are logarithms already; curves and losses of a task that ranks by them span many."""
+    is_log = has_digits(record.ranking) if figure.log_y is None else figure.log_y
+    if figure.x not in NOT_FIELDS and has_digits(record.ranking):
+        is_log = is_log and record.metrics[_metric(metric, record)].digits is None
+    return {"type": "log" if is_log else "linear", "exponentformat": "power"}
 
 
 def _colors(count: int) -> list[str]:

@@ -15,7 +15,8 @@ from ...runs.objects import Objects
 from ...runs.store import MOST_BYTES
 from ..board import Board
 from ..build import by_task, published
-from ..formats import LEGEND
+from ..cited import Cited, read_cited
+from ..formats import BOUNDS_LEGEND, DIGITS, LEGEND
 from ..overview import overviews
 from ..row import Row
 from . import compare, index, run, task
@@ -30,15 +31,16 @@ FOLDERS = ("assets", "compare", "data", "records", "runs", "tasks")
 def make_site(out: str | Path, folder: str | Path = "leaderboards") -> int:
     """Write the site of `folder`/records to `out`; returns the number of pages.
 
-    Raises UsageError if `out` holds anything but a site or can't be written, or if there are no
-    records, and RecordError for a damaged record; the pages stay as they were then.
+    Raises UsageError if `out` holds anything but a site or can't be written, if there are no
+    records, or if `folder`/cited.toml is not valid, and RecordError for a damaged record; the pages
+    stay as they were then.
     """
     out, folder = Path(out), Path(folder)
-    boards = published(folder)
+    boards, cited = published(folder), read_cited(folder)
     if _holds_something_else(out):
         raise UsageError(f"{out} holds something other than a site of iclbench")
     with staged(out) as new:
-        site = _Site(new, folder / "records", boards)
+        site = _Site(new, folder / "records", boards, cited)
         site.write()
     written = {path.relative_to(new) for path in site.written}
     for part in FOLDERS:
@@ -59,7 +61,9 @@ def _holds_something_else(out: Path) -> bool:
 class _Site:
     """A site that is being written: its templates, and the files so far."""
 
-    def __init__(self, out: Path, records: Path, boards: list[Board]) -> None:
+    def __init__(
+        self, out: Path, records: Path, boards: list[Board], cited: dict[str, list[Cited]]
+    ) -> None:
         self.out, self.records, self.boards = out, records, boards
         self.written: set[Path] = set()
         self.templates = Environment(
@@ -69,7 +73,7 @@ class _Site:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self.tasks = by_task(boards)
+        self.tasks, self.cited = by_task(boards), cited
 
     def write(self) -> None:
         """Write all pages, with the files that they need."""
@@ -92,7 +96,14 @@ class _Site:
         # The evaluation set with the most rows comes first.
         sections.sort(key=lambda section: -len(section["rows"]))
         figures = task.hyperparameter_figures(boards)
-        self._page("task.html", f"tasks/{name}.html", task=name, sections=sections, figures=figures)
+        self._page(
+            "task.html",
+            f"tasks/{name}.html",
+            task=name,
+            sections=sections,
+            cited=self.cited.get(name, []),
+            figures=figures,
+        )
         self._page(
             "compare.html", f"compare/{name}.html", task=name, choices=compare.choices(boards)
         )
@@ -124,7 +135,13 @@ class _Site:
     def _page(self, template: str, name: str, **content: Any) -> None:
         root = "../" * name.count("/")
         text = self.templates.get_template(template).render(
-            root=root, assets=self.assets, tasks=sorted(self.tasks), legend=LEGEND, **content
+            root=root,
+            assets=self.assets,
+            tasks=sorted(self.tasks),
+            legend=LEGEND,
+            digits_legend=DIGITS,
+            bounds_legend=BOUNDS_LEGEND,
+            **content,
         )
         self._file(name, text.encode())
 

@@ -11,7 +11,7 @@ import numpy as np
 from .. import formats
 from ..board import Board
 from ..ranking import seed_variance
-from ..row import Row, has_digits
+from ..row import Row
 from .figure import View, script_json
 from .task import by_evaluation, evaluation_title
 
@@ -23,8 +23,9 @@ def choices(boards: Sequence[Board]) -> View:
             "key": key,
             "title": evaluation_title(group[0]),
             "prompts": group[0].evaluation.prompts,
+            "score": formats.score_name(group[0].ranking),
             "metric": group[0].ranking.metric,
-            "log": has_digits(group[0].ranking),
+            "digits": group[0].has_digits,
             "lower": group[0].ranking.better == "lower",
             "rows": [_choice(row) for board in group for row in board.rows],
         }
@@ -34,15 +35,18 @@ def choices(boards: Sequence[Board]) -> View:
 
 
 def _choice(row: Row) -> View:
-    statistics, ranking = row.statistics, row.record.ranking
+    ranking = row.record.ranking
+    track = f" · {row.track}" if row.track else ""
     return {
         "id": row.record.id,
-        "name": f"{row.label} · {row.record.spec.dtype} · {row.origin}",
-        "value": formats.score(row, ranking),
-        "median": formats.number(statistics.median, ranking.scale),
-        "interval": formats.interval(statistics.low, statistics.high, ranking.scale),
+        "name": f"{row.label} · {row.record.spec.dtype} · {row.origin}{track}",
+        "score": formats.score(row.score, ranking),
+        "interval": formats.score_interval(row),
+        "median": formats.number(row.statistics.median, ranking.scale),
+        "worst": formats.number(row.worst, ranking.scale),
+        "notes": formats.notes(row),
         "seeds": row.seeds,
-        "parameters": row.parameters,
+        "parameters": row.record.parameters,
         "budget": formats.budget(row.steps, row.batch),
     }
 

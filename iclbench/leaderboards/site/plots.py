@@ -9,7 +9,7 @@ from typing import Any
 from ...api.record import Record
 from ...api.statistics import Curve
 from ..board import Board
-from ..row import PROFILE, Row
+from ..row import PROFILE, Row, floor_label
 
 #: The most lines in a figure, which is the number of colors.
 MOST_LINES = 10
@@ -30,15 +30,18 @@ def plot(title: str, x: str, y: str, lines: Sequence[Plot], *, log: bool, log_x:
 
 
 def best_of_models(rows: Iterable[Row]) -> list[Row]:
-    """The best row of each model, at most MOST_LINES of them."""
-    best: dict[str, Row] = {}
+    """The best row of each model with weights of one origin, the trained first; MOST_LINES of them.
+
+    A board's rows are in that order.
+    """
+    best: dict[tuple[str, str], Row] = {}
     for row in rows:
-        best.setdefault(row.record.spec.model, row)
+        best.setdefault((row.origin, row.record.spec.model), row)
     return list(best.values())[:MOST_LINES]
 
 
 def profiles(board: Board) -> Plot | None:
-    """The precision profile of each model's best row; None if the task ranks by no error."""
+    """The precision profile of each model's best row; None if digits do not rank."""
     lines = [
         {"name": row.label, "x": list(PROFILE), "y": list(row.profile)}
         for row in best_of_models(board.rows)
@@ -46,8 +49,9 @@ def profiles(board: Board) -> Plot | None:
     ]
     if not lines:
         return None
-    return plot(f"prompts solved, {board.dtype}", f"digits of {board.ranking.metric}",
-                "fraction of prompts", lines, log=False)  # fmt: skip
+    title = f"prompts solved, {board.dtype}"
+    digits = f"digits of {board.ranking.metric} (−log₁₀ of the absolute error)"
+    return plot(title, digits, "fraction of prompts", lines, log=False)
 
 
 def board_curves(board: Board) -> list[Plot]:
@@ -62,7 +66,7 @@ def board_curves(board: Board) -> list[Plot]:
         lines = [_line(row.label, row.record.curves[name]) for row in with_curve]
         first = with_curve[0].record
         floor = first.main.floor.curves.get(name)
-        lines += [_line(first.main.floor.name, floor) | {"dotted": True}] if floor else []
+        lines += [_line(floor_label(first), floor) | {"dotted": True}] if floor else []
         title = f"{name}, {board.dtype}"
         plots.append(plot(title, first.curves[name].axis, f"median {name}", lines,
                           log=_is_log(lines)))  # fmt: skip
@@ -77,7 +81,7 @@ def record_curves(record: Record) -> list[Plot]:
             continue
         lines = [_line("median", curve), _line("mean", curve, "mean")]
         floor = record.main.floor.curves.get(name)
-        lines += [_line(record.main.floor.name, floor) | {"dotted": True}] if floor else []
+        lines += [_line(floor_label(record), floor) | {"dotted": True}] if floor else []
         plots.append(plot(name, curve.axis, name, lines, log=_is_log(lines)))
     training = record.training
     if training is not None and training.curve:

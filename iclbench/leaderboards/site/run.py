@@ -6,15 +6,17 @@ import json
 from pathlib import PurePosixPath
 from typing import Any
 
+from ...api.record import Record
 from ...api.statistics import Statistics
+from ...runs.facts import claims
 from .. import formats
 from ..board import Board
-from ..row import Row
+from ..row import Row, floor_label, mean_bounds
 from .figure import View, figure
 from .index import floor_text
 from .plots import record_curves
 
-_STATISTICS = ("median", "mean", "low", "high", "q05", "q95")
+_QUANTILES = ("q01", "q05", "median", "q95", "q99", "max")
 #: What the page calls a record's files; all others hold a metric's values.
 _FILE_TITLES = {
     "weights": "weights (safetensors)",
@@ -26,13 +28,13 @@ _FILE_TITLES = {
 def run(row: Row, board: Board) -> View:
     """A row's own page; its record and files are at records/TASK/ in the site."""
     record, ranking = row.record, row.record.ranking
-    metrics = [_metric(name, statistics) for name, statistics in record.metrics.items()]
-    metrics += [_metric(f"{record.main.floor.name} {n}", s) for n, s in record.floor.items()]
+    metrics = [_metric(name, statistics, row.seeds) for name, statistics in record.metrics.items()]
+    metrics += [_metric(f"{floor_label(record)}: {n}", s) for n, s in record.floor.items()]
     seeds = [
         {
             "seed": seed.seed,
             "diverged": seed.diverged_at,
-            "value": formats.number(score, ranking.scale),
+            "value": formats.score(score, ranking),
         }
         for seed, score in zip(record.seeds, row.seed_scores, strict=True)
         if seed.seed is not None
@@ -41,17 +43,25 @@ def run(row: Row, board: Board) -> View:
     return {
         "row": row,
         "record": record,
-        "score": formats.score(row, ranking),
+        "score": formats.score(row.score, ranking),
+        "score_name": formats.score_name(ranking),
+        "interval": formats.score_interval(row),
+        "worst": formats.number(row.worst, ranking.scale),
+        "notes": formats.notes(row),
+        "proof": _proof(record),
+        "claims": claims(record, row.stale),
         "origin": formats.origin(row),
         "budget": formats.budget(row.steps, row.batch),
         "time": formats.seconds(row.seconds),
         "floor": floor_text(board),
+        "floor_label": board.floor.label if board.floor else "floor",
         "metrics": metrics,
         "seeds": seeds,
         "spec": [(key, _text(value)) for key, value in spec.items() if value not in (None, {}, [])],
         "figures": [figure(plot) for plot in record_curves(record)],
         "files": _files(row),
         "path": _path(row).as_posix(),
+        "tuning": json.dumps(record.tuning.document, indent=1) if record.tuning else "",
         "analyses": json.dumps(record.analyses, indent=1) if record.analyses else "",
     }
 
@@ -66,11 +76,27 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _metric(name: str, statistics: Statistics) -> View:
-    median = statistics.median
-    scale = "log" if median is not None and 0 < abs(median) < 1e-2 else "linear"
-    cells = {s: formats.number(getattr(statistics, s), scale) for s in _STATISTICS}
-    return {"name": name, **cells}
+def _metric(name: str, statistics: Statistics, seeds: int = 0) -> dict[str, str]:
+    """The columns of a line of metrics: its name first."""
+    median, digits = statistics.median, statistics.digits
+    is_small = median is not None and 0 < abs(median) < 1e-2
+    write = formats.number if is_small else formats.linear
+    return {
+        "metric": name,
+        "mean digits": "" if digits is None else formats.digits(digits.mean),
+        "mean": write(statistics.mean),
+        "95% interval of the mean": formats.interval(mean_bounds(statistics), write, seeds),
+        **{name: write(getattr(statistics, name)) for name in _QUANTILES},
+    }
+
+
+def _proof(record: Record) -> str:
+    """What has been checked, where and when."""
+    proof = record.proof
+    if proof is None:
+        return "nobody has checked this record yet"
+    bits = "" if proof.same_bits is None else f", {'same' if proof.same_bits else 'other'} bits"
+    return f"{proof.kind}{bits}, {proof.created[:10]}, on {proof.environment.device}"
 
 
 def _files(row: Row) -> list[tuple[str, str]]:

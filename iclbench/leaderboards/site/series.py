@@ -37,19 +37,20 @@ def _along(name: str, records: Sequence[Record], facts: Sequence[dict[str, Any]]
     ranking = lines[0][0][1].ranking
     names = _names([rows[0][2] for rows in lines], name)
     drawn = [_line(label, rows) for label, rows in zip(names, lines, strict=True)]
+    metric = ranking.metric
     xs = {value for line in drawn for value in line["x"]}
     log_x = min(xs) > 0 and max(xs) / min(xs) >= 30
     short = name.partition(".")[2] or name
     return plot(
-        f"{ranking.metric} against {short}", name, f"{ranking.statistic} {ranking.metric}",
+        f"{metric} against {short}", name, f"{ranking.statistic} of {metric}",
         sorted(drawn, key=lambda line: str(line["name"]))[:MOST_LINES],
-        log=ranking.scale == "log", log_x=log_x,
+        log=False, log_x=log_x,
     )  # fmt: skip
 
 
 def _line(label: str, rows: Iterable[tuple[float, Record, dict[str, Any]]]) -> Plot:
     ordered = sorted(rows, key=lambda row: row[0])
-    values = [getattr(r.metrics[r.ranking.metric], r.ranking.statistic) for _, r, _ in ordered]
+    values = [r.ranking.score(r.metrics[r.ranking.metric]) for _, r, _ in ordered]
     return {"name": label, "x": [x for x, _, _ in ordered], "y": values}
 
 

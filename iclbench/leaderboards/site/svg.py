@@ -110,18 +110,15 @@ def _shown(value: float | None, log: bool) -> bool:
 
 
 def interval(
-    low: float | None, high: float | None, at: float | None, ends: tuple[float, float], log: bool
+    low: float | None, high: float | None, at: float | None, ends: tuple[float, float]
 ) -> str:
-    """A row's interval plot: a bar from low to high, and a dot at the score."""
+    """A row's interval plot: a bar from low to high, and a dot at the score; empty without one."""
+    if at is None or not math.isfinite(at):
+        return ""
     width = 120
-    scale = _scale(ends, log, 4, width - 4)
-
-    def inside(value: float | None, otherwise: float) -> float:
-        if value is None or not _shown(value, log):
-            return otherwise
-        return min(max(scale(value), 2.0), width - 2.0)
-
-    a, b = inside(low, 2.0), inside(high, width - 2.0)
-    bar = f'<line x1="{a:.1f}" x2="{b:.1f}" y1="8" y2="8"/>'
-    dot = f'<circle cx="{inside(at, width - 2.0):.1f}" cy="8" r="3.5"/>'
+    scale = _scale(ends, False, 4, width - 4)
+    bar = ""
+    if low is not None and high is not None:
+        bar = f'<line x1="{scale(low):.1f}" x2="{scale(high):.1f}" y1="8" y2="8"/>'
+    dot = f'<circle cx="{scale(at):.1f}" cy="8" r="3.5"/>'
     return f'<svg class="iv" width="{width}" height="16" aria-hidden="true">{bar}{dot}</svg>'

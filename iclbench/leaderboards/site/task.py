@@ -10,7 +10,7 @@ from ...api.record import Record
 from ...api.spec import digest_of
 from .. import formats
 from ..board import Board
-from ..row import Row, has_digits
+from ..row import Row
 from . import svg
 from .figure import View, figure
 from .index import floor_text
@@ -37,13 +37,13 @@ def _evaluation_key(record: Record) -> str:
 
 
 def evaluation_title(board: Board) -> str:
-    """The task's arguments."""
-    return formats.arguments(board.evaluation.task_args) or "default arguments"
+    """The task's arguments, after its title if that is not its name."""
+    args = formats.arguments(board.evaluation.task_args) or "default arguments"
+    return args if board.title == board.task else f"{board.title} · {args}"
 
 
 def section(key: str, boards: Sequence[Board]) -> View:
     """One evaluation set of a task: a table over all its dtypes, and figures."""
-    ranking = boards[0].ranking
     rows = [row for board in boards for row in board.rows]
     ends = {board.dtype: _interval_ends(board) for board in boards}
     views = [
@@ -63,17 +63,24 @@ def section(key: str, boards: Sequence[Board]) -> View:
         "count": len(views),
         "most": MOST_ROWS,
         "fitting": len(boards[0].rows),
+        "score": formats.score_name(boards[0].ranking),
         "ends": [
-            f"{dtype}: {formats.interval(*pair, ranking.scale)}" for dtype, pair in ends.items()
+            f"{dtype}: {' … '.join(formats.score(end, boards[0].ranking) for end in pair)}"
+            for dtype, pair in ends.items()
         ],
-        "floors": [(board.dtype, floor_text(board)) for board in boards],
+        "floors": [
+            (board.floor.label, board.dtype, floor_text(board)) for board in boards if board.floor
+        ],
+        "has_tracks": any(board.has_tracks for board in boards),
+        "tracks": sorted({row.track for row in rows if row.track}),
+        "stale": [row for row in rows if row.stale],
         "dtypes": [board.dtype for board in boards],
         "default_dtype": boards[0].dtype,
         "models": sorted({row.record.spec.model for row in rows}),
         "origins": sorted({row.origin for row in rows}),
         "budgets": sorted({row.steps for row in rows if row.steps is not None}),
         "figures": [figure(plot) for plot in plots],
-        "has_digits": has_digits(ranking),
+        "has_digits": boards[0].has_digits,
     }
 
 
@@ -85,35 +92,39 @@ def hyperparameter_figures(boards: Sequence[Board]) -> list[View]:
 
 def _interval_ends(board: Board) -> tuple[float, float]:
     """The range of the interval plots in a board's table."""
-    is_log = board.ranking.scale == "log"
-    bounds = [v for r in board.rows for v in (r.statistics.low, r.statistics.high, r.score)]
-    ends = extent(bounds, is_log)
-    if ends is None or ends[0] == ends[1]:
-        return (1e-1, 1e1) if is_log else (0.0, 1.0)
-    return ends
+    bounds = [v for row in board.rows for v in (row.bounds.low, row.bounds.high, row.score)]
+    ends = extent(bounds, log=False)
+    return (0.0, 1.0) if ends is None or ends[0] == ends[1] else ends
 
 
 def _row(row: Row, ends: tuple[float, float], hidden: bool) -> View:
     """A row as text, and the numbers that its columns are sorted by."""
-    statistics, scale = row.statistics, row.record.ranking.scale
+    statistics, ranking, environment = row.statistics, row.record.ranking, row.record.environment
+    low, high = row.bounds.low, row.bounds.high
     return {
         "row": row,
         "hidden": hidden,
+        "rank": formats.rank(row),
         "origin": formats.origin(row),
-        "digits": formats.digits(row.digits),
-        "missing": formats.missing_digits(row.missing_digits),
-        "median": formats.number(statistics.median, scale),
-        "mean": formats.number(statistics.mean, scale),
-        "interval": formats.interval(statistics.low, statistics.high, scale),
-        "plot": svg.interval(statistics.low, statistics.high, row.score, ends, scale == "log"),
-        "above": formats.difference(row.above, scale),
+        "score": formats.score(row.score, ranking),
+        "interval": formats.score_interval(row),
+        "plot": svg.interval(low, high, row.score, ends),
+        "missing": formats.missing_digits(row),
+        "median": formats.number(statistics.median, ranking.scale),
+        "worst": formats.number(row.worst, ranking.scale),
+        "mean": formats.number(statistics.mean),
+        "mean_interval": formats.interval(row.mean_bounds, seeds=row.seeds),
+        "notes": formats.notes(row),
+        "above": formats.difference(row.above, ranking.scale),
         "budget": formats.budget(row.steps, row.batch),
         "time": formats.seconds(row.seconds),
-        "device": formats.device(row.device, row.threads),
+        "device": formats.device(environment.device, environment.threads),
         "sort": {
+            "rank": row.rank.first if row.rank else 1e9,
+            "score": -1e308 if row.score is None and row.has_digits else _sortable(row.score),
             "median": _sortable(statistics.median),
+            "worst": _sortable(row.worst),
             "mean": _sortable(statistics.mean),
-            "digits": -1e308 if row.digits is None else _sortable(row.digits),
         },
     }
 

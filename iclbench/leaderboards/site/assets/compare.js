@@ -55,7 +55,7 @@
   };
 
   const show = async () => {
-    const { rows, log, lower, metric } = evaluation();
+    const { rows, digits, lower, metric, score } = evaluation();
     const [a, b] = [form.a.value, form.b.value].map((id) => rows.find((r) => r.id === id));
     history.replaceState(null, "", `#a=${a.id}&b=${b.id}`);
     const [x, y] = await Promise.all([load(a.id), load(b.id)]);
@@ -63,27 +63,28 @@
     const p = numbers(x.prompts), q = numbers(y.prompts);
     const differences = Array.from(p, (v, i) => v - q[i]);
     const paired = difference(x, y, differences);
-    const higher = log || !lower;
-    const text = (v) => (v >= 0 ? "+" : "−") + (log ? Math.abs(v).toFixed(2) : Math.abs(v).toPrecision(3));
+    const higher = digits || !lower;
+    const text = (v) => (v >= 0 ? "+" : "−") + (digits ? Math.abs(v).toFixed(2) : Math.abs(v).toPrecision(3));
     const sure = paired.low > 0 || paired.high < 0;
     const better = (paired.mean > 0) === higher;
     document.getElementById("verdict").textContent = (!sure
       ? "No significant difference. " : `The ${better ? "first" : "second"} is better. `)
-      + (log ? `Digits gained by the first: ` : `First − second, ${metric}: `)
+      + (digits ? `Digits gained by the first: ` : `First − second, ${metric}: `)
       + `${text(paired.mean)} [${text(paired.low)}, ${text(paired.high)}].`;
     const gain = higher ? 1 : -1;
     const wins = differences.filter((d) => gain * d > 0).length, losses = differences.filter((d) => gain * d < 0).length;
     const percent = (n) => `${(100 * n / differences.length).toFixed(1)}%`;
     const cells = [
-      [a.name, b.name], [a.value, b.value], [a.median, b.median], [a.interval, b.interval],
-      [a.seeds || "", b.seeds || ""], [a.parameters.toLocaleString("en"), b.parameters.toLocaleString("en")],
+      [a.name, b.name], [a.score, b.score], [a.interval, b.interval], [a.median, b.median], [a.worst, b.worst],
+      [a.notes, b.notes], [a.seeds || "", b.seeds || ""], [a.parameters.toLocaleString("en"), b.parameters.toLocaleString("en")],
       [a.budget, b.budget], [percent(wins), percent(losses)],
     ];
+    document.getElementById("both").tBodies[0].rows[1].cells[0].textContent = score;
     [...document.getElementById("both").tBodies[0].rows].forEach((row, i) => {
       row.cells[1].textContent = cells[i][0];
       row.cells[2].textContent = cells[i][1];
     });
-    histogram(differences, log ? "digits gained by the first" : `first − second, ${metric}`);
+    histogram(differences, digits ? "digits gained by the first" : `first − second, ${metric}`);
   };
 
   const histogram = (values, title) => {

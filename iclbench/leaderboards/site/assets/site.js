@@ -65,10 +65,11 @@
       const words = form.find.value.toLowerCase().split(/\s+/).filter(Boolean);
       let shown = 0;
       for (const row of rows) {
-        const { model, origin, dtype, budget } = row.dataset;
+        const { model, origin, track, dtype, budget } = row.dataset;
         const text = words.length ? row.cells[1].textContent.toLowerCase() : "";
         const fits = (!form.model.value || form.model.value === model)
           && (!form.origin.value || form.origin.value === origin)
+          && (!form.track?.value || form.track.value === track)
           && (!form.dtype.value || form.dtype.value === dtype)
           && (form.budget.value === "" || Number(budget) <= Number(form.budget.value))
           && words.every((word) => text.includes(word));

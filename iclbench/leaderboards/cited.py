@@ -1,0 +1,61 @@
+"""Cited rows: published results that can't be verified here, from `leaderboards/cited.toml`.
+
+They are shown apart, below a task's tables, and never ranked.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+from pydantic import Field
+
+from ..api.config import Config, parse_config
+from ..api.errors import UsageError
+from ..api.record import is_plain_name
+
+FILE = "cited.toml"
+
+
+class Cited(Config):
+    """A number of a paper: what it is of, where it stands, and how the setting differs."""
+
+    task: str = Field(description="the task on whose page it is shown")
+    model: str = Field(min_length=1, max_length=100, description="what the paper calls the model")
+    metric: str = Field(min_length=1, max_length=100, description="metric and statistic")
+    value: float = Field(gt=0)
+    approximate: bool = Field(
+        False, description="whether the paper gives an order of magnitude, or a figure alone"
+    )
+    setting: str = Field(min_length=1, max_length=300, description="data, sizes, training, dtype")
+    differs: str = Field(min_length=1, max_length=300, description="from the boards of the task")
+    source: str = Field(min_length=1, max_length=300, description="paper, and figure or section")
+
+    @property
+    def text(self) -> str:
+        """The value as a table shows it."""
+        return f"{'≈ ' * self.approximate}{self.value:.3g}"
+
+
+class _File(Config):
+    cited: list[Cited] = []
+
+
+def read_cited(folder: Path) -> dict[str, list[Cited]]:
+    """The cited rows of each task in `folder`/cited.toml; none if there is no such file.
+
+    Raises UsageError with the reason for a file that is not valid.
+    """
+    path = folder / FILE
+    if not path.exists():
+        return {}
+    try:
+        content = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: {error}") from None
+    by_task: dict[str, list[Cited]] = {}
+    for entry in parse_config(_File, content, str(path)).cited:
+        if not is_plain_name(entry.task):
+            raise UsageError(f"{path}: {entry.task[:100]!r} is not the name of a task")
+        by_task.setdefault(entry.task, []).append(entry)
+    return by_task

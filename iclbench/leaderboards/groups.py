@@ -1,0 +1,207 @@
+"""Groups: the rows of comparable records, in order, each ranked among the rows of its track.
+
+Trained rows of one track are ranked among themselves. All other rows stand beside them as lines of
+reference, in the order of the same statistic.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ..api.digits import digits
+from ..api.record import PluginReference, Record
+from ..runs.code import stale_code
+from ..runs.statistics import GRADE, by_prompt
+from ..runs.store import read_values
+from .labels import labels_of
+from .ranking import (
+    Difference,
+    Rank,
+    at_floor,
+    best_first,
+    difference,
+    includes_chance,
+    ranked_values,
+    ranks,
+)
+from .row import Bounds, Row, better, bounds_of, floor_of, has_digits, profile, worst
+
+#: Why a row has no rank.
+ONE_SEED, REFERENCE = "one seed", "reference"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The values of a record's prompts: (seeds, prompts), those of the floor (prompts,)."""
+
+    values: np.ndarray
+    ranked: np.ndarray
+    #: The digits of the values and of the floor's, where digits rank and the floor is known.
+    digits: np.ndarray | None = None
+    floor_digits: np.ndarray | None = None
+
+    @property
+    def scored(self) -> np.ndarray:
+        """The values whose mean is the score."""
+        return self.values if self.digits is None else self.digits
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What a row has from its board."""
+
+    label: str
+    rank: Rank | None
+    unranked: str
+    above: Difference | None
+    #: The best statistic of the board's rows of chance; None if there is none.
+    chance: float | None
+
+
+def rows_of(
+    paths: Mapping[str, Path],
+    records: Sequence[Record],
+    installed: Mapping[str, PluginReference] | None = None,
+) -> tuple[Row, ...]:
+    """The rows of comparable records, group by group and best first.
+
+    `paths` maps a record's id to its file; `installed` is as in `stale_code`. Raises RecordError if
+    the values of a record's prompts are missing or were changed.
+    """
+    measured = [_measured(paths[record.id], record) for record in records]
+    if records[0].ranking.metric.startswith(GRADE):
+        measured = _graded_for_all(measured)
+    labels, rows = labels_of(records), []
+    for group in _groups(records):
+        for i, standing in _standings(records, measured, labels, group):
+            record = records[i]
+            stale = tuple(stale_code(record, installed))
+            rows.append(_row(record, paths[record.id], measured[i], standing, stale))
+    return tuple(rows)
+
+
+def _groups(records: Sequence[Record]) -> list[list[int]]:
+    """The indices of the trained records of each track, and last those of all others."""
+    groups: dict[tuple[bool, bool, str], list[int]] = {}
+    for i, record in enumerate(records):
+        is_trained = record.spec.origin == "trained"
+        track = (record.track or "") if is_trained else ""
+        groups.setdefault((not is_trained, not track, track), []).append(i)
+    return [groups[key] for key in sorted(groups)]
+
+
+def _standings(
+    records: Sequence[Record],
+    measured: Sequence[Measured],
+    labels: Sequence[str],
+    group: Sequence[int],
+) -> list[tuple[int, Standing]]:
+    """The indices of a group's records, best first, with what each has from the board."""
+    direction = better(records[0].ranking)
+    names = [(records[i].spec.model, records[i].id) for i in group]
+    # Rows that are ranked are in the order of what is tested, the others in that of their scores.
+    trained = records[group[0]].spec.origin == "trained"
+    shown = [measured[i].ranked if trained else measured[i].scored for i in group]
+    ordered = [group[k] for k in best_first(shown, names, direction)]
+    chance = _chance(records)
+    reasons = {i: _unranked(records[i]) for i in ordered}
+    ranked = [i for i in ordered if not reasons[i]]
+    by_row = dict(zip(ranked, ranks([measured[i].ranked for i in ranked], direction), strict=True))
+    above = [difference(measured[b].ranked, measured[a].ranked)
+             for a, b in itertools.pairwise(ordered)]  # fmt: skip
+    return [
+        (i, Standing(labels[i], by_row.get(i), reasons[i], paired, chance))
+        for i, paired in zip(ordered, [None, *above], strict=True)
+    ]
+
+
+def _unranked(record: Record) -> str:
+    """Why the row is not ranked; empty for one that is."""
+    if record.spec.origin != "trained":
+        return REFERENCE
+    return ONE_SEED if len(record.seeds) == 1 else ""
+
+
+def _chance(records: Sequence[Record]) -> float | None:
+    """The best statistic of the rows that ignore the examples, or None if there is none."""
+    ranking = records[0].ranking
+    scores = [ranking.score(r.metrics[ranking.metric]) for r in records if r.chance]
+    known = [score for score in scores if score is not None]
+    choose = max if better(ranking) == "higher" else min
+    return choose(known, default=None)
+
+
+def _against_chance(record: Record, bounds: Bounds, chance: float | None) -> str:
+    """What the row says of chance; empty for a row that is better, or where chance is unknown."""
+    if record.chance:
+        return "chance"
+    if includes_chance(bounds.low, bounds.high, chance):
+        return "at chance"
+    if bounds.low is None or bounds.high is None or chance is None:
+        return ""
+    is_higher = better(record.ranking) == "higher"
+    is_worse = bounds.high < chance if is_higher else bounds.low > chance
+    return "worse than chance" if is_worse else ""
+
+
+def _measured(path: Path, record: Record) -> Measured:
+    name = record.ranking.metric
+    references, floor_references = record.main.values, record.main.floor.values
+    values = by_prompt(read_values(path, {name: references[name]})[name])
+    kind = record.metrics[name].digits
+    if kind is None or not has_digits(record.ranking):
+        return Measured(values, values)
+    reached = digits(values, kind.error)
+    if name not in floor_references:
+        return Measured(values, reached, reached)
+    floor = read_values(path, {name: floor_references[name]})[name]
+    attainable = digits(by_prompt(floor[None])[0], kind.error)
+    return Measured(values, ranked_values(reached, attainable), reached, attainable)
+
+
+def _graded_for_all(measured: Sequence[Measured]) -> list[Measured]:
+    """What was measured on the prompts that were graded for every record, or on all if none was."""
+    graded = ~np.isnan(np.concatenate([part.values for part in measured])).any(axis=0)
+    if not graded.any():
+        return list(measured)
+    return [Measured(part.values[:, graded], part.ranked[:, graded]) for part in measured]
+
+
+def _row(
+    record: Record,
+    path: Path,
+    measured: Measured,
+    standing: Standing,
+    stale: tuple[str, ...],
+) -> Row:
+    ranking = record.ranking
+    statistics, floor = record.metrics[ranking.metric], floor_of(record)
+    bounds = bounds_of(statistics, ranking)
+    return Row(
+        record=record,
+        file=f"{record.spec.task}/{path.name}",
+        label=standing.label,
+        values=measured.values,
+        ranked=measured.ranked,
+        rank=standing.rank,
+        unranked=standing.unranked,
+        above=standing.above,
+        statistics=statistics,
+        score=ranking.score(statistics),
+        bounds=bounds,
+        seed_scores=tuple(ranking.score(seed[ranking.metric]) for seed in record.main.seeds),
+        floor_score=floor.score if floor else None,
+        worst=worst(statistics, ranking),
+        at_floor=record.main.floor.kind == "exact"
+        and measured.digits is not None
+        and measured.floor_digits is not None
+        and at_floor(measured.digits, measured.floor_digits),
+        chance=_against_chance(record, bounds, standing.chance),
+        profile=None if measured.digits is None else profile(measured.digits),
+        stale=stale,
+    )
