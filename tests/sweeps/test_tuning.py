@@ -138,6 +138,13 @@ def test_points_follow_from_the_seed_of_the_search():
     assert points_of(space, plan, 8, 3) != points_of(space, plan, 8, 4)
 
 
+@pytest.mark.parametrize("trials", [1, 4, 5, 9, 12])
+def test_more_trials_keep_the_points_of_fewer(trials):
+    plan = plan_of()
+    space = search_space(plan, {})
+    assert points_of(space, plan, 40, 0)[:trials] == points_of(space, plan, trials, 0)
+
+
 def test_a_space_of_one_point_has_one_trial():
     plan = plan_of(recipe_args={"learning_rate": 1e-3, "schedule": "cosine", "optimizer": "adam"},
                    model_args={"layers": 1, "width": 8, "init_std": 0.1})  # fmt: skip
