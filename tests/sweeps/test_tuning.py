@@ -70,11 +70,8 @@ def test_what_is_given_is_not_searched():
 
 
 def test_an_optimizer_that_does_not_take_the_model_is_left_out():
-    """Muon takes matrices only; those of linear-transformer are scalars, of lsa matrices."""
-    names = [c.name for c in search_space(plan_of(), {}).optimizers]
-    assert "muon" not in names
-    names = [c.name for c in search_space(plan_of(recipe_args={"optimizer": "sgd"}), {}).optimizers]
-    assert names == ["sgd"]
+    """Muon takes matrices only; Gauss–Newton takes another kind of recipe than the others."""
+    assert "muon" not in [c.name for c in search_space(plan_of(), {}).optimizers]
     newton = {"optimizer": "gauss-newton", "batch": 64}
     assert len(search_space(plan_of(recipe_args=newton), {}).optimizers) == 1
 
