@@ -128,6 +128,7 @@ class EvaluationRandom:
 
     They depend on (stream, case, name, seed) alone, and the first n rows of more are the same n.
     `recorded` keeps every array that was drawn, by name, followed by the case where there is one.
+    `next_rows` goes on to the rows after these, so that a large set needs not be in memory at once.
     """
 
     training = False
@@ -135,7 +136,15 @@ class EvaluationRandom:
     def __init__(self, stream: str, n: int, seed: int, case: int | None = None) -> None:
         self._stream, self._n, self._seed, self.case = stream, n, seed, case
         self._rows: Tensor | None = None
+        self._generators: dict[str, np.random.Generator] = {}
+        #: What all rows share, drawn once.
+        self._shared: dict[str, np.ndarray] = {}
         self.recorded: dict[str, np.ndarray] = {}
+
+    def next_rows(self, n: int) -> None:
+        """Draw the n rows after those that were drawn, from now on."""
+        self._n = n
+        self.recorded.clear()
 
     def normal(self, name: str, *shape: int) -> Tensor:
         """See `Random`."""
@@ -147,22 +156,34 @@ class EvaluationRandom:
 
     def integers(self, name: str, stop: int, *shape: int, each: Each = "row") -> Tensor:
         """See `Random`."""
-        rows = self._n if each == "row" else 1
-        numbers = self._generator(name).integers(stop, size=(rows, *shape))
-        return self._record(name, np.broadcast_to(numbers, (self._n, *shape)).copy())
+        if each == "row":
+            numbers = self._generator(name).integers(stop, size=(self._n, *shape))
+        else:
+            key = self._key(name)
+            if key not in self._shared:
+                self._shared[key] = self._generator(name).integers(stop, size=(1, *shape))
+            numbers = np.broadcast_to(self._shared[key], (self._n, *shape)).copy()
+        return self._record(name, numbers)
 
     def where(self, rows: Tensor, case: int) -> EvaluationRandom:
         """See `Random`; the other rows are drawn too, so that a prefix stays the same."""
         part = EvaluationRandom(self._stream, self._n, self._seed, case)
         part._rows, part.recorded = rows, self.recorded
+        part._generators, part._shared = self._generators, self._shared
         return part
 
+    def _key(self, name: str) -> str:
+        return name if self.case is None else f"{name} {self.case}"
+
     def _generator(self, name: str) -> np.random.Generator:
-        case = () if self.case is None else (self.case,)
-        return philox(self._stream, *case, name, self._seed)
+        key = self._key(name)
+        if key not in self._generators:
+            case = () if self.case is None else (self.case,)
+            self._generators[key] = philox(self._stream, *case, name, self._seed)
+        return self._generators[key]
 
     def _record(self, name: str, numbers: np.ndarray) -> Tensor:
-        key = name if self.case is None else f"{name} {self.case}"
+        key = self._key(name)
         if key in self.recorded:
             raise ValueError(f"draw() draws {key!r} twice; both would be the same numbers")
         self.recorded[key] = numbers

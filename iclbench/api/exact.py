@@ -68,11 +68,12 @@ def _rounded(function: Callable[..., arb_mat], matrices: list[arb_mat]) -> np.nd
 def exact_matmul(a: Tensor, b: Tensor) -> Tensor:
     """a (B, m, n) @ b (B, n, k) for the given numbers, every entry rounded once to float64."""
     a, b = (t.detach().to("cpu", torch.float64) for t in (a, b))
-    high, low = _double_matmul(a, b)
-    # The bound of Ogita, Rump and Oishi (2005) on the error of `low`, times two.
+    high, low, lost = _double_matmul(a, b)
+    # The bound of Ogita, Rump and Oishi (2005) on the error of `low`, times two. Where no sum lost
+    # a bit, as with short factors, `high` is already rounded, even from halfway between neighbours.
     bound = 2.0 * (2.0 * a.shape[2] * ROUNDING) ** 2 * (a.abs() @ b.abs())
-    product = high + (low - bound)
-    undecided = (product != high + (low + bound)).nonzero().tolist()
+    product = torch.where(lost == 0.0, high, high + (low - bound))
+    undecided = (product != high + (low + bound)).logical_and(lost != 0.0).nonzero().tolist()
     for batch, row, column in undecided:
         pairs = zip(a[batch, row].tolist(), b[batch, :, column].tolist(), strict=True)
         exact = sum((Fraction(p) * Fraction(q) for p, q in pairs), Fraction(0))
@@ -153,7 +154,7 @@ def _refined_solve(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     low = torch.zeros_like(high)
     twice = torch.cat([-a, -a], dim=2)
     for _ in range(REFINEMENTS):
-        rest, last = _double_matmul(twice, torch.cat([high, low], dim=1), start=b)
+        rest, last, _ = _double_matmul(twice, torch.cat([high, low], dim=1), start=b)
         correction = torch.linalg.lu_solve(*factor, rest + last)
         high, low = _two_sum(high, low + correction)
         if (correction.abs() <= REFINED * high.abs().amax(dim=1, keepdim=True)).all():
@@ -161,17 +162,24 @@ def _refined_solve(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     return high, low
 
 
-def _double_matmul(a: Tensor, b: Tensor, start: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """start + a @ b as a sum of two numbers, the first rounded (Ogita, Rump and Oishi 2005)."""
+def _double_matmul(
+    a: Tensor, b: Tensor, start: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """start + a @ b as a sum of two numbers, the first rounded (Ogita, Rump and Oishi 2005).
+
+    The third result is 0 where that sum is exact.
+    """
     high = a.new_zeros(len(a), a.shape[1], b.shape[2]) if start is None else start
-    low = torch.zeros_like(high)
+    low, lost = torch.zeros_like(high), torch.zeros_like(high)
     # Contiguous slices: elementwise operations on strided ones are slow.
     columns, rows = a.permute(2, 0, 1).contiguous(), b.permute(1, 0, 2).contiguous()
     for column, row in zip(columns, rows, strict=True):
         product, product_error = _two_product(column[:, :, None], row[:, None])
         high, sum_error = _two_sum(high, product)
-        low = low + (product_error + sum_error)
-    return _two_sum(high, low)
+        error, first = _two_sum(product_error, sum_error)
+        low, second = _two_sum(low, error)
+        lost = lost + (first.abs() + second.abs())
+    return *_two_sum(high, low), lost
 
 
 def _two_sum(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:

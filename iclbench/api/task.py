@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -180,18 +180,35 @@ class Task(Scoring, Generic[ConfigT]):
 
         The prompts of a batch have one shape. The first n of more are the same n.
         """
-        batches = []
-        for case in self.cases:
-            draws = self.draw(EvaluationRandom(self.stream or self.name, n, seed, case))
-            batch = self.round_and_arrange(draws, dtype)
-            batches.append(batch._replace(target=self.answer(batch)))
-        return batches
+        return [self._evaluation_batch(random, dtype) for random in self._randoms(n, seed)]
+
+    def evaluation_parts(
+        self, n: int, seed: int, dtype: torch.dtype, rows: int
+    ) -> Iterator[list[Batch]]:
+        """The same prompts in parts of at most `rows` per case, made when they are needed.
+
+        A task with its own `evaluation_batches`, whose prompts come from data, has a single part.
+        """
+        if n <= rows or type(self).evaluation_batches is not Task.evaluation_batches:
+            yield self.evaluation_batches(n, seed, dtype)
+            return
+        randoms = self._randoms(0, seed)
+        for start in range(0, n, rows):
+            for random in randoms:
+                random.next_rows(min(rows, n - start))
+            yield [self._evaluation_batch(random, dtype) for random in randoms]
+
+    def _randoms(self, n: int, seed: int) -> list[EvaluationRandom]:
+        return [EvaluationRandom(self.stream or self.name, n, seed, case) for case in self.cases]
+
+    def _evaluation_batch(self, random: EvaluationRandom, dtype: torch.dtype) -> Batch:
+        batch = self.round_and_arrange(self.draw(random), dtype)
+        return batch._replace(target=self.answer(batch))
 
     def evaluation_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:
         """The raw draws behind the evaluation set, which its digest covers."""
         recorded: dict[str, np.ndarray] = {}
-        for case in self.cases:
-            random = EvaluationRandom(self.stream or self.name, n, seed, case)
+        for random in self._randoms(n, seed):
             self.draw(random)
             recorded |= random.recorded
         return recorded
@@ -201,7 +218,7 @@ class Task(Scoring, Generic[ConfigT]):
         digest = hashlib.sha256(f"{self.name}/{self.version}".encode())
         for name, values in sorted(self.evaluation_draws(n, seed).items()):
             digest.update(f"{name}{values.shape}{values.dtype}".encode())
-            digest.update(np.ascontiguousarray(values).tobytes())
+            digest.update(np.ascontiguousarray(values).data)
         return digest.hexdigest()
 
 

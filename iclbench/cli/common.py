@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import shutil
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -16,6 +19,7 @@ from ..plugins import PluginHost, host
 
 if TYPE_CHECKING:
     from ..api.spec import ResolvedSpec
+    from ..leaderboards.board import Board
     from ..training.gradients.choice import EngineName
 
 #: As in `training.gradients.choice`, which imports torch.
@@ -107,3 +111,16 @@ def chosen_sample(paths: list[Path], count: int) -> list[Path]:
     turns = itertools.zip_longest(*(folders[folder] for folder in sorted(folders)))
     ordered = [path for turn in turns for path in turn if path is not None]
     return sorted(ordered[:count])
+
+
+def print_boards(boards: Sequence[Board], style: str = "simple", commands: bool = False) -> None:
+    """Print tables, as wide as the terminal if there is one, each row's command, and a legend."""
+    from ..leaderboards.tables import legend, render
+
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    for board in boards:
+        typer.echo("\n" + render(board, style, width))
+        if commands:
+            typer.echo("\n" + "\n".join(f"    {record.command}" for record in board.records))
+    if boards:
+        typer.echo("\n" + legend(boards, width))

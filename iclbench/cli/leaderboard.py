@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +9,7 @@ import typer
 
 from ..api.errors import UsageError, unknown
 from ..console import report
-from .common import Out, record_paths
+from .common import Out, print_boards, record_paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -45,7 +43,6 @@ def show(
     from tabulate import tabulate_formats
 
     from ..leaderboards.board import boards
-    from ..leaderboards.tables import legend, render
     from ..runs.store import RecordStore
 
     if style not in tabulate_formats:
@@ -57,13 +54,7 @@ def show(
     records = [record for record in records if task in {None, record.spec.task}]
     if not records and not problems:
         raise UsageError(f"there are no records in {out}" + (f" of {task}" if task else ""))
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    shown = boards(records, store)
-    for board in shown:
-        typer.echo(render(board, style, width) + "\n")
-        if commands:
-            typer.echo("".join(f"    {record.command}\n" for record in board.records))
-    typer.echo(legend(shown, width))
+    print_boards(boards(records, store), style, commands)
     for problem in problems:
         report(f"error: {problem}")
     if problems:

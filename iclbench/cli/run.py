@@ -20,6 +20,7 @@ from .common import (
     Trials,
     engine_name,
     exit_code,
+    print_boards,
     sound_host,
     training_cost,
 )
@@ -246,8 +247,6 @@ def _run_all(plans: list[Plan], prepare: Preparation) -> tuple[list[Record], dic
 
 def _print_boards(records: list[Record], out: Path) -> None:
     from ..leaderboards.board import boards
-    from ..leaderboards.tables import render
     from ..runs.store import RecordStore
 
-    for board in boards(records, RecordStore(out)):
-        typer.echo("\n" + render(board))
+    print_boards(boards(records, RecordStore(out)))

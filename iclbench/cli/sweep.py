@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .common import Device, Engine, Strict, engine_name, sound_host
+from .common import Device, Engine, Strict, engine_name, print_boards, sound_host
 from .interruption import stops_on_signals
 
 if TYPE_CHECKING:
@@ -62,12 +62,11 @@ def _show(file: SweepFile, result: SweepResult, folder: Path, page: Path) -> Non
     from ..leaderboards.board import boards
     from ..leaderboards.figures.draw import draw
     from ..leaderboards.figures.export import write_page
-    from ..leaderboards.tables import render, render_study
+    from ..leaderboards.tables import render_study
     from ..runs.store import RecordStore
 
     store = RecordStore(folder)
-    for board in boards(result.records, store):
-        typer.echo("\n" + render(board))
+    print_boards(boards(result.records, store))
     if file.table is not None:
         typer.echo("\n" + render_study(file.table, result.records, store))
     if file.figure is not None:

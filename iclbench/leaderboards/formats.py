@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..api.record import Ranking
@@ -107,6 +107,11 @@ def rank(row: Row) -> str:
 def mark(row: Row) -> str:
     """The mark of the row's origin."""
     return UNTUNED if row.is_trained and not row.is_tuned else MARKS[row.origin]
+
+
+def marks(rows: Iterable[Row]) -> str:
+    """The different marks of rows."""
+    return "".join(sorted({mark(row) for row in rows}))
 
 
 def notes(row: Row) -> str:

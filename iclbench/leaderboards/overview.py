@@ -30,6 +30,11 @@ class Overview:
     #: (title, line) → the line's best row
     best: dict[tuple[str, Line], Row]
 
+    def rows(self, line: Line) -> list[Row]:
+        """The rows of a line, on the boards that have one."""
+        keys = [(board.title, line) for board in self.boards]
+        return [self.best[key] for key in keys if key in self.best]
+
 
 def overviews(boards: Iterable[Board]) -> list[Overview]:
     """One overview per dtype, ordered by name."""

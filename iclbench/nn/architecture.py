@@ -29,6 +29,7 @@ class SequenceArchitecture(Architecture):
 
     def supports(self, signature: Signature, config: Any) -> str | None:
         """Support every task with prompts of one size, unless the model would see the answers."""
+        # Positions are a learned table of one length.
         if signature.varies:
             return "it is built for prompts of one size, and the task has several"
         if signature.causal and not config.causal:

@@ -43,6 +43,7 @@ class Embed(nn.Module):
             parts.append(self.real(real))
         if self.ids is not None:
             parts.append(self.ids(ids))
+        # Starting with the first part, since sum would start with the integer 0.
         return sum(parts[1:], parts[0])
 
 
@@ -57,6 +58,7 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (B, S, width) to (B, S, width)."""
+        # Norms come before the mixer and the MLP, so the stream itself stays unnormalized.
         return self.feed(x + self.mixer(self.norm1(x)))
 
     def feed(self, x: Tensor) -> Tensor:

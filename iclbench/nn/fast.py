@@ -25,6 +25,7 @@ class FastSequenceModel(nn.Module):
         self.norm, self.readout = model.norm, model.readout
         self.factored = context.factored_logits and model.answers_tokens
         self.readout_positions = model.readout_positions
+        # Mixers return states: only this model may factor its logits.
         context = replace(context, length=len(model.positions), factored_logits=False)
         blocks: list[nn.Module] = [fast_block(block, context) for block in model.blocks[:-1]]
         last = model.blocks[-1]
@@ -42,6 +43,7 @@ class FastSequenceModel(nn.Module):
         x = self.embed(real, ids) + (positions if length == len(positions) else positions[:length])
         for block in self.blocks:
             x = block(x)
+        # Already at the read-outs only: the last block has selected them.
         states = self.norm(x)
         if self.factored:
             return FactoredLogits(states, self.readout.weight, self.readout.bias)
@@ -63,6 +65,7 @@ class LastBlock(nn.Module):
         super().__init__()
         self.positions = positions
         mixer = training_form(block.mixer, replace(context, positions=positions))
+        # First with all positions, for the case that the mixer has no form for some of them.
         self.block = fast_block(block, context)
         # A mixer without a form for some positions computes all of them.
         self.mixes_all = mixer is None

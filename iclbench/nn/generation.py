@@ -32,6 +32,7 @@ class Sampling(NamedTuple):
         """
         if self.temperature == 0:
             return logits.argmax(dim=1)
+        # In float64: sums of small probabilities decide where top_p ends.
         ordered, ids = (logits.double() / self.temperature).sort(
             dim=1, descending=True, stable=True
         )
@@ -40,6 +41,7 @@ class Sampling(NamedTuple):
             keep[:, self.top_k :] = False
         probabilities = ordered.masked_fill(~keep, -torch.inf).softmax(dim=1)
         if self.top_p is not None:
+            # The id that crosses top_p is kept: only what precedes it counts.
             likelier = probabilities.cumsum(dim=1) - probabilities
             probabilities = probabilities.masked_fill(likelier >= self.top_p, 0.0)
         # Invert the distribution function; scaling by its last edge normalizes it.
@@ -76,12 +78,14 @@ class SequenceDecoder:
     def advance(self, ids: Tensor) -> Tensor:
         """See `Decoder.advance`."""
         model, end = self.model, self.count + ids.shape[1]
+        # A text has no real features.
         real = torch.zeros(*ids.shape, 0, device=ids.device)
         x = model.embed(real, ids) + model.positions[self.count : end]
         for i, block in enumerate(model.blocks):
             mixed, self.caches[i] = block.mixer.extend(block.norm1(x), self.caches[i])
             x = block.feed(x + mixed)
         self.count = end
+        # Only the newest id is answered; the others fill the caches.
         logits: Tensor = model.readout(model.norm(x[:, -1]))
         return logits
 

@@ -53,6 +53,7 @@ class _CrossEntropy(torch.autograd.Function):
         for chunk, ids in _chunks(states, target, weight):
             logits = _logits(chunk, weight, bias, dtype)
             target_logits = logits.gather(1, ids.unsqueeze(1))[:, 0]
+            # In the float32 that `_logits` returns: bfloat16 would lose the difference.
             losses.append(logits.logsumexp(dim=1) - target_logits)
         return torch.cat(losses)
 
@@ -61,6 +62,7 @@ class _CrossEntropy(torch.autograd.Function):
         """Save the factors."""
         states, weight, bias, target = inputs
         ctx.save_for_backward(states, weight, bias, target)
+        # Kept for the backward pass, which may run outside autocast.
         ctx.dtype = _product_dtype(states)
 
     @staticmethod
@@ -68,6 +70,7 @@ class _CrossEntropy(torch.autograd.Function):
         """Return the gradients of states, weight and bias."""
         states, weight, bias, target = ctx.saved_tensors
         (grad,) = grads
+        # As in the forward pass: both must divide the rows in the same way.
         size = _chunk_size(weight)
         state_grads = []
         weight_grad = torch.zeros_like(weight)
@@ -81,6 +84,7 @@ class _CrossEntropy(torch.autograd.Function):
             # Not in place: under vmap, an unbatched sum can't take a batched addend.
             if bias_grad is not None:
                 bias_grad = bias_grad + delta.sum(dim=0).to(bias_grad)
+            # Only products are in autocast's dtype; the softmax and the bias's gradient are not.
             delta = delta.to(ctx.dtype)
             state_grads.append((delta @ weight.to(ctx.dtype)).to(states))
             weight_grad = weight_grad + (delta.mT @ chunk.to(ctx.dtype)).to(weight_grad)

@@ -42,11 +42,13 @@ class SequenceModel(nn.Module):
         if config.tied:
             assert self.embed.ids is not None
             self.readout.register_parameter("bias", None)
+            # One Parameter under two names, so its gradient is the sum of both uses.
             self.readout.weight = self.embed.ids.weight
 
     def forward(self, prompt: Any) -> Tensor:
         """Return the prediction (B, P, W) at the signature's read-out positions."""
         states = self.hidden(*prompt.sequence())
+        # Selected before the norm and the read-out, which act on every position alone.
         prediction: Tensor = self.readout(self.norm(states[:, self.readout_positions]))
         return prediction
 

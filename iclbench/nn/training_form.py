@@ -17,6 +17,7 @@ def training_form(module: nn.Module, context: TrainingContext) -> nn.Module | No
     A module with a hook is not replaced, because a form may skip what the hook observes. Raises
     PluginError if the form's parameters are not the module's.
     """
+    # The module itself is a valid answer only if nothing special is asked of the form.
     unchanged = module if context.replicas != "leading" and context.positions is None else None
     if has_hooks(module) or not offers(module, TrainsFaster) or _overrides_forward(module):
         return unchanged
@@ -44,6 +45,7 @@ def names_in(form: nn.Module, module: nn.Module) -> dict[str, str]:
 
     A buffer that the form lacks is left out.
     """
+    # Matched by identity: a form shares the tensors but may name them otherwise.
     names = {id(tensor): name for name, tensor in _tensors(form).items()}
     return {
         name: names[id(tensor)] for name, tensor in _tensors(module).items() if id(tensor) in names
@@ -61,6 +63,7 @@ def _overrides_forward(module: nn.Module) -> bool:
     """
     if "forward" in vars(module):
         return "for_training" not in vars(module)
+    # The most derived class that defines either of the two decides.
     for owner in type(module).__mro__:
         if "for_training" in vars(owner):
             return False

@@ -41,6 +41,7 @@ def reads_ahead(module: nn.Module, task: Task[Any]) -> int | None:
     probes += [_state_changes] if offers(module, ShowsStates) else []
     tested = set()
     with torch.no_grad(), one_thread():
+        # From large to small: a leak shows best with large parameters, unless they overflow.
         for scale in SCALES if any(True for _ in module.parameters()) else (0.0,):
             _draw_parameters(module, scale)
             for probe in probes:
@@ -58,6 +59,7 @@ def reads_ahead(module: nn.Module, task: Task[Any]) -> int | None:
 def _draw_parameters(module: nn.Module, scale: float) -> None:
     generator = torch_generator("cpu", "causality, parameters")
     for parameter in module.parameters():
+        # Also zero parameters, such as biases, behind which a leak could hide.
         parameter.copy_(scale * torch.randn(parameter.shape, generator=generator).double())
 
 
@@ -79,7 +81,9 @@ def _state_changes(model: Any, task: Task[Any], prompt: Any) -> Iterator[tuple[f
     before = model.hidden(real, ids)
     for t in _tested_positions(ids.shape[1] - 1):
         other_real, other_ids = real.clone(), ids.clone()
+        # Changes every number but ¼, zeros included.
         other_real[:, t + 1 :] = -3.0 * other_real[:, t + 1 :] + 1.0
+        # Another prompt's ids, which stay within the vocabulary.
         other_ids[:, t + 1 :] = other_ids[:, t + 1 :].flip(0)
         change = (model.hidden(other_real, other_ids) - before)[:, : t + 1]
         yield float(change.abs().max()), float(before.abs().max())

@@ -38,6 +38,7 @@ def find_lower_precision(module: nn.Module, task: Task[Any]) -> str | None:
     for kernels that torch does not see into, how rough the predictions are under a perturbation of
     the prompt that float32 rounds away. Parameters are perturbed where a prompt holds ids alone.
     """
+    # A copy in evaluation mode: dropout would look like rough predictions.
     module = copy.deepcopy(module).double().eval()
     trainable = any(True for _ in module.parameters())
     numbers = task.signature.length * max(1, task.signature.input_width)
@@ -108,6 +109,7 @@ def _second_differences(module: nn.Module, prompt: Any) -> Tensor:
         def perturbed(tensor: Tensor) -> Tensor:
             if not tensor.is_floating_point():
                 return tensor
+            # The same signs at x + δ and x − δ: the generator starts from one seed in both calls.
             signs = torch.randint(0, 2, tensor.shape, generator=generator) * 2 - 1
             return tensor + sign * PERTURBATION * tensor.abs() * signs
 
@@ -121,6 +123,7 @@ def _second_differences(module: nn.Module, prompt: Any) -> Tensor:
         return prediction.flatten(1)
 
     middle = module(prompt).flatten(1)
+    # First differences would show any slope; second differences of a smooth f are tiny.
     difference = predict(1.0) - 2 * middle + predict(-1.0)
     # A prediction of 0, or one that is not finite, says nothing.
     relative: Tensor = difference.norm(dim=1) / middle.norm(dim=1)

@@ -30,6 +30,7 @@ def find_problem(module: nn.Module, task: Task[Any], *, initial: bool = True) ->
     module.eval()
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         prediction = module(batch.prompt)
+        # Shape and dtype first: the tests below presuppose them.
         problem = _form(prediction, expected_shape(task, batch), dtype)
         if problem is not None or not initial:
             return problem
@@ -62,6 +63,7 @@ def _finiteness(prediction: Tensor) -> str | None:
 
 
 def _dependence(module: nn.Module, batch: Batch, prediction: Tensor) -> str | None:
+    # To the bit: the same operators on the same numbers leave no rounding to allow for.
     if not torch.equal(module(batch.prompt), prediction):
         return "two evaluations of one prompt differ: it draws random numbers in evaluation mode"
     single = torch.cat(

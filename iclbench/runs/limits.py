@@ -22,7 +22,8 @@ class Limits:
     """Per error of a task and prompt of a batch, (B,) or (B, n): `least`, and `lost`.
 
     `least` is the error of correct rounding: half a unit in the last place, in the run's dtype, of
-    max(|target|, root mean square of the batch's targets). A smaller error counts as that. An error
+    max(|target|, root mean square of the targets); of a set of more than 65,536 prompts, that of
+    each 65,536. A smaller error counts as that. An error
     that is not finite counts as `lost`.
     """
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +14,7 @@ import torch
 from ..api.errors import RunError, UsageError
 from ..api.evaluation import EvaluationContext
 from ..api.grader import Grader
+from ..api.prompts import Batch
 from ..api.random import torch_generator
 from ..api.task import Axis
 from ..precision import DTYPES
@@ -19,6 +22,9 @@ from .evaluate import evaluate, floor, limits_of
 from .models import Model
 from .plan import Plan
 from .statistics import Values
+
+#: Prompts are made and measured in parts of this size: a million at once would take gigabytes.
+PART_PROMPTS = 65_536
 
 
 class Measured(NamedTuple):
@@ -50,27 +56,54 @@ def measure(
     """
     started = time.perf_counter()
     spec, primary = plan.spec, plan.task.primary.metric
-    batches = plan.task.evaluation_batches(spec.eval_prompts, spec.eval_seed, DTYPES[spec.dtype])
-    limits = limits_of(plan.task, batches)
-    by_model = []
-    for model in models:
-        context = EvaluationContext(
+    modules = [model.module.to(device).eval() for model in models]
+    contexts = [
+        EvaluationContext(
             device,
             torch_generator("cpu", "evaluation", spec.eval_seed),
             folder,
             eval_batch,
             grader,
         )
-        module = model.module.to(device).eval()
-        requested = list(plan.metrics)
-        by_model.append(evaluate(plan.task, module, batches, context, requested, limits=limits))
-    values = {name: np.stack([metrics[name] for metrics in by_model]) for name in by_model[0]}
-    if primary not in values:
-        raise RunError(f"task {plan.task.name} ranks by {primary}, not in {', '.join(values)}")
-    floor_values = floor(plan.task, batches, module, plan.metrics, context, limits=limits)
+        for _ in models
+    ]
+    requested = list(plan.metrics)
+    by_part: list[dict[str, Values]] = []
+    floor_values: dict[str, np.ndarray] = {}
+    for batches in evaluation_parts(plan):
+        limits = limits_of(plan.task, batches)
+        by_model = [
+            evaluate(plan.task, module, batches, context, requested, limits=limits)
+            for module, context in zip(modules, contexts, strict=True)
+        ]
+        if primary not in by_model[0]:
+            known = ", ".join(by_model[0])
+            raise RunError(f"task {plan.task.name} ranks by {primary}, not in {known}")
+        by_part.append({name: np.stack([m[name] for m in by_model]) for name in by_model[0]})
+        if len(by_part) == 1:
+            floor_values = floor(
+                plan.task, batches, modules[-1], requested, contexts[-1], limits=limits
+            )
+    values = {name: np.concatenate([p[name] for p in by_part], axis=1) for name in by_part[0]}
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     return Measured(values, floor_values, time.perf_counter() - started)
+
+
+def evaluation_parts(plan: Plan) -> Iterator[list[Batch]]:
+    """The evaluation prompts of a plan, in parts that fit in memory.
+
+    A thread makes the next part while this one is used.
+    """
+    spec = plan.spec
+    parts = plan.task.evaluation_parts(
+        spec.eval_prompts, spec.eval_seed, DTYPES[spec.dtype], PART_PROMPTS
+    )
+    with ThreadPoolExecutor(max_workers=1) as maker:
+        following = maker.submit(next, parts, None)
+        while (part := following.result()) is not None:
+            following = maker.submit(next, parts, None)
+            yield part
 
 
 def analyse(plan: Plan, models: list[Model], device: torch.device) -> dict[str, Any]:

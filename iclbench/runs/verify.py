@@ -38,7 +38,7 @@ from .comparison import (
 from .exclusive import exclusive
 from .facts import compare_facts, recompute
 from .grading import Grading, RecordedGrader
-from .measure import analyse, axes_of, measure
+from .measure import analyse, axes_of, evaluation_parts, measure
 from .models import Model, given_models
 from .objects import Objects
 from .plan import Plan
@@ -147,12 +147,11 @@ def _require_consistent(
 
 def _arithmetic(plan: Plan, floor_values: Mapping[str, np.ndarray]) -> Arithmetic:
     """What rounding does to the errors of the plan's task."""
-    spec = plan.spec
-    batches = plan.task.evaluation_batches(spec.eval_prompts, spec.eval_seed, DTYPES[spec.dtype])
+    batches = next(evaluation_parts(plan))
     squares = [b.target.double().square().mean().item() for b in batches
                if b.target.is_floating_point()]  # fmt: skip
     size = float(np.sqrt(np.mean(squares))) if squares else 0.0
-    return Arithmetic(spec.dtype, plan.task.errors, size, floor_values)
+    return Arithmetic(plan.spec.dtype, plan.task.errors, size, floor_values)
 
 
 def _compare_summary(record: Record, now: Summary, arithmetic: Arithmetic) -> list[Check]:

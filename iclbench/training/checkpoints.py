@@ -33,6 +33,7 @@ class Checkpoint:
 
     def save(self, path: Path) -> None:
         """Write atomically to `path`."""
+        # safetensors stores contiguous tensors only.
         tensors = {n: t.detach().to("cpu").contiguous() for n, t in self.tensors.items()}
         values = json.dumps({"format": FORMAT, **self.values})
         write_atomically(path, save(tensors, metadata={"iclbench": values}))

@@ -70,9 +70,11 @@ class GraphStep:
             (*self.chunk.prompt, self.chunk.target), (*chunk.prompt, chunk.target), strict=True
         ):
             buffer.copy_(values)
+        # The host computes a chunk's factors at once: the graph can't call Python.
         factors = [learning_rate_factor(self.recipe, step + i) for i in range(self.recipe.chunk)]
         self.factors.copy_(torch.tensor(factors, dtype=torch.float64))
         self.index.zero_()
+        # Adam's bias correction counts from 1.
         self.step.fill_(step + 1)
 
     def _make_buffers(self, chunk: Batch) -> None:
@@ -109,6 +111,7 @@ class GraphStep:
         self.step.add_(1)
 
     def _current(self, field: Tensor) -> Tensor:
+        # By an index on the device: a Python index would be captured as a constant.
         return field.index_select(1, self.index).squeeze(1)
 
 

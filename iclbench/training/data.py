@@ -101,6 +101,7 @@ def _joined(parts: list[Batch], replicas: list[int]) -> Batch:
     `replicas` are those of the parts, one after another.
     """
     in_order = replicas == sorted(replicas)
+    # The inverse permutation: where each replica's rows are among the parts.
     positions = torch.tensor(replicas, device=parts[0].target.device).argsort()
 
     def join(*fields: Tensor) -> Tensor:

@@ -160,6 +160,7 @@ class Training(TrainingState):
         norms = gradients.norm(dim=1)
         self.alive &= (losses + norms).abs() < math.inf
         self.steps_alive += self.alive
+        # As torch's clip_grad_norm_, including its 1e-6, but for each replica alone.
         if self.recipe.clip is not None:
             gradients = gradients / ((norms + 1e-6) / self.recipe.clip).clamp(min=1.0).unsqueeze(1)
         if self.mean_gradient is not None:

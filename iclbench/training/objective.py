@@ -44,6 +44,7 @@ class Objective:
             leaf = row.detach().requires_grad_()
             part = replicas_of(prompts_of(self.batch, start, stop), replica)
             loss = self.mean_loss(replica, leaf, part)
+            # Slices may differ by a prompt, so each mean counts by its share.
             share = (stop - start) / size
             total += share * loss.detach()
             gradient.add_(torch.autograd.grad(loss, leaf)[0], alpha=share)

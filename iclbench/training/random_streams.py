@@ -17,6 +17,7 @@ def draws_random_numbers(replicas: Replicas, batch: Batch) -> bool:
     """Whether a forward pass in training mode uses torch's global generators."""
     trial, device = replicas.copy(), replicas.flat.device
     prompt = map_tensors(lambda t: t[0], batch.prompt)
+    # A model that draws is recognized by the generator's state, whatever layer draws.
     with torch.no_grad(), forked_generators(device):
         before = _random_state(device)
         trial.predict(0, trial.flat[0], prompt)

@@ -42,6 +42,7 @@ class Replicas:
         self.shapes = {name: named[0][name].shape for name in trained}
         self.sizes = [shape.numel() for shape in self.shapes.values()]
         rows = [torch.cat([n[name].detach().reshape(-1) for name in trained]) for n in named]
+        # One matrix, so that clipping, checking and updating are one operator for all replicas.
         self.flat = torch.stack(rows).to(device)
         others = [{**{n: p[n] for n in frozen}, **dict(m.named_buffers())}
                   for m, p in zip(modules, named, strict=True)]  # fmt: skip
@@ -50,6 +51,7 @@ class Replicas:
             for name in others[0]
         }
         self.random_states: list[Tensor] | None = None
+        # Parameters are passed at each call, so those of the template need no gradient.
         self.template = copy.deepcopy(modules[0]).to(device).requires_grad_(False).train()
 
     def split(self, rows: Tensor) -> dict[str, Tensor]:
@@ -85,6 +87,7 @@ class Replicas:
         which are lost with it.
         """
         for name, stored in self.tensors(replica, self.flat[replica]).items():
+            # In-place changes have reached the stacked memory already.
             if tensors[name].data_ptr() != stored.data_ptr():
                 stored.copy_(tensors[name].detach())
 

@@ -26,6 +26,7 @@ def learning_rate_factor(recipe: Recipe, step: int) -> float:
     elif recipe.schedule == "cosine":
         factor = 0.5 * (1.0 + math.cos(math.pi * step / recipe.steps))
     if step < recipe.warmup:
+        # From 1/warmup, not 0: the first step shall change something.
         factor *= (step + 1) / recipe.warmup
     return factor
 
@@ -74,9 +75,11 @@ class AdaptiveRate:
             pairs = zip(gradients[1:], gradients[:-1], strict=True)
             cosines = torch.stack([torch.cosine_similarity(a, b, dim=1) for a, b in pairs])
             memory = recipe.cosine_memory
+            # A diverged replica's cosine is NaN, which would stay in the running mean.
             latest = cosines.mean(dim=0).double().nan_to_num()
             self.cosine = memory * self.cosine + (1 - memory) * latest
         if step % recipe.decay_every == 0:
+            # As published: the rate falls while minibatches agree and rises otherwise.
             lowered = self.cosine >= recipe.cosine_threshold
             self.factor = torch.where(
                 lowered, self.factor * recipe.decay, self.factor / recipe.decay

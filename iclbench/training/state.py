@@ -62,6 +62,7 @@ class TrainingState:
         self.steps_alive = torch.zeros(len(members), dtype=torch.int64, device=device)
         self.mean_gradient: Tensor | None = None
         if recipe.gradient_memory:
+            # Before the first step it is overwritten by the first gradient, see `Training.update`.
             self.mean_gradient = torch.zeros_like(self.replicas.flat)
         self.adaptive: AdaptiveRate | None = None
         if recipe.schedule == "adaptive":
@@ -133,6 +134,7 @@ class TrainingState:
             "code": code,
             "shapes": {name: list(shape) for name, shape in self.replicas.shapes.items()},
             "replicas": [[member.seed, member.learning_rate] for member in self.members],
+            # The cosine schedule depends on the last step: another number is another training.
             "steps": self.recipe.steps,
             "device": self.device.type,
         }

@@ -24,6 +24,7 @@ def convolve(u: Tensor, h: Tensor, causal: bool, method: str = "auto") -> Tensor
     if not is_direct(method, u.shape[1]):
         return convolve_fft(u, h, causal)
     lag, visible = lags(u.shape[1], causal, u.device)
+    # h[lag] is every channel's Toeplitz matrix, (S, S, C).
     return torch.einsum("tsc,bsc->btc", h[lag] * visible.unsqueeze(-1), u)
 
 
@@ -37,6 +38,7 @@ def lags(length: int, causal: bool, device: torch.device) -> tuple[Tensor, Tenso
     positions = torch.arange(length, device=device)
     lag = positions[:, None] - positions
     visible = lag >= 0 if causal else torch.ones_like(lag, dtype=torch.bool)
+    # Causal: lags below 0 also wrap around here, but are not visible.
     return lag % length, visible
 
 

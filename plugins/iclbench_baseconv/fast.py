@@ -27,7 +27,9 @@ class FastBaseConv(nn.Module):
         if is_direct(layer.convolution, u.shape[1]):
             convolved = convolve_by_channel(projected, layer.filter, layer.causal, positions)
         else:
+            # An FFT computes all positions anyway.
             convolved = convolve_fft(projected, layer.filter, layer.causal)[:, positions]
+        # Only the convolution mixes positions; the gate needs no others than these.
         gate = by_channel(u[:, positions], layer.gate) + self._at(layer.gate_bias)
         gated = gate * (convolved + self._at(layer.filter_bias))
         mixed: Tensor = gated @ layer.output + self._at(layer.output_bias)
@@ -41,6 +43,7 @@ class FastBaseConv(nn.Module):
 def by_channel(u: Tensor, weight: Tensor) -> Tensor:
     """Return u @ weight, (B, S, C) and (C, C) → (B, S, C), stored channel by channel."""
     batch, length, channels = u.shape
+    # Transposed, so that the product's memory is ordered (C, B, S), without a copy.
     product: Tensor = weight.mT @ u.reshape(-1, channels).mT
     return product.view(weight.shape[-1], batch, length).permute(1, 2, 0)
 
@@ -51,5 +54,6 @@ def convolve_by_channel(u: Tensor, h: Tensor, causal: bool, positions: slice) ->
     Both u and the result are stored channel by channel.
     """
     lag, visible = lags(u.shape[1], causal, u.device)
+    # (C, P, S): the rows of the Toeplitz matrices for the needed positions.
     toeplitz = h.mT[:, lag[positions]] * visible[positions]
     return (u.permute(2, 0, 1) @ toeplitz.mT).permute(1, 2, 0)

@@ -40,6 +40,7 @@ class BaseConvMixer(nn.Module):
         """Map (B, S, C) to (B, S, C) for S = length."""
         projected = u @ self.input + self.input_bias
         convolved = convolve(projected, self.filter, self.causal, self.convolution)
+        # There is no activation function: this product is the layer's only nonlinearity.
         gated = (u @ self.gate + self.gate_bias) * (convolved + self.filter_bias)
         return gated @ self.output + self.output_bias
 

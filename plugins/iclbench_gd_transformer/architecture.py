@@ -73,6 +73,7 @@ class GivenEmbeddings(Construction):
             "embedding": embedding,
             "step": torch.full((args.blocks,), args.step, dtype=torch.float64),
             "log_scale": torch.tensor(scale, dtype=torch.float64).log(),
+            # M = I (Appendix C): plain gradient descent.
             "project": torch.eye(width, dtype=torch.float64)[None],
         }
         return config, state

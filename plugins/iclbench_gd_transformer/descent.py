@@ -38,6 +38,7 @@ def descend(
     cls = _OnFunction if infinite else _OnParameters
     functions = [cls(head, w, kernel, degree, bias) for head in heads]
     f = w.new_zeros(*heads[0].x.shape[:2], w.shape[2])
+    # f = 0 before the first step, so that all classes are equally probable.
     states = [(f, expectation(f, embedding))]
     for step in steps:
         _, expected = states[-1]

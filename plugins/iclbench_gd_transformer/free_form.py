@@ -47,6 +47,7 @@ class FreeForm(nn.Module):
         kernel, degree, blocks = config.kernel, config.degree, config.blocks
         self.dim, self.width, self.single = dim, config.embedding, blocks == 1
         self.normalize = config.normalize
+        # N(0, 1), like the task's own W_e.
         self.embedding = nn.Parameter(torch.randn(classes, self.width))
         tokens = dim + (2 if self.single else 3) * self.width
         scale = default_scale(kernel, blocks, tokens) if config.scale is None else config.scale

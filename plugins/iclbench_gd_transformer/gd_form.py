@@ -41,9 +41,12 @@ class GDForm(nn.Module):
         scale = 1.0 / math.sqrt(dim) if config.scale is None else config.scale
         self.embedding = nn.Parameter(torch.randn(classes, width))
         self.step = nn.Parameter(torch.ones(config.blocks))
+        # A logarithm, so that training can't change the scale's sign.
         self.log_scale = nn.Parameter(torch.tensor(scale).log())
         start = torch.eye(width) if config.projection == "full" else torch.ones(width)
+        # 1/heads, so that the sum of the heads starts as one step.
         self.project = nn.Parameter(start.expand(heads, *start.shape) / heads)
+        # Perturbed, since equal heads would have equal gradients and stay equal.
         self.diagonal = nn.Parameter(1.0 + 0.1 * torch.randn(heads, dim)) if heads > 1 else None
 
     def forward(self, prompt: Any) -> Tensor:
@@ -65,6 +68,7 @@ class GDForm(nn.Module):
         expected = expectation(f, self.embedding)
         states = [(f, expected)]
         for k in range(self.blocks):
+            # Computed once per block: all heads see the same error.
             values = w - expected[:, :n]
             for project, head_weights in zip(self.project, weights, strict=True):
                 change = head_weights @ values

@@ -46,6 +46,7 @@ def attention(
         values = scores if kernel == "linear" else scores.exp()
     if mask is None:
         return values / keys.shape[1]
+    # One divisor for all queries, as in eq. 3, whether or not they see themselves too.
     return values * mask / mask[0].sum()
 
 

@@ -54,6 +54,7 @@ def parts(head: FreeHead, model: FreeForm) -> tuple[dict[str, Tensor], dict[str,
     }  # fmt: skip
     whole = {name: matrix.detach().to("cpu", torch.float64) for name, matrix in parameters.items()}
     inner = {
+        # Matrices multiply tokens from the left: columns read parts of a token, rows write.
         "A": whole["W_Q"][:, :d],
         "B": whole["W_K"][:, :d],
         "D": whole["W_V"][:, d : d + width],

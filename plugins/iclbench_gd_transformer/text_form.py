@@ -115,6 +115,7 @@ class CausalText(TextForm):
         # Query p_1 sees no key, and its output is not used.
         seen = torch.ones(count + 1, count, dtype=torch.bool, device=ids.device).tril(-1)
         weights = self.attention_to(1, count + 1, seen, seen.sum(dim=1))
+        # E(w_e) under f = 0 is the mean embedding: the softmax is uniform.
         values = w - self.embedding.mean(dim=0)
         f = self.step(0, weights, values)
         for block in range(1, self.blocks):

@@ -75,6 +75,7 @@ class MatrixModel(nn.Module):
     def trajectory(self, prompt: Any) -> Tensor:
         """Return w before the first and after every module, (B, layers + 1, D)."""
         dim = prompt.x.shape[2]
+        # w is the last column in both forms; in eq. 37 the row below it belongs to the output.
         return torch.stack([H[:, :dim, -1] for H in self.states(prompt)], dim=1)
 
     def states(self, prompt: Any) -> list[Tensor]:
@@ -119,6 +120,7 @@ class LinearSelfAttention(Architecture):
     def build(self, signature: Signature, config: MatrixConfig) -> nn.Module:
         """Return a model for the signature's N examples in D dimensions."""
         layout = LAYOUTS[config.form](*signature.shapes["x"])
+        # Without layers there is no module, even if modules share their parameters.
         distinct = min(1, config.layers) if config.shared else config.layers
         steps: list[nn.Module] = [self._step(layout, config) for _ in range(distinct)]
         output = Step([self.block(layout, config) for _ in range(config.blocks)], None)

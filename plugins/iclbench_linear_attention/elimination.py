@@ -36,9 +36,11 @@ class InverseSquare(nn.Module):
         UsageError if the default dtype can't distinguish the knots or can't represent 1/x₁².
         """
         super().__init__()
+        # It continues geometric knots by their ratio; beyond it the function is 0 (eq. 118).
         last = knots[-1:] * (knots[-1] / knots[-2])
         dtype = torch.get_default_dtype()
         x = torch.cat([knots, last]).to(dtype)
+        # The quotient bounds the first slope, which is the steepest for geometric knots.
         if not (x[1:] > x[:-1]).all() or not torch.isfinite(x[:1] ** -2 / (x[1] - x[0])):
             raise UsageError(
                 f"{len(knots)} knots from {float(knots[0]):g} to {float(knots[-1]):g} are too "
@@ -64,6 +66,7 @@ class InverseSquare(nn.Module):
     def outside(self, x: Tensor) -> Tensor:
         """Whether the network does not approximate 1/x²: |x| < x₁, |x| > x_n or NaN, (B,)."""
         # Negated, so that NaN, for which every comparison is false, counts as outside.
+        # The last knot is excluded: there the function is 0 and not 1/x².
         return ~((x.abs() >= self.knots[0]) & (x.abs() <= self.knots[-2]))
 
 
@@ -80,6 +83,7 @@ class Elimination(nn.Module):
         F is (B, m, m) and a (B, m).
         """
         m = F.shape[1]
+        # The row of zeros makes P square, so that all matrices of a module multiply (eq. 119).
         P = nn.functional.pad(torch.cat([F, a[..., None]], dim=2), (0, 0, 0, 1))
         outside = torch.zeros(len(F), dtype=torch.bool, device=F.device)
         for k in range(m - 1):
@@ -87,6 +91,7 @@ class Elimination(nn.Module):
             P = self.eliminate(P, k)
         outside |= self.inverse_square.outside(P[:, m - 1, m - 1])
         P = self.divide(P, m - 1)
+        # These pivots were checked above, and nothing has changed them since.
         for t in range(m - 1, 0, -1):
             P = self.divide(substitute(P, t), t - 1)
         return P[:, :m, m], outside
@@ -102,6 +107,7 @@ class Elimination(nn.Module):
     def eliminate(self, P: Tensor, k: int) -> Tensor:
         """Subtract multiples of row k from the rows below: FE_k (eqs. 122–132)."""
         below = _mask(P, slice(k + 1, P.shape[1] - 1), slice(k, k + 1))
+        # The identity keeps all rows; the product subtracts γᵢ times row k from each row below.
         multipliers = (below * P) @ -self.inverse(P, k) + _identity(P)
         return multipliers @ P
 
@@ -111,7 +117,9 @@ class Elimination(nn.Module):
         The minus sign of eq. 137 contradicts eq. 138 and is left out, as in eqs. 145 and 155.
         """
         pivot = _mask(Q, slice(k, k + 1), slice(k, k + 1))
+        # Row k of the identity is replaced by 1/pivot, all others stay (eq. 145).
         scaling = self.inverse(Q, k) + _identity(Q) * (1.0 - pivot)
+        # Were the pivot left at 1, `substitute` would subtract ξ from itself (below eq. 138).
         return (1.0 - pivot) * (scaling @ Q)
 
 
@@ -125,6 +133,7 @@ def substitute(Q: Tensor, t: int) -> Tensor:
 
 def geometric_knots(low: float, high: float, count: int) -> Tensor:
     """Return `count` knots from low to high with a constant ratio, in float64."""
+    # In float64: `InverseSquare` rounds each knot once and rejects knots that then coincide.
     exponents = torch.linspace(0.0, 1.0, count, dtype=torch.float64)
     return low * (high / low) ** exponents
 
@@ -196,6 +205,7 @@ class _Solve(nn.Module):
             return self._solve(prompt.a, prompt.b)[:, None]
         x: Tensor = prompt.x
         y: Tensor = prompt.y[..., 0]
+        # Positive definite (with λ > 0 or full rank), so pivots are positive without row exchanges.
         gram = x.mT @ x
         if hasattr(prompt, "ridge"):
             gram = gram + prompt.ridge[:, None, None] * _identity(gram)

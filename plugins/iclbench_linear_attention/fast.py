@@ -29,15 +29,18 @@ class FastLSA(nn.Module):
 
     def forward(self, H: Tensor) -> Tensor:
         """Map (..., m, n) to (..., r, n)."""
+        # Counted from the end, because leading replicas put R in front of the three matrices.
         first, second, third = self.layer.weights.unbind(-4)
         replicas, (heads, n, _) = second.shape[:-3], second.shape[-3:]
         lead, m = H.shape[:-2], H.shape[-2]
         count = len(range(*self.rows.indices(m)))
+        # (n, heads · n): the W₃W₁ᵀ of all heads side by side, for a single product with H.
         inner = (third @ first.mT).transpose(-3, -2).reshape(*replicas, n, heads * n)
         # One matrix of all prompts' rows: under vmap, a product per prompt copies the weights.
         queries = H[..., self.rows, :].reshape(*replicas, -1, n)
         left = (queries @ inner).reshape(*lead, count * heads, n)
         if self.layer.causal:
+            # The heads of a query row are consecutive rows of `left` and share its mask.
             mask = H.new_ones(m, m).tril()[self.rows].repeat_interleave(heads, dim=0)
             mixed = ((left @ H.mT) * mask) @ H
         elif left.shape[-2] == 1:
@@ -45,6 +48,7 @@ class FastLSA(nn.Module):
             mixed = ((left * H).sum(dim=-1, keepdim=True) * H).sum(dim=-2)
         else:
             mixed = attend(left, H, H)
+        # With the W₂ stacked over each other, this product also sums over the heads.
         outer = second.reshape(*replicas, heads * n, n)
         summed: Tensor = mixed.reshape(*replicas, -1, heads * n) @ outer
         return summed.reshape(*lead, count, n)
@@ -74,6 +78,7 @@ class OutputCell(nn.Module):
         super().__init__()
         row, column = cell
         self.row, self.columns = slice(row, row + 1), slice(column, column + 1)
+        # Only the last block may skip rows: the others feed all rows to the next block.
         *earlier_blocks, last_block = step.blocks
         self.earlier = nn.ModuleList(_form(block, context) for block in earlier_blocks)
         row_form = training_form(last_block, replace(context, positions=self.row))

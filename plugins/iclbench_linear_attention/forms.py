@@ -55,10 +55,12 @@ def designed(prompt: Any, ridge: Tensor | None, step: Tensor) -> Tensor:
     `ridge` is λ (...), or None for 0; `step` is η (...) or ().
     """
     *lead, count, dim = prompt.x.shape
+    # Every product of eqs. 46–49 has two factors with √η, which gives the update its η.
     root = step.sqrt()[..., None, None]
     H: Tensor = prompt.x.new_zeros(*lead, dim + 1, 2 * count + dim + 3)
     H[..., :dim, :count] = root * prompt.x.mT
     H[..., dim:, count : 2 * count] = root * prompt.y.mT
+    # Its inner product with a column of √ηy is that √ηyᵢ: the way to select y (eqs. 40 and 42).
     H[..., dim, 2 * count] = 1.0
     if ridge is not None:
         _on_diagonal(H[..., :dim, 2 * count + 1 : -2], step.sqrt() * ridge.sqrt())
@@ -74,9 +76,11 @@ def enumerated(prompt: Any, ridge: Tensor | None, step: Tensor) -> Tensor:
     *lead, count, dim = prompt.x.shape
     H: Tensor = prompt.x.new_zeros(*lead, dim, 2 * (count + dim) + 3)
     H[..., :count] = prompt.x.mT
+    # Y₀ has y in its last column, so XᵀY₀ has Xᵀy in its last column, where w lies (eq. 71).
     H[..., -1:, count : 2 * count] = prompt.y.mT
     if ridge is not None:
         _on_diagonal(H[..., 2 * count : 2 * count + dim], ridge)
+    # The root, because a head multiplies this block by itself to get ηI (eq. 72).
     _on_diagonal(H[..., 2 * count + dim : -3], step.sqrt())
     H[..., -3:-2] = prompt.query.mT
     return H
@@ -107,6 +111,7 @@ class InputMatrix:
         if step is None:
             examples, dim = prompt.x.shape[-2:]
             size = default_step(examples, dim) if self.step is None else self.step
+            # The paper's objective has no factor 1/N (eq. 33), so η absorbs it.
             step = prompt.x.new_full((), size / examples)
         return FORMS[self.form](prompt, getattr(prompt, "ridge", None), step)
 

@@ -26,11 +26,13 @@ class LSA(nn.Module):
     def forward(self, H: Tensor) -> Tensor:
         """Return Σ_k (HW₃)(HW₁)ᵀ(HW₂), summed over heads."""
         mixed = attend(*self.projections(H), self.causal)
+        # A sum over one head would copy the result.
         return mixed.squeeze(-3) if mixed.shape[-3] == 1 else mixed.sum(dim=-3)
 
     def projections(self, H: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return HW₃, HW₁ and HW₂, each (..., heads, m, n)."""
         first, second, third = (_project(H, weights) for weights in self.weights.unbind())
+        # The order of the factors in (HW₃)(HW₁)ᵀ(HW₂).
         return third, first, second
 
     def for_training(self, context: TrainingContext) -> nn.Module | None:
@@ -43,6 +45,7 @@ class ELSA(LSA):
 
     def __init__(self, m: int, n: int, heads: int, init_std: float, causal: bool = False) -> None:
         super().__init__(n, heads, init_std, causal)
+        # With B = 0 an untrained ELSA is an LSA. The biases fix m, which LSA leaves open.
         self.biases = nn.Parameter(torch.zeros(3, heads, m, n))
 
     def projections(self, H: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -65,6 +68,7 @@ class Step(nn.Module):
 
     def forward(self, H: Tensor) -> Tensor:
         """Map (..., m, n) to (..., m, n)."""
+        # Blocks have no skip connections between them: the second sees P₁ only (eqs. 57–59).
         P = H
         for block in self.blocks:
             P = block(P)
@@ -84,6 +88,7 @@ class Stack(nn.Module):
         """Return H₀, …, H_depth, each (..., m, n)."""
         states = [H]
         for t in range(self.depth):
+            # With shared parameters there is a single step, and the index is always 0.
             states.append(self.steps[t % len(self.steps)](states[-1]))
         return states
 

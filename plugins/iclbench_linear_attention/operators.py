@@ -19,9 +19,11 @@ def attend(left: Tensor, middle: Tensor, right: Tensor, causal: bool = False) ->
 
     If causal, row t of the result depends on rows up to t only.
     """
+    # The mask lies between the two products, so only this order of association is possible.
     if causal:
         return (left @ middle.mT).tril() @ right
     m, n = left.shape[-2:]
+    # This order takes 2m²n multiply-adds, the other 2mn².
     if m <= n:
         return (left @ middle.mT) @ right
     return left @ (middle.mT @ right)
@@ -48,6 +50,7 @@ def move(n: int, columns: Range, right: int, dtype: torch.dtype | None = None) -
         raise ValueError(f"columns {start}:{stop} moved by {right} are not within 0:{n}")
     V = torch.zeros(n, n, dtype=dtype)
     index = torch.arange(start, stop)
+    # V multiplies from the right: column j of AV is column i of A where V[i, j] = 1.
     V[index, index + right] = 1.0
     return V
 
@@ -61,6 +64,7 @@ def mask_and_move_matrices(
     matrix.
     """
     m, n = shape
+    # W multiplies from the left, where the transpose of a column move moves rows.
     return move(m, rows, down).T, move(n, columns, right)
 
 

@@ -35,7 +35,9 @@ def transposed_product(r: int, s: int, t: int, dtype: torch.dtype | None = None)
     """
     m, n = s + r, r + t
     first = _weight_only(m, move(n, (0, r), 0, dtype))
+    # B lies in columns r:r+t of H and AB belongs there too, so neither W moves anything.
     second = _weight_only(m, move(n, (r, r + t), 0, dtype))
+    # AB lies in the first r rows of W₁ᵀHᵀHW₂; B₃ copies these rows to the output (eq. 24).
     return first, second, _bias_only(_embedded(m, n, 0, 0, torch.eye(r, dtype=dtype)))
 
 
@@ -45,6 +47,7 @@ def block_product(r: int, s: int, t: int, dtype: torch.dtype | None = None) -> P
     A is (r, s), B is (s, t) and H is (r+s, s+t).
     """
     m, n = r + s, s + t
+    # HW₃ has A in its last s columns, HW₂ has B in its last s rows; B₁ pairs them (eq. 29).
     first = _bias_only(_embedded(m, n, r, t, torch.eye(s, dtype=dtype)))
     second = _weight_only(m, move(n, (s, s + t), 0, dtype))
     return first, second, _weight_only(m, move(n, (0, s), t, dtype))

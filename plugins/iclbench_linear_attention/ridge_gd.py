@@ -53,6 +53,7 @@ class RidgeGD(Construction):
         self, args: RidgeGDConfig, form: str, module: list[Block], output: list[Block], biases: bool
     ) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """Return the configuration and state dict of `args.steps` modules and an output module."""
+        # All blocks of a model have as many heads as the largest; the others get heads of zeros.
         heads = max(len(block) for block in [*module, *output])
         config = {
             "form": form,
@@ -62,6 +63,7 @@ class RidgeGD(Construction):
             "shared": args.shared,
             "mlp": False,
         }
+        # Zero steps leave no module, shared or not.
         distinct = min(1, args.steps) if args.shared else args.steps
         modules = {f"stack.steps.{t}": module for t in range(distinct)} | {"output": output}
         state = {}
@@ -107,10 +109,14 @@ class ExtendedRidgeGD(RidgeGD):
 def designed_step(layout: Layout) -> Block:
     """Return the heads that write −ηΔw to the last column, for H of eq. 37 (eqs. 42–48)."""
     b, s = layout.blocks, layout.columns
+    # W₃ carries each head's sign; the heads then sum to −ηΔw (eqs. 45–49).
     keep_x = _move(s, b["x"], 0)
     return [
+        # √ηXᵀ · √ηy
         _head(layout, _move(s, b["y"], 0), _move(s, b["one"], s - 1), keep_x),
+        # −√ηXᵀ · √ηXw
         _head(layout, _move(s, b["x"], 0), _move(s, b["w"], s - 1), -keep_x),
+        # −√(ηλ)I · √(ηλ)w
         _head(layout, _move(s, b["ridge"], 0), _move(s, b["w"], s - 1), -_move(s, b["ridge"], 0)),
     ]
 
@@ -118,6 +124,7 @@ def designed_step(layout: Layout) -> Block:
 def designed_output(layout: Layout) -> Block:
     """Return the head that writes uᵀw to the lower right cell (eqs. 51–54)."""
     b, s = layout.blocks, layout.columns
+    # HW₃ is 0 except for the 1 in the last row, so it puts uᵀw there (eqs. 52–53).
     W1, W2, W3 = (_move(s, b[name], s - 1) for name in ("query", "w", "one"))
     return [_head(layout, W1, W2, W3)]
 
@@ -130,11 +137,16 @@ def enumerated_gradient(layout: Layout) -> Block:
     keep_w = _move(s, b["w"], s - 1)
     first_columns = _bias(layout, 0, torch.eye(d))
     last_columns = _bias(layout, s - d, -torch.eye(d))
+    # The second block does not see H, so the fourth head passes −ηI on to it.
     keep_step = _move(s, b["step"], b["step"][0])
     return [
+        # XᵀXw (eqs. 61–64)
         _head(layout, _move(s, b["x"], 0), keep_w, _move(s, b["x"], 0)),
+        # λw: W₁ selects λI, and a bias, which LSA lacks, is the factor I in front (eqs. 65–67).
         _head(layout, _move(s, b["ridge"], 0), keep_w, zero, B3=first_columns),
+        # −Xᵀy: of −XᵀY₀ only the last column is not 0 (eqs. 68–71).
         _head(layout, _move(s, b["y"], s - n), zero, _move(s, b["x"], s - n), B2=last_columns),
+        # −ηI (eqs. 72–73)
         _head(layout, _move(s, b["step"], 0), keep_step, zero, B3=-first_columns),
     ]
 
@@ -143,6 +155,7 @@ def enumerated_update(layout: Layout) -> Block:
     """Return the head that writes −ηΔw to the last column from P₁ (eqs. 75–77)."""
     b, s = layout.blocks, layout.columns
     zero = torch.zeros(s, s, dtype=torch.float64)
+    # (−ηI)ᵀΔw needs no further factor, so B₃ is the identity (eq. 76).
     identity_bias = _bias(layout, 0, torch.eye(layout.rows))
     return [_head(layout, _move(s, b["step"], 0), _move(s, b["w"], s - 1), zero, B3=identity_bias)]
 
@@ -151,6 +164,7 @@ def enumerated_output(layout: Layout) -> Block:
     """Return the head that writes uᵀw to the first cell of column z (eqs. 80–83)."""
     b, s = layout.blocks, layout.columns
     zero = torch.zeros(s, s, dtype=torch.float64)
+    # A column of its own for the answer leaves w_T in the last column (eq. 86).
     w_to_z = _move(s, b["w"], b["z"][0])
     first_cell = _bias(layout, 0, torch.eye(1))
     return [_head(layout, _move(s, b["query"], 0), w_to_z, zero, B3=first_cell)]

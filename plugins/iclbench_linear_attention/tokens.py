@@ -31,6 +31,7 @@ class LSATokens(SequenceArchitecture):
 
     def mixer(self, width: int, length: int, causal: bool, config: Any) -> nn.Module:
         """Return multi-head LSA, (B, S, width) → (B, S, width)."""
+        # Here a row of H is a position, not a dimension as in eq. 37: a causal mask acts on rows.
         return LSA(width, config.heads, config.init_std, causal)
 
 
@@ -42,4 +43,5 @@ class ELSATokens(SequenceArchitecture):
 
     def mixer(self, width: int, length: int, causal: bool, config: Any) -> nn.Module:
         """Return multi-head ELSA for S = length positions, (B, S, width) → (B, S, width)."""
+        # Unlike LSA it depends on the length, since B has one row per position.
         return ELSA(length, width, config.heads, config.init_std, causal)

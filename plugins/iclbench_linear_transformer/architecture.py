@@ -64,8 +64,10 @@ class LinearTransformer(Architecture):
         """Return a model; in the block form, its parameters do not depend on the size N."""
         c = config
         if c.form == "block":
+            # Without ones no weight connects vectors and scalars, so those parameters do not exist.
             layer = BlockLayer if c.ones else SquareBlockLayer
             regression = signature.target in REGRESSION
+            # A system's token has the vectors a, h₁, h₂, h₃; an example's has x only.
             vectors = 1 if regression else 4
             blocks: list[nn.Module] = [layer(c.heads, c.init_std, vectors) for _ in range(c.layers)]
             if regression:

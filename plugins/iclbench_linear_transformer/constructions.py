@@ -55,6 +55,7 @@ class Iteration(Construction):
         """Return configuration and state; raises UsageError if the eigenvalues are unknown."""
         low, high = _eigenvalue_range(args, task)
         layers = [] if args.heads == 2 else [[COPY]]
+        # Only A needs a copy: no head writes to b.
         for index, size in enumerate(self.step_sizes(low, high, args.steps)):
             # Until A is copied, part a still holds it.
             copied = index > 0 or args.heads == 1
@@ -109,6 +110,7 @@ def _iteration(size: float, source: int) -> tuple[Tensor, Tensor]:
 
     Scores are the residuals bⱼ·1 − (Aⱼ)ᵀx; values α·onehotⱼ go to part a.
     """
+    # onehotⱼ is h₁ⱼ: summed with the residuals as scores, it adds α(b − Ax) to x.
     return _blocks({(A, H1): size}), _blocks({(B, B): 1.0, (source, A): -1.0})
 
 
@@ -119,6 +121,7 @@ class Richardson(Iteration):
 
     def step_sizes(self, low: float, high: float, steps: int) -> list[float]:
         """See `Iteration.step_sizes`."""
+        # |1 − αλ| is then equal at both ends of the spectrum, which minimizes its largest value.
         return [2.0 / (low + high)] * steps
 
 
@@ -129,6 +132,7 @@ class Chebyshev(Iteration):
 
     def step_sizes(self, low: float, high: float, steps: int) -> list[float]:
         """See `Iteration.step_sizes`."""
+        # The residual polynomial ∏(1 − λ/node) is then the scaled Chebyshev polynomial of degree L.
         middle, radius = (high + low) / 2, (high - low) / 2
         angles = [math.pi * (2 * k + 1) / (2 * steps) for k in range(steps)]
         return [1.0 / node for node in leja([middle + radius * math.cos(a) for a in angles])]

@@ -57,6 +57,7 @@ def last_tokens(layers: Iterable[Any], tokens: Tokens, mask: Tensor, queries: in
 
     `tokens` have vectors (..., B, S, N, V) and scalars (..., B, S); `mask` is (..., B, N).
     """
+    # Context rows change in every layer, so only the last layer may leave them out.
     *earlier, last = layers
     for layer in earlier:
         tokens = _step(layer.blocks(), tokens, mask, queries, slice(None))

@@ -98,6 +98,7 @@ class Systems:
         self.first = self._rotated(b.numpy() - np.einsum("bij,bj->bi", a.numpy(), self.start))
         self.error = self._rotated(x - self.start)
         self.points = np.linspace(self.low, self.high, POINTS)
+        # Chebyshev's basis on the spectrum: monomials would be ill-conditioned at degree 15.
         self._columns = chebyshev.chebvander(self._scaled(self.values), degree)
 
     def describe(self, estimate: np.ndarray, layer: int) -> dict[str, Any]:

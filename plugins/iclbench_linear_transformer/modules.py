@@ -36,10 +36,12 @@ class BlockLayer(nn.Module):
 
         `mask` (B, N) is 1 for existing components.
         """
+        # The sum is over j ≤ N: queries read the context and are read by no token.
         rows = Tokens(tokens.vectors[:, :-queries], tokens.scalars[:, :-queries])
         updated = tokens
         for P, Q in zip(*self.blocks(), strict=True):
             right = apply_blocks(Q, tokens, mask)
+            # eⱼᵀQeᵢ, indexed (i, j), without softmax and without 1/N.
             scores = torch.einsum("bjsc,bisc->bij", rows.vectors, right.vectors)
             scores = scores + right.scalars.unsqueeze(2) * rows.scalars.unsqueeze(1)
             values = apply_blocks(P, rows, mask)
@@ -86,9 +88,11 @@ class FullLayer(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Return e + Δe."""
+        # The sum is over j ≤ N, without the query.
         rows = tokens[:, :-1]
         updated = tokens
         for P, Q in zip(self.P, self.Q, strict=True):
+            # Tokens are rows here, so Qeᵢ is eᵢᵀQᵀ.
             scores = tokens @ Q.mT @ rows.mT
             updated = updated + scores @ (rows @ P.mT)
         return updated
@@ -125,6 +129,7 @@ class SystemModel(nn.Module):
     def scaled(self, prompt: Any) -> tuple[Any, Tensor | None]:
         """The prompt as the layers see it, and the factor (..., 1) of the answer; None is 1."""
         if self.normalize:
+            # The root mean square of A's eigenvalues; padding is 0 and does not count.
             size = prompt.a.norm(dim=(-2, -1)) / prompt.size.to(prompt.a).sqrt()
             a, b = prompt.a / size[..., None, None], prompt.b / size[..., None]
             prompt = prompt._replace(a=a, b=b)
@@ -190,6 +195,7 @@ class FullModel(SystemModel):
         rows = torch.cat(
             [prompt.a, prompt.b.unsqueeze(2), self.embedding.expand(count, size, width)], dim=2
         )
+        # The query's b and h, 1 + K ones.
         ones = torch.ones_like(rows[:, :1, size:])
         tokens = torch.cat([rows, torch.cat([prompt.x0.unsqueeze(1), ones], dim=2)], dim=1)
         states = [tokens[:, -1, :size]]

@@ -41,6 +41,7 @@ class RegressionModel(nn.Module):
         if self.weights:
             dim = x.shape[-1]
             unit = torch.eye(dim, dtype=x.dtype, device=x.device)
+            # A linear predictor's values at the unit vectors are its weights.
             query = unit.expand(*x.shape[:-2], dim, dim)
         factor = torch.ones_like(y[..., :1])
         if self.homogeneous:
@@ -50,6 +51,7 @@ class RegressionModel(nn.Module):
             y = y / factor
         if self.normalize:
             root = x.shape[-2] ** 0.5
+            # Products of two tokens are then divided by N; `factor` undoes the answer's √N.
             x, y, query, factor = x / root, y / root, query / root, factor * root
         vectors = torch.cat([x, query], dim=-2)
         scalars = torch.cat([y, torch.zeros_like(query[..., 0])], dim=-1)

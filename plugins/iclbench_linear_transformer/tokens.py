@@ -29,6 +29,7 @@ def block_tokens(prompt: Any, ones: bool = True, parts: int = -2) -> Tokens:
     parts, −1 for the layout of training. Padding is zero, and layers keep it zero.
     """
     mask = component_mask(prompt)
+    # Padded rows have no 1 in the identities, so they are zero tokens.
     identity = torch.diag_embed(mask)
     rows = torch.stack([prompt.a, identity, identity, identity], dim=parts)
     h = mask if ones else torch.zeros_like(mask)

@@ -85,6 +85,7 @@ class Alignment(Metric):
         predictions = predict(model, batch.prompt, context)[:, -1, 0]
         weights = [descent.last_weights(f, k) for k, f in enumerate(factors, start=1)]
         distances = torch.stack([(predictions - descent.at_query(w)).square() for w in weights], 1)
+        # Gradient descent predicts wᵀx_query, so its sensitivity is w.
         cosine = torch.cosine_similarity(sensitivity(model, task, batch, context), weights[best])
         ones, undefined = torch.ones_like(cosine), torch.full_like(cosine, torch.nan)
         return {
@@ -103,10 +104,13 @@ class Descent:
         prompt = map_tensors(lambda t: t.to("cpu", torch.float64), prompt)
         examples = examples_of(prompt)
         x, y = examples.x, examples.y[..., :1]
+        # In the eigenbasis a step acts on each coordinate alone: one decomposition serves the whole
+        # grid of step sizes and numbers of steps.
         values, self.basis = torch.linalg.eigh(x.mT @ x)
         self.values = values if examples.ridge is None else values + examples.ridge[..., 0]
         self.right = (self.basis.mT @ (x.mT @ y))[..., 0]
         self.query = prompt.query[:, -1]
+        # Without a step size in the prompt, factors are multiples of 1/N.
         unit = torch.full_like(self.values[:, :1], 1.0 / x.shape[1])
         self.unit = unit if examples.step is None else examples.step[..., 0]
 
@@ -123,6 +127,7 @@ class Descent:
         eta = factor * self.unit
         filtered = torch.zeros_like(self.values)
         for _ in range(steps):
+            # w ← w + η(Xᵀy − XᵀXw), per eigenvalue, for Xᵀy = 1.
             filtered = filtered + eta * (1.0 - self.values * filtered)
             yield filtered
 
@@ -143,6 +148,7 @@ def fit(model: nn.Module, task: Task[Any], dtype: torch.dtype, context: Evaluati
     descent = Descent(prompt)
 
     def distance(w: Tensor) -> float:
+        # The NaN of a diverged descent counts as infinitely far, so the median stays defined.
         squares = (descent.at_query(w) - predictions).square().nan_to_num(torch.inf)
         return float(squares.median())
 
@@ -163,6 +169,7 @@ def fit(model: nn.Module, task: Task[Any], dtype: torch.dtype, context: Evaluati
         factors.append(factor)
     if not np.isfinite(min(best)):
         return Fit(np.full(STEPS, np.nan), 0)
+    # argmax gives the first True, that is, the fewest steps that fit about as well as the best.
     good = np.asarray(best) <= TOLERANCE * min(best)
     return Fit(np.asarray(factors), int(np.argmax(good)))
 
@@ -176,6 +183,7 @@ def sensitivity(
         with torch.enable_grad():
             query = prompt.query.detach().clone().requires_grad_()
             answer = model(task.with_query(prompt, query))[:, -1, 0].sum()
+            # A model that ignores the query has sensitivity 0.
             if not answer.requires_grad:
                 return torch.zeros_like(query[:, -1])
             slope: Tensor = torch.autograd.grad(answer, query, materialize_grads=True)[0]

@@ -235,6 +235,7 @@ class LogisticRegression(Classifier):
         size = 1.0 / (0.5 * largest + penalty)
         biases = torch.zeros_like(inputs[:1, :1]).mT
         biases[:, -1] = 1.0
+        # The size 1/L above may count λ for the biases too: an upper bound of L is safe.
         decay = penalty * (1.0 - biases)
         absent = labels.sum(dim=1, keepdim=True) == 0
         weights = ahead = torch.zeros_like(inputs.mT @ labels)

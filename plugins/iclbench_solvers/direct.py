@@ -21,6 +21,7 @@ class LeastSquaresQR(LinearSolver):
 
     def weights(self, examples: Examples, config: Config) -> Tensor:
         """w (B, D, K)."""
+        # QR and not the normal equations, which square the condition number.
         solution: Tensor = torch.linalg.lstsq(
             examples.x.cpu(), examples.y.cpu(), driver="gels"
         ).solution
@@ -46,6 +47,7 @@ class LeastSquaresCholesky(LinearSolver):
     def weights(self, examples: Examples, config: CholeskyConfig) -> Tensor:
         """w (B, D, K)."""
         x, y = examples.x, examples.y
+        # Of the two Gram matrices only the smaller can be positive definite.
         wide = x.shape[1] < x.shape[2]
         factor, failed = torch.linalg.cholesky_ex(x @ x.mT if wide else x.mT @ x)
 
@@ -57,6 +59,7 @@ class LeastSquaresCholesky(LinearSolver):
 
         w = solve(y)
         for _ in range(config.refinements):
+            # The residual is computed from X, whose condition number is not squared.
             w = w + solve(y - x @ w)
         return w.masked_fill(failed[:, None, None] > 0, torch.nan)
 
@@ -82,6 +85,7 @@ class Ridge(LinearSolver):
         x, y = examples.x, examples.y
         default = 1e-2 if examples.ridge is None else examples.ridge
         ridge = default if config.ridge is None else config.ridge
+        # (XᵀX + λI)⁻¹Xᵀ = Xᵀ(XXᵀ + λI)⁻¹: the smaller matrix is cheaper.
         wide = x.shape[1] < x.shape[2]
         gram = x @ x.mT if wide else x.mT @ x
         identity = torch.eye(gram.shape[-1], dtype=x.dtype, device=x.device)

@@ -66,6 +66,7 @@ def _steps(model: Any) -> int:
 
 def _gradient_descent(prompt: Any, steps: int) -> Tensor:
     """w₀ = 0, …, w_steps, (B, steps + 1, D), in the prompt's dtype."""
+    # The paper's objective has no 1/N (elsa, eq. 33).
     config = GradientDescentConfig(steps=steps, step_size="prompt", normalize="sum")
     iterates = [w[..., 0] for w in GradientDescent().iterates(examples_of(prompt), config)]
     return torch.stack(iterates, dim=1)
@@ -74,6 +75,7 @@ def _gradient_descent(prompt: Any, steps: int) -> Tensor:
 def _difference(iterates: Tensor, prompt: Any) -> Tensor:
     """The squared difference from exact gradient descent, largest component, (B, T + 1)."""
     exact = _exact_descent(prompt, iterates.shape[1] - 1)
+    # Subtracted in extended precision: rounded to float64, the reference would err as float64 does.
     differences = np.abs(iterates.numpy() - exact).max(axis=2)
     return torch.from_numpy(np.square(differences).astype(np.float64))
 
@@ -82,6 +84,7 @@ def _exact_descent(prompt: Any, steps: int) -> np.ndarray:
     """w₀ = 0, …, w_steps, (B, steps + 1, D), in extended precision on the prompt's numbers."""
     fields = (prompt.x, prompt.y, prompt.ridge[:, None, None], prompt.step[:, None, None])
     x, y, ridge, step = (f.cpu().numpy().astype(np.longdouble) for f in fields)
+    # numpy multiplies long doubles without BLAS, so memory order matters.
     transposed = np.ascontiguousarray(x.transpose(0, 2, 1))
     w = np.zeros((len(x), x.shape[2], 1), dtype=np.longdouble)
     iterates = [w]

@@ -49,6 +49,7 @@ class GradientDescent(LinearSolver):
 
     def weights(self, examples: Examples, config: GradientDescentConfig) -> Tensor:
         """w (B, D, K)."""
+        # Holds the last iterate only.
         return deque(self.iterates(examples, config), maxlen=1).pop()
 
     def iterates(self, examples: Examples, config: GradientDescentConfig) -> Iterator[Tensor]:
@@ -64,6 +65,7 @@ class GradientDescent(LinearSolver):
         w = torch.zeros_like(examples.x.mT @ examples.y)
         yield w
         for _ in range(config.steps):
+            # The penalty is scaled along: with normalize=mean, λ too is divided by N.
             w = w - eta * (scale * gradient(examples, w))
             yield w
 
@@ -147,6 +149,7 @@ class ConjugateGradient(LinearSolver):
     def weights(self, examples: Examples, config: ConjugateGradientConfig) -> Tensor:
         """w (B, D, K)."""
         x, y = examples.x, examples.y
+        # CGLS works on X and Xᵀ and never forms XᵀX, whose condition number is squared.
         w = x.new_zeros(x.shape[0], x.shape[2], y.shape[2])
         # Below `noise` the gradient is rounding error; below `negligible` it no longer changes w.
         # Further steps would overflow.
@@ -205,7 +208,9 @@ class Newton(LinearSolver):
         """w (B, D, K)."""
         gram = examples.x.mT @ examples.x
         largest = torch.linalg.eigvalsh(gram)[:, -1, None, None]
+        # All eigenvalues of A·XᵀX then lie in [0, 1], where the iteration converges.
         inverse: Tensor = gram / largest.square()
         for _ in range(config.steps):
+            # B.2 drops A₀ in its last step; Newton's iterate is 2A₀ − A₀(XᵀX)A₀.
             inverse = 2.0 * inverse - inverse @ gram @ inverse
         return inverse @ (examples.x.mT @ examples.y)

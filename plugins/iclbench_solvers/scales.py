@@ -15,6 +15,7 @@ def smoothing_weight(smoothing: float | None, examples: int | Tensor, classes: i
     count = torch.as_tensor(examples)
     if smoothing is not None:
         return torch.full_like(count, smoothing, dtype=torch.get_default_dtype())
+    # (C/2) / (N + C/2) without the fractions.
     return classes / (2.0 * count + classes)
 
 
@@ -27,6 +28,7 @@ def smoothed(probabilities: Tensor, weight: Tensor) -> Tensor:
 def median_distance(x: Tensor) -> Tensor:
     """The median distance of two examples of x (B, N, D), (B, 1, 1); 1 where it would be 0."""
     first, second = torch.triu_indices(x.shape[1], x.shape[1], 1, device=x.device)
+    # One example has no distance to another.
     if not len(first):
         return torch.ones_like(x[:, :1, :1])
     # Not from products, which would lose digits for near points.

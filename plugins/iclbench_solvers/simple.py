@@ -40,6 +40,7 @@ class NearestNeighbours(RegressionSolver):
     def answer(self, examples: Examples, query: Tensor, config: NearestNeighboursConfig) -> Tensor:
         """The values (B, Q, K) at query (B, Q, D)."""
         x, y = examples.x, examples.y
+        # The first prefix has no examples; like the linear solvers, the answer is 0.
         if x.shape[1] == 0:
             return query.new_zeros(query.shape[0], query.shape[1], y.shape[2])
         # Not cdist, whose expansion ‖q‖² − 2q·x + ‖x‖² loses digits and breaks ties.

@@ -53,9 +53,11 @@ class RegressionSolver(Solver):
         examples = examples_of(prompt)
         if target == "query":
             return self.answer(examples, prompt.query, config)
+        # The answers are asked at every input: of prefix k at input k + 1, last at the query.
         inputs = torch.cat([prompt.x, prompt.query], dim=1)
         answers = []
         for k in range(inputs.shape[1]):
+            # Each prefix is a problem of its own: nothing is reused from the shorter ones.
             first = examples._replace(x=prompt.x[:, :k], y=prompt.y[:, :k])
             answers.append(self.answer(first, inputs[:, k : k + 1], config))
         return torch.cat(answers, dim=1)
@@ -79,6 +81,7 @@ class LinearSolver(RegressionSolver):
     def answer(self, examples: Examples, query: Tensor, config: Any) -> Tensor:
         """query · w; 0 without examples."""
         if examples.x.shape[1] == 0:
+            # The solution of least norm for no equations is 0.
             return query.new_zeros(query.shape[0], query.shape[1], examples.y.shape[2])
         return query @ self.weights(examples, config)
 

@@ -32,6 +32,7 @@ class System(NamedTuple):
 
     def extremes(self) -> tuple[Tensor, Tensor]:
         """The smallest and the largest eigenvalue, (B, 1, 1) each."""
+        # A is symmetric: eigenvalues are real and in ascending order.
         values = torch.linalg.eigvalsh(self.a)
         return values[:, :1, None], values[:, -1:, None]
 
@@ -112,6 +113,7 @@ class Richardson(SystemSolver):
         x = system.x0
         yield x
         for _ in range(steps):
+            # This α makes |1 − αλ| equal at both extremes, which minimizes its largest value.
             x = x + 2.0 / (low + high) * system.residual(x)
             yield x
 
@@ -137,6 +139,7 @@ class Chebyshev(SystemSolver):
             x = x + direction
             yield x
             below = 2.0 * middle - ratio * radius
+            # A three-term recurrence, since varying step sizes are stable in some orders only.
             direction = ratio * radius / below * direction + 2.0 / below * system.residual(x)
             ratio = radius / below
 
@@ -192,6 +195,7 @@ class SteepestDescent(SystemSolver):
         x = system.x0
         yield x
         for _ in range(steps):
+            # Recomputed, because an updated residual drifts from b − Ax by rounding.
             r = system.residual(x)
             x = x + _quotient(_dot(r, r), _dot(r, system.a @ r)) * r
             yield x
@@ -219,11 +223,13 @@ def conjugate_gradient(system: System, steps: int) -> Iterator[Tensor]:
 def newton(system: System, steps: int) -> Iterator[Tensor]:
     """Newton–Schulz: X ← 2X − XAX from A/λmax², applied to the first residual."""
     _, high = system.extremes()
+    # All eigenvalues of X·A then lie in [0, 1], where the iteration converges.
     inverse = system.a / high.square()
     first = system.residual(system.x0)
     yield system.x0
     for _ in range(steps):
         inverse = 2.0 * inverse - inverse @ system.a @ inverse
+        # The residual is that of x₀: only the approximate inverse changes.
         yield system.x0 + inverse @ first
 
 
@@ -245,6 +251,7 @@ class _CholeskyModule(nn.Module):
     def forward(self, prompt: Any) -> Tensor:
         system = system_of(prompt)
         solution: Tensor = torch.cholesky_solve(system.b, torch.linalg.cholesky(system.a))
+        # (B, N, 1) → (B, 1, N); x₀ is not used.
         return solution.mT
 
 

@@ -48,7 +48,9 @@ class Anchors(CategoricalTask[AnchorsConfig]):
         """f(x) (n, P, d')."""
         anchors = draws["shape"]
         between = _distances(anchors, anchors)
+        # An anchor is not its own nearest neighbour.
         between.diagonal(dim1=1, dim2=2).fill_(torch.inf)
+        # σₘ²: with the norm not squared, exp(−σₘ² · nearest) = 0.1.
         rate = -math.log(AT_NEAREST) / between.amin(dim=2)
         weights = torch.exp(-rate.unsqueeze(1) * _distances(x, anchors))
         classes = chosen_classes(draws["order"], self.config.anchors)
@@ -60,14 +62,17 @@ class Anchors(CategoricalTask[AnchorsConfig]):
         c = self.config
         x = random.normal("x", c.points, c.dim)
         anchors = random.normal("anchors", c.anchors, c.dim)
+        # Drawn even for spread=null, so that the other draws do not depend on the option.
         nearby = random.uniform("place", c.points)
         if c.spread is not None:
             index = (nearby * c.anchors).long().unsqueeze(2).expand_as(x)
+            # The paper leaves the distribution of x open, hence this option.
             x = anchors.gather(1, index) + c.spread * x
         return {"x": x, "shape": anchors, **self.draw_categories(random)}
 
 
 def _distances(a: Tensor, b: Tensor) -> Tensor:
     """‖a − b‖ of every pair, (n, A, B), from exact differences."""
+    # Not ‖a‖² − 2ab + ‖b‖², which cancels for close points.
     distances: Tensor = torch.linalg.vector_norm(a.unsqueeze(2) - b.unsqueeze(1), dim=3)
     return distances

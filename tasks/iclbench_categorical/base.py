@@ -54,6 +54,7 @@ class CategoricalTask(ClassificationTask[ConfigT]):
     """
 
     recipes = {"paper": PAPER, "quick": QUICK}
+    # The model sees none of these: choice and order pick categories, shape defines f.
     unrounded = frozenset({"choice", "order", "shape"})
     floor_summary = (
         "The paper's bound: the largest probability, and the entropy, under the true f and W_e, "
@@ -73,6 +74,7 @@ class CategoricalTask(ClassificationTask[ConfigT]):
     @property
     def parameters(self) -> dict[str, Tensor]:
         """embedding: W_e (C, d')."""
+        # A stream of its own: W_e is the same in training and in evaluation.
         source = philox("categorical embedding", self.config.task_seed)
         shape = (self.config.classes, self.config.embedding)
         return {"embedding": torch.from_numpy(source.standard_normal(shape))}
@@ -96,6 +98,7 @@ class CategoricalTask(ClassificationTask[ConfigT]):
     def log_probabilities(self, draws: Draws, x: Tensor) -> Tensor:
         """log p(c | x), (n, P, C), of each context at inputs x (n, P, d)."""
         embedding = self.parameters["embedding"].to(x)
+        # Logits are w_cᵀf(x) (eq. 1).
         return (self.function(draws, x, embedding) @ embedding.mT).log_softmax(dim=2)
 
     def arrange(self, draws: Draws) -> Batch:
@@ -105,17 +108,20 @@ class CategoricalTask(ClassificationTask[ConfigT]):
         edges = logs.exp().cumsum(dim=2)
         # The last edge may round below 1.
         y = (draws["choice"].unsqueeze(2) >= edges).sum(dim=2).clamp(max=self.config.classes - 1)
+        # Queries and their classes are drawn like the examples.
         prompt = Categorical(x[:, :examples], y[:, :examples], x[:, examples:])
         return Batch(prompt, y[:, examples:], {"log_probabilities": logs[:, examples:]})
 
     def reference(self, batch: Batch) -> Tensor:
         """log p(c | x) under the true f and W_e."""
+        # A context only hints at f, so this is a bound and not the best predictor.
         return batch.truth["log_probabilities"]
 
     def floor(self, batch: Batch, context: EvaluationContext) -> dict[str, Tensor]:
         """The bound: the largest probability ("mean max probability"), and the entropy."""
         logs = batch.truth["log_probabilities"]
         return {
+            # The most probable class is right with its own probability; no prediction does better.
             "accuracy": logs.exp().amax(dim=2).mean(dim=1),
             "nll": -(logs.exp() * logs).sum(dim=2).mean(dim=1),
         }
@@ -123,4 +129,5 @@ class CategoricalTask(ClassificationTask[ConfigT]):
 
 def chosen_classes(order: Tensor, count: int) -> Tensor:
     """The first `count` of each context's categories in a random order, (n, count)."""
+    # The first of a random permutation: a draw without replacement, for all contexts at once.
     return order.argsort(dim=1)[:, :count]

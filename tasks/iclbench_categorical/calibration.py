@@ -39,6 +39,7 @@ class Calibration(Metric):
         reference = task.reference(batch)
         if reference is None:
             return {}
+        # As `predict` returns predictions.
         reference = reference.to("cpu", torch.float64)
         return {"brier": _brier(reference.softmax(dim=2), batch.target)}
 
@@ -49,9 +50,11 @@ class Calibration(Metric):
         answers = [(predict(model, b.prompt, context).softmax(dim=2), b.target) for b in batches]
         confidence = torch.cat([p.amax(dim=2).flatten() for p, _ in answers])
         right = torch.cat([(p.argmax(dim=2) == y).flatten() for p, y in answers]).double()
+        # A confidence of exactly 1 would fall into a bin too many.
         bins = (confidence * BINS).long().clamp(0, BINS - 1)
         count = torch.bincount(bins, minlength=BINS).double()
         sums = [torch.zeros(BINS).double().index_add(0, bins, v) for v in (right, confidence)]
+        # An empty bin's 0/0 becomes 0; its count of 0 gives it no weight.
         accuracy, mean = (torch.where(count > 0, s / count, 0.0) for s in sums)
         error = (count * (accuracy - mean).abs()).sum() / count.sum()
         return {

@@ -49,11 +49,14 @@ class ProbabilityMaps(Metric):
         """See the class."""
         assert isinstance(task, CategoricalTask)
         generator = torch_generator("cpu", "probability maps", task.name)
+        # A named stream: every model sees the same context.
         draws = task.draw(TrainingRandom([generator], [1], torch.float64))
         prompt = task.round_and_arrange(draws, batches[0].prompt.x.dtype).prompt
         points = plane()
+        # At the unrounded points; the model gets them rounded to its dtype.
         truth = task.log_probabilities(draws, points[None])[0]
         prompts = _with_queries(prompt, points, task.config.queries)
+        # All queries of a prompt are the same point, so the first answer is enough.
         predicted = predict(model, prompts, context)[:, 0].log_softmax(dim=1)
         shown = _categories(truth, points)
         return {
@@ -65,6 +68,7 @@ class ProbabilityMaps(Metric):
 
 def axis() -> Tensor:
     """The points along each axis, float64."""
+    # Centres of cells: no point lies on an axis, so every point belongs to one quadrant.
     return (torch.arange(GRID, dtype=torch.float64) + 0.5) * 2.0 / GRID - 1.0
 
 
@@ -80,6 +84,7 @@ def _with_queries(prompt: Any, points: Tensor, queries: int) -> Any:
     def repeated(t: Tensor) -> Tensor:
         return t.expand(len(points), *t.shape[1:])
 
+    # A prompt needs as many queries as in training: the same point fills them all.
     query = points.to(prompt.x)[:, None].expand(-1, queries, -1)
     return Categorical(repeated(prompt.x), repeated(prompt.y), query)
 
@@ -89,6 +94,7 @@ def _categories(truth: Tensor, points: Tensor) -> list[int]:
     right, top = points[:, 0] > 0, points[:, 1] > 0
     categories: list[int] = []
     for quadrant in (right & top, ~right & top, ~right & ~top, right & ~top):
+        # The mean over the quadrant: near its borders another category may be the likeliest.
         best = int(truth[quadrant].exp().mean(dim=0).argmax())
         categories += [best] if best not in categories else []
     return categories

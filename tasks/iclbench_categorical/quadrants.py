@@ -33,10 +33,12 @@ class Quadrants(CategoricalTask[QuadrantsConfig]):
 
     def function(self, draws: Draws, x: Tensor, embedding: Tensor) -> Tensor:
         """f(x) (n, P, d')."""
+        # 0 to 3, one bit per sign.
         quadrant = (x[..., 0] < 0).long() + 2 * (x[..., 1] < 0).long()
         return embedding[chosen_classes(draws["order"], 4).gather(1, quadrant)]
 
     def draw(self, random: Random) -> Draws:
         """x, choice, order, and an empty shape; see `CategoricalTask`."""
         x = 2.0 * random.uniform("x", self.config.points, 2) - 1.0
+        # The function has no parameters beyond its categories.
         return {"x": x, "shape": x[:, 0, :0], **self.draw_categories(random)}

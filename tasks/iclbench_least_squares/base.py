@@ -39,6 +39,7 @@ class LeastSquaresTask(Task[ConfigT]):
     def floor_kind(self) -> FloorKind:
         """`exact` if the examples determine w*, without noise and with N ≥ D; else `bayes`."""
         c = self.config
+        # With N ≥ D Gaussian examples, noiseless outputs determine w*; otherwise the prior decides.
         return "exact" if not c.noise and c.examples >= c.dim else "bayes"
 
     def posterior_mean(self, x: Tensor, y: Tensor, query: Tensor | None = None) -> Tensor:
@@ -46,6 +47,7 @@ class LeastSquaresTask(Task[ConfigT]):
 
         That is ridge regression with λ = σ², and without noise least squares of least norm.
         """
+        # In float64 in every run: σ is the configuration's and is not rounded with the prompt.
         variances = x.new_full((len(x),), self.config.noise, dtype=torch.float64).square()
         return exact_least_squares(x, y, query=query, ridge=variances)
 
@@ -60,6 +62,7 @@ class LeastSquaresTask(Task[ConfigT]):
     def evaluation_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:
         """The raw draws; noise and rotation are among them even where they are not used."""
         c = self.config
+        # Drawn even where unused, so that the digest is the same with and without noise.
         shapes = {"noise": (n, c.examples, 1), "rotation": (n, c.dim, c.dim)}
         always = {k: philox(self.stream, k, seed).standard_normal(s) for k, s in shapes.items()}
         return always | super().evaluation_draws(n, seed)
@@ -71,12 +74,14 @@ class LeastSquaresTask(Task[ConfigT]):
 
     def with_query(self, prompt: Any, query: Tensor) -> Any:
         """The prompt with another query (B, 1, D), also in the last token."""
+        # Only the features of x change; what follows them in the query's token stays.
         last = torch.cat([query, prompt.tokens[:, -1:, query.shape[2] :]], dim=2)
         tokens = torch.cat([prompt.tokens[:, :-1], last], dim=1)
         return prompt._replace(tokens=tokens, query=query)
 
     def loss(self, prediction: Tensor, target: Tensor) -> Tensor:
         """Mean squared error of each prompt, (B,)."""
+        # Per prompt, because the harness averages over a batch or a part of it.
         return mse_loss(prediction, target, reduction="none").mean(dim=(1, 2))
 
 

@@ -89,6 +89,7 @@ class DescentTask(LeastSquaresTask[ConfigT]):
         tokens = feature_tokens(x, y, self.config.features)
         last = torch.zeros_like(tokens[:, :1])
         if self.config.features == 2:
+            # The sums over the examples are the same in all tokens, the last included (D.2.5).
             last = tokens[:, :1].clone()
             last[:, :, : self.config.dim + 1] = 0.0
         prompt = Descent(torch.cat([tokens, last], dim=1), x, y, problems.x[:, -1:], w).at(w)
@@ -215,6 +216,7 @@ class Gradient(DescentTask[GradientConfig]):
         w, visited, first = prompt.w, [prompt.w], None
         for _ in range(self.config.iterates):
             step = model(prompt.at(w))
+            # The first prediction, at w₀, is the one that training asks for.
             first = step if first is None else first
             w = w - self.config.step_size * step
             visited.append(w)

@@ -28,11 +28,14 @@ class FeaturesConfig(LeastSquaresConfig):
 def feature_tokens(x: Tensor, y: Tensor, features: int) -> Tensor:
     """(xᵢ, yᵢ, yᵢxᵢ, flt(xᵢxᵢᵀ)), (B, N, D²+2D+1), by `features` (least_squares, D.2.4)."""
     weighted = y * x
+    # Row-major: entry Di + j is xᵢxⱼ. The matrix is symmetric, so the order is a convention.
     squares = (x.unsqueeze(3) * x.unsqueeze(2)).flatten(2)
     formed = torch.cat([weighted, squares], dim=2)
     if features == 0:
+        # Tokens have the same width for every k, so results differ by the features only.
         formed = torch.zeros_like(formed)
     if features == 2:
+        # Every token shows the sums over all examples, also over later ones, as in the paper.
         formed = formed.sum(dim=1, keepdim=True).expand_as(formed)
     return torch.cat([x, y, formed], dim=2)
 
@@ -72,6 +75,7 @@ class LeastSquaresFeatures(LeastSquaresTask[FeaturesConfig]):
     def arrange(self, draws: Draws) -> Batch:
         """Tokens (B, N, D²+2D+1); the target is w*."""
         problems = problems_from(self.config, draws)
+        # The last input is drawn for `squared_error` only.
         x, y = problems.x[:, :-1], problems.y
         tokens = feature_tokens(x, y, self.config.features)
         return Batch(Regression(tokens, x, y, problems.x[:, -1:]), problems.w.mT)
@@ -81,6 +85,7 @@ class LeastSquaresFeatures(LeastSquaresTask[FeaturesConfig]):
 
     def metrics(self, prediction: Tensor, batch: Batch) -> dict[str, Tensor]:
         """weight_error, ‖ŵ − w*‖², and squared_error at the query; both (B,)."""
+        # ŵᵀx − w*ᵀx = (ŵ − w*)ᵀx: no answer at the query is needed.
         error = prediction - batch.target
         at_query = (batch.prompt.query.double() * error).sum(dim=2)
         return {
@@ -96,4 +101,5 @@ class LeastSquaresFeatures(LeastSquaresTask[FeaturesConfig]):
 
     def exact_answer(self, batch: Batch) -> Tensor:
         """Least squares on the rounded prompt, of least norm where N < D; see `posterior_mean`."""
+        # Not w*: with noise, or with N < D, the prompt does not determine it.
         return self.posterior_mean(batch.prompt.x, batch.prompt.y).mT

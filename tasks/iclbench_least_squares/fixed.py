@@ -77,12 +77,14 @@ class LeastSquares(LeastSquaresTask[FixedConfig]):
         problems = problems_from(self.config, draws)
         x, y = problems.x, problems.y
         prompt = Regression(problems.rows(), x[:, :-1], y, x[:, -1:])
+        # `clean` has no noise: the target is w*ᵀx, not an observation of it.
         target = problems.clean[:, -1:] if self.asks_query else problems.w.mT
         return Batch(prompt, target, {"w": problems.w})
 
     def answer(self, batch: Batch) -> Tensor:
         """w*ᵀx_query of the rounded query, an exact product; or w* itself."""
         if self.asks_query:
+            # Of the rounded query, so that rounding the prompt does not count as a model's error.
             return exact_matmul(batch.prompt.query, batch.truth["w"])
         return batch.target
 
@@ -98,6 +100,7 @@ class LeastSquares(LeastSquaresTask[FixedConfig]):
         error = prediction - batch.target
         if self.asks_query:
             return {"squared_error": error[:, 0, 0].square()}
+        # The prompt is in the run's dtype; a product in float64 adds no rounding error.
         at_query = (batch.prompt.query.double() * error).sum(dim=2)
         return {
             "weight_error": error.square().sum(dim=(1, 2)),
@@ -117,5 +120,6 @@ class LeastSquares(LeastSquaresTask[FixedConfig]):
         """Least squares on the rounded prompt, of least norm where N < D; see `posterior_mean`."""
         prompt = batch.prompt
         if self.asks_query:
+            # Rounded once, after the product: rounding w first would add an error of its own.
             return self.posterior_mean(prompt.x, prompt.y, prompt.query)
         return self.posterior_mean(prompt.x, prompt.y).mT

@@ -45,6 +45,7 @@ class LeastSquaresPrefixes(LeastSquaresTask[LeastSquaresConfig]):
             input_width=c.dim,
             output_width=1,
             readout=tuple(range(0, 2 * c.examples + 1, 2)),
+            # Each input is followed by its answer, so a model that looks ahead would read it.
             causal=True,
             shapes=self.shapes(),
         )
@@ -59,7 +60,9 @@ class LeastSquaresPrefixes(LeastSquaresTask[LeastSquaresConfig]):
         problems = problems_from(self.config, draws)
         x, y = problems.x, problems.y
         batch, inputs, dim = x.shape
+        # y e₁: a value takes a whole token, in its first feature (D.2.1).
         values = torch.nn.functional.pad(y, (0, dim - 1))
+        # Stacking along a new dimension after the examples' interleaves them: x₁, y₁e₁, x₂, …
         pairs = torch.stack([x[:, :-1], values], dim=2).view(batch, 2 * (inputs - 1), dim)
         tokens = torch.cat([pairs, x[:, -1:]], dim=1)
         return Batch(Regression(tokens, x[:, :-1], y, x[:, -1:]), problems.clean, {"w": problems.w})
@@ -72,10 +75,13 @@ class LeastSquaresPrefixes(LeastSquaresTask[LeastSquaresConfig]):
         """Replaces the value after that prefix, and later inputs and their values."""
 
         def replaced(t: Tensor, start: int) -> Tensor:
+            # 1 − 3t changes every value but ¼, also zeros.
             return torch.cat([t[:, :start], 1.0 - 3.0 * t[:, start:]], dim=1)
 
         k = position
+        # The last read-out is the query's own, which it may see.
         last = prompt.query if k == self.config.examples else 1.0 - 3.0 * prompt.query
+        # Read-out k is token 2k; the next token is its answer.
         tokens = replaced(prompt.tokens, 2 * k + 1)
         return Regression(tokens, replaced(prompt.x, k + 1), replaced(prompt.y, k), last)
 
@@ -88,6 +94,7 @@ class LeastSquaresPrefixes(LeastSquaresTask[LeastSquaresConfig]):
         """Least squares of least norm on each rounded prefix; see `posterior_mean`."""
         prompt, inputs = batch.prompt, _inputs(batch.prompt)
         answers = [
+            # From the first k examples, of which there are none for k = 0: the answer is 0 then.
             self.posterior_mean(prompt.x[:, :k], prompt.y[:, :k], inputs[:, k : k + 1])
             for k in range(inputs.shape[1])
         ]

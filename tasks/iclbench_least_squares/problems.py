@@ -38,6 +38,7 @@ class Problems(NamedTuple):
 
     def rows(self) -> Tensor:
         """(xᵢ, yᵢ) and last (x_query, 0), (B, N+1, D+1)."""
+        # A value of 0 marks the query's token (D.2.2).
         values = torch.nn.functional.pad(self.y, (0, 0, 0, 1))
         return torch.cat([self.x, values], dim=2)
 
@@ -49,6 +50,7 @@ def draw_problems(config: LeastSquaresConfig, random: Random) -> Draws:
     if config.condition_number is not None:
         rotation = random.normal("rotation", config.dim, config.dim)
         x = _conditioned(x, rotation, config.condition_number)
+    # Drawn last and only if used: without noise, training draws no numbers for it.
     if not config.noise:
         return {"x": x, "w": w}
     return {"x": x, "w": w, "noise": random.normal("noise", config.examples, 1)}
@@ -58,6 +60,7 @@ def problems_from(config: LeastSquaresConfig, draws: Draws) -> Problems:
     """The problems of such draws."""
     x, w = draws["x"], draws["w"]
     clean = x @ w
+    # The query's value is in no prompt.
     y = clean[:, :-1]
     if config.noise:
         y = y + config.noise * draws["noise"]
@@ -72,9 +75,12 @@ def _conditioned(x: Tensor, rotation: Tensor, condition_number: float) -> Tensor
     """
     design, query = x[:, :-1], x[:, -1:]
     examples, dim = design.shape[1:]
+    # In float64 for every dtype of x: the values are rounded once, where they meet `left`.
     half = 0.5 * torch.linspace(1, -1, dim, dtype=torch.float64)
     values = condition_number**half if dim > 1 else torch.ones(1, dtype=torch.float64)
+    # A Gaussian N × D design has Σσ² = ND in expectation; conditioning keeps that scale.
     values = values * (dim * examples / values.square().sum()).sqrt()
+    # Q of a Gaussian matrix spans a uniformly random subspace.
     left = torch.linalg.qr(design)[0]
     right = torch.linalg.qr(rotation)[0]
     design = (left * values.to(x)) @ right.transpose(1, 2)

@@ -18,12 +18,15 @@ WIDE = PAPER.model_copy(update={"model_args": {"width": 256}})
 PRECISION = Recipe(
     steps=2_500_000,
     batch=1024,
+    # Gradients fall below Adam's default of 1e-8, which would then shrink the steps.
     optimizer_args={"eps": 1e-16},
+    # Higher than `PAPER`'s: the adaptive schedule lowers it, and raises it again.
     learning_rate=1e-2,
     schedule="adaptive",
     decay_every=3_000,
     decay=0.9,
     clip=100.0,
+    # g + 2·EMA(g) before Adam, with decay 0.98.
     gradient_memory=0.98,
     gradient_weight=2.0,
     model_args={"layers": 3, "width": 64, "layer_norm": False, "mlp": False},
@@ -35,6 +38,7 @@ SOAP = PRECISION.model_copy(
         "steps": 250_000,
         "batch": 256,
         "optimizer": "pytorch_optimizer.SOAP",
+        # Weight decay would pull the weights off an exact solution.
         "optimizer_args": {"eps": 1e-16, "weight_decay": 0.0},
         "learning_rate": 3e-3,
         "schedule": "cosine",

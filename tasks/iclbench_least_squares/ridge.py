@@ -29,6 +29,7 @@ Penalty = Annotated[float, Field(ge=0)]
 class RidgeConfig(LeastSquaresConfig):
     """The problems, and the penalty and step size shown in the prompt."""
 
+    # Its square is the default λ: the estimate is then the posterior mean under w* ~ N(0, I).
     noise: float = Field(0.5, ge=0, description="standard deviation of the noise on y")
     ridge: Penalty | tuple[Penalty, Penalty] = Field(
         0.25, description="λ; [low, high] draws it log-uniformly for each prompt"
@@ -97,6 +98,7 @@ class RidgeRegression(LeastSquaresTask[RidgeConfig]):
         if not isinstance(self.config.ridge, tuple):
             return torch.full_like(uniform, self.config.ridge)
         low, high = self.config.ridge
+        # Log-uniform: λ is a scale.
         penalties: Tensor = low * (high / low) ** uniform
         return penalties
 
@@ -115,10 +117,13 @@ class RidgeRegression(LeastSquaresTask[RidgeConfig]):
         x, query = problems.x[:, :-1], problems.x[:, -1:]
         step = self._step(x, ridge)
         rows = problems.rows()
+        # λ and η have a token of their own, so a sequence model sees what eqs. 35–36 use.
         facts = torch.stack([ridge, step], dim=1)
         facts = torch.nn.functional.pad(facts, (0, rows.shape[2] - 2))
         tokens = torch.cat([rows[:, :-1], facts[:, None], rows[:, -1:]], dim=1)
+        # The normal equations square the condition number, and a target's error would be learned.
         exact = (field.double() for field in (x, problems.y, ridge))
+        # Rounded last, to the run's dtype.
         target = (query.double() @ ridge_estimate(*exact)).to(query)
         prompt = Ridge(tokens, x, problems.y, query, ridge, step)
         return Batch(prompt, target, {"clean": problems.clean[:, -1:]})
@@ -126,6 +131,7 @@ class RidgeRegression(LeastSquaresTask[RidgeConfig]):
     def answer(self, batch: Batch) -> Tensor:
         """The estimate for the rounded prompt, solved exactly."""
         p: Ridge = batch.prompt
+        # The rounded λ, which is part of the prompt.
         return exact_least_squares(p.x, p.y, query=p.query, ridge=p.ridge)
 
     def exact_answer(self, batch: Batch) -> Tensor:
@@ -152,5 +158,6 @@ def ridge_estimate(x: Tensor, y: Tensor, ridge: Tensor) -> Tensor:
     """
     identity = torch.eye(x.shape[2], dtype=x.dtype, device=x.device)
     factor, failed = torch.linalg.cholesky_ex(x.mT @ x + ridge[:, None, None] * identity)
+    # `cholesky_ex` does not raise: one singular prompt must not end a batch.
     solution: Tensor = torch.cholesky_solve(x.mT @ y, factor)
     return solution.masked_fill(failed[:, None, None] > 0, torch.nan)

@@ -15,6 +15,7 @@ Sizes = tuple[Annotated[int, Field(ge=2)], ...]
 
 def parse_sizes(value: Any) -> Any:
     """9, "2-9", "2,4,8" or a list as a tuple of sizes; other values unchanged."""
+    # True is an int in Python; left as it is, pydantic rejects it.
     if isinstance(value, bool) or value is None:
         return value
     if isinstance(value, int):
@@ -39,6 +40,7 @@ class LinearSystemConfig(TaskConfig):
 
     sizes: Sizes = Field((9,), description="N in training: a number, a list, or a range as 2-9")
     evaluate: Sizes | None = Field(None, description="N in evaluation; null: `sizes`")
+    # κ above 1e12 would leave the solution few digits even in float64.
     condition_number: float = Field(
         10.0, ge=1, le=1e12, description="κ; eigenvalues lie in [1/κ, 1]"
     )
@@ -61,7 +63,9 @@ class LinearSystemConfig(TaskConfig):
             if sizes is not None and (not sizes or len(set(sizes)) != len(sizes)):
                 raise ValueError("sizes must be distinct, and at least one")
         if self.evaluate is None:
+            # The model is frozen. Resolved here, the record states the sizes of evaluation.
             object.__setattr__(self, "evaluate", self.sizes)
+        # An option without effect would make two names for one task.
         if self.mixed and len(self.sizes) == 1:
             raise ValueError("mixed needs several sizes")
         return self

@@ -19,6 +19,7 @@ def eigenvalues(uniform: Tensor, condition_number: float, spectrum: Spectrum) ->
     """
     low = 1.0 / condition_number
     if spectrum == "log-uniform":
+        # κ^−u with u in [0, 1) is log-uniform in (1/κ, 1].
         values = low**uniform
     elif spectrum == "uniform":
         values = low + (1.0 - low) * uniform
@@ -28,6 +29,7 @@ def eigenvalues(uniform: Tensor, condition_number: float, spectrum: Spectrum) ->
         offset = 0.05 * torch.frac(2.0 * uniform)
         values = torch.where(high, 1.0 - offset, low * (1.0 + offset)).clamp(low, 1.0)
     values = values.clone()
+    # Both extremes are set, so that κ is exact. For N = 1 the eigenvalue is 1: it is set last.
     values[:, -1] = low
     values[:, 0] = 1.0
     return values
@@ -41,5 +43,6 @@ def symmetric(normal: Tensor, values: Tensor) -> Tensor:
     """
     basis = torch.linalg.qr(normal).Q
     product = (basis * values.unsqueeze(1)) @ basis.mT
+    # Products round differently above and below the diagonal; solvers assume exact symmetry.
     matrices: Tensor = 0.5 * (product + product.mT)
     return matrices

@@ -64,6 +64,7 @@ class LinearSystems(Task[LinearSystemConfig]):
         """S = N + 1 tokens of width N + 1, read at the last, for the largest N."""
         c = self.config
         sizes = {*c.sizes, *self.cases}
+        # Also of the sizes in evaluation: a model must be able to answer both.
         n = max(sizes)
         return Signature(
             prompt=LinearSystem,
@@ -100,7 +101,9 @@ class LinearSystems(Task[LinearSystemConfig]):
         c = self.config
         if random.case is not None:
             systems = self._systems(random, random.case)
+            # Evaluation has a batch per size, which needs no padding.
             return {**systems, "size": torch.full((len(systems["a"]),), random.case)}
+        # One size per batch by default; a mixed batch is padded to the largest.
         chosen = random.integers("size", len(c.sizes), each="row" if c.mixed else "batch")
         size = torch.tensor(c.sizes, device=chosen.device)[chosen]
         if len(c.sizes) == 1:
@@ -110,6 +113,7 @@ class LinearSystems(Task[LinearSystemConfig]):
             mask = size == n
             rows = mask.nonzero()[:, 0]
             if len(rows):
+                # Only the rows of this size are drawn, each from its replica's generator.
                 for name, values in self._systems(random.where(mask, n), n).items():
                     if name not in padded:
                         padded[name] = _padding(name, values, len(size), max(c.sizes))
@@ -123,8 +127,10 @@ class LinearSystems(Task[LinearSystemConfig]):
         solution, start = random.normal("solution", n), random.normal("start", n)
         values = eigenvalues(uniform, c.condition_number, c.spectrum)
         return {
+            # x stays N(0, I): scaling A and b together leaves the solution as it is.
             "a": c.scale * symmetric(vectors, values),
             "solution": solution,
+            # Drawn in both cases, so that start=zero changes no other draw.
             "start": start if c.start == "normal" else torch.zeros_like(start),
         }
 
@@ -154,6 +160,7 @@ class LinearSystems(Task[LinearSystemConfig]):
 
     def metrics(self, prediction: Tensor, batch: Batch) -> dict[str, Tensor]:
         """squared_error, ‖x̂ − x‖²/N; relative_residual, ‖Ax̂ − b‖/‖b‖; both (B,)."""
+        # In float32 the rounding of Ax̂ would be as large as a good solution's residual.
         a, b = batch.prompt.a.double(), batch.prompt.b.double()
         error = (prediction - batch.target).square().mean(dim=(1, 2))
         residual = (a @ prediction.mT)[..., 0] - b
@@ -166,6 +173,7 @@ class LinearSystems(Task[LinearSystemConfig]):
         """Each value's mean over the sizes, and its values by size, (B, sizes)."""
         combined = {}
         for name in parts[0]:
+            # A prompt of each size counts as one prompt: sizes weigh equally.
             by_size = torch.stack([part[name] for part in parts], dim=1)
             combined[name] = by_size.mean(dim=1)
             if f"{name}_by_size" in self.axes:

@@ -79,16 +79,19 @@ class Primitive(Task[ConfigT]):
             length=c.length,
             input_width=c.dim,
             output_width=self.outputs,
+            # A primitive is a map of sequences: the loss covers every row (D.2.3).
             readout=tuple(range(c.length)),
             shapes={"tokens": (c.length, c.dim)},
         )
 
     def draw(self, random: Random) -> Draws:
         """u (B, N, D)."""
+        # Rows are N(0, I) (D.3).
         return {"u": random.normal("u", self.config.length, self.config.dim)}
 
     def arrange(self, draws: Draws) -> Batch:
         """The sequence, and f of it."""
+        # In evaluation u is rounded already, so the target is f of what the model sees.
         return Batch(Sequence(draws["u"]), self.function(draws["u"]))
 
     def loss(self, prediction: Tensor, target: Tensor) -> Tensor:

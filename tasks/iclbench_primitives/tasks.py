@@ -44,9 +44,11 @@ class Read(Primitive[ReadConfig]):
     @property
     def parameters(self) -> Mapping[str, Tensor]:
         """i and j, uniform; from 0."""
+        # From `task_seed` and not from the run's seed: all runs read the same rows.
         rng = philox("read", self.config.task_seed)
         i, j = rng.choice(self.config.length, size=2, replace=False).tolist()
         if self.config.order == "forward":
+            # A causal model at row j can't see a later row i.
             i, j = sorted((i, j))
         return {name: torch.tensor(float(value), dtype=torch.float64)
                 for name, value in (("i", i), ("j", j))}  # fmt: skip
@@ -74,6 +76,7 @@ class Affine(Primitive[PrimitiveConfig]):
     def parameters(self) -> Mapping[str, Tensor]:
         """h (D,), each entry of variance 3."""
         h = philox("affine", self.config.task_seed).standard_normal(self.config.dim)
+        # The paper's N(0, 3I) has the variance 3, not the standard deviation.
         return {"h": 3.0**0.5 * torch.from_numpy(h)}
 
     def function(self, u: Tensor) -> Tensor:
@@ -83,6 +86,7 @@ class Affine(Primitive[PrimitiveConfig]):
     def answer(self, batch: Batch) -> Tensor:
         """u · h, exact products rounded once."""
         h = self.parameters["h"][:, None]
+        # A float64 product would round at every multiplication and addition.
         return exact_matmul(batch.prompt.tokens, h.expand(len(batch.target), -1, -1))
 
 
@@ -111,6 +115,7 @@ class Multiply(Primitive[EvenConfig]):
 
     def function(self, u: Tensor) -> Tensor:
         """u[:D/2] ⊙ u[D/2:]."""
+        # MULTIPLY(0, D/2, D/2).
         return u[..., : self.outputs] * u[..., self.outputs :]
 
 
@@ -133,4 +138,5 @@ class Square(Primitive[PrimitiveConfig]):
 
     def chance(self, batch: Batch) -> dict[str, Tensor]:
         """A constant prediction of 1, the mean of a square."""
+        # The default of 0 is no chance prediction here: squares have the mean 1.
         return self.metrics(torch.ones_like(batch.target), batch)

@@ -165,3 +165,18 @@ def test_large_least_squares_agree_with_ball_arithmetic(shape, penalty, monkeypa
     monkeypatch.setattr("iclbench.api.exact.LARGEST", 64)
     proved = [exact_least_squares(x, y, query=q, ridge=ridge) for q in (None, query)]
     assert all(torch.equal(a, b) for a, b in zip(refined, proved, strict=True))
+
+
+@pytest.mark.parametrize("bits", [10, 24, 53])
+def test_products_are_rounded_once_even_from_halfway(bits):
+    """Short factors often give sums halfway between two numbers; ties go to the even one."""
+    rng = np.random.default_rng(bits)
+    integers = rng.integers(-(2**bits), 2**bits, size=(2, 400, 3)).astype(np.float64)
+    # Scales far apart, so that sums need more bits than a float64 has.
+    scales = 2.0 ** rng.integers(-40, 40, size=(400, 3))
+    a, b = torch.from_numpy(integers[0] * scales)[:, None], torch.from_numpy(integers[1])[..., None]
+    expected = [
+        float(sum(Fraction(p) * Fraction(q) for p, q in zip(x, y, strict=True)))
+        for x, y in zip(a[:, 0].tolist(), b[..., 0].tolist(), strict=True)
+    ]
+    assert exact_matmul(a, b)[:, 0, 0].tolist() == expected

@@ -17,7 +17,7 @@ def test_the_main_job_prints_a_table_and_leaves_records(cli, tmp_path):
     args = ("run", "--model", models, "--task", "least-squares", *TINY, "--out", tmp_path)
     first = cli(*args)
     assert first.code == 0
-    assert "| gradient-descent |" in first.out
+    assert " gradient-descent  ▲" in first.out
     assert "training 2 seeds for 20 steps" in first.err
     assert len(list(tmp_path.glob("least-squares/*.json"))) == 4
     shown = cli("leaderboard", "show", "--out", tmp_path)
@@ -54,7 +54,7 @@ def test_arguments_can_be_for_one_model(cli, tmp_path):
 
 def test_a_model_that_is_named_twice_is_run_once(cli, tmp_path):
     outcome = cli("run", "--model", "zero,zero", *TASK, *TINY, "--out", tmp_path)
-    assert outcome.out.count("| zero") == 1
+    assert outcome.out.count(" zero ") == 1
 
 
 def test_a_late_refusal_does_not_lose_the_table_of_the_others(cli, tmp_path):
@@ -65,7 +65,7 @@ def test_a_late_refusal_does_not_lose_the_table_of_the_others(cli, tmp_path):
     path.write_text("{")
     outcome = cli(*args)
     assert outcome.code == 2
-    assert "| averaging" in outcome.out
+    assert " averaging " in outcome.out
 
 
 def test_an_unexpected_error_is_one_line(cli, tmp_path, provide):
@@ -152,7 +152,7 @@ def test_a_run_that_fails_does_not_stop_the_next(cli, tmp_path, provide):
         "error: failing on least-squares: RuntimeError('no luck') (ICLBENCH_DEBUG=1 shows where)"
         in outcome.err
     )
-    assert "| zero" in outcome.out
+    assert " zero " in outcome.out
     assert [p.name.split("-")[0] for p in tmp_path.glob("*/*.json")] == ["zero"]
 
 
@@ -172,4 +172,4 @@ def test_strict_fails_when_an_observer_was_dropped(cli, tmp_path):
         host().problems.clear()
     assert outcome.code == 2
     assert "no luck" in outcome.err
-    assert "| zero" in outcome.out
+    assert " zero " in outcome.out

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from iclbench import run
-from iclbench.leaderboards.board import Board, leaderboard
+from iclbench import Record, RecordStore, run
+from iclbench.leaderboards.board import Board, boards, leaderboard
 from iclbench.leaderboards.build import build
+from iclbench.runs.store import read_record
 
 LEAST_SQUARES = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4},
                  "eval_prompts": 64}  # fmt: skip
@@ -19,7 +21,7 @@ LEAST_SQUARES = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}
 def leaderboards(tmp_path_factory) -> Path:
     """A folder with `records`: three origins, two dtypes, a task with curves, one without digits.
 
-    The first board of least-squares, float32, has five rows.
+    The first board of least-squares, float32, has five rows, of which two are trained.
     """
     folder = tmp_path_factory.mktemp("leaderboards")
     out = folder / "records"
@@ -37,9 +39,22 @@ def leaderboards(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def built(leaderboards, tmp_path_factory) -> Path:
-    """A copy of the same folder with its tables."""
+    """A copy of the same folder with its tables, and with a cited result of least-squares."""
     folder = tmp_path_factory.mktemp("built")
     shutil.copytree(leaderboards / "records", folder / "records")
+    (folder / "cited.toml").write_text(
+        """
+        [[cited]]
+        task = "least-squares"
+        model = "a model of a paper"
+        metric = "mean squared error"
+        value = 1.5e-13
+        approximate = true
+        setting = "D = 5"
+        differs = "its training"
+        source = "A paper, Figure 1"
+        """
+    )
     build(folder)
     return folder
 
@@ -48,3 +63,15 @@ def built(leaderboards, tmp_path_factory) -> Path:
 def board(leaderboards) -> Board:
     """Its board of least-squares in float32."""
     return next(b for b in leaderboard(leaderboards / "records") if len(b.rows) == 5)
+
+
+@pytest.fixture
+def changed(leaderboards) -> Callable[..., Board]:
+    """The same board with its records changed by a function."""
+
+    def make(change: Callable[[Record], Record]) -> Board:
+        store = RecordStore(leaderboards / "records")
+        records = [change(read_record(path)) for path in store.paths()]
+        return next(b for b in boards(records, store) if len(b.rows) == 5)
+
+    return make

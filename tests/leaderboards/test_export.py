@@ -20,7 +20,17 @@ def test_the_export_holds_every_row(built):
     rows = table.set_index(["task", "model", "dtype"])
     solver = rows.loc[("least-squares", "least-squares-qr", "float32")]
     assert solver["at_floor"]
+    assert (solver["floor_kind"], solver["unranked"]) == ("exact", "reference")
     # Half of −log₁₀ of a squared error.
-    assert solver["digits"] == pytest.approx(-np.log10(solver["median"]) / 2, abs=0.5)
+    assert solver["score"] == pytest.approx(-np.log10(solver["median"]) / 2, abs=0.5)
+    assert solver["score_low"] < solver["score"] < solver["score_high"]
     assert rows.loc[("least-squares", "least-squares-qr", "float64"), "at_floor"]
-    assert pd.isna(table.set_index("model").loc["class-frequency", "digits"])
+    frequency = table.set_index("model").loc["class-frequency"]
+    assert (frequency["statistic"], frequency["chance"]) == ("mean", "chance")
+    assert frequency["score"] == frequency["mean"]
+    assert pd.isna(frequency["at_floor"])
+    trained = table[table["origin"] == "trained"]
+    assert (trained["rank_first"] >= 1).all()
+    assert (trained["rank_last"] <= 2).all()
+    assert not trained["tuned"].any()
+    assert table["rank_first"].count() == len(trained) == 2

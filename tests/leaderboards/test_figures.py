@@ -29,16 +29,20 @@ def named(figure):
 
 def test_points_are_the_records_scores_with_the_range_over_seeds(records):
     trained = [r for r in records if r.spec.model == "baseconv"]
-    lines = named(draw(Figure(x="model_args.layers"), trained))
+    figure = draw(Figure(x="model_args.layers"), trained)
+    lines = named(figure)
     line = lines["baseconv"]
     ordered = sorted(trained, key=lambda r: r.spec.model_args["layers"])
     assert list(line.x) == [1, 2]
-    assert list(line.y) == [r.metrics["squared_error"].median for r in ordered]
-    seeds = [s["squared_error"].median for s in ordered[0].main.seeds]
+    assert list(line.y) == [r.metrics["squared_error"].digits.mean for r in ordered]
+    seeds = [s["squared_error"].digits.mean for s in ordered[0].main.seeds]
     assert line.y[0] + line.error_y.array[0] == pytest.approx(max(seeds))
     assert line.y[0] - line.error_y.arrayminus[0] == pytest.approx(min(seeds))
     floor = lines["baseconv: floor"]
-    assert list(floor.y) == [r.floor["squared_error"].median for r in ordered]
+    assert list(floor.y) == [r.floor["squared_error"].digits.mean for r in ordered]
+    assert figure.layout.yaxis.title.text == "digits of squared_error"
+    assert figure.layout.yaxis.type == "linear"
+    assert "of the absolute error" in figure.layout.title.text
 
 
 def test_each_value_of_a_field_gets_a_line(records):
@@ -55,6 +59,8 @@ def test_curves_run_along_their_axis(records):
     assert list(line.y) == solved[0].curves["prefix_error"].median
     assert list(floor.y) == solved[0].main.floor.curves["prefix_error"].median
     assert figure.layout.xaxis.title.text == "prefix"
+    assert figure.layout.yaxis.title.text == "median prefix_error"
+    assert figure.layout.yaxis.type == "log"
 
 
 def test_training_curves_have_a_line_per_seed(records):
@@ -84,7 +90,7 @@ def test_metrics_are_stacked_panels_and_fields_are_panels_side_by_side(tmp_path)
     assert figure.layout.xaxis4.type == "log"
     assert figure.layout.yaxis3.type == "linear"
     titles = [figure.layout[f"yaxis{i}"].title.text or "" for i in ("", 3)]
-    assert [t.split()[0] for t in titles] == ["accuracy", "nll"]
+    assert titles == ["mean accuracy", "mean nll"]
     logarithmic = draw(Figure(x="model_args.neighbours", y="nll", log_y=True), records)
     assert logarithmic.layout.yaxis.type == "log"
 

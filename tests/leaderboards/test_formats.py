@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from iclbench.leaderboards import ranking
-from iclbench.leaderboards.formats import arguments, difference
+from iclbench.leaderboards.formats import arguments, difference, digits, interval
+from iclbench.leaderboards.row import Bounds
 
 
 def test_a_difference_is_in_digits_gained_and_marked_if_significant():
@@ -19,3 +21,23 @@ def test_a_difference_is_in_digits_gained_and_marked_if_significant():
 def test_arguments_are_abbreviated():
     values = {"task_seed": 0, "sizes": [2, 3, 4, 9], "noise": None, "order": "any", "x": [0.5]}
     assert arguments(values) == "sizes=2-4,9, order=any, x=[0.5]"
+
+
+@pytest.mark.parametrize(
+    ("kind", "reliable", "seeds", "mark"),
+    [
+        ("seeds and prompts", True, 3, ""),
+        ("range over seeds", False, 3, " ‡"),
+        ("prompts", True, 1, " †"),
+        ("prompts", False, 1, " †~"),
+        # A solver has no seeds that could differ.
+        ("prompts", True, 0, ""),
+        ("prompts", False, 0, " ~"),
+    ],
+)
+def test_an_interval_shows_of_which_kind_it_is(kind, reliable, seeds, mark):
+    assert interval(Bounds(1.0, 2.0, kind, reliable), digits, seeds) == f"1.00 … 2.00{mark}"
+
+
+def test_without_an_interval_nothing_is_shown():
+    assert interval(Bounds(None, None, None, False)) == ""

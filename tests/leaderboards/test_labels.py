@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iclbench import sweep
+from iclbench import run, sweep
 from iclbench.leaderboards.labels import labels_of
 
 
@@ -18,3 +18,9 @@ def test_a_label_names_only_what_differs(tmp_path):
     records = sweep({"defaults": defaults, "grid": grids}, out=tmp_path).records
     assert labels_of(records) == ["gradient-descent steps=1", "gradient-descent steps=4", "zero"]
     assert labels_of(records[:1]) == ["gradient-descent"]
+
+
+def test_seeds_that_differ_are_a_range(tmp_path):
+    spec = {"model": "baseconv", "task": "least-squares", "recipe": "smoke", "eval_prompts": 8}
+    records = [run(**spec, seeds=seeds, out=tmp_path) for seeds in (1, 3)]
+    assert labels_of(records) == ["baseconv seeds=0", "baseconv seeds=0-2"]

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 
-from iclbench import leaderboard, run
 from iclbench.api.digits import digits
-from iclbench.leaderboards.formats import rank
-from iclbench.leaderboards.row import profile
+from iclbench.api.record import Ranking
+from iclbench.leaderboards.row import (
+    bounds_of,
+    floor_label,
+    profile,
+    shown_name,
+    shown_score,
+    worst,
+)
+from iclbench.runs.statistics import summarize
 
 
 @pytest.fixture
@@ -20,8 +25,8 @@ def rows(board):
 
 def test_missing_digits_are_counted_from_the_floor(rows):
     for row in rows:
-        assert row.floor_digits == row.record.floor["squared_error"].digits.mean
-        assert row.missing_digits == pytest.approx(max(0, row.floor_digits - row.digits))
+        assert row.floor_score == row.record.floor["squared_error"].digits.mean
+        assert row.missing_digits == pytest.approx(max(0, row.floor_score - row.score))
 
 
 def test_the_profile_counts_values_by_digits():
@@ -31,24 +36,26 @@ def test_the_profile_counts_values_by_digits():
     assert [solved[k] for k in (0, 2, 3, 16)] == [5 / 8, 4 / 8, 3 / 8, 2 / 8]
 
 
-def test_the_reference_alone_is_at_the_floor(rows):
-    assert rows[0].record.spec.model == "least-squares-qr"
-    assert [row.at_floor for row in rows] == [True, False, False, False, False]
+def test_the_solver_alone_is_at_the_floor(rows):
+    assert {row.label for row in rows if row.at_floor} == {"least-squares-qr"}
 
 
 def test_a_row_holds_what_its_record_says(rows):
     for row in rows:
         record = row.record
-        assert row.score == row.statistics.median == record.metrics["squared_error"].median
-        assert row.seed_scores == tuple(s.metrics["squared_error"].median for s in record.seeds)
-        assert row.digits == record.metrics["squared_error"].digits.mean
-        assert row.digits == pytest.approx(digits(row.values, "squared").mean())
-        assert row.floor_score == record.floor["squared_error"].median
+        statistics = record.metrics["squared_error"]
+        assert row.score == statistics.digits.mean
+        assert row.score == pytest.approx(digits(row.values, "squared").mean())
+        assert row.bounds[:3] == (statistics.digits.low, statistics.digits.high,
+                                  statistics.digits.interval)  # fmt: skip
+        assert row.seed_scores == tuple(s["squared_error"].digits.mean for s in record.main.seeds)
+        assert row.worst == statistics.q99
         assert row.values.shape == (max(row.seeds, 1), 64)
         assert row.file.endswith(f"{record.id}.json")
-    trained = [row for row in rows if row.origin == "trained"]
+    trained = [row for row in rows if row.is_trained]
     assert [(row.seeds, row.steps, row.batch) for row in trained] == [(2, 20, 16)] * 2
     assert all(row.seconds == row.record.training.seconds for row in trained)
+    assert not any(row.is_tuned for row in trained)
     constructed = next(row for row in rows if row.origin == "constructed")
     assert constructed.construction == "gd-causal"
     assert (constructed.seeds, constructed.steps) == (0, None)
@@ -56,20 +63,42 @@ def test_a_row_holds_what_its_record_says(rows):
 
 
 def test_the_row_above_is_compared_on_the_same_prompts(rows):
-    assert rows[0].above is None
-    for above, row in itertools.pairwise(rows):
+    for above, row in ((rows[0], rows[1]), (rows[2], rows[3]), (rows[3], rows[4])):
         assert row.above.mean == pytest.approx(row.ranked.mean() - above.ranked.mean())
         assert row.above.low <= row.above.mean <= row.above.high
+    assert rows[0].above is rows[2].above is None
 
 
-def test_a_single_trained_seed_is_shown_and_not_ranked(tmp_path):
-    spec = {"task": "least-squares", "recipe": "smoke", "eval_prompts": 8, "out": tmp_path}
-    run(model="baseconv", **spec, seeds=1)
-    run(model="baseconv", **spec, seeds=2)
-    run(model="zero", **spec)
-    (board,) = leaderboard(tmp_path)
-    ranks = {(row.record.spec.model, row.seeds): row.rank for row in board.rows}
-    assert ranks["baseconv", 1] is None
-    # Of two ranked rows, ranks are 1 or 2.
-    assert {*ranks["baseconv", 2], *ranks["zero", 0]} == {1, 2}
-    assert rank(next(row for row in board.rows if row.rank is None)) == ""
+def test_where_the_mean_ranks_it_has_the_bounds():
+    ranking = Ranking(metric="accuracy", better="higher", statistic="mean")
+    statistics = summarize(np.linspace(0, 1, 101)[None])
+    assert bounds_of(statistics, ranking)[:2] == (statistics.low, statistics.high)
+    assert worst(statistics, ranking) == pytest.approx(0.01)
+    assert shown_score(statistics, ranking) == statistics.mean
+    assert shown_name("accuracy", statistics, ranking) == "mean accuracy"
+
+
+def test_figures_show_digits_of_errors_where_digits_rank():
+    ranking = Ranking(metric="squared_error", better="lower", statistic="mean digits")
+    errors, fractions = summarize(np.full((1, 4), 1e-6), "squared"), summarize(np.ones((1, 4)))
+    assert shown_score(errors, ranking) == pytest.approx(3)
+    assert shown_name("squared_error", errors, ranking) == "digits of squared_error"
+    assert shown_score(fractions, ranking) == 1
+    assert worst(errors, ranking) == pytest.approx(1e-6)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "label"),
+    [
+        ("exact", "attainable", "attainable"),
+        ("bayes", "Bayes predictor", "Bayes"),
+        ("bound", "bound", "bound"),
+        ("bound", "true ending", "bound: true ending"),
+        ("none", "exact gradient", "exact gradient"),
+    ],
+)
+def test_the_floor_is_named_by_its_kind(rows, kind, name, label):
+    record = rows[0].record
+    floor = record.main.floor.model_copy(update={"kind": kind, "name": name})
+    main = record.main.model_copy(update={"floor": floor})
+    assert floor_label(record.model_copy(update={"evaluations": {"main": main}})) == label

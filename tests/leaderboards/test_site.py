@@ -74,6 +74,24 @@ def test_a_run_s_page_shows_how_to_reproduce_it(site, folder):
         assert ("seed 1" in page) == (content["spec"]["origin"] == "trained")
 
 
+def test_a_run_s_page_says_what_is_proved_and_what_is_claimed(site, board):
+    row = next(row for row in board.rows if row.is_trained)
+    page = (site / "runs" / f"{row.record.id}.html").read_text("utf-8")
+    for text in ("nobody has checked this record yet", "device <small>claimed</small>",
+                 "trained by this recipe", "not tuned", "at chance", "attainable"):  # fmt: skip
+        assert text in page
+    assert "stale" not in page
+
+
+def test_a_task_s_page_shows_kinds_of_floors_chance_and_cited_rows(built, tmp_path):
+    make_site(tmp_path, built)
+    page = (tmp_path / "tasks" / "least-squares.html").read_text("utf-8")
+    for text in ("Attainable in float32", "at the floor", "<td>chance</td>", "1% worst",
+                 "a model of a paper", "≈ 1.5e-13"):  # fmt: skip
+        assert text in page
+    assert "Cited" not in (tmp_path / "tasks" / "categorical.html").read_text("utf-8")
+
+
 def test_the_same_records_give_the_same_site(site, folder, tmp_path):
     make_site(tmp_path, folder)
     names = {p.relative_to(site) for p in site.rglob("*") if p.is_file()}
@@ -158,20 +176,21 @@ def shown(browser) -> list[str]:
     return [row.find_element("css selector", "th").text for row in rows if row.is_displayed()]
 
 
-def test_tables_sort_and_filter_by_keyboard(browser, site):
+def test_tables_sort_and_filter_by_keyboard(browser, site, board):
     visit(browser, site / "tasks" / "least-squares.html")
     first = shown(browser)
-    assert first[0] == "least-squares-qr"
-    assert len(first) == 5  # float64 is filtered out to begin with
+    # The trained rows come first; float64 is filtered out to begin with.
+    assert first == [row.label for row in board.rows]
+    best = [row.label for row in sorted(board.rows, key=lambda row: -row.score)]
     digits = browser.find_element("xpath", "//thead//button[.='digits']")
     digits.send_keys("\n")
-    assert shown(browser) == first[::-1]
+    assert shown(browser) == best[::-1]
     assert digits.find_element("xpath", "..").get_attribute("aria-sort") == "ascending"
     digits.send_keys(" ")
-    assert shown(browser) == first
+    assert shown(browser) == best
     form = browser.find_element("css selector", "form.filters")
     form.find_element("name", "origin").send_keys("trained")
-    assert shown(browser) == [label for label in first if "layers" in label]
+    assert shown(browser) == [label for label in best if "layers" in label]
     form.find_element("name", "find").send_keys("layers=2")
     assert len(shown(browser)) == 1
     assert form.find_element("css selector", "output").text == "1 of 7 rows"
@@ -181,36 +200,39 @@ def test_tables_sort_and_filter_by_keyboard(browser, site):
     assert shown(browser) == ["least-squares-qr", "zero"]
 
 
-def test_long_tables_show_the_rest_when_asked(browser, folder, tmp_path, monkeypatch):
+def test_long_tables_show_the_rest_when_asked(browser, folder, board, tmp_path, monkeypatch):
     monkeypatch.setattr("iclbench.leaderboards.site.task.MOST_ROWS", 2)
     make_site(tmp_path, folder)
     visit(browser, tmp_path / "tasks" / "least-squares.html")
-    first = shown(browser)
-    assert len(first) == 2
+    assert shown(browser) == [row.label for row in board.rows[:2]]
     browser.find_element("xpath", "//thead//button[.='digits']").send_keys("\n")
-    worst = shown(browser)
-    assert len(worst) == 2
-    assert not set(worst) & set(first)
+    worst = [row.label for row in sorted(board.rows, key=lambda row: row.score)]
+    assert shown(browser) == worst[:2]
     more = browser.find_element("css selector", ".more")
     assert more.text == "Show all 5"
     more.send_keys("\n")
-    assert shown(browser)[:2] == worst
-    assert shown(browser)[:2:-1] == first
-    assert len(shown(browser)) == 5
+    assert shown(browser) == worst
     assert not more.is_displayed()
 
 
-def test_any_two_records_are_compared_as_in_python(browser, site, folder):
-    board = next(b for b in leaderboard(folder / "records") if len(b.rows) == 5)
-    a, b = board.rows[0], board.rows[3]
+@pytest.mark.parametrize("pair", [(0, 1), (0, 3), (2, 3), (2, 4)])
+def test_any_two_records_are_compared_as_in_python(browser, site, board, pair):
+    """Pairs of trained rows, of solvers, and of both."""
+    a, b = (board.rows[i] for i in pair)
     page = site / "compare" / "least-squares.html"
     visit(browser, page, f"#a={a.record.id}&b={b.record.id}")
     expected = difference(a.ranked, b.ranked)
-    verdict = wait(browser, "#verdict", "is better")
-    numbers = [float(v) for v in re.findall(r"[+−](\d+\.\d\d)", verdict)]
-    assert numbers == pytest.approx([abs(bound) for bound in expected[:3]], abs=0.006)
-    browser.find_element("id", "swap").click()
-    assert wait(browser, "#verdict", "The second is better")
+    verdict = wait(browser, "#verdict", "Digits gained")
+    numbers = [float(v.replace("−", "-")) for v in re.findall(r"[+−]\d+\.\d\d", verdict)]
+    assert numbers == pytest.approx(list(expected[:3]), abs=0.006)
+    better = "first" if expected.mean > 0 else "second"
+    assert verdict.startswith(
+        f"The {better} is better." if expected.is_significant else "No significant difference."
+    )
+    if expected.is_significant:
+        browser.find_element("id", "swap").click()
+        other = {"first": "second", "second": "first"}[better]
+        assert wait(browser, "#verdict", f"The {other} is better")
 
 
 def wait(browser, selector: str, text: str) -> str:

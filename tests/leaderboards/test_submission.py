@@ -40,7 +40,7 @@ def test_sound_records_are_copied_with_their_files(cli, results, tmp_path):
     outcome = cli("submit", results, "--to", tmp_path / "boards")
     assert outcome.code == 0
     assert outcome.out.startswith("## 2 records, all ")
-    for text in ("baseconv", "▲ solver", "● trained", "(iclbench ", "iclbench run --model zero"):
+    for text in ("baseconv", "▲ solver", "○ trained", "(iclbench ", "iclbench run --model zero"):
         assert text in outcome.out
     store = RecordStore(tmp_path / "boards" / "records")
     copied = sorted(p.name for p in store.folder.rglob("*") if p.is_file())

@@ -14,6 +14,7 @@ from iclbench import (
     RunSpec,
     UsageError,
     leaderboard,
+    load_task,
     run,
     verify,
 )
@@ -93,3 +94,33 @@ def test_a_task_without_a_reference_has_no_floor(tmp_path, provide):
     (board,) = leaderboard(tmp_path)
     assert board.floor is None
     assert all(check.holds for check in verify(RecordStore(tmp_path).path(record.spec)))
+
+
+@pytest.mark.parametrize(
+    "task", ["least-squares", "ridge", "linear-system", "categorical", "multiply", "stories"]
+)
+def test_parts_of_an_evaluation_set_are_the_set(task):
+    """Prompts that are made a few at a time are those that are made all at once."""
+    task = load_task(task)
+    whole = task.evaluation_batches(20, 0, torch.float32)
+    parts = list(task.evaluation_parts(20, 0, torch.float32, rows=7))
+    assert len(parts) == (1 if task.name == "stories" else 3)
+    for index, batch in enumerate(whole):
+        for name, values in [("target", batch.target), *batch.prompt._asdict().items()]:
+            pieces = [
+                part[index].target if name == "target" else getattr(part[index].prompt, name)
+                for part in parts
+            ]
+            torch.testing.assert_close(torch.cat(pieces), values, rtol=1e-6, atol=0, equal_nan=True)
+
+
+def test_a_run_in_parts_has_the_values_of_a_run_at_once(tmp_path, monkeypatch):
+    whole = run(model="zero", **TINY, out=tmp_path / "whole")
+    monkeypatch.setattr("iclbench.runs.measure.PART_PROMPTS", 10)
+    parts = run(model="zero", **TINY, out=tmp_path / "parts")
+    a, b = (
+        read_values(RecordStore(tmp_path / folder).path(whole.spec), record.main.values)
+        for folder, record in (("whole", whole), ("parts", parts))
+    )
+    np.testing.assert_allclose(a["squared_error"], b["squared_error"], rtol=1e-12)
+    assert whole.main.digest == parts.main.digest

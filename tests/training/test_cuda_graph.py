@@ -32,8 +32,8 @@ def captured(training, cls=GraphOnCPU):
 
 
 def test_a_training_of_one_chunk_captures_no_graph():
-    made = captured(training(recipe={"steps": 2, "chunk": 4}))
-    assert finished(made).engine == "vmapped"
+    trainer = captured(training(recipe={"steps": 2, "chunk": 4}))
+    assert finished(trainer).engine == "vmapped"
 
 
 @pytest.mark.parametrize(
@@ -51,25 +51,35 @@ def test_a_training_of_one_chunk_captures_no_graph():
 def test_captured_step_equals_the_plain_step(recipe):
     """The step reads batch, factor and step number from buffers and changes all state in place."""
     expected = training(recipe=recipe)
-    made = captured(training(recipe=recipe))
-    made.program = made._wrapped(Static(made.choice.program))
-    state = [made.replicas.flat, made.alive, made.steps_alive, *made.optimizer.buffers.values()]
-    state += [] if made.mean_gradient is None else [made.mean_gradient]
+    trainer = captured(training(recipe=recipe))
+    trainer.program = trainer._wrapped(Static(trainer.choice.program))
+    state = [
+        trainer.replicas.flat,
+        trainer.alive,
+        trainer.steps_alive,
+        *trainer.optimizer.buffers.values(),
+    ]
+    state += [] if trainer.mean_gradient is None else [trainer.mean_gradient]
     addresses = [t.data_ptr() for t in state]
-    assert losses_differ_by(made, expected) < AGREE
-    assert made.take_step.graph is not None
-    assert made.engine == "vmapped graph"
-    new_state = [made.replicas.flat, made.alive, made.steps_alive, *made.optimizer.buffers.values()]
-    new_state += [] if made.mean_gradient is None else [made.mean_gradient]
+    assert losses_differ_by(trainer, expected) < AGREE
+    assert trainer.take_step.graph is not None
+    assert trainer.engine == "vmapped graph"
+    new_state = [
+        trainer.replicas.flat,
+        trainer.alive,
+        trainer.steps_alive,
+        *trainer.optimizer.buffers.values(),
+    ]
+    new_state += [] if trainer.mean_gradient is None else [trainer.mean_gradient]
     assert [t.data_ptr() for t in new_state] == addresses
 
 
 def test_graph_records_when_a_replica_diverges():
     recipe = {"optimizer": "sgd", "schedule": "constant", "clip": None}
-    expected, made = training(recipe=recipe), captured(training(recipe=recipe))
-    for training_ in (expected, made):
+    expected, trainer = training(recipe=recipe), captured(training(recipe=recipe))
+    for training_ in (expected, trainer):
         training_.rates[1] = 1e30
-    a, b = finished(expected), finished(made)
+    a, b = finished(expected), finished(trainer)
     assert a.diverged_at == b.diverged_at
     assert a.diverged_at[1] is not None
 
@@ -79,18 +89,18 @@ def test_failed_capture_falls_back_to_steps(capsys):
         def _captured(self):
             raise RuntimeError("operation not permitted when stream is capturing")
 
-    made = captured(training(), Failing)
-    assert losses_differ_by(made, training()) == 0
-    assert made.engine == "vmapped"
-    assert "not permitted" in made.note
+    trainer = captured(training(), Failing)
+    assert losses_differ_by(trainer, training()) == 0
+    assert trainer.engine == "vmapped"
+    assert "not permitted" in trainer.note
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
 def test_graph_without_a_gpu_is_refused_with_a_reason():
     assert training().note is None
-    made = training(engine="graph")
-    assert made.engine == "vmapped"
-    assert made.note == "no CUDA graph: it needs a CUDA device"
+    trainer = training(engine="graph")
+    assert trainer.engine == "vmapped"
+    assert trainer.note == "no CUDA graph: it needs a CUDA device"
 
 
 def cuda():
@@ -105,31 +115,31 @@ def cuda():
 @pytest.mark.parametrize("recipe", [{}, {"gradient_memory": 0.9, "optimizer": "sgd"}], ids=str)
 def test_graph_and_plain_training_agree_on_a_gpu(model, replicas, recipe):
     options = {"model": model, "device": cuda(), "recipe": recipe}
-    made = training(replicas, **options)
-    assert losses_differ_by(made, training(replicas, engine="plain", **options)) < 1e-9
+    trainer = training(replicas, **options)
+    assert losses_differ_by(trainer, training(replicas, engine="plain", **options)) < 1e-9
     name = "threaded" if replicas == 1 else "vmapped"
-    assert made.engine == f"{name} graph", made.note
+    assert trainer.engine == f"{name} graph", trainer.note
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("replicas", [1, 4])
 def test_a_compiled_step_is_captured_on_a_gpu(replicas):
-    made = training(replicas, device=cuda(), engine="compiled")
-    assert losses_differ_by(made, training(replicas, device=cuda(), engine="plain")) < 1e-9
-    assert made.engine == "compiled graph", made.note
+    trainer = training(replicas, device=cuda(), engine="compiled")
+    assert losses_differ_by(trainer, training(replicas, device=cuda(), engine="plain")) < 1e-9
+    assert trainer.engine == "compiled graph", trainer.note
 
 
 @pytest.mark.gpu
 def test_graph_does_not_wait_within_a_chunk_on_a_gpu():
-    made = training(4, device=cuda(), recipe={"steps": 1000})
+    trainer = training(4, device=cuda(), recipe={"steps": 1000})
     for _ in range(2):
-        made.advance()
-    batch = made.data.next()
+        trainer.advance()
+    batch = trainer.data.next()
     mode = torch.cuda.get_sync_debug_mode()
     torch.cuda.set_sync_debug_mode("error")
     try:
-        for _ in range(made.recipe.chunk):
-            made.take_step.graph.replay()
+        for _ in range(trainer.recipe.chunk):
+            trainer.take_step.graph.replay()
     finally:
         torch.cuda.set_sync_debug_mode(mode)
     assert batch.target.is_cuda

@@ -86,9 +86,9 @@ def test_drawing_together_takes_the_same_operators_for_any_number_of_replicas():
     """Except for the draws themselves, of which least squares has two."""
 
     def operators(replicas: int) -> dict[str, int]:
-        made = together(data([least_squares()] * replicas))
+        source = together(data([least_squares()] * replicas))
         with Operators() as seen:
-            made.next()
+            source.next()
         return seen.counts
 
     few, many = operators(2), operators(50)
@@ -97,39 +97,39 @@ def test_drawing_together_takes_the_same_operators_for_any_number_of_replicas():
 
 
 def test_next_chunk_is_drawn_late_if_two_do_not_fit(monkeypatch):
-    made, expected = data([least_squares()]), data([least_squares()])
-    made.ahead = True
-    assert equal(made.next(), expected.next())
-    draw, attempts = made.draw, []
+    source, expected = data([least_squares()]), data([least_squares()])
+    source.ahead = True
+    assert equal(source.next(), expected.next())
+    draw, attempts = source.draw, []
 
     def out_of_memory(generators, batches):
         draw(generators, batches)
         attempts.append(batches)
         raise torch.OutOfMemoryError
 
-    monkeypatch.setattr(made, "draw", out_of_memory)
-    made.prepare()
+    monkeypatch.setattr(source, "draw", out_of_memory)
+    source.prepare()
     monkeypatch.undo()
-    made.prepare()
+    source.prepare()
     assert attempts
-    assert not made.ahead
-    assert equal(made.next(), expected.next())
+    assert not source.ahead
+    assert equal(source.next(), expected.next())
 
 
 def test_drawing_ahead_gives_the_same_training(tmp_path):
     """To the bit, and after a kill too: chunks drawn ahead of a checkpoint are drawn again."""
 
     def ahead(steps: int):
-        made = training([1, 2], steps=steps)
-        made.data.ahead = True
-        return made
+        trainer = training([1, 2], steps=steps)
+        trainer.data.ahead = True
+        return trainer
 
     whole = training([1, 2]).run(None, lambda step, loss: None)
-    made = ahead(30)
+    trainer = ahead(30)
     drawn = []
-    prepare = made.data.prepare
-    made.data.prepare = lambda: drawn.append(made.step) or prepare()
-    assert same(made.run(None, lambda step, loss: None), whole)
+    prepare = trainer.data.prepare
+    trainer.data.prepare = lambda: drawn.append(trainer.step) or prepare()
+    assert same(trainer.run(None, lambda step, loss: None), whole)
     assert drawn == [5, 10, 15, 20, 25]  # nothing after the last step
 
     keep = Resumption(tmp_path / "checkpoint", every_seconds=0.0)

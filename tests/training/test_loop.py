@@ -109,8 +109,8 @@ def test_initialization_and_data_have_separate_streams():
 
 
 def test_a_trial_s_prompts_are_not_the_training_data_s():
-    made, untouched = training([1, 1]), training([1, 1])
-    trial, chunk = made.trial(), made.data.next()
+    trainer, untouched = training([1, 1]), training([1, 1])
+    trial, chunk = trainer.trial(), trainer.data.next()
     assert trial.target.shape[:2] == (2, 8)
     assert not torch.equal(trial.target[0], trial.target[1])
     assert not torch.equal(trial.target[0], chunk.target[0, 0])

@@ -23,15 +23,15 @@ from iclbench_transformer import fast as attention
 
 
 def operators_of_a_step(layers, replicas, fast=True):
-    made = training(replicas, layers=layers, dtype=torch.float32)
-    assert made.choice.how.group_size == replicas
+    trainer = training(replicas, layers=layers, dtype=torch.float32)
+    assert trainer.choice.how.group_size == replicas
     if not fast:  # a hook makes training call the paper's module
-        made.replicas.template.register_forward_hook(lambda *_: None)
-        made.program = Threaded(made.replicas, made.task.loss, context())
-    batch = made.trial()
-    made.update(batch, 1.0, 1)  # so that one-time work is not counted
+        trainer.replicas.template.register_forward_hook(lambda *_: None)
+        trainer.program = Threaded(trainer.replicas, trainer.task.loss, context())
+    batch = trainer.trial()
+    trainer.update(batch, 1.0, 1)  # so that one-time work is not counted
     with Operators() as operators:
-        made.update(batch, 1.0, 2)
+        trainer.update(batch, 1.0, 2)
     return operators
 
 
@@ -130,9 +130,9 @@ def plain_curve(model):
 
 def curve(model, engine, name):
     """Losses of 30 steps of clipped Adam, (points, R), by the program of that name."""
-    made = training_of(REQUESTS[model], 2, {"clip": 1.0}, engine=engine)
-    assert (made.program.name, made.note) == (name, None)
-    return torch.tensor(finished(made).curve)
+    trainer = training_of(REQUESTS[model], 2, {"clip": 1.0}, engine=engine)
+    assert (trainer.program.name, trainer.note) == (name, None)
+    return torch.tensor(finished(trainer).curve)
 
 
 @pytest.mark.parametrize(
@@ -156,8 +156,8 @@ def test_every_program_trains_as_plain_does(model, engine, monkeypatch):
 
 
 def test_a_batch_of_a_chunk_has_every_field():
-    made = training()
-    chunk = made.data.next()
+    trainer = training()
+    chunk = trainer.data.next()
     batch = batch_of(chunk, 1)
     assert isinstance(batch, Batch)
     for part, whole in zip(

@@ -42,30 +42,30 @@ def test_measuring_the_cosine_does_not_affect_training_data():
 
 @pytest.mark.parametrize(("threshold", "factor"), [(-1.0, 0.9**5), (1.0, 0.9**-5)])
 def test_adaptive_rate_falls_if_gradients_agree_and_rises_otherwise(threshold, factor):
-    made = training([1, 2], **ADAPTIVE, cosine_threshold=threshold)
-    made.adaptive.cosine *= 0.99  # the running mean starts at 1, not at a measurement
-    made.run(None, lambda step, loss: None)
-    assert made.adaptive.factor.tolist() == pytest.approx([factor, factor])
+    trainer = training([1, 2], **ADAPTIVE, cosine_threshold=threshold)
+    trainer.adaptive.cosine *= 0.99  # the running mean starts at 1, not at a measurement
+    trainer.run(None, lambda step, loss: None)
+    assert trainer.adaptive.factor.tolist() == pytest.approx([factor, factor])
 
 
 def test_running_cosine_compares_consecutive_fresh_gradients():
-    made = training([1, 2], **ADAPTIVE, cosine_memory=0.5)
+    trainer = training([1, 2], **ADAPTIVE, cosine_memory=0.5)
     measured = []
-    measure = made.measure
+    measure = trainer.measure
 
     def spy(batches):
         measured.append(measure(batches))
         return measured[-1]
 
-    made.measure = spy
-    made.run(None, lambda step, loss: None)
+    trainer.measure = spy
+    trainer.run(None, lambda step, loss: None)
     expected = torch.ones(2, dtype=torch.float64)
     for gradients in measured:
         a, b, c = gradients
         cosines = [torch.nn.functional.cosine_similarity(*p, dim=1) for p in ((a, b), (b, c))]
         expected = 0.5 * expected + 0.5 * (cosines[0] + cosines[1]) / 2
     assert len(measured) == 7
-    torch.testing.assert_close(made.adaptive.cosine, expected)
+    torch.testing.assert_close(trainer.adaptive.cosine, expected)
 
 
 def test_replicas_adapt_independently():
@@ -81,21 +81,21 @@ def test_replicas_adapt_independently():
 def test_mean_of_gradients_is_added_to_them():
     """SGD by hand on one replica with g + λ·mean, where the mean starts as the first gradient."""
     recipe = {"optimizer": "sgd", "gradient_memory": 0.8, "gradient_weight": 2.0, "chunk": 1}
-    made = training([1], steps=4, **recipe)
-    flat, mean, results = made.replicas.flat.clone(), None, []
-    program = made.program
+    trainer = training([1], steps=4, **recipe)
+    flat, mean, results = trainer.replicas.flat.clone(), None, []
+    program = trainer.program
 
     def spy(batch):
         results.append(program(batch))
         return results[-1]
 
-    made.program = spy
+    trainer.program = spy
     spy.name = "spy"
-    made.run(None, lambda step, loss: None)
+    trainer.run(None, lambda step, loss: None)
     for _, grad in results:
         mean = grad if mean is None else 0.8 * mean + 0.2 * grad
         flat = flat - 1e-2 * (grad + 2.0 * mean)
-    torch.testing.assert_close(made.replicas.flat, flat)
+    torch.testing.assert_close(trainer.replicas.flat, flat)
 
 
 @pytest.mark.parametrize("schedule", ["constant", "step", "cosine"])

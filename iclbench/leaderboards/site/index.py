@@ -17,7 +17,7 @@ def heat_map(overview: Overview) -> View:
     columns = [_column(overview, board) for board in overview.boards]
     rows = [
         {
-            "mark": formats.MARKS[line.origin],
+            "mark": formats.marks(overview.rows(line)),
             "origin": line.origin,
             "model": line.model,
             "cells": [_cell(overview.best.get((c["title"], line)), c["ends"]) for c in columns],
@@ -63,6 +63,5 @@ def _cell(row: Row | None, ends: tuple[float, float]) -> View | None:
         "row": row,
         "text": formats.score(row.score, row.record.ranking),
         "chance": row.chance,
-        "mark": formats.mark(row) if row.is_trained else "",
         "percent": round(100 * part),
     }

@@ -29,6 +29,7 @@ class Bound:
         tensors = {**replicas.views(rows), **replicas.others(rows)}
         named = {**dict(module.named_parameters()), **dict(module.named_buffers())}
         for name, tensor in named.items():
+            # Shares memory with `flat`, so an update of `flat` is one of the module.
             tensor.data = tensors[name].data
         self.leaves: list[Tensor] = [named[name].requires_grad_() for name in replicas.shapes]
         self._form = form

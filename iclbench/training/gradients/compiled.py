@@ -42,6 +42,7 @@ class Compiled(Vmapped):
 
     def on(self, replicas: Replicas) -> Compiled:
         """Return the program for other replicas of the same shapes, with the same compiled code."""
+        # The compiled function takes parameters as arguments, so it serves other replicas too.
         other = copy.copy(self)
         other.replicas = replicas
         return other

@@ -153,6 +153,7 @@ def _run(make: MakeProgram, replicas: Replicas, batch: Batch) -> Results:
 def _in_float64(replicas: Replicas) -> list[Replicas]:
     """The replicas at their parameters and at moved ones."""
     there, moved = replicas.copy(torch.float64), replicas.copy(torch.float64)
+    # A generator of its own: the comparison must not move the training's random numbers.
     noise = torch.randn(moved.flat.shape, generator=torch.Generator().manual_seed(0))
     moved.flat = moved.flat + MOVE * noise.to(moved.flat)
     return [there, moved]
@@ -168,6 +169,7 @@ def _compare(
     finite = expected.finite
     losses, losses_b = results.losses[finite], expected.losses[finite]
     gradients, gradients_b = results.gradients[finite], expected.gradients[finite]
+    # A loss is compared relative to itself: training may start at tiny losses.
     if not torch.allclose(losses.to(losses_b), losses_b, rtol=tolerance, atol=0):
         return f"losses differ from plain's by {(losses - losses_b).abs().max():.1e}"
     # Beside the replica's whole gradient, a part that is rounding alone may differ freely.

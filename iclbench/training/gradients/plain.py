@@ -37,6 +37,7 @@ class Plain:
                 loss.backward()  # type: ignore[no-untyped-call]
             self.replicas.keep(r, tensors)  # after the backward pass, which needs what it replaces
             losses.append(loss.detach())
+            # A parameter that the loss ignores has no gradient.
             grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in leaves.values()]
             gradients.append(torch.cat([grad.reshape(-1) for grad in grads]))
         return torch.stack(losses), torch.stack(gradients)

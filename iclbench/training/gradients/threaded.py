@@ -51,6 +51,7 @@ class Threaded:
         gradients = torch.zeros_like(self.replicas.flat)
         for part, (loss, row) in zip(parts, self.map_parts(gradient, parts), strict=True):
             replica, _, start, stop = part
+            # Slices may differ by a prompt, so each mean counts by its share.
             share = (stop - start) / size
             losses[replica] += share * loss
             gradients[replica].add_(row, alpha=share)

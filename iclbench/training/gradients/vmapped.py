@@ -60,6 +60,7 @@ class Vmapped(Grouped):
     def losses(self, rows: slice, batch: Batch) -> tuple[Tensor, list[Tensor]]:
         """See `Grouped.losses`."""
         prompt, target, _ = replicas_of(batch, rows)
+        # One leaf for all parameters: its gradient is the matrix (r, P), nothing to concatenate.
         flat = self.replicas.flat[rows].detach().requires_grad_()
         # The slices share memory with the replicas', so buffers that a module updates are kept.
         others = self.replicas.others(rows)

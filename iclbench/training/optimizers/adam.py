@@ -77,8 +77,10 @@ class Adam(Stacked):
         if a.weight_decay and not self.decoupled:
             grad = grad + a.weight_decay * self.flat
         mean, square = self.buffers["mean"], self.buffers["square"]
+        # In place, which a CUDA graph needs.
         mean.lerp_(grad, 1 - beta1)
         square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        # Both bias corrections in one factor; ε is scaled so that the quotient is torch's.
         scale = (1 - beta2**step) ** 0.5
         size = (rate * (scale / (1 - beta1**step))).unsqueeze(1)
         delta = mean.div(square.sqrt().add_(a.eps * scale)).mul_(size)

@@ -66,6 +66,7 @@ class Stacked(Optimizer):
 
     def subtract(self, delta: Tensor, alive: Tensor) -> None:
         """Subtract `delta` (R, P) from the parameters of living replicas."""
+        # Not by a product with `alive`: a diverged replica's NaN would survive.
         torch.where(alive.unsqueeze(1), self.flat - delta, self.flat, out=self.flat)
 
 

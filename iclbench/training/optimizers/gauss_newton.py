@@ -60,6 +60,7 @@ class GaussNewton(BatchOptimizer):
         for factor in FACTORS:
             damping = float(self.damping[replica]) * factor
             factored, failed = torch.linalg.cholesky_ex(_damped(matrix, damping))
+            # Too little damping for a semidefinite matrix: a larger factor follows.
             if int(failed):
                 continue
             delta = torch.cholesky_solve(slope[:, None], factored)[:, 0].to(row)
@@ -67,6 +68,7 @@ class GaussNewton(BatchOptimizer):
             loss = held_out(moved)
             if loss < least:
                 least, best = loss, (moved, damping)
+        # No damping helped: try larger ones next time, but start again rather than stall.
         if best is None:
             grown = float(self.damping[replica]) * FACTORS[-1]
             first = self.arguments.damping
@@ -87,6 +89,7 @@ class GaussNewton(BatchOptimizer):
 def divided(batch: Batch, holdout: float) -> tuple[Batch, Batch]:
     """Divide a batch, each field (B, …), into the prompts to fit and those that judge."""
     prompt, target, _ = batch
+    # At least one prompt on each side.
     kept = max(1, min(len(target) - 1, round(len(target) * (1 - holdout))))
     return (
         Batch(map_tensors(lambda t: t[:kept], prompt), target[:kept]),
@@ -101,12 +104,14 @@ def curvature(
     prompt, target, _ = batch
     with torch.no_grad():
         first = objective.prediction(replica, row, map_tensors(lambda t: t[:1], prompt))
+    # Prompts per part: a Jacobian has outputs · P elements per prompt.
     size = max(1, AT_ONCE // (first.numel() * len(row)))
     matrix = torch.zeros(len(row), len(row), dtype=torch.float64, device=row.device)
     slope = torch.zeros(len(row), dtype=torch.float64, device=row.device)
     for start in range(0, len(target), size):
         part = map_tensors(lambda t, s=start: t[s : s + size], prompt)
         rows, pull = _rows(objective, replica, row, Batch(part, target[start : start + size]))
+        # JᵀHJ = (H^½J)ᵀ(H^½J), positive semidefinite by construction.
         matrix.addmm_(rows.mT, rows)
         slope += pull
     return matrix / len(target), slope / len(target)
@@ -130,6 +135,7 @@ def _rows(objective: Objective, replica: int, row: Tensor, batch: Batch) -> tupl
     slopes = vmap(grad(loss_of_one))(predictions, target).reshape(n, outputs).double()
     hessians = vmap(jacrev(grad(loss_of_one)))(predictions, target)
     values, vectors = torch.linalg.eigh(hessians.reshape(n, outputs, outputs).double())
+    # H^½ by eigenvalues; negative ones would make G indefinite.
     roots = values.clamp(min=0).sqrt()[..., None] * vectors.mT
     rows = (roots @ jacobian).reshape(n * outputs, -1)
     return rows, (slopes[:, None] @ jacobian).sum(dim=0)[0]

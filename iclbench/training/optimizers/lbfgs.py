@@ -37,6 +37,7 @@ class LBFGS(BatchOptimizer):
     def step(self, replica: int, rate: float, objective: Objective) -> None:
         """See `BatchOptimizer.step`."""
         row = self.replicas.flat[replica]
+        # A copy, since line searches move it to parameters that may be worse.
         leaf = torch.nn.Parameter(row.clone())
         a = self.arguments
         optimizer = torch.optim.LBFGS(
@@ -44,6 +45,7 @@ class LBFGS(BatchOptimizer):
             lr=rate,
             max_iter=a.iterations,
             history_size=a.history,
+            # torch's default tolerances are absolute and would stop far above float64's floor.
             tolerance_grad=0,
             tolerance_change=0,
             line_search_fn="strong_wolfe",
@@ -52,6 +54,7 @@ class LBFGS(BatchOptimizer):
 
         def closure() -> Tensor:
             nonlocal best, least
+            # The same batch at every evaluation, which a line search presupposes.
             value, leaf.grad = objective.gradient(replica, leaf.detach())
             if float(value) < least:
                 best, least = leaf.detach().clone(), float(value)

@@ -33,5 +33,6 @@ class SGD(Stacked):
             grad = grad + a.weight_decay * self.flat
         if a.momentum:
             velocity = self.buffers["velocity"].mul_(a.momentum).add_(grad)
+            # torch's form: the learning rate is not part of the velocity.
             grad = grad + a.momentum * velocity if a.nesterov else velocity
         self.subtract(grad * by.rate.unsqueeze(1), by.alive)

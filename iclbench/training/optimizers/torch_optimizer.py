@@ -34,6 +34,7 @@ class TorchOptimizer(Optimizer):
             for name, parameter in self._views[r].items():
                 parameter.grad = parts[name]
             for group in optimizer.param_groups:
+                # The schedule is the harness's, so that it is the same for every optimizer.
                 group["lr"] = rates[r]
             optimizer.step()
 

@@ -99,9 +99,11 @@ class Circuit:
         }
         state = {name: value.double() for name, value in state.items()}
         for feature, channel in embed.items():
+            # Features are copied; all other channels of the stream start at 0.
             state["embed.real.weight"][channel, feature] = 1.0
         for output, summed in enumerate(readout):
             state["readout.weight"][output, summed] = 1.0
+        # Most circuits treat all positions alike and need no positions.
         if positions is not None:
             state["positions"] = positions.double()
         for i, layer in enumerate(self.layers):
@@ -114,6 +116,7 @@ class Circuit:
             "layers": len(self.layers),
             "width": self.width,
             "causal": causal,
+            # A norm would rescale the numbers in the stream, and products need no MLP.
             "layer_norm": False,
             "mlp": False,
             "bias": "channel",
@@ -142,7 +145,9 @@ class Circuit:
             else:
                 weights["gate"][product.gate, c] = 1.0
             for channel, weight in product.to.items():
+                # Several rows of W_out may write to one channel, which then sums their products.
                 weights["output"][c, channel] = weight
+        # Unused hidden channels have zero weights, gate and taps, and add nothing.
         return {**weights, **biases, "filter": taps}
 
 

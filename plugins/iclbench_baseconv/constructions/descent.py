@@ -30,6 +30,7 @@ class DescentConfig(Config):
         That of x ~ N(0, I) in the limit of many dimensions: the weights are the same for all
         prompts, so their step size can't follow the prompt.
         """
+        # The upper edge of the Marchenko–Pastur distribution with ratio D/N.
         edge = (1.0 + math.sqrt(dim / examples)) ** 2
         return 1.0 / edge if self.step_size is None else self.step_size
 
@@ -50,9 +51,11 @@ class CausalDescent(Construction):
         c = channels(x=d, y=1, yx=d, xx=d * d, b=d, A=d * d, w=d, answer=1)
         circuit = Circuit(signature.length, c["answer"].stop)
         circuit.layers += [form_products(circuit, c), sum_products(circuit, c)]
+        # The gradient's 1/N is in the rate, because the layers compute sums (eq. 45).
         rate = args.eta(n, d) / n
         for _ in range(args.steps):
             circuit.layers.append(
+                # w ← w − rate (A w − b): eq. 46 with the sign of eq. 45. w starts at 0.
                 times_w(circuit, c, "w", -rate)
                 + [circuit.product(b, None, {w: rate}) for b, w in zip(c["b"], c["w"], strict=True)]
             )
@@ -81,17 +84,21 @@ class NonCausalDescent(Construction):
         circuit.layers.append(
             [product(x, last, {x: -1.0, q: 1.0}) for x, q in zip(c["x"], c["query"], strict=True)]
         )
+        # The products xₖwₖ all go to the channel r, so W_out sums them to xᵀw.
         residual = [product(x, w, {r: 1.0}) for x, w in zip(c["x"], c["w"], strict=True)]
         residual.append(product(y, None, {r: -1.0}))
         # Each layer also clears what the previous one left, for the next step.
         weighted = [product(r, x, {g: 1.0}) for x, g in zip(c["x"], c["g"], strict=True)]
         weighted.append(product(r, None, {r: -1.0}))
+        # Every position sums over all positions, so all take the same step and share w. In a
+        # causal model each would descend on its own prefix.
         rate, everywhere = args.eta(n, d) / n, circuit.everywhere()
         step = [product(g, None, {w: -rate}, everywhere)
                 for g, w in zip(c["g"], c["w"], strict=True)]  # fmt: skip
         step += [product(g, None, {g: -1.0}) for g in c["g"]]
         circuit.layers += [residual, weighted, step] * args.steps
         positions = torch.zeros(circuit.length, circuit.width)
+        # A gate that is 1 at the query and 0 at the examples.
         positions[-1, last] = 1.0
         return _predict(circuit, c, signature, query="query", causal=False, positions=positions)
 
@@ -101,6 +108,7 @@ def form_products(circuit: Circuit, c: dict[str, range]) -> list[Product]:
     (y,) = c["y"]
     moments = [circuit.product(x, y, {yx: 1.0}) for x, yx in zip(c["x"], c["yx"], strict=True)]
     pairs = [(a, b) for a in c["x"] for b in c["x"]]
+    # Row-major, the order in which `times_w` reads A.
     entries = zip(pairs, c["xx"], strict=True)
     return moments + [circuit.product(a, b, {xx: 1.0}) for (a, b), xx in entries]
 
@@ -115,6 +123,7 @@ def times_w(
     circuit: Circuit, c: dict[str, range], to: str, weight: float, by: str = "w"
 ) -> list[Product]:
     """Return products that add weight · A w to the channels `to`, for w in the channels `by`."""
+    # A w takes one product per entry of A: (A w)ᵢ = Σⱼ Aᵢⱼ wⱼ, gated by wⱼ.
     entries = [(row, column) for row in c[to] for column in c[by]]
     return [
         circuit.product(a, column, {row: weight})
@@ -143,6 +152,7 @@ def _predict(
 ) -> Built:
     """Append the prediction, the weights or their product with the query; return the model."""
     embed = dict(enumerate([*c["x"], *c["y"]]))
+    # The read-out reads w directly; only its product with the query needs a layer.
     readout = [[w] for w in c["w"]]
     if signature.target == "query":
         (answer,) = c["answer"]

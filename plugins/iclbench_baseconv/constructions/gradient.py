@@ -56,14 +56,18 @@ class Gradient(Construction):
         if width < c["answer"].stop:
             raise UsageError(f"construction gradient: it needs a width of {c['answer'].stop}")
         circuit = Circuit(signature.length, width)
+        # Otherwise the prompt contains what this layer would compute (D.2.5).
         if features == 0:
+            # At the last token it forms wwᵀ, which the sum over earlier positions leaves out.
             circuit.layers.append(form_products(circuit, c))
         circuit.layers.append(_gate_sums(circuit, c, 1.0 / n, summed=features == 2))
         layers = args.layers or len(circuit.layers)
         if layers < len(circuit.layers):
             raise UsageError(f"construction gradient: it needs {len(circuit.layers)} layers")
+        # A layer without products has zero weights and leaves the stream unchanged.
         circuit.layers += [[]] * (layers - len(circuit.layers))
         inputs = [*c["x"], *c["y"], *c["yx"], *c["xx"]][: signature.input_width]
+        # Without features the tokens hold zeros there, and layer 1 writes to these channels.
         embed = dict(enumerate(inputs if features else inputs[: d + 1]))
         config, state = circuit.model(
             signature, embed=embed, readout=[[g] for g in c["answer"]], causal=True
@@ -80,6 +84,7 @@ def _gate_sums(circuit: Circuit, c: dict[str, range], rate: float, summed: bool)
     moments = zip(c["yx"], c["answer"], strict=True)
     # The last token holds w in the channels of x.
     entries = [(row, w) for row in c["answer"] for w in c["x"]]
+    # The sign of eq. 45; eq. 46 has the two sums the other way round.
     return [circuit.product(yx, None, {g: -rate}, taps) for yx, g in moments] + [
         circuit.product(xx, w, {row: rate}, taps)
         for xx, (row, w) in zip(c["xx"], entries, strict=True)
@@ -91,5 +96,6 @@ def _first_layers(state: dict[str, Tensor], constructed: int | None) -> dict[str
     if constructed is None:
         return state
     blocks = (f"blocks.{i}." for i in range(constructed))
+    # Not the read-out: it reads what the remaining layers learn to write.
     prefixes = ("embed.", "positions", *blocks)
     return {name: value for name, value in state.items() if name.startswith(prefixes)}

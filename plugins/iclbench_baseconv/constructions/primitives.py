@@ -36,9 +36,11 @@ class Reading(Construction):
         length, dim = signature.length, signature.input_width
         c = channels(u=dim, position=length)
         circuit = Circuit(length, dim + length)
+        # The residual adds u[j] again, so u[j] is subtracted here (C.1.1).
         taps = circuit.lag(j - i) - circuit.here()
         at_j = c["position"][j]
         circuit.layers.append([circuit.product(u, at_j, {u: 1.0}, taps) for u in c["u"]])
+        # One-hot positions: the gate of row j reads channel j.
         positions = torch.cat([torch.zeros(length, dim), torch.eye(length)], dim=1)
         return circuit.model(
             signature,
@@ -62,6 +64,7 @@ class AffineMap(Construction):
         circuit = Circuit(signature.length, signature.input_width + 1)
         (answer,) = c["answer"]
         weights = zip(c["u"], h, strict=True)
+        # The convolution's branch is 1, so the gate passes u on to W_out = h (C.1.2).
         circuit.layers.append([circuit.product(None, u, {answer: weight}) for u, weight in weights])
         return circuit.model(
             signature, embed=dict(enumerate(c["u"])), readout=[[answer]], causal=True
@@ -99,6 +102,7 @@ class Squaring(Construction):
 
 def _products(signature: Signature, pairs: list[tuple[int, int]]) -> Built:
     """Return a model whose output k is the product of the features in pair k."""
+    # The residual keeps u, so the answers need channels of their own.
     c = channels(u=signature.input_width, answer=len(pairs))
     circuit = Circuit(signature.length, signature.input_width + len(pairs))
     circuit.layers.append(

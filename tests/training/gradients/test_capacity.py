@@ -47,9 +47,9 @@ def test_the_size_of_operators_is_a_count_and_no_timing():
 
 def test_on_a_cpu_small_replicas_are_grouped_and_large_ones_are_not():
     for batch, expected in ((4, 8), (4096, 1)):
-        made = training(8, recipe={"batch": batch})
-        assert made.choice.how.group_size == expected
-        assert (made.choice.speedup is None) == (expected == 1)
+        trainer = training(8, recipe={"batch": batch})
+        assert trainer.choice.how.group_size == expected
+        assert (trainer.choice.speedup is None) == (expected == 1)
 
 
 def test_large_batches_are_taken_in_slices_on_a_cpu():

@@ -30,11 +30,11 @@ def choose(cls, engine="auto", count=3):
     _, replicas, batch = stacked(cls, count)
     if cls is Dropping:
         replicas.random_states = first_states(range(count), torch.device("cpu"))
-    made = Chooser(replicas, loss, batch, context()).choose(engine)
+    decision = Chooser(replicas, loss, batch, context()).choose(engine)
     expected = Plain(replicas.copy(), loss)(batch)
     if cls is not Dropping:
-        torch.testing.assert_close(made.program(batch), expected)
-    return made
+        torch.testing.assert_close(decision.program(batch), expected)
+    return decision
 
 
 @pytest.mark.parametrize(
@@ -42,15 +42,15 @@ def choose(cls, engine="auto", count=3):
     [(Small, 3, "vmapped"), (Small, 1, "threaded"), (TakingReplicas, 3, "leading")],
 )
 def test_without_a_problem_nothing_is_said(cls, count, name):
-    made = choose(cls, count=count)
-    assert (made.program.name, made.reasons) == (name, [])
+    decision = choose(cls, count=count)
+    assert (decision.program.name, decision.reasons) == (name, [])
 
 
 @pytest.mark.parametrize("engine", ["plain", "vmapped", "threaded"])
 @pytest.mark.parametrize("cls", [Small, TakingReplicas])
 def test_a_program_that_is_asked_for_is_taken(cls, engine):
-    made = choose(cls, engine)
-    assert (made.program.name, made.reasons) == (engine, [])
+    decision = choose(cls, engine)
+    assert (decision.program.name, decision.reasons) == (engine, [])
 
 
 @pytest.mark.parametrize(
@@ -65,9 +65,9 @@ def test_a_program_that_is_asked_for_is_taken(cls, engine):
     ],
 )
 def test_what_is_not_taken_has_a_reason(cls, engine, name, reason):
-    made = choose(cls, engine)
-    assert made.program.name == name
-    assert reason in made.reasons[0]
+    decision = choose(cls, engine)
+    assert decision.program.name == name
+    assert reason in decision.reasons[0]
 
 
 def test_the_trial_of_a_program_leaves_the_buffers():
@@ -90,9 +90,9 @@ class Coupled(nn.Module):
 
 def test_a_model_that_looks_at_the_batch_is_not_sliced(monkeypatch):
     monkeypatch.setattr(capacity, "SLICE_ELEMENTS", 10)
-    made = choose(Coupled, "threaded")
-    assert made.how.slices == 1
-    assert "differ" in made.reasons[0]
+    decision = choose(Coupled, "threaded")
+    assert decision.how.slices == 1
+    assert "differ" in decision.reasons[0]
 
 
 def test_an_unknown_engine_is_answered_with_the_nearest():
@@ -105,9 +105,9 @@ def test_a_model_that_fails_when_asked_for_its_form_is_trained_by_plain():
         def for_training(self, context):
             raise ZeroDivisionError("no form")
 
-    made = choose(Broken)
-    assert made.program.name == "plain"
-    assert "not threaded: ZeroDivisionError: no form" in made.reasons
+    decision = choose(Broken)
+    assert decision.program.name == "plain"
+    assert "not threaded: ZeroDivisionError: no form" in decision.reasons
 
 
 def test_a_form_for_one_replica_that_fails_leaves_the_form_for_several():
@@ -117,8 +117,8 @@ def test_a_form_for_one_replica_that_fails_leaves_the_form_for_several():
                 raise ZeroDivisionError("no form")
             return None if context.replicas == "leading" else self
 
-    made = choose(Broken)
-    assert (made.program.name, made.speedup, made.reasons) == ("vmapped", None, [])
+    decision = choose(Broken)
+    assert (decision.program.name, decision.speedup, decision.reasons) == ("vmapped", None, [])
 
 
 def test_the_record_names_the_program():
@@ -129,8 +129,8 @@ def test_the_record_names_the_program():
 def test_groups_that_do_not_fit_on_a_device_are_made_smaller(monkeypatch):
     monkeypatch.setattr(Chooser, "_on_cpu", False)
     monkeypatch.setattr(choice, "fitting_group_size", lambda count, make, batch: 2)
-    made = choose(Small)
-    assert (made.program.name, made.how.group_size) == ("vmapped", 2)
+    decision = choose(Small)
+    assert (decision.program.name, decision.how.group_size) == ("vmapped", 2)
 
 
 def test_the_batch_is_compared_as_it_is_trained_on():
@@ -144,5 +144,5 @@ def test_the_batch_is_compared_as_it_is_trained_on():
 
     _, replicas, _ = stacked(Large)
     batch = Batch(Sequence(torch.randn(3, 9, 7, 4)), torch.randn(3, 9, 7, 1))
-    made = Chooser(replicas, loss, batch, context()).choose("auto")
-    assert made.program.name == "threaded"
+    decision = Chooser(replicas, loss, batch, context()).choose("auto")
+    assert decision.program.name == "threaded"

@@ -39,25 +39,25 @@ def test_a_compilation_that_fails_is_one_line(monkeypatch):
         return run
 
     monkeypatch.setattr(torch, "compile", broken)
-    made = training(engine="compiled")
-    assert made.engine == "vmapped"
-    assert made.note == "not compiled: RuntimeError: no compiler"
-    assert losses_differ_by(made, training()) == 0
+    trainer = training(engine="compiled")
+    assert trainer.engine == "vmapped"
+    assert trainer.note == "not compiled: RuntimeError: no compiler"
+    assert losses_differ_by(trainer, training()) == 0
 
 
 def test_a_compilation_that_computes_something_else_is_not_used(monkeypatch):
     monkeypatch.setattr(torch, "compile", lambda function: lambda *args: 1.01 * function(*args))
-    made = training(engine="compiled")
-    assert made.engine == "vmapped"
-    assert "differ" in made.note
+    trainer = training(engine="compiled")
+    assert trainer.engine == "vmapped"
+    assert "differ" in trainer.note
 
 
 def test_compiled_training_is_not_by_threads(monkeypatch):
     torch.set_num_threads(2)
     monkeypatch.setattr(torch, "compile", lambda function: function)
-    made = training(2, recipe={"batch": 8192}, engine="compiled")
-    assert made.engine == "compiled"
-    assert not made.choice.how.by_threads
+    trainer = training(2, recipe={"batch": 8192}, engine="compiled")
+    assert trainer.engine == "compiled"
+    assert not trainer.choice.how.by_threads
 
 
 @pytest.mark.slow
@@ -65,10 +65,10 @@ def test_compiled_training_is_not_by_threads(monkeypatch):
 @pytest.mark.parametrize(("replicas", "graph"), [(1, False), (3, True)])
 def test_compiled_and_plain_training_agree(replicas, graph):
     """Losses after 30 steps differ by at most 1e-10 in float64, by a graph's steps too."""
-    made = training(replicas, engine="compiled")
-    assert made.engine == "compiled", made.note
+    trainer = training(replicas, engine="compiled")
+    assert trainer.engine == "compiled", trainer.note
     if graph:
-        made.take_step = GraphOnCPU(made.update, made)
+        trainer.take_step = GraphOnCPU(trainer.update, trainer)
     programs = counters["stats"]["unique_graphs"]
-    assert losses_differ_by(made, training(replicas, engine="plain")) < AGREE
+    assert losses_differ_by(trainer, training(replicas, engine="plain")) < AGREE
     assert counters["stats"]["unique_graphs"] == programs or not graph

@@ -45,10 +45,10 @@ def test_threads_do_not_mix_up_modules(cls, slices):
 def threaded(replicas, monkeypatch, slices=1, **how):
     """A training of replicas one by one, with the batch in slices."""
     monkeypatch.setattr("iclbench.training.gradients.choice.cpu_slices", lambda *_: slices)
-    made = training(replicas, engine="threaded", **how)
-    assert made.engine == "threaded"
-    assert made.choice.how.slices == slices
-    return made
+    trainer = training(replicas, engine="threaded", **how)
+    assert trainer.engine == "threaded"
+    assert trainer.choice.how.slices == slices
+    return trainer
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -69,32 +69,32 @@ def test_training_by_threads_is_training_in_turn(
     assert not expected.choice.how.by_threads
     curve = finished(expected).curve
     torch.set_num_threads(2)
-    made = threaded(replicas, monkeypatch, **how)
-    assert made.choice.how.by_threads
-    assert finished(made).curve == curve
-    assert torch.equal(made.replicas.flat, expected.replicas.flat)
+    trainer = threaded(replicas, monkeypatch, **how)
+    assert trainer.choice.how.by_threads
+    assert finished(trainer).curve == curve
+    assert torch.equal(trainer.replicas.flat, expected.replicas.flat)
     assert torch.get_num_threads() == 2
 
 
 @pytest.mark.parametrize("model", ["transformer", "baseconv"])
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_training_in_slices_is_plain_s(model, replicas, monkeypatch):
-    made = threaded(replicas, monkeypatch, slices=4, model=model)
+    trainer = threaded(replicas, monkeypatch, slices=4, model=model)
     plain = training(replicas, model=model, engine="plain")
-    assert losses_differ_by(made, plain) < AGREE
+    assert losses_differ_by(trainer, plain) < AGREE
 
 
 def test_a_step_has_one_thread_beside_those_of_its_parts(monkeypatch):
     torch.set_num_threads(2)
-    made, seen = threaded(2, monkeypatch), []
-    update = type(made.optimizer).update
+    trainer, seen = threaded(2, monkeypatch), []
+    update = type(trainer.optimizer).update
 
     def watched(self, by):
         seen.append(torch.get_num_threads())
         update(self, by)
 
-    monkeypatch.setattr(type(made.optimizer), "update", watched)
-    made.advance()
+    monkeypatch.setattr(type(trainer.optimizer), "update", watched)
+    trainer.advance()
     assert set(seen) == {1}
 
 
@@ -109,14 +109,14 @@ def test_large_replicas_and_slices_are_computed_at_once_and_small_ones_are_not()
 def test_an_optimizer_that_evaluates_the_loss_itself_keeps_all_threads():
     torch.set_num_threads(2)
     values = {"optimizer": "lbfgs", "clip": None, "schedule": "constant", "batch": 8192}
-    made = training(1, recipe=values)
-    assert made.choice.how.slices > 1
-    assert not made.choice.how.by_threads
+    trainer = training(1, recipe=values)
+    assert trainer.choice.how.slices > 1
+    assert not trainer.choice.how.by_threads
 
 
 def test_a_part_of_an_accumulated_batch_has_no_empty_slices(monkeypatch):
     expected = training(1)
     monkeypatch.setattr(capacity, "SLICE_ELEMENTS", 10)
-    made = training(1, recipe={"accumulate": 6})
-    assert made.choice.how.slices == 1
-    assert losses_differ_by(made, expected) < 1e-8
+    trainer = training(1, recipe={"accumulate": 6})
+    assert trainer.choice.how.slices == 1
+    assert losses_differ_by(trainer, expected) < 1e-8

@@ -70,7 +70,7 @@ def test_one_pass_over_memory_is_the_same(name, arguments, alive, rates, monkeyp
     }
     by = {"rate": torch.tensor(rates, dtype=torch.float64), "alive": torch.tensor(alive)}
     for grads in kinds.values():
-        found = []
+        parameters = []
         for worth in (0, 10**9):
             monkeypatch.setattr(adam, "WORTH_FUSING", worth)
             monkeypatch.setattr(adam, "HAS_FUSED_ADAM", worth == 0)
@@ -78,8 +78,8 @@ def test_one_pass_over_memory_is_the_same(name, arguments, alive, rates, monkeyp
             ours = make_optimizer(replicas, name, arguments)
             for step, grad in enumerate(grads, start=1):
                 ours.update(Update(grad=grad, step=step, **by))
-            found.append(replicas.flat)
-        torch.testing.assert_close(*found, rtol=1e-12, atol=1e-14)
+            parameters.append(replicas.flat)
+        torch.testing.assert_close(*parameters, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("rates", [RATES, [1e-2] * 3])

@@ -94,8 +94,8 @@ def test_a_module_of_the_current_folder_is_not_imported(folders, monkeypatch, en
     link.symlink_to(current)
     path = [str(site), *sys.path[1:]]
     entries = {"empty": "", "link": str(link)}
-    place = 0 if entry == "first" else len(path)
-    path.insert(place, entries.get(entry, str(current)))
+    index = 0 if entry == "first" else len(path)
+    path.insert(index, entries.get(entry, str(current)))
     monkeypatch.setattr(sys, "path", path)
     marker = write(current, "evilmod")
     # Even a distribution that is in the folder too does not count.

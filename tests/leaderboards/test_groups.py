@@ -1,0 +1,89 @@
+"""Groups: the trained rows of a track are ranked among themselves, and chance is a row."""
+
+from __future__ import annotations
+
+import pytest
+
+from iclbench import leaderboard, run
+from iclbench.leaderboards.formats import rank
+
+
+def test_trained_rows_come_first_and_the_others_have_no_rank(board):
+    assert [row.origin for row in board.rows] == [
+        "trained", "trained", "solver", "constructed", "solver"]  # fmt: skip
+    for group in (board.rows[:2], board.rows[2:]):
+        scores = [row.score for row in group]
+        assert scores == sorted(scores, reverse=True)
+    assert {str(row.rank) for row in board.rows[:2]} <= {"1–2", "1", "2"}
+    assert [(row.rank, row.unranked) for row in board.rows[2:]] == [(None, "reference")] * 3
+
+
+def test_tracks_are_ranked_apart(changed):
+    def with_track(record):
+        track = "10m" if record.spec.model_args.get("layers") == 2 else None
+        trained = record.spec.origin == "trained"
+        return record.model_copy(update={"track": track}) if trained else record
+
+    board = changed(with_track)
+    assert [(row.track, str(row.rank)) for row in board.rows[:2]] == [("10m", "1"), ("", "1")]
+    assert board.has_tracks
+    # Nobody stands above the first row of a group.
+    assert [row.above is None for row in board.rows] == [True, True, True, False, False]
+
+
+def test_a_single_trained_seed_is_shown_and_not_ranked(tmp_path):
+    spec = {"task": "least-squares", "recipe": "smoke", "eval_prompts": 8, "out": tmp_path}
+    run(model="baseconv", **spec, seeds=1)
+    run(model="baseconv", **spec, seeds=2)
+    run(model="zero", **spec)
+    (board,) = leaderboard(tmp_path)
+    rows = {(row.record.spec.model, row.seeds): row for row in board.rows}
+    assert rows["baseconv", 1].unranked == "one seed"
+    assert [rank(row) for row in (rows["baseconv", 1], rows["baseconv", 2], rows["zero", 0])] == [
+        "one seed", "1", ""]  # fmt: skip
+
+
+def test_a_model_that_ignores_the_examples_is_chance(board):
+    rows = {row.label: row for row in board.rows}
+    assert rows["zero"].chance == "chance"
+    assert rows["least-squares-qr"].chance == ""
+    # Two seeds of 20 steps learn nothing that 64 prompts could show.
+    assert rows["baseconv layers=1"].chance == "at chance"
+
+
+def test_chance_is_the_best_of_its_rows(changed):
+    board = changed(
+        lambda record: record.model_copy(
+            update={"chance": record.spec.model in {"zero", "least-squares-qr"}}
+        )
+    )
+    assert {row.chance for row in board.rows if not row.record.chance} == {"worse than chance"}
+
+
+def test_without_a_row_of_chance_nothing_is_at_chance(changed):
+    board = changed(lambda record: record.model_copy(update={"chance": False}))
+    assert {row.chance for row in board.rows} == {""}
+
+
+@pytest.mark.parametrize("kind", ["bayes", "bound", "none"])
+def test_only_the_attainable_error_can_be_reached(changed, kind):
+    def with_kind(record):
+        floor = record.main.floor.model_copy(update={"kind": kind})
+        main = record.main.model_copy(update={"floor": floor})
+        return record.model_copy(update={"evaluations": {"main": main}})
+
+    assert not any(row.at_floor for row in changed(with_kind).rows)
+
+
+def test_rows_of_other_code_are_stale(changed, board):
+    def with_other_code(record):
+        plugins = [
+            p.model_copy(update={"source": "0" * 64}) if p.name == "baseconv" else p
+            for p in record.plugins
+        ]
+        return record.model_copy(update={"plugins": plugins})
+
+    assert not any(row.stale for row in board.rows)
+    stale = {row.label: row.stale for row in changed(with_other_code).rows}
+    assert stale["zero"] == ()
+    assert stale["baseconv layers=1"] == ("baseconv",)
