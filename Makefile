@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: quickstart test test-slow lint docs data local-grader site bench clean
+.PHONY: quickstart test test-slow fuzz lint docs data local-grader site bench clean
 
 # Train five models for a few minutes and print their ranking.
 quickstart: $(VENV)/installed
@@ -20,6 +20,12 @@ test: $(VENV)/installed-dev
 # Tests that take minutes, including the promises of the recipe `quick`.
 test-slow: $(VENV)/installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto -m slow
+
+# Mutated records, sweep files and command lines: no traceback, no hang, nothing written elsewhere.
+CASES ?= 500
+SEED ?= 0
+fuzz: $(VENV)/installed-dev
+	OMP_NUM_THREADS=1 $(BIN)/python tests/fuzz/fuzz.py --cases $(CASES) --seed $(SEED)
 
 # Linters, strict types, and whether command output in the docs is current.
 lint: $(VENV)/installed-dev

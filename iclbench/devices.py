@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import platform
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from importlib import metadata
 import torch
 
 from .api.errors import UsageError
+from .api.names import visible
 from .api.record import Environment
 
 #: The numbers of glibc's malloc.h.
@@ -49,9 +51,9 @@ def environment(device: torch.device) -> Environment:
     """Return what a record says about the machine and its libraries."""
     cuda = device.type == "cuda"
     return Environment(
-        device=torch.cuda.get_device_name(device) if cuda else "cpu",
+        device=visible(torch.cuda.get_device_name(device), 500) if cuda else "cpu",
         processor=f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
-        platform=platform.platform(),
+        platform=visible(platform.platform(), 500),
         threads=torch.get_num_threads(),
         versions={
             "python": platform.python_version(),
@@ -60,6 +62,14 @@ def environment(device: torch.device) -> Environment:
             **{name: metadata.version(name) for name in ("iclbench", "numpy", "scipy")},
         },
     )
+
+
+def machine_memory() -> int:
+    """The bytes of this machine's memory; 64 GiB where the system does not say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return 2**36
 
 
 def find_device(name: str) -> torch.device:

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from .api.errors import RecordError, UsageError
+from .api.names import visible
 
 #: How the names of the temporary folders of `staged` start.
 STAGING = ".iclbench-new-"
@@ -84,19 +85,29 @@ def require_writable(folder: Path) -> None:
         raise UsageError(f"the output folder {folder} can't be written: {error.strerror}") from None
 
 
-def read_regular_file(path: Path, most: int) -> bytes:
-    """The bytes of a regular file; raises RecordError for a link, a pipe, or over `most` bytes."""
+def read_regular_file(path: Path, most: int, links: bool = False) -> bytes:
+    """The bytes of a regular file of at most `most` bytes; raises RecordError for anything else.
+
+    A link is refused, unless `links`. A pipe or a device is never waited for.
+    """
     # Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    shown = visible(str(path), 300)
     try:
-        if path.is_symlink():
-            raise RecordError(f"{path} is a link; it must be a regular file")
-        with os.fdopen(os.open(path, flags | getattr(os, "O_BINARY", 0)), "rb") as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise RecordError(f"{path} is not a regular file")
+        if path.is_symlink() and not links:
+            raise RecordError(f"{shown} is a link; it must be a regular file")
+        descriptor = os.open(path, flags | (0 if links else getattr(os, "O_NOFOLLOW", 0)))
+        # `open` itself refuses the descriptor of a folder, and leaves it open.
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            os.close(descriptor)
+            raise RecordError(f"{shown} is not a regular file")
+        with os.fdopen(descriptor, "rb") as file:
             if status.st_size > most:
-                raise RecordError(f"{path} has {status.st_size:,} bytes; at most {most:,} are read")
+                raise RecordError(
+                    f"{shown} has {status.st_size:,} bytes; at most {most:,} are read"
+                )
             return file.read(status.st_size)
-    except OSError as error:
-        raise RecordError(f"{path} can't be read: {error.strerror}") from None
+    except (OSError, ValueError) as error:  # a path with a null character is a ValueError
+        reason = getattr(error, "strerror", None) or str(error)
+        raise RecordError(f"{shown} can't be read: {reason}") from None

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from .errors import UsageError
+from .names import shown, visible
 
 
 class Config(BaseModel):
@@ -45,6 +46,8 @@ def parse_config(config: type[ConfigT], values: Mapping[str, Any], owner: str) -
     """Validate `values` as `config`. Raises a UsageError that names `owner` and the field."""
     try:
         return config.model_validate(dict(values))
+    except RecursionError:
+        raise UsageError(f"{owner}: its arguments are nested too deeply") from None
     except ValidationError as error:
         lines = [_explain(detail, config) for detail in error.errors()]
         raise UsageError(f"{owner}: " + "; ".join(lines)) from None
@@ -52,7 +55,7 @@ def parse_config(config: type[ConfigT], values: Mapping[str, Any], owner: str) -
 
 def _explain(detail: Any, config: type[BaseModel]) -> str:
     """Return one of pydantic's errors as a phrase."""
-    field = ".".join(str(part) for part in detail["loc"])
+    field = visible(".".join(str(part) for part in detail["loc"]), 100)
     if detail["type"] == "extra_forbidden":
         known = list(config.model_fields)
         near = difflib.get_close_matches(field, known, n=2, cutoff=0.5)
@@ -62,4 +65,5 @@ def _explain(detail: Any, config: type[BaseModel]) -> str:
     message = detail["msg"].removeprefix("Value error, ")
     if not field:
         return str(message)
-    return f"{field}: {message[0].lower()}{message[1:]} (got {detail['input']!r})"
+    given = shown(detail["input"])
+    return f"{field}: {message[0].lower()}{message[1:]} (got {given})"

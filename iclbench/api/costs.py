@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from .config import Config
+from .names import Label
 
 
 class BudgetReport(Config):
@@ -16,7 +17,7 @@ class BudgetReport(Config):
     is not counted.
     """
 
-    asked: str | None = Field(None, description="the budget, such as 10m; None: steps were given")
+    asked: Label | None = Field(None, description="the budget, such as 10m; None: steps were given")
     steps: int = Field(description="the steps that were fixed before training")
     rate: float | None = Field(
         None, description="steps per second of core time (device time), which fixed the steps"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from .names import visible
+
 
 class IclbenchError(Exception):
     """Base class of every deliberate error. The command line exits with `exit_code`."""
@@ -62,6 +64,14 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     else:
         hint = "known: " + (", ".join(names) or "none")
     return UsageError(f"unknown {kind} {name!r}; {hint}")
+
+
+def problem_with(path: object, error: Exception) -> str:
+    """What is wrong with a record or another file, in one line that names its path."""
+    shown = visible(str(path), 300)
+    reason = str(error) if isinstance(error, IclbenchError) else first_line(error)
+    reason = visible(reason, 1000)
+    return reason if shown in reason else f"{shown}: {reason}"
 
 
 def first_line(error: BaseException) -> str:

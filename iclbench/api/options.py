@@ -12,6 +12,9 @@ from typing import Any, ClassVar
 
 from .errors import UsageError
 
+#: The most bytes of a file of arguments.
+MOST_BYTES = 2**20
+
 _NEEDS_NO_QUOTES = re.compile(r"[\w./:+@-]+", re.ASCII)
 
 
@@ -157,8 +160,15 @@ def _split(text: str) -> list[str]:
 
 def _read_file(path: Path, option: str) -> dict[str, Any]:
     try:
+        # Reading a pipe or a device might never end.
+        if path.exists() and not path.is_file():
+            raise UsageError(f"{option}: {path} is not a regular file")
+        if path.stat().st_size > MOST_BYTES:
+            raise UsageError(f"{option}: {path} has more than {MOST_BYTES:,} bytes")
         text = path.read_text(encoding="utf-8")
         content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except RecursionError:
+        raise UsageError(f"{option}: {path} is nested too deeply") from None
     except (OSError, ValueError) as error:
         raise UsageError(f"{option}: {path}: {error}") from None
     if not isinstance(content, dict):
@@ -169,7 +179,7 @@ def _read_file(path: Path, option: str) -> dict[str, Any]:
 def _json_or_text(text: str) -> Any:
     try:
         return json.loads(text)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         return text
 
 

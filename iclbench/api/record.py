@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -14,6 +13,7 @@ from pydantic import Field, model_validator
 
 from .config import Config
 from .costs import BudgetReport, Operations, ValidationCurve
+from .names import Label, is_plain_name
 from .results import Evaluation, FileReference
 from .spec import ResolvedSpec, digest_of
 from .statistics import Curve, Statistics
@@ -22,13 +22,6 @@ SCHEMA_VERSION = 4
 
 #: The name of the evaluation that boards rank by.
 MAIN = "main"
-
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9_]+([.+-][A-Za-z0-9_]+)*")
-
-
-def is_plain_name(text: str) -> bool:
-    """Whether a text can name a file: letters, digits, `_`, and single `.`, `+`, `-` between."""
-    return len(text) <= 100 and _PLAIN_NAME.fullmatch(text) is not None
 
 
 class Ranking(Config):
@@ -69,11 +62,11 @@ class TrainingReport(Config):
     curve: list[list[float | None]] = Field(
         description="every seed's mean loss since the step before"
     )
-    note: str | None = None
+    note: Label | None = None
     speedup: float | None = Field(
         None, description="of this program's gradients over one model's alone, timed at the start"
     )
-    engine: str = Field(description="the program that computed gradients")
+    engine: Label = Field(description="the program that computed gradients")
 
     @model_validator(mode="after")
     def _check(self) -> TrainingReport:
@@ -92,11 +85,11 @@ class Tuning(Config):
 class Environment(Config):
     """The machine and the libraries of the run."""
 
-    device: str
-    processor: str = Field(description="architecture and vector instructions of the CPU")
-    platform: str
+    device: Label
+    processor: Label = Field(description="architecture and vector instructions of the CPU")
+    platform: Label
     threads: int
-    versions: dict[str, str]
+    versions: dict[Label, Label]
 
 
 class Proof(Config):
@@ -105,10 +98,10 @@ class Proof(Config):
     kind: Literal["evaluated", "retrained"] = Field(
         description="evaluated: the weights give these numbers; retrained: training gave them again"
     )
-    created: str
+    created: Label
     environment: Environment
     same_bits: bool | None = Field(None, description="whether training gave the same weights")
-    tolerance: str | None = Field(None, description="how far results were allowed to differ")
+    tolerance: Label | None = Field(None, description="how far results were allowed to differ")
 
 
 class PluginReference(Config):
@@ -117,7 +110,7 @@ class PluginReference(Config):
     name: str
     distribution: str = Field(pattern=r"^[\w.+!-]{1,100}$")
     version: str = Field(pattern=r"^[\w.+!-]{1,100}$")
-    source: str = Field(description="SHA-256 of the Python files that can change a number")
+    source: Label = Field(description="SHA-256 of the Python files that can change a number")
 
 
 class GradingCost(Config):
@@ -135,11 +128,11 @@ class GraderReport(Config):
     """The grader of the endings that the model wrote."""
 
     name: str
-    model: str | None = Field(None, description="the model that graded, as it names itself")
-    prompt: str | None = Field(None, description="SHA-256 of the prompt and of the answer's form")
+    model: Label | None = Field(None, description="the model that graded, as it names itself")
+    prompt: Label | None = Field(None, description="SHA-256 of the prompt and of the answer's form")
     completions: int = 0
     failures: int = Field(0, description="completions without a grade, excluded from statistics")
-    reasons: dict[str, int] = Field({}, description="reason of a failure → how often it occurred")
+    reasons: dict[Label, int] = Field({}, description="reason of a failure → how often it occurred")
     cost: GradingCost | None = None
     answers: FileReference | None = Field(
         None, description="every completion with its scores and the raw answer, JSON lines"
@@ -152,7 +145,7 @@ class Record(Config):
     schema_version: int = SCHEMA_VERSION
     id: str
     spec: ResolvedSpec
-    command: str
+    command: str = Field(pattern="^iclbench run ", description="makes the record again")
     ranking: Ranking
     parameters: int = Field(description="number of parameters of one model")
     chance: bool = Field(
@@ -173,15 +166,15 @@ class Record(Config):
     grader: GraderReport | None = Field(None, description="if a grader was asked for")
     training: TrainingReport | None = None
     validation_curve: ValidationCurve | None = None
-    track: str | None = Field(None, description="the class of training budgets, such as 10m")
+    track: Label | None = Field(None, description="the class of training budgets, such as 10m")
     budget: BudgetReport | None = None
     tuning: Tuning | None = Field(None, description="None: the recipe's settings were not tuned")
-    experimental: str | None = Field(None, description="why the dtype is experimental")
-    missing: dict[str, str] = Field({}, description="what the record lacks → the reason")
+    experimental: Label | None = Field(None, description="why the dtype is experimental")
+    missing: dict[Label, Label] = Field({}, description="what the record lacks → the reason")
     environment: Environment
     plugins: list[PluginReference] = Field(description="those that took part, and the harness")
     proof: Proof | None = Field(None, description="None: nobody has checked the record yet")
-    created: str
+    created: Label
     digest: str = Field("", description="SHA-256 of the record without this field")
 
     @model_validator(mode="after")
@@ -190,6 +183,7 @@ class Record(Config):
         results = list(self.evaluations.values())
         names = [self.spec.task, self.spec.model, *self.evaluations, *self.analyses]
         names += [plugin.name for plugin in self.plugins]
+        names += [self.grader.name] if self.grader else []
         names += [name for e in results for part in (e, e.floor) for name in part.metrics]
         for name in names:
             if not is_plain_name(name):
@@ -198,6 +192,9 @@ class Record(Config):
             raise ValueError(f"its evaluation {MAIN!r} or the metric that ranks is missing")
         if not self.seeds or any(len(e.seeds) != len(self.seeds) for e in results):
             raise ValueError("its results are not those of its seeds")
+        for name, analyses in self.analyses.items():
+            if not isinstance(analyses, list) or len(analyses) != len(self.seeds):
+                raise ValueError(f"the analysis {name!r} is not that of its seeds")
         return self
 
     @property

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from .config import Config
+from .names import Label
 from .statistics import Curve, Statistics
 
 
@@ -32,7 +33,7 @@ class FloorReport(Config):
         description="exact: the exact answer to the rounded prompt, rounded once; bayes: the best "
         "predictor under noise; bound: a bound on the metrics, or another reference"
     )
-    name: str = Field(description="the label of the floor's row in tables")
+    name: Label = Field(description="the label of the floor's row in tables")
     prompts: int = Field(description="number of prompts of each case that it was computed on")
     metrics: dict[str, Statistics] = {}
     curves: dict[str, Curve] = {}
@@ -46,9 +47,9 @@ class Evaluation(Config):
 
     title: str = Field(max_length=100, description="what boards call the task with these arguments")
     seed: int
-    shift: str | None = Field(None, description="the task's distribution other than the trained")
+    shift: Label | None = Field(None, description="the task's distribution other than the trained")
     prompts: int = Field(description="number of prompts of each case")
-    digest: str = Field(description="SHA-256 of the raw float64 draws")
+    digest: str = Field(pattern="^[0-9a-f]{64}$", description="SHA-256 of the raw float64 draws")
     task_args: dict[str, Any] = Field(
         description="the task's arguments, without those that affect only training"
     )
@@ -74,6 +75,20 @@ class Evaluation(Config):
                 columns = (curve.mean, curve.median, curve.max, curve.low, curve.high)
                 if name not in part.metrics or any(len(c) != len(curve.values) for c in columns):
                     raise ValueError(f"the curve of {name!r} is uneven")
+                if name in self.curves and len(curve.values) != len(self.curves[name].values):
+                    raise ValueError(f"the curve of {name!r} is not as long as its floor's")
         if any(set(metrics) != set(self.metrics) for metrics in self.seeds):
             raise ValueError("the metrics of its seeds differ")
+        for name, reference in self.values.items():
+            if not _is_array(reference, 2) or (reference.shape or ())[0] != len(self.seeds):
+                raise ValueError(f"the values of {name!r} are not those of its seeds and prompts")
+        for name, reference in self.floor.values.items():
+            if not _is_array(reference, 1):
+                raise ValueError(f"the floor's values of {name!r} are not those of prompts")
         return self
+
+
+def _is_array(reference: FileReference, axes: int) -> bool:
+    """Whether a file holds numbers with so many axes or one more."""
+    shape = reference.shape or ()
+    return reference.format == "f64.zst" and len(shape) in {axes, axes + 1}

@@ -8,11 +8,12 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from .budget import Budget
 from .config import Config, added_later, parse_config
 from .errors import UsageError
+from .names import content_problem
 from .options import Arguments, Names, Option, Patterns, Seeds
 
 #: Someone who asks for more seeds than this has given a seed instead of a number of seeds.
@@ -110,6 +111,14 @@ class RunSpec(Config):
         if not value or len(set(value)) != len(value) or min(value) < 0:
             raise ValueError("seeds must be distinct, not negative, and at least one")
         return value
+
+    @model_validator(mode="after")
+    def _fits_a_record(self) -> RunSpec:
+        """Refuse now what the run's record could not hold, not after a training."""
+        problem = content_problem(dict(self))
+        if problem is not None:
+            raise ValueError(problem)
+        return self
 
     def command(self) -> str:
         """The shortest `iclbench run` command that makes this request."""

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from .config import Config
 from .digits import ErrorKind
+from .names import Label
 
 #: What the bounds of a mean are: a 95% interval for other seeds and prompts, one for other prompts
 #: and the same model, or the lowest and highest seed where no interval can be trusted.
@@ -56,7 +57,7 @@ class Statistics(Config):
 class Curve(Config):
     """A metric along its second axis: the statistics at each of the axis's values."""
 
-    axis: str
+    axis: Label
     values: list[float]
     mean: list[float | None]
     median: list[float | None]

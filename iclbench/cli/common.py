@@ -103,6 +103,14 @@ def record_paths(given: list[Path]) -> list[Path]:
     return paths
 
 
+def end_with(problems: Sequence[str]) -> None:
+    """Report what was left out, a line each, and exit with 2 if there is anything."""
+    for problem in problems:
+        report(f"error: {problem}")
+    if problems:
+        raise typer.Exit(2)
+
+
 def chosen_sample(paths: list[Path], count: int) -> list[Path]:
     """`count` of the records, spread evenly over their folders; always the same ones."""
     folders: dict[Path, list[Path]] = {}

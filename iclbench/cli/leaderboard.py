@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..api.errors import UsageError, unknown
-from ..console import report
-from .common import Out, print_boards, record_paths
+from .common import Out, end_with, print_boards, record_paths
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from ..api.record import Record
     from ..sweeps.figure import Figure
@@ -42,7 +41,7 @@ def show(
     """
     from tabulate import tabulate_formats
 
-    from ..leaderboards.board import boards
+    from ..leaderboards.reading import sound_boards
     from ..runs.store import RecordStore
 
     if style not in tabulate_formats:
@@ -50,31 +49,12 @@ def show(
     store = RecordStore(Path(out))
     if not store.folder.is_dir():
         raise UsageError(f"there is no folder {out}")
-    records, problems = _sound_records(store.paths())
-    records = [record for record in records if task in {None, record.spec.task}]
-    if not records and not problems:
+    problems: list[str] = []
+    boards = sound_boards(store, problems.append, task=task)
+    if not boards and not problems:
         raise UsageError(f"there are no records in {out}" + (f" of {task}" if task else ""))
-    print_boards(boards(records, store), style, commands)
-    for problem in problems:
-        report(f"error: {problem}")
-    if problems:
-        raise typer.Exit(2)
-
-
-def _sound_records(paths: Iterable[Path]) -> tuple[list[Record], list[str]]:
-    """The records that can be ranked, and what is wrong with the others."""
-    from ..runs.store import read_record, read_values
-
-    records, problems = [], []
-    for path in paths:
-        try:
-            record = read_record(path)
-            read_values(path, record.main.values)
-        except UsageError as error:
-            problems.append(str(error))
-        else:
-            records.append(record)
-    return records, problems
+    print_boards(boards, style, commands)
+    end_with(problems)
 
 
 @app.command()
@@ -145,14 +125,19 @@ def _figure_of_records(
     paths: list[str], options: dict[str, Any], file: Path | None, kind: str
 ) -> None:
     from ..api.config import parse_config
+    from ..leaderboards.reading import sound_records
     from ..leaderboards.studies import caption
-    from ..runs.store import read_record
     from ..sweeps.figure import Figure
 
-    records = [read_record(path) for path in record_paths([Path(p) for p in paths])]
+    problems: list[str] = []
+    sound = sound_records(record_paths([Path(p) for p in paths]), problems.append)
+    records = [record for _, record in sound]
+    if problems and not records:
+        end_with(problems)
     described = parse_config(Figure, options, "figure")
     about = caption(described.title, records)
     _write(described, records, about, _path(file, kind, "figure"))
+    end_with(problems)
 
 
 def _path(file: Path | None, kind: str, name: str) -> tuple[Path, str]:
@@ -184,8 +169,10 @@ def build(
     """Write Markdown pages, CSV and Parquet of all records in a folder."""
     from ..leaderboards.build import build as build_tables
 
-    for path in build_tables(folder, parquet):
+    problems: list[str] = []
+    for path in build_tables(folder, parquet, problems.append):
         typer.echo(path)
+    end_with(problems)
 
 
 @app.command()
@@ -198,5 +185,7 @@ def site(
     """Write a static site of all records in a folder; it needs no server and no network."""
     from ..leaderboards.site.build import make_site
 
-    pages = make_site(out, folder)
+    problems: list[str] = []
+    pages = make_site(out, folder, problems.append)
     typer.echo(f"{pages} pages: {out / 'index.html'}")
+    end_with(problems)

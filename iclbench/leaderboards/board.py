@@ -113,7 +113,10 @@ def _comparable(record: Record) -> str:
     """Records with the same text are comparable."""
     spec, evaluation = record.spec, record.main
     facts = [spec.task, spec.task_version, evaluation.task_args, spec.dtype, evaluation.digest]
-    return canonical_json([*facts, *_grading(record)])
+    # These follow from the task, unless a record is forged.
+    ranking = record.ranking.model_dump()
+    shape = (evaluation.values[record.ranking.metric].shape or ())[1:]
+    return canonical_json([*facts, ranking, shape, *_grading(record)])
 
 
 def _grading(record: Record) -> list[Any]:

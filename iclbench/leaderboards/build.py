@@ -5,25 +5,30 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..api.errors import UsageError
+from ..console import report
 from ..files import staged, write_atomically
 from ..runs.code import installed_code
-from .board import Board, leaderboard
+from ..runs.store import RecordStore
+from .board import Board
 from .cited import read_cited
 from .curves import curves_table
 from .export import as_csv, as_parquet, export_table
 from .pages import GENERATED, overview_page, precision_page, stale_page, task_page
+from .reading import Refused, sound_boards
 
 
-def build(folder: str | Path = "leaderboards", parquet: bool = True) -> list[Path]:
+def build(
+    folder: str | Path = "leaderboards", parquet: bool = True, refused: Refused = report
+) -> list[Path]:
     """Write the tables of `folder`/records into `folder`, and return the files.
 
     They follow from the records and `folder`/cited.toml, except for stale.md, which compares the
-    records' code with what is installed. Raises RecordError for a damaged record, and UsageError if
-    there is none, cited.toml is not valid, or `folder` can't be written; the tables stay as they
-    were then.
+    records' code with what is installed. `refused` gets a line for each record that is damaged and
+    left out. Raises UsageError if there is no sound record, cited.toml is not valid, or `folder`
+    can't be written; the tables stay as they were then.
     """
     folder = Path(folder)
-    boards, cited = published(folder), read_cited(folder)
+    boards, cited = published(folder, refused), read_cited(folder)
     files = {"README.md": overview_page(boards).encode()}
     files["precision.md"] = precision_page(boards).encode()
     for task, task_boards in by_task(boards).items():
@@ -48,14 +53,14 @@ def build(folder: str | Path = "leaderboards", parquet: bool = True) -> list[Pat
     return [folder / name for name in files]
 
 
-def published(folder: Path) -> list[Board]:
-    """The boards of `folder`/records; raises UsageError if there are no records."""
+def published(folder: Path, refused: Refused, *, whole: bool = False) -> list[Board]:
+    """The boards of `folder`/records, as `sound_boards`; raises UsageError if there is none."""
     records = folder / "records"
     if not records.is_dir():
         raise UsageError(f"there is no folder {records}")
-    boards = leaderboard(records)
+    boards = sound_boards(RecordStore(records), refused, whole=whole)
     if not boards:
-        raise UsageError(f"there are no records in {records}")
+        raise UsageError(f"there are no sound records in {records}")
     return boards
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 from ..api.errors import UsageError
 from ..api.spec import canonical_json
 from .board import Board
+from .escaping import csv_cell
 from .row import PROFILE, Row
 
 _UNKNOWN = (None,) * len(PROFILE)
@@ -103,7 +104,7 @@ def _rounded(value: float | None) -> float | None:
 
 def as_csv(table: pd.DataFrame) -> bytes:
     """The table as CSV, numbers at full precision."""
-    return table.to_csv(index=False, lineterminator="\n").encode()
+    return table.map(csv_cell).to_csv(index=False, lineterminator="\n").encode()
 
 
 def as_parquet(table: pd.DataFrame) -> bytes:

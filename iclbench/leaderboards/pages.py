@@ -11,6 +11,7 @@ from ..api.results import Evaluation
 from . import formats
 from .board import Board
 from .cited import Cited
+from .escaping import markdown
 from .formats import LEGEND
 from .overview import Overview, overviews
 from .row import PROFILE, Row, better
@@ -49,14 +50,17 @@ def overview_page(boards: Sequence[Board]) -> str:
 
 
 def _overview(overview: Overview) -> str:
-    floors = {board.title: _floor_cell(board) for board in overview.boards}
+    floors = {markdown(board.title): _floor_cell(board) for board in overview.boards}
     lines = [{"model": "floor"} | floors]
     for line in overview.lines:
         best = {b.title: overview.best.get((b.title, line)) for b in overview.boards}
-        cells = {title: "" if row is None else _overview_cell(row) for title, row in best.items()}
+        cells = {
+            markdown(title): "" if row is None else _overview_cell(row)
+            for title, row in best.items()
+        }
         lines.append({"model": f"{formats.marks(overview.rows(line))} {line.model}"} | cells)
     about = [
-        f"- {board.title} v{board.task_version}: {_evaluation(board.evaluation)}, "
+        f"- {markdown(board.title)} v{board.task_version}: {_evaluation(board.evaluation)}, "
         f"{board.ranking.statistic} of {board.ranking.metric}"
         for board in overview.boards
     ]
@@ -64,8 +68,9 @@ def _overview(overview: Overview) -> str:
 
 
 def _floor_cell(board: Board) -> str:
-    floor = board.floor
-    return "" if floor is None else f"{formats.score(floor.score, board.ranking)} {floor.label}"
+    if board.floor is None:
+        return ""
+    return f"{formats.score(board.floor.score, board.ranking)} {markdown(board.floor.label)}"
 
 
 def _overview_cell(row: Row) -> str:
@@ -79,7 +84,7 @@ def _score(row: Row) -> str:
 
 
 def _evaluation(evaluation: Evaluation) -> str:
-    args = formats.arguments(evaluation.task_args)
+    args = markdown(formats.arguments(evaluation.task_args))
     return (f"{args}; " if args else "") + f"{evaluation.prompts:,} prompts"
 
 
@@ -106,7 +111,7 @@ def task_page(task: str, boards: Sequence[Board], cited: Sequence[Cited] = ()) -
 
 def _section(board: Board) -> str:
     evaluation, ranking = board.evaluation, board.ranking
-    name = "" if board.title == board.task else f"{board.title} · "
+    name = "" if board.title == board.task else f"{markdown(board.title)} · "
     title = f"## {name}{board.dtype} · {_evaluation(evaluation)}"
     about = (
         f"Version {board.task_version}, ranked by the {ranking.statistic} of {ranking.metric}, "
@@ -129,7 +134,7 @@ def _floor_line(board: Board) -> Iterable[dict[str, str]]:
     floor, ranking = board.floor, board.ranking
     if floor is not None:
         yield dict.fromkeys(_line(board.rows[0], board), "") | {
-            "model": floor.label,
+            "model": markdown(floor.label),
             formats.score_name(ranking): formats.score(floor.score, ranking),
             "median": formats.number(floor.statistics.median, ranking.scale),
             "1% worst": formats.number(floor.worst, ranking.scale),
@@ -140,9 +145,9 @@ def _line(row: Row, board: Board) -> dict[str, str]:
     statistics, ranking, environment = row.statistics, board.ranking, row.record.environment
     cells = {
         "rank": formats.rank(row),
-        "model": row.label,
-        "origin": formats.origin(row),
-        "track": row.track,
+        "model": markdown(row.label),
+        "origin": markdown(formats.origin(row)),
+        "track": markdown(row.track),
         formats.score_name(ranking): _score(row),
         "95% interval": formats.score_interval(row),
         "vs. floor": formats.missing_digits(row),
@@ -157,7 +162,7 @@ def _line(row: Row, board: Board) -> dict[str, str]:
         "parameters": f"{row.record.parameters:,}",
         "budget": formats.budget(row.steps, row.batch),
         "time": formats.seconds(row.seconds),
-        "device": formats.device(environment.device, environment.threads),
+        "device": markdown(formats.device(environment.device, environment.threads)),
     }
     hidden = set() if board.has_tracks else {"track"}
     # Where the mean ranks, it is not repeated, and there are no digits to miss.
@@ -168,12 +173,12 @@ def _line(row: Row, board: Board) -> dict[str, str]:
 def _cited(cited: Sequence[Cited]) -> str:
     lines = [
         {
-            "model": entry.model,
+            "model": markdown(entry.model),
             "value": entry.text,
-            "metric": entry.metric,
-            "setting": entry.setting,
-            "differs": entry.differs,
-            "source": entry.source,
+            "metric": markdown(entry.metric),
+            "setting": markdown(entry.setting),
+            "differs": markdown(entry.differs),
+            "source": markdown(entry.source),
         }
         for entry in cited
     ]
@@ -199,11 +204,11 @@ def precision_page(boards: Sequence[Board]) -> str:
 
 
 def _precision_section(board: Board) -> str:
-    title = f"## {board.title} · {board.dtype} · {_evaluation(board.evaluation)}"
+    title = f"## {markdown(board.title)} · {board.dtype} · {_evaluation(board.evaluation)}"
     lines = [
         {
             "rank": formats.rank(row),
-            "model": f"{formats.mark(row)} {row.label}",
+            "model": f"{formats.mark(row)} {markdown(row.label)}",
             "digits": formats.digits(row.score),
             "vs. floor": formats.missing_digits(row),
             **{str(k): _percent(v) for k, v in zip(PROFILE, row.profile or (), strict=True)},
@@ -213,7 +218,8 @@ def _precision_section(board: Board) -> str:
     ]
     floor = "There is no floor."
     if board.floor is not None:
-        floor = f"{board.floor.label.capitalize()}: {formats.digits(board.floor.score)} mean digits"
+        label = markdown(board.floor.label).capitalize()
+        floor = f"{label}: {formats.digits(board.floor.score)} mean digits"
         floor += f" of the {board.ranking.metric}."
     return f"{title}\n\n{floor}\n\n{_table(lines)}"
 
@@ -228,8 +234,8 @@ def _percent(fraction: float) -> str:
 def stale_page(boards: Sequence[Board], installed: Mapping[str, PluginReference]) -> str:
     """stale.md: the rows that other code made than the installed one."""
     lines = [
-        {"task": board.title, "model": row.label, "dtype": board.dtype, "record": row.file,
-         "other code of": ", ".join(row.stale)}
+        {"task": markdown(board.title), "model": markdown(row.label), "dtype": board.dtype,
+         "record": row.file, "other code of": ", ".join(row.stale)}
         for board in boards for row in board.rows if row.stale
     ]  # fmt: skip
     count = sum(len(board.rows) for board in boards)
@@ -246,8 +252,7 @@ def stale_page(boards: Sequence[Board], installed: Mapping[str, PluginReference]
 
 
 def _table(lines: list[dict[str, str]]) -> str:
-    escaped = [{key: value.replace("|", "\\|") for key, value in line.items()} for line in lines]
     aligned = ["left" if name in _LEFT else "right" for name in lines[0]]
     return tabulate(
-        escaped, headers="keys", tablefmt="github", disable_numparse=True, colalign=aligned
+        lines, headers="keys", tablefmt="github", disable_numparse=True, colalign=aligned
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..api.errors import IclbenchError, RecordError, UsageError
+from ..api.errors import RecordError, UsageError, problem_with
 from ..api.record import Proof, Record
 from ..devices import environment, find_device
 from ..files import write_atomically
@@ -16,6 +16,7 @@ from ..runs.report import date_now
 from ..runs.store import RecordStore, read_record
 from ..runs.verify import verify
 from . import formats
+from .escaping import markdown
 from .groups import rows_of
 from .row import Row
 
@@ -71,8 +72,8 @@ def examine_all(
             other = ids.setdefault(submission.record.id, path)
             if other != path:
                 raise UsageError(f"{path}: its run is that of {other}")
-        except IclbenchError as error:
-            refused.append(str(error))
+        except Exception as error:
+            refused.append(problem_with(path, error))
         else:
             accepted.append(submission)
     return accepted, refused
@@ -139,7 +140,7 @@ def summary(accepted: Sequence[Submission], refused: Sequence[str]) -> str:
             *(_line(submission) for submission in accepted),
             "",
         ]
-    lines += [f"- refused: {reason}" for reason in refused]
+    lines += [f"- refused: {markdown(reason)}" for reason in refused]
     if accepted:
         commands = [s.record.command for s in accepted]
         lines += ["Reproduce:", "", "```bash", *commands, "```"]
@@ -149,19 +150,19 @@ def summary(accepted: Sequence[Submission], refused: Sequence[str]) -> str:
 def _line(submission: Submission) -> str:
     record, row = submission.record, submission.row
     ranking, spec, environment = record.ranking, record.spec, record.environment
-    args = formats.arguments(record.main.task_args)
+    args = markdown(formats.arguments(record.main.task_args))
     plugins = ", ".join(f"{p.name} ({p.distribution} {p.version})" for p in record.plugins)
     cells = (
         f"{record.main.title} v{spec.task_version} ({args}) {spec.dtype}",
         f"{spec.model}" + ("" if submission.new else " (already published)"),
-        formats.origin(row),
+        markdown(formats.origin(row)),
         f"{ranking.statistic} {ranking.metric}",
         formats.score(row.score, ranking),
         formats.score_interval(row),
         formats.number(row.worst, ranking.scale),
         str(row.seeds or ""),
         formats.budget(row.steps, row.batch),
-        formats.device(environment.device, environment.threads),
+        markdown(formats.device(environment.device, environment.threads)),
         plugins,
     )
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(cells) + " |"

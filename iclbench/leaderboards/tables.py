@@ -16,9 +16,12 @@ from ..runs.store import RecordStore
 from ..sweeps.table import StudyTable
 from . import formats
 from .board import Board
+from .escaping import markdown
 from .labels import labels_of
 from .row import Floor, Row, floor_label, has_digits
 
+#: The styles that are Markdown, in which texts of records are escaped.
+MARKDOWN = frozenset({"github", "pipe"})
 #: The columns that a table always has, and further ones in the order of their importance.
 _ALWAYS = ("rank", "model", "origin", "score", "95% interval", "1% worst")
 _FURTHER = ("track", "seeds", "median", "parameters", "time", "over seeds", "mean error")
@@ -46,7 +49,8 @@ def render(board: Board, style: str = "simple", width: int | None = None) -> str
         most = max(_SHORTEST, longest - (_width(table) - width))
         cut = [{**line, "model": _shortened(line["model"], most)} for line in lines]
         table = _table(board, cut, columns, style)
-    return f"{_wrapped(board.description, width)}\n\n{table}"
+    about = markdown(board.description) if style in MARKDOWN else board.description
+    return f"{_wrapped(about, width)}\n\n{table}"
 
 
 def legend(boards: Sequence[Board], width: int | None = None) -> str:
@@ -67,8 +71,9 @@ def _table(
 ) -> str:
     """The named columns of the lines; the score is headed by what it is."""
     score = formats.score_name(board.ranking)
+    write = markdown if style in MARKDOWN else str
     return tabulate(
-        [[line[name] for name in columns] for line in lines],
+        [[write(line[name]) for name in columns] for line in lines],
         headers=[score if name == "score" else name for name in columns],
         tablefmt=style,
         disable_numparse=True,
@@ -136,7 +141,7 @@ def render_study(table: StudyTable, records: Sequence[Record], store: RecordStor
     names = list(dict.fromkeys(n for p in table.metrics for n in known if fnmatchcase(n, p)))
     rows = [
         {
-            "model": label,
+            "model": markdown(label),
             **_study_cells(table, names, record.metrics),
             **_parameter_counts(table, record, store),
         }

@@ -21,11 +21,11 @@ COUNTED = ("api", "nn", "training", "runs", "precision.py")
 NOT_COUNTED = frozenset(
     f"{folder}/{name}.py"
     for folder, names in {
-        "api": ("__init__", "costs", "entry", "errors", "executor", "options", "record", "results",
-                "suite", "tuning"),
+        "api": ("__init__", "costs", "entry", "errors", "executor", "names", "options", "record",
+                "results", "suite", "tuning"),
         "runs": ("__init__", "causality", "checks", "code", "comparison", "cost_facts", "facts",
-                 "honesty", "inspection", "objects", "report", "retraining", "reuse", "store",
-                 "suites", "tuned", "values", "verify"),
+                 "honesty", "inspection", "objects", "report", "retraining", "reuse", "sizes",
+                 "store", "suites", "tuned", "values", "verify"),
     }.items()
     for name in names
 )  # fmt: skip

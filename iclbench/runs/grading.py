@@ -11,6 +11,7 @@ from typing import Any
 
 from ..api.errors import RecordError, RunError
 from ..api.grader import Completion, Grader
+from ..api.names import visible
 from ..api.record import GraderReport
 from ..api.statistics import finite
 
@@ -81,7 +82,13 @@ class Grading(Grader):
         """The grader's report with the numbers of completions and failures."""
         failures = sum(None in line["scores"].values() for line in self._lines)
         counts = {"completions": len(self._lines), "failures": failures}
-        return self.grader.report().model_copy(update=counts)
+        report = self.grader.report()
+        # A service wrote these texts.
+        texts = {
+            "model": None if report.model is None else visible(report.model, 500),
+            "reasons": {visible(text, 500): count for text, count in report.reasons.items()},
+        }
+        return report.model_copy(update={**counts, **texts})
 
 
 class RecordedGrader(Grader):

@@ -15,6 +15,7 @@ from .causality import require_causal
 from .honesty import find_lower_precision
 from .inspection import find_problem
 from .plan import Plan
+from .sizes import bounded_model
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Model:
 
 def initial_module(plan: Plan, seed: int) -> nn.Module:
     """One seed's model before training: random or from given weights, perturbed if requested."""
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), bounded_model(plan.spec.model):
         torch.manual_seed(derive_seed("initialization", seed))
         module = plan.architecture.build(plan.task.signature, plan.config)
     if plan.states:
@@ -51,7 +52,8 @@ def given_models(plan: Plan) -> list[Model]:
     models = []
     states = plan.states or {None: {}}
     for seed, state in sorted(states.items(), key=lambda item: item[0] or 0):
-        module = plan.architecture.build(plan.task.signature, plan.config)
+        with bounded_model(plan.spec.model):
+            module = plan.architecture.build(plan.task.signature, plan.config)
         if plan.spec.origin != "solver":
             load_state(module, state, str(plan.spec.weights))
         models.append(Model(seed, module))

@@ -15,6 +15,7 @@ from ..api.spec import Origin, RunSpec, flag
 from ..api.task import Task
 from ..files import file_digest
 from ..training.checkpoints import load_weights
+from .sizes import LARGEST_OF_CONSTRUCTION, require_small_arguments
 
 #: State dicts by seed; the key None holds for every seed.
 States = dict[int | None, dict[str, Tensor]]
@@ -88,6 +89,7 @@ def _constructed(
     name: str, construction: Construction, request: RunSpec, task: Task[Any]
 ) -> GivenWeights:
     args = parse_config(construction.Config, request.weights_args, f"construction {name}")
+    require_small_arguments(args, f"construction {name}", LARGEST_OF_CONSTRUCTION)
     model_args, state = construction.build(task.signature, args, task)
     return GivenWeights({None: state}, model_args, args=args.model_dump(mode="json"), partial=True)
 

@@ -22,6 +22,7 @@ from ..plugins import host
 from ..training.optimizers.choice import check_optimizer
 from .grading import Grading
 from .origins import GivenWeights, States, given_weights, origin_of
+from .sizes import bounded_model, require_room, require_small_arguments
 
 
 @dataclass(frozen=True)
@@ -75,8 +76,11 @@ def resolve(request: RunSpec) -> Plan:
     recipe = _recipe(request, task_class)
     task = _task(request, task_class, recipe)
     origin = origin_of(request, architecture)
-    given = given_weights(request, architecture, task, origin)
+    with bounded_model(request.model):
+        given = given_weights(request, architecture, task, origin)
     config = _model_config(request, architecture, recipe, given, origin)
+    if origin == "trained":
+        require_room(recipe.batch, task.signature, f"recipe {request.recipe}")
     reason = architecture.supports(task.signature, config)
     if reason is not None:
         raise UnsupportedError(f"{request.model} can't do {request.task}: {reason}")
@@ -146,7 +150,12 @@ def _recipe_args(request: RunSpec, recipe: Recipe) -> dict[str, Any]:
 def _task(request: RunSpec, task_class: type[Task[Any]], recipe: Recipe) -> Task[Any]:
     """The task with the recipe's arguments, which the user's override."""
     values = {**_known(recipe.task_args, task_class.Config), **request.task_args}
-    return task_class(parse_config(task_class.Config, values, f"task {request.task}"))
+    config = parse_config(task_class.Config, values, f"task {request.task}")
+    require_small_arguments(config, f"task {request.task}")
+    task = task_class(config)
+    size = len(task.cases) * request.eval_prompts
+    require_room(size, task.signature, f"task {request.task}")
+    return task
 
 
 def _model_config(
@@ -166,7 +175,9 @@ def _model_config(
             raise UsageError(f"{name}={value}: the construction has {name}={formula[name]}")
     from_recipe = _known(recipe.model_args, architecture.Config) if origin == "trained" else {}
     values = {**from_recipe, **given.model_args, **request.model_args}
-    return parse_config(architecture.Config, values, f"model {request.model}")
+    config = parse_config(architecture.Config, values, f"model {request.model}")
+    require_small_arguments(config, f"model {request.model}")
+    return config
 
 
 def _known(values: Mapping[str, Any], config: type[Config]) -> dict[str, Any]:

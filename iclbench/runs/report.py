@@ -10,6 +10,7 @@ import numpy as np
 
 from ..api.architecture import Solver
 from ..api.errors import RunError
+from ..api.names import visible
 from ..api.record import GraderReport, PluginReference, Ranking, SeedReport, TrainingReport
 from ..api.results import Evaluation, FloorReport
 from ..api.statistics import finite
@@ -36,7 +37,7 @@ def training_report(plan: Plan, trained: Trained, rows: range) -> TrainingReport
         steps_per_second=model_steps / seconds if seconds else 0.0,
         curve_steps=trained.curve_steps,
         curve=[[finite(point[row]) for row in rows] for point in trained.curve],
-        note=trained.note,
+        note=None if trained.note is None else visible(trained.note, 500),
     )
 
 

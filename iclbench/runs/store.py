@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from ..api.errors import RecordError
+from ..api.errors import RecordError, RunError, problem_with
+from ..api.names import content_problem, is_plain_name, visible
 from ..api.record import SCHEMA_VERSION, Record
 from ..api.results import FileReference
 from ..api.spec import ResolvedSpec, digest_of, spec_id
@@ -24,49 +25,62 @@ MOST_BYTES = 2**26
 
 def read_record(path: Path) -> Record:
     """The record in `path`; raises RecordError for a truncated or edited one, or another file."""
-    raw = _read_json(path)
-    if not isinstance(raw, dict) or "digest" not in raw or "schema_version" not in raw:
-        raise RecordError(f"{path} is not the record of a run")
-    if raw["schema_version"] != SCHEMA_VERSION:
-        raise RecordError(
-            f"{path} has schema version {raw['schema_version']!r}, not {SCHEMA_VERSION}"
-        )
     try:
-        digest = digest_of({k: v for k, v in raw.items() if k != "digest"})
-    except (ValueError, RecursionError):
-        raise RecordError(f"{path} holds a number that is not finite, or is nested") from None
-    if digest != raw["digest"]:
-        raise RecordError(f"{path} was edited: its digest does not match its content")
+        return _parse(_read_json(path))
+    except RecordError as error:
+        raise RecordError(problem_with(path, error)) from None
+
+
+def _parse(raw: Any) -> Record:
+    """The record of parsed JSON; raises RecordError."""
+    problem = content_problem(raw)
+    if problem is not None:
+        raise RecordError(f"it is not a record: {problem}")
+    if not isinstance(raw, dict) or "digest" not in raw or "schema_version" not in raw:
+        raise RecordError("it is not the record of a run")
+    if raw["schema_version"] != SCHEMA_VERSION:
+        version = visible(repr(raw["schema_version"]), 20)
+        raise RecordError(f"it has schema version {version}, not {SCHEMA_VERSION}")
+    if digest_of({k: v for k, v in raw.items() if k != "digest"}) != raw["digest"]:
+        raise RecordError("it was edited: its digest does not match its content")
     try:
         record = Record.model_validate(raw)
-    except (ValidationError, RecursionError) as error:
-        raise RecordError(f"{path} is not a record: {_first_problem(error)}") from None
+    except ValidationError as error:
+        raise RecordError(f"it is not a record: {_first_problem(error)}") from None
     # The spec as written in the file, so that fields added later leave old ids valid.
     if record.id != spec_id(raw["spec"]):
-        raise RecordError(f"{path} was edited: its id is not its spec's")
+        raise RecordError("it was edited: its id is not its spec's")
     return record
 
 
 def _read_json(path: Path) -> Any:
     try:
         text = read_regular_file(path, MOST_BYTES).decode("utf-8")
-        return json.loads(text, parse_constant=_refuse)
+        return json.loads(text, parse_constant=_refuse, object_pairs_hook=_without_repetition)
     except RecursionError:
-        raise RecordError(f"{path} is not a record: it is nested too deeply") from None
+        raise RecordError("it is not a record: it is nested too deeply") from None
     except ValueError as error:
-        raise RecordError(f"{path} is truncated or not a record: {error}") from None
+        reason = visible(str(error), 200)
+        raise RecordError(f"it is truncated or not a record: {reason}") from None
 
 
 def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
-def _first_problem(error: ValidationError | RecursionError) -> str:
-    if isinstance(error, RecursionError):
-        return "it is nested too deeply"
-    first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return f"{where}: {first['msg']}" if where else first["msg"]
+def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object; other readers of the file might take another one of two equal keys."""
+    content = dict(pairs)
+    if len(content) != len(pairs):
+        raise ValueError("a key occurs twice")
+    return content
+
+
+def _first_problem(error: ValidationError) -> str:
+    first = error.errors(include_context=False, include_input=False)[0]
+    where = visible(".".join(str(part) for part in first["loc"]), 100)
+    message = visible(first["msg"].removeprefix("Value error, "), 200)
+    return f"{where}: {message}" if where else message
 
 
 def read_values(path: Path, references: dict[str, FileReference]) -> dict[str, np.ndarray]:
@@ -99,7 +113,11 @@ class RecordStore:
         """Write the record atomically; after replacing another, delete what nothing names now."""
         path = self.path(record.spec)
         replaces = path.exists()
-        text = json.dumps(record.sealed().model_dump(mode="json"), indent=1, allow_nan=False)
+        content = record.sealed().model_dump(mode="json")
+        problem = content_problem(content)
+        if problem is not None:
+            raise RunError(f"its record can't be written: {problem}")
+        text = json.dumps(content, indent=1, allow_nan=False)
         write_atomically(path, (text + "\n").encode())
         if replaces:
             self.objects.collect()
@@ -112,4 +130,6 @@ class RecordStore:
 
 def is_record_name(path: Path) -> bool:
     """Whether a file is named like a record, NAME-ID.json."""
-    return re.fullmatch(r".+-[0-9a-f]{16}\.json", path.name) is not None
+    return re.fullmatch(r".+-[0-9a-f]{16}\.json", path.name) is not None and is_plain_name(
+        path.name
+    )

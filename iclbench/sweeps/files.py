@@ -8,6 +8,7 @@ whole. An argument that is itself a list is written as a list of lists. A grid o
 from __future__ import annotations
 
 import itertools
+import math
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,8 +18,10 @@ from pydantic import Field, model_validator
 
 from ..api.config import Config, parse_config
 from ..api.errors import UsageError, unknown
+from ..api.names import visible
 from ..api.options import parse_seeds
 from ..api.spec import RunSpec, spec_options
+from ..files import read_regular_file
 from .figure import Figure
 from .table import StudyTable
 
@@ -84,12 +87,18 @@ class SweepFile(Config):
         )
 
 
+#: The most cells of a grid, and the most bytes of a sweep file.
+MOST_CELLS, MOST_BYTES = 100_000, 2**20
+
 #: The size that a sweep file itself describes.
 QUICK = "quick"
 
 
 def expand(grid: Mapping[str, Any], defaults: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The specs of one grid's cells: the product of every list in it."""
+    """The specs of one grid's cells: the product of every list in it.
+
+    Raises UsageError for more than MOST_CELLS, before the first one.
+    """
     merged: dict[str, Any] = dict(defaults)
     for name, value in grid.items():
         base = merged.get(name)
@@ -101,6 +110,9 @@ def expand(grid: Mapping[str, Any], defaults: Mapping[str, Any]) -> Iterator[dic
             axes += [[(name, key, v) for v in _axis(values)] for key, values in value.items()]
         else:
             axes.append([(name, None, v) for v in ([value] if name in _WHOLE else _axis(value))])
+    count = math.prod(len(axis) for axis in axes)
+    if count > MOST_CELLS:
+        raise UsageError(f"sweep: a grid of {count:,} cells is too large; at most {MOST_CELLS:,}")
     for cell in itertools.product(*axes):
         spec: dict[str, Any] = {}
         for name, key, value in cell:
@@ -124,9 +136,12 @@ def read_sweep_file(file: str | Path | Mapping[str, Any]) -> SweepFile:
     if isinstance(file, Mapping):
         return parse_config(SweepFile, file, "sweep")
     try:
-        content = tomllib.loads(Path(file).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{file}: {error}") from None
+        text = read_regular_file(Path(file), MOST_BYTES, links=True).decode("utf-8")
+        content = tomllib.loads(text)
+    except RecursionError:
+        raise UsageError(f"{file}: it is nested too deeply") from None
+    except ValueError as error:
+        raise UsageError(f"{file}: {visible(str(error), 200)}") from None
     return parse_config(SweepFile, content, str(file))
 
 

@@ -108,8 +108,12 @@ def recorded(file: SweepFile, out: str | Path) -> SweepResult:
     cells = Cells(file, store)
     for stage in stages_of(file):
         for plan in cells.resolve(stage):
-            if store.find(plan.spec) is None:
-                cells.failures.append(Failure(plan.request.command(), "it has no record"))
+            try:
+                reason = None if store.find(plan.spec) else "it has no record"
+            except UsageError as error:
+                reason = str(error)
+            if reason is not None:
+                cells.failures.append(Failure(plan.request.command(), reason))
     return _result(cells, already_done=0)
 
 

@@ -9,6 +9,7 @@ import pytest
 from forging import reseal, with_values
 
 from iclbench import RecordStore, run
+from iclbench.leaderboards.escaping import markdown
 from iclbench.runs.store import read_record, read_values
 
 TINY = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "recipe": "smoke",
@@ -112,7 +113,7 @@ def test_an_edit_that_mends_the_digest_is_refused(cli, results, tmp_path, change
     assert outcome.code == 2
     assert reason in outcome.err
     reason_line = outcome.err.partition("error: ")[2].partition("\n")[0]
-    assert f"refused: {reason_line}" in outcome.out
+    assert f"refused: {markdown(reason_line)}" in outcome.out
     published = [path.name for path in RecordStore(tmp_path / "boards" / "records").paths()]
     assert [name.partition("-")[0] for name in published] == ["zero"]  # the sound one
 
@@ -200,7 +201,9 @@ def test_damaged_records_and_missing_plugins_stop_no_other(cli, results, tmp_pat
         outcome = cli(*verb)
         assert outcome.code == 2
         lines = outcome.err.splitlines()
-        assert any(f"{damaged} is not a record: it is nested too deeply" in line for line in lines)
+        assert any(
+            f"{damaged}: it is not a record: it is nested too deeply" in line for line in lines
+        )
         missing = f"{path}: needs iclbench-ssm 0.1.0, which is not installed"
         assert any(missing in line for line in lines)
         assert f"{trained(results)}: all " in outcome.out or "1 record, all" in outcome.out

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ...api.errors import UsageError, unknown
 from ...api.record import Record
 from ...sweeps.figure import CURVE, NOT_FIELDS, TRAINING, Figure
+from .. import escaping
 from ..row import has_digits, shown_name, shown_score
 from .maps import draw_maps
 
@@ -23,6 +24,7 @@ FLOOR_LINE = {"dash": "dot", "color": "gray"}
 
 def draw(figure: Figure, records: Sequence[Record]) -> go.Figure:
     """Draw the figure of these records; raises UsageError for an unknown metric or analysis."""
+    figure = figure.model_copy(update={"title": escaping.plotly(figure.title)})
     if not records:
         raise UsageError("a figure needs records")
     if figure.maps is not None:
@@ -147,7 +149,7 @@ def _label(fields: tuple[str, ...], record: Record) -> str:
         value = _field(record, name)
         if value is not None:
             parts.append(str(value) if name == "model" else f"{name.split('.')[-1]}={value}")
-    return " ".join(parts)
+    return escaping.plotly(" ".join(parts))
 
 
 def _field(record: Record, name: str) -> Any:
@@ -190,7 +192,7 @@ def _order(value: Any) -> tuple[bool, float, str]:
 
 def _x_title(figure: Figure, metric: str | None, record: Record) -> str:
     if figure.x == CURVE:
-        return record.curves[_metric(metric, record)].axis
+        return escaping.plotly(record.curves[_metric(metric, record)].axis)
     return "step" if figure.x == TRAINING else str(figure.x).split(".")[-1]
 
 

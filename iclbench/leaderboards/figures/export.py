@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...api.errors import UsageError
 from ...files import write_atomically
+from .. import escaping
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -41,7 +42,7 @@ def write_page(drawing: go.Figure, path: Path) -> None:
 
 def with_caption(drawing: go.Figure, caption: str) -> go.Figure:
     """Add the caption, and room for it, below the drawing; changes and returns `drawing`."""
-    lines = textwrap.wrap(caption, LINE_LENGTH)
+    lines = [escaping.plotly(line) for line in textwrap.wrap(caption, LINE_LENGTH)]
     height = (drawing.layout.height or 500) + LINE_HEIGHT * len(lines)
     bottom = (drawing.layout.margin.b or 80) + LINE_HEIGHT * len(lines)
     drawing.update_layout(height=height, width=drawing.layout.width or 900, margin_b=bottom)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...api.errors import UsageError, unknown
 from ...api.record import Record
+from .. import escaping
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -29,7 +30,9 @@ def draw_maps(metric: str, rows: Sequence[tuple[str, Record]], title: str) -> go
     by_record = [(label, _maps(metric, record)) for label, record in rows]
     columns = max(len(maps) for _, maps in by_record)
     names = [
-        maps[i]["name"] if i < len(maps) else "" for _, maps in by_record for i in range(columns)
+        escaping.plotly(str(maps[i]["name"])) if i < len(maps) else ""
+        for _, maps in by_record
+        for i in range(columns)
     ]
     width, height = (n * SIDE + (n - 1) * GAP for n in (columns, len(by_record)))
     figure = make_subplots(
@@ -73,7 +76,7 @@ def _heat_map(heat_map: dict[str, Any], color_range: tuple[float, float]) -> go.
         zmax=high,
         colorscale="RdBu" if low < 0 else "Blues",
         showscale=False,
-        name=heat_map["name"],
+        name=escaping.plotly(str(heat_map["name"])),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ...api.errors import UsageError
+from ...console import report
 from ...files import STAGING, read_regular_file, staged
 from ...runs.objects import Objects
 from ...runs.store import MOST_BYTES
@@ -18,6 +19,7 @@ from ..build import by_task, published
 from ..cited import Cited, read_cited
 from ..formats import BOUNDS_LEGEND, DIGITS, LEGEND
 from ..overview import overviews
+from ..reading import Refused
 from ..row import Row
 from . import compare, index, run, task
 
@@ -28,15 +30,17 @@ MARKER = ".iclbench-site"
 FOLDERS = ("assets", "compare", "data", "records", "runs", "tasks")
 
 
-def make_site(out: str | Path, folder: str | Path = "leaderboards") -> int:
+def make_site(
+    out: str | Path, folder: str | Path = "leaderboards", refused: Refused = report
+) -> int:
     """Write the site of `folder`/records to `out`; returns the number of pages.
 
-    Raises UsageError if `out` holds anything but a site or can't be written, if there are no
-    records, or if `folder`/cited.toml is not valid, and RecordError for a damaged record; the pages
-    stay as they were then.
+    `refused` gets a line for each record that is damaged and left out. Raises UsageError if `out`
+    holds anything but a site or can't be written, if there is no sound record, or if
+    `folder`/cited.toml is not valid; the pages stay as they were then.
     """
     out, folder = Path(out), Path(folder)
-    boards, cited = published(folder), read_cited(folder)
+    boards, cited = published(folder, refused, whole=True), read_cited(folder)
     if _holds_something_else(out):
         raise UsageError(f"{out} holds something other than a site of iclbench")
     with staged(out) as new:

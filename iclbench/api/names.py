@@ -1,0 +1,91 @@
+"""What a record or a request may name and write: plain names, visible text, bounded numbers.
+
+Names become parts of paths, and texts are shown in terminals, tables and pages. All of iclbench
+asks these functions, so that no other place decides.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from pydantic import StringConstraints
+
+#: The most characters of a name, and of any other text.
+MOST_NAME, MOST_TEXT = 100, 20_000
+#: The most levels of lists and tables inside each other.
+MOST_DEPTH = 50
+#: Integers are smaller than this: other programs read them as 64 bits.
+INTEGER_LIMIT = 2**63
+
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_]+([.+-][A-Za-z0-9_]+)*")
+
+#: A short text that a page shows in one line, such as the name of a device.
+Label = Annotated[str, StringConstraints(max_length=500)]
+
+
+def is_plain_name(text: str) -> bool:
+    """Whether a text can name a file: letters, digits, `_`, and single `.`, `+`, `-` between."""
+    return len(text) <= MOST_NAME and _PLAIN_NAME.fullmatch(text) is not None
+
+
+def visible(text: str, most: int = MOST_TEXT) -> str:
+    """The text with `?` for what a page or a terminal would not show, and at most `most` long.
+
+    Such are line breaks, control characters, marks that reverse the direction of writing, and
+    halves of characters.
+    """
+    shown = text if len(text) <= most else text[: most - 1] + "…"
+    return shown if shown.isprintable() else "".join(c if c.isprintable() else "?" for c in shown)
+
+
+def shown(value: Any) -> str:
+    """The value as Python writes it, in one short line."""
+    try:
+        return visible(repr(value), 200)
+    except (ValueError, RecursionError):  # an integer of thousands of digits; deep nesting
+        return f"a {type(value).__name__} that is too large to show"
+
+
+def content_problem(content: Any) -> str | None:
+    """Why this content can't be part of a record, with its place; None if it can.
+
+    It must be as JSON has it, nested at most MOST_DEPTH deep, with visible texts and with numbers
+    that are finite and fit 64 bits.
+    """
+    # Not recursive: content that is nested too deeply must be noticed, not run out of stack.
+    waiting: list[tuple[tuple[str, ...], Any]] = [((), content)]
+    while waiting:
+        place, value = waiting.pop()
+        problem = None
+        if isinstance(value, dict | list | tuple):
+            inner = list(_inside(value))
+            problem = next((p for key, _ in inner if (p := _problem(key))), None)
+            if len(place) >= MOST_DEPTH:
+                problem = f"nested more than {MOST_DEPTH} deep"
+            waiting += [((*place, str(key)), item) for key, item in inner]
+        else:
+            problem = _problem(value)
+        if problem is not None:
+            where = visible(".".join(place), MOST_NAME)
+            return f"{where}: {problem}" if where else problem
+    return None
+
+
+def _inside(value: dict[Any, Any] | list[Any] | tuple[Any, ...]) -> Iterator[tuple[Any, Any]]:
+    return iter(value.items()) if isinstance(value, dict) else enumerate(value)
+
+
+def _problem(value: Any) -> str | None:
+    """What is wrong with a text, a number, a boolean or null."""
+    if isinstance(value, str):
+        if len(value) > MOST_TEXT:
+            return f"a text of {len(value):,} characters; at most {MOST_TEXT:,} are allowed"
+        return None if value.isprintable() else f"{visible(value, 40)!r} has invisible characters"
+    if isinstance(value, float):
+        return None if math.isfinite(value) else "a number that is not finite"
+    if isinstance(value, int):
+        return None if -INTEGER_LIMIT <= value < INTEGER_LIMIT else "an integer over 64 bits"
+    return None if value is None else f"a {type(value).__name__} has no place in JSON"

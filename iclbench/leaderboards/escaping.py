@@ -1,0 +1,30 @@
+"""Escaping the texts of records where a page or a table is written, at the last step.
+
+Records come from strangers. Their texts hold visible characters only (`api/names.py`); these
+functions take away what the characters mean in a format. Jinja escapes the pages of the site.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+
+#: What Markdown gives a meaning to, anywhere in a line.
+_MARKDOWN = re.compile(r"([\\`*\[\]|~])|(?<!\w)(_)|(_)(?!\w)")
+#: Programs take cells that begin so for formulas.
+_FORMULA = ("=", "+", "-", "@")
+
+
+def markdown(text: str) -> str:
+    """Text within a line, a heading or a cell of a table in Markdown."""
+    return html.escape(_MARKDOWN.sub(r"\\\g<0>", text), quote=False)
+
+
+def csv_cell(value: object) -> object:
+    """A cell of a CSV file; `'` before a text that a spreadsheet would run as a formula."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+
+
+def plotly(text: str) -> str:
+    """Text of a figure by Plotly, which reads some of HTML's elements."""
+    return html.escape(text, quote=False)

@@ -1,0 +1,94 @@
+"""Bounds on sizes, which are checked before memory is taken.
+
+Sizes come from requests and from the records of strangers: a number of prompts, a length, a width.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from torch import Tensor, nn
+from torch.nn.modules.module import register_module_parameter_registration_hook
+
+from ..api.config import Config
+from ..api.errors import UsageError
+from ..api.prompts import Signature
+from ..devices import machine_memory
+
+#: The largest integer among the arguments of a task or a model, except seeds.
+LARGEST_ARGUMENT = 10**7
+#: The same for a construction, which makes tensors for every step at once.
+LARGEST_OF_CONSTRUCTION = 10**5
+#: The most parameters of a model as tensors, each of any size.
+MOST_TENSORS = 20_000
+#: Prompts are held in float64 at least; draws and copies take about as much again, or more.
+BYTES_PER_NUMBER = 8
+#: A parameter with its gradient, in float32.
+BYTES_PER_PARAMETER = 8
+
+
+def require_small_arguments(config: Config, owner: str, most: int = LARGEST_ARGUMENT) -> None:
+    """Raise UsageError for an integer over `most`: it may be a length. Seeds may be larger."""
+    for name, value in _integers(config.model_dump()):
+        if abs(value) > most and not name.endswith("seed"):
+            raise UsageError(f"{owner}: {name}={value:,} is too large; at most {most:,}")
+
+
+def _integers(content: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    for name, value in content.items():
+        if isinstance(value, Mapping):
+            yield from _integers(value)
+        for item in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(item, int):
+                yield name, item
+
+
+def require_room(prompts: int, signature: Signature, what: str) -> None:
+    """Raise UsageError for prompts that would need more memory than the machine has."""
+    needed = prompts * numbers_per_prompt(signature) * BYTES_PER_NUMBER
+    memory = machine_memory()
+    if needed > memory:
+        raise UsageError(
+            f"{what}: {prompts:,} prompts need at least {_gigabytes(needed)}; this machine has "
+            f"{_gigabytes(memory)}"
+        )
+
+
+def numbers_per_prompt(signature: Signature) -> int:
+    """How many numbers a prompt and its target hold, with the prompt's fields and its sequence."""
+    inputs = signature.length * max(1, signature.input_width)
+    shapes = sum(math.prod(shape) for shape in signature.shapes.values())
+    return inputs + shapes + len(signature.readout) * max(1, signature.output_width)
+
+
+def _gigabytes(size: int) -> str:
+    return f"{size / 1e9:,.1f} GB"
+
+
+@contextmanager
+def bounded_model(name: str) -> Iterator[None]:
+    """Within the block, raise UsageError for a model that grows too large for the machine."""
+    tensors = elements = 0
+    memory = machine_memory()
+
+    def count(module: nn.Module, key: str, parameter: Tensor | None) -> None:
+        nonlocal tensors, elements
+        tensors += parameter is not None
+        elements += 0 if parameter is None else parameter.numel()
+        if tensors > MOST_TENSORS:
+            raise UsageError(f"{name} has more than {MOST_TENSORS:,} parameter tensors")
+        if elements * BYTES_PER_PARAMETER > memory:
+            raise UsageError(
+                f"{name} has more than {elements:,} parameters; this machine has "
+                f"{_gigabytes(memory)}"
+            )
+
+    # Parameters are registered one by one, before they are initialized.
+    handle = register_module_parameter_registration_hook(count)
+    try:
+        yield
+    finally:
+        handle.remove()

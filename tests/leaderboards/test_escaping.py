@@ -1,0 +1,48 @@
+"""Texts of records can't leave their cell, in Markdown, CSV and figures."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pandas as pd
+import pytest
+
+from iclbench.leaderboards.escaping import csv_cell, markdown, plotly
+from iclbench.leaderboards.export import as_csv
+
+
+@pytest.mark.parametrize(
+    ("text", "escaped"),
+    [
+        ("baseconv layers=2", "baseconv layers=2"),
+        ("learning_rate=0.1", "learning_rate=0.1"),
+        ("a|b", "a\\|b"),
+        ("<script>alert(1)</script>", "&lt;script&gt;alert(1)&lt;/script&gt;"),
+        ("[x](javascript:alert(1))", "\\[x\\](javascript:alert(1))"),
+        ("```", "\\`\\`\\`"),
+        ("**at the floor**", "\\*\\*at the floor\\*\\*"),
+        ("__bold__ ~~x~~", "\\__bold_\\_ \\~\\~x\\~\\~"),
+        ("\\|", "\\\\\\|"),
+        ("&lt;", "&amp;lt;"),
+    ],
+)
+def test_markdown(text, escaped):
+    assert markdown(text) == escaped
+
+
+@pytest.mark.parametrize("text", ['=HYPERLINK("http://example.org")', "+1", "-1", "@SUM(A1)"])
+def test_a_spreadsheet_runs_no_cell(text):
+    assert csv_cell(text) == f"'{text}"
+    table = pd.DataFrame({"model": [text, "zero"], "value": [-1.5, 2.0]})
+    rows = list(csv.reader(io.StringIO(as_csv(table).decode())))
+    assert rows == [["model", "value"], [f"'{text}", "-1.5"], ["zero", "2.0"]]
+
+
+@pytest.mark.parametrize("value", ["zero", "", -1, -1.5, None, True])
+def test_other_cells_stay(value):
+    assert csv_cell(value) is value
+
+
+def test_a_figure_shows_markup_as_text():
+    assert plotly("<a href='x'>x</a>") == "&lt;a href='x'&gt;x&lt;/a&gt;"

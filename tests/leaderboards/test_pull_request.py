@@ -1,0 +1,229 @@
+"""Pull requests in real repositories: what may not be merged is refused, and nothing is run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from iclbench import RecordStore, run
+from iclbench.leaderboards.pull_request import check
+
+ROOT = Path(__file__).parents[2]
+TINY = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "eval_prompts": 32}
+RECORDS = Path("leaderboards/records")
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("published")
+    run(model="zero", **TINY, out=folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory) -> Path:
+    """New records: the values of the floor are those of the published one."""
+    folder = tmp_path_factory.mktemp("results")
+    run(model="averaging", **TINY, out=folder)
+    run(model="baseconv", **TINY, recipe="smoke", seeds=2, out=folder)
+    return folder
+
+
+class Repository:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.git("init", "--quiet", "--initial-branch", "main")
+
+    def git(self, *words: object) -> str:
+        names = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+        command = ["git", "-C", self.folder, *names, *map(str, words)]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    def commit(self) -> str:
+        self.git("add", "--all", "--force")
+        self.git("commit", "--quiet", "--message", "change")
+        return self.git("rev-parse", "HEAD")
+
+
+@pytest.fixture
+def repository(published, tmp_path) -> Repository:
+    folder = tmp_path / "repository"
+    shutil.copytree(published, folder / RECORDS)
+    (folder / "code.py").write_text("print('base')\n")
+    (folder / "leaderboards" / "README.md").write_text("old\n")
+    made = Repository(folder)
+    made.commit()
+    made.git("checkout", "--quiet", "-b", "pull")
+    return made
+
+
+def refused(repository: Repository) -> list[str]:
+    head = repository.commit()
+    repository.git("checkout", "--quiet", "main")
+    return check(repository.folder, "main", head, repository.folder.parent / "new")
+
+
+def add_records(repository: Repository, results: Path, where: Path = RECORDS) -> Path:
+    folder = repository.folder / where
+    shutil.copytree(results, folder, dirs_exist_ok=True)
+    return next(folder.glob("*/averaging*.json"))
+
+
+@pytest.mark.parametrize("where", [RECORDS, Path("leaderboards/studies/some-study")])
+def test_records_with_all_their_files_are_copied_and_verify(cli, repository, results, where):
+    add_records(repository, results, where)
+    (repository.folder / "leaderboards" / "README.md").write_text("new\n")
+    assert refused(repository) == []
+    new = repository.folder.parent / "new" / where
+    copied = list(RecordStore(new).paths())
+    assert len(copied) == 2
+    assert cli("verify", new).code == 0
+    # The floor's values are in the base branch only; the pull request's own copy is not needed.
+    assert cli("submit", "--check", "--to", repository.folder / "leaderboards", new).code == 0
+
+
+def test_code_alone_is_no_matter_of_this_check(repository):
+    (repository.folder / "code.py").write_text("print('new')\n")
+    (repository.folder / "link").symlink_to("/etc/passwd")
+    assert refused(repository) == []
+    assert not (repository.folder.parent / "new").exists()
+
+
+def with_code(repository: Repository, record: Path) -> None:
+    (repository.folder / "code.py").write_text("print('new')\n")
+
+
+def with_workflow(repository: Repository, record: Path) -> None:
+    path = repository.folder / ".github" / "workflows" / "leaderboards.yml"
+    path.parent.mkdir(parents=True)
+    path.write_text("on: push\n")
+
+
+def with_link(repository: Repository, record: Path) -> None:
+    (record.parents[1] / "objects" / "aa").mkdir(exist_ok=True)
+    (record.parents[1] / "objects" / "aa" / ("a" * 64 + ".jsonl")).symlink_to("/etc/passwd")
+
+
+def with_linked_folder(repository: Repository, record: Path) -> None:
+    (record.parents[1] / "other").symlink_to("least-squares")
+
+
+def with_linked_table(repository: Repository, record: Path) -> None:
+    (repository.folder / "leaderboards" / "rows.csv").symlink_to("/etc/passwd")
+
+
+def with_submodule(repository: Repository, record: Path) -> None:
+    head = repository.git("rev-parse", "HEAD")
+    path = "leaderboards/records/least-squares/module"
+    repository.git("update-index", "--add", "--cacheinfo", f"160000,{head},{path}")
+    (repository.folder / path).mkdir()
+
+
+def with_executable(repository: Repository, record: Path) -> None:
+    record.chmod(0o755)
+
+
+def with_unnamed_object(repository: Repository, record: Path) -> None:
+    path = record.parents[1] / "objects" / "aa" / ("a" * 64 + ".jsonl")
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("anything")
+
+
+def with_other_file(repository: Repository, record: Path) -> None:
+    (record.parent / "script.py").write_text("print()")
+
+
+def with_odd_name(repository: Repository, record: Path) -> None:
+    (record.parent / "a\n$(id)-0123456789abcdef.json").write_text("{}")
+
+
+def with_damaged_record(repository: Repository, record: Path) -> None:
+    record.write_text(record.read_text()[:-20])
+
+
+def with_copy(repository: Repository, record: Path) -> None:
+    shutil.copy(record, record.with_name("averaging-0123456789abcdef.json"))
+
+
+def with_edited_record(repository: Repository, record: Path) -> None:
+    next(record.parent.glob("zero*.json")).write_text("{}")
+
+
+def with_deleted_record(repository: Repository, record: Path) -> None:
+    next(record.parent.glob("zero*.json")).unlink()
+
+
+def with_huge_file(repository: Repository, record: Path) -> None:
+    record.write_text(" " * (2**24 + 1))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (with_code, "code.py: records and anything else need pull requests of their own"),
+        (with_workflow, "leaderboards.yml: records and anything else need"),
+        (with_link, "git mode 120000"),
+        (with_linked_folder, "git mode 120000"),
+        (with_linked_table, "rows.csv: it is not a regular file"),
+        (with_submodule, "git mode 160000"),
+        (with_executable, "git mode 100755"),
+        (with_unnamed_object, "no record of this pull request names it"),
+        (with_other_file, "script.py: it is neither a record nor a file"),
+        (with_odd_name, "its name is not plain"),
+        (with_damaged_record, "it is truncated or not a record"),
+        (with_copy, "the record of this run is least-squares/averaging-"),
+        (with_edited_record, "published records are neither edited nor deleted"),
+        (with_deleted_record, "published records are neither edited nor deleted"),
+    ],
+)
+def test_anything_else_is_refused(repository, results, spoil, reason):
+    record = add_records(repository, results)
+    spoil(repository, record)
+    problems = refused(repository)
+    assert any(reason in problem for problem in problems), problems
+    assert not any("\n" in problem for problem in problems)
+
+
+def test_the_command_runs_the_base_branch_and_says_why(repository, results):
+    with_huge_file(repository, add_records(repository, results))
+    head = repository.commit()
+    repository.git("checkout", "--quiet", "main")
+    out = repository.folder.parent / "new"
+    module = [sys.executable, "-m", "iclbench.leaderboards.pull_request"]
+    for revisions, reason in (
+        (("HEAD", head), "at most 16,777,216 bytes"),
+        (("HEAD", "--output=x"), "refused: git"),
+    ):
+        done = subprocess.run([*module, "--", *revisions, out], cwd=repository.folder,
+                              env=dict(os.environ), capture_output=True, text=True,
+                              check=False)  # fmt: skip
+        assert done.returncode == 2
+        assert reason in done.stdout
+        assert "Traceback" not in done.stderr
+    assert {path.name for path in repository.folder.iterdir()} == {
+        ".git", "code.py", "leaderboards"}  # fmt: skip
+
+
+def test_the_workflow_runs_no_code_of_the_pull_request():
+    text = (ROOT / ".github" / "workflows" / "leaderboards.yml").read_text("utf-8")
+    workflow = yaml.safe_load(text)
+    (trigger,) = workflow[True]  # `on` is a boolean in YAML
+    assert trigger == "pull_request_target"
+    assert workflow["permissions"] == {"contents": "read"}
+    assert "secrets." not in text
+    steps = workflow["jobs"]["submit"]["steps"]
+    checkouts = [step for step in steps if "checkout" in step.get("uses", "")]
+    assert [step["with"]["ref"] for step in checkouts] == [
+        "${{ github.event.pull_request.base.sha }}"
+    ]
+    assert checkouts[0]["with"]["persist-credentials"] is False
+    # Nothing that the author writes, such as a branch's name, becomes part of a script.
+    for step in steps:
+        assert "${{" not in step.get("run", "")
+        assert "git checkout" not in step.get("run", "")

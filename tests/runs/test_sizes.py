@@ -1,0 +1,56 @@
+"""Sizes that would take more memory than there is are refused before anything is made."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import torch
+from torch import nn
+
+from iclbench import RunSpec, UsageError
+from iclbench.runs.plan import resolve
+from iclbench.runs.sizes import bounded_model, numbers_per_prompt
+
+LEAST_SQUARES = {"model": "zero", "task": "least-squares"}
+
+
+@pytest.mark.parametrize(
+    ("request_", "reason"),
+    [
+        ({"eval_prompts": 10**12}, "1,000,000,000,000 prompts need"),
+        ({"task_args": {"examples": 10**9}}, "examples=1,000,000,000 is too large"),
+        ({"task_args": {"dim": 10**7, "examples": 10**7}}, "2,048 prompts need"),
+        ({"model": "transformer", "model_args": {"layers": 10**9}}, "layers=1,000,000,000"),
+        ({"model": "transformer", "recipe_args": {"batch": 10**10}}, "10,000,000,000 prompts"),
+        (
+            {"model": "baseconv", "weights": "gd-causal", "weights_args": {"steps": 10**6}},
+            "construction gd-causal: steps=1,000,000 is too large",
+        ),
+    ],
+)
+def test_a_request_that_needs_too_much_is_refused_at_once(request_, reason):
+    start = time.perf_counter()
+    with pytest.raises(UsageError, match=reason):
+        resolve(RunSpec(**{**LEAST_SQUARES, **request_}))
+    assert time.perf_counter() - start < 10
+
+
+def test_seeds_may_be_large():
+    plan = resolve(RunSpec(**LEAST_SQUARES, task_args={"task_seed": 2**40}, eval_seed=2**40))
+    assert plan.task.config.task_seed == 2**40
+
+
+def test_the_size_of_a_prompt_is_known_before_it_is_drawn():
+    plan = resolve(RunSpec(**LEAST_SQUARES))
+    (batch,) = plan.task.evaluation_batches(2, 0, torch.float32)
+    numbers = sum(t[0].numel() for t in (*batch.prompt, batch.target))
+    assert numbers_per_prompt(plan.task.signature) == numbers
+
+
+def test_a_model_that_grows_too_large_is_stopped_and_others_are_left_alone():
+    with pytest.raises(UsageError, match="more than 20,000 parameter tensors"), bounded_model("m"):
+        nn.Sequential(*(nn.Linear(1, 1) for _ in range(20_000)))
+    with pytest.raises(UsageError, match="this machine has"), bounded_model("m"):
+        nn.Module().register_parameter("p", nn.Parameter(torch.zeros(1).expand(2**31, 2**10)))
+    nn.Sequential(*(nn.Linear(1, 1) for _ in range(20_000)))
