@@ -34,6 +34,7 @@ def synthesize(store: RecordStore, count: int) -> list[Record]:
     first = run(model="ridge", task="least-squares", eval_prompts=256, out=store.folder / "base")
     base = RecordStore(store.folder / "base")
     arrays = read_values(base.path(first.spec), first.main.values)
+    store.objects.write_arrays(read_values(base.path(first.spec), first.main.floor.values))
     rng = np.random.default_rng(0)
     records = []
     for i in range(count):
@@ -51,6 +52,7 @@ def synthesize(store: RecordStore, count: int) -> list[Record]:
         statistics = summarize(values, "squared")
         evaluation = first.main.model_copy(
             update={
+                "title": task,
                 "metrics": {"squared_error": statistics},
                 "seeds": [{"squared_error": statistics}],
                 "values": store.objects.write_arrays({"squared_error": values}),

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from .api.scoring import Axis, Distance, FloorKind, Primary
     from .api.spec import RunSpec, digest_of
     from .api.statistics import finite
+    from .api.suite import Suite
     from .api.task import Task, TaskConfig, training_batch
     from .console import report
     from .devices import find_device
@@ -126,6 +127,7 @@ _HOME = {
     "api.scoring": ("Axis", "Distance", "FloorKind", "Primary"),
     "api.spec": ("RunSpec", "digest_of"),
     "api.statistics": ("finite",),
+    "api.suite": ("Suite",),
     "api.task": ("Task", "TaskConfig", "training_batch"),
     "console": ("report",),
     "devices": ("find_device",),
@@ -199,6 +201,7 @@ __all__ = [
     "ShowsStates",
     "Signature",
     "Solver",
+    "Suite",
     "Task",
     "TaskConfig",
     "Text",

@@ -44,6 +44,7 @@ CATALOG_HOOKS = {
     "model": "iclbench_architectures",
     "task": "iclbench_tasks",
     "recipe": "iclbench_recipes",
+    "suite": "iclbench_suites",
     "metric": "iclbench_metrics",
     "grader": "iclbench_graders",
     "executor": "iclbench_executors",

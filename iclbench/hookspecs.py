@@ -31,6 +31,11 @@ def iclbench_recipes() -> list[Entry]:
 
 
 @hookspec
+def iclbench_suites() -> list[Entry]:
+    """Return suites of boards; a target is an `iclbench.Suite`, or the Path of a suite's file."""
+
+
+@hookspec
 def iclbench_metrics() -> list[Entry]:
     """Return metrics that apply to many models; a target is an `iclbench.Metric` class."""
 

@@ -14,7 +14,7 @@ from iclbench.cli import app
 from iclbench.discovery import CATALOG_HOOKS
 from iclbench.plugins import host
 
-#: The base class of every kind of entry except commands.
+#: The base class of every kind of entry except commands and suites.
 BASES = {
     "model": Architecture,
     "task": Task,
@@ -23,6 +23,9 @@ BASES = {
     "grader": Grader,
     "executor": Executor,
 }
+
+#: Every kind of entry except commands; suites are files or objects, not classes.
+KINDS = (*BASES, "suite")
 
 #: A run of the command line that lacks only its model.
 RUN = ("run", "--task", "least-squares", "--device", "cpu", "--eval-prompts", 8)
@@ -43,6 +46,10 @@ SAMPLE = """
     @hookimpl
     def iclbench_recipes():
         return [Entry("fine-recipe", "one step", "fine_parts:RECIPE")]
+
+    @hookimpl
+    def iclbench_suites():
+        return [Entry("fine-suite", "one board", "fine_parts:SUITE")]
 
     @hookimpl
     def iclbench_metrics():
@@ -67,10 +74,16 @@ SAMPLE_PARTS = """
     from iclbench_least_squares.fixed import LeastSquares
     from iclbench_solvers.simple import Zero
 
-    from iclbench import Grader, Metric, Recipe
+    from iclbench import Grader, Metric, Recipe, Suite
     from iclbench.sweeps.executors.local import Local
 
     RECIPE = Recipe(steps=1, batch=1)
+    SUITE = Suite(
+        name="fine-suite",
+        version=1,
+        summary="one board",
+        board=({"name": "one", "task": "fine-task", "chance": "fine-model"},),
+    )
 
 
     class Model(Zero):

@@ -7,13 +7,13 @@ import re
 
 import pytest
 from fake_distributions import write_distribution, write_plugin
-from fake_plugins import BASES, RUN, offer, offer_model
+from fake_plugins import KINDS, RUN, offer, offer_model
 
 from iclbench import UsageError
 from iclbench.plugins import PluginHost
 
 
-@pytest.mark.parametrize("kind", [*BASES, "command"])
+@pytest.mark.parametrize("kind", [*KINDS, "command"])
 def test_entry_is_attributed_to_its_distribution_and_version(sample_plugin, kind):
     name = "hello" if kind == "command" else f"fine-{kind}"
     plugin, entry = PluginHost(only=["fine"]).provider(kind, name)

@@ -131,9 +131,9 @@ def test_documented_command_runs_it(environment: Environment, tmp_path: Path):
     assert "iclbench" in versions
     # The seeds were trained as one program, which needs an architecture that supports vmap.
     assert record.training.replicas == 2
-    models = [line.split("|")[2].strip() for line in table.splitlines() if line.startswith("|")]
-    assert models[0] == "model"
-    assert models[2:] == ["attainable", "hyena-lite"]
+    first_words = [line.split()[0] for line in table.splitlines() if line.strip()]
+    assert "attainable" in first_words
+    assert any("hyena-lite" in line and "iclbench" not in line for line in table.splitlines())
 
 
 @pytest.mark.slow

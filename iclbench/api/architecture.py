@@ -41,6 +41,8 @@ class Architecture(ABC):
     #: Names in Config that affect only the initial parameters. Replicas that differ in nothing else
     #: are trained as one program.
     replica_args: ClassVar[frozenset[str]] = frozenset()
+    #: Values of arguments in Config that tuning chooses from; empty: the usual depths and widths.
+    search_args: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
 
     @abstractmethod
     def supports(self, signature: Signature, config: Any) -> str | None:

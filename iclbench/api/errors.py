@@ -28,6 +28,10 @@ class RecordError(UsageError):
     """A record or checkpoint is truncated, edited, or unsuitable."""
 
 
+class UnsupportedError(UsageError):
+    """The model can't do the task, whatever its weights."""
+
+
 class RunError(IclbenchError):
     """A run failed after it was accepted."""
 

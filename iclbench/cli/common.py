@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from ..api.budget import Budget
-from ..api.errors import UsageError, unknown
+from ..api.errors import IclbenchError, UsageError, unknown
 from ..console import report
 from ..plugins import PluginHost, host
 
@@ -43,6 +43,13 @@ Engine = Annotated[
         help="How gradients are computed; auto: the fastest way that agrees with plain.",
     ),
 ]
+SuiteName = Annotated[
+    str | None,
+    typer.Option("--suite", metavar="NAME|FILE.toml", help="A suite of boards, for --task."),
+]
+Trials = Annotated[
+    int, typer.Option("--trials", min=1, metavar="N", help="Trials of a tuning, per board.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -64,6 +71,11 @@ def engine_name(name: str) -> EngineName:
     if name not in ENGINES:
         raise unknown("engine", name, ENGINES)
     return cast("EngineName", name)
+
+
+def exit_code(error: Exception) -> int:
+    """The exit code for an error of a run."""
+    return error.exit_code if isinstance(error, IclbenchError) else 1
 
 
 def training_cost(spec: ResolvedSpec) -> str:

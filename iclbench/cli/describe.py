@@ -1,4 +1,4 @@
-"""`iclbench describe NAME`: the arguments of a model, task, recipe, metric or grader."""
+"""`iclbench describe NAME`: the arguments of an entry, or the boards of a suite."""
 
 from __future__ import annotations
 
@@ -15,19 +15,29 @@ if TYPE_CHECKING:
 
     from ..plugins import PluginHost
 
-KINDS = ("model", "task", "recipe", "metric", "grader")
+KINDS = ("model", "task", "recipe", "suite", "metric", "grader")
 
 
 def describe(
-    name: Annotated[str, typer.Argument(help="Name of a model, task, recipe, metric or grader.")],
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[KIND] NAME",
+            help=f"Name of an entry, after its kind if several have the name: {', '.join(KINDS)}.",
+        ),
+    ],
     strict: Strict = False,
 ) -> None:
-    """Describe a model, task, recipe, metric or grader, and list its arguments."""
+    """Describe a model, task, recipe, metric or grader and its arguments, or a suite's boards."""
+    *before, name = words
+    if len(before) > 1 or (before and before[0] not in KINDS):
+        raise unknown("kind", before[0], KINDS)
     plugins = sound_host(strict)
     names = {kind: [e.name for _, e in plugins.entries(kind)] for kind in KINDS}
-    kinds = [kind for kind in KINDS if name in names[kind]]
+    searched = before or KINDS
+    kinds = [kind for kind in searched if name in names[kind]]
     if not kinds:
-        raise unknown("name", name, [known for kind in KINDS for known in names[kind]])
+        raise unknown("name", name, [known for kind in searched for known in names[kind]])
     for kind in kinds:
         for line in _lines(plugins, kind, name):
             typer.echo(line)
@@ -43,6 +53,9 @@ def _lines(plugins: PluginHost, kind: str, name: str) -> Iterator[str]:
     plugin, entry = plugins.provider(kind, name)
     yield f"{kind} {name}, of {plugin.label}"
     yield f"  {entry.summary}"
+    if kind == "suite":
+        yield from _boards(name)
+        return
     bases: dict[str, type] = {
         "model": Architecture,
         "task": Task,
@@ -70,6 +83,19 @@ def _lines(plugins: PluginHost, kind: str, name: str) -> Iterator[str]:
         for key, construction in target.constructions.items():
             yield f"  --weights {key}: {construction.summary}"
             yield from _fields(construction.Config)
+
+
+def _boards(name: str) -> Iterator[str]:
+    """The boards of a suite: the runs that they are, and what their scores refer to."""
+    from ..runs.suites import find_suite
+
+    suite = find_suite(name)
+    yield f"  version {suite.version}"
+    for board in suite.boards:
+        request = board.request("MODEL")
+        yield f"  {board.name}: {request.command()}"
+        reference = "the floor, or else " + (board.reference or "the best row")
+        yield f"    scored from {board.chance} (0) to {reference} (1)"
 
 
 def _fields(config: type[BaseModel]) -> Iterator[str]:

@@ -82,8 +82,8 @@ class ProgressDisplay:
             self._progress.remove_task(self._bars.pop(spec.id))
         ranking = record.ranking
         value = ranking.score(record.metrics[ranking.metric])
-        shown = "not finite" if value is None else f"{value:.2e}"
-        self._print(f"{spec.model} on {spec.task}: {ranking.statistic} {ranking.metric} {shown}")
+        shown = "not finite" if value is None else f"{value:.4g}"
+        self._print(f"{spec.model} on {spec.task}: {ranking.statistic} of {ranking.metric} {shown}")
         for seed in record.seeds:
             if seed.diverged_at is not None:
                 self._print(f"  seed {seed.seed} diverged at step {seed.diverged_at}")

@@ -16,13 +16,18 @@ from .common import (
     Engine,
     Out,
     Strict,
+    SuiteName,
+    Trials,
     engine_name,
+    exit_code,
     print_boards,
     sound_host,
     training_cost,
 )
 from .interruption import stops_on_signals
 from .spec_options import with_spec_options
+from .suites import SuiteRun
+from .tuning import Preparation
 
 if TYPE_CHECKING:
     from ..api.record import Record
@@ -33,8 +38,17 @@ if TYPE_CHECKING:
 @with_spec_options
 def run(
     model: Annotated[str, typer.Option(metavar="NAME[,NAME]", help="Models to run.")],
-    task: Annotated[str, typer.Option(metavar="NAME[,NAME]", help="Tasks to run them on.")],
     spec: dict[str, Any],
+    task: Annotated[
+        str | None, typer.Option(metavar="NAME[,NAME]", help="Tasks to run them on.")
+    ] = None,
+    suite: SuiteName = None,
+    tuned: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Tunings, or folders of them, to use; repeatable."),
+    ] = None,
+    tune: Annotated[bool, typer.Option("--tune", help="Tune what is trained first.")] = False,
+    trials: Trials = 12,
     device: Device = "auto",
     eval_batch: Annotated[
         int, typer.Option(min=1, metavar="N", help="Prompts evaluated at once.")
@@ -51,29 +65,70 @@ def run(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would run.")] = False,
     strict: Strict = False,
 ) -> None:
-    """Run models on tasks and print a ranked table. Existing records are not run again.
+    """Run models on tasks, or on the boards of a suite. Existing records are not run again.
 
     With several models or tasks, NAME.key=value in --model-args or --task-args applies to that
-    one alone.
+    one alone. What is run on a suite is run on every board that the model supports; the fields that
+    are given replace those of the suite.
     """
     plugins = sound_host(strict)
     with stops_on_signals(_continuation(resume, force)):
-        plans = _resolve(parse_names(model), parse_names(task), spec)
-
         from ..runs.settings import Settings
 
         settings = Settings(
             Path(out), device, force, resume, checkpoint_seconds, eval_batch, engine_name(engine)
         )
-        if dry_run:
-            _describe(plans, settings)
-            return
-        records, code = _run_all(plans, settings)
-    _print_boards(records, settings.out)
+        prepare = Preparation(tuned or [], trials if tune else None, settings)
+        models = parse_names(model)
+        if suite is not None:
+            code = _run_suite(suite, task, models, spec, prepare, dry_run)
+        else:
+            code = _run_tasks(models, parse_names(task or ""), spec, prepare, dry_run)
     if strict:
         plugins.require_sound()
     if code:
         raise typer.Exit(code)
+
+
+def _run_tasks(
+    models: list[str], tasks: list[str], spec: dict[str, Any], prepare: Preparation, dry_run: bool
+) -> int:
+    """Run models on tasks and print the boards; returns the exit code."""
+    plans = [prepare.with_tuning(plan) for plan in _resolve(models, tasks, spec)]
+    prepare.require_used()
+    if dry_run:
+        _describe(plans, prepare.settings)
+        return 0
+    records, errors = _run_all(plans, prepare)
+    _print_boards(records, prepare.settings.out)
+    return max((exit_code(error) for error in errors.values()), default=0)
+
+
+def _run_suite(
+    name: str,
+    task: str | None,
+    models: list[str],
+    spec: dict[str, Any],
+    prepare: Preparation,
+    dry_run: bool,
+) -> int:
+    """Run models on the boards of a suite and print the scores; 1 if any run failed."""
+    if task is not None:
+        raise UsageError("--suite names the tasks: leave out --task")
+    if not models:
+        raise UsageError("--model needs at least one name")
+    model_args = spec.pop("model_args", {})
+    changes = {
+        model: {**spec, "model_args": scoped(model_args, model, models, "--model-args")}
+        for model in models
+    }
+    asked = SuiteRun(name, models, changes, prepare)
+    asked.announce()
+    if dry_run:
+        return 0
+    records, errors = _run_all(asked.plans, prepare)
+    asked.print_scores(records, errors)
+    return 1 if asked.failures(errors) else 0
 
 
 def _continuation(resume: bool, force: bool) -> str:
@@ -90,7 +145,7 @@ def _resolve(models: list[str], tasks: list[str], spec: dict[str, Any]) -> list[
     from ..runs.plan import resolve
 
     if not models or not tasks:
-        raise UsageError("--model and --task need at least one name")
+        raise UsageError("--model and --task need at least one name; or give --suite")
     plans: dict[str, Plan] = {}
     for task in tasks:
         for model in models:
@@ -157,20 +212,20 @@ def _grading(plan: Plan) -> str:
     )
 
 
-def _run_all(plans: list[Plan], settings: Settings) -> tuple[list[Record], int]:
-    """Every plan's record, and the exit code. A run that fails does not stop the next."""
+def _run_all(plans: list[Plan], prepare: Preparation) -> tuple[list[Record], dict[str, Exception]]:
+    """The records, and the errors of the other plans by id. A run that fails stops no other."""
     from ..plugins import host
     from ..runs.run import run_plans
     from .progress import ProgressDisplay
 
     records: list[Record] = []
-    code = 0
+    errors: dict[str, Exception] = {}
     with ProgressDisplay() as display:
         host().observe(display, "progress")
         try:
             for number, plan in enumerate(plans, start=1):
                 try:
-                    records += run_plans([plan], settings)
+                    records += run_plans([prepare(plan)], prepare.settings)
                 except Interrupted as error:
                     if number == len(plans):
                         raise
@@ -180,14 +235,14 @@ def _run_all(plans: list[Plan], settings: Settings) -> tuple[list[Record], int]:
                 except Exception as error:
                     if os.environ.get("ICLBENCH_DEBUG"):
                         raise
+                    errors[plan.spec.id] = error
                     known = isinstance(error, IclbenchError)
-                    code = max(code, error.exit_code if isinstance(error, IclbenchError) else 1)
                     run_name = f"{plan.spec.model} on {plan.spec.task}"
                     reason = str(error) if known else f"{error!r} (ICLBENCH_DEBUG=1 shows where)"
                     report(f"error: {run_name}: {reason}")
         finally:
             host().forget(display)
-    return records, code
+    return records, errors
 
 
 def _print_boards(records: list[Record], out: Path) -> None:

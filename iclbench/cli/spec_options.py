@@ -16,7 +16,8 @@ from ..api.spec import RunSpec, flag, spec_options
 def with_spec_options(verb: Callable[..., None]) -> Callable[..., None]:
     """Give a verb an option for every field of RunSpec that it doesn't declare.
 
-    The verb receives the values as its parameter `spec`, a dictionary for RunSpec to validate.
+    The verb receives the values that are given as its parameter `spec`, a dictionary for RunSpec to
+    validate. RunSpec has the same defaults as the options.
     """
     signature = inspect.signature(verb, eval_str=True)
     options = {
@@ -24,22 +25,25 @@ def with_spec_options(verb: Callable[..., None]) -> Callable[..., None]:
     }
 
     @functools.wraps(verb)
-    def command(**values: Any) -> None:
+    def command(context: typer.Context, **values: Any) -> None:
         spec = {}
         for name, option in options.items():
-            given = values.pop(name)
+            given, source = values.pop(name), context.get_parameter_source(name)
             texts = [given] if isinstance(given, str) else given
-            if texts:
+            if texts and source is not None and source.name != "DEFAULT":
                 spec[name] = option.read(texts, flag(name))
         verb(spec=spec, **values)
 
+    context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
     declared = [p for name, p in signature.parameters.items() if name != "spec"]
     required = [p for p in declared if p.default is p.empty]
     generated = [_parameter(name, option) for name, option in options.items()]
     others = [p for p in declared if p not in required]
     # typer reads the signature, so this is all it needs.
     command.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[p.replace(kind=p.KEYWORD_ONLY) for p in (*required, *generated, *others)]
+        parameters=[
+            p.replace(kind=p.KEYWORD_ONLY) for p in (context, *required, *generated, *others)
+        ]
     )
     return command
 

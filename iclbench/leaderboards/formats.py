@@ -114,11 +114,14 @@ def marks(rows: Iterable[Row]) -> str:
     return "".join(sorted({mark(row) for row in rows}))
 
 
-def notes(row: Row) -> str:
-    """What a reader must know of the row: chance, code, seeds that diverged."""
+def notes(row: Row, stale: bool = True) -> str:
+    """What a reader must know of the row: chance, seeds that diverged, and whether it is stale.
+
+    Pages that must not depend on the installed code leave the last out.
+    """
     parts = [row.chance] if row.chance else []
     parts += [f"{row.diverged} diverged"] if row.diverged else []
-    parts += ["stale"] if row.stale else []
+    parts += ["stale"] if stale and row.stale else []
     return ", ".join(parts)
 
 

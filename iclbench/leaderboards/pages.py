@@ -92,7 +92,7 @@ def task_page(task: str, boards: Sequence[Board], cited: Sequence[Cited] = ()) -
     """One task: a table for each dtype, configuration and evaluation set, and cited results."""
     parts = [
         f"{GENERATED}\n\n# {task}",
-        f"[All tasks](../README.md) · {LEGEND}",
+        f"[All tasks](../README.md) · [Stale rows](../stale.md) · {LEGEND}",
         "Trained rows of one track are ranked among each other. A rank such as `3–5` says which "
         "ranks a model may have, by paired tests of all these rows; a single trained seed has "
         "none. All other rows are lines of reference below them, in the order of the same "
@@ -151,7 +151,7 @@ def _line(row: Row, board: Board) -> dict[str, str]:
         formats.score_name(ranking): _score(row),
         "95% interval": formats.score_interval(row),
         "vs. floor": formats.missing_digits(row),
-        "notes": formats.notes(row),
+        "notes": formats.notes(row, stale=False),
         "median": formats.number(statistics.median, ranking.scale),
         "1% worst": formats.number(row.worst, ranking.scale),
         "mean error": formats.number(statistics.mean),

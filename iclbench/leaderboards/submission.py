@@ -157,7 +157,7 @@ def _line(submission: Submission) -> str:
     args = markdown(formats.arguments(record.main.task_args))
     plugins = ", ".join(f"{p.name} ({p.distribution} {p.version})" for p in record.plugins)
     cells = (
-        f"{spec.task} v{spec.task_version} ({args}) {spec.dtype}",
+        f"{record.main.title} v{spec.task_version} ({args}) {spec.dtype}",
         f"{spec.model}" + ("" if submission.new else " (already published)"),
         markdown(formats.origin(row)),
         f"{ranking.statistic} {ranking.metric}",

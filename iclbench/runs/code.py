@@ -22,11 +22,10 @@ NOT_COUNTED = frozenset(
     f"{folder}/{name}.py"
     for folder, names in {
         "api": ("__init__", "costs", "entry", "errors", "executor", "names", "options", "record",
-                "results"),
+                "results", "suite", "tuning"),
         "runs": ("__init__", "causality", "checks", "code", "comparison", "cost_facts", "facts",
                  "honesty", "inspection", "objects", "report", "retraining", "reuse", "sizes",
-                 "store",
-                 "values", "verify"),
+                 "store", "suites", "tuned", "values", "verify"),
     }.items()
     for name in names
 )  # fmt: skip

@@ -32,13 +32,14 @@ from .objects import Objects
 from .origins import source_of
 from .plan import Plan, resolve
 from .report import evaluation_set, is_chance, plugin_references, ranking
+from .tuned import compare_tuning
 
 #: A step of one model takes at least this long, and an evaluation at least a hundred times it.
 LEAST_SECONDS = 1e-6
 #: No record has this schema and is older.
 EARLIEST = datetime.datetime(2026, 11, 1, tzinfo=datetime.UTC)
 #: Fields that no run of this version fills in.
-UNUSED = ("answers", "tuning", "experimental")
+UNUSED = ("answers", "experimental")
 #: Fields of a spec that a checkpoint decides, which is not there when a record is verified.
 BY_CHECKPOINT = ("init", "weights", "freeze", "perturb")
 
@@ -109,6 +110,7 @@ def compare_facts(record: Record, now: Recomputed) -> Iterator[Check]:
     if record.training is not None and now.plan.recipe is not None:
         yield from _training(record, record.training, fitted_recipe(record, now.plan.recipe))
     yield from compare_costs(record, now.plan)
+    yield from compare_tuning(record)
     graders = [record.spec.grader, record.grader.name if record.grader else None]
     yield same("grader", graders[1], graders[0])
     yield Check("created", record.created, "a date of the past", _is_past(record.created))
@@ -262,6 +264,8 @@ def claims(record: Record, stale: Sequence[str] | None = None) -> dict[str, str]
         claimed |= cost_claims(record)
         diverged = [str(s.seed) for s in record.seeds if s.diverged_at is not None]
         claimed |= {"diverged": f"seeds {', '.join(diverged)}"} if diverged else {}
+    if record.tuning is not None:
+        claimed["tuning"] = f"{len(record.tuning.document.get('trials', []))} trials"
     if record.spec.checkpoint_digest is not None:
         claimed["checkpoint"] = f"{record.spec.init or record.spec.weights}"
     stale = stale_code(record) if stale is None else stale

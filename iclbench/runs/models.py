@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from ..api.errors import UsageError
+from ..api.errors import UnsupportedError, UsageError
 from ..api.random import derive_seed, torch_generator
 from ..training.checkpoints import load_state, weights_bytes
 from ..training.replicas import matching
@@ -72,11 +72,11 @@ def require_usable(module: nn.Module, plan: Plan) -> None:
     if plan.spec.dtype == "float64":
         problem = find_lower_precision(module, plan.task)
         if problem is not None:
-            raise UsageError(f"{plan.spec.model} can't run in float64: {problem}")
+            raise UnsupportedError(f"{plan.spec.model} can't run in float64: {problem}")
     require_causal(module, plan.task)
     reason = plan.task.supports_model(module)
     if reason is not None:
-        raise UsageError(f"{plan.spec.model} can't do {plan.spec.task}: {reason}")
+        raise UnsupportedError(f"{plan.spec.model} can't do {plan.spec.task}: {reason}")
     for metric in plan.metrics:
         reason = metric.supports_model(module)
         if reason is not None:

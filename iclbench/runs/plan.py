@@ -9,11 +9,12 @@ from typing import Any
 
 from ..api.architecture import Architecture
 from ..api.config import Config, parse_config
-from ..api.errors import UsageError, unknown
+from ..api.errors import UnsupportedError, UsageError, unknown
 from ..api.graded_task import GradedTask
 from ..api.grader import Grader
 from ..api.metric import Metric
 from ..api.recipe import Recipe
+from ..api.record import Tuning
 from ..api.spec import Origin, ResolvedSpec, RunSpec, flag, spec_options
 from ..api.task import Task
 from ..discovery import Plugin
@@ -30,7 +31,8 @@ class Plan:
 
     `states` are the given weights, see `GivenWeights`; they may be `partial`. `recipe` is None
     where nothing is trained. `steps` are those that a budget paid for in an earlier training; None:
-    they are measured. `grader` makes the grader, if one was requested.
+    they are measured. `grader` makes the grader, if one was requested. `tuning` is the search that
+    chose some of the arguments.
     """
 
     request: RunSpec
@@ -45,6 +47,7 @@ class Plan:
     plugins: tuple[Plugin, ...] = ()
     grader: Callable[[], Grader] | None = None
     steps: int | None = None
+    tuning: Tuning | None = None
 
     def prepare_grading(self) -> Grading | None:
         """A grader prepared for one run; raises UsageError for what it lacks, such as a key."""
@@ -80,7 +83,7 @@ def resolve(request: RunSpec) -> Plan:
         require_room(recipe.batch, task.signature, f"recipe {request.recipe}")
     reason = architecture.supports(task.signature, config)
     if reason is not None:
-        raise UsageError(f"{request.model} can't do {request.task}: {reason}")
+        raise UnsupportedError(f"{request.model} can't do {request.task}: {reason}")
     metrics = tuple(_metric(name, task) for name in request.metrics)
     grader, grader_args = _grader(request, task)
     trained = origin == "trained"

@@ -12,11 +12,17 @@ from .store import RecordStore
 
 
 def existing_records(plans: Sequence[Plan], store: RecordStore) -> dict[str, Record]:
-    """The records that the plans have already, by id. One line for each says so on stderr."""
+    """The records that the plans have already, by id. One line for each says so on stderr.
+
+    A record whose arguments a tuning has chosen since gets that tuning.
+    """
     records = {}
     for plan in plans:
         record = store.find(plan.spec)
         if record is not None:
+            if plan.tuning is not None and record.tuning != plan.tuning:
+                record = record.model_copy(update={"tuning": plan.tuning}).sealed()
+                store.write(record)
             records[plan.spec.id] = record
             stale = stale_code(record)
             since = f", made by another version of {', '.join(stale)}" if stale else ""

@@ -124,6 +124,7 @@ def evaluate_and_record(
         validation_curve=ready.validation_curve,
         track=track_of(plan),
         budget=ready.budget,
+        tuning=plan.tuning,
         analyses=analyse(plan, models, device),
         grader=grader_report(grading, store.objects, spec.task) if grading else None,
         environment=environment(device),

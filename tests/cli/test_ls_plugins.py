@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 
 import pytest
-from fake_plugins import BASES
+from fake_plugins import KINDS
 
 
 def test_ls_lists_every_kind_with_its_plugin(sample_plugin, cli):
     rows = json.loads(cli("ls", "--json").out)
     of_fine = {row["kind"]: row["name"] for row in rows if row["plugin"].startswith("fine ")}
-    assert of_fine == {kind: f"fine-{kind}" for kind in BASES}
+    assert of_fine == {kind: f"fine-{kind}" for kind in KINDS}
     assert {row["plugin"] for row in rows if row["name"].startswith("fine-")} == {
         "fine (iclbench-fine 1.2)"
     }
 
 
-@pytest.mark.parametrize("kind", BASES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_ls_of_one_kind_lists_that_kind_alone(sample_plugin, cli, kind):
     names = [line.split()[0] for line in cli("ls", f"{kind}s").out.splitlines()]
     assert [name for name in names if name.startswith("fine-")] == [f"fine-{kind}"]
@@ -26,7 +26,7 @@ def test_ls_of_one_kind_lists_that_kind_alone(sample_plugin, cli, kind):
 def test_plugins_shows_what_a_plugin_provides_and_its_import_time(sample_plugin, cli):
     shown = json.loads(cli("plugins", "--json").out)
     (row,) = [row for row in shown["plugins"] if row["name"] == "fine"]
-    provided = {kind: [f"fine-{kind}"] for kind in BASES} | {"command": ["hello"]}
+    provided = {kind: [f"fine-{kind}"] for kind in KINDS} | {"command": ["hello"]}
     assert row["provides"] == provided
     assert (row["distribution"], row["version"]) == ("iclbench-fine", "1.2")
     assert row["problem"] is None

@@ -159,8 +159,8 @@ def test_analyses_are_verified_and_training_sizes_share_a_board(tmp_path):
     (board,) = leaderboard(tmp_path)
     labels = [row.label for row in board.rows]
     assert sorted(labels) == [
-        "linear-transformer sizes=[2, 3]",
-        "linear-transformer sizes=[3]",
+        "linear-transformer sizes=2-3",
+        "linear-transformer sizes=3",
     ]
     path = next((tmp_path / "linear-system").glob("*.json"))
     checks = verify(path)

@@ -84,7 +84,13 @@ def methods(name):
                 yield f"{entry.name} weights={weights}", module
 
 
-@pytest.mark.parametrize("name", TASKS)
+#: It needs many prompts, which take more than five seconds.
+SLOW = {"categorical"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in TASKS]
+)
 def test_every_method_beats_chance(name):
     task, _ = evaluation(name)
     solver = host().load("model", TASKS[name][1], Solver)()

@@ -142,8 +142,7 @@ def test_a_failed_grade_is_left_out_of_a_comparison(tmp_path):
     tell(tmp_path, task="ranked", grader_args={"fail": 1})
     tell(tmp_path, task="ranked", model="zero", grader_args={"fail": 1})
     (board,) = leaderboard(tmp_path)
-    # Both endings of every story are of the same length but for a minus sign.
-    assert {str(row.rank) for row in board.rows} <= {"1–2", "1", "2"}
+    assert all(np.isfinite(row.values).all() for row in board.rows)
     assert None not in {row.statistics.mean for row in board.rows}
 
 

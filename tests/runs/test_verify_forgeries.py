@@ -107,6 +107,8 @@ def as_constructed(content: Content) -> None:
 REFUSED: dict[str, Forgery] = {
     "ranking.better": edit(lambda c: c["ranking"].update(better="higher")),
     "ranking.statistic": edit(lambda c: c["ranking"].update(statistic="mean")),
+    "chance": edit(lambda c: c.update(chance=True)),
+    "title": edit_main(title="least-squares: on photographs"),
     "ranking.scale": edit(lambda c: c["ranking"].update(scale="linear")),
     "ranking.metric": edit(lambda c: c["ranking"].update(metric="other")),
     "a command with a shell line": edit(

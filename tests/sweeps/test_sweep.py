@@ -106,6 +106,7 @@ def test_a_stage_s_line_counts_runs_and_failures_have_their_own(tmp_path):
         sweep({"defaults": DEFAULTS, "grid": [{"model": []}]}, out=tmp_path)
 
 
+@pytest.mark.slow
 def test_several_workers_give_the_same_records(tmp_path):
     content = {"defaults": DEFAULTS, "grid": [{"model": ["baseconv", "zero"]}]}
     one = sweep(content, out=tmp_path / "a")

@@ -213,7 +213,7 @@ def test_sequence_models_share_one_board(tmp_path, cli, task):
                  "--out", tmp_path / "out")  # fmt: skip
     assert result.code == 0, result.err
     for model in models.split(","):
-        assert f"| {model} " in result.out
+        assert f" {model} " in result.out
     for model in ("lsa", "elsa"):
         refused = cli("run", "--model", model, "--task", task, "--out", tmp_path / "out")
         assert refused.code == 2

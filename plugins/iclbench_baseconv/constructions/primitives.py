@@ -52,7 +52,7 @@ class Reading(Construction):
 
 
 class AffineMap(Construction):
-    """AFFINE: the gate is 1, and the output projection is h (C.1.2)."""
+    """AFFINE: the convolution branch is 1, and the output projection is h (C.1.2)."""
 
     summary = "one layer that computes xᵀh at every row (C.1.2)"
 

@@ -1,0 +1,159 @@
+"""Tuning: the document of a search for a model's and a recipe's arguments on one board."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from .config import Config
+from .random import derive_seed
+from .record import Ranking, Tuning
+from .spec import canonical_json, digest_of
+
+#: A trial trains for this share of the budget, or of the steps.
+SHARE = 0.1
+
+Range = tuple[Annotated[float, Field(gt=0)], Annotated[float, Field(gt=0)]]
+Schedule = Literal["constant", "step", "cosine", "adaptive"]
+
+
+class OptimizerChoice(Config):
+    """An optimizer that a search may choose, with its arguments."""
+
+    name: str
+    args: dict[str, Any] = {}
+
+
+class SearchSpace(Config):
+    """What a search may choose: ranges are drawn log-uniformly, values of lists alike."""
+
+    learning_rate: Range = Field(description="low, high")
+    init_std: Range | None = Field(None, description="standard deviation of initial weights")
+    optimizers: tuple[OptimizerChoice, ...] = Field(min_length=1)
+    schedules: tuple[Schedule, ...] = Field(min_length=1)
+    model_args: dict[str, tuple[Any, ...]] = Field(
+        {}, description="values of the model's arguments"
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> SearchSpace:
+        for low, high in filter(None, (self.learning_rate, self.init_std)):
+            if low > high:
+                raise ValueError(f"the range {low} … {high} is empty")
+        for name, values in self.model_args.items():
+            if not values:
+                raise ValueError(f"model_args: {name} has no values")
+        return self
+
+    def contains(self, model_args: dict[str, Any], recipe_args: dict[str, Any]) -> bool:
+        """Whether a search of this space can choose these arguments."""
+        optimizer = (recipe_args.get("optimizer"), recipe_args.get("optimizer_args"))
+        scale = model_args.get("init_std")
+        shape = {name: value for name, value in model_args.items() if name in self.model_args}
+        return (
+            _within(recipe_args.get("learning_rate"), self.learning_rate)
+            and optimizer in [(choice.name, choice.args) for choice in self.optimizers]
+            and recipe_args.get("schedule") in self.schedules
+            and shape.keys() == self.model_args.keys()
+            and all(value in self.model_args[name] for name, value in shape.items())
+            and (scale is None if self.init_std is None else _within(scale, self.init_std))
+        )
+
+
+def _within(value: Any, limits: Range) -> bool:
+    """Whether a number is in a range, up to its rounding to two digits."""
+    return isinstance(value, int | float) and 0.94 * limits[0] <= value <= 1.06 * limits[1]
+
+
+class Trial(Config):
+    """One point of the space: its arguments, and what training by them gave."""
+
+    model_args: dict[str, Any]
+    recipe_args: dict[str, Any]
+    score: float | None = Field(
+        None, description="the ranked statistic on the tuning prompts; null: not finite, or failed"
+    )
+    run: str | None = Field(None, description="the run's id")
+    steps: int | None = None
+    failure: str | None = None
+
+
+class TuningCost(Config):
+    """What all trials took together."""
+
+    core_seconds: float
+    wall_seconds: float
+    device_seconds: float | None = None
+
+
+class TuningDocument(Config):
+    """A finished search: for what, over which space, with which trials, and what was chosen.
+
+    Its prompts and seeds are derived by name from those of the board, which uses none of them.
+    """
+
+    version: Literal[1] = 1
+    model: str
+    task: str
+    task_version: int
+    task_args: dict[str, Any] = Field(description="of the task, with defaults")
+    dtype: Literal["float32", "float64"]
+    recipe: str
+    base_model_args: dict[str, Any] = Field(description="given, not searched")
+    base_recipe_args: dict[str, Any] = Field(description="given, not searched")
+    budget: str | None = Field(description="of the run that is tuned; a trial's is a tenth")
+    ranking: Ranking
+    evaluation_seed: int
+    evaluation_prompts: int
+    seeds: tuple[int, ...]
+    search_seed: int
+    space: SearchSpace
+    trials: tuple[Trial, ...] = Field(min_length=1)
+    chosen: int = Field(ge=0, description="index of the best trial")
+    cost: TuningCost
+    device: str
+    versions: dict[str, str]
+    created: str
+
+    @model_validator(mode="after")
+    def _chosen_is_the_best(self) -> TuningDocument:
+        if self.chosen != best_trial(self.trials, self.ranking):
+            raise ValueError("the chosen trial is not the best")
+        for trial in self.trials:
+            if not self.space.contains(trial.model_args, trial.recipe_args):
+                raise ValueError("a trial is not of the space")
+        return self
+
+    @property
+    def best(self) -> Trial:
+        """The chosen trial."""
+        return self.trials[self.chosen]
+
+
+def best_trial(trials: tuple[Trial, ...], ranking: Ranking) -> int | None:
+    """The index of the best score, the first of equals; None if there is none."""
+    sign = -1.0 if ranking.statistic == "mean" and ranking.better == "lower" else 1.0
+    scores = [(sign * t.score, -i) for i, t in enumerate(trials) if t.score is not None]
+    return -max(scores)[1] if scores else None
+
+
+def sealed_tuning(document: TuningDocument) -> Tuning:
+    """The document as records embed it."""
+    content = document.model_dump(mode="json")
+    return Tuning(sha256=digest_of(content), document=content)
+
+
+def tuning_bytes(tuning: Tuning) -> bytes:
+    """The content of a tuning's file."""
+    return (canonical_json(tuning.document) + "\n").encode()
+
+
+def tuning_seeds(count: int) -> tuple[int, ...]:
+    """Seeds of training that no board uses."""
+    return tuple(derive_seed("tuning", index) for index in range(count))
+
+
+def tuning_evaluation_seed(eval_seed: int) -> int:
+    """The seed of the tuning prompts, derived from that of the board's."""
+    return derive_seed("tuning evaluation", eval_seed)

@@ -1,0 +1,163 @@
+"""Suites on the command line: what `run --suite` prints, and `iclbench leaderboard suite`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..api.errors import RecordError, UnsupportedError, UsageError
+from ..console import report
+from .common import Out, training_cost
+
+if TYPE_CHECKING:
+    from ..api.record import Record
+    from ..api.suite import Suite
+    from ..runs.plan import Plan
+    from ..runs.suites import SuiteCell
+    from .tuning import Preparation
+
+
+class SuiteRun:
+    """Models on the boards of a suite: the plans, what they cost, and the scores afterwards."""
+
+    def __init__(
+        self,
+        name: str,
+        models: list[str],
+        changes: Mapping[str, Mapping[str, Any]],
+        prepare: Preparation,
+    ) -> None:
+        """Resolve every cell; raises UsageError if none of the models' can be run."""
+        from dataclasses import replace
+
+        from ..runs.suites import find_suite, resolve_suite
+
+        self.suite, self.prepare = find_suite(name), prepare
+        self.cells = [
+            cell if cell.plan is None else replace(cell, plan=prepare.with_tuning(cell.plan))
+            for cell in resolve_suite(self.suite, models, changes)
+        ]
+        prepare.require_used()
+        asked = [cell for cell in self.cells if not cell.extra]
+        errors = [cell.error for cell in asked if cell.error is not None]
+        if errors and len(errors) == len(asked):
+            raise errors[0]
+
+    @property
+    def plans(self) -> list[Plan]:
+        """The plans of all cells that have one, each once."""
+        plans = {cell.plan.spec.id: cell.plan for cell in self.cells if cell.plan is not None}
+        return list(plans.values())
+
+    def announce(self) -> None:
+        """Print what runs on each board, what can't and why, and the cost of all."""
+        from ..runs.suites import budgets_of
+
+        to_train = []
+        typer.echo(f"suite {self.suite.name} v{self.suite.version}: {self.suite.summary}")
+        width = max(len(cell.board.name) for cell in self.cells)
+        for cell in self.cells:
+            text = f"  {cell.board.name:<{width}}  {cell.model}: {self._action(cell)}"
+            typer.echo(text)
+            if cell.plan is not None and cell.plan.recipe and not self._has_record(cell.plan):
+                to_train.append(cell.plan)
+        costs = [f"{budget} of {budget.kind}" for budget in budgets_of(to_train)]
+        stepped = sum(plan.spec.budget is None for plan in to_train)
+        costs += [f"{stepped} trainings whose steps are given"] if stepped else []
+        typer.echo(f"cost: {' and '.join(costs) if costs else 'nothing to train'}")
+        if self.prepare.trials is not None and to_train:
+            typer.echo(f"and to tune: {self._tuning_cost(to_train)}")
+
+    def _has_record(self, plan: Plan) -> bool:
+        """Whether a plan has a record that stands."""
+        from ..runs.store import RecordStore
+
+        settings = self.prepare.settings
+        return not settings.force and RecordStore(settings.out).path(plan.spec).exists()
+
+    def _action(self, cell: SuiteCell) -> str:
+        if cell.plan is None:
+            return f"can't: {cell.unsupported}" if cell.unsupported else f"error: {cell.error}"
+        spec = cell.plan.spec
+        tuned = ", tuned" if cell.plan.tuning else ""
+        if self._has_record(cell.plan):
+            return f"record exists{tuned}"
+        if spec.origin == "trained":
+            return f"train {training_cost(spec)}{tuned}"
+        return {"constructed": "build", "solver": "solve", "loaded": "load"}[spec.origin]
+
+    def _tuning_cost(self, plans: list[Plan]) -> str:
+        """At most so much: trials that have a record are not run again."""
+        from ..api.budget import Budget
+        from ..sweeps.tuning.search import trial_budget
+
+        trials = self.prepare.trials or 0
+        budgets = [plan.spec.budget for plan in plans if plan.spec.budget is not None]
+        seconds = sum(Budget.parse(trial_budget(budget)).seconds for budget in budgets)
+        whole = Budget(trials * seconds, Budget.parse(budgets[0]).on_gpu) if budgets else None
+        cost = f"{trials} trials on each of {len(plans)} boards"
+        return cost if whole is None else f"{cost}, at most {whole} of {whole.kind}"
+
+    def failures(self, errors: Mapping[str, Exception]) -> list[str]:
+        """The cells that failed, extra ones too; not those that a model can't do."""
+        failed = [cell.board.name for cell in self.cells if cell.error is not None]
+        for cell in self.cells:
+            error = errors.get(cell.plan.spec.id) if cell.plan else None
+            if error is not None and not isinstance(error, UnsupportedError):
+                failed.append(cell.board.name)
+        return failed
+
+    def print_scores(self, records: Iterable[Record], errors: Mapping[str, Exception]) -> None:
+        """Print the scores of the models that ran, and those that exist already."""
+        reasons = {}
+        for cell in self.cells:
+            error = errors.get(cell.plan.spec.id) if cell.plan else cell.error
+            reason = f"can't: {cell.unsupported}" if cell.unsupported else None
+            if error is not None:
+                reason = f"failed: {error}"
+            if reason is not None:
+                reasons[cell.board.name, cell.model] = reason
+        ran = {record.id: record for record in records}
+        typer.echo("\n" + _scores(self.suite, self.prepare.settings.out, ran, reasons))
+
+
+def _scores(
+    suite: Suite,
+    out: Path,
+    ran: Mapping[str, Record],
+    reasons: Mapping[tuple[str, str], str] | None = None,
+) -> str:
+    """The table of a suite, of the records in a folder; `ran` are some of them."""
+    from ..leaderboards.suite_score import score_suite
+    from ..leaderboards.suite_table import render_suite
+    from ..runs.suites import records_of
+
+    return render_suite(score_suite(suite, records_of(suite, _records(out, ran))), reasons)
+
+
+def _records(out: Path, known: Mapping[str, Record]) -> Iterable[Record]:
+    """The records of a folder; a damaged one is reported and left out."""
+    from ..runs.store import RecordStore, read_record
+
+    for path in RecordStore(out).paths():
+        record = known.get(path.stem[-16:])
+        try:
+            yield record or read_record(path)
+        except RecordError as error:
+            report(f"error: {error}")
+
+
+def show(
+    name: Annotated[str, typer.Argument(metavar="NAME|FILE.toml", help="The suite.")],
+    out: Out = "results",
+) -> None:
+    """Print the scores of a suite from the records in a folder."""
+    from ..runs.suites import find_suite
+
+    suite, folder = find_suite(name), Path(out)
+    if not folder.is_dir():
+        raise UsageError(f"there is no folder {out}")
+    typer.echo(_scores(suite, folder, {}))

@@ -1,0 +1,131 @@
+"""`iclbench tune`: search for a model's and a recipe's arguments on a task or a suite."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from tabulate import tabulate
+
+from ..api.errors import IclbenchError, UsageError
+from ..api.options import parse_arguments
+from ..console import report
+from .common import Device, Engine, Out, Strict, SuiteName, Trials, engine_name, sound_host
+from .interruption import stops_on_signals
+from .spec_options import with_spec_options
+
+if TYPE_CHECKING:
+    from ..api.tuning import TuningDocument
+    from ..runs.plan import Plan
+
+
+@with_spec_options
+def tune(
+    model: Annotated[str, typer.Option(metavar="NAME", help="Model to tune.")],
+    spec: dict[str, Any],
+    task: Annotated[str | None, typer.Option(metavar="NAME", help="Task to tune it on.")] = None,
+    suite: SuiteName = None,
+    trials: Trials = 12,
+    tuning_seeds: Annotated[int, typer.Option(min=1, help="Seeds of each trial.")] = 1,
+    search_seed: Annotated[int, typer.Option(min=0, help="Seed of the search.")] = 0,
+    space: Annotated[
+        list[str] | None,
+        typer.Option(metavar="K=V,…", help="Changes to the search space, or @file.toml."),
+    ] = None,
+    out: Out = "results",
+    device: Device = "auto",
+    executor: Annotated[str, typer.Option(help="The executor that runs the programs.")] = "local",
+    workers: Annotated[
+        int, typer.Option(min=1, help="Programs to run at once; above 1, one process each.")
+    ] = 1,
+    engine: Engine = "auto",
+    strict: Strict = False,
+) -> None:
+    """Search for arguments at a tenth of the budget; write a tuning per board to OUT/tunings.
+
+    Trials that have a record are not run again. Arguments that are given are not searched.
+    """
+    sound_host(strict)
+    with stops_on_signals("the same command continues"):
+        from ..runs.settings import Settings
+        from ..sweeps.tuning.search import SearchSettings
+
+        settings = Settings(out=Path(out), device=device, engine=engine_name(engine))
+        search = SearchSettings(
+            trials=trials,
+            seeds=tuning_seeds,
+            search_seed=search_seed,
+            space=parse_arguments(space or [], "--space"),
+            workers=workers,
+            executor=executor,
+        )
+        code = 0
+        for plan in _plans(model, task, suite, spec):
+            code = max(code, _tune(plan, settings, search))
+    if code:
+        raise typer.Exit(code)
+
+
+def _tune(plan: Plan, settings: Any, search: Any) -> int:
+    """Tune one plan and print the trials; returns the exit code."""
+    from ..runs.tuned import write_tuning
+    from ..sweeps.tuning.search import tune as search_for
+
+    try:
+        document = search_for(plan, settings, search, report)
+    except IclbenchError as error:
+        report(f"error: {plan.spec.model} on {plan.spec.task}: {error}")
+        return error.exit_code
+    path = write_tuning(settings.out, document)
+    typer.echo(f"\n{_table(document)}\n\ntuning: {path}")
+    return 0
+
+
+def _plans(model: str, task: str | None, suite: str | None, spec: dict[str, Any]) -> list[Plan]:
+    """What to tune: one plan, or those of a suite that train; says what else there is."""
+    from ..api.config import parse_config
+    from ..api.spec import RunSpec
+    from ..runs.plan import resolve
+    from ..runs.suites import find_suite, resolve_suite
+
+    if (task is None) == (suite is None):
+        raise UsageError("give either --task or --suite")
+    if suite is None:
+        return [resolve(parse_config(RunSpec, {**spec, "model": model, "task": task}, "tune"))]
+    plans = []
+    for cell in resolve_suite(find_suite(suite), [model], {model: spec}):
+        if cell.extra:
+            continue
+        if cell.error is not None:
+            raise cell.error
+        if cell.plan is None:
+            report(f"{cell.board.name}: {model} can't: {cell.unsupported}")
+        elif cell.plan.recipe is not None:
+            plans.append(cell.plan)
+    return plans
+
+
+def _table(document: TuningDocument) -> str:
+    """The trials, best first, and what they took."""
+    sign = (
+        -1.0 if document.ranking.statistic == "mean" and document.ranking.better == "lower" else 1.0
+    )
+    ordered = sorted(
+        document.trials,
+        key=lambda trial: (trial.score is None, -sign * (trial.score or 0.0)),
+    )
+    lines = [
+        {
+            document.ranking.statistic: "" if trial.score is None else f"{trial.score:.4g}",
+            "optimizer": trial.recipe_args["optimizer"],
+            "schedule": trial.recipe_args["schedule"],
+            "rate": f"{trial.recipe_args['learning_rate']:g}",
+            **trial.model_args,
+            "steps": trial.steps or trial.failure,
+        }
+        for trial in ordered
+    ]
+    title = f"{document.model} on {document.task}, {len(lines)} trials, "
+    title += f"{document.cost.core_seconds:.0f} s of core time"
+    return f"{title}\n\n{tabulate(lines, headers='keys', tablefmt='github', disable_numparse=True)}"

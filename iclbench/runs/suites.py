@@ -1,0 +1,140 @@
+"""Running suites: the plans of every model on every board, what can't run, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ..api.budget import Budget
+from ..api.errors import IclbenchError, PluginError, UnsupportedError, UsageError
+from ..api.record import Record
+from ..api.spec import canonical_json
+from ..api.suite import OF_BOARD, Suite, SuiteBoard, read_suite
+from ..plugins import host
+from .plan import Plan, resolve
+
+
+@dataclass(frozen=True)
+class SuiteCell:
+    """A model on a board of a suite: its plan, or why there is none.
+
+    `unsupported` is why the model can't do the board, `error` why the request is wrong. A cell that
+    is `extra` runs a solver that the board's score refers to.
+    """
+
+    board: SuiteBoard
+    model: str
+    plan: Plan | None = None
+    unsupported: str | None = None
+    error: IclbenchError | None = None
+    extra: bool = False
+
+
+def find_suite(name: str) -> Suite:
+    """The suite of a plugin, or the one in a file NAME.toml; raises UsageError."""
+    if name.endswith(".toml"):
+        return read_suite(Path(name))
+    plugin, target = host().target("suite", name)
+    suite = read_suite(target) if isinstance(target, Path) else target
+    if not isinstance(suite, Suite):
+        raise PluginError(f"suite {name!r} of {plugin.label}: {suite!r} is not an iclbench.Suite")
+    if suite.name != name:
+        raise PluginError(f"suite {name!r} of {plugin.label} calls itself {suite.name!r}")
+    return suite
+
+
+def resolve_suite(
+    suite: Suite, models: Iterable[str], changes: Mapping[str, Mapping[str, Any]]
+) -> list[SuiteCell]:
+    """The cells of models on every board, after those of the solvers that the boards name.
+
+    `changes` are the fields of a run that differ from the suite's, by model. Raises UsageError for
+    a field that only the suite may set.
+    """
+    for fields in changes.values():
+        for name in sorted(OF_BOARD & fields.keys()):
+            raise UsageError(f"the suite {suite.name} sets {name}; it can't be changed")
+    cells: dict[str, SuiteCell] = {}
+    for board in suite.boards:
+        for model in filter(None, (board.chance, board.reference)):
+            _add(cells, replace(_cell(board, model, {}), extra=True))
+        for model in models:
+            _add(cells, _cell(board, model, changes.get(model, {})))
+    return list(cells.values())
+
+
+def _add(cells: dict[str, SuiteCell], cell: SuiteCell) -> None:
+    """Add a cell once; a model that is asked for is not extra."""
+    key = cell.plan.spec.id if cell.plan else f"{cell.board.name} {cell.model}"
+    if key not in cells or not cell.extra:
+        cells[key] = cell
+
+
+def _cell(board: SuiteBoard, model: str, changes: Mapping[str, Any]) -> SuiteCell:
+    try:
+        return SuiteCell(board, model, resolve(board.request(model, **changes)))
+    except UnsupportedError as error:
+        return SuiteCell(board, model, unsupported=_reason(error))
+    except IclbenchError as error:
+        return SuiteCell(board, model, error=error)
+
+
+def _reason(error: UnsupportedError) -> str:
+    """Why a model can't do a board, without the names that the message begins with."""
+    return str(error).partition(": ")[2] or str(error)
+
+
+def budgets_of(plans: Iterable[Plan]) -> list[Budget]:
+    """What training these plans costs in all: the core time and the device time, if there is any.
+
+    Plans whose steps are given have no budget.
+    """
+    totals: dict[bool, Budget] = {}
+    for plan in plans:
+        if plan.spec.budget is not None:
+            cost = Budget.parse(plan.spec.budget).times(len(plan.spec.seeds))
+            before = totals.get(cost.on_gpu, Budget(0, cost.on_gpu))
+            totals[cost.on_gpu] = before._replace(seconds=before.seconds + cost.seconds)
+    return list(totals.values())
+
+
+def board_keys(suite: Suite) -> dict[str, str]:
+    """What the records of each board have in common; see `record_key`.
+
+    A board whose chance solver can't be planned is left out.
+    """
+    keys = {}
+    for board in suite.boards:
+        cell = _cell(board, board.chance, {})
+        if cell.plan is not None:
+            task, spec = cell.plan.task, cell.plan.spec
+            args = {n: v for n, v in spec.task_args.items() if n not in task.training_only}
+            prompts = (spec.eval_prompts, spec.eval_seed)
+            keys[board.name] = _key(spec.task, spec.task_version, args, spec.dtype, prompts)
+    return keys
+
+
+def record_key(record: Record) -> str:
+    """Records of one board have equal keys: the same task, arguments, dtype and prompts."""
+    spec, main = record.spec, record.main
+    prompts = (main.prompts, main.seed)
+    return _key(spec.task, spec.task_version, main.task_args, spec.dtype, prompts)
+
+
+def _key(
+    task: str, version: int, args: Mapping[str, Any], dtype: str, prompts: tuple[int, int]
+) -> str:
+    return canonical_json([task, version, dict(args), dtype, *prompts])
+
+
+def records_of(suite: Suite, records: Iterable[Record]) -> dict[str, list[Record]]:
+    """The records that are on each board of a suite, by the board's name."""
+    by_key = {key: name for name, key in board_keys(suite).items()}
+    members: dict[str, list[Record]] = {}
+    for record in records:
+        name = by_key.get(record_key(record))
+        if name is not None:
+            members.setdefault(name, []).append(record)
+    return members

@@ -1,0 +1,138 @@
+"""Using a tuning: reading its file, applying what it chose to a plan, and checking a record's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..api.config import parse_config
+from ..api.errors import RecordError, UsageError
+from ..api.record import Record, Tuning
+from ..api.spec import ResolvedSpec, digest_of
+from ..api.tuning import (
+    TuningDocument,
+    sealed_tuning,
+    tuning_bytes,
+    tuning_evaluation_seed,
+    tuning_seeds,
+)
+from ..files import read_regular_file, write_atomically
+from .comparison import Check, same
+from .plan import Plan, resolve
+
+#: The folder of tunings, beside the folders of records.
+FOLDER = "tunings"
+#: The most bytes of a tuning's file.
+MOST_BYTES = 2**24
+#: What a tuning and the run that uses it have in common.
+_SHARED = ("model", "task", "task_version", "task_args", "dtype", "recipe")
+
+
+def write_tuning(folder: Path, document: TuningDocument) -> Path:
+    """Write a tuning to `folder`/tunings, named by its content."""
+    tuning = sealed_tuning(document)
+    path = folder / FOLDER / f"{tuning.sha256[:16]}.json"
+    write_atomically(path, tuning_bytes(tuning))
+    return path
+
+
+def read_tuning(path: Path) -> TuningDocument:
+    """The tuning in a file; raises RecordError for an edited or an invalid one."""
+    try:
+        content = json.loads(read_regular_file(path, MOST_BYTES))
+        digest = digest_of(content)
+    except (ValueError, RecursionError) as error:
+        raise RecordError(f"{path} is not a tuning: {error}") from None
+    if not isinstance(content, dict):
+        raise RecordError(f"{path} is not a tuning: it holds no table")
+    if path.stem != digest[:16]:
+        raise RecordError(f"{path} was edited or renamed: its digest is {digest[:16]}")
+    try:
+        return parse_config(TuningDocument, content, str(path))
+    except UsageError as error:
+        raise RecordError(str(error)) from None
+
+
+def read_tunings(paths: list[Path]) -> list[TuningDocument]:
+    """The tunings in files and folders; raises UsageError for a folder without any."""
+    documents = []
+    for path in paths:
+        files = sorted(path.glob("*.json")) if path.is_dir() else [path]
+        if not files:
+            raise UsageError(f"there are no tunings in {path}")
+        documents += [read_tuning(file) for file in files]
+    return documents
+
+
+def tuned(plan: Plan, document: TuningDocument) -> Plan:
+    """The plan with the arguments that a tuning chose.
+
+    Raises UsageError for a tuning of something else, or arguments that contradict it.
+    """
+    for name in _SHARED:
+        ours, theirs = _json(plan.spec)[name], _json(document)[name]
+        if ours != theirs:
+            raise UsageError(f"the tuning is of {name}={theirs}, and the run has {name}={ours}")
+    best, request = document.best, plan.request
+    changes = {}
+    for name, given, chosen in (
+        ("model_args", request.model_args, {**document.base_model_args, **best.model_args}),
+        ("recipe_args", request.recipe_args, {**document.base_recipe_args, **best.recipe_args}),
+    ):
+        for key, value in given.items():
+            if key in chosen and chosen[key] != value:
+                raise UsageError(f"{name}: {key}={value}, but the tuning has {key}={chosen[key]}")
+        changes[name] = {**given, **chosen}
+    planned = resolve(request.model_copy(update=changes))
+    return replace(planned, tuning=sealed_tuning(document))
+
+
+def choose_tuning(plan: Plan, documents: list[TuningDocument]) -> TuningDocument | None:
+    """The tuning for a plan, that of its budget first; None if there is none."""
+    fitting = [
+        document
+        for document in documents
+        if all(_json(plan.spec)[name] == _json(document)[name] for name in _SHARED)
+    ]
+    fitting.sort(key=lambda document: document.budget != plan.spec.budget)
+    return fitting[0] if fitting else None
+
+
+def _json(content: ResolvedSpec | TuningDocument) -> dict[str, Any]:
+    return content.model_dump(mode="json", include=set(_SHARED))
+
+
+def compare_tuning(record: Record) -> Iterator[Check]:
+    """A check for every fact about the tuning that can be computed; its trials are claimed."""
+    if record.tuning is None:
+        return
+    yield same("tuning digest", record.tuning.sha256, _digest(record.tuning))
+    try:
+        document = parse_config(TuningDocument, record.tuning.document, "tuning")
+    except UsageError as error:
+        yield Check("tuning", str(error), "a valid document", False)
+        return
+    spec = record.spec
+    for name in _SHARED:
+        yield same(f"tuning {name}", _json(document)[name], _json(spec)[name])
+    for label, chosen, used in (
+        ("model_args", document.best.model_args, spec.model_args),
+        ("recipe_args", document.best.recipe_args, spec.recipe_args),
+    ):
+        for key, value in chosen.items():
+            yield same(f"tuned {label} {key}", used.get(key), value)
+    yield same("tuning seeds", document.seeds, tuning_seeds(len(document.seeds)))
+    yield same("seeds also used in tuning", sorted({*document.seeds} & {*spec.seeds}), [])
+    prompts = tuning_evaluation_seed(spec.eval_seed)
+    yield same("tuning evaluation seed", document.evaluation_seed, prompts)
+    yield same("tuning ranking", document.ranking, record.ranking)
+
+
+def _digest(tuning: Tuning) -> str | None:
+    try:
+        return digest_of(tuning.document)
+    except ValueError:  # a number that is not finite
+        return None

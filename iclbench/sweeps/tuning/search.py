@@ -1,0 +1,216 @@
+"""Searching: run the trials of a tuning, those that share a program together, and choose the best.
+
+Every trial is a run with a record of its own, in the folder `tuning` of the output folder. So a
+search that is repeated continues, and one that has ended gives the same document again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...api.budget import Budget
+from ...api.errors import IclbenchError, RunError
+from ...api.executor import Executor
+from ...api.record import Record
+from ...api.spec import RunSpec
+from ...api.tuning import (
+    SHARE,
+    SearchSpace,
+    Trial,
+    TuningCost,
+    TuningDocument,
+    best_trial,
+    tuning_evaluation_seed,
+    tuning_seeds,
+)
+from ...plugins import host
+from ...runs.plan import Plan, resolve
+from ...runs.report import ranking
+from ...runs.settings import Settings
+from ...runs.store import RecordStore
+from ..sweep import run_job
+from .space import Point, points_of, search_space
+
+#: The folder of the trials' records, in the output folder.
+FOLDER = "tuning"
+#: The most prompts that a trial is evaluated on.
+MOST_PROMPTS = 1024
+
+Reporter = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """How to search: the number of trials, the seeds of each, changes to the space, and workers."""
+
+    trials: int = 12
+    seeds: int = 1
+    search_seed: int = 0
+    space: Mapping[str, Any] = field(default_factory=dict)
+    workers: int = 1
+    executor: str = "local"
+
+
+def tune(
+    plan: Plan,
+    settings: Settings,
+    search: SearchSettings | None = None,
+    report: Reporter = lambda line: None,
+) -> TuningDocument:
+    """Search for the arguments of a plan, on prompts and seeds that its board doesn't use.
+
+    Raises UsageError for a plan that trains nothing, and RunError if no trial gives a score.
+    """
+    search = search or SearchSettings()
+    space = search_space(plan, search.space)
+    points = points_of(space, plan, search.trials, search.search_seed)
+    requests = [_request(plan, point, search.seeds) for point in points]
+    store = RecordStore(settings.out / FOLDER)
+    plans, failures = _resolved(requests)
+    failures |= _run(plans, points, settings, search, report)
+    trials, records = [], []
+    for index, point in enumerate(points):
+        record = store.find(plans[index].spec) if index in plans else None
+        records += [record] if record else []
+        trials.append(_trial(point, record, failures.get(index)))
+    return _document(plan, space, trials, records, search)
+
+
+def trial_budget(budget: str) -> str:
+    """The budget of a trial: a tenth, at least a second."""
+    whole = Budget.parse(budget)
+    return str(whole._replace(seconds=max(1, round(SHARE * whole.seconds))))
+
+
+def _request(plan: Plan, point: Point, seeds: int) -> RunSpec:
+    """The run of a trial."""
+    request, recipe = plan.request, plan.recipe
+    assert recipe is not None
+    recipe_args = {**request.recipe_args, **point.recipe_args}
+    if request.budget is None:
+        recipe_args["steps"] = max(1, round(SHARE * recipe.steps))
+        recipe_args["schedule_steps"] = recipe.schedule_steps or recipe.steps
+    return request.model_copy(
+        update={
+            "model_args": {**request.model_args, **point.model_args},
+            "recipe_args": recipe_args,
+            "budget": None if request.budget is None else trial_budget(request.budget),
+            "seeds": tuning_seeds(seeds),
+            "eval_seed": tuning_evaluation_seed(request.eval_seed),
+            "eval_prompts": min(request.eval_prompts, MOST_PROMPTS),
+            "metrics": (),
+        }
+    )
+
+
+def _resolved(requests: list[RunSpec]) -> tuple[dict[int, Plan], dict[int, str]]:
+    """The plans of the trials by index, and why the others have none."""
+    plans, failures = {}, {}
+    for index, request in enumerate(requests):
+        try:
+            plans[index] = resolve(request)
+        except IclbenchError as error:
+            failures[index] = str(error)
+    return plans, failures
+
+
+def _run(
+    plans: dict[int, Plan],
+    points: list[Point],
+    settings: Settings,
+    search: SearchSettings,
+    report: Reporter,
+) -> dict[int, str]:
+    """Run the trials, one program after another; returns why trials failed, by index."""
+    groups: dict[tuple[int, str], list[int]] = {}
+    for index, plan in plans.items():
+        groups.setdefault((points[index].program, plan.train_key), []).append(index)
+    members = list(groups.values())
+    jobs = [
+        {
+            "requests": [plans[index].request.model_dump(mode="json") for index in group],
+            "out": str(settings.out / FOLDER),
+            "device": settings.device,
+            "engine": settings.engine,
+        }
+        for group in members
+    ]
+    failures: dict[int, str] = {}
+    executor = host().load("executor", search.executor, Executor)()
+    with closing(executor.map(run_job, jobs, search.workers)) as outcomes:
+        for finished, (job, outcome) in enumerate(outcomes, start=1):
+            group = members[job]
+            reasons = [str(outcome)] * len(group) if isinstance(outcome, BaseException) else outcome
+            failed = {i: r for i, r in zip(group, reasons, strict=True) if r is not None}
+            failures |= failed
+            state = f"{len(failed)} of {len(group)} failed" if failed else "done"
+            report(f"[{finished}/{len(jobs)}] {len(group)} trials as one program: {state}")
+    return failures
+
+
+def _trial(point: Point, record: Record | None, failure: str | None) -> Trial:
+    score = None
+    if record is not None:
+        score = record.ranking.score(record.metrics[record.ranking.metric])
+    return Trial(
+        model_args=point.model_args,
+        recipe_args=point.recipe_args,
+        score=score,
+        run=record.id if record else None,
+        steps=record.training.steps if record and record.training else None,
+        failure=failure if record is None else None,
+    )
+
+
+def _document(
+    plan: Plan,
+    space: SearchSpace,
+    trials: list[Trial],
+    records: list[Record],
+    search: SearchSettings,
+) -> TuningDocument:
+    """The document; its date, device and cost are those of the trials, so it can be made again."""
+    spec, request = plan.spec, plan.request
+    chosen = best_trial(tuple(trials), ranking(plan))
+    if chosen is None:
+        reasons = [trial.failure for trial in trials if trial.failure]
+        reason = reasons[0] if reasons else "their errors are not finite"
+        raise RunError(f"no trial of {spec.model} on {spec.task} gave a score: {reason}")
+    latest = max(records, key=lambda record: record.created)
+    return TuningDocument(
+        model=spec.model,
+        task=spec.task,
+        task_version=spec.task_version,
+        task_args=spec.task_args,
+        dtype=spec.dtype,
+        recipe=spec.recipe,
+        base_model_args=request.model_args,
+        base_recipe_args=request.recipe_args,
+        budget=spec.budget,
+        ranking=ranking(plan),
+        evaluation_seed=tuning_evaluation_seed(request.eval_seed),
+        evaluation_prompts=latest.main.prompts,
+        seeds=tuning_seeds(search.seeds),
+        search_seed=search.search_seed,
+        space=space,
+        trials=tuple(trials),
+        chosen=chosen,
+        cost=_cost(records),
+        device=latest.environment.device,
+        versions=latest.environment.versions,
+        created=latest.created,
+    )
+
+
+def _cost(records: list[Record]) -> TuningCost:
+    """The time that training all trials took."""
+    spent = [(record.budget, len(record.seeds)) for record in records if record.budget]
+    on_device = [b.device_seconds * n for b, n in spent if b.device_seconds is not None]
+    return TuningCost(
+        core_seconds=sum(b.core_seconds * n for b, n in spent),
+        wall_seconds=sum(b.wall_seconds * n for b, n in spent),
+        device_seconds=sum(on_device) if on_device else None,
+    )

@@ -1,0 +1,223 @@
+"""The search space of a run, and the points of it that a search tries."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.stats import qmc
+
+from ...api.config import parse_config
+from ...api.errors import UsageError
+from ...api.random import philox
+from ...api.recipe import Recipe
+from ...api.tuning import OptimizerChoice, Range, SearchSpace
+from ...runs.models import initial_module
+from ...runs.plan import Plan
+from ...training.optimizers.base import BatchOptimizer
+from ...training.optimizers.choice import OWN, check_optimizer, make_optimizer
+from ...training.replicas import Replicas
+
+#: The learning rates that are searched, relative to the recipe's.
+RATES = (0.1, 30.0)
+#: The initial scales that are searched.
+SCALES = (0.02, 0.2)
+#: The depths and widths that are searched, by the argument's name; of depths the first that exists.
+DEPTHS = {"layers": (1, 2, 4, 8), "blocks": (1, 2, 3, 4)}
+WIDTHS = {"width": (16, 32, 64, 128)}
+#: Optimizers besides the recipe's own, tried where they are installed and take the model.
+OPTIMIZERS = (
+    OptimizerChoice(name="adam"),
+    OptimizerChoice(name="pytorch_optimizer.SOAP", args={"weight_decay": 0.0}),
+    # With this scale Muon takes the learning rates of Adam. It takes matrices only.
+    OptimizerChoice(name="muon", args={"weight_decay": 0.0, "adjust_lr_fn": "match_rms_adamw"}),
+)
+SCHEDULES = ("cosine", "constant")
+#: Points of one program, which differ only in learning rate and initial scale.
+PER_PROGRAM = 4
+
+
+@dataclass(frozen=True)
+class Point:
+    """Arguments of one trial; points of one `program` can be trained as one program."""
+
+    program: int
+    model_args: dict[str, Any]
+    recipe_args: dict[str, Any]
+
+
+def search_space(plan: Plan, changes: Mapping[str, Any]) -> SearchSpace:
+    """The space of a run: the default one with `changes` to its fields, each replaced whole.
+
+    An argument that the request gives is fixed. Raises UsageError for changes that don't fit.
+    """
+    recipe, given = _recipe(plan), plan.request.recipe_args
+    rate = recipe.learning_rate
+    own = OptimizerChoice(name=recipe.optimizer, args=recipe.optimizer_args)
+    default = {
+        "learning_rate": _fixed_or(given, "learning_rate", rate, _around(rate)),
+        "init_std": _scales(plan),
+        "optimizers": [own] if "optimizer" in given else [own, *_others(plan, own)],
+        "schedules": [recipe.schedule]
+        if "schedule" in given
+        else [*dict.fromkeys([recipe.schedule, *SCHEDULES])],
+        "model_args": _shapes(plan),
+    }
+    space = parse_config(SearchSpace, {**default, **_with_tables(changes)}, "--space")
+    for name in space.model_args:
+        if name not in plan.architecture.Config.model_fields:
+            raise UsageError(f"--space: {plan.spec.model} has no argument {name!r}")
+    return space.model_copy(
+        update={"optimizers": tuple(_complete(plan, choice) for choice in space.optimizers)}
+    )
+
+
+def _with_tables(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The changes, with optimizers that are given by name as tables."""
+    names = changes.get("optimizers")
+    if not isinstance(names, list):
+        return dict(changes)
+    tables = [{"name": name} if isinstance(name, str) else name for name in names]
+    return {**changes, "optimizers": tables}
+
+
+def _recipe(plan: Plan) -> Recipe:
+    if plan.recipe is None:
+        raise UsageError(f"{plan.spec.model}: nothing is trained, so there is nothing to tune")
+    return plan.recipe
+
+
+def _fixed_or(given: Mapping[str, Any], name: str, value: float, searched: Range) -> Range:
+    return (value, value) if name in given else searched
+
+
+def _around(rate: float) -> Range:
+    low, high = (float(f"{factor * rate:.2g}") for factor in RATES)
+    return low, high
+
+
+def _scales(plan: Plan) -> Range | None:
+    """The range of initial scales, if replicas can differ in it."""
+    default = getattr(plan.config, "init_std", None)
+    if "init_std" not in plan.architecture.replica_args or not isinstance(default, float):
+        return None
+    low, high = min(SCALES[0], default), max(SCALES[1], default)
+    return _fixed_or(plan.request.model_args, "init_std", default, (low, high))
+
+
+def _shapes(plan: Plan) -> dict[str, tuple[Any, ...]]:
+    """Values of the arguments for depth and width that are not given, the default among them."""
+    fields = plan.architecture.Config.model_fields
+    values: dict[str, tuple[Any, ...]] = dict(plan.architecture.search_args)
+    if not values:
+        depth = next((name for name in DEPTHS if name in fields), None)
+        values = {depth: DEPTHS[depth]} if depth else {}
+        values |= {name: WIDTHS[name] for name in WIDTHS if name in fields}
+    shapes = {}
+    for name, allowed in values.items():
+        if name not in plan.request.model_args:
+            default = getattr(plan.config, name)
+            shapes[name] = allowed if default in allowed else (*allowed, default)
+    return shapes
+
+
+def _others(plan: Plan, own: OptimizerChoice) -> list[OptimizerChoice]:
+    """The optimizers besides the recipe's that the model's parameters and the machine allow."""
+    cls = OWN.get(own.name.lower())
+    if cls is not None and issubclass(cls, BatchOptimizer):
+        return []  # it takes another kind of recipe
+    others = [choice for choice in OPTIMIZERS if choice.name != own.name]
+    return [choice for choice in others if _is_usable(plan, choice)]
+
+
+def _is_usable(plan: Plan, choice: OptimizerChoice) -> bool:
+    try:
+        _complete(plan, choice)
+        module = initial_module(plan, plan.spec.seeds[0])
+        replicas = Replicas([module], torch.device("cpu"), plan.spec.freeze)
+        make_optimizer(replicas, choice.name, choice.args)
+    except UsageError:
+        return False
+    return True
+
+
+def _complete(plan: Plan, choice: OptimizerChoice) -> OptimizerChoice:
+    """The choice with every argument that a spec will hold; raises UsageError."""
+    changes = {"optimizer": choice.name, "optimizer_args": choice.args}
+    args = check_optimizer(_recipe(plan).model_copy(update=changes))
+    return OptimizerChoice(name=choice.name, args=args)
+
+
+def points_of(space: SearchSpace, plan: Plan, trials: int, seed: int) -> list[Point]:
+    """At most that many distinct points: the recipe's own if it is in the space, then Sobol's.
+
+    The points of a program share optimizer, schedule, depth and width, which are drawn once.
+    """
+    programs = math.ceil(trials / PER_PROGRAM)
+    names = list(space.model_args)
+    shapes = list(_sobol(2 + len(names), programs, "tuning shapes", seed))
+    numbers = list(_sobol(2, programs * PER_PROGRAM, "tuning numbers", seed))
+    own = _own_point(space, plan)
+    points: list[Point] = [own] if own else []
+    for index, (rate, scale) in enumerate(numbers):
+        program = index // PER_PROGRAM
+        if own and program == 0:
+            model_args, recipe_args = dict(own.model_args), dict(own.recipe_args)
+        else:
+            drawn = shapes[program]
+            choice = _pick(space.optimizers, drawn[0])
+            model_args = {
+                name: _pick(space.model_args[name], number)
+                for name, number in zip(names, drawn[2:], strict=True)
+            }
+            recipe_args = {
+                "optimizer": choice.name,
+                "optimizer_args": dict(choice.args),
+                "schedule": _pick(space.schedules, drawn[1]),
+            }
+        recipe_args["learning_rate"] = _in_range(space.learning_rate, rate)
+        if space.init_std is not None:
+            model_args["init_std"] = _in_range(space.init_std, scale)
+        point = Point(program, model_args, recipe_args)
+        is_new = all((p.model_args, p.recipe_args) != (model_args, recipe_args) for p in points)
+        # The first program has the recipe's own point in place of its last one.
+        if is_new and sum(p.program == program for p in points) < PER_PROGRAM:
+            points.append(point)
+    return points[:trials]
+
+
+def _own_point(space: SearchSpace, plan: Plan) -> Point | None:
+    """The point of the recipe and the model as they are, or None if the space lacks it."""
+    recipe = _recipe(plan)
+    names = [*space.model_args, *(["init_std"] if space.init_std else [])]
+    model_args = {name: plan.spec.model_args[name] for name in names}
+    recipe_args = {
+        "optimizer": recipe.optimizer,
+        "optimizer_args": dict(recipe.optimizer_args),
+        "schedule": recipe.schedule,
+        "learning_rate": recipe.learning_rate,
+    }
+    return Point(0, model_args, recipe_args) if space.contains(model_args, recipe_args) else None
+
+
+def _sobol(dimensions: int, count: int, stream: str, seed: int) -> Iterator[np.ndarray]:
+    """`count` points of a scrambled Sobol sequence in the unit cube."""
+    sequence = qmc.Sobol(dimensions, scramble=True, seed=philox(stream, seed))
+    # A power of two, for which the sequence is balanced.
+    return iter(sequence.random_base2(math.ceil(math.log2(count)))[:count])
+
+
+def _pick(values: Sequence[Any], number: float) -> Any:
+    return values[min(int(number * len(values)), len(values) - 1)]
+
+
+def _in_range(limits: Range, number: float) -> float:
+    """The value at `number` in [0, 1) of a range, on a log scale, with two significant digits."""
+    low, high = limits
+    if low == high:
+        return low
+    return float(f"{low * (high / low) ** number:.1e}")

@@ -1,0 +1,127 @@
+"""`iclbench run --suite`, `iclbench leaderboard suite`, and suites in `ls` and `describe`."""
+
+from __future__ import annotations
+
+import pytest
+
+from iclbench_solvers.simple import Zero
+
+TEXT = """
+name = "tiny"
+version = 2
+summary = "two boards"
+
+[defaults]
+recipe = "smoke"
+seeds = 2
+eval_prompts = 32
+chance = "zero"
+
+[[board]]
+name = "regression"
+task = "least-squares"
+task_args = { dim = 2, examples = 4 }
+
+[[board]]
+name = "systems"
+task = "linear-system"
+task_args = { sizes = "2-3" }
+"""
+
+
+@pytest.fixture
+def suite(tmp_path):
+    path = tmp_path / "tiny.toml"
+    path.write_text(TEXT)
+    return path
+
+
+def test_a_model_gets_a_row_on_every_board_that_it_supports(cli, tmp_path, suite):
+    args = ("run", "--model", "transformer", "--suite", suite, "--out", tmp_path / "out")
+    first = cli(*args)
+    assert first.code == 0, first.err
+    head = first.out[: first.out.index("\n\n")]
+    assert "suite tiny v2: two boards" in head
+    assert "regression  transformer: train 2 seeds for 20 steps" in head
+    assert "systems     transformer: can't: it is built for prompts of one size" in head
+    assert "cost: 1 trainings whose steps are given" in head
+    assert "| transformer | trained  | open    | untuned |" in first.out
+    assert "transformer: can't: it is built" in first.out[first.out.index("systems ·") :]
+    names = sorted(path.parent.name for path in (tmp_path / "out").glob("*/*.json"))
+    assert names == ["least-squares", "least-squares", "linear-system"]
+    again = cli(*args)
+    assert "regression  transformer: record exists" in again.out
+    assert "cost: nothing to train" in again.out
+    assert "training" not in again.err
+    shown = cli("leaderboard", "suite", suite, "--out", tmp_path / "out")
+    assert shown.code == 0
+    assert shown.out.splitlines()[0] == "suite tiny v2"
+    assert (
+        shown.out.splitlines()[:8] == again.out[again.out.index("\nsuite") + 1 :].splitlines()[:8]
+    )
+
+
+def test_a_dry_run_prints_the_cost_and_runs_nothing(cli, tmp_path, suite):
+    outcome = cli("run", "--model", "baseconv,transformer", "--suite", suite, "--dry-run",
+                  "--budget", "10m", "--seeds", "3", "--model-args", "transformer.layers=1",
+                  "--out", tmp_path / "out")  # fmt: skip
+    assert outcome.code == 0
+    assert "baseconv: train 3 seeds for 10m of core time each, 30m in all" in outcome.out
+    assert outcome.out.splitlines()[-1] == "cost: 1h of core time"
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_failing_board_stops_no_other_and_the_exit_code_is_1(cli, tmp_path, suite, provide):
+    class Failing(Zero):
+        name = "failing"
+
+        def build(self, signature, config):
+            raise RuntimeError("no luck")
+
+    provide("model", "failing", Failing)
+    outcome = cli("run", "--model", "failing,zero", "--suite", suite, "--out", tmp_path)
+    assert outcome.code == 1
+    assert "failing: failed: no luck" in outcome.out
+    assert "no luck" in outcome.err
+    assert "| zero" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("--suite", "tiny.toml", "--task", "ridge"), "leave out --task"),
+        (("--suite", "tiny.toml", "--task-args", "dim=3"), "the suite tiny sets task_args"),
+        (("--suite", "tiny.toml", "--dtype", "float32"), "the suite tiny sets dtype"),
+        (("--suite", "tiny.toml", "--model-args", "layer=3"), "did you mean layers"),
+        (("--suite", "nonesuch"), "unknown suite 'nonesuch'"),
+        (("--suite", "missing.toml"), "missing.toml"),
+        (("--suite", "tiny.toml", "--tune", "--tuned", "x.json"), "choose one"),
+        (("--suite", "tiny.toml", "--tuned", "x.json"), "x.json can't be read"),
+        ((), "or give --suite"),
+    ],
+)
+def test_bad_usage_is_one_line(cli, tmp_path, monkeypatch, suite, args, message):
+    monkeypatch.chdir(tmp_path)
+    outcome = cli("run", "--model", "transformer", *args)
+    assert outcome.code == 2
+    assert message in outcome.err
+    assert outcome.err.count("\n") == 1
+
+
+def test_ls_and_describe_show_suites(cli, suite, provide):
+    provide("suite", "tiny", suite)
+    assert "tiny" in cli("ls", "suites").out
+    described = cli("describe", "suite", "tiny")
+    assert described.code == 0
+    assert "version 2" in described.out
+    assert "regression: iclbench run --model MODEL --task least-squares" in described.out
+    assert "scored from zero (0) to the floor, or else the best row (1)" in described.out
+    assert cli("describe", "tiny").out == described.out
+    assert "did you mean 'suite'" in cli("describe", "siute", "tiny").err
+    assert cli("describe", "task", "tiny").code == 2
+
+
+def test_a_suite_of_a_missing_folder_is_refused(cli, suite, tmp_path):
+    outcome = cli("leaderboard", "suite", suite, "--out", tmp_path / "missing")
+    assert outcome.code == 2
+    assert "there is no folder" in outcome.err

@@ -1,0 +1,86 @@
+"""`iclbench tune`, `run --tuned` and `run --tune`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from test_suites_command import TEXT
+
+from iclbench.runs.tuned import read_tuning
+
+TASK = ("--task", "least-squares", "--task-args", "dim=2,examples=4", "--recipe", "smoke",
+        "--seeds", "2", "--eval-prompts", "32")  # fmt: skip
+SPACE = ("--trials", "4", "--space", 'model_args={"layers":[1,2]}')
+
+
+def test_a_tuning_is_found_printed_and_used(cli, tmp_path):
+    out = tmp_path / "out"
+    tuned = cli("tune", "--model", "baseconv", *TASK, *SPACE, "--out", out)
+    assert tuned.code == 0, tuned.err
+    assert "baseconv on least-squares, 4 trials" in tuned.out
+    (path,) = (out / "tunings").glob("*.json")
+    assert f"tuning: {path}" in tuned.out
+    document = read_tuning(path)
+    assert cli("tune", "--model", "baseconv", *TASK, *SPACE, "--out", out).out == tuned.out
+    run = cli("run", "--model", "baseconv", *TASK, "--tuned", path, "--out", out)
+    assert run.code == 0, run.err
+    (record,) = out.glob("least-squares/*.json")
+    content = json.loads(record.read_text())
+    assert content["tuning"]["document"]["chosen"] == document.chosen
+    assert content["spec"]["model_args"]["layers"] == document.best.model_args["layers"]
+    assert cli("verify", record).code == 0
+    edited = json.loads(path.read_text())
+    edited["search_seed"] = 3
+    path.write_text(json.dumps(edited))
+    refused = cli("run", "--model", "baseconv", *TASK, "--tuned", path, "--out", out)
+    assert refused.code == 2
+    assert "edited or renamed" in refused.err
+
+
+def test_a_tuning_of_something_else_is_refused(cli, tmp_path):
+    out = tmp_path / "out"
+    cli("tune", "--model", "baseconv", *TASK, "--trials", "1", "--out", out)
+    other = cli("run", "--model", "transformer", *TASK, "--tuned", out / "tunings", "--out", out)
+    assert other.code == 2
+    assert "they are of baseconv on least-squares" in other.err
+
+
+def test_a_suite_is_tuned_and_run_by_one_command(cli, tmp_path):
+    suite, out = tmp_path / "tiny.toml", tmp_path / "out"
+    suite.write_text(TEXT)
+    args = ("run", "--model", "baseconv", "--suite", suite, "--tune", "--trials", "2",
+            "--out", out)  # fmt: skip
+    first = cli(*args)
+    assert first.code == 0, first.err
+    assert "and to tune: 2 trials on each of 1 boards" in first.out
+    assert "| baseconv | trained  | open    | tuned   |" in first.out
+    assert len(list((out / "tunings").glob("*.json"))) == 1
+    again = cli(*args)
+    assert "has a record of" in again.err
+    tuned = cli("tune", "--model", "baseconv", "--suite", suite, "--trials", "2", "--out", out)
+    assert tuned.code == 0
+    assert "systems: baseconv can't: it is built for prompts of one size" in tuned.err
+    assert len(list((out / "tunings").glob("*.json"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ((), "give either --task or --suite"),
+        (("--task", "least-squares", "--suite", "core"), "give either --task or --suite"),
+        (("--task", "least-squares", "--space", "rates=[1]"), "unknown field 'rates'"),
+        (("--task", "least-squares", "--space", "rates"), "not of the form key=value"),
+    ],
+)
+def test_bad_usage_is_one_line(cli, tmp_path, args, message):
+    outcome = cli("tune", "--model", "baseconv", *args, "--out", tmp_path)
+    assert outcome.code == 2
+    assert message in outcome.err
+    assert outcome.err.count("\n") == 1
+
+
+def test_a_solver_has_nothing_to_tune(cli, tmp_path):
+    outcome = cli("tune", "--model", "zero", "--task", "least-squares", "--out", tmp_path)
+    assert outcome.code == 2
+    assert "nothing is trained, so there is nothing to tune" in outcome.err

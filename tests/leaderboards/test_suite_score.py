@@ -1,0 +1,174 @@
+"""Scores of suites: from chance to the reference, board by board, and their mean."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from iclbench import RecordStore, Suite, run
+from iclbench.leaderboards.suite_score import (
+    Scale,
+    Score,
+    mean_score,
+    scale_of,
+    score_of,
+    score_suite,
+)
+from iclbench.leaderboards.suite_table import render_suite
+from iclbench.runs.store import read_record
+from iclbench.runs.suites import records_of
+
+SUITE = Suite(
+    name="tiny",
+    version=2,
+    summary="two boards",
+    defaults={"eval_prompts": 64, "chance": "zero"},
+    board=(
+        {"name": "regression", "task": "least-squares",
+         "task_args": {"dim": 2, "examples": 4}},
+        {"name": "classes", "task": "categorical", "task_args": {"classes": 6, "dim": 2},
+         "chance": "class-frequency", "reference": "nearest-class-mean"},
+    ),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory):
+    """The records of both boards by name: solvers, and a trained model with two budgets."""
+    out = tmp_path_factory.mktemp("suite")
+    regression, classes = SUITE.boards
+    for board, models in (
+        (regression, ("zero", "least-squares-qr", "averaging")),
+        (classes, ("class-frequency", "nearest-class-mean", "kernel-regression")),
+    ):
+        for model in models:
+            run(out=out, **board.request(model).model_dump())
+    for steps in (5, 40):
+        request = regression.request("baseconv", recipe="smoke", seeds=2,
+                                     recipe_args={"steps": steps})  # fmt: skip
+        run(out=out, **request.model_dump())
+    # Other prompts: not a row of the suite.
+    run(out=out, **regression.request("ridge").model_dump() | {"eval_prompts": 32})
+    members = records_of(SUITE, [read_record(path) for path in RecordStore(out).paths()])
+    return {name: {r.spec.model: r for r in group} | {"all": group}
+            for name, group in members.items()}  # fmt: skip
+
+
+def all_of(records):
+    return {name: group["all"] for name, group in records.items()}
+
+
+def test_only_records_of_a_board_s_prompts_count(records):
+    assert {r.spec.model for r in records["regression"]["all"]} == {
+        "zero", "least-squares-qr", "averaging", "baseconv"
+    }  # fmt: skip
+    assert len(records["regression"]["all"]) == 5
+
+
+def test_chance_scores_0_and_the_attainable_error_1(records):
+    table = score_suite(SUITE, all_of(records))
+    board = records["regression"]
+    scale = table.scales["regression"]
+    assert scale.reference_name == "attainable"
+    assert scale.chance == board["zero"].metrics["squared_error"].digits.mean
+    assert scale.reference == board["zero"].floor["squared_error"].digits.mean
+    assert score_of(board["zero"], scale).value == 0.0
+    solved = score_of(board["least-squares-qr"], scale)
+    assert solved.value == pytest.approx(1.0, abs=0.1)
+    assert solved.low < solved.value < solved.high
+    digits = board["averaging"].metrics["squared_error"].digits
+    middle = score_of(board["averaging"], scale)
+    length = scale.reference - scale.chance
+    assert middle.value == pytest.approx((digits.mean - scale.chance) / length)
+    assert middle.low == pytest.approx((digits.low - scale.chance) / length)
+
+
+def test_where_lower_is_better_the_bounds_change_places(records):
+    """A bound is a floor too, here of a mean that should be low."""
+    board = records["classes"]
+    scale = scale_of(SUITE.boards[1], board["all"])
+    assert scale.reference_name == "bound"
+    assert scale.reference < scale.chance
+    score = score_of(board["kernel-regression"], scale)
+    nll = board["kernel-regression"].metrics["nll"]
+    assert score.low == pytest.approx((nll.high - scale.chance) / (scale.reference - scale.chance))
+    assert score.low < score.value < score.high
+
+
+def without_floor(record):
+    floor = record.main.floor.model_copy(update={"metrics": {}, "values": {}})
+    main = record.main.model_copy(update={"floor": floor})
+    return record.model_copy(update={"evaluations": {"main": main}})
+
+
+def test_without_a_floor_the_named_solver_counts_or_the_best_row(records):
+    board = SUITE.boards[1]
+    group = [without_floor(record) for record in records["classes"]["all"]]
+    by_model = {record.spec.model: record for record in group}
+    named = scale_of(board, group)
+    assert named.reference_name == "nearest-class-mean"
+    assert score_of(by_model["nearest-class-mean"], named).value == 1.0
+    best = scale_of(board.model_copy(update={"reference": None}), group)
+    values = {m: r.metrics["nll"].mean for m, r in by_model.items() if m != "class-frequency"}
+    assert best.reference == min(values.values())
+    assert best.reference_name == f"best row: {min(values, key=values.get)}"
+
+
+def test_nothing_is_scored_without_chance_or_against_a_reference_below_it(records):
+    group = [r for r in records["regression"]["all"] if r.spec.model != "zero"]
+    table = score_suite(SUITE, {"regression": group})
+    assert table.scales["regression"].chance is None
+    assert all(entry.mean is None for entry in table.entries)
+    assert "unknown" in render_suite(table)
+    record = records["regression"]["averaging"]
+    assert score_of(record, Scale(3.0, 3.0, "x")) is None
+    assert score_of(record, Scale(3.0, 1.0, "x")) is None
+    assert score_of(record, Scale(1.0, math.inf, "x")) is None
+
+
+def test_the_mean_counts_a_board_below_chance_as_chance():
+    scores = [Score(0.8, 0.7, 0.9), Score(-4.0, -6.0, 0.1)]
+    mean = mean_score(scores)
+    assert mean.value == 0.4
+    assert mean.low == pytest.approx(0.4 - math.hypot(0.1, 0.0) / 2)
+    assert mean.high == pytest.approx(0.4 + math.hypot(0.1, 0.1) / 2)
+    assert mean_score([Score(0.8, None, None), *scores]).low is None
+    assert mean_score([]) is None
+
+
+def test_boards_without_a_row_are_shown_and_not_imputed(records):
+    table = score_suite(SUITE, all_of(records))
+    trained = next(entry for entry in table.entries if entry.origin == "trained")
+    assert list(trained.scores) == ["regression"]
+    assert trained.mean.value == max(0.0, trained.scores["regression"].value)
+    text = render_suite(table, {("classes", "baseconv"): "can't: it answers numbers"})
+    assert "suite tiny v2" in text
+    assert "baseconv: can't: it answers numbers" in text
+    assert "| 1/2" in text
+    assert "0: zero (" in text
+
+
+def test_a_model_s_row_is_chosen_by_validation_and_a_tuned_one_comes_first(records):
+    board = records["regression"]["all"]
+    first, second = (r for r in board if r.spec.model == "baseconv")
+    last = {r.id: sum(c[-1] for c in r.validation_curve.mean) for r in (first, second)}
+    better, worse = sorted((first, second), key=lambda r: -last[r.id])
+
+    def chosen(*group):
+        table = score_suite(SUITE, {"regression": [records["regression"]["zero"], *group]})
+        entry = next(entry for entry in table.entries if entry.origin == "trained")
+        return entry.records["regression"].id, entry.tuned
+
+    assert chosen(worse, better) == (better.id, "untuned")
+    tuning = {"sha256": "0" * 64, "document": {}}
+    tuned = type(worse).model_validate({**worse.model_dump(mode="json"), "tuning": tuning})
+    assert chosen(better, tuned) == (worse.id, "tuned")
+
+
+def test_a_value_that_is_not_finite_scores_0_without_an_interval(records):
+    record = records["classes"]["kernel-regression"]
+    statistics = record.metrics["nll"].model_copy(update={"mean": None, "low": None, "high": None})
+    main = record.main.model_copy(update={"metrics": {**record.metrics, "nll": statistics}})
+    lost = record.model_copy(update={"evaluations": {"main": main}})
+    assert score_of(lost, Scale(2.0, 1.0, "bound")) == Score(0.0, None, None)

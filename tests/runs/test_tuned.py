@@ -1,0 +1,82 @@
+"""The tuning in a record: what verifying it refuses."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+from forging import problem_of, reseal
+from small_runs import TINY
+
+from iclbench import RecordStore
+from iclbench.api.spec import RunSpec, digest_of
+from iclbench.runs.plan import resolve
+from iclbench.runs.run import run_plans
+from iclbench.runs.settings import Settings
+from iclbench.runs.tuned import tuned
+from iclbench.runs.verify import verify
+from iclbench.sweeps.tuning.search import SearchSettings, tune
+
+
+@pytest.fixture(scope="module")
+def tuned_store(tmp_path_factory) -> RecordStore:
+    out = tmp_path_factory.mktemp("tuned")
+    plan = resolve(RunSpec(**TINY, model="baseconv"))
+    document = tune(plan, Settings(out), SearchSettings(trials=2))
+    run_plans([tuned(plan, document)], Settings(out))
+    return RecordStore(out)
+
+
+@pytest.fixture
+def path(tuned_store, tmp_path):
+    """A copy of the tuned record, with its files."""
+    folder = shutil.copytree(tuned_store.folder, tmp_path / "store")
+    (record,) = RecordStore(folder).paths()
+    return record
+
+
+def forged(change):
+    """An edit of the tuning's document, with its digest mended."""
+
+    def edit(content):
+        change(content["tuning"]["document"])
+        content["tuning"]["sha256"] = digest_of(content["tuning"]["document"])
+
+    return edit
+
+
+def swap(document):
+    """The other trial claims the better score."""
+    trials = document["trials"]
+    trials[0]["score"], trials[1]["score"] = trials[1]["score"], trials[0]["score"]
+    document["chosen"] = 1 - document["chosen"]
+
+
+FORGERIES = {
+    "another score": (
+        lambda content: content["tuning"]["document"]["trials"][0].update(score=9.0),
+        "tuning digest",
+    ),
+    "another choice": (forged(lambda d: d.update(chosen=1 - d["chosen"])), "tuning: recorded"),
+    "other arguments chosen": (forged(swap), "tuned"),
+    "another task": (forged(lambda d: d.update(task="ridge")), "tuning task"),
+    "the board's seeds": (forged(lambda d: d.update(seeds=[0, 1])), "tuning seeds"),
+    "the board's prompts": (forged(lambda d: d.update(evaluation_seed=0)), "evaluation seed"),
+    "no document": (forged(lambda d: d.clear()), "tuning: recorded"),
+    "a point outside": (
+        forged(lambda d: d["trials"][0]["recipe_args"].update(learning_rate=9.0)),
+        "tuning: recorded",
+    ),
+}
+
+
+def test_a_tuned_record_holds(path):
+    assert [check.difference for check in verify(path) if not check.holds] == []
+
+
+@pytest.mark.parametrize("case", FORGERIES)
+def test_a_forged_tuning_is_noticed(path, case):
+    change, problem = FORGERIES[case]
+    found = problem_of(reseal(path, change), verify)
+    assert found is not None
+    assert problem in found

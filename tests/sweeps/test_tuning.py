@@ -1,0 +1,298 @@
+"""Tuning: the space, its points, the search, and the runs that use what it chose."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from iclbench import Recipe, RecordError, RecordStore, UsageError
+from iclbench.api.errors import RunError
+from iclbench.api.spec import RunSpec, digest_of
+from iclbench.api.tuning import TuningDocument, tuning_evaluation_seed, tuning_seeds
+from iclbench.runs import budget as budgets
+from iclbench.runs.plan import resolve
+from iclbench.runs.run import run_plans
+from iclbench.runs.settings import Settings
+from iclbench.runs.tuned import choose_tuning, read_tuning, read_tunings, tuned, write_tuning
+from iclbench.runs.verify import verify
+from iclbench.sweeps.tuning import search as search_module
+from iclbench.sweeps.tuning.search import SearchSettings, trial_budget, tune
+from iclbench.sweeps.tuning.space import PER_PROGRAM, points_of, search_space
+
+REQUEST = {
+    "model": "baseconv",
+    "task": "least-squares",
+    "task_args": {"dim": 2, "examples": 4},
+    "recipe": "smoke",
+    "recipe_args": {"steps": 40},
+    "seeds": 2,
+    "eval_prompts": 64,
+}
+SPACE = {"model_args": {"layers": [1, 2]}}
+SEARCH = SearchSettings(trials=6, space=SPACE)
+
+
+def plan_of(**changes):
+    return resolve(RunSpec(**{**REQUEST, **changes}))
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory):
+    """A search's output folder and its document."""
+    out = tmp_path_factory.mktemp("tuned")
+    return out, tune(plan_of(), Settings(out), SEARCH)
+
+
+# The space
+
+
+def test_the_default_space_has_depth_width_and_the_recipe_s_own_settings():
+    plan = plan_of(recipe="quick", recipe_args={}, budget="10s")
+    space = search_space(plan, {})
+    assert space.model_args == {"layers": (1, 2, 4, 8), "width": (16, 32, 64, 128)}
+    assert space.learning_rate == (7e-5, 2.1e-2)
+    assert space.init_std == (0.02, 0.2)
+    assert space.schedules == ("cosine", "constant")
+    assert space.optimizers[0].name == "adam"
+    assert space.optimizers[0].args["eps"] == 1e-8
+
+
+def test_what_is_given_is_not_searched():
+    given = {"learning_rate": 3e-3, "schedule": "step", "optimizer": "sgd"}
+    plan = plan_of(recipe_args=given, model_args={"width": 12, "init_std": 0.1})
+    space = search_space(plan, {})
+    assert space.learning_rate == (3e-3, 3e-3)
+    assert space.schedules == ("step",)
+    assert [choice.name for choice in space.optimizers] == ["sgd"]
+    assert space.init_std == (0.1, 0.1)
+    assert list(space.model_args) == ["layers"]
+
+
+def test_an_optimizer_that_does_not_take_the_model_is_left_out():
+    """Muon takes matrices only; Gauss–Newton takes another kind of recipe than the others."""
+    assert "muon" not in [c.name for c in search_space(plan_of(), {}).optimizers]
+    newton = {"optimizer": "gauss-newton", "batch": 64}
+    assert len(search_space(plan_of(recipe_args=newton), {}).optimizers) == 1
+
+
+def test_an_architecture_may_say_what_is_searched(monkeypatch):
+    plan = plan_of()
+    monkeypatch.setattr(type(plan.architecture), "search_args", {"mlp_ratio": (1, 2)}, False)
+    # The default is a value too.
+    assert search_space(plan, {}).model_args == {"mlp_ratio": (1, 2, 4)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"learning_rate": [1e-2, 1e-3]}, "is empty"),
+        ({"rates": [1]}, "unknown field 'rates'"),
+        ({"model_args": {"depth": [1]}}, "baseconv has no argument 'depth'"),
+        ({"model_args": {"layers": []}}, "layers has no values"),
+        ({"optimizers": ["adm"]}, "did you mean 'adam'"),
+        ({"optimizers": []}, "at least 1 item"),
+        ({"schedules": ["linear"]}, "schedules"),
+    ],
+)
+def test_a_space_that_does_not_fit_is_refused(changes, message):
+    with pytest.raises(UsageError, match=message):
+        search_space(plan_of(), changes)
+
+
+def test_a_plan_that_trains_nothing_has_no_space():
+    with pytest.raises(UsageError, match="nothing is trained"):
+        search_space(plan_of(model="zero"), {})
+
+
+@pytest.mark.parametrize("trials", [1, 3, 4, 5, 12, 13])
+def test_points_are_in_the_space_distinct_and_the_recipe_s_own_comes_first(trials):
+    plan = plan_of()
+    space = search_space(plan, {})
+    points = points_of(space, plan, trials, 0)
+    assert len(points) == trials
+    assert all(space.contains(p.model_args, p.recipe_args) for p in points)
+    first = points[0]
+    assert first.recipe_args["learning_rate"] == plan.recipe.learning_rate
+    assert first.model_args == {
+        name: plan.spec.model_args[name] for name in ("layers", "width", "init_std")
+    }
+    texts = [json.dumps([p.model_args, p.recipe_args]) for p in points]
+    assert len(set(texts)) == trials
+    # Rates and scales vary within a program, everything else between programs.
+    programs = [[p for p in points if p.program == i] for i in range(points[-1].program + 1)]
+    assert all(len(group) <= PER_PROGRAM for group in programs)
+    for group in programs:
+        shapes = {(p.model_args["layers"], p.model_args["width"], p.recipe_args["schedule"],
+                   p.recipe_args["optimizer"]) for p in group}  # fmt: skip
+        assert len(shapes) == 1
+
+
+def test_points_follow_from_the_seed_of_the_search():
+    plan = plan_of()
+    space = search_space(plan, {})
+    assert points_of(space, plan, 8, 3) == points_of(space, plan, 8, 3)
+    assert points_of(space, plan, 8, 3) != points_of(space, plan, 8, 4)
+
+
+@pytest.mark.parametrize("trials", [1, 4, 5, 9, 12])
+def test_more_trials_keep_the_points_of_fewer(trials):
+    plan = plan_of()
+    space = search_space(plan, {})
+    assert points_of(space, plan, 40, 0)[:trials] == points_of(space, plan, trials, 0)
+
+
+def test_a_space_of_one_point_has_one_trial():
+    plan = plan_of(recipe_args={"learning_rate": 1e-3, "schedule": "cosine", "optimizer": "adam"},
+                   model_args={"layers": 1, "width": 8, "init_std": 0.1})  # fmt: skip
+    assert len(points_of(search_space(plan, {}), plan, 12, 0)) == 1
+
+
+# The search
+
+
+def test_a_search_trains_at_a_tenth_on_prompts_and_seeds_of_its_own(searched):
+    out, document = searched
+    store = RecordStore(out / "tuning")
+    records = {path.stem[-16:]: path for path in store.paths()}
+    assert set(records) == {trial.run for trial in document.trials}
+    assert document.seeds == tuning_seeds(1)
+    assert len(document.trials) == 6
+    for path in records.values():
+        content = json.loads(path.read_text())
+        assert content["training"]["steps"] == 4
+        assert content["spec"]["seeds"] == list(tuning_seeds(1))
+        assert content["spec"]["eval_seed"] == tuning_evaluation_seed(0) != 0
+        # Rates and initial scales are replicas of one program.
+        assert content["training"]["replicas"] >= 2
+
+
+def test_the_best_trial_is_chosen_by_what_ranks(searched):
+    _, document = searched
+    scores = [trial.score for trial in document.trials]
+    assert document.ranking.statistic == "mean digits"
+    assert document.best.score == max(scores)
+    assert document.cost.core_seconds > 0
+
+
+def test_a_search_that_is_repeated_uses_its_trials_and_gives_the_same_file(searched, monkeypatch):
+    out, document = searched
+    path = write_tuning(out, document)
+    assert path.name == f"{digest_of(json.loads(path.read_text()))[:16]}.json"
+    monkeypatch.setattr("iclbench.runs.run.train_or_load", pytest.fail)
+    again = tune(plan_of(), Settings(out), SEARCH)
+    assert again == document
+    assert write_tuning(out, again) == path
+
+
+def test_a_search_continues_with_the_trials_that_are_missing(searched, tmp_path):
+    out, document = searched
+    (tmp_path / "tuning").symlink_to(out / "tuning")
+    lines = []
+    more = tune(plan_of(), Settings(tmp_path), SearchSettings(trials=8, space=SPACE), lines.append)
+    assert more.trials[:6] == document.trials
+    assert len(more.trials) == 8
+    assert lines[-1].endswith("done")
+
+
+def test_a_trial_s_budget_is_a_tenth():
+    assert trial_budget("10m") == "1m"
+    assert trial_budget("gpu-1h") == "gpu-6m"
+    assert trial_budget("4s") == "1s"
+
+
+def test_a_search_by_budget(tmp_path, monkeypatch):
+    monkeypatch.setattr(budgets, "measure_rate", lambda trial, seconds: 30.0)
+    plan = plan_of(recipe_args={}, budget="20s")
+    document = tune(plan, Settings(tmp_path), SearchSettings(trials=2, space=SPACE))
+    assert document.budget == "20s"
+    assert [trial.steps for trial in document.trials] == [60, 60]
+
+
+def test_a_trial_that_fails_is_kept_with_its_reason(tmp_path):
+    space = {"model_args": {"heads": [1, 3]}, "schedules": ["cosine"]}
+    plan = plan_of(model="transformer", model_args={"layers": 1, "width": 16})
+    document = tune(plan, Settings(tmp_path), SearchSettings(trials=12, space=space))
+    failed = [trial for trial in document.trials if trial.model_args["heads"] == 3]
+    assert failed
+    assert all("do not divide" in trial.failure and trial.score is None for trial in failed)
+    assert document.best.model_args["heads"] == 1
+
+
+def test_a_search_without_any_score_fails_with_a_reason(tmp_path, monkeypatch):
+    monkeypatch.setattr(search_module, "run_job", broken_job)
+    with pytest.raises(RunError, match=r"no trial of baseconv on least-squares .*: no luck"):
+        tune(plan_of(), Settings(tmp_path), SEARCH)
+
+
+def broken_job(job):
+    return ["no luck"] * len(job["requests"])
+
+
+# Using it
+
+
+def test_a_tuned_run_has_the_chosen_arguments_and_holds_the_tuning(searched, tmp_path):
+    _, document = searched
+    plan = tuned(plan_of(), document)
+    (record,) = run_plans([plan], Settings(tmp_path))
+    assert record.spec.model_args["layers"] == document.best.model_args["layers"]
+    rate = document.best.recipe_args["learning_rate"]
+    assert record.spec.recipe_args["learning_rate"] == rate
+    assert record.training.steps == 40
+    assert TuningDocument.model_validate(record.tuning.document) == document
+    path = RecordStore(tmp_path).path(record.spec)
+    assert [c.difference for c in verify(path) if not c.holds] == []
+
+
+def test_an_untuned_record_of_the_same_run_gets_the_tuning(searched, tmp_path, monkeypatch):
+    _, document = searched
+    plan = tuned(plan_of(), document)
+    (before,) = run_plans([resolve(plan.request)], Settings(tmp_path))
+    assert before.tuning is None
+    monkeypatch.setattr("iclbench.runs.run.train_or_load", pytest.fail)
+    (after,) = run_plans([plan], Settings(tmp_path))
+    assert after.tuning == plan.tuning
+    assert RecordStore(tmp_path).find(plan.spec) == after
+    assert after.model_copy(update={"tuning": None}).sealed() == before
+
+
+def test_a_tuning_of_something_else_and_contradicting_arguments_are_refused(searched):
+    _, document = searched
+    with pytest.raises(UsageError, match="the tuning is of task_args"):
+        tuned(plan_of(task_args={"dim": 2, "examples": 5}), document)
+    with pytest.raises(UsageError, match=r"learning_rate=0\.5, but the tuning has"):
+        tuned(plan_of(recipe_args={"steps": 40, "learning_rate": 0.5}), document)
+    assert choose_tuning(plan_of(dtype="float64"), [document]) is None
+    other = document.model_copy(update={"budget": "10m"})
+    assert choose_tuning(plan_of(), [other, document]) is document
+
+
+def test_an_edited_or_a_renamed_tuning_is_refused(searched, tmp_path):
+    _, document = searched
+    path = write_tuning(tmp_path, document)
+    assert read_tunings([path.parent]) == [document]
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps({**content, "search_seed": 9}))
+    with pytest.raises(RecordError, match="edited or renamed"):
+        read_tuning(path)
+    chosen = {**content, "chosen": (content["chosen"] + 1) % 6}
+    renamed = path.with_name(f"{digest_of(chosen)[:16]}.json")
+    renamed.write_text(json.dumps(chosen))
+    with pytest.raises(RecordError, match="the chosen trial is not the best"):
+        read_tuning(renamed)
+    (tmp_path / "odd.json").write_text("[1")
+    with pytest.raises(RecordError, match="is not a tuning"):
+        read_tuning(tmp_path / "odd.json")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match="no tunings in"):
+        read_tunings([tmp_path / "empty"])
+
+
+def test_recipes_are_searched_in_their_own_terms():
+    """A recipe with another optimizer keeps it, with its arguments, beside Adam."""
+    plan = plan_of(recipe_args={"steps": 10})
+    adamw = Recipe(steps=10, batch=8, optimizer="adamw", schedule="step")
+    space = search_space(type(plan)(**{**vars(plan), "recipe": adamw}), {})
+    assert [choice.name for choice in space.optimizers][:2] == ["adamw", "adam"]
+    assert space.schedules == ("step", "cosine", "constant")
