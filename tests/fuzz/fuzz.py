@@ -12,6 +12,9 @@ from pathlib import Path
 from cases import CASES, make_records
 from invocation import UNPLANNED, Outcome
 
+#: After so many cases the counts are printed.
+PART = 500
+
 
 def fuzz(kind: str, seeds: range, root: Path, records: Path) -> tuple[Counter[str], list[str]]:
     """Run the cases of these seeds; returns how they ended, and what went wrong."""
@@ -45,14 +48,18 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         records = make_records(Path(folder, "sound"))
         for kind in options.kind or CASES:
-            start = time.perf_counter()
-            seeds = range(options.seed, options.seed + options.cases)
-            counts, failures = fuzz(kind, seeds, Path(folder, "arena"), records)
-            for failure in failures:
-                print(failure)
-            ends = ", ".join(f"{name} {counts[name]}" for name in sorted(counts))
-            print(f"{kind}: {len(seeds)} cases in {time.perf_counter() - start:.0f} s; {ends}")
-            failed |= bool(failures)
+            start, total = time.perf_counter(), Counter[str]()
+            stop = options.seed + options.cases
+            for first in range(options.seed, stop, PART):
+                seeds = range(first, min(first + PART, stop))
+                counts, failures = fuzz(kind, seeds, Path(folder, "arena"), records)
+                total.update(counts)
+                failed |= bool(failures)
+                ends = ", ".join(f"{name} {total[name]}" for name in sorted(total))
+                seconds = time.perf_counter() - start
+                done = f"{kind}: {seeds.stop - options.seed} cases in {seconds:.0f} s"
+                lines = [*failures, f"{done}; {ends}"]
+                print("\n".join(lines), flush=True)
     sys.exit(failed)
 
 
