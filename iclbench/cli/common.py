@@ -125,7 +125,9 @@ def print_boards(boards: Sequence[Board], style: str = "simple", commands: bool 
     """Print tables, as wide as the terminal if there is one, each row's command, and a legend."""
     from ..leaderboards.tables import legend, render
 
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    # Without a standard output, as under some services, `sys.stdout` is None.
+    terminal = sys.stdout is not None and sys.stdout.isatty()
+    width = shutil.get_terminal_size().columns if terminal else None
     for board in boards:
         typer.echo("\n" + render(board, style, width))
         if commands:
