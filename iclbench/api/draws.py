@@ -5,7 +5,8 @@ A task sees one interface, `Random`. Training and evaluation each have an implem
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, Protocol
 
 import numpy as np
@@ -189,3 +190,34 @@ class EvaluationRandom:
         self.recorded[key] = numbers
         drawn = torch.from_numpy(numbers)
         return drawn if self._rows is None else drawn[self._rows]
+
+
+class DrawsDigest:
+    """SHA-256 of the raw draws behind an evaluation set, which are added part by part.
+
+    It covers `title`, which names the task, and for each quantity its name, dtype, shape, and the
+    SHA-256 of its rows in order. So it does not depend on how the rows are divided into parts.
+    """
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+        self._hashes: dict[str, hashlib._Hash] = {}
+        self._rows: dict[str, int] = {}
+        self._forms: dict[str, str] = {}
+
+    def add(self, draws: Mapping[str, np.ndarray]) -> None:
+        """Add further rows of quantities: name → (rows, …)."""
+        for name, values in draws.items():
+            self._hashes.setdefault(name, hashlib.sha256()).update(
+                np.ascontiguousarray(values).data
+            )
+            self._rows[name] = self._rows.get(name, 0) + len(values)
+            self._forms[name] = f"{values.dtype} {values.shape[1:]}"
+
+    def hexdigest(self) -> str:
+        """The digest of all rows that were added."""
+        lines = [self._title]
+        for name in sorted(self._hashes):
+            own = self._hashes[name].hexdigest()
+            lines.append(f"{name} {self._forms[name]} {self._rows[name]} {own}")
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
@@ -13,7 +12,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from .config import Config
-from .draws import Draws, EvaluationRandom, Random, TrainingRandom
+from .draws import Draws, DrawsDigest, EvaluationRandom, Random, TrainingRandom
 from .evaluation import EvaluationContext, Model, predict
 from .prompts import Batch, map_tensors, with_lead
 from .recipe import Recipe
@@ -183,20 +182,27 @@ class Task(Scoring, Generic[ConfigT]):
         return [self._evaluation_batch(random, dtype) for random in self._randoms(n, seed)]
 
     def evaluation_parts(
-        self, n: int, seed: int, dtype: torch.dtype, rows: int
+        self, n: int, seed: int, dtype: torch.dtype, rows: int, digest: DrawsDigest | None = None
     ) -> Iterator[list[Batch]]:
         """The same prompts in parts of at most `rows` per case, made when they are needed.
 
-        A task with its own `evaluation_batches`, whose prompts come from data, has a single part.
+        The raw draws behind them are added to `digest`. A task with its own `evaluation_batches`,
+        whose prompts come from data, has a single part.
         """
-        if n <= rows or type(self).evaluation_batches is not Task.evaluation_batches:
+        if type(self).evaluation_batches is not Task.evaluation_batches:
+            if digest is not None:
+                digest.add(self.evaluation_draws(n, seed))
             yield self.evaluation_batches(n, seed, dtype)
             return
         randoms = self._randoms(0, seed)
         for start in range(0, n, rows):
+            batches = []
             for random in randoms:
                 random.next_rows(min(rows, n - start))
-            yield [self._evaluation_batch(random, dtype) for random in randoms]
+                batches.append(self._evaluation_batch(random, dtype))
+                if digest is not None:
+                    digest.add(random.recorded)
+            yield batches
 
     def _randoms(self, n: int, seed: int) -> list[EvaluationRandom]:
         return [EvaluationRandom(self.stream or self.name, n, seed, case) for case in self.cases]
@@ -213,12 +219,14 @@ class Task(Scoring, Generic[ConfigT]):
             recorded |= random.recorded
         return recorded
 
+    def draws_digest(self) -> DrawsDigest:
+        """The digest of an evaluation set, before any draws are added."""
+        return DrawsDigest(f"{self.name}/{self.version}")
+
     def evaluation_digest(self, n: int, seed: int) -> str:
         """SHA-256 of the raw draws, which names the evaluation set in a record."""
-        digest = hashlib.sha256(f"{self.name}/{self.version}".encode())
-        for name, values in sorted(self.evaluation_draws(n, seed).items()):
-            digest.update(f"{name}{values.shape}{values.dtype}".encode())
-            digest.update(np.ascontiguousarray(values).data)
+        digest = self.draws_digest()
+        digest.add(self.evaluation_draws(n, seed))
         return digest.hexdigest()
 
 

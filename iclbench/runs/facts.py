@@ -143,7 +143,8 @@ def _evaluation(record: Record, plan: Plan) -> Iterator[Check]:
     enough = Check("evaluated prompts", max(rows, default=0), prompts, max(rows) >= prompts)
     yield enough
     if enough.holds:
-        for name, value in evaluation_set(plan).items():
+        digest = plan.task.evaluation_digest(prompts, record.spec.eval_seed)
+        for name, value in evaluation_set(plan, digest).items():
             yield same(f"evaluation {name}", getattr(main, name), value)
     yield same("floor name", main.floor.name, plan.task.floor_name)
     yield _at_least("evaluation seconds", main.seconds, 100 * LEAST_SECONDS)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from ..api.draws import DrawsDigest
 from ..api.errors import RunError, UsageError
 from ..api.evaluation import EvaluationContext
 from ..api.grader import Grader
@@ -24,19 +25,22 @@ from .plan import Plan
 from .statistics import Values
 
 #: Prompts are made and measured in parts of this size: a million at once would take gigabytes.
-PART_PROMPTS = 65_536
+PART_PROMPTS = 16_384
 
 
 class Measured(NamedTuple):
     """Metrics by name, (seeds, prompts[, axis]); those of the floor, (prompts[, axis]); seconds.
 
     Errors are within the limits of `iclbench.runs.limits`. The floor is that of the first 4,096
-    prompts.
+    prompts. `target_size` is the root mean square of the first part's targets, 0 for classes, and
+    `digest` that of all prompts' raw draws.
     """
 
     values: dict[str, Values]
     floor_values: dict[str, np.ndarray]
     seconds: float
+    target_size: float
+    digest: str
 
 
 def measure(
@@ -70,7 +74,8 @@ def measure(
     requested = list(plan.metrics)
     by_part: list[dict[str, Values]] = []
     floor_values: dict[str, np.ndarray] = {}
-    for batches in evaluation_parts(plan):
+    target_size, digest = 0.0, plan.task.draws_digest()
+    for batches in _evaluation_parts(plan, digest):
         limits = limits_of(plan.task, batches)
         by_model = [
             evaluate(plan.task, module, batches, context, requested, limits=limits)
@@ -81,29 +86,38 @@ def measure(
             raise RunError(f"task {plan.task.name} ranks by {primary}, not in {known}")
         by_part.append({name: np.stack([m[name] for m in by_model]) for name in by_model[0]})
         if len(by_part) == 1:
+            target_size = _target_size(batches)
             floor_values = floor(
                 plan.task, batches, modules[-1], requested, contexts[-1], limits=limits
             )
     values = {name: np.concatenate([p[name] for p in by_part], axis=1) for name in by_part[0]}
     if device.type == "cuda":
         torch.cuda.synchronize(device)
-    return Measured(values, floor_values, time.perf_counter() - started)
+    seconds = time.perf_counter() - started
+    return Measured(values, floor_values, seconds, target_size, digest.hexdigest())
 
 
-def evaluation_parts(plan: Plan) -> Iterator[list[Batch]]:
-    """The evaluation prompts of a plan, in parts that fit in memory.
+def _evaluation_parts(plan: Plan, digest: DrawsDigest) -> Iterator[list[Batch]]:
+    """The evaluation prompts of a plan, in parts that fit in memory; adds their draws to `digest`.
 
     A thread makes the next part while this one is used.
     """
     spec = plan.spec
     parts = plan.task.evaluation_parts(
-        spec.eval_prompts, spec.eval_seed, DTYPES[spec.dtype], PART_PROMPTS
+        spec.eval_prompts, spec.eval_seed, DTYPES[spec.dtype], PART_PROMPTS, digest
     )
     with ThreadPoolExecutor(max_workers=1) as maker:
         following = maker.submit(next, parts, None)
         while (part := following.result()) is not None:
             following = maker.submit(next, parts, None)
             yield part
+
+
+def _target_size(batches: list[Batch]) -> float:
+    """The root mean square of the targets; 0 if they are classes."""
+    real = [batch.target for batch in batches if batch.target.is_floating_point()]
+    squares = [target.double().square().mean().item() for target in real]
+    return float(np.sqrt(np.mean(squares))) if squares else 0.0
 
 
 def analyse(plan: Plan, models: list[Model], device: torch.device) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Floating-point operations of a model, which do not depend on the machine.
 
-torch's FlopCounterMode counts matrix products, convolutions and attention: a multiplication and an
-addition are two operations. Products with vectors and Fourier transforms are added here. Operations
-element by element are not counted.
+torch's formulas count matrix products, convolutions and attention: a multiplication and an addition
+are two operations. Products with vectors and Fourier transforms are added here. Operations element
+by element are not counted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.flop_counter import flop_registry, shape_wrapper
 
 from ..api.costs import Operations
 from ..api.errors import first_line
@@ -65,15 +65,33 @@ def forward_operations(plan: Plan, module: nn.Module) -> float | None:
     spec, prompts = plan.spec, 2
     batches = plan.task.evaluation_batches(prompts, spec.eval_seed, DTYPES[spec.dtype])
     module = copy.deepcopy(module).cpu().eval()
-    counter = FlopCounterMode(display=False, custom_mapping=_formulas())
-    with torch.no_grad(), Operators() as operators, counter:
+    with torch.no_grad(), Arithmetic() as arithmetic:
         for batch in batches:
             module(batch.prompt)
-    names = operators.counts.keys() - ELEMENTWISE
-    total = counter.get_total_flops()
+    names, total = arithmetic.counts.keys() - ELEMENTWISE, arithmetic.operations
     if not total or any(part in name for name in names for part in UNCOUNTED):
         return None
     return float(total / (prompts * len(batches)))
+
+
+class Arithmetic(Operators):  # type: ignore[no-untyped-call]
+    """Counts the operators that run, and the operations of those that have a formula."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.operations = 0.0
+        further = {op: shape_wrapper(f) for op, f in _formulas().items()}  # type: ignore[no-untyped-call]
+        self._formulas = flop_registry | further
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:  # fmt: skip
+        """Count, and run."""
+        result = super().__torch_dispatch__(func, types, args, kwargs)
+        formula = self._formulas.get(func.overloadpacket)
+        if formula is not None:
+            self.operations += formula(*args, **(kwargs or {}), out_val=result)
+        return result
 
 
 def _formulas() -> dict[Any, Any]:

@@ -62,14 +62,14 @@ def is_chance(plan: Plan) -> bool:
     return isinstance(plan.architecture, Solver) and plan.architecture.chance
 
 
-def evaluation_set(plan: Plan) -> dict[str, Any]:
+def evaluation_set(plan: Plan, digest: str) -> dict[str, Any]:
     """The fields of an evaluation that name its prompts, and the title of its task."""
     task, spec = plan.task, plan.spec
     return {
         "title": task.title,
         "prompts": spec.eval_prompts,
         "seed": spec.eval_seed,
-        "digest": task.evaluation_digest(spec.eval_prompts, spec.eval_seed),
+        "digest": digest,
         "task_args": {n: v for n, v in spec.task_args.items() if n not in task.training_only},
         "provenance": dict(task.provenance),
     }
@@ -78,7 +78,7 @@ def evaluation_set(plan: Plan) -> dict[str, Any]:
 def evaluation(plan: Plan, measured: Measured, summary: Summary, objects: Objects) -> Evaluation:
     """What was measured on the plan's prompts; stores every value."""
     return Evaluation(
-        **evaluation_set(plan),
+        **evaluation_set(plan, measured.digest),
         metrics=summary.metrics,
         seeds=summary.seeds,
         curves=summary.curves,

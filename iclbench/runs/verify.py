@@ -38,7 +38,7 @@ from .comparison import (
 from .exclusive import exclusive
 from .facts import compare_facts, recompute
 from .grading import Grading, RecordedGrader
-from .measure import analyse, axes_of, evaluation_parts, measure
+from .measure import analyse, axes_of, measure
 from .models import Model, given_models
 from .objects import Objects
 from .plan import Plan
@@ -85,7 +85,9 @@ def _verify(path: Path, record: Record, device: str) -> list[Check]:
         analyses = analyse(plan, models, find_device(device))
     summary = summarize_run(measured.values, measured.floor_values, axes, plan.task.errors)
     parameters = sum(p.numel() for p in models[0].module.parameters())
-    arithmetic = _arithmetic(plan, measured.floor_values)
+    arithmetic = Arithmetic(
+        plan.spec.dtype, plan.task.errors, measured.target_size, measured.floor_values
+    )
     checks += [
         same("parameters", record.parameters, parameters),
         same("floor kind", record.main.floor.kind,
@@ -143,15 +145,6 @@ def _require_consistent(
             known = name in recorded and name in summarized
             if not known or not same_statistics(recorded[name], summarized[name]):
                 raise RecordError(f"its {name} is not that of its values")
-
-
-def _arithmetic(plan: Plan, floor_values: Mapping[str, np.ndarray]) -> Arithmetic:
-    """What rounding does to the errors of the plan's task."""
-    batches = next(evaluation_parts(plan))
-    squares = [b.target.double().square().mean().item() for b in batches
-               if b.target.is_floating_point()]  # fmt: skip
-    size = float(np.sqrt(np.mean(squares))) if squares else 0.0
-    return Arithmetic(plan.spec.dtype, plan.task.errors, size, floor_values)
 
 
 def _compare_summary(record: Record, now: Summary, arithmetic: Arithmetic) -> list[Check]:

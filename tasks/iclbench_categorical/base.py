@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TypeVar
 
-import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor
@@ -17,7 +16,6 @@ from iclbench import (
     ClassificationTask,
     Draws,
     EvaluationContext,
-    EvaluationRandom,
     FloorKind,
     Random,
     Signature,
@@ -89,11 +87,6 @@ class CategoricalTask(ClassificationTask[ConfigT]):
             "choice": random.uniform("choice", self.config.points),
             "order": random.uniform("order", self.config.classes),
         }
-
-    def evaluation_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:
-        """The draws themselves, which the digest has covered from the start."""
-        draws = self.draw(EvaluationRandom(self.stream, n, seed))
-        return {name: values.numpy() for name, values in draws.items()}
 
     def log_probabilities(self, draws: Draws, x: Tensor) -> Tensor:
         """log p(c | x), (n, P, C), of each context at inputs x (n, P, d)."""

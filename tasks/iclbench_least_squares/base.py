@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import mse_loss
 
-from iclbench import Batch, Distance, Draws, FloorKind, Random, Task, exact_least_squares, philox
+from iclbench import Batch, Distance, Draws, FloorKind, Random, Task, exact_least_squares
 
 from .problems import LeastSquaresConfig, draw_problems
 from .recipes import GAUSS_NEWTON, LBFGS, PAPER, PRECISION, SOAP
@@ -58,14 +57,6 @@ class LeastSquaresTask(Task[ConfigT]):
     def draw(self, random: Random) -> Draws:
         """x and w, with the condition number, and noise."""
         return draw_problems(self.config, random)
-
-    def evaluation_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:
-        """The raw draws; noise and rotation are among them even where they are not used."""
-        c = self.config
-        # Drawn even where unused, so that the digest is the same with and without noise.
-        shapes = {"noise": (n, c.examples, 1), "rotation": (n, c.dim, c.dim)}
-        always = {k: philox(self.stream, k, seed).standard_normal(s) for k, s in shapes.items()}
-        return always | super().evaluation_draws(n, seed)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The shapes of x, y and query, for a signature."""

@@ -40,6 +40,11 @@ class Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.counts: dict[str, int] = {}
         self.elements = 0
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """False: torch would import its compiler here, which takes seconds."""
+        return False
+
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:  # fmt: skip
