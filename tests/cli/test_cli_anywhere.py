@@ -187,7 +187,7 @@ SHELLS: dict[str, tuple[str, dict[str, str]]] = {
 
 
 def run_in_shell(shell: str, arguments: list[str], folder: Path) -> tuple[int, str]:
-    """A command's exit code and standard error; 141 and 1 are those of a reader that left."""
+    """A command's exit code, 0 where its reader left, and its standard error."""
     line, variables = SHELLS[shell]
     path = os.pathsep.join(map(os.path.abspath, filter(None, sys.path)))
     done = subprocess.run(
@@ -201,7 +201,9 @@ def run_in_shell(shell: str, arguments: list[str], folder: Path) -> tuple[int, s
         check=False,
     )
     code = done.returncode
-    return 0 if shell == "reader leaves" and code == 1 and not done.stderr else code, done.stderr
+    # A reader that left before the last line ends the command, which is no error of its own.
+    left = shell == "reader leaves" and code == 1 and "iclbench: error: " not in done.stderr
+    return 0 if left else code, done.stderr
 
 
 def check_in_shell(shell: str, verb: str, given: Path, folder: Path) -> None:
@@ -215,8 +217,16 @@ def test_a_list_is_printed_anywhere(tmp_path, shell):
     check_in_shell(shell, "ls", tmp_path, tmp_path)
 
 
+#: A fourth of all pairs, such that each command meets three shells and each shell three commands.
+PAIRS = [
+    (shell, verb)
+    for row, shell in enumerate(SHELLS)
+    for column, verb in enumerate(verb for verb in VERBS if verb != "ls")
+    if (row + column) % 4 == 0
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "ls"])
-@pytest.mark.parametrize("shell", SHELLS)
-def test_every_command_works_anywhere(given, tmp_path, shell, verb):
+@pytest.mark.parametrize(("shell", "verb"), PAIRS)
+def test_commands_work_anywhere(given, tmp_path, shell, verb):
     check_in_shell(shell, verb, given, tmp_path)
