@@ -38,7 +38,7 @@ def test_the_function_of_anchors_equals_the_paper_s():
     W = task.parameters["embedding"].numpy()
     assert W.shape == (25, 5)
     for i in range(20):
-        anchors = draws["shape"][i]
+        anchors = draws["anchors"][i]
         classes = np.argsort(draws["order"][i])[:5]
         assert len(set(classes)) == 5
         rates = [

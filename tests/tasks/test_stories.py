@@ -31,7 +31,7 @@ def test_every_id_is_a_target_once():
 
 def test_evaluation_prompts_have_golden_values():
     task = load_task("stories", **SMALL)
-    assert task.evaluation_digest(8, 0).startswith("c0ebbf79")
+    assert task.evaluation_digest(8, 0).startswith("d0952678")
     assert task.evaluation_digest(8, 1) != task.evaluation_digest(8, 0)
     few, more = task.evaluation_draws(3, 0), task.evaluation_draws(9, 0)
     assert (more["stories"][:3] == few["stories"]).all()
