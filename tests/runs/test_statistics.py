@@ -11,10 +11,14 @@ from iclbench.api.digits import digits
 from iclbench.api.task import Axis
 from iclbench.runs.statistics import curve, summarize, summarize_run
 
-rng = np.random.default_rng(0)
+
+@pytest.fixture
+def rng():
+    """Random numbers of a test's own, whichever tests ran before it."""
+    return np.random.default_rng(0)
 
 
-def test_quantiles_and_mean_are_numpy_s():
+def test_quantiles_and_mean_are_numpy_s(rng):
     values = rng.exponential(size=(3, 400))
     result = summarize(values)
     assert result.mean == pytest.approx(values.mean())
@@ -24,7 +28,7 @@ def test_quantiles_and_mean_are_numpy_s():
     assert result.n == 400
 
 
-def test_errors_have_the_digits_of_their_prompts():
+def test_errors_have_the_digits_of_their_prompts(rng):
     values = 10 ** rng.normal(-6, 1, size=(2, 200))
     result = summarize(values, "squared")
     assert result.digits.mean == pytest.approx(digits(values, "squared").mean())
@@ -34,7 +38,7 @@ def test_errors_have_the_digits_of_their_prompts():
     assert summarize(values).digits is None
 
 
-def test_numbers_name_every_statistic():
+def test_numbers_name_every_statistic(rng):
     numbers = summarize(rng.exponential(size=(2, 50)), "squared").numbers()
     assert {"mean", "q99", "max", "low", "n", "digits mean", "digits low", "digits high"} <= set(
         numbers
@@ -42,7 +46,7 @@ def test_numbers_name_every_statistic():
     assert all(isinstance(value, float | int) for value in numbers.values())
 
 
-def test_a_single_seed_s_interval_says_that_it_is_conditional():
+def test_a_single_seed_s_interval_says_that_it_is_conditional(rng):
     values = rng.exponential(size=(3, 100))
     summary = summarize_run({"error": values}, {"error": values[0]}, {}, {"error": "absolute"})
     assert summary.metrics["error"].interval == "seeds and prompts"
@@ -51,12 +55,12 @@ def test_a_single_seed_s_interval_says_that_it_is_conditional():
     assert summary.seeds[1]["error"] == summarize(values[1:2], "absolute")
 
 
-def test_one_seed_s_statistics_are_those_of_the_run():
+def test_one_seed_s_statistics_are_those_of_the_run(rng):
     summary = summarize_run({"score": rng.standard_normal((1, 50))}, {}, {}, {})
     assert summary.seeds == [summary.metrics]
 
 
-def test_a_tail_marks_the_mean_as_unreliable_and_leaves_the_digits():
+def test_a_tail_marks_the_mean_as_unreliable_and_leaves_the_digits(rng):
     values = np.exp(4 * rng.standard_normal((3, 300)))
     result = summarize(values, "absolute")
     assert (result.reliable, result.interval) == (False, "range over seeds")
@@ -78,12 +82,12 @@ def test_values_that_are_not_finite_are_not_hidden():
     assert summarize(np.array([[1.0, 2.0, 3.0, np.nan, 4.0]])).median == 3.0
 
 
-def test_an_axis_is_averaged_for_each_prompt():
+def test_an_axis_is_averaged_for_each_prompt(rng):
     values = rng.standard_normal((2, 50, 3))
     assert summarize(values).median == pytest.approx(np.median(values.mean(axis=2)))
 
 
-def test_a_curve_has_the_statistics_at_each_value():
+def test_a_curve_has_the_statistics_at_each_value(rng):
     values = rng.standard_normal((2, 50, 3))
     result = curve(values, Axis("prefix", (0.0, 1.0, 2.0)))
     assert result.values == [0, 1, 2]
