@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from .api.recipe import Recipe
     from .api.record import GraderReport, GradingCost, Record
     from .api.scoring import Axis, Distance, FloorKind, Primary
+    from .api.shift import Shift
     from .api.spec import RunSpec, digest_of
     from .api.statistics import finite
     from .api.suite import Suite
@@ -125,6 +126,7 @@ _HOME = {
     "api.record": ("GraderReport", "GradingCost", "Record"),
     "api.digits": ("ErrorKind",),
     "api.scoring": ("Axis", "Distance", "FloorKind", "Primary"),
+    "api.shift": ("Shift",),
     "api.spec": ("RunSpec", "digest_of"),
     "api.statistics": ("finite",),
     "api.suite": ("Suite",),
@@ -197,6 +199,7 @@ __all__ = [
     "SequenceArchitecture",
     "SequenceConfig",
     "SequenceModel",
+    "Shift",
     "ShowsIterates",
     "ShowsStates",
     "Signature",

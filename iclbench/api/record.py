@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from .config import Config
+from .config import Config, added_later
 from .costs import BudgetReport, Operations, ValidationCurve
 from .names import Label, is_plain_name
 from .results import Evaluation, FileReference
@@ -155,6 +155,9 @@ class Record(Config):
     operations: Operations | None = None
     seeds: list[SeedReport] = Field(description="the models, in the order of all their results")
     evaluations: dict[str, Evaluation] = Field(description="`main` is the one that boards rank by")
+    not_applicable: dict[Label, Label] = added_later(
+        {}, description="shift that the model can't be evaluated under → the reason"
+    )
     analyses: dict[str, Any] = Field(
         {}, description="metric → its analysis of the model as a whole, for each seed"
     )
@@ -182,7 +185,8 @@ class Record(Config):
     def _check(self) -> Record:
         """Refuse names that lead out of a folder or break a table, and results that don't fit."""
         results = list(self.evaluations.values())
-        names = [self.spec.task, self.spec.model, *self.evaluations, *self.analyses]
+        names = [self.spec.task, self.spec.model, *self.evaluations, *self.not_applicable]
+        names += [*self.analyses]
         names += [plugin.name for plugin in self.plugins]
         names += [self.grader.name] if self.grader else []
         names += [name for e in results for part in (e, e.floor) for name in part.metrics]

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from .config import Config
+from .config import Config, added_later
 from .names import Label
 from .statistics import Curve, Statistics
 
@@ -48,6 +48,9 @@ class Evaluation(Config):
     title: str = Field(max_length=100, description="what boards call the task with these arguments")
     seed: int
     shift: Label | None = Field(None, description="the task's distribution other than the trained")
+    target_size: float | None = added_later(
+        None, description="the root mean square of the targets, where a shift scales them"
+    )
     prompts: int = Field(description="number of prompts of each case")
     digest: str = Field(pattern="^[0-9a-f]{64}$", description="SHA-256 of the raw float64 draws")
     task_args: dict[str, Any] = Field(

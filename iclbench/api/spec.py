@@ -76,6 +76,9 @@ class RunSpec(Config):
     eval_seed: Annotated[int, Option("SEED")] = Field(
         0, ge=0, description="seed of the evaluation prompts"
     )
+    shift: Annotated[tuple[str, ...], Names("all|NAME[,NAME]")] = added_later(
+        (), description="shifts to evaluate under too; not part of the run's id"
+    )
     metrics: Annotated[tuple[str, ...], Names("NAME[,NAME]")] = Field(
         (), description="metrics to measure besides the task's own"
     )

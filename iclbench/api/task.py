@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from .config import Config
+from .config import Config, parse_config
 from .draws import Draws, DrawsDigest, EvaluationRandom, Random, TrainingRandom
+from .errors import unknown
 from .evaluation import EvaluationContext, Model, predict
 from .prompts import Batch, map_tensors, with_lead
 from .recipe import Recipe
 from .scoring import Axis, Primary, Scoring
+from .shift import Shift
 
 __all__ = ["Axis", "Primary", "Task", "TaskConfig", "training_batch"]
 
@@ -59,6 +61,10 @@ class Task(Scoring, Generic[ConfigT]):
     #: program may differ in them.
     replica_args: ClassVar[frozenset[str]] = frozenset()
 
+    #: The name of the shift that evaluation prompts have; empty: they are as in training.
+    shift: str = ""
+    _shift: Shift | None = None
+
     def __init__(self, config: ConfigT) -> None:
         self.config = config
 
@@ -89,6 +95,26 @@ class Task(Scoring, Generic[ConfigT]):
         The record keeps it, and `verify` compares it with the task's own.
         """
         return {}
+
+    @property
+    def shifts(self) -> Mapping[str, Shift]:
+        """The evaluation distributions that are defined for this configuration, by name."""
+        return {}
+
+    def shifted(self, name: str) -> Self:
+        """The task with evaluation prompts of that shift; raises UsageError for an unknown one."""
+        if name not in self.shifts:
+            raise unknown("shift", name, list(self.shifts))
+        shift = self.shifts[name]
+        values = {**self.config.model_dump(), **shift.task_args}
+        task = type(self)(parse_config(type(self.config), values, f"shift {name}"))
+        task.shift, task._shift = name, shift
+        return task
+
+    @property
+    def scales_targets(self) -> bool:
+        """Whether a shift gives evaluation targets another size."""
+        return self._shift is not None and self._shift.scales_targets
 
     @abstractmethod
     def draw(self, random: Random) -> Draws:
@@ -208,20 +234,24 @@ class Task(Scoring, Generic[ConfigT]):
         return [EvaluationRandom(self.stream or self.name, n, seed, case) for case in self.cases]
 
     def _evaluation_batch(self, random: EvaluationRandom, dtype: torch.dtype) -> Batch:
-        batch = self.round_and_arrange(self.draw(random), dtype)
+        batch = self.round_and_arrange(self._draw_shifted(random), dtype)
         return batch._replace(target=self.answer(batch))
+
+    def _draw_shifted(self, random: Random) -> Draws:
+        draws, shift = self.draw(random), self._shift
+        return draws if shift is None or shift.change is None else shift.change(draws, random)
 
     def evaluation_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:
         """The raw draws behind the evaluation set, which its digest covers."""
         recorded: dict[str, np.ndarray] = {}
         for random in self._randoms(n, seed):
-            self.draw(random)
+            self._draw_shifted(random)
             recorded |= random.recorded
         return recorded
 
     def draws_digest(self) -> DrawsDigest:
         """The digest of an evaluation set, before any draws are added."""
-        return DrawsDigest(f"{self.name}/{self.version}")
+        return DrawsDigest("/".join(filter(None, [self.name, str(self.version), self.shift])))
 
     def evaluation_digest(self, n: int, seed: int) -> str:
         """SHA-256 of the raw draws, which names the evaluation set in a record."""

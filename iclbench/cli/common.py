@@ -123,6 +123,7 @@ def chosen_sample(paths: list[Path], count: int) -> list[Path]:
 
 def print_boards(boards: Sequence[Board], style: str = "simple", commands: bool = False) -> None:
     """Print tables, as wide as the terminal if there is one, each row's command, and a legend."""
+    from ..leaderboards.shift_table import render_shifts
     from ..leaderboards.tables import legend, render
 
     # Without a standard output, as under some services, `sys.stdout` is None.
@@ -130,6 +131,9 @@ def print_boards(boards: Sequence[Board], style: str = "simple", commands: bool 
     width = shutil.get_terminal_size().columns if terminal else None
     for board in boards:
         typer.echo("\n" + render(board, style, width))
+        matrix = render_shifts(board, style, width)
+        if matrix:
+            typer.echo("\n" + matrix)
         if commands:
             typer.echo("\n" + "\n".join(f"    {record.command}" for record in board.records))
     if boards:

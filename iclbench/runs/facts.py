@@ -20,6 +20,7 @@ from ..api.architecture import Architecture
 from ..api.errors import UsageError
 from ..api.recipe import Recipe
 from ..api.record import MAIN, Record, TrainingReport
+from ..api.results import Evaluation
 from ..api.spec import RunSpec
 from ..plugins import host
 from ..training.checkpoints import Weights, load_weights
@@ -32,6 +33,7 @@ from .objects import Objects
 from .origins import source_of
 from .plan import Plan, resolve
 from .report import evaluation_set, is_chance, plugin_references, ranking
+from .shifts import asked_shifts, present_shifts, shifted_plan
 from .tuned import compare_tuning
 
 #: A step of one model takes at least this long, and an evaluation at least a hundred times it.
@@ -103,8 +105,13 @@ def compare_facts(record: Record, now: Recomputed) -> Iterator[Check]:
         yield same(name, getattr(record, name), Record.model_fields[name].default)
     absent = [name for name in record.missing if getattr(record, name, record) is None]
     yield same("missing", sorted(record.missing), sorted(absent))
-    yield same("evaluations", sorted(record.evaluations), [MAIN])
-    yield from _evaluation(record, now.plan)
+    shifts = asked_shifts(now.plan)
+    yield same("shifts", sorted(present_shifts(record)), sorted(shifts))
+    for name, evaluation in record.evaluations.items():
+        if name == MAIN:
+            yield from _evaluation("evaluation", evaluation, now.plan)
+        elif name in shifts:
+            yield from _evaluation(f"shift {name}", evaluation, shifted_plan(now.plan, name))
     yield from _models(record, now)
     yield same("training", record.training is not None, record.spec.origin == "trained")
     if record.training is not None and now.plan.recipe is not None:
@@ -134,20 +141,20 @@ def _json(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _evaluation(record: Record, plan: Plan) -> Iterator[Check]:
-    main = record.main
-    yield same("evaluation shift", main.shift, None)
+def _evaluation(what: str, evaluation: Evaluation, plan: Plan) -> Iterator[Check]:
+    """The prompts of one evaluation, of which `plan` has the task and the number."""
     # The values are there, so that a number of prompts without them costs no memory.
-    rows = [ref.shape[1] for ref in main.values.values() if ref.shape and len(ref.shape) > 1]
-    prompts = record.spec.eval_prompts
-    enough = Check("evaluated prompts", max(rows, default=0), prompts, max(rows) >= prompts)
+    shapes = [ref.shape for ref in evaluation.values.values()]
+    rows = max((shape[1] for shape in shapes if shape and len(shape) > 1), default=0)
+    prompts = plan.spec.eval_prompts
+    enough = Check(f"{what} prompts", rows, prompts, rows >= prompts)
     yield enough
     if enough.holds:
-        digest = plan.task.evaluation_digest(prompts, record.spec.eval_seed)
+        digest = plan.task.evaluation_digest(prompts, plan.spec.eval_seed)
         for name, value in evaluation_set(plan, digest).items():
-            yield same(f"evaluation {name}", getattr(main, name), value)
-    yield same("floor name", main.floor.name, plan.task.floor_name)
-    yield _at_least("evaluation seconds", main.seconds, 100 * LEAST_SECONDS)
+            yield same(f"{what} {name}", getattr(evaluation, name), value)
+    yield same(f"{what} floor name", evaluation.floor.name, plan.task.floor_name)
+    yield _at_least(f"{what} seconds", evaluation.seconds, 100 * LEAST_SECONDS)
 
 
 def _models(record: Record, now: Recomputed) -> Iterator[Check]:

@@ -101,6 +101,7 @@ def resolve(request: RunSpec) -> Plan:
             "checkpoint_digest": given.digest,
             "grader_args": grader_args,
             "grader_budget": None,
+            "shift": (),
             "data_digest": task.data_digest,
         }
     )

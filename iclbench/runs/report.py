@@ -65,12 +65,14 @@ def is_chance(plan: Plan) -> bool:
 def evaluation_set(plan: Plan, digest: str) -> dict[str, Any]:
     """The fields of an evaluation that name its prompts, and the title of its task."""
     task, spec = plan.task, plan.spec
+    args = task.config.model_dump(mode="json")
     return {
         "title": task.title,
+        "shift": task.shift or None,
         "prompts": spec.eval_prompts,
         "seed": spec.eval_seed,
         "digest": digest,
-        "task_args": {n: v for n, v in spec.task_args.items() if n not in task.training_only},
+        "task_args": {n: v for n, v in args.items() if n not in task.training_only},
         "provenance": dict(task.provenance),
     }
 

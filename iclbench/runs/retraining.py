@@ -257,6 +257,9 @@ def _proved(record: Record, proof: Proof, training: TrainingReport, seconds: flo
             "training": training,
             "environment": proof.environment,
             "created": proof.created,
-            "evaluations": {MAIN: record.main.model_copy(update={"seconds": seconds})},
+            "evaluations": {
+                **record.evaluations,
+                MAIN: record.main.model_copy(update={"seconds": seconds}),
+            },
         }
     return record.model_copy(update=changes).sealed()

@@ -36,6 +36,8 @@ from .report import (
 )
 from .reuse import existing_records
 from .settings import Settings
+from .shift_records import add_shifts
+from .shifts import asked_shifts
 from .statistics import summarize_run
 from .store import RecordStore
 from .training import ReadyModels, remove_checkpoint, train_or_load
@@ -70,6 +72,8 @@ def run_plans(plans: Sequence[Plan], settings: Settings) -> list[Record]:
     device = find_device(settings.device)
     require_device(plans[0].spec.budget, device)
     require_writable(settings.out)
+    for plan in plans:
+        asked_shifts(plan)
     records = {} if settings.force else existing_records(plans, RecordStore(settings.out))
     missing = [plan for plan in plans if plan.spec.id not in records]
     if missing:
@@ -91,7 +95,7 @@ def run_plans(plans: Sequence[Plan], settings: Settings) -> list[Record]:
             raise
         for plan in missing:
             host().notify("iclbench_run_finished", spec=plan.spec, record=records[plan.spec.id])
-    return [records[plan.spec.id] for plan in plans]
+    return [add_shifts(plan, records[plan.spec.id], settings, device) for plan in plans]
 
 
 def evaluate_and_record(
@@ -112,7 +116,7 @@ def evaluate_and_record(
     record = Record(
         id=spec.id,
         spec=spec,
-        command=plan.request.command(),
+        command=plan.request.model_copy(update={"shift": ()}).command(),
         ranking=ranking(plan),
         parameters=sum(p.numel() for p in models[0].module.parameters()),
         chance=is_chance(plan),

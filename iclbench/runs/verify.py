@@ -10,31 +10,21 @@ What remains is `claims`, which only training again can test: `retraining.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import torch
 
-from ..api.digits import ErrorKind
 from ..api.errors import IclbenchError, RecordError
 from ..api.grader import Grader
+from ..api.names import visible
 from ..api.record import Record
-from ..api.results import Evaluation
-from ..api.statistics import Curve, Statistics
-from ..api.task import Axis, Task
+from ..api.task import Task
 from ..devices import find_device
 from ..plugins import host
 from ..precision import DTYPES, full_precision
 from .code import require_plugins
-from .comparison import (
-    Check,
-    compare_analyses,
-    compare_curves,
-    compare_statistics,
-    same,
-    same_statistics,
-)
+from .comparison import RELATIVE, Check, close, compare_analyses, same
 from .exclusive import exclusive
 from .facts import compare_facts, recompute
 from .grading import Grading, RecordedGrader
@@ -42,9 +32,9 @@ from .measure import analyse, axes_of, measure
 from .models import Model, given_models
 from .objects import Objects
 from .plan import Plan
-from .statistics import Summary, summarize_run
-from .store import read_record, read_values
-from .values import Arithmetic, compare_values
+from .recorded import Recorded
+from .shifts import measure_shift, present_shifts, shifted_plan
+from .store import read_record
 
 
 @exclusive()
@@ -69,38 +59,51 @@ def verify(path: str | Path, device: str = "auto") -> list[Check]:
 
 def _verify(path: Path, record: Record, device: str) -> list[Check]:
     _require_version(record)
-    values = read_values(path, record.main.values)
-    floor_values = read_values(path, record.main.floor.values)
     now = recompute(path, record)
     plan = now.evaluation_plan
     checks = list(compare_facts(record, now))
     if not all(check.holds for check in checks):
         return checks
+    place = find_device(device)
     with full_precision(DTYPES[record.spec.dtype]):
         models = _in_order(given_models(plan), record)
-        axes = axes_of(plan, models[0])
-        _require_consistent(record.main, values, floor_values, axes, plan.task.errors)
+        recorded = Recorded(path, "", record.main, [seed.seed for seed in record.seeds])
+        recorded.require_consistent(plan, axes_of(plan, models[0]))
         grader = _grader(path, record, plan)
-        measured = measure(plan, models, find_device(device), 1024, grader=grader)
-        analyses = analyse(plan, models, find_device(device))
-    summary = summarize_run(measured.values, measured.floor_values, axes, plan.task.errors)
-    parameters = sum(p.numel() for p in models[0].module.parameters())
-    arithmetic = Arithmetic(
-        plan.spec.dtype, plan.task.errors, measured.target_size, measured.floor_values
-    )
-    checks += [
-        same("parameters", record.parameters, parameters),
-        same("floor kind", record.main.floor.kind,
-             plan.task.floor_kind if measured.floor_values else "none"),
-        same("floor prompts", record.main.floor.prompts, _rows(measured.floor_values)),
-        *compare_values("", values, measured.values, arithmetic),
-        *compare_values("floor ", _as_seed(floor_values), _as_seed(measured.floor_values),
-                        arithmetic),
-        *_compare_summary(record, summary, arithmetic),
-        *compare_analyses(record.analyses, analyses, record.spec.dtype),
-        *_compare_grading(record, grader),
-    ]  # fmt: skip
+        measured = measure(plan, models, place, 1024, grader=grader)
+        parameters = sum(p.numel() for p in models[0].module.parameters())
+        checks += [
+            same("parameters", record.parameters, parameters),
+            *recorded.compare(plan, axes_of(plan, models[0]), measured),
+            *compare_analyses(record.analyses, analyse(plan, models, place), record.spec.dtype),
+            *_compare_grading(record, grader),
+        ]
+        for name in present_shifts(record):
+            checks += _compare_shift(path, record, shifted_plan(plan, name), models, place)
     return checks
+
+
+def _compare_shift(
+    path: Path, record: Record, shifted: Plan, models: list[Model], device: torch.device
+) -> list[Check]:
+    """A check for everything that a record says of its models under one shift."""
+    name = shifted.task.shift
+    measured = measure_shift(shifted, models, device, 1024)
+    reason = visible(measured, 200) if isinstance(measured, str) else None
+    applies = same(f"shift {name} not applicable", record.not_applicable.get(name), reason)
+    if isinstance(measured, str) or not applies.holds:
+        return [applies]
+    axes = axes_of(shifted, models[0])
+    evaluation = record.evaluations[name]
+    recorded = Recorded(path, f"shift {name} ", evaluation, [seed.seed for seed in record.seeds])
+    recorded.require_consistent(shifted, axes)
+    size = measured.target_size if shifted.task.scales_targets else None
+    holds = close(evaluation.target_size, size, RELATIVE[shifted.spec.dtype])
+    return [
+        applies,
+        Check(f"shift {name} target size", evaluation.target_size, size, holds),
+        *recorded.compare(shifted, axes, measured),
+    ]
 
 
 def _require_version(record: Record) -> None:
@@ -118,55 +121,6 @@ def _in_order(models: list[Model], record: Record) -> list[Model]:
     """The models in the order of the record's seeds."""
     by_seed = {model.seed: model for model in models}
     return [by_seed[seed.seed] for seed in record.seeds]
-
-
-def _require_consistent(
-    evaluation: Evaluation,
-    values: Mapping[str, np.ndarray],
-    floor_values: Mapping[str, np.ndarray],
-    axes: Mapping[str, Axis],
-    errors: Mapping[str, ErrorKind],
-) -> None:
-    """Raise RecordError for statistics and curves that don't follow from the recorded values."""
-    ragged = [name for name, array in values.items() if len(array) != len(evaluation.seeds)]
-    if ragged:
-        raise RecordError(f"the values of {ragged[0]} are not those of its seeds")
-    implied = summarize_run(values, floor_values, axes, errors)
-    floor = evaluation.floor
-    pairs: list[tuple[Mapping[str, Statistics | Curve], Mapping[str, Statistics | Curve]]] = [
-        (evaluation.metrics, implied.metrics),
-        (floor.metrics, implied.floor),
-        (evaluation.curves, implied.curves),
-        (floor.curves, implied.floor_curves),
-        *zip(evaluation.seeds, implied.seeds, strict=True),
-    ]
-    for recorded, summarized in pairs:
-        for name in {**recorded, **summarized}:
-            known = name in recorded and name in summarized
-            if not known or not same_statistics(recorded[name], summarized[name]):
-                raise RecordError(f"its {name} is not that of its values")
-
-
-def _compare_summary(record: Record, now: Summary, arithmetic: Arithmetic) -> list[Check]:
-    """A check for every statistic and every point of a curve."""
-    main, tolerance = record.main, arithmetic.tolerance()
-    checks = [
-        *compare_statistics("", main.metrics, now.metrics, tolerance),
-        *compare_curves("", main.curves, now.curves, tolerance),
-        *compare_curves("floor ", main.floor.curves, now.floor_curves, tolerance),
-        *compare_statistics("floor ", main.floor.metrics, now.floor, tolerance),
-    ]
-    for seed, recorded, metrics in zip(record.seeds, main.seeds, now.seeds, strict=True):
-        checks += compare_statistics(f"seed {seed.seed} ", recorded, metrics, tolerance)
-    return checks
-
-
-def _as_seed(values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    return {name: array[None] for name, array in values.items()}
-
-
-def _rows(values: Mapping[str, np.ndarray]) -> int:
-    return max((len(array) for array in values.values()), default=0)
 
 
 def _grader(path: Path, record: Record, plan: Plan) -> Grading | RecordedGrader | None:

@@ -8,10 +8,20 @@ import torch
 from torch import Tensor
 from torch.nn.functional import mse_loss
 
-from iclbench import Batch, Distance, Draws, FloorKind, Random, Task, exact_least_squares
+from iclbench import (
+    Batch,
+    Distance,
+    Draws,
+    FloorKind,
+    Random,
+    Shift,
+    Task,
+    exact_least_squares,
+)
 
 from .problems import LeastSquaresConfig, draw_problems
 from .recipes import GAUSS_NEWTON, LBFGS, PAPER, PRECISION, SOAP
+from .shifts import regression_shifts
 
 ConfigT = TypeVar("ConfigT", bound=LeastSquaresConfig)
 
@@ -40,6 +50,11 @@ class LeastSquaresTask(Task[ConfigT]):
         c = self.config
         # With N ≥ D Gaussian examples, noiseless outputs determine w*; otherwise the prior decides.
         return "exact" if not c.noise and c.examples >= c.dim else "bayes"
+
+    @property
+    def shifts(self) -> dict[str, Shift]:
+        """Those of Garg et al. (2022), conditioning, numbers of examples, other inputs."""
+        return regression_shifts(self.config)
 
     def posterior_mean(self, x: Tensor, y: Tensor, query: Tensor | None = None) -> Tensor:
         """E[w* | x, y] (B, D, 1), or its value at query (B, Q, D), rounded once; w* ~ N(0, I).

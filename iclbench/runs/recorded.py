@@ -1,0 +1,96 @@
+"""An evaluation as a record holds it, against its own values and against those measured again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from ..api.errors import RecordError
+from ..api.results import Evaluation
+from ..api.statistics import Curve, Statistics
+from ..api.task import Axis
+from .comparison import Check, compare_curves, compare_statistics, same, same_statistics
+from .measure import Measured
+from .plan import Plan
+from .statistics import Summary, summarize_run
+from .store import read_values
+from .values import Arithmetic, compare_values
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """An evaluation of the record in `path`. Checks of it have names that start with `prefix`."""
+
+    path: Path
+    prefix: str
+    evaluation: Evaluation
+    seeds: Sequence[int | None]
+
+    @cached_property
+    def values(self) -> dict[str, np.ndarray]:
+        """Metric → its value for every seed and prompt; raises RecordError, as below."""
+        return read_values(self.path, self.evaluation.values)
+
+    @cached_property
+    def floor_values(self) -> dict[str, np.ndarray]:
+        """Metric → the floor's value for every prompt; raises RecordError for a damaged file."""
+        return read_values(self.path, self.evaluation.floor.values)
+
+    def require_consistent(self, plan: Plan, axes: Mapping[str, Axis]) -> None:
+        """Raise RecordError for statistics and curves that don't follow from the values."""
+        evaluation, floor = self.evaluation, self.evaluation.floor
+        ragged = [n for n, array in self.values.items() if len(array) != len(evaluation.seeds)]
+        if ragged:
+            raise RecordError(f"the values of {ragged[0]} are not those of its seeds")
+        implied = summarize_run(self.values, self.floor_values, axes, plan.task.errors)
+        pairs: list[tuple[Mapping[str, Statistics | Curve], Mapping[str, Statistics | Curve]]] = [
+            (evaluation.metrics, implied.metrics),
+            (floor.metrics, implied.floor),
+            (evaluation.curves, implied.curves),
+            (floor.curves, implied.floor_curves),
+            *zip(evaluation.seeds, implied.seeds, strict=True),
+        ]
+        for recorded, summarized in pairs:
+            for name in {**recorded, **summarized}:
+                known = name in recorded and name in summarized
+                if not known or not same_statistics(recorded[name], summarized[name]):
+                    raise RecordError(f"its {self.prefix}{name} is not that of its values")
+
+    def compare(self, plan: Plan, axes: Mapping[str, Axis], measured: Measured) -> list[Check]:
+        """A check for the floor, every value, every statistic and every point of a curve."""
+        errors, floor, prefix = plan.task.errors, self.evaluation.floor, self.prefix
+        arithmetic = Arithmetic(
+            plan.spec.dtype, errors, measured.target_size, measured.floor_values
+        )
+        summary = summarize_run(measured.values, measured.floor_values, axes, errors)
+        kind = plan.task.floor_kind if measured.floor_values else "none"
+        rows = max((len(array) for array in measured.floor_values.values()), default=0)
+        floors = _as_seed(self.floor_values), _as_seed(measured.floor_values)
+        return [
+            same(f"{prefix}floor kind", floor.kind, kind),
+            same(f"{prefix}floor prompts", floor.prompts, rows),
+            *compare_values(prefix, self.values, measured.values, arithmetic),
+            *compare_values(f"{prefix}floor ", *floors, arithmetic),
+            *self._compare_summary(summary, arithmetic),
+        ]
+
+    def _compare_summary(self, now: Summary, arithmetic: Arithmetic) -> list[Check]:
+        recorded, floor, prefix = self.evaluation, self.evaluation.floor, self.prefix
+        tolerance = arithmetic.tolerance()
+        checks = [
+            *compare_statistics(prefix, recorded.metrics, now.metrics, tolerance),
+            *compare_curves(prefix, recorded.curves, now.curves, tolerance),
+            *compare_curves(f"{prefix}floor ", floor.curves, now.floor_curves, tolerance),
+            *compare_statistics(f"{prefix}floor ", floor.metrics, now.floor, tolerance),
+        ]
+        for seed, metrics, again in zip(self.seeds, recorded.seeds, now.seeds, strict=True):
+            checks += compare_statistics(f"{prefix}seed {seed} ", metrics, again, tolerance)
+        return checks
+
+
+def _as_seed(values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {name: array[None] for name, array in values.items()}

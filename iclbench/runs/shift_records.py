@@ -1,0 +1,44 @@
+"""Adding evaluations under shift to a record that exists, without training anything again."""
+
+from __future__ import annotations
+
+import torch
+
+from ..api.record import Record
+from ..api.spec import RunSpec
+from ..console import report
+from ..precision import DTYPES, full_precision
+from .facts import recompute
+from .models import given_models
+from .plan import Plan
+from .settings import Settings
+from .shifts import asked_shifts, evaluate_shifts, present_shifts, with_shifts
+from .store import RecordStore
+
+
+def add_shifts(plan: Plan, record: Record, settings: Settings, device: torch.device) -> Record:
+    """The plan's record with an evaluation under every shift that the plan asks for.
+
+    Those that the record has stay. Solvers and constructions are built again; trained and loaded
+    weights are the record's. Raises UsageError for a shift that the task does not define.
+    """
+    present = present_shifts(record)
+    names = [name for name in asked_shifts(plan) if name not in present]
+    if not names:
+        return record
+    store = RecordStore(settings.out)
+    given = recompute(store.path(record.spec), record).evaluation_plan
+    with full_precision(DTYPES[record.spec.dtype]):
+        models = given_models(given)
+        by_seed = {model.seed: model for model in models}
+        ordered = [by_seed[seed.seed] for seed in record.seeds]
+        shifted = evaluate_shifts(given, ordered, names, settings, device)
+    held = {*present, *names}
+    shifts = tuple(name for name in plan.task.shifts if name in held)
+    request = RunSpec.from_command(record.command).model_copy(update={"shift": shifts})
+    record = with_shifts(record, shifted, request.command())
+    store.write(record)
+    for name in set(names) & set(record.not_applicable):
+        run_name = f"{record.spec.model} on {record.spec.task} under {name}"
+        report(f"{run_name}: not applicable: {record.not_applicable[name]}")
+    return record

@@ -1,0 +1,139 @@
+"""Evaluating models under shift: on other distributions of prompts than they were trained on.
+
+A model is built again for the shifted prompts and gets the same weights. Where they don't fit, such
+as learned positions for longer prompts, the shift is not applicable to the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import nn
+
+from ..api.errors import UsageError, unknown
+from ..api.names import visible
+from ..api.record import MAIN, Record
+from ..api.results import Evaluation
+from .measure import Measured, axes_of, measure
+from .models import Model
+from .plan import Plan
+from .report import evaluation
+from .settings import Settings
+from .sizes import bounded_model, require_room
+from .statistics import summarize_run
+from .store import RecordStore
+
+#: The name that stands for every shift that is defined for a task.
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """The evaluations under shift, by its name, and why the others don't apply to the model."""
+
+    evaluations: Mapping[str, Evaluation]
+    not_applicable: Mapping[str, str]
+
+
+def asked_shifts(plan: Plan) -> list[str]:
+    """The names of the shifts that a plan asks for; raises UsageError for an undefined one."""
+    known, asked = plan.task.shifts, plan.request.shift
+    if ALL in asked:
+        if not known:
+            raise UsageError(f"task {plan.task.name} has no shifts")
+        return list(known)
+    for name in asked:
+        if name not in known:
+            raise unknown("shift", name, list(known))
+    return list(asked)
+
+
+def shifted_plan(plan: Plan, name: str) -> Plan:
+    """The plan with the task's prompts under that shift, and nothing else to measure."""
+    task = plan.task.shifted(name)
+    require_room(len(task.cases) * plan.spec.eval_prompts, task.signature, f"shift {name}")
+    return replace(plan, task=task, metrics=(), grader=None)
+
+
+def shifted_models(plan: Plan, models: Sequence[Model]) -> list[Model] | str:
+    """The models with the same weights on a shifted plan's prompts, or why they can't do them."""
+    reason = plan.architecture.supports(plan.task.signature, plan.config)
+    if reason is not None:
+        return reason
+    rebuilt = []
+    for model in models:
+        try:
+            with bounded_model(plan.spec.model):
+                module = plan.architecture.build(plan.task.signature, plan.config)
+        except UsageError as error:
+            return str(error)
+        reason = _misfit(module, model.module)
+        if reason is not None:
+            return reason
+        module.load_state_dict(model.module.state_dict())
+        rebuilt.append(replace(model, module=module))
+    return rebuilt
+
+
+def _misfit(module: nn.Module, trained: nn.Module) -> str | None:
+    """The first parameter or buffer of a trained module that does not fit another, or None."""
+    now, before = module.state_dict(), trained.state_dict()
+    for name in {**before, **now}:
+        if name not in now or name not in before:
+            return f"only one of both lengths has the parameter {name}"
+        if now[name].shape != before[name].shape:
+            return f"{name} is {tuple(before[name].shape)}, not {tuple(now[name].shape)}"
+    return None
+
+
+def evaluate_shifts(
+    plan: Plan,
+    models: Sequence[Model],
+    names: Sequence[str],
+    settings: Settings,
+    device: torch.device,
+) -> Shifted:
+    """The models' metrics on the prompts of each shift; stores every value."""
+    objects = RecordStore(settings.out).objects
+    evaluations, not_applicable = {}, {}
+    for name in names:
+        shifted = shifted_plan(plan, name)
+        measured = measure_shift(shifted, models, device, settings.eval_batch)
+        if isinstance(measured, str):
+            not_applicable[name] = visible(measured, 200)
+            continue
+        axes = axes_of(shifted, models[0])
+        errors = shifted.task.errors
+        summary = summarize_run(measured.values, measured.floor_values, axes, errors)
+        reported = evaluation(shifted, measured, summary, objects)
+        size = measured.target_size if shifted.task.scales_targets else None
+        evaluations[name] = reported.model_copy(update={"target_size": size})
+    return Shifted(evaluations, not_applicable)
+
+
+def measure_shift(
+    shifted: Plan, models: Sequence[Model], device: torch.device, eval_batch: int
+) -> Measured | str:
+    """What `measure` gives on a shifted plan's prompts, or why the models can't do them."""
+    fitting = shifted_models(shifted, models)
+    if isinstance(fitting, str):
+        return fitting
+    return measure(shifted, fitting, device, eval_batch)
+
+
+def with_shifts(record: Record, shifted: Shifted, command: str) -> Record:
+    """A record with further evaluations, and the command that makes it with them."""
+    return record.model_copy(
+        update={
+            "command": command,
+            "evaluations": {**record.evaluations, **shifted.evaluations},
+            "not_applicable": {**record.not_applicable, **shifted.not_applicable},
+        }
+    ).sealed()
+
+
+def present_shifts(record: Record) -> list[str]:
+    """The shifts that a record holds already, those included that don't apply to its model."""
+    return [name for name in record.evaluations if name != MAIN] + list(record.not_applicable)
