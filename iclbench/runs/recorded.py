@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from ..api.task import Axis
 from .comparison import Check, compare_curves, compare_statistics, same, same_statistics
 from .measure import Measured
 from .plan import Plan
+from .rounding import FACTOR, spread
 from .statistics import Summary, summarize_run
 from .store import read_values
 from .values import Arithmetic, compare_values
@@ -60,8 +62,36 @@ class Recorded:
                 if not known or not same_statistics(recorded[name], summarized[name]):
                     raise RecordError(f"its {self.prefix}{name} is not that of its values")
 
-    def compare(self, plan: Plan, axes: Mapping[str, Axis], measured: Measured) -> list[Check]:
-        """A check for the floor, every value, every statistic and every point of a curve."""
+    def compare(
+        self,
+        plan: Plan,
+        axes: Mapping[str, Axis],
+        measured: Measured,
+        rounded: Callable[[], list[Measured]],
+    ) -> list[Check]:
+        """A check for the floor, every value, every statistic and every point of a curve.
+
+        Where one differs, `rounded` measures how far rounding alone moves them, and what it moves
+        as far may differ.
+        """
+        checks = self._compare(plan, axes, measured)
+        if all(check.holds for check in checks):
+            return checks
+        others = rounded()
+        moved = [
+            {check.name: check.measured for check in self._compare(plan, axes, other)}
+            for other in others
+        ]
+        checks = self._compare(plan, axes, measured, spread(measured, others))
+        return [_within(check, [facts.get(check.name) for facts in moved]) for check in checks]
+
+    def _compare(
+        self,
+        plan: Plan,
+        axes: Mapping[str, Axis],
+        measured: Measured,
+        moves: Mapping[str, np.ndarray] | None = None,
+    ) -> list[Check]:
         errors, floor, prefix = plan.task.errors, self.evaluation.floor, self.prefix
         arithmetic = Arithmetic(
             plan.spec.dtype, errors, measured.target_size, measured.floor_values
@@ -73,7 +103,7 @@ class Recorded:
         return [
             same(f"{prefix}floor kind", floor.kind, kind),
             same(f"{prefix}floor prompts", floor.prompts, rows),
-            *compare_values(prefix, self.values, measured.values, arithmetic),
+            *compare_values(prefix, self.values, measured.values, arithmetic, moves),
             *compare_values(f"{prefix}floor ", *floors, arithmetic),
             *self._compare_summary(summary, arithmetic),
         ]
@@ -90,6 +120,15 @@ class Recorded:
         for seed, metrics, again in zip(self.seeds, recorded.seeds, now.seeds, strict=True):
             checks += compare_statistics(f"{prefix}seed {seed} ", metrics, again, tolerance)
         return checks
+
+
+def _within(check: Check, moved: Sequence[Any]) -> Check:
+    """The check of a real number, which holds too if rounding moves the number as far."""
+    numbers = (check.recorded, check.measured, *moved)
+    if check.holds or not all(isinstance(value, float) for value in numbers):
+        return check
+    most = FACTOR * max(abs(value - check.measured) for value in moved)
+    return replace(check, holds=abs(check.recorded - check.measured) <= most)
 
 
 def _as_seed(values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

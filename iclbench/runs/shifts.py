@@ -16,7 +16,7 @@ from ..api.errors import UsageError, unknown
 from ..api.names import visible
 from ..api.record import MAIN, Record
 from ..api.results import Evaluation
-from .measure import Measured, axes_of, measure
+from .measure import axes_of, measure
 from .models import Model
 from .plan import Plan
 from .report import evaluation
@@ -100,27 +100,18 @@ def evaluate_shifts(
     evaluations, not_applicable = {}, {}
     for name in names:
         shifted = shifted_plan(plan, name)
-        measured = measure_shift(shifted, models, device, settings.eval_batch)
-        if isinstance(measured, str):
-            not_applicable[name] = visible(measured, 200)
+        fitting = shifted_models(shifted, models)
+        if isinstance(fitting, str):
+            not_applicable[name] = visible(fitting, 200)
             continue
-        axes = axes_of(shifted, models[0])
+        measured = measure(shifted, fitting, device, settings.eval_batch)
+        axes = axes_of(shifted, fitting[0])
         errors = shifted.task.errors
         summary = summarize_run(measured.values, measured.floor_values, axes, errors)
         reported = evaluation(shifted, measured, summary, objects)
         size = measured.target_size if shifted.task.scales_targets else None
         evaluations[name] = reported.model_copy(update={"target_size": size})
     return Shifted(evaluations, not_applicable)
-
-
-def measure_shift(
-    shifted: Plan, models: Sequence[Model], device: torch.device, eval_batch: int
-) -> Measured | str:
-    """What `measure` gives on a shifted plan's prompts, or why the models can't do them."""
-    fitting = shifted_models(shifted, models)
-    if isinstance(fitting, str):
-        return fitting
-    return measure(shifted, fitting, device, eval_batch)
 
 
 def with_shifts(record: Record, shifted: Shifted, command: str) -> Record:

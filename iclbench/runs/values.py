@@ -67,8 +67,13 @@ def compare_values(
     recorded: Mapping[str, np.ndarray],
     measured: Mapping[str, np.ndarray],
     arithmetic: Arithmetic,
+    spread: Mapping[str, np.ndarray] | None = None,
 ) -> Iterator[Check]:
-    """Checks of values (seeds, prompts[, axis]) of every metric."""
+    """Checks of values (seeds, prompts[, axis]) of every metric.
+
+    `spread` is how far rounding moves each value, where that was measured.
+    """
+    spread = spread or {}
     if set(recorded) != set(measured):
         yield same(f"{label}metrics", sorted(recorded), sorted(measured))
         return
@@ -78,23 +83,32 @@ def compare_values(
         if not shapes.holds:
             yield shapes
         elif metric in arithmetic.errors:
-            yield from _compare_errors(name, before, now, metric, arithmetic)
+            moves = spread.get(metric)
+            yield from _compare_errors(name, before, now, metric, arithmetic, spread=moves)
         else:
-            agreeing = _agreeing(before, now, arithmetic)
+            agreeing = _agreeing(before, now, arithmetic, spread.get(metric, 0.0))
             enough = agreeing >= np.ceil((1 - STRAY) * now.size)
             yield Check(f"{name} of every prompt", now.size, agreeing, bool(enough))
 
 
-def _agreeing(before: np.ndarray, now: np.ndarray, arithmetic: Arithmetic) -> int:
+def _agreeing(
+    before: np.ndarray, now: np.ndarray, arithmetic: Arithmetic, spread: np.ndarray | float
+) -> int:
     """How many values agree relatively, or up to rounding of the metric's own size."""
     finite = now[np.isfinite(now)]
     size = float(np.sqrt(np.mean(finite**2))) if finite.size else 0.0
-    slack = ROUNDING * arithmetic.eps * size
+    slack = ROUNDING * arithmetic.eps * size + spread
     return int(_near(before, now, RELATIVE[arithmetic.dtype], slack).sum())
 
 
 def _compare_errors(
-    name: str, before: np.ndarray, now: np.ndarray, metric: str, arithmetic: Arithmetic
+    name: str,
+    before: np.ndarray,
+    now: np.ndarray,
+    metric: str,
+    arithmetic: Arithmetic,
+    *,
+    spread: np.ndarray | None,
 ) -> Iterator[Check]:
     kind, relative = arithmetic.errors[metric], RELATIVE[arithmetic.dtype]
     attainable = _for_every_prompt(arithmetic.attainable(metric), now)
@@ -106,7 +120,12 @@ def _compare_errors(
         is_rounding = np.maximum(a, b) <= NEAR_FLOOR * attainable
         within = np.maximum(a, b) <= FACTOR * np.maximum(np.minimum(a, b), attainable)
     agreeing = _near(a, b, relative, slack) | (is_rounding & within)
-    yield Check(f"{name} of every prompt", now.size, int(agreeing.sum()), bool(agreeing.all()))
+    least_agreeing = now.size
+    if spread is not None:
+        agreeing |= _near(before, now, relative, spread)
+        least_agreeing = int(np.ceil((1 - STRAY) * now.size))
+    count = int(agreeing.sum())
+    yield Check(f"{name} of every prompt", now.size, count, count >= least_agreeing)
     # No true error is below half a unit in the last place, but a forged one would be.
     least = 1e-3 * arithmetic.least or np.finfo(np.float64).tiny
     recorded, measured = (float(-np.log10(np.clip(_finite(x), least, None)).mean()) for x in (a, b))

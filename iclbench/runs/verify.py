@@ -33,7 +33,8 @@ from .models import Model, given_models
 from .objects import Objects
 from .plan import Plan
 from .recorded import Recorded
-from .shifts import measure_shift, present_shifts, shifted_plan
+from .rounding import measure_rounded
+from .shifts import present_shifts, shifted_models, shifted_plan
 from .store import read_record
 
 
@@ -74,7 +75,12 @@ def _verify(path: Path, record: Record, device: str) -> list[Check]:
         parameters = sum(p.numel() for p in models[0].module.parameters())
         checks += [
             same("parameters", record.parameters, parameters),
-            *recorded.compare(plan, axes_of(plan, models[0]), measured),
+            *recorded.compare(
+                plan,
+                axes_of(plan, models[0]),
+                measured,
+                lambda: measure_rounded(plan, models, place),
+            ),
             *compare_analyses(record.analyses, analyse(plan, models, place), record.spec.dtype),
             *_compare_grading(record, grader),
         ]
@@ -88,12 +94,13 @@ def _compare_shift(
 ) -> list[Check]:
     """A check for everything that a record says of its models under one shift."""
     name = shifted.task.shift
-    measured = measure_shift(shifted, models, device, 1024)
-    reason = visible(measured, 200) if isinstance(measured, str) else None
+    fitting = shifted_models(shifted, models)
+    reason = visible(fitting, 200) if isinstance(fitting, str) else None
     applies = same(f"shift {name} not applicable", record.not_applicable.get(name), reason)
-    if isinstance(measured, str) or not applies.holds:
+    if isinstance(fitting, str) or not applies.holds:
         return [applies]
-    axes = axes_of(shifted, models[0])
+    measured = measure(shifted, fitting, device, 1024)
+    axes = axes_of(shifted, fitting[0])
     evaluation = record.evaluations[name]
     recorded = Recorded(path, f"shift {name} ", evaluation, [seed.seed for seed in record.seeds])
     recorded.require_consistent(shifted, axes)
@@ -102,7 +109,9 @@ def _compare_shift(
     return [
         applies,
         Check(f"shift {name} target size", evaluation.target_size, size, holds),
-        *recorded.compare(shifted, axes, measured),
+        *recorded.compare(
+            shifted, axes, measured, lambda: measure_rounded(shifted, fitting, device)
+        ),
     ]
 
 

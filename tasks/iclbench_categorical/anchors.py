@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from iclbench import Draws, Random
+from iclbench import Draws, Random, Shift, added_later
 
 from .base import CategoricalConfig, CategoricalTask, chosen_classes
+from .shifts import kernel_shifts
+
+Kernel = Literal["exponential", "gaussian", "rational"]
 
 #: Value of an anchor's kernel at the nearest other anchor.
 AT_NEAREST = 0.1
@@ -23,6 +27,11 @@ class AnchorsConfig(CategoricalConfig):
     height: float = Field(10.0, gt=0, description="λ, the factor on f")
     spread: float | None = Field(
         None, ge=0, description="x around a random anchor with this deviation; null: x ~ N(0, I)"
+    )
+
+    kernel: Kernel = added_later(
+        "exponential",
+        description="k(r), 0.1 at the nearest other anchor; the paper's decays in ‖·‖",
     )
 
     @model_validator(mode="after")
@@ -50,12 +59,25 @@ class Anchors(CategoricalTask[AnchorsConfig]):
         between = _distances(anchors, anchors)
         # An anchor is not its own nearest neighbour.
         between.diagonal(dim1=1, dim2=2).fill_(torch.inf)
-        # σₘ²: with the norm not squared, exp(−σₘ² · nearest) = 0.1.
-        rate = -math.log(AT_NEAREST) / between.amin(dim=2)
-        weights = torch.exp(-rate.unsqueeze(1) * _distances(x, anchors))
+        weights = self._kernel(_distances(x, anchors), between.amin(dim=2).unsqueeze(1))
         classes = chosen_classes(draws["order"], self.config.anchors)
         values: Tensor = self.config.height * (weights @ embedding[classes])
         return values
+
+    def _kernel(self, distances: Tensor, nearest: Tensor) -> Tensor:
+        """k (n, P, M) at distances from the anchors, 0.1 at `nearest` (n, 1, M)."""
+        if self.config.kernel == "exponential":
+            # σₘ²: with the norm not squared, exp(−σₘ² · nearest) = 0.1.
+            return torch.exp(math.log(AT_NEAREST) / nearest * distances)
+        squares = (distances / nearest).square()
+        if self.config.kernel == "gaussian":
+            return torch.exp(math.log(AT_NEAREST) * squares)
+        return 1.0 / (1.0 + (1.0 / AT_NEAREST - 1.0) * squares)
+
+    @property
+    def shifts(self) -> dict[str, Shift]:
+        """Noisy labels, inputs of other sizes, and other kernels."""
+        return {**super().shifts, **kernel_shifts(Kernel, self.config.kernel)}
 
     def draw(self, random: Random) -> Draws:
         """x, choice, order, and shape, the anchors (n, M, d); see `CategoricalTask`."""

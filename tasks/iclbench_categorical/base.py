@@ -18,11 +18,13 @@ from iclbench import (
     EvaluationContext,
     FloorKind,
     Random,
+    Shift,
     Signature,
     philox,
 )
 
 from .recipes import PAPER, QUICK
+from .shifts import input_shifts, label_shift
 
 
 class CategoricalConfig(ClassificationConfig):
@@ -77,6 +79,14 @@ class CategoricalTask(ClassificationTask[ConfigT]):
         shape = (self.config.classes, self.config.embedding)
         return {"embedding": torch.from_numpy(source.standard_normal(shape))}
 
+    @property
+    def shifts(self) -> dict[str, Shift]:
+        """Noisy labels, and inputs of other sizes."""
+        return {
+            "noisy-labels": label_shift(self.config.examples, self.config.classes),
+            **input_shifts(),
+        }
+
     @abstractmethod
     def function(self, draws: Draws, x: Tensor, embedding: Tensor) -> Tensor:
         """f(x) (n, P, d') of each context at inputs x (n, P, d)."""
@@ -101,8 +111,11 @@ class CategoricalTask(ClassificationTask[ConfigT]):
         edges = logs.exp().cumsum(dim=2)
         # The last edge may round below 1.
         y = (draws["choice"].unsqueeze(2) >= edges).sum(dim=2).clamp(max=self.config.classes - 1)
+        shown = y[:, :examples]
+        if "relabelled" in draws:
+            shown = torch.where(draws["relabelled"] < 0, shown, draws["relabelled"])
         # Queries and their classes are drawn like the examples.
-        prompt = Categorical(x[:, :examples], y[:, :examples], x[:, examples:])
+        prompt = Categorical(x[:, :examples], shown, x[:, examples:])
         return Batch(prompt, y[:, examples:], {"log_probabilities": logs[:, examples:]})
 
     def reference(self, batch: Batch) -> Tensor:

@@ -14,6 +14,7 @@ from iclbench import (
     LinearSystem,
     Primary,
     Random,
+    Shift,
     Signature,
     Task,
     exact_solve,
@@ -21,6 +22,7 @@ from iclbench import (
 
 from .config import LinearSystemConfig, Sizes
 from .recipes import PAPER, QUICK
+from .shifts import system_shifts
 from .spectra import eigenvalues, symmetric
 
 
@@ -89,6 +91,11 @@ class LinearSystems(Task[LinearSystemConfig]):
     def cases(self) -> Sizes:
         """The sizes of evaluation."""
         return self.config.evaluate or self.config.sizes
+
+    @property
+    def shifts(self) -> dict[str, Shift]:
+        """Other spectra, condition numbers, sizes and scales."""
+        return system_shifts(self.config)
 
     @property
     def axes(self) -> dict[str, Axis]:

@@ -1,0 +1,37 @@
+"""Evaluation under shift: other spectra, condition numbers, sizes and scales than in training."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from iclbench import Shift
+
+from .config import LinearSystemConfig
+from .spectra import Spectrum
+
+
+def system_shifts(config: LinearSystemConfig) -> dict[str, Shift]:
+    """The shifts that are defined for a configuration, by name."""
+    shifts = {
+        f"spectrum-{spectrum}": Shift(f"eigenvalues {spectrum}", {"spectrum": spectrum})
+        for spectrum in get_args(Spectrum)
+        if spectrum != config.spectrum
+    }
+    for factor in (10, 100):
+        number = factor * config.condition_number
+        # The limit of the configuration.
+        if number <= 1e12:
+            shifts[f"condition-times-{factor}"] = Shift(
+                f"condition number {number:g}", {"condition_number": number}
+            )
+    for name, factor in {"half": 0.5, "double": 2.0}.items():
+        if 1e-6 <= factor * config.scale <= 1e6:
+            shifts[f"scale-{name}"] = Shift(
+                f"A and b times {factor:g}", {"scale": factor * config.scale}
+            )
+    largest = max(config.evaluate or config.sizes)
+    sizes = {"size-half": max(2, largest // 2), "size-double": 2 * largest}
+    for name, size in sizes.items():
+        if (size,) != config.evaluate:
+            shifts[name] = Shift(f"systems of size {size}", {"evaluate": (size,)})
+    return dict(sorted(shifts.items()))
