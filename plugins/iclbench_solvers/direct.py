@@ -12,9 +12,10 @@ from .solver import Examples, LinearSolver
 
 
 class LeastSquaresQR(LinearSolver):
-    """The minimizer of ‖Xw − y‖ with the least norm, by QR or LQ (LAPACK's gels, full rank).
+    """The minimizer of ‖Xw − y‖ with the least norm, by QR or LQ (LAPACK's gels).
 
-    It always runs on the CPU, since gels on GPUs needs at least as many examples as dimensions.
+    A batch with a prompt that has not full rank is solved by QR with pivoting (gelsy). It always
+    runs on the CPU, since gels on GPUs needs at least as many examples as dimensions.
     """
 
     name = "least-squares-qr"
@@ -22,9 +23,11 @@ class LeastSquaresQR(LinearSolver):
     def weights(self, examples: Examples, config: Config) -> Tensor:
         """w (B, D, K)."""
         # QR and not the normal equations, which square the condition number.
-        solution: Tensor = torch.linalg.lstsq(
-            examples.x.cpu(), examples.y.cpu(), driver="gels"
-        ).solution
+        x, y = examples.x.cpu(), examples.y.cpu()
+        try:
+            solution: Tensor = torch.linalg.lstsq(x, y, driver="gels").solution
+        except torch.linalg.LinAlgError:
+            solution = torch.linalg.lstsq(x, y, driver="gelsy").solution
         return solution.to(examples.x.device)
 
 

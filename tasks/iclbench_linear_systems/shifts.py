@@ -17,11 +17,11 @@ def system_shifts(config: LinearSystemConfig) -> dict[str, Shift]:
         for spectrum in get_args(Spectrum)
         if spectrum != config.spectrum
     }
-    for factor in (10, 100):
-        number = factor * config.condition_number
+    for times in (10, 100):
+        number = times * config.condition_number
         # The limit of the configuration.
         if number <= 1e12:
-            shifts[f"condition-times-{factor}"] = Shift(
+            shifts[f"condition-times-{times}"] = Shift(
                 f"condition number {number:g}", {"condition_number": number}
             )
     for name, factor in {"half": 0.5, "double": 2.0}.items():

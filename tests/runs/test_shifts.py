@@ -1,0 +1,132 @@
+"""Evaluating under shift: what records hold, that nothing is trained again, and forgeries."""
+
+from __future__ import annotations
+
+import pytest
+from forging import reseal
+from small_runs import TINY
+
+from iclbench import RecordError, RecordStore, UsageError, run, verify
+from iclbench.runs.store import read_record
+
+TWO = ("quadrants", "examples-double")
+
+
+@pytest.fixture
+def trained(tmp_path):
+    record = run(model="transformer", **TINY, out=tmp_path, model_args={"layers": 1, "width": 4})
+    return tmp_path, record
+
+
+def shifted(folder, *names):
+    return run(model="transformer", **TINY, out=folder, model_args={"layers": 1, "width": 4},
+               shift=names)  # fmt: skip
+
+
+def failing(path):
+    return [check.name for check in verify(path) if not check.holds]
+
+
+def test_a_record_gets_evaluations_and_nothing_is_trained_again(trained):
+    folder, before = trained
+    after = shifted(folder, *TWO)
+    assert after.id == before.id
+    assert after.created == before.created
+    assert after.weights == before.weights
+    assert after.main == before.main
+    assert set(after.evaluations) == {"main", "quadrants"}
+    # Positions are learned for four examples.
+    assert "(5, 4), not (9, 4)" in after.not_applicable["examples-double"]
+    assert "--shift examples-double,quadrants" in after.command
+    path = RecordStore(folder).path(after.spec)
+    assert failing(path) == []
+    # Asked again, or for fewer, nothing changes.
+    assert shifted(folder, "quadrants") == after
+
+
+def test_a_run_with_shifts_is_that_run_and_shifts_added(trained, tmp_path_factory):
+    folder, _ = trained
+    added = shifted(folder, *TWO)
+    at_once = shifted(tmp_path_factory.mktemp("other"), *TWO)
+    assert at_once.id == added.id
+    assert at_once.command == added.command
+    assert at_once.evaluations["quadrants"].metrics == added.evaluations["quadrants"].metrics
+
+
+def test_solvers_are_evaluated_at_other_lengths(tmp_path):
+    record = run(model="least-squares-qr", **TINY, out=tmp_path, shift=("all",))
+    assert record.not_applicable == {}
+    doubled = record.evaluations["examples-double"]
+    assert doubled.task_args["examples"] == 8
+    assert doubled.shift == "examples-double"
+    assert record.evaluations["inputs-double"].target_size == pytest.approx(
+        2 * record.evaluations["inputs-half"].target_size * 2
+    )
+    assert failing(RecordStore(tmp_path).path(record.spec)) == []
+
+
+@pytest.mark.parametrize(
+    ("shift", "message"),
+    [
+        (("quadrant",), "unknown shift 'quadrant'; did you mean 'quadrants'"),
+        (("orthogonal",), "unknown shift 'orthogonal'"),
+    ],
+)
+def test_a_shift_that_is_not_defined_is_refused_before_anything_runs(tmp_path, shift, message):
+    with pytest.raises(UsageError, match=message):
+        run(model="zero", **TINY, out=tmp_path, shift=shift)
+    assert not list(RecordStore(tmp_path).paths())
+
+
+def test_a_task_without_shifts_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="read has no shifts"):
+        run(model="zero", task="read", eval_prompts=8, out=tmp_path, shift=("all",))
+
+
+def forge(path, change):
+    return reseal(path, lambda content: change(content["evaluations"]["quadrants"], content))
+
+
+def halve(quadrants, content):
+    digits = quadrants["metrics"]["squared_error"]["digits"]
+    digits["mean"] += 0.3
+
+
+def other_prompts(quadrants, content):
+    quadrants["digest"] = "0" * 64
+
+
+def dropped(quadrants, content):
+    del content["evaluations"]["quadrants"]
+
+
+def renamed(quadrants, content):
+    content["evaluations"]["overlapping"] = content["evaluations"].pop("quadrants")
+
+
+def claimed(quadrants, content):
+    content["not_applicable"]["quadrants"] = "too hard"
+    del content["evaluations"]["quadrants"]
+
+
+def of_training(quadrants, content):
+    main = content["evaluations"]["main"]
+    content["evaluations"]["quadrants"] = {**main, "shift": "quadrants"}
+
+
+@pytest.mark.parametrize("change", [halve, other_prompts, dropped, renamed, claimed, of_training])
+def test_a_forged_evaluation_under_shift_is_refused(trained, change):
+    folder, _ = trained
+    path = RecordStore(folder).path(shifted(folder, *TWO).spec)
+    forged = forge(path, change)
+    if change is halve:
+        with pytest.raises(RecordError, match="not that of its values"):
+            verify(forged)
+    else:
+        assert failing(forged)
+
+
+def test_records_with_shifts_are_read_back(trained):
+    folder, _ = trained
+    record = shifted(folder, *TWO)
+    assert read_record(RecordStore(folder).path(record.spec)) == record
