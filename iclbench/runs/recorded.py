@@ -14,13 +14,16 @@ from ..api.errors import RecordError
 from ..api.results import Evaluation
 from ..api.statistics import Curve, Statistics
 from ..api.task import Axis
-from .comparison import Check, compare_curves, compare_statistics, same, same_statistics
+from .comparison import DIGITS, Check, compare_curves, compare_statistics, same, same_statistics
 from .measure import Measured
 from .plan import Plan
 from .rounding import FACTOR, spread
 from .statistics import Summary, summarize_run
 from .store import read_values
-from .values import Arithmetic, compare_values
+from .values import MEAN_DIGITS_NAME, Arithmetic, compare_values
+
+#: The facts of a statistic that are words, by the ends of their names.
+WORDS = (" reliable", " interval")
 
 
 @dataclass(frozen=True)
@@ -123,11 +126,19 @@ class Recorded:
 
 
 def _within(check: Check, moved: Sequence[Any]) -> Check:
-    """The check of a real number, which holds too if rounding moves the number as far."""
+    """The check of a number, which holds too if rounding moves the number as far.
+
+    What a statistic says of its interval in words follows from its values, and holds where they do.
+    """
+    if check.name.endswith(WORDS):
+        return replace(check, holds=True)
     numbers = (check.recorded, check.measured, *moved)
     if check.holds or not all(isinstance(value, float) for value in numbers):
         return check
     most = FACTOR * max(abs(value - check.measured) for value in moved)
+    if check.name.endswith(MEAN_DIGITS_NAME):
+        # However far rounding moves single errors, dividing all of them by two is no rounding.
+        most = min(most, DIGITS)
     return replace(check, holds=abs(check.recorded - check.measured) <= most)
 
 

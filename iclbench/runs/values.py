@@ -18,8 +18,9 @@ from .comparison import ARITHMETIC, NEAR_FLOOR, RELATIVE, Check, Tolerance, abso
 
 #: Near the floor a prompt's error may move by this many times the attainable error or itself.
 FACTOR = 10.0
-#: How far the mean digits over all prompts may move.
+#: How far the mean digits over all prompts may move, and the end of the name of that check.
 MEAN_DIGITS = 0.1
+MEAN_DIGITS_NAME = "mean digits"
 #: Where a floor is not known, rounding moves an error by at most this many ε of the targets.
 ROUNDING = 256.0
 #: The part of a metric other than an error that may differ: other machines break ties otherwise.
@@ -130,7 +131,7 @@ def _compare_errors(
     least = 1e-3 * arithmetic.least or np.finfo(np.float64).tiny
     recorded, measured = (float(-np.log10(np.clip(_finite(x), least, None)).mean()) for x in (a, b))
     holds = abs(recorded - measured) <= MEAN_DIGITS
-    yield Check(f"{name} mean digits", recorded, measured, holds)
+    yield Check(f"{name} {MEAN_DIGITS_NAME}", recorded, measured, holds)
     yield _order(name, before, now, relative)
 
 

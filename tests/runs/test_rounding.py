@@ -1,0 +1,59 @@
+"""Verifying where rounding moves results far: another machine's values hold, others do not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from forging import with_values
+
+from iclbench import RecordStore, run, verify
+from iclbench.runs.facts import recompute
+from iclbench.runs.measure import measure
+from iclbench.runs.models import given_models
+from iclbench.runs.rounding import FACTOR, measure_rounded, spread
+from iclbench.runs.store import read_record
+
+#: Cholesky on a design of condition number 3,000 loses most digits of float32.
+AMPLIFYING = {
+    "model": "least-squares-cholesky",
+    "model_args": {"refinements": 0},
+    "task": "least-squares",
+    "task_args": {"dim": 4, "examples": 8, "condition_number": 300.0},
+    "eval_prompts": 64,
+}
+
+
+@pytest.fixture
+def amplifying(tmp_path):
+    record = run(**AMPLIFYING, out=tmp_path)
+    path = RecordStore(tmp_path).path(record.spec)
+    plan = recompute(path, record).evaluation_plan
+    return path, plan, given_models(plan)
+
+
+def failing(path):
+    return [check.name for check in verify(path) if not check.holds]
+
+
+def test_rounding_moves_an_amplifying_model_by_more_than_a_part_in_a_thousand(amplifying):
+    _, plan, models = amplifying
+    device = torch.device("cpu")
+    measured = measure(plan, models, device, 1024)
+    moves = spread(measured, measure_rounded(plan, models, device))["squared_error"] / FACTOR
+    assert np.median(moves / measured.values["squared_error"]) > 1e-2
+
+
+def test_values_that_another_rounding_gives_hold(amplifying):
+    path, plan, models = amplifying
+    assert failing(path) == []
+    # As another machine might have rounded: a draw that verifying does not use.
+    other = measure_rounded(plan, models, torch.device("cpu"), seed=1)[0]
+    assert failing(with_values(path, other.values)) == []
+
+
+def test_values_beyond_rounding_do_not_hold(amplifying):
+    path, _, _ = amplifying
+    record = read_record(path)
+    values = RecordStore(path.parent.parent).objects.read_array(record.main.values["squared_error"])
+    assert failing(with_values(path, {"squared_error": values / 9.0}))
