@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field, model_validator
@@ -11,6 +11,7 @@ from torch import nn
 from iclbench import SequenceArchitecture, SequenceConfig, SequenceModel, Signature
 
 from . import attention, delta_net, state_space
+from .mixer import RecurrentMixer
 
 
 class RecurrentConfig(SequenceConfig):
@@ -23,16 +24,26 @@ class RecurrentConfig(SequenceConfig):
         return self
 
 
-class StateSpaceConfig(RecurrentConfig):
+class KernelConfig(RecurrentConfig):
+    """Options of every recurrent architecture for which there are kernels."""
+
+    kernels: Literal["native", "fla"] = Field(
+        "native",
+        description="fla: train on a GPU, in float32, with flash-linear-attention's kernels",
+    )
+
+
+class MambaConfig(RecurrentConfig):
     """Options of Mamba."""
 
     states: int = Field(16, ge=1, description="N, size of the state per channel")
     expand: int = Field(2, ge=1, description="inner channels, in widths")
 
 
-class Mamba2Config(StateSpaceConfig):
+class Mamba2Config(KernelConfig):
     """Options of Mamba-2."""
 
+    expand: int = Field(2, ge=1, description="inner channels, in widths")
     states: int = Field(64, ge=1, description="N, size of the state per channel")
     heads: int = Field(4, ge=1, description="heads, which divide the inner channels")
 
@@ -42,7 +53,7 @@ class Mamba2Config(StateSpaceConfig):
         return self
 
 
-class HeadsConfig(RecurrentConfig):
+class HeadsConfig(KernelConfig):
     """Options of mixers with keys and values."""
 
     #: The default widths of all heads' keys and values, in widths.
@@ -105,15 +116,16 @@ class DeltaNetConfig(HeadsConfig):
     updates: int = Field(1, ge=1, description="updates of the state a step (DeltaProduct)")
 
 
-class HGRN2Config(RecurrentConfig):
+class HGRN2Config(KernelConfig):
     """Options of HGRN2."""
 
-    states: int = Field(16, ge=1, description="size of the state per channel; divides the width")
+    heads: int = Field(
+        4, ge=1, description="heads, which divide the width; a channel's state has width / heads"
+    )
 
     @model_validator(mode="after")
-    def _states_divide(self) -> HGRN2Config:
-        if self.width % self.states:
-            raise ValueError(f"states={self.states} does not divide the width {self.width}")
+    def _heads_divide(self) -> HGRN2Config:
+        require_divisor(self.heads, self.width, "width")
         return self
 
 
@@ -123,59 +135,73 @@ def require_divisor(heads: int, size: int, name: str) -> None:
         raise ValueError(f"{heads} heads do not divide the {name} {size}")
 
 
+class KernelArchitecture(SequenceArchitecture):
+    """An architecture whose mixers may train by kernels, as the configuration says."""
+
+    def mixer(self, width: int, length: int, causal: bool, config: Any) -> nn.Module:
+        """Return a mixer (B, S, width) → (B, S, width)."""
+        mixer = self.recurrence(width, config)
+        mixer.uses_kernel = config.kernels == "fla"
+        return mixer
+
+    def recurrence(self, width: int, config: Any) -> RecurrentMixer:
+        """Return a mixer without regard to kernels."""
+        raise NotImplementedError
+
+
 class Mamba(SequenceArchitecture):
     """Selective state spaces (Gu and Dao 2023)."""
 
     name = "mamba"
-    Config = StateSpaceConfig
+    Config = MambaConfig
 
-    def mixer(self, width: int, length: int, causal: bool, config: StateSpaceConfig) -> nn.Module:
+    def mixer(self, width: int, length: int, causal: bool, config: MambaConfig) -> nn.Module:
         """Return a Mamba layer, (B, S, width) → (B, S, width)."""
         inner = config.expand * width
         return state_space.Mamba(width, inner, config.states, config.init_std)
 
 
-class Mamba2(SequenceArchitecture):
+class Mamba2(KernelArchitecture):
     """State space duality (Dao and Gu 2024)."""
 
     name = "mamba2"
     Config = Mamba2Config
 
-    def mixer(self, width: int, length: int, causal: bool, config: Mamba2Config) -> nn.Module:
+    def recurrence(self, width: int, config: Mamba2Config) -> RecurrentMixer:
         """Return a Mamba-2 layer, (B, S, width) → (B, S, width)."""
         inner = config.expand * width
         return state_space.Mamba2(width, inner, config.states, config.heads, config.init_std)
 
 
-class GatedLinearAttention(SequenceArchitecture):
+class GatedLinearAttention(KernelArchitecture):
     """Linear attention with a decay of every key (Yang et al. 2023)."""
 
     name = "gated-linear-attention"
     Config = GatedLinearAttentionConfig
 
-    def mixer(self, width: int, length: int, causal: bool, config: HeadsConfig) -> nn.Module:
+    def recurrence(self, width: int, config: HeadsConfig) -> RecurrentMixer:
         """Return a gated linear attention layer, (B, S, width) → (B, S, width)."""
         return attention.GatedLinearAttention(width, config.heads, *config.widths, config.init_std)
 
 
-class Retention(SequenceArchitecture):
+class Retention(KernelArchitecture):
     """RetNet's linear attention with fixed decays (Sun et al. 2023)."""
 
     name = "retention"
     Config = RetentionConfig
 
-    def mixer(self, width: int, length: int, causal: bool, config: HeadsConfig) -> nn.Module:
+    def recurrence(self, width: int, config: HeadsConfig) -> RecurrentMixer:
         """Return a multi-scale retention layer, (B, S, width) → (B, S, width)."""
         return attention.Retention(width, config.heads, *config.widths, config.init_std)
 
 
-class DeltaNet(SequenceArchitecture):
+class DeltaNet(KernelArchitecture):
     """The delta rule (Yang et al. 2024), and DeltaProduct (Siems et al. 2025)."""
 
     name = "delta-net"
     Config = DeltaNetConfig
 
-    def mixer(self, width: int, length: int, causal: bool, config: DeltaNetConfig) -> nn.Module:
+    def recurrence(self, width: int, config: DeltaNetConfig) -> RecurrentMixer:
         """Return a DeltaNet layer, (B, S, width) → (B, S, width)."""
         return delta_net.DeltaNet(
             width,
@@ -187,15 +213,13 @@ class DeltaNet(SequenceArchitecture):
         )
 
 
-class GatedDeltaNet(SequenceArchitecture):
+class GatedDeltaNet(KernelArchitecture):
     """The delta rule with a decay (Yang, Kautz and Hatamizadeh 2024)."""
 
     name = "gated-delta-net"
     Config = GatedDeltaNetConfig
 
-    def mixer(
-        self, width: int, length: int, causal: bool, config: GatedDeltaNetConfig
-    ) -> nn.Module:
+    def recurrence(self, width: int, config: GatedDeltaNetConfig) -> RecurrentMixer:
         """Return a Gated DeltaNet layer, (B, S, width) → (B, S, width)."""
         return delta_net.GatedDeltaNet(
             width,
@@ -206,25 +230,22 @@ class GatedDeltaNet(SequenceArchitecture):
         )
 
 
-class HGRN2(SequenceArchitecture):
+class HGRN2(KernelArchitecture):
     """Gated linear RNNs with state expansion (Qin et al. 2024)."""
 
     name = "hgrn2"
     Config = HGRN2Config
 
-    def mixer(self, width: int, length: int, causal: bool, config: HGRN2Config) -> nn.Module:
+    def recurrence(self, width: int, config: HGRN2Config) -> RecurrentMixer:
         """Return the first layer, whose lower bounds are 0, (B, S, width) → (B, S, width)."""
-        return attention.HGRN2(width, width // config.states, config.init_std, 0, None)
+        return attention.HGRN2(width, config.heads, config.init_std)
 
     def build(self, signature: Signature, config: HGRN2Config) -> SequenceModel:
         """Return the sequence model, whose layers after the first share their lower bounds."""
+        model = super().build(signature, config)
         bounds = nn.Parameter(torch.zeros(config.layers, config.width))
-        heads = config.width // config.states
-        mixers: list[nn.Module] = [
-            self.mixer(config.width, signature.length, config.causal, config),
-            *(
-                attention.HGRN2(config.width, heads, config.init_std, layer, bounds)
-                for layer in range(1, config.layers)
-            ),
-        ]
-        return SequenceModel(signature, config, mixers)
+        for layer, block in enumerate(model.blocks):
+            mixer: Any = block.mixer
+            if layer > 0:
+                mixer.set_bounds(bounds, layer)
+        return model

@@ -22,6 +22,7 @@ ANGLE_BASE = 10_000.0
 class DecayingAttention(RecurrentMixer):
     """Linear attention with decay in `heads` heads, and an RMSNorm of each head's output."""
 
+    kernel = "linear"
     recurrent = staticmethod(linear.recurrent)
     chunked = staticmethod(linear.chunked)
 
@@ -44,7 +45,7 @@ class DecayingAttention(RecurrentMixer):
 
 
 class GatedLinearAttention(DecayingAttention):
-    """Decays σ(x W₁ W₂ + b)^(1/16) of every key, and a swish gate (Yang et al. 2023, eq. 3)."""
+    """Decays σ(x W₁ W₂ + b)^(1/16) of every key, and a swish gate (Yang et al. 2023)."""
 
     def __init__(
         self, width: int, heads: int, key_width: int, value_width: int, init_std: float
@@ -94,17 +95,19 @@ class HGRN2(DecayingAttention):
     """Forget gates f = γ + (1 − γ)σ(·), keys 1 − f (Qin et al. 2024).
 
     `bounds` (layers, width) is one parameter of all layers: γ of layer l is the sum of rows 1 … l
-    of its softmax over the layers, so that it grows with depth from 0. None stands for γ = 0.
+    of its softmax over the layers, so that it grows with depth from 0. The first layer has none.
     """
 
-    def __init__(
-        self, width: int, heads: int, init_std: float, layer: int, bounds: nn.Parameter | None
-    ) -> None:
+    def __init__(self, width: int, heads: int, init_std: float) -> None:
         super().__init__(width, heads, width, width, init_std)
         # The norm is over all heads here.
         self.norm = HeadNorm(width)
-        self.layer = layer
-        self.bounds: nn.Parameter | None = bounds
+        self.layer = 0
+        self.bounds: nn.Parameter | None = None
+
+    def set_bounds(self, bounds: nn.Parameter, layer: int) -> None:
+        """Take γ from the bounds (layers, width) as layer number `layer`, counted from 0."""
+        self.layer, self.bounds = layer, bounds
 
     def mix(self, x: Tensor, cache: Tensor | None, form: Form) -> tuple[Tensor, Tensor]:
         """See `RecurrentMixer.mix`; the cache is S (B, heads, K, V)."""
@@ -126,7 +129,7 @@ class HGRN2(DecayingAttention):
 
 
 def log_decays(heads: int) -> Tensor:
-    """Return log(1 − 2^(−5−h)) of the heads h (heads,), float64 (Sun et al. 2023, eq. 8)."""
+    """Return log(1 − 2^(−5−h)) of the heads h (heads,), float64 (Sun et al. 2023)."""
     return (-(2.0 ** (-5 - torch.arange(heads, dtype=torch.float64)))).log1p()
 
 

@@ -33,6 +33,7 @@ class DeltaNet(RecurrentMixer):
     where I − βkkᵀ has an eigenvalue 1 − β in (−1, 1) (Grazzi et al. 2024).
     """
 
+    kernel = "delta"
     recurrent = staticmethod(delta.recurrent)
     chunked = staticmethod(delta.chunked)
 
@@ -95,10 +96,12 @@ class DeltaNet(RecurrentMixer):
 
 
 class GatedDeltaNet(DeltaNet):
-    """DeltaNet with decays exp(−A softplus(x w + b)) and a swish gate (Yang et al. 2024b, eq. 10).
+    """DeltaNet with decays exp(−A softplus(x w + b)) and a swish gate.
 
-    `log_rate` (heads,) is log A.
+    Yang, Kautz and Hatamizadeh 2024. `log_rate` (heads,) is log A.
     """
+
+    kernel = "gated-delta"
 
     def __init__(
         self,

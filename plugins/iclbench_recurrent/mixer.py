@@ -10,6 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import silu
 
+from iclbench import TrainingContext
+
 #: A form of a recurrence: the inputs and a state → the outputs and the last state.
 Form = Callable[..., tuple[Tensor, Tensor]]
 #: Taps of the short convolutions, as in all papers.
@@ -26,6 +28,11 @@ class RecurrentMixer(nn.Module):
     extends = True
     recurrent: Form
     chunked: Form
+    output: nn.Linear
+    #: The name in `kernels.KERNELS` of the kernel for `chunked`; empty if there is none.
+    kernel = ""
+    #: Whether training on a GPU uses the kernel.
+    uses_kernel = False
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (B, S, width) to (B, S, width)."""
@@ -34,6 +41,14 @@ class RecurrentMixer(nn.Module):
     def extend(self, x: Tensor, cache: Any) -> tuple[Tensor, Any]:
         """Map (B, t, width) to (B, t, width) at the positions that follow those in the cache."""
         return self.mix(x, cache, self.recurrent if x.shape[1] == 1 else self.chunked)
+
+    def for_training(self, context: TrainingContext) -> nn.Module | None:
+        """See `iclbench.TrainsFaster`: the kernel, if it is asked for and the context allows it."""
+        if not self.uses_kernel:
+            return None
+        from .kernels import kernel_mixer
+
+        return kernel_mixer(self, context)
 
     def mix(self, x: Tensor, cache: Any, form: Form) -> tuple[Tensor, Any]:
         """Map (B, t, width) and a cache, None at first, to (B, t, width) and the next cache."""

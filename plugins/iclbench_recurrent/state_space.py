@@ -70,6 +70,7 @@ class Mamba2(RecurrentMixer):
     C, keys B, values Δx and decays exp(ΔA). `log_rate` and `skip` (heads,) are log(−A) and D.
     """
 
+    kernel = "linear"
     recurrent = staticmethod(linear.recurrent)
     chunked = staticmethod(linear.chunked)
 
