@@ -121,11 +121,12 @@ class HGRN2(DecayingAttention):
         """Return log f and 1 − f of logits (B, S, width)."""
         if self.bounds is None:
             return logsigmoid(logits), (-logits).sigmoid()
-        shares = self.bounds.softmax(dim=0)
-        rest = 1 - shares[1 : self.layer + 1].sum(dim=0)
-        # 1 − f = (1 − γ)(1 − σ), which does not cancel where f is near 1.
-        keys = rest * (-logits).sigmoid()
-        return (-keys).log1p(), keys
+        shares = self.bounds.log_softmax(dim=0)
+        bound = shares[1 : self.layer + 1].logsumexp(dim=0)
+        rest = torch.cat([shares[:1], shares[self.layer + 1 :]]).logsumexp(dim=0)
+        # A sum of positive numbers: the logarithm of 1 − (1 − f) is infinite where f is tiny.
+        log_forget = torch.logaddexp(bound, rest + logsigmoid(logits))
+        return log_forget, rest.exp() * (-logits).sigmoid()
 
 
 def log_decays(heads: int) -> Tensor:

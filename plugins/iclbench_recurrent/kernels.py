@@ -7,7 +7,6 @@ step are used where they have a gradient.
 
 from __future__ import annotations
 
-import copy
 import importlib
 from collections.abc import Callable
 from typing import Any
@@ -62,33 +61,49 @@ def kernel_mixer(mixer: RecurrentMixer, context: TrainingContext) -> nn.Module |
 
 
 def find_mismatch(mixer: RecurrentMixer, form: Form, context: TrainingContext) -> str | None:
-    """Return how outputs and gradients by a kernel differ from the native form's, or None."""
-    length = min(POSITIONS, context.length or POSITIONS)
-    width = mixer.output.out_features
-    # A generator of its own: a check must not move the run's random numbers.
-    generator = torch.Generator().manual_seed(0)
-    x = torch.randn(PROMPTS, length, width, generator=generator).to(context.device)
-    mixer = copy.deepcopy(mixer).to(context.device, torch.float32)
+    """Return how outputs and gradients of a kernel differ from the native form's, or None.
+
+    The inputs are those of this mixer's recurrence for random states. The native form computes in
+    float64, so that the difference is the kernel's.
+    """
+    inputs = _inputs_of(mixer, context)
+    exact = _results(mixer.chunked, [t.double() for t in inputs])
     try:
-        actual = _results(KernelMixer(mixer, form), x)
+        actual = _results(form, inputs)
     except Exception as error:
         return f"the kernel fails with {type(error).__name__}: {' '.join(str(error).split())}"
-    for name, kernel, native in zip(
-        ("outputs", "gradients"), actual, _results(mixer, x), strict=True
-    ):
-        difference = float((kernel - native).norm() / native.norm())
+    for i, (kernel, native) in enumerate(zip(actual, exact, strict=True)):
+        what = "outputs" if i == 0 else f"gradient {i}"
+        difference = float((kernel.double() - native).norm() / native.norm())
         # Written so that NaN counts as different.
         if not difference <= TOLERANCE:
-            return f"the kernel's {name} differ by {difference:.1e}, more than {TOLERANCE:.0e}"
+            return f"the kernel's {what} differ by {difference:.1e}, more than {TOLERANCE:.0e}"
     return None
 
 
-def _results(module: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
-    """Return outputs, and the gradients of a function of them as one vector, in float64."""
-    leaves = [p for p in module.parameters() if p.requires_grad]
-    output = module(x)
-    grads = torch.autograd.grad(output.sin().sum(), leaves)
-    return output.detach().double(), torch.cat([g.flatten() for g in grads]).double()
+def _inputs_of(mixer: RecurrentMixer, context: TrainingContext) -> list[Tensor]:
+    """Return the inputs of the mixer's recurrence for random states, in float32."""
+    inputs: list[Tensor] = []
+
+    def record(*tensors: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
+        inputs.extend(t.detach().float().requires_grad_(t.requires_grad) for t in tensors)
+        return mixer.chunked(*tensors, state=state)
+
+    length = min(POSITIONS, context.length or POSITIONS)
+    # A generator of its own: a check must not move the run's random numbers.
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(PROMPTS, length, mixer.output.out_features, generator=generator)
+    with torch.enable_grad():
+        mixer.mix(x.to(mixer.output.weight), None, record)
+    return inputs
+
+
+def _results(form: Form, inputs: list[Tensor]) -> list[Tensor]:
+    """Return a form's outputs, and the gradients of a function of them at inputs that need them."""
+    leaves = [t.detach().requires_grad_(t.requires_grad) for t in inputs]
+    output = form(*leaves)[0]
+    needed = [t for t in leaves if t.requires_grad]
+    return [output.detach(), *torch.autograd.grad(output.square().sum(), needed)]
 
 
 Operators = Callable[[str, str], Callable[..., Any]]
