@@ -115,8 +115,30 @@ class ShowsIterates(Protocol):
         ...
 
 
+@runtime_checkable
+class StatesSize(Protocol):
+    """A mixer or a model that tells how large a state it carries from position to position."""
+
+    def state_sizes(self, length: int) -> tuple[int, ...] | None:
+        """Return how many numbers per prompt each layer keeps after reading `length` positions.
+
+        They are all that later outputs can depend on: keys and values for softmax attention, which
+        grow with the length, a matrix per head for linear attention, and in each case the inputs
+        that a short convolution still needs. Parameters do not count. A mixer is one layer; a model
+        has one number for each layer that it runs. None: this instance can't tell.
+        """
+        ...
+
+
 #: Every capability.
-CAPABILITIES = (TrainsFaster, ExtendsPositions, Decodes, ShowsStates, ShowsIterates)
+CAPABILITIES = (
+    TrainsFaster,
+    ExtendsPositions,
+    Decodes,
+    ShowsStates,
+    ShowsIterates,
+    StatesSize,
+)
 
 
 def offers(module: nn.Module, capability: type[Any]) -> bool:

@@ -13,6 +13,7 @@ from .common import Strict, sound_host
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from ..api.architecture import Architecture
     from ..plugins import PluginHost
 
 KINDS = ("model", "task", "recipe", "suite", "metric", "grader")
@@ -80,9 +81,20 @@ def _lines(plugins: PluginHost, kind: str, name: str) -> Iterator[str]:
             yield f"  {task.signature}"
         yield from (f"  recipe {key}: {recipe!r}" for key, recipe in target.recipes.items())
     elif kind == "model":
+        yield from _state(target)
         for key, construction in target.constructions.items():
             yield f"  --weights {key}: {construction.summary}"
             yield from _fields(construction.Config)
+
+
+def _state(architecture: type[Architecture]) -> Iterator[str]:
+    """The state of each layer by default, if the model tells it."""
+    from ..runs.state_size import describe_state
+
+    required = any(field.is_required() for field in architecture.Config.model_fields.values())
+    text = None if required else describe_state(architecture(), architecture.Config())
+    if text is not None:
+        yield f"  state of each layer (float32, defaults): {text}"
 
 
 def _boards(name: str) -> Iterator[str]:

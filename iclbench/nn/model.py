@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..api.capabilities import Decoder, ExtendsPositions, TrainingContext, offers
+from ..api.capabilities import Decoder, ExtendsPositions, StatesSize, TrainingContext, offers
 from ..api.prompts import Signature
 from .block import Embed, SequenceConfig, initialize, new_block, new_norm
 from .fast import FastSequenceModel
@@ -62,6 +62,17 @@ class SequenceModel(nn.Module):
     def decoder(self) -> Decoder | None:
         """Return a decoder with a cache, or None if some mixer has none."""
         return SequenceDecoder(self) if self._has_cache else None
+
+    def state_sizes(self, length: int) -> tuple[int, ...] | None:
+        """See `iclbench.StatesSize`: the mixers' states, or None if some mixer does not tell."""
+        sizes: list[int] = []
+        for block in self.blocks:
+            mixer: Any = block.mixer
+            of_mixer = mixer.state_sizes(length) if offers(mixer, StatesSize) else None
+            if of_mixer is None:
+                return None
+            sizes += of_mixer
+        return tuple(sizes)
 
     def for_training(self, context: TrainingContext) -> nn.Module | None:
         """Return the form that computes only read-out positions; None for leading replicas."""

@@ -25,7 +25,7 @@ NOT_COUNTED = frozenset(
                 "results", "suite", "tuning"),
         "runs": ("__init__", "causality", "checks", "code", "comparison", "cost_facts", "facts",
                  "honesty", "inspection", "objects", "proofs", "report", "retraining", "reuse",
-                 "sizes", "store", "suites", "tuned", "values", "verify"),
+                 "sizes", "state_size", "store", "suites", "tuned", "values", "verify"),
     }.items()
     for name in names
 )  # fmt: skip

@@ -44,6 +44,10 @@ class BaseConvMixer(nn.Module):
         gated = (u @ self.gate + self.gate_bias) * (convolved + self.filter_bias)
         return gated @ self.output + self.output_bias
 
+    def state_sizes(self, length: int) -> tuple[int, ...]:
+        """See `iclbench.StatesSize`: the convolution reads the inputs of all positions."""
+        return (length * self.filter.shape[1],)
+
     def for_training(self, context: TrainingContext) -> nn.Module | None:
         """See `iclbench.TrainsFaster`."""
         return None if context.replicas == "leading" else FastBaseConv(self, context.positions)

@@ -82,6 +82,10 @@ class MatrixModel(nn.Module):
         """Return H₀, …, H_T, each (B, m, s)."""
         return self.stack.states(self.input(prompt))
 
+    def state_sizes(self, length: int) -> tuple[int, ...]:
+        """See `iclbench.StatesSize`: every module reads all of H, which has one size."""
+        return (self.layout.rows * self.layout.columns,) * (self.stack.depth + 1)
+
     def for_training(self, context: TrainingContext) -> nn.Module | None:
         """See `iclbench.TrainsFaster`; None for leading replicas with an MLP or ELSA."""
         steps = [*self.stack.steps, self.output]

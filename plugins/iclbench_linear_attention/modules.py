@@ -35,6 +35,10 @@ class LSA(nn.Module):
         # The order of the factors in (HW₃)(HW₁)ᵀ(HW₂).
         return third, first, second
 
+    def state_sizes(self, length: int) -> tuple[int, ...]:
+        """See `iclbench.StatesSize`: (HW₁)ᵀ(HW₂) of each head."""
+        return (self.weights[0].numel(),)
+
     def for_training(self, context: TrainingContext) -> nn.Module | None:
         """See `iclbench.TrainsFaster`; None for a subclass, whose projections differ."""
         return FastLSA(self, context.positions) if type(self) is LSA else None

@@ -79,6 +79,10 @@ class SoftmaxAttention(nn.Module):
         """Whether some key is hidden from some query; none is from a single query at the end."""
         return self.causal and not (positions is None and query.shape[2] == 1)
 
+    def state_sizes(self, length: int) -> tuple[int, ...]:
+        """See `iclbench.StatesSize`: keys and values of all positions."""
+        return (2 * self.heads * self.head_width * length,)
+
     def for_training(self, context: TrainingContext) -> nn.Module | None:
         """See `iclbench.TrainsFaster`."""
         if context.replicas == "leading" or not is_plain(self):
@@ -112,6 +116,10 @@ class LinearAttention(SoftmaxAttention):
         super().__init__(width, heads, head_width, causal, init_std)
         self.mean = mean
         self.extends = not mean  # the final S is unknown while generating
+
+    def state_sizes(self, length: int) -> tuple[int, ...]:
+        """See `iclbench.StatesSize`: Σ kvᵀ of each head."""
+        return (self.heads * self.head_width**2,)
 
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, positions: slice | None = None

@@ -37,6 +37,9 @@ class Whole(nn.Module):
     def trajectory(self, prompt):
         return prompt
 
+    def state_sizes(self, length):
+        return (length,)
+
     def for_training(self, context, *, more=0):
         return self
 
