@@ -37,12 +37,15 @@ class HuggingFace(BackboneArchitecture):
         """Support every task with prompts of one size, if transformers is installed."""
         if importlib.util.find_spec("transformers") is None:
             return "it needs transformers: pip install 'iclbench[huggingface]'"
+        # Imported here, because it takes seconds; raises UsageError for a bad config.
+        from .configs import config_of
+
+        config_of(signature.length, config)
         return super().supports(signature, config)
 
     def backbone(self, length: int, config: HuggingFaceConfig) -> nn.Module:
         """Return the model's layers, (B, S, width) → (B, S, width); raises UsageError."""
-        # Imports transformers, which takes seconds.
         from .backbone import TransformersBackbone, layers_of
         from .configs import config_of
 
-        return TransformersBackbone(layers_of(config_of(length, config), config.attention))
+        return TransformersBackbone(layers_of(config_of(length, config), config.attention), length)

@@ -10,7 +10,7 @@ from transformers import AutoModel
 
 from iclbench import UsageError
 
-from .configs import built
+from .configs import built, first_line
 
 
 def layers_of(config: Any, attention: str) -> Any:
@@ -36,16 +36,23 @@ def layers_of(config: Any, attention: str) -> Any:
 class TransformersBackbone(nn.Module):
     """A model's last states, (B, S, width) → (B, S, width)."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, length: int) -> None:
         super().__init__()
         self.model = model
         self.width: int = model.config.hidden_size
+        # Configurations that can't work show it only when they are used.
+        example = (1, length, self.width)
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            shape = built(self, torch.zeros(1, 2, self.width)).shape
-        if shape != (1, 2, self.width):
-            raise UsageError(
-                f"huggingface: {model.config.model_type} maps (1, 2, {self.width}) to {tuple(shape)}"
-            )
+            try:
+                shape = tuple(self(torch.zeros(example)).shape)
+            except Exception as error:
+                reason = first_line(error)
+                raise UsageError(
+                    f"huggingface: {model.config.model_type} refuses the prompt of {length} "
+                    f"positions: {reason}"
+                ) from error
+        if shape != example:
+            raise UsageError(f"huggingface: {model.config.model_type} maps {example} to {shape}")
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (B, S, width) to (B, S, width)."""

@@ -33,14 +33,14 @@ def config_of(length: int, args: Any) -> Any:
     for name in args.settings:
         if not hasattr(default, name):
             raise unknown(f"field of {args.config}'s config", name, vars(default))
-    values = {
-        **_following(default, length, args),
-        **{name: getattr(args, key) for key, name in NAMES.items() if hasattr(default, name)},
-        **args.settings,
-    }
     for name in ("hidden_size", "num_hidden_layers"):
-        if name not in values:
+        if not hasattr(default, name):
             raise UsageError(f"huggingface: the config of {args.config} has no {name}")
+    given = {name: getattr(args, key) for key, name in NAMES.items() if hasattr(default, name)}
+    values: dict[str, Any] = {}
+    for part in (_following(default, length, args), given, args.settings):
+        # A type may call a size otherwise, as gpt2 calls its positions n_positions.
+        values |= {default.attribute_map.get(name, name): value for name, value in part.items()}
     return built(AutoConfig.for_model, args.config, **values)
 
 
@@ -67,8 +67,13 @@ def built(make: Any, *args: Any, **values: Any) -> Any:
     try:
         return make(*args, **values)
     except Exception as error:
-        reason = next(iter(str(error).splitlines()), "") or type(error).__name__
+        reason = first_line(error)
         raise UsageError(f"huggingface: transformers refuses this config: {reason}") from error
+
+
+def first_line(error: Exception) -> str:
+    """Return an error's type and the first line of its message."""
+    return ": ".join([type(error).__name__, *str(error).strip().splitlines()[:1]])
 
 
 def _is_number(config: Any, name: str) -> bool:
