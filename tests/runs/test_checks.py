@@ -6,7 +6,14 @@ import pytest
 import torch
 from torch import nn
 
-from iclbench import Architecture, SequenceArchitecture, SequenceConfig, Task, UsageError
+from iclbench import (
+    Architecture,
+    BackboneArchitecture,
+    SequenceArchitecture,
+    SequenceConfig,
+    Task,
+    UsageError,
+)
 from iclbench.plugins import host
 from iclbench.runs.causality import reads_ahead, require_causal
 from iclbench.runs.checks import ConformanceError, check_architecture, check_task
@@ -267,6 +274,20 @@ TASKS = [task(small_config(task, examples=8)) for task in provided("task", Task)
 ARCHITECTURES = provided("model", Architecture)
 
 
+#: Sequence models that the fast tests check on every task. The others differ from them in the layers
+#: alone, so the fast tests check those on `FAST_TASKS`, and the slow tests on the rest.
+CHECKED_ON_ALL_TASKS = {"transformer", "baseconv", "lsa-tokens", "elsa-tokens"}
+FAST_TASKS = {"least-squares-prefixes", "categorical"}
+
+
+def is_slow(architecture, task):
+    """Whether only the slow tests check this pair."""
+    in_sequence = issubclass(architecture, SequenceArchitecture | BackboneArchitecture)
+    return in_sequence and not (
+        architecture.name in CHECKED_ON_ALL_TASKS or task.name in FAST_TASKS
+    )
+
+
 def pairs():
     """Every architecture, in a small configuration, with every task that it supports."""
     for architecture in ARCHITECTURES:
@@ -274,7 +295,8 @@ def pairs():
         for task in TASKS:
             if architecture().supports(task.signature, config) is None:
                 name = f"{architecture.name}-{task.name}"
-                yield pytest.param(architecture(), task, config, id=name)
+                marks = [pytest.mark.slow] if is_slow(architecture, task) else []
+                yield pytest.param(architecture(), task, config, id=name, marks=marks)
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)

@@ -1,0 +1,194 @@
+"""flash-linear-attention's kernels for training on a GPU, checked against the native forms.
+
+Nothing of that package is imported before a model with `kernels=fla` is trained on a GPU. Kernels
+that multiply by tensor cores round float32 to fewer digits, so the kernels that compute step by
+step are used where they have a gradient.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from iclbench import RunError, TrainingContext, UsageError
+
+from .mixer import Form, RecurrentMixer
+
+#: Largest difference from the native form, relative to the norm, in float32.
+TOLERANCE = 1e-5
+#: Prompts and, at most, positions of the check.
+PROMPTS, POSITIONS = 2, 128
+
+
+class KernelMixer(nn.Module):
+    """A mixer's training form, (B, S, width) → (B, S, width), with a kernel as its form."""
+
+    def __init__(self, mixer: RecurrentMixer, form: Form) -> None:
+        super().__init__()
+        self.mixer, self.form = mixer, form
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (B, S, width) to (B, S, width)."""
+        output: Tensor = self.mixer.mix(x, None, self.form)[0]
+        return output
+
+
+def on_gpu(context: TrainingContext) -> bool:
+    """Whether training runs on a GPU."""
+    return context.device.type == "cuda"
+
+
+def kernel_mixer(mixer: RecurrentMixer, context: TrainingContext) -> nn.Module | None:
+    """Return the mixer with its kernel, or None where kernels can't be used.
+
+    Raises UsageError for float64 or a missing package, and RunError if the kernel differs from the
+    native form.
+    """
+    if context.dtype == torch.float64:
+        raise UsageError("kernels=fla computes in float32; use kernels=native for float64")
+    kernels_apply = context.takes_any_operator and context.replicas == "alone"
+    if not on_gpu(context) or not kernels_apply or context.positions is not None:
+        return None
+    form = KERNELS[mixer.kernel](_import)
+    problem = find_mismatch(mixer, form, context)
+    if problem is not None:
+        raise RunError(f"kernels=fla: {type(mixer).__name__}: {problem}; use kernels=native")
+    return KernelMixer(mixer, form)
+
+
+def find_mismatch(mixer: RecurrentMixer, form: Form, context: TrainingContext) -> str | None:
+    """Return how outputs and gradients of a kernel differ from the native form's, or None.
+
+    The inputs are those of this mixer's recurrence for random states. The native form computes in
+    float64, so that the difference is the kernel's.
+    """
+    inputs = _inputs_of(mixer, context)
+    exact = _results(mixer.chunked, [t.double() for t in inputs])
+    try:
+        actual = _results(form, inputs)
+    except Exception as error:
+        return f"the kernel fails with {type(error).__name__}: {' '.join(str(error).split())}"
+    for i, (kernel, native) in enumerate(zip(actual, exact, strict=True)):
+        what = "outputs" if i == 0 else f"gradient {i}"
+        difference = float((kernel.double() - native).norm() / native.norm())
+        # Written so that NaN counts as different.
+        if not difference <= TOLERANCE:
+            return f"the kernel's {what} differ by {difference:.1e}, more than {TOLERANCE:.0e}"
+    return None
+
+
+def _inputs_of(mixer: RecurrentMixer, context: TrainingContext) -> list[Tensor]:
+    """Return the inputs of the mixer's recurrence for random states, in float32."""
+    inputs: list[Tensor] = []
+
+    def record(*tensors: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
+        inputs.extend(t.detach().float().requires_grad_(t.requires_grad) for t in tensors)
+        return mixer.chunked(*tensors, state=state)
+
+    length = min(POSITIONS, context.length or POSITIONS)
+    # A generator of its own: a check must not move the run's random numbers.
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(PROMPTS, length, mixer.output.out_features, generator=generator)
+    with torch.enable_grad():
+        mixer.mix(x.to(mixer.output.weight), None, record)
+    return inputs
+
+
+def _results(form: Form, inputs: list[Tensor]) -> list[Tensor]:
+    """Return a form's outputs, and the gradients of a function of them at inputs that need them."""
+    leaves = [t.detach().requires_grad_(t.requires_grad) for t in inputs]
+    output = form(*leaves)[0]
+    needed = [t for t in leaves if t.requires_grad]
+    return [output.detach(), *torch.autograd.grad(output.square().sum(), needed)]
+
+
+Operators = Callable[[str, str], Callable[..., Any]]
+
+
+def _import(module: str, name: str) -> Callable[..., Any]:
+    """Return an operator of flash-linear-attention; raises UsageError if it is not installed."""
+    try:
+        operator: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise UsageError(
+            f"kernels=fla needs {module}.{name}: pip install 'iclbench[fla]' ({error})"
+        ) from None
+    return operator
+
+
+def _linear(operators: Operators) -> Form:
+    """The form of `linear.chunked`."""
+    per_head = operators("fla.ops.simple_gla", "fused_recurrent_simple_gla")
+    per_key = operators("fla.ops.gla", "fused_recurrent_gla")
+
+    def form(
+        query: Tensor, key: Tensor, value: Tensor, log_decay: Tensor, *, state: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        lead = value.shape[:2]
+        query, key, log_decay = (t.expand(*lead, -1, -1) for t in (query, key, log_decay))
+        q, k, v, g = (_swap(t) for t in (query, key, value, log_decay))
+        options = {"scale": 1.0, "initial_state": state, "output_final_state": True}
+        if log_decay.shape[-1] == 1:
+            output, state = per_head(q, k, v, g=g.squeeze(-1), **options)
+        else:
+            output, state = per_key(q, k, v, gk=g, **options)
+        return _swap(output), state
+
+    return form
+
+
+def _delta(operators: Operators) -> Form:
+    """The form of `delta.chunked` without decay."""
+    rule = operators("fla.ops.delta_rule", "fused_recurrent_delta_rule")
+
+    def form(
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        beta: Tensor,
+        log_decay: Tensor,
+        *,
+        state: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        updates = key.shape[2] // query.shape[2]
+        # The kernel reads after every update; only the reading after a step's last one is kept.
+        q, k, v, b = (_swap(t) for t in (query.repeat_interleave(updates, dim=2), key, value, beta))
+        options = {"scale": 1.0, "initial_state": state, "output_final_state": True}
+        output, state = rule(q, k, v, b.squeeze(-1), **options)
+        return _swap(output)[:, :, updates - 1 :: updates], state
+
+    return form
+
+
+def _gated_delta(operators: Operators) -> Form:
+    """The form of `delta.chunked` with one update a step."""
+    rule = operators("fla.ops.gated_delta_rule", "chunk_gated_delta_rule")
+
+    def form(
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        beta: Tensor,
+        log_decay: Tensor,
+        *,
+        state: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        q, k, v, b, g = (_swap(t) for t in (query, key, value, beta, log_decay))
+        options = {"scale": 1.0, "initial_state": state, "output_final_state": True}
+        output, state = rule(q, k, v, g.squeeze(-1), b.squeeze(-1), **options)
+        return _swap(output), state
+
+    return form
+
+
+def _swap(x: Tensor) -> Tensor:
+    """Exchange heads and positions: the kernels take (B, S, heads, d)."""
+    return x.transpose(1, 2).contiguous()
+
+
+#: The kernels by the name that a mixer gives.
+KERNELS = {"linear": _linear, "delta": _delta, "gated-delta": _gated_delta}
