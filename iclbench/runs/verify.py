@@ -10,11 +10,12 @@ What remains is `claims`, which only training again can test: `retraining.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from torch import nn
 
 from ..api.digits import ErrorKind
 from ..api.errors import IclbenchError, RecordError
@@ -42,6 +43,7 @@ from .measure import analyse, axes_of, measure
 from .models import Model, given_models
 from .objects import Objects
 from .plan import Plan
+from .state_size import state_sizes
 from .statistics import Summary, summarize_run
 from .store import read_record, read_values
 from .values import Arithmetic, compare_values
@@ -90,6 +92,7 @@ def _verify(path: Path, record: Record, device: str) -> list[Check]:
     )
     checks += [
         same("parameters", record.parameters, parameters),
+        *_compare_state(record, models[0].module, plan),
         same("floor kind", record.main.floor.kind,
              plan.task.floor_kind if measured.floor_values else "none"),
         same("floor prompts", record.main.floor.prompts, _rows(measured.floor_values)),
@@ -112,6 +115,13 @@ def _require_version(record: Record) -> None:
             f"made with version {spec.task_version} of {spec.task}, "
             f"which is now version {task.version}"
         )
+
+
+def _compare_state(record: Record, module: nn.Module, plan: Plan) -> Iterator[Check]:
+    """A check of the size of the state, which older records do not tell."""
+    if record.state_sizes is not None:
+        computed = state_sizes(module, plan.task.signature.length)
+        yield same("state sizes", record.state_sizes, computed)
 
 
 def _in_order(models: list[Model], record: Record) -> list[Model]:

@@ -1,4 +1,4 @@
-"""Conformance checks: they catch broken promises, and every first-party plugin passes them."""
+"""Conformance checks catch broken promises."""
 
 from __future__ import annotations
 
@@ -6,15 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from iclbench import (
-    Architecture,
-    BackboneArchitecture,
-    SequenceArchitecture,
-    SequenceConfig,
-    Task,
-    UsageError,
-)
-from iclbench.plugins import host
+from iclbench import Architecture, SequenceArchitecture, SequenceConfig, UsageError
 from iclbench.runs.causality import reads_ahead, require_causal
 from iclbench.runs.checks import ConformanceError, check_architecture, check_task
 from iclbench_baseconv.architecture import BaseConv, BaseConvConfig
@@ -258,57 +250,3 @@ def test_a_task_that_breaks_its_promise_is_caught(task, reason):
 def test_a_quantity_that_is_drawn_twice_is_caught():
     with pytest.raises(ValueError, match="'x' twice"):
         check_task(DrawsTwice(FixedConfig()))
-
-
-def provided(kind, base):
-    """Every class of a kind that the installed plugins provide."""
-    return [host().load(kind, entry.name, base) for _, entry in host().entries(kind)]
-
-
-def small_config(owner, **values):
-    """The owner's configuration with those of the values that it has."""
-    return owner.Config(**{k: v for k, v in values.items() if k in owner.Config.model_fields})
-
-
-TASKS = [task(small_config(task, examples=8)) for task in provided("task", Task)]
-ARCHITECTURES = provided("model", Architecture)
-
-
-#: Sequence models that the fast tests check on every task. The others differ from them in the layers
-#: alone, so the fast tests check those on `FAST_TASKS`, and the slow tests on the rest.
-CHECKED_ON_ALL_TASKS = {"transformer", "baseconv", "lsa-tokens", "elsa-tokens"}
-FAST_TASKS = {"least-squares-prefixes", "categorical"}
-
-
-def is_slow(architecture, task):
-    """Whether only the slow tests check this pair."""
-    in_sequence = issubclass(architecture, SequenceArchitecture | BackboneArchitecture)
-    return in_sequence and not (
-        architecture.name in CHECKED_ON_ALL_TASKS or task.name in FAST_TASKS
-    )
-
-
-def pairs():
-    """Every architecture, in a small configuration, with every task that it supports."""
-    for architecture in ARCHITECTURES:
-        config = small_config(architecture, layers=2, width=8, value=1.0, loops=3, trained_loops=2)
-        for task in TASKS:
-            if architecture().supports(task.signature, config) is None:
-                name = f"{architecture.name}-{task.name}"
-                marks = [pytest.mark.slow] if is_slow(architecture, task) else []
-                yield pytest.param(architecture(), task, config, id=name, marks=marks)
-
-
-@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
-def test_every_task_conforms(task):
-    check_task(task)
-
-
-@pytest.mark.parametrize(("architecture", "task", "config"), [*pairs()])
-def test_every_architecture_conforms_on_each_task_it_supports(architecture, task, config):
-    check_architecture(architecture, task, config)
-
-
-def test_every_architecture_supports_a_task():
-    tested = {parameters.values[0].name for parameters in pairs()}
-    assert tested == {architecture.name for architecture in ARCHITECTURES}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...api.errors import UsageError, unknown
 from ...api.record import Record
-from ...sweeps.figure import CURVE, NOT_FIELDS, TRAINING, Figure
+from ...sweeps.figure import CURVE, NOT_FIELDS, STATE, TRAINING, Figure
 from .. import escaping
 from ..row import has_digits, shown_name, shown_score
 from .maps import draw_maps
@@ -38,6 +38,10 @@ def _draw_lines(figure: Figure, records: Sequence[Record]) -> go.Figure:
     import plotly.graph_objects as go
     from plotly.subplots import make_subplots
 
+    if figure.x == STATE:
+        records = [record for record in records if record.state_bytes is not None]
+        if not records:
+            raise UsageError("figure: no record tells the size of its model's state")
     metrics = _metrics(figure)
     columns = _grouped(figure.panels, records)
     names = list(_grouped(figure.lines, records))
@@ -65,7 +69,7 @@ def _draw_lines(figure: Figure, records: Sequence[Record]) -> go.Figure:
         drawing.update_yaxes(**_y_axis(figure, name, records[0]), row=row)
         drawing.update_yaxes(title=_y_title(figure, name, records[0]), row=row, col=1)
     drawing.update_xaxes(title=_x_title(figure, metrics[0], records[0]), row=len(metrics))
-    if figure.log_x:
+    if figure.log_x or (figure.log_x is None and figure.x == STATE):
         drawing.update_xaxes(type="log")
     about = ""
     if figure.x not in NOT_FIELDS:
@@ -153,7 +157,9 @@ def _label(fields: tuple[str, ...], record: Record) -> str:
 
 
 def _field(record: Record, name: str) -> Any:
-    """The value of a spec's field, by its dotted name; None if this record has none."""
+    """The value of a spec's field, by its dotted name, or the state; None if there is none."""
+    if name == STATE:
+        return record.state_bytes
     group, _, key = name.partition(".")
     content = getattr(record.spec, group)
     return content.get(key) if key else content
@@ -193,6 +199,8 @@ def _order(value: Any) -> tuple[bool, float, str]:
 def _x_title(figure: Figure, metric: str | None, record: Record) -> str:
     if figure.x == CURVE:
         return escaping.plotly(record.curves[_metric(metric, record)].axis)
+    if figure.x == STATE:
+        return "state after a prompt, bytes a layer"
     return "step" if figure.x == TRAINING else str(figure.x).split(".")[-1]
 
 
