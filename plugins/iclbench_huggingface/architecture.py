@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import nn
 
 from iclbench import BackboneArchitecture, BackboneConfig, Signature
@@ -25,6 +25,12 @@ class HuggingFaceConfig(BackboneConfig):
         {}, description="further fields of the config, by transformers' names"
     )
 
+    @model_validator(mode="after")
+    def _heads_divide_width(self) -> HuggingFaceConfig:
+        if self.width % self.heads:
+            raise ValueError(f"{self.heads} heads do not divide the width {self.width}")
+        return self
+
 
 class HuggingFace(BackboneArchitecture):
     """A causal model of transformers, built at random or with the weights of a folder."""
@@ -37,10 +43,11 @@ class HuggingFace(BackboneArchitecture):
         """Support every task with prompts of one size, if transformers is installed."""
         if importlib.util.find_spec("transformers") is None:
             return "it needs transformers: pip install 'iclbench[huggingface]'"
-        # Imported here, because it takes seconds; raises UsageError for a bad config.
-        from .configs import config_of
+        # Importing transformers takes seconds, and the default type takes all sizes.
+        if config.config != "gpt2" or config.settings:
+            from .configs import config_of
 
-        config_of(signature.length, config)
+            config_of(signature.length, config)
         return super().supports(signature, config)
 
     def backbone(self, length: int, config: HuggingFaceConfig) -> nn.Module:

@@ -101,14 +101,16 @@ def test_training_starts_from_saved_weights(tmp_path):
     [
         ({"config": "gpt3"}, "unknown config 'gpt3'; did you mean 'gptj' or 'gpt2'"),
         ({"settings": {"n_iner": 3}}, "unknown field of gpt2's config 'n_iner'; did you mean"),
-        ({"heads": 3}, "transformers refuses this config: "),
+        ({"heads": 3}, "3 heads do not divide the width 8"),
+        ({"config": "llama", "settings": {"rope_parameters": 3}}, "refuses this config: "),
         ({"settings": {"n_positions": 4}}, "refuses the prompt of 9 positions"),
         ({"config": "mamba", "attention": "sdpa"}, "transformers refuses this config: "),
     ],
 )
 def test_bad_arguments_get_one_line(args, reason):
+    request = {"model": "huggingface", "task": "least-squares", "model_args": {**SMALL, **args}}
     with pytest.raises(UsageError, match=reason) as error:
-        built(**args)
+        initial_module(resolve(RunSpec(task_args={"examples": 8}, **request)), 0)
     assert "\n" not in str(error.value)
 
 
