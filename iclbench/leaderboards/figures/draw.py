@@ -66,6 +66,11 @@ def _draw_lines(figure: Figure, records: Sequence[Record]) -> go.Figure:
                     style = {"line": {"color": colors[label]}, "legendgroup": trace["name"]}
                     scatter = go.Scatter(**{**style, **trace, **repeated})
                     drawing.add_trace(scatter, row=row, col=column)
+            if figure.x == STATE:
+                floor = _floor_over_states(_metric(name, members[0]), members)
+                repeated = {} if floor["name"] not in in_legend else {"showlegend": False}
+                in_legend.add(floor["name"])
+                drawing.add_trace(go.Scatter(**floor, **repeated), row=row, col=column)
         drawing.update_yaxes(**_y_axis(figure, name, records[0]), row=row)
         drawing.update_yaxes(title=_y_title(figure, name, records[0]), row=row, col=1)
     drawing.update_xaxes(title=_x_title(figure, metrics[0], records[0]), row=len(metrics))
@@ -109,9 +114,20 @@ def _points(x: str, metric: str | None, label: str, records: list[Record]) -> It
             "arrayminus": [v - low for (low, _), v in zip(ranges, values, strict=True)],
         },
     }
+    if x == STATE:
+        return
     floors = [shown_score(r.floor[name], r.ranking) if name in r.floor else None for _, r in points]
     yield {"x": xs, "y": floors, "name": f"{label}: floor", "mode": "lines", "line": FLOOR_LINE,
            "showlegend": False}  # fmt: skip
+
+
+def _floor_over_states(metric: str, records: list[Record]) -> Trace:
+    """The floor from the smallest state to the largest, the same for all models of a board."""
+    states = [record.state_bytes for record in records if record.state_bytes is not None]
+    floor = records[0].floor.get(metric)
+    score = None if floor is None else shown_score(floor, records[0].ranking)
+    return {"x": [min(states), max(states)], "y": [score, score], "name": "floor",
+            "mode": "lines", "line": FLOOR_LINE}  # fmt: skip
 
 
 def _curves(metric: str | None, label: str, records: list[Record]) -> Iterable[Trace]:
