@@ -64,10 +64,13 @@ if TYPE_CHECKING:
     from .files import file_digest, require_writable, write_atomically
     from .leaderboards.board import leaderboard
     from .nn.architecture import SequenceArchitecture
+    from .nn.backbone import BackboneArchitecture, BackboneConfig, BackboneModel
     from .nn.block import SequenceConfig, initialize
     from .nn.generation import Sampling, generate
     from .nn.logits import FactoredLogits, token_loss
+    from .nn.mixers import NamedMixer, find_mixer
     from .nn.model import SequenceModel
+    from .nn.predictions import SeveralPredictions
     from .nn.training_form import training_form
     from .plugins import host
     from .precision import full_precision
@@ -138,10 +141,13 @@ _HOME = {
     "files": ("file_digest", "require_writable", "write_atomically"),
     "leaderboards.board": ("leaderboard",),
     "nn.architecture": ("SequenceArchitecture",),
+    "nn.backbone": ("BackboneArchitecture", "BackboneConfig", "BackboneModel"),
     "nn.block": ("SequenceConfig", "initialize"),
     "nn.generation": ("Sampling", "generate"),
     "nn.logits": ("FactoredLogits", "token_loss"),
+    "nn.mixers": ("NamedMixer", "find_mixer"),
     "nn.model": ("SequenceModel",),
+    "nn.predictions": ("SeveralPredictions",),
     "nn.training_form": ("training_form",),
     "plugins": ("host",),
     "precision": ("full_precision",),
@@ -159,6 +165,9 @@ __all__ = [
     "CAPABILITIES",
     "Architecture",
     "Axis",
+    "BackboneArchitecture",
+    "BackboneConfig",
+    "BackboneModel",
     "Batch",
     "Categorical",
     "ClassificationConfig",
@@ -185,6 +194,7 @@ __all__ = [
     "IclbenchError",
     "LinearSystem",
     "Metric",
+    "NamedMixer",
     "PluginError",
     "Primary",
     "Random",
@@ -201,6 +211,7 @@ __all__ = [
     "SequenceArchitecture",
     "SequenceConfig",
     "SequenceModel",
+    "SeveralPredictions",
     "Shift",
     "ShowsIterates",
     "ShowsStates",
@@ -226,6 +237,7 @@ __all__ = [
     "exact_solve",
     "file_digest",
     "find_device",
+    "find_mixer",
     "finite",
     "full_precision",
     "generate",

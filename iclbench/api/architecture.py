@@ -48,6 +48,13 @@ class Architecture(ABC):
     def supports(self, signature: Signature, config: Any) -> str | None:
         """Return None, or why this architecture can't answer the signature."""
 
+    def uses(self, config: Any) -> tuple[str, ...]:
+        """Return the names of other registered models whose code this one runs.
+
+        Their plugins are named in the record.
+        """
+        return ()
+
     @abstractmethod
     def build(self, signature: Signature, config: Any) -> nn.Module:
         """Return a module that maps a prompt to a prediction (B, P, W), in torch's default dtype.

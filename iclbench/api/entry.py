@@ -17,17 +17,21 @@ class Entry:
     """One model, task, recipe, metric, grader, executor or command that a plugin provides.
 
     `name` is lower-case words joined by hyphens, and `summary` one line. `target` is the object's
-    address (`"package.module:Name"`, imported when it is used), or the object itself.
+    address (`"package.module:Name"`, imported when it is used), or the object itself. A sequence
+    architecture may give its `mixer` a name of its own, by which hybrids know it.
     """
 
     name: str
     summary: str
     target: Any
+    mixer: str = ""
 
     def problem(self) -> str | None:
         """Why this entry is invalid, or None."""
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
             return f"{self.name!r} is not a name: use lower-case words joined by hyphens"
+        if self.mixer and not _NAME.fullmatch(self.mixer):
+            return f"{self.name}: mixer {self.mixer!r} is not lower-case words joined by hyphens"
         if len(self.name) > _LONGEST_NAME:
             return f"{self.name[:20]!r}…: a name has at most {_LONGEST_NAME} characters"
         if not isinstance(self.summary, str) or self.summary.splitlines() != [self.summary]:

@@ -20,6 +20,9 @@ from .statistics import Curve, Statistics
 
 SCHEMA_VERSION = 4
 
+#: Bytes of a number of each dtype.
+BYTES = {"float32": 4, "float64": 8}
+
 #: The name of the evaluation that boards rank by.
 MAIN = "main"
 
@@ -153,6 +156,10 @@ class Record(Config):
         False, description="whether the model ignores the examples: its row is chance"
     )
     operations: Operations | None = None
+    state_sizes: tuple[int, ...] | None = added_later(
+        None,
+        description="numbers that each layer keeps of a prompt after reading it; None: unknown",
+    )
     seeds: list[SeedReport] = Field(description="the models, in the order of all their results")
     evaluations: dict[str, Evaluation] = Field(description="`main` is the one that boards rank by")
     not_applicable: dict[Label, Label] = added_later(
@@ -221,6 +228,13 @@ class Record(Config):
     def floor(self) -> dict[str, Statistics]:
         """The statistics of the main evaluation's floor."""
         return self.main.floor.metrics
+
+    @property
+    def state_bytes(self) -> float | None:
+        """Bytes per prompt that a layer keeps, on average over the layers; None if unknown."""
+        if not self.state_sizes:
+            return None
+        return BYTES[self.spec.dtype] * sum(self.state_sizes) / len(self.state_sizes)
 
     def files(self) -> list[FileReference]:
         """Every file that the record names, once.

@@ -89,10 +89,15 @@ def _lines(plugins: PluginHost, kind: str, name: str) -> Iterator[str]:
 
 def _state(architecture: type[Architecture]) -> Iterator[str]:
     """The state of each layer by default, if the model tells it."""
+    from ..api.errors import UsageError
     from ..runs.state_size import describe_state
 
-    required = any(field.is_required() for field in architecture.Config.model_fields.values())
-    text = None if required else describe_state(architecture(), architecture.Config())
+    if any(field.is_required() for field in architecture.Config.model_fields.values()):
+        return
+    try:
+        text = describe_state(architecture(), architecture.Config())
+    except UsageError:  # the defaults name another model, which is not installed
+        return
     if text is not None:
         yield f"  state of each layer (float32, defaults): {text}"
 

@@ -81,7 +81,10 @@ def figure(
     size: Annotated[str, typer.Option("--recipe", help="The study's size.")] = "quick",
     x: Annotated[
         str | None,
-        typer.Option(help="A field of the spec (model_args.layers), curve, or training."),
+        typer.Option(
+            help="A field of the spec (model_args.layers), state_bytes (what a layer keeps of a "
+            "prompt), curve, or training."
+        ),
     ] = None,
     y: Annotated[
         str | None, typer.Option(help="Metrics, one panel each; default: the task's.")

@@ -90,6 +90,20 @@ class SequenceDecoder:
         return logits
 
 
+class BackboneDecoder:
+    """A decoder for a backbone model whose backbone offers `ExtendsPositions`."""
+
+    def __init__(self, model: Any) -> None:
+        self.model, self.cache = model, None
+
+    def advance(self, ids: Tensor) -> Tensor:
+        """See `Decoder.advance`."""
+        real = torch.zeros(*ids.shape, 0, device=ids.device)
+        states, self.cache = self.model.backbone.extend(self.model.embed(real, ids), self.cache)
+        logits: Tensor = self.model.readout(states[:, -1])
+        return logits
+
+
 def decoder_of(model: nn.Module, length: int, *, cache: bool = True) -> Decoder:
     """Return the model's own decoder if it has one and `cache` is set, else `Recompute`."""
     decodes: Any = model

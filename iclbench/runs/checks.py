@@ -16,7 +16,9 @@ from ..api.prompts import Batch, stack
 from ..api.random import torch_generator
 from ..api.scoring import POWERS
 from ..api.task import Task, training_batch
+from ..nn.backbone import BackboneModel
 from ..nn.model import SequenceModel
+from ..nn.predictions import averaged
 from ..training.gradients.binding import NoFormError
 from ..training.gradients.equivalence import Reference
 from ..training.gradients.leading import Leading
@@ -47,7 +49,8 @@ def check_architecture(architecture: Architecture, task: Task[Any], config: Conf
     _expect(problem is None, str(problem))
     problem = find_lower_precision(module, task)
     _expect(problem is None, f"not fit for float64: {problem}")
-    claims_causal = isinstance(module, SequenceModel) and getattr(config, "causal", False)
+    claims_causal = isinstance(module, BackboneModel)
+    claims_causal |= isinstance(module, SequenceModel) and getattr(config, "causal", False)
     if signature.causal or claims_causal:
         position = reads_ahead(module, task)
         _expect(position is None, f"is not causal: position {position} changes with later inputs")
@@ -75,9 +78,10 @@ def _of_replicas(architecture: Architecture, task: Task[Any], config: Config) ->
     ]
     replicas, batch = Replicas(modules, cpu), stack(drawn)
     context = TrainingContext(cpu, dtype, batch_size=4)
-    make = partial(Leading, loss=task.loss, context=context, group_size=3)
+    loss = averaged(task.loss)
+    make = partial(Leading, loss=loss, context=context, group_size=3)
     try:
-        return Reference(replicas, batch, task.loss).find_mismatch(make)
+        return Reference(replicas, batch, loss).find_mismatch(make)
     except NoFormError:
         return None
 

@@ -115,7 +115,11 @@ def resolve(request: RunSpec) -> Plan:
         states=given.states,
         partial=given.partial,
         metrics=metrics,
-        plugins=tuple(_participants(request, trained and request.recipe not in task.recipes)),
+        plugins=tuple(
+            _participants(
+                request, trained and request.recipe not in task.recipes, architecture.uses(config)
+            )
+        ),
         grader=grader,
     )
 
@@ -211,9 +215,10 @@ def _grader(
     return partial(grader, config), {k: v for k, v in values.items() if k not in grader.operational}
 
 
-def _participants(request: RunSpec, with_recipe: bool) -> Iterator[Plugin]:
-    """The plugins that take part, each once."""
+def _participants(request: RunSpec, with_recipe: bool, models: tuple[str, ...]) -> Iterator[Plugin]:
+    """The plugins that take part, each once; `models` are those that the model is made of."""
     names = [("task", request.task), ("model", request.model)]
+    names += [("model", name) for name in models]
     names += [("recipe", request.recipe)] if with_recipe else []
     names += [("metric", name) for name in request.metrics]
     names += [("grader", request.grader)] if request.grader else []

@@ -38,6 +38,7 @@ from .reuse import existing_records
 from .settings import Settings
 from .shift_records import add_shifts
 from .shifts import asked_shifts
+from .state_size import state_sizes
 from .statistics import summarize_run
 from .store import RecordStore
 from .training import ReadyModels, remove_checkpoint, train_or_load
@@ -119,6 +120,7 @@ def evaluate_and_record(
         command=plan.request.model_copy(update={"shift": ()}).command(),
         ranking=ranking(plan),
         parameters=sum(p.numel() for p in models[0].module.parameters()),
+        state_sizes=state_sizes(models[0].module, plan.task.signature.length),
         chance=is_chance(plan),
         seeds=seed_reports(models),
         evaluations={MAIN: evaluation(plan, measured, summary, store.objects)},

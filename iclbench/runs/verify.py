@@ -10,10 +10,12 @@ What remains is `claims`, which only training again can test: `retraining.py`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from ..api.errors import IclbenchError, RecordError
 from ..api.grader import Grader
@@ -35,6 +37,7 @@ from .plan import Plan
 from .recorded import Recorded
 from .rounding import measure_rounded
 from .shifts import present_shifts, shifted_models, shifted_plan
+from .state_size import state_sizes
 from .store import read_record
 
 
@@ -75,6 +78,7 @@ def _verify(path: Path, record: Record, device: str) -> list[Check]:
         parameters = sum(p.numel() for p in models[0].module.parameters())
         checks += [
             same("parameters", record.parameters, parameters),
+            *_compare_state(record, models[0].module, plan),
             *recorded.compare(
                 plan,
                 axes_of(plan, models[0]),
@@ -124,6 +128,13 @@ def _require_version(record: Record) -> None:
             f"made with version {spec.task_version} of {spec.task}, "
             f"which is now version {task.version}"
         )
+
+
+def _compare_state(record: Record, module: nn.Module, plan: Plan) -> Iterator[Check]:
+    """A check of the size of the state, which older records do not tell."""
+    if record.state_sizes is not None:
+        computed = state_sizes(module, plan.task.signature.length)
+        yield same("state sizes", record.state_sizes, computed)
 
 
 def _in_order(models: list[Model], record: Record) -> list[Model]:

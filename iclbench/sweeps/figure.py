@@ -8,6 +8,8 @@ from ..api.config import Config
 from ..api.errors import unknown
 from ..api.spec import ResolvedSpec
 
+#: `x` may be the state that a layer keeps after a prompt, in bytes, which a record tells.
+STATE = "state_bytes"
 #: What `x` may be besides a field of the spec: a metric's second axis, or the steps of training.
 CURVE, TRAINING = "curve", "training"
 NOT_FIELDS = (CURVE, TRAINING)
@@ -22,14 +24,15 @@ class Figure(Config):
 
     x: str | None = Field(
         None,
-        description="a field such as model_args.layers; curve: the second axis of y; training",
+        description="a field such as model_args.layers; state_bytes: what a layer keeps; "
+        "curve: the second axis of y; training",
     )
     y: str | tuple[str, ...] | None = Field(
         None, description="one metric or several; null: the metric that the task ranks by"
     )
     lines: tuple[str, ...] = Field(("model",), description="fields; each value gets its own line")
     panels: tuple[str, ...] = Field((), description="fields; each value gets its own panel")
-    log_x: bool = Field(False, description="logarithmic x axis")
+    log_x: bool | None = Field(None, description="logarithmic x axis; null: for state_bytes alone")
     log_y: bool | None = Field(
         None,
         description="logarithmic y axis, except for digits; null: if the task ranks by digits",
@@ -43,11 +46,11 @@ class Figure(Config):
     def _fields_exist(self) -> Figure:
         if (self.x is None) == (self.maps is None):
             raise ValueError("a figure needs either x or maps")
-        x_field = () if self.x is None or self.x in NOT_FIELDS else (self.x,)
+        x_field = () if self.x in {None, STATE, *NOT_FIELDS} else (self.x,)
         for name in (*self.lines, *self.panels, *x_field):
             group, _, key = name.partition(".")
             if group not in ResolvedSpec.model_fields:
-                known = [*NOT_FIELDS, *ResolvedSpec.model_fields]
+                known = [STATE, *NOT_FIELDS, *ResolvedSpec.model_fields]
                 raise ValueError(str(unknown("field", group, known)))
             if key and not group.endswith("_args"):
                 raise ValueError(f"{group} has no parts")

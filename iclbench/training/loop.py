@@ -25,6 +25,7 @@ from ..api.random import torch_generator
 from ..api.recipe import Recipe
 from ..api.task import Task
 from ..devices import keep_freed_memory
+from ..nn.predictions import averaged
 from .clock import Clock
 from .cuda_graph import GraphStep, TakeStep, refusal
 from .gradients.choice import Choice, Chooser, EngineName
@@ -84,6 +85,7 @@ class Training(TrainingState):
         """Prepare everything up to the first step; raises UsageError."""
         super().__init__(modules, members, task, recipe, device=device, dtype=dtype, freeze=freeze)
         self.notes: list[str] = []
+        self.loss = averaged(task.loss)
         if device.type == "cpu":
             keep_freed_memory()
             self.data.map = map_at_once(len(members))
@@ -171,7 +173,7 @@ class Training(TrainingState):
         rates = self.rates * factor  # one per replica, times the schedule's factor
         if self.adaptive is not None:
             rates = rates * self.adaptive.factor.to(rates)
-        objective = Objective(self.replicas, batch, self.task.loss, self.choice.how.slices)
+        objective = Objective(self.replicas, batch, self.loss, self.choice.how.slices)
         self.optimizer.update(Update(gradients, rates, self.alive, step, objective))
         return losses
 
@@ -217,7 +219,7 @@ class Training(TrainingState):
             factored_logits=self.task.signature.target == "token",
         )
         cheap_update = isinstance(self.optimizer, Stacked)
-        chooser = Chooser(self.replicas, self.task.loss, part, context, cheap_update)
+        chooser = Chooser(self.replicas, self.loss, part, context, cheap_update)
         choice = chooser.choose(engine)
         self.notes += choice.reasons
         size = choice.how.group_size

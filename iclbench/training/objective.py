@@ -8,7 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..api.errors import UsageError
 from ..api.prompts import Batch
+from ..nn.predictions import SeveralPredictions
 from .gradients.program import Loss, prompts_of, replicas_of
 from .replicas import Replicas
 
@@ -28,12 +30,18 @@ class Objective:
         return replicas_of(self.batch, replica)
 
     def prediction(self, replica: int, row: Tensor, prompt: Any) -> Tensor:
-        """Return the prediction (B, P, W), or whatever the model predicts."""
-        return self.replicas.predict(replica, row, prompt)
+        """Return the prediction (B, P, W); raises UsageError if the model trains on several."""
+        prediction = self.replicas.predict(replica, row, prompt)
+        if isinstance(prediction, SeveralPredictions):
+            raise UsageError(
+                "this optimizer needs one prediction per prompt; the model has several"
+            )
+        return prediction
 
     def mean_loss(self, replica: int, row: Tensor, batch: Batch) -> Tensor:
         """Return the mean loss () of one replica's prompts, NaN or infinite where it diverges."""
-        return self.loss(self.prediction(replica, row, batch.prompt), batch.target).mean()
+        prediction = self.replicas.predict(replica, row, batch.prompt)
+        return self.loss(prediction, batch.target).mean()
 
     def gradient(self, replica: int, row: Tensor) -> tuple[Tensor, Tensor]:
         """Return the loss () and gradient (P,) on the whole batch, summed over slices of it."""

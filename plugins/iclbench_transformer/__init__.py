@@ -11,5 +11,6 @@ def iclbench_architectures() -> list[Entry]:
             "transformer",
             "GPT-2-style transformer: softmax attention, pre-norm, learned positions, ReLU MLP",
             "iclbench_transformer.architecture:Transformer",
+            mixer="attention",
         )
     ]

@@ -51,6 +51,27 @@ def test_each_value_of_a_field_gets_a_line(records):
     assert {"gradient-descent steps=1", "gradient-descent steps=4"} <= set(lines)
 
 
+def test_scores_are_drawn_against_the_state_of_a_layer(records):
+    figure = draw(Figure(x="state_bytes"), records)
+    lines = named(figure)
+    # Solvers carry no state.
+    assert set(lines) == {"baseconv", "floor"}
+    trained = [r for r in records if r.spec.model == "baseconv"]
+    length = 2 * 20 + 1
+    assert {r.state_sizes for r in trained} == {(length * 16,), (length * 16,) * 2}
+    assert list(lines["baseconv"].x) == [4 * length * 16] * 2
+    scores = {r.metrics["squared_error"].digits.mean for r in trained}
+    assert set(lines["baseconv"].y) == scores
+    assert set(lines["floor"].y) == {trained[0].floor["squared_error"].digits.mean}
+    assert figure.layout.xaxis.type == "log"
+    assert figure.layout.xaxis.title.text == "state after a prompt, bytes a layer"
+    linear = draw(Figure(x="state_bytes", log_x=False), records)
+    assert linear.layout.xaxis.type is None
+    solved = [r for r in records if r.spec.model != "baseconv"]
+    with pytest.raises(UsageError, match="no record tells the size of its model's state"):
+        draw(Figure(x="state_bytes"), solved)
+
+
 def test_curves_run_along_their_axis(records):
     solved = [r for r in records if r.spec.model == "gradient-descent"][:1]
     figure = draw(Figure(x="curve", y="prefix_error"), solved)

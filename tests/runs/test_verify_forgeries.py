@@ -175,6 +175,7 @@ REFUSED: dict[str, Forgery] = {
     "an invented data digest": edit_spec(data_digest="0" * 64),
     "weights of other content": edit(lambda c: c["weights"].update(sha256="0" * 64)),
     "parameters": edit(lambda c: c.update(parameters=1)),
+    "another state": edit(lambda c: c.update(state_sizes=[1])),
     "operations": edit(lambda c: c.update(operations={"forward": 1.0, "training": 1.0})),
     "a track": edit(lambda c: c.update(track="10m")),
     "a tuning": edit(lambda c: c.update(tuning={"sha256": "0" * 64, "document": {}})),

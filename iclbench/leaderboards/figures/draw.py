@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...api.errors import UsageError, unknown
 from ...api.record import Record
-from ...sweeps.figure import CURVE, NOT_FIELDS, TRAINING, Figure
+from ...sweeps.figure import CURVE, NOT_FIELDS, STATE, TRAINING, Figure
 from .. import escaping
 from ..row import has_digits, shown_name, shown_score
 from .maps import draw_maps
@@ -38,6 +38,10 @@ def _draw_lines(figure: Figure, records: Sequence[Record]) -> go.Figure:
     import plotly.graph_objects as go
     from plotly.subplots import make_subplots
 
+    if figure.x == STATE:
+        records = [record for record in records if record.state_bytes is not None]
+        if not records:
+            raise UsageError("figure: no record tells the size of its model's state")
     metrics = _metrics(figure)
     columns = _grouped(figure.panels, records)
     names = list(_grouped(figure.lines, records))
@@ -62,10 +66,15 @@ def _draw_lines(figure: Figure, records: Sequence[Record]) -> go.Figure:
                     style = {"line": {"color": colors[label]}, "legendgroup": trace["name"]}
                     scatter = go.Scatter(**{**style, **trace, **repeated})
                     drawing.add_trace(scatter, row=row, col=column)
+            if figure.x == STATE:
+                floor = _floor_over_states(_metric(name, members[0]), members)
+                repeated = {} if floor["name"] not in in_legend else {"showlegend": False}
+                in_legend.add(floor["name"])
+                drawing.add_trace(go.Scatter(**floor, **repeated), row=row, col=column)
         drawing.update_yaxes(**_y_axis(figure, name, records[0]), row=row)
         drawing.update_yaxes(title=_y_title(figure, name, records[0]), row=row, col=1)
     drawing.update_xaxes(title=_x_title(figure, metrics[0], records[0]), row=len(metrics))
-    if figure.log_x:
+    if figure.log_x or (figure.log_x is None and figure.x == STATE):
         drawing.update_xaxes(type="log")
     about = ""
     if figure.x not in NOT_FIELDS:
@@ -105,9 +114,20 @@ def _points(x: str, metric: str | None, label: str, records: list[Record]) -> It
             "arrayminus": [v - low for (low, _), v in zip(ranges, values, strict=True)],
         },
     }
+    if x == STATE:
+        return
     floors = [shown_score(r.floor[name], r.ranking) if name in r.floor else None for _, r in points]
     yield {"x": xs, "y": floors, "name": f"{label}: floor", "mode": "lines", "line": FLOOR_LINE,
            "showlegend": False}  # fmt: skip
+
+
+def _floor_over_states(metric: str, records: list[Record]) -> Trace:
+    """The floor from the smallest state to the largest, the same for all models of a board."""
+    states = [record.state_bytes for record in records if record.state_bytes is not None]
+    floor = records[0].floor.get(metric)
+    score = None if floor is None else shown_score(floor, records[0].ranking)
+    return {"x": [min(states), max(states)], "y": [score, score], "name": "floor",
+            "mode": "lines", "line": FLOOR_LINE}  # fmt: skip
 
 
 def _curves(metric: str | None, label: str, records: list[Record]) -> Iterable[Trace]:
@@ -153,7 +173,9 @@ def _label(fields: tuple[str, ...], record: Record) -> str:
 
 
 def _field(record: Record, name: str) -> Any:
-    """The value of a spec's field, by its dotted name; None if this record has none."""
+    """The value of a spec's field, by its dotted name, or the state; None if there is none."""
+    if name == STATE:
+        return record.state_bytes
     group, _, key = name.partition(".")
     content = getattr(record.spec, group)
     return content.get(key) if key else content
@@ -193,6 +215,8 @@ def _order(value: Any) -> tuple[bool, float, str]:
 def _x_title(figure: Figure, metric: str | None, record: Record) -> str:
     if figure.x == CURVE:
         return escaping.plotly(record.curves[_metric(metric, record)].axis)
+    if figure.x == STATE:
+        return "state after a prompt, bytes a layer"
     return "step" if figure.x == TRAINING else str(figure.x).split(".")[-1]
 
 

@@ -1,0 +1,100 @@
+"""The architecture `hybrid`: layers that alternate mixers of other models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field, ValidationInfo, field_validator
+from torch import nn
+
+from iclbench import (
+    NamedMixer,
+    SequenceArchitecture,
+    SequenceConfig,
+    SequenceModel,
+    Signature,
+    UsageError,
+    find_mixer,
+    unknown,
+)
+
+
+class HybridConfig(SequenceConfig):
+    """Layer i has the mixer i mod n of the n that are named."""
+
+    mixers: tuple[str, ...] = Field(
+        ("attention", "mamba"), description="mixers by name, repeated over the layers"
+    )
+    mixer_args: dict[str, dict[str, Any]] = Field(
+        {},
+        validate_default=True,
+        description='arguments by mixer: {"attention": {"heads": 4}}',
+    )
+
+    @field_validator("mixers")
+    @classmethod
+    def _names_a_mixer(cls, mixers: tuple[str, ...]) -> tuple[str, ...]:
+        if not mixers:
+            raise ValueError('name at least one, such as mixers=["attention","mamba"]')
+        return mixers
+
+    @field_validator("mixer_args")
+    @classmethod
+    def _with_defaults(
+        cls, given: dict[str, dict[str, Any]], info: ValidationInfo
+    ) -> dict[str, dict[str, Any]]:
+        """Fill in every mixer's defaults, so that the configuration says all of the model."""
+        fields = {*SequenceConfig.model_fields, "mixers"}
+        # A field that is wrong itself has been reported.
+        if not fields <= info.data.keys():
+            return given
+        mixers = info.data["mixers"]
+        for name in given:
+            if name not in mixers:
+                raise unknown("mixer", name, mixers)
+        shared = SequenceConfig(**{k: v for k, v in info.data.items() if k != "mixers"})
+        return {
+            name: find_mixer(name, shared, given.get(name, {})).arguments()
+            for name in dict.fromkeys(mixers)
+        }
+
+    def shared(self) -> SequenceConfig:
+        """Return the options that all blocks share."""
+        return SequenceConfig(**{key: getattr(self, key) for key in SequenceConfig.model_fields})
+
+    def parts(self) -> dict[str, NamedMixer]:
+        """Return the named mixers, each once."""
+        return {
+            name: find_mixer(name, self.shared(), self.mixer_args[name])
+            for name in dict.fromkeys(self.mixers)
+        }
+
+
+class Hybrid(SequenceArchitecture):
+    """The harness's sequence model with several mixers in turn."""
+
+    name = "hybrid"
+    Config = HybridConfig
+
+    def supports(self, signature: Signature, config: HybridConfig) -> str | None:
+        """Support what every mixer's model supports."""
+        for name, part in config.parts().items():
+            reason = part.architecture.supports(signature, part.config)
+            if reason is not None:
+                return f"mixer {name}: {reason}"
+        return super().supports(signature, config)
+
+    def uses(self, config: HybridConfig) -> tuple[str, ...]:
+        """Return the models that the mixers are from."""
+        return tuple(part.architecture.name for part in config.parts().values())
+
+    def mixer(self, width: int, length: int, causal: bool, config: HybridConfig) -> nn.Module:
+        """Raise UsageError: a hybrid is no mixer."""
+        raise UsageError("hybrid is no mixer: name those that it is made of")
+
+    def build(self, signature: Signature, config: HybridConfig) -> SequenceModel:
+        """Return the sequence model with the mixers in turn."""
+        parts = config.parts()
+        names = [config.mixers[i % len(config.mixers)] for i in range(config.layers)]
+        mixers = [parts[name].make(signature.length) for name in names]
+        return SequenceModel(signature, config, mixers)

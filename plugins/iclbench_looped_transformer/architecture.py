@@ -1,0 +1,96 @@
+"""The architecture `looped-transformer`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field, ValidationInfo, field_validator, model_validator
+from torch import nn
+
+from iclbench import (
+    NamedMixer,
+    SequenceArchitecture,
+    SequenceConfig,
+    SequenceModel,
+    Signature,
+    find_mixer,
+)
+
+from .model import LoopedModel
+
+
+class LoopedConfig(SequenceConfig):
+    """One block, 12 loops of which the last 6 are trained."""
+
+    layers: int = Field(1, ge=1, description="blocks of a loop")
+    loops: int = Field(12, ge=1, description="how often the blocks run")
+    trained_loops: int | None = Field(
+        6,
+        ge=1,
+        description="the last loops, through which gradients flow, and whose mean loss is trained; "
+        "null: all",
+    )
+    shared: bool = Field(True, description="whether all loops share their weights")
+    injection: bool = Field(
+        True,
+        description="add the prompt to the states before each loop, and normalize them after it; "
+        "false: as in a plain transformer",
+    )
+    mixer: str = Field("attention", description="the blocks' mixer, by name")
+    mixer_args: dict[str, Any] = Field(
+        {}, validate_default=True, description='the mixer\'s arguments: {"heads": 8}'
+    )
+
+    @field_validator("mixer_args")
+    @classmethod
+    def _with_defaults(cls, given: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+        """Fill in the mixer's defaults, so that the configuration says all of the model."""
+        # A field that is wrong itself has been reported.
+        if not {*SequenceConfig.model_fields, "mixer"} <= info.data.keys():
+            return given
+        shared = SequenceConfig(**{k: info.data[k] for k in SequenceConfig.model_fields})
+        return find_mixer(info.data["mixer"], shared, given).arguments()
+
+    @model_validator(mode="after")
+    def _loops_fit(self) -> LoopedConfig:
+        if self.trained_loops is not None and self.trained_loops > self.loops:
+            raise ValueError(f"trained_loops={self.trained_loops} of loops={self.loops}")
+        if not self.shared and self.trained_loops not in {None, self.loops}:
+            raise ValueError(
+                "shared=false needs trained_loops=null: otherwise some loops are never trained"
+            )
+        return self
+
+    def named_mixer(self) -> NamedMixer:
+        """Return the mixer with its configuration."""
+        shared = SequenceConfig(**{key: getattr(self, key) for key in SequenceConfig.model_fields})
+        return find_mixer(self.mixer, shared, self.mixer_args)
+
+
+class LoopedTransformer(SequenceArchitecture):
+    """z ← f(z + P) from z = 0, for the embedded prompt P and blocks f (Yang et al. 2024, eq. 3)."""
+
+    name = "looped-transformer"
+    Config = LoopedConfig
+
+    def supports(self, signature: Signature, config: LoopedConfig) -> str | None:
+        """Support what the mixer's model supports."""
+        part = config.named_mixer()
+        reason = part.architecture.supports(signature, part.config)
+        return reason or super().supports(signature, config)
+
+    def uses(self, config: LoopedConfig) -> tuple[str, ...]:
+        """Return the model that the mixer is from."""
+        return (config.named_mixer().architecture.name,)
+
+    def mixer(self, width: int, length: int, causal: bool, config: LoopedConfig) -> nn.Module:
+        """Return a new mixer, (B, S, width) → (B, S, width)."""
+        return config.named_mixer().make(length)
+
+    def build(self, signature: Signature, config: LoopedConfig) -> SequenceModel:
+        """Return the model with the blocks of one loop, or of all if they share no weights."""
+        count = config.layers if config.shared else config.layers * config.loops
+        mixers = [
+            self.mixer(config.width, signature.length, config.causal, config) for _ in range(count)
+        ]
+        return LoopedModel(signature, config, mixers)

@@ -1,0 +1,41 @@
+"""The architectures `lstm` and `gru`."""
+
+from __future__ import annotations
+
+from pydantic import Field
+from torch import nn
+
+from iclbench import BackboneArchitecture, BackboneConfig
+
+from .cells import GRUStack, LSTMStack
+
+
+class RecurrentConfig(BackboneConfig):
+    """Two layers: without residual connections, deep stacks hardly train."""
+
+    layers: int = Field(2, ge=1, description="number of layers")
+    init_std: float = Field(
+        0.02, gt=0, description="standard deviation of the embedding's and the read-out's weights"
+    )
+
+
+class LSTM(BackboneArchitecture):
+    """Stacked LSTM layers (Hochreiter and Schmidhuber 1997)."""
+
+    name = "lstm"
+    Config = RecurrentConfig
+
+    def backbone(self, length: int, config: RecurrentConfig) -> nn.Module:
+        """Return the layers, (B, S, width) → (B, S, width)."""
+        return LSTMStack(config.layers, config.width)
+
+
+class GRU(BackboneArchitecture):
+    """Stacked GRU layers (Cho et al. 2014)."""
+
+    name = "gru"
+    Config = RecurrentConfig
+
+    def backbone(self, length: int, config: RecurrentConfig) -> nn.Module:
+        """Return the layers, (B, S, width) → (B, S, width)."""
+        return GRUStack(config.layers, config.width)
