@@ -48,7 +48,7 @@ class Executor(ABC):
 
     def __init__(self, config: Any = None, folder: str | os.PathLike[str] | None = None) -> None:
         """`folder` is for the executor's own files, such as logs; all machines share it."""
-        self.config = self.Config() if config is None else config
+        self.config: Any = self.Config() if config is None else config
         self.folder = Path(folder or "jobs").absolute()
 
     @abstractmethod
