@@ -27,6 +27,8 @@ MOST_IDS = 500
 GRACE_SECONDS = 15.0
 #: How much of a log is read to say how it ends.
 LAST_BYTES = 4000
+#: What srun adds when a step has ended, whatever the reason.
+NOISE = ("srun: got SIG", "srun: forcing job", "srun: Force Terminated", "srun: Job step aborted")
 
 
 class SlurmConfig(Config):
@@ -175,8 +177,7 @@ def _ending(log: Path | None) -> str:
             lines = file.read().decode("utf-8", "replace").splitlines()
     except OSError:
         return f"{what}, and has no log"
-    # srun's own lines only repeat that a task has ended.
-    said = [line.strip() for line in lines if line.strip() and not line.startswith("srun: ")]
+    said = [line.strip() for line in lines if line.strip() and not line.startswith(NOISE)]
     return f"{what}; its log ends: {said[-1]}" if said else what
 
 
@@ -186,8 +187,9 @@ def _refusals() -> Iterator[None]:
     try:
         yield
     except (FailedJobError, FailedSubmissionError) as error:
-        lines = [line for line in str(error).splitlines() if line.strip()]
-        raise RunError(f"slurm: sbatch: {lines[-1].strip() if lines else error}") from None
+        said = [line for line in str(error).splitlines() if line.startswith("sbatch: ")]
+        reason = said[-1].removeprefix("sbatch: ").removeprefix("error: ") if said else str(error)
+        raise RunError(f"slurm: sbatch: {reason}") from None
     except RuntimeError as error:
         raise UsageError(f"slurm: {error}") from None
     except ValueError as error:
