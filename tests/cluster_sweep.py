@@ -105,10 +105,14 @@ class ClusterSweep:
                 stderr=subprocess.STDOUT,
             )
 
-    def held(self, width: int) -> int | None:
-        """The process that holds the program of this width after its first checkpoint."""
-        files = sorted(self.witness.glob(f"{width}.*.held"))
-        return int(files[0].name.split(".")[1]) if files else None
+    def wait_until_held(self, width: int, after: int | None = None) -> int:
+        """Wait until the program of this width is held; the process, another one than `after`."""
+        wait_until(lambda: self._held(width) - {after}, f"width {width} has a checkpoint")
+        (process,) = self._held(width) - {after}
+        return process
+
+    def _held(self, width: int) -> set[int | None]:
+        return {int(file.name.split(".")[1]) for file in self.witness.glob(f"{width}.*.held")}
 
     def release(self) -> None:
         """Let programs train to their end."""

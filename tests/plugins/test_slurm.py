@@ -74,13 +74,14 @@ def test_twelve_cells_are_killed_preempted_and_continued_to_the_same_bits(tmp_pa
     shown = shown_on_failure((tmp_path, "*.log"), (logs, "*.err"), (logs, "*.out"))
     with shown, cancelled_at_the_end(slurm):
         driver = cluster.start(tmp_path / "first.log")
-        wait_until(lambda: cluster.held(KILLED) and cluster.held(PREEMPTED), "first checkpoints")
+        killed = cluster.wait_until_held(KILLED)
+        cluster.wait_until_held(PREEMPTED)
         driver.kill()
         driver.wait()
         asked = cluster.run("--status")
         assert re.search(r"^12 runs: .*8 running|^12 runs: 8 running", asked.stdout), asked
 
-        os.kill(cluster.held(KILLED), signal.SIGKILL)
+        os.kill(killed, signal.SIGKILL)
         preempted = job_of(PREEMPTED)
         command("scancel", "--signal=USR2", jobs_in_queue()[preempted.id].slurm_id)
         wait_until(lambda: job_of(KILLED).state == "failed", "the killed job leaves the queue")
