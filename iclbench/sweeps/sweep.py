@@ -141,12 +141,18 @@ class _Sweep:
         """What runs the cells; raises UsageError for a device or a folder that can't be used."""
         if isinstance(executor, str):
             executor = make_executor(executor, {}, self.settings.out)
+        device, workers = self.settings.device, workers or executor.workers
         if not executor.remote:
-            find_device(self.settings.device)
+            find_device(device)
+        if workers > 1 and ":" in device:
+            raise UsageError(
+                f"--device {device}: several workers get a GPU each; use --device cuda, and "
+                "CUDA_VISIBLE_DEVICES to choose among GPUs"
+            )
         require_writable(self.settings.out)
         return Programs(
             executor=executor,
-            workers=workers or executor.workers,
+            workers=workers,
             replicas=self.file.replicas,
             settings=self.settings,
             cells=self.cells,
