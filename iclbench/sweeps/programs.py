@@ -70,15 +70,17 @@ class Programs:
 
     def _sorted(self, cells: list[Cell]) -> tuple[list[Cell], list[Queued]]:
         """The cells to run, and those that a queue has already, with their jobs."""
+        # The queue before the records: a job that ends in between has left its record.
+        jobs: list[QueuedJob] = []
+        if isinstance(self.executor, QueueExecutor):
+            jobs = [job for job in self.executor.queue() if job.active]
         before = len(self.cells.failures)
         missing = self.cells.missing(cells)
         for failure in self.cells.failures[before:]:
             self.report(f"can't be run: {failure.command}: {failure.reason}")
         unusable = len(self.cells.failures) - before
         self.already_done += len(cells) - len(missing) - unusable
-        queued: list[Queued] = []
-        if isinstance(self.executor, QueueExecutor):
-            queued = jobs_of(missing, [job for job in self.executor.queue() if job.active])
+        queued = jobs_of(missing, jobs)
         held = {cell.id for group, _ in queued for cell in group if cell is not None}
         more = f", {len(held)} in the queue" if held else ""
         self.report(
