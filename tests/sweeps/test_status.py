@@ -41,10 +41,6 @@ def test_cells_are_done_running_waiting_failed_or_not_submitted(tmp_path, queue)
 
 def test_a_cell_that_failed_within_its_program_has_its_own_reason(tmp_path, queue):
     submit_sweep(CONTENT, executor=queue, out=tmp_path)
-    blocked = RecordStore(tmp_path).path(
-        sweep_status(read_sweep_file(CONTENT), tmp_path).cells[1].cell
-    )
-    blocked.parent.mkdir(parents=True)
     queue.change(0, state="done", result=[None, "no room"], reason="")
     found = states(CONTENT, tmp_path)
     # The first says it is done, but its record is gone.
