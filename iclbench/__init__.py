@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .api.errors import IclbenchError, PluginError, RecordError, RunError, UsageError, unknown
     from .api.evaluation import EvaluationContext, predict
     from .api.exact import evaluate_exactly, exact_least_squares, exact_matmul, exact_solve
-    from .api.executor import Executor
+    from .api.executor import Executor, QueuedJob, QueueExecutor
     from .api.graded_task import GradedTask
     from .api.grader import Completion, Grader
     from .api.metric import Metric
@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     from .runs.verify import verify
     from .sweeps.conformance import check_executor
     from .sweeps.sweep import sweep
+    from .training.interruption import interruptible
 
 _HOME = {
     "api.architecture": ("Architecture", "Construction", "Solver"),
@@ -109,7 +110,7 @@ _HOME = {
     ),
     "api.evaluation": ("EvaluationContext", "predict"),
     "api.exact": ("evaluate_exactly", "exact_least_squares", "exact_matmul", "exact_solve"),
-    "api.executor": ("Executor",),
+    "api.executor": ("Executor", "QueueExecutor", "QueuedJob"),
     "api.graded_task": ("GradedTask",),
     "api.grader": ("Completion", "Grader"),
     "api.metric": ("Metric",),
@@ -158,6 +159,7 @@ _HOME = {
     "runs.verify": ("verify",),
     "sweeps.conformance": ("check_executor",),
     "sweeps.sweep": ("sweep",),
+    "training.interruption": ("interruptible",),
 }
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
 
@@ -197,6 +199,8 @@ __all__ = [
     "NamedMixer",
     "PluginError",
     "Primary",
+    "QueueExecutor",
+    "QueuedJob",
     "Random",
     "Recipe",
     "Record",
@@ -244,6 +248,7 @@ __all__ = [
     "hookimpl",
     "host",
     "initialize",
+    "interruptible",
     "leaderboard",
     "load_task",
     "map_tensors",

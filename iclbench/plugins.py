@@ -25,6 +25,7 @@ class PluginHost:
         self._manager = pluggy.PluginManager("iclbench")
         self._manager.add_hookspecs(hookspecs)
         self.plugins, self.problems = discover(self._manager, only)
+        self._imported: dict[str, Any] = {}
         for kind in CATALOG_HOOKS:
             for name, providers in self._providers(kind).items():
                 if len(providers) > 1:
@@ -47,17 +48,22 @@ class PluginHost:
 
         Raises UsageError if no plugin provides it, PluginError if two do.
         """
-        table = self._providers(kind)
-        if name not in table:
-            error = unknown(kind, name, table)
-            broken = [plugin.name for plugin in self.plugins if plugin.problem]
-            if broken:
-                raise UsageError(f"{error} (left out: {', '.join(broken)})")
-            raise error
-        if len(table[name]) > 1:
-            raise PluginError(_collision(kind, name, table[name]))
-        plugin = table[name][0]
-        return plugin, next(entry for entry in plugin.entries[kind] if entry.name == name)
+        providers = [
+            (plugin, entry)
+            for plugin in self.plugins
+            for entry in plugin.entries.get(kind, ())
+            if entry.name == name
+        ]
+        if len(providers) == 1:
+            return providers[0]
+        if len(providers) > 1:
+            labels = sorted((plugin for plugin, _ in providers), key=lambda plugin: plugin.name)
+            raise PluginError(_collision(kind, name, labels))
+        error = unknown(kind, name, self._providers(kind))
+        broken = [plugin.name for plugin in self.plugins if plugin.problem]
+        if broken:
+            raise UsageError(f"{error} (left out: {', '.join(broken)})")
+        raise error
 
     def target(self, kind: str, name: str) -> tuple[Plugin, Any]:
         """The plugin that provides `name`, and the object itself, imported now.
@@ -66,9 +72,14 @@ class PluginHost:
         """
         plugin, entry = self.provider(kind, name)
         target = entry.target
+        if not isinstance(target, str):
+            return plugin, target
         try:
-            with guarded(f"{kind} {name!r} of {plugin.label}"):
-                return plugin, pkgutil.resolve_name(target) if isinstance(target, str) else target
+            # A guard starts a thread, which a sweep of many cells would notice.
+            if target not in self._imported:
+                with guarded(f"{kind} {name!r} of {plugin.label}"):
+                    self._imported[target] = pkgutil.resolve_name(target)
+            return plugin, self._imported[target]
         except Exception as error:
             reason = reason_of(error)
             raise PluginError(f"{kind} {name!r} of {plugin.label} fails: {reason}") from error

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Collection, Generator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from .config import Config
+from .errors import RunError
+
+Function = Callable[[Any], Any]
 
 
 class Executor(ABC):
@@ -21,20 +31,123 @@ class Executor(ABC):
     other jobs are not affected.
 
     **Interruption.** When the generator is closed, or KeyboardInterrupt is raised while it waits,
-    jobs that have not started never start. Those that run get SIGTERM and the time to save a
-    checkpoint. No process is left when the generator has ended.
+    jobs that have not started never start. Those that run get SIGTERM or SIGINT and the time to
+    save a checkpoint. No process is left when the generator has ended.
 
     **Repetition.** A job may be run again, after a failure or on another machine, but not twice at
     the same time. It skips the records that exist and continues from its checkpoint.
     """
 
     name: ClassVar[str]
+    #: What `--executor-args` may set.
+    Config: ClassVar[type[Config]] = Config
+    #: How many jobs run at once where the user doesn't say.
+    workers: ClassVar[int] = 1
+    #: Whether jobs run elsewhere, so that the devices of this machine don't matter.
+    remote: ClassVar[bool] = False
+
+    def __init__(self, config: Any = None, folder: str | os.PathLike[str] | None = None) -> None:
+        """`folder` is for the executor's own files, such as logs; all machines share it."""
+        self.config: Any = self.Config() if config is None else config
+        self.folder = Path(folder or "jobs").absolute()
 
     @abstractmethod
     def map(
-        self, function: Callable[[Any], Any], jobs: Sequence[Any], workers: int
+        self, function: Function, jobs: Sequence[Any], workers: int
     ) -> Generator[tuple[int, Any], None, None]:
         """Yield (index of the job, result) once per job, as jobs finish, in any order.
 
         At most `workers` jobs run at once.
         """
+
+
+@dataclass(frozen=True)
+class QueuedJob:
+    """A job that was submitted to a queue, and where it is.
+
+    `reason` says why it waits or failed, and `log` is the path of its output. `result` is that of a
+    job that is done.
+    """
+
+    id: str
+    job: Any
+    state: Literal["waiting", "running", "done", "failed"]
+    reason: str = ""
+    log: str = ""
+    result: Any = None
+
+    @property
+    def active(self) -> bool:
+        """Whether the queue still has it."""
+        return self.state in {"waiting", "running"}
+
+
+class QueueExecutor(Executor):
+    """An executor whose jobs outlive the process that submits them.
+
+    What it must remember of them is in its folder: another process with the same folder finds them.
+    A job may be run again by the queue, for example after it was preempted.
+    """
+
+    remote = True
+    workers = 256
+    #: How often the queue is asked.
+    poll_seconds: float = 10.0
+    #: How many times in a row it may give no answer.
+    patience: ClassVar[int] = 60
+
+    @abstractmethod
+    def submit(self, function: Function, jobs: Sequence[Any], workers: int) -> list[str]:
+        """Submit jobs, of which at most `workers` run at once; returns their ids in order."""
+
+    @abstractmethod
+    def queue(self) -> list[QueuedJob]:
+        """Every job that was submitted with this folder, oldest first.
+
+        Raises RunError if the queue doesn't answer.
+        """
+
+    @abstractmethod
+    def cancel(self, ids: Collection[str]) -> None:
+        """Remove waiting jobs, end running ones by SIGTERM, and wait until they have ended."""
+
+    def map(
+        self, function: Function, jobs: Sequence[Any], workers: int
+    ) -> Generator[tuple[int, Any], None, None]:
+        """See `Executor.map`."""
+        ids = self.submit(function, jobs, workers)
+        with closing(self.follow(ids)) as changes:
+            for job in changes:
+                if not job.active:
+                    failed = job.state == "failed"
+                    yield ids.index(job.id), RunError(job.reason) if failed else job.result
+
+    def follow(self, ids: Sequence[str]) -> Generator[QueuedJob, None, None]:
+        """Yield each job whenever its state changes, until all are done or have failed.
+
+        Closing the generator cancels them.
+        """
+        states: dict[str, str] = {}
+        unanswered = 0
+        left = set(ids)
+        try:
+            while left:
+                try:
+                    jobs = [job for job in self.queue() if job.id in left]
+                    unanswered = 0
+                except RunError:
+                    unanswered += 1
+                    if unanswered > self.patience:
+                        raise
+                    jobs = []
+                for job in jobs:
+                    if states.get(job.id) != job.state:
+                        states[job.id] = job.state
+                        if not job.active:
+                            left.discard(job.id)
+                        yield job
+                if left:
+                    time.sleep(self.poll_seconds)
+        except (GeneratorExit, KeyboardInterrupt):
+            self.cancel(left)
+            raise

@@ -55,6 +55,8 @@ def content_problem(content: Any) -> str | None:
     It must be as JSON has it, nested at most MOST_DEPTH deep, with visible texts and with numbers
     that are finite and fit 64 bits.
     """
+    if _is_fine(content):
+        return None
     # Not recursive: content that is nested too deeply must be noticed, not run out of stack.
     waiting: list[tuple[tuple[str, ...], Any]] = [((), content)]
     while waiting:
@@ -72,6 +74,29 @@ def content_problem(content: Any) -> str | None:
             where = visible(".".join(place), MOST_NAME)
             return f"{where}: {problem}" if where else problem
     return None
+
+
+def _is_fine(content: Any) -> bool:
+    """Whether content is certainly as `content_problem` wants it; most is, and this is faster."""
+    level = [content]
+    for _ in range(MOST_DEPTH):
+        inner: list[Any] = []
+        for value in level:
+            kind = type(value)
+            if kind is dict:
+                inner += value
+                inner += value.values()
+            elif kind is list or kind is tuple:
+                inner += value
+            elif kind is str:
+                if len(value) > MOST_TEXT or not value.isprintable():
+                    return False
+            elif kind is not bool and value is not None and _problem(value) is not None:
+                return False
+        if not inner:
+            return True
+        level = inner
+    return False
 
 
 def _inside(value: dict[Any, Any] | list[Any] | tuple[Any, ...]) -> Iterator[tuple[Any, Any]]:

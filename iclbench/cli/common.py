@@ -50,6 +50,32 @@ SuiteName = Annotated[
 Trials = Annotated[
     int, typer.Option("--trials", min=1, metavar="N", help="Trials of a tuning, per board.")
 ]
+ExecutorName = Annotated[
+    str, typer.Option("--executor", metavar="NAME", help="The executor that runs the programs.")
+]
+ExecutorArgs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--executor-args", metavar="K=V,…", help="Arguments of the executor, or @file.toml."
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        "--workers",
+        metavar="N",
+        min=1,
+        help="Programs to run at once; locally 1, and above 1 a process each.",
+        show_default=False,
+    ),
+]
+CheckpointSeconds = Annotated[
+    float,
+    typer.Option(
+        "--checkpoint-seconds", min=0, metavar="SECONDS", help="Time between training checkpoints."
+    ),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would run.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..api.architecture import Architecture
     from ..plugins import PluginHost
 
-KINDS = ("model", "task", "recipe", "suite", "metric", "grader")
+KINDS = ("model", "task", "recipe", "suite", "metric", "grader", "executor")
 
 
 def describe(
@@ -29,7 +29,7 @@ def describe(
     ],
     strict: Strict = False,
 ) -> None:
-    """Describe a model, task, recipe, metric or grader and its arguments, or a suite's boards."""
+    """Describe an entry, such as a model or an executor, and its arguments, or a suite's boards."""
     *before, name = words
     if len(before) > 1 or (before and before[0] not in KINDS):
         raise unknown("kind", before[0], KINDS)
@@ -46,6 +46,7 @@ def describe(
 
 def _lines(plugins: PluginHost, kind: str, name: str) -> Iterator[str]:
     from ..api.architecture import Architecture
+    from ..api.executor import Executor
     from ..api.grader import Grader
     from ..api.metric import Metric
     from ..api.recipe import Recipe
@@ -63,6 +64,7 @@ def _lines(plugins: PluginHost, kind: str, name: str) -> Iterator[str]:
         "recipe": Recipe,
         "metric": Metric,
         "grader": Grader,
+        "executor": Executor,
     }
     target = plugins.load(kind, name, bases[kind])
     if kind == "recipe":

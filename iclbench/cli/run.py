@@ -12,7 +12,9 @@ from ..api.errors import IclbenchError, Interrupted, UsageError
 from ..api.options import parse_names
 from ..console import report
 from .common import (
+    CheckpointSeconds,
     Device,
+    DryRun,
     Engine,
     Out,
     Strict,
@@ -58,11 +60,9 @@ def run(
         bool, typer.Option("--force", help="Run again even where a record exists.")
     ] = False,
     resume: Annotated[bool, typer.Option(help="Continue interrupted training.")] = True,
-    checkpoint_seconds: Annotated[
-        float, typer.Option(min=0, metavar="SECONDS", help="Time between training checkpoints.")
-    ] = 30.0,
+    checkpoint_seconds: CheckpointSeconds = 30.0,
     engine: Engine = "auto",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would run.")] = False,
+    dry_run: DryRun = False,
     strict: Strict = False,
 ) -> None:
     """Run models on tasks, or on the boards of a suite. Existing records are not run again.

@@ -11,7 +11,19 @@ from tabulate import tabulate
 from ..api.errors import IclbenchError, UsageError
 from ..api.options import parse_arguments
 from ..console import report
-from .common import Device, Engine, Out, Strict, SuiteName, Trials, engine_name, sound_host
+from .common import (
+    Device,
+    Engine,
+    ExecutorArgs,
+    ExecutorName,
+    Out,
+    Strict,
+    SuiteName,
+    Trials,
+    Workers,
+    engine_name,
+    sound_host,
+)
 from .interruption import stops_on_signals
 from .spec_options import with_spec_options
 
@@ -35,10 +47,9 @@ def tune(
     ] = None,
     out: Out = "results",
     device: Device = "auto",
-    executor: Annotated[str, typer.Option(help="The executor that runs the programs.")] = "local",
-    workers: Annotated[
-        int, typer.Option(min=1, help="Programs to run at once; above 1, one process each.")
-    ] = 1,
+    executor: ExecutorName = "local",
+    executor_args: ExecutorArgs = None,
+    workers: Workers = None,
     engine: Engine = "auto",
     strict: Strict = False,
 ) -> None:
@@ -59,6 +70,7 @@ def tune(
             space=parse_arguments(space or [], "--space"),
             workers=workers,
             executor=executor,
+            executor_args=parse_arguments(executor_args or [], "--executor-args"),
         )
         code = 0
         for plan in _plans(model, task, suite, spec):

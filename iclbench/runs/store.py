@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from pydantic import ValidationError
@@ -15,7 +15,7 @@ from ..api.errors import RecordError, RunError, problem_with
 from ..api.names import content_problem, is_plain_name, visible
 from ..api.record import SCHEMA_VERSION, Record
 from ..api.results import FileReference
-from ..api.spec import ResolvedSpec, digest_of, spec_id
+from ..api.spec import digest_of, spec_id
 from ..files import read_regular_file, write_atomically
 from .objects import Objects
 
@@ -93,6 +93,22 @@ def read_values(path: Path, references: dict[str, FileReference]) -> dict[str, n
     return {name: objects.read_array(reference) for name, reference in references.items()}
 
 
+class RunName(Protocol):
+    """What the path of a run's record is made of, such as a resolved spec."""
+
+    @property
+    def task(self) -> str:
+        """The task's name."""
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+
+    @property
+    def id(self) -> str:
+        """The run's id."""
+
+
 class RecordStore:
     """A folder of records `TASK/MODEL-ID.json`, with the files that they name in `objects`."""
 
@@ -100,11 +116,11 @@ class RecordStore:
         self.folder = Path(folder)
         self.objects = Objects(self.folder)
 
-    def path(self, spec: ResolvedSpec) -> Path:
+    def path(self, spec: RunName) -> Path:
         """The path of a run's record."""
         return self.folder / spec.task / f"{spec.model}-{spec.id}.json"
 
-    def find(self, spec: ResolvedSpec) -> Record | None:
+    def find(self, spec: RunName) -> Record | None:
         """The run's record, or None; raises RecordError when it is damaged."""
         path = self.path(spec)
         return read_record(path) if path.exists() else None

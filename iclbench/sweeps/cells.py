@@ -1,71 +1,151 @@
-"""Cells: the runs of a sweep file as plans, stage by stage.
+"""Cells: the runs of a sweep file, stage by stage.
 
 A grid may need the weights that another leaves, so its cells are resolved once that one has run.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ..api.config import parse_config
-from ..api.errors import UsageError
-from ..api.spec import RunSpec
+from ..api.errors import RecordError, UsageError
+from ..api.record import Record
+from ..api.spec import RunSpec, canonical_json
 from ..runs.plan import Plan, resolve
 from ..runs.store import RecordStore
 from .files import SweepFile, expand, reference_of
+from .jobs import request_of
 
 Reporter = Callable[[str], None]
+
+#: The most plans that a sweep keeps; each holds a task, a model's configuration, perhaps weights.
+MOST_PLANS = 1000
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A cell without a record, and the reason."""
+    """A cell without a record, and the reason; `log` is the path of its program's output."""
 
     command: str
     reason: str
+    log: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A run of a sweep, small enough for sweeps of 100,000.
+
+    One program can train the cells that share a `program`. `seeds` is the number of its models,
+    `request` is the request in canonical JSON, and `position` its grid and its number there.
+    """
+
+    id: str
+    model: str
+    task: str
+    program: str
+    seeds: int
+    request: str
+    position: tuple[int, int]
+
+    @classmethod
+    def of(cls, plan: Plan, position: tuple[int, int]) -> Cell:
+        """The cell of a plan."""
+        spec = plan.spec
+        run_id = spec.id
+        return cls(
+            id=run_id,
+            model=spec.model,
+            task=spec.task,
+            program=plan.train_key if plan.recipe else run_id,
+            seeds=len(spec.seeds),
+            request=canonical_json(request_of(plan.request)),
+            position=position,
+        )
+
+    def command(self) -> str:
+        """The `iclbench run` command of this run."""
+        return parse_config(RunSpec, json.loads(self.request), "run").command()
 
 
 class Cells:
-    """The plans of a sweep so far, by run id, and the cells that can't be run."""
+    """The cells of a sweep so far, by run id, and those that can't be run."""
 
-    def __init__(self, file: SweepFile, store: RecordStore) -> None:
+    def __init__(
+        self, file: SweepFile, store: RecordStore, plans: dict[str, Plan] | None = None
+    ) -> None:
+        """The first plans are added to `plans`, by the request of their cell."""
         self.file, self.store = file, store
+        self.plans = {} if plans is None else plans
         self.failures: list[Failure] = []
-        self.plans: dict[str, Plan] = {}
-        #: The grid of each run, and its number within the grid.
-        self._positions: dict[str, tuple[int, int]] = {}
-        self._named: dict[str, Plan] = {}
+        #: The ids of cells without a usable record, which are among the failures.
+        self.failed: set[str] = set()
+        self.cells: dict[str, Cell] = {}
+        self._records: dict[str, Record] = {}
+        self._named: dict[str, Cell] = {}
 
-    def resolve(self, grids: Iterable[Mapping[str, Any]]) -> list[Plan]:
-        """The plans of these grids' cells, without those of earlier calls.
+    def resolve(self, grids: Iterable[Mapping[str, Any]]) -> list[Cell]:
+        """The cells of these grids, without those of earlier calls.
 
         A cell that can't be run is added to `failures`.
         """
-        plans: dict[str, Plan] = {}
+        new: dict[str, Cell] = {}
         for grid in grids:
             try:
-                cells = list(expand(self._with_weights(grid), self.file.defaults))
+                specs = expand(self._with_weights(grid), self.file.defaults)
             except _NoWeightsError as error:
                 self._fail(f"{grid.get('model')} from {reference_of(grid)}", str(error))
                 continue
-            for number, cell in enumerate(cells):
-                plan = self._plan(parse_config(RunSpec, cell, "sweep"))
+            index = self.file.grid.index(dict(grid))
+            for number, spec in enumerate(specs):
+                plan = self._plan(parse_config(RunSpec, spec, "sweep"))
                 if plan is None:
                     continue
-                position = (self.file.grid.index(dict(grid)), number)
-                self._positions.setdefault(plan.spec.id, position)
-                if plan.spec.id not in self.plans:
-                    plans.setdefault(plan.spec.id, plan)
+                cell = Cell.of(plan, (index, number))
+                if cell.id not in self.cells:
+                    new.setdefault(cell.id, cell)
+                    if len(self.plans) < MOST_PLANS:
+                        self.plans.setdefault(cell.request, plan)
                 if "name" in grid:
-                    self._named[grid["name"]] = plan
-        self.plans.update(plans)
-        return list(plans.values())
+                    self._named[grid["name"]] = cell
+        self.cells.update(new)
+        return list(new.values())
 
-    def in_order(self) -> list[Plan]:
-        """All plans, in the order of the file's grids."""
-        return sorted(self.plans.values(), key=lambda plan: self._positions[plan.spec.id])
+    def record(self, cell: Cell) -> Record | None:
+        """The cell's record, or None; it is read once. Raises RecordError when it is damaged."""
+        if cell.id not in self._records:
+            record = self.store.find(cell)
+            if record is None:
+                return None
+            self._records[cell.id] = record
+        return self._records[cell.id]
+
+    def missing(self, cells: Iterable[Cell]) -> list[Cell]:
+        """Those that have no record. A damaged one is added to `failures`."""
+        without = []
+        for cell in cells:
+            try:
+                if self.record(cell) is None:
+                    without.append(cell)
+            except RecordError as error:
+                self.fail(cell, str(error))
+        return without
+
+    def fail(self, cell: Cell, reason: str, log: str = "") -> None:
+        """Add a cell to `failures`."""
+        self.failed.add(cell.id)
+        self.failures.append(Failure(cell.command(), reason, log))
+
+    def in_order(self) -> list[Cell]:
+        """All cells, in the order of the file's grids."""
+        return sorted(self.cells.values(), key=lambda cell: cell.position)
+
+    def records(self) -> list[Record]:
+        """The records of the cells that did not fail, in the order of the file's grids."""
+        cells = [cell for cell in self.in_order() if cell.id not in self.failed]
+        return [record for cell in cells if (record := self.record(cell)) is not None]
 
     def _with_weights(self, grid: Mapping[str, Any]) -> dict[str, Any]:
         """The grid without its name, and with the file of the weights that it refers to."""
@@ -73,12 +153,12 @@ class Cells:
         wanted = reference_of(grid)
         if wanted is None:
             return content
-        plan = self._named.get(wanted)
+        cell = self._named.get(wanted)
         try:
-            record = None if plan is None else self.store.find(plan.spec)
+            record = None if cell is None else self.record(cell)
         except UsageError as error:
             raise _NoWeightsError(str(error)) from None
-        if plan is None or record is None or record.weights is None:
+        if record is None or record.weights is None:
             raise _NoWeightsError(f"the run {wanted!r} left no weights")
         path = str(self.store.objects.path(record.weights))
         return {key: path if value == f"@{wanted}" else value for key, value in content.items()}

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ..api.executor import Executor
+from ..api.executor import Executor, QueueExecutor
 from ..runs.checks import ConformanceError
 from .executors.probes import answer, this_process, wait_for_signal
 
@@ -23,13 +23,17 @@ GRACE_SECONDS = 1.0
 def check_executor(executor: Executor, workers: int = 2, folder: str | Path | None = None) -> None:
     """Check what `Executor` promises, with at least two workers.
 
-    It takes seconds where processes start quickly. `folder` is one that all machines share; by
+    It takes seconds where processes start quickly. With a `QueueExecutor` it also checks that
+    another one with the same folder knows the jobs. `folder` is one that all machines share; by
     default a temporary folder of this one.
     """
     _expect(workers > 1, "one worker shows nothing; give at least 2")
     _check_results(executor, workers)
     with tempfile.TemporaryDirectory(dir=folder) as shared:
         _check_interruption(executor, workers, Path(shared))
+    _check_repetition(executor, workers)
+    if isinstance(executor, QueueExecutor):
+        _check_queue(executor, workers)
 
 
 def _check_results(executor: Executor, workers: int) -> None:
@@ -123,6 +127,39 @@ def _check_interruption(executor: Executor, workers: int, folder: Path) -> None:
     time.sleep(GRACE_SECONDS)
     _expect(marked("started") == started, "a job starts after the generator has been closed")
     _expect(marked("saved") == started, "a running job ends without SIGTERM, or does not end")
+
+
+def _check_repetition(executor: Executor, workers: int) -> None:
+    """Jobs that have run, or were interrupted, can be run again."""
+    jobs = [{"caller": this_process(), "ends_by": "return", "value": 1, "seconds": 0}]
+    for _ in range(2):
+        results = [outcome for _, outcome in _outcomes(executor, jobs, workers)]
+        again = [r["value"] for r in results if isinstance(r, dict)] == [1]
+        _expect(again, f"a job that is run again gives {results!r}")
+
+
+def _check_queue(executor: QueueExecutor, workers: int) -> None:
+    """What was submitted is known to another executor with the same folder, each job once."""
+    known = {job.id for job in executor.queue()}
+    plain = {"caller": this_process(), "seconds": 0}
+    jobs: list[dict[str, Any]] = [
+        {**plain, "value": value, "ends_by": ends} for value, ends in ((1, "return"), (2, "error"))
+    ]
+    ids = executor.submit(answer, jobs, workers)
+    _expect(len({*ids}) == len(jobs), f"{len(jobs)} jobs have the ids {ids}")
+    other = type(executor)(executor.config, executor.folder)
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while any(job.active for job in other.queue()) and time.monotonic() < deadline:
+        time.sleep(min(1.0, executor.poll_seconds))
+    listed = [job for job in other.queue() if job.id not in known]
+    _expect([job.id for job in listed] == ids, f"of {ids}, the queue of another process has "
+            f"{[job.id for job in listed]}")  # fmt: skip
+    _expect([job.job for job in listed] == jobs, "a queue lists other jobs than were submitted")
+    done, failed = listed
+    states = f"{done.state} and {failed.state}"
+    _expect((done.state, failed.state) == ("done", "failed"), f"jobs done and failed are {states}")
+    _expect(done.result["value"] == 1, "the result of a job is not kept")
+    _expect(bool(failed.reason), "a failed job has no reason")
 
 
 def _expect(holds: bool, otherwise: str) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -94,35 +94,61 @@ MOST_CELLS, MOST_BYTES = 100_000, 2**20
 QUICK = "quick"
 
 
+#: An axis of a grid: the values of a field, or of one of its arguments.
+Axis = list[tuple[str, str | None, Any]]
+
+
 def expand(grid: Mapping[str, Any], defaults: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The specs of one grid's cells: the product of every list in it.
 
     Raises UsageError for more than MOST_CELLS, before the first one.
     """
+    axes = _axes(grid, defaults)
+    _count(axes)
+    return (_spec(cell) for cell in itertools.product(*axes))
+
+
+def _samples(axes: list[Axis]) -> Iterator[dict[str, Any]]:
+    """Cells in which every value of every axis occurs: their sum, not their product."""
+    first = [axis[0] for axis in axes]
+    yield _spec(first)
+    for number, axis in enumerate(axes):
+        for value in axis[1:]:
+            yield _spec([*first[:number], value, *first[number + 1 :]])
+
+
+def _axes(grid: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Axis]:
     merged: dict[str, Any] = dict(defaults)
     for name, value in grid.items():
         base = merged.get(name)
         both = isinstance(base, dict) and isinstance(value, dict)
         merged[name] = {**base, **value} if both else value  # type: ignore[dict-item]
-    axes: list[list[tuple[str, str | None, Any]]] = []
+    axes: list[Axis] = []
     for name, value in merged.items():
         if isinstance(value, dict):
             axes += [[(name, key, v) for v in _axis(values)] for key, values in value.items()]
         else:
             axes.append([(name, None, v) for v in ([value] if name in _WHOLE else _axis(value))])
+    return axes
+
+
+def _count(axes: list[Axis]) -> int:
     count = math.prod(len(axis) for axis in axes)
     if count > MOST_CELLS:
         raise UsageError(f"sweep: a grid of {count:,} cells is too large; at most {MOST_CELLS:,}")
-    for cell in itertools.product(*axes):
-        spec: dict[str, Any] = {}
-        for name, key, value in cell:
-            if key is None:
-                spec[name] = value
-            else:
-                spec.setdefault(name, {})[key] = value
-        if isinstance(spec.get("seeds"), str):
-            spec["seeds"] = parse_seeds(spec["seeds"])
-        yield spec
+    return count
+
+
+def _spec(cell: Iterable[tuple[str, str | None, Any]]) -> dict[str, Any]:
+    spec: dict[str, Any] = {}
+    for name, key, value in cell:
+        if key is None:
+            spec[name] = value
+        else:
+            spec.setdefault(name, {})[key] = value
+    if isinstance(spec.get("seeds"), str):
+        spec["seeds"] = parse_seeds(spec["seeds"])
+    return spec
 
 
 def _axis(value: Any) -> list[Any]:
@@ -131,8 +157,10 @@ def _axis(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def read_sweep_file(file: str | Path | Mapping[str, Any]) -> SweepFile:
+def read_sweep_file(file: str | Path | Mapping[str, Any] | SweepFile) -> SweepFile:
     """The sweep file at a path, or from its content; raises UsageError if it is invalid."""
+    if isinstance(file, SweepFile):
+        return file
     if isinstance(file, Mapping):
         return parse_config(SweepFile, file, "sweep")
     try:
@@ -160,8 +188,9 @@ def stages_of(file: SweepFile) -> list[list[dict[str, Any]]]:
             raise UsageError(f"sweep: no grid before this one has the name {wanted!r}")
         stage = 0 if wanted is None else names[wanted] + 1
         # The path of the weights is not known yet; everything else is checked now.
-        cells = list(expand({k: v for k, v in grid.items() if k != "name"}, file.defaults))
-        for cell in cells:
+        axes = _axes({k: v for k, v in grid.items() if k != "name"}, file.defaults)
+        count = _count(axes)
+        for cell in _samples(axes):
             parse_config(RunSpec, cell, "sweep")
         if "name" in grid:
             name = grid["name"]
@@ -169,8 +198,8 @@ def stages_of(file: SweepFile) -> list[list[dict[str, Any]]]:
                 raise UsageError(f"sweep: the name of a grid must be text, not {name!r}")
             if name in names:
                 raise UsageError(f"sweep: two grids have the name {name!r}")
-            if len(cells) != 1:
-                raise UsageError(f"sweep: {name!r} names {len(cells)} runs, not one")
+            if count != 1:
+                raise UsageError(f"sweep: {name!r} names {count} runs, not one")
             names[name] = stage
         while len(stages) <= stage:
             stages.append([])

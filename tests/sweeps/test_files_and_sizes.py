@@ -60,7 +60,7 @@ def test_a_file_that_is_not_toml_is_refused(tmp_path):
     with pytest.raises(UsageError, match=r"sweep\.toml"):
         sweep(path)
     with pytest.raises(UsageError, match="unknown executor"):
-        sweep({"grid": [{"model": "zero"}]}, executor="nonesuch")
+        sweep({"grid": [{"model": "zero", "task": "t"}]}, executor="nonesuch")
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from iclbench import RunError
+from iclbench.sweeps.executors import local
 from iclbench.sweeps.executors.local import Local
 
 
@@ -38,6 +39,48 @@ def test_a_job_that_raises_fails_alone(workers):
     outcomes = dict(Local().map(fail_or_answer, [0, 1, 2], workers))
     assert str(outcomes.pop(0)) == "LookupError: no luck"
     assert outcomes == {1: 1, 2: 2}
+
+
+def gpu_of_this_process(job):
+    return [os.getpid(), os.environ["CUDA_VISIBLE_DEVICES"]]
+
+
+def test_each_worker_sees_one_gpu(monkeypatch):
+    monkeypatch.setattr(local, "visible_gpus", lambda: ["0", "GPU-5e1f"])
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,GPU-5e1f")
+    outcomes = [outcome for _, outcome in Local().map(gpu_of_this_process, [0, 1], workers=2)]
+    assert len({process for process, _ in outcomes}) == 2
+    assert {gpu for _, gpu in outcomes} == {"0", "GPU-5e1f"}
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "0,GPU-5e1f"
+
+
+@pytest.mark.parametrize(
+    ("gpus", "used", "expected"),
+    [
+        (["0", "1"], [], "0"),
+        (["0", "1"], ["0"], "1"),
+        (["0", "1"], ["1"], "0"),  # that of a worker that has died
+        (["0", "1"], ["0", "1", "0"], "1"),  # more workers than GPUs
+        ([], [None], None),
+    ],
+)
+def test_a_worker_gets_the_gpu_that_the_fewest_use(monkeypatch, gpus, used, expected):
+    monkeypatch.setattr(local, "visible_gpus", lambda: gpus)
+    team = local._Team(gpu_of_this_process, [], 4)
+    team.members = [local._Worker(None, None, gpu) for gpu in used]
+    assert team._free_gpu() == expected
+
+
+@pytest.mark.parametrize(("given", "gpus"), [("1, 0", ["1", "0"]), ("", []), ("GPU-a", ["GPU-a"])])
+def test_visible_gpus_are_those_that_the_user_names(monkeypatch, given, gpus):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", given)
+    assert local.visible_gpus() == gpus
+
+
+def test_visible_gpus_are_all_of_the_machine_otherwise(monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    assert local.visible_gpus() == ["0", "1"]
 
 
 def test_workers_end_with_a_parent_that_is_killed(tmp_path):

@@ -13,7 +13,7 @@ from iclbench import Executor, RecordStore, UsageError, hookimpl, host, sweep
 from iclbench.api.errors import Interrupted
 from iclbench.runs import run as run_module
 from iclbench.runs.run import run_plans
-from iclbench.sweeps import sweep as sweep_module
+from iclbench.sweeps import jobs as jobs_module
 
 DEFAULTS = {
     "task": "least-squares",
@@ -172,7 +172,7 @@ def test_what_changes_the_program_is_trained_separately(tmp_path):
 def test_cells_are_run_in_halves_if_memory_is_short(tmp_path, monkeypatch):
     import torch
 
-    import iclbench.sweeps.sweep as module
+    import iclbench.sweeps.jobs as module
 
     sizes, run = [], module.run_plans
 
@@ -218,7 +218,7 @@ def test_runs_in_threads_of_one_process_are_refused_and_mix_nothing(tmp_path, pr
             raise
 
     monkeypatch.setattr(run_module, "evaluate_and_record", wait)
-    monkeypatch.setattr(sweep_module, "run_plans", count)
+    monkeypatch.setattr(jobs_module, "run_plans", count)
     grid = {"model": ["averaging", "zero"], "dtype": ["float64"]}
     content = {"defaults": DEFAULTS, "grid": [grid]}
     result = sweep(content, out=tmp_path, executor="threads")

@@ -1,4 +1,7 @@
-"""The executor `local`: this process, or one single-threaded process per worker."""
+"""The executor `local`: this process, or one single-threaded process per worker.
+
+With several workers, each sees one of the GPUs.
+"""
 
 from __future__ import annotations
 
@@ -57,12 +60,26 @@ def _outcome(function: Callable[[Any], Any], job: Any) -> Any:
         return RunError(first_line(error))
 
 
+def visible_gpus() -> list[str]:
+    """What CUDA_VISIBLE_DEVICES may name: the GPUs of this process."""
+    given = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if given is not None:
+        return [name.strip() for name in given.split(",") if name.strip()]
+    import torch
+
+    return [str(index) for index in range(torch.cuda.device_count())]
+
+
 @dataclass
 class _Worker:
-    """A process that runs one job after another; `index` is its job's, None while it has none."""
+    """A process that runs one job after another; `index` is its job's, None while it has none.
+
+    `gpu` is the only GPU that it sees, None on a machine without any.
+    """
 
     process: BaseProcess
     connection: Connection
+    gpu: str | None
     index: int | None = None
 
 
@@ -73,6 +90,7 @@ class _Team:
         self.function, self.workers = function, workers
         self.waiting = jobs[::-1]
         self.members: list[_Worker] = []
+        self.gpus = visible_gpus()
 
     @property
     def busy(self) -> list[_Worker]:
@@ -92,13 +110,20 @@ class _Team:
     def _start(self) -> _Worker:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
-        process = context.Process(target=_work, args=(theirs, os.getpid()), name="iclbench worker")
-        worker = _Worker(process, ours)
+        gpu = self._free_gpu()
+        arguments = (theirs, os.getpid(), gpu)
+        process = context.Process(target=_work, args=arguments, name="iclbench worker")
+        worker = _Worker(process, ours, gpu)
         with _signals_blocked():
             process.start()
             self.members.append(worker)
         theirs.close()
         return worker
+
+    def _free_gpu(self) -> str | None:
+        """The GPU that the fewest workers use."""
+        used = [worker.gpu for worker in self.members]
+        return min(self.gpus, key=used.count, default=None)
 
     def collect(self) -> list[Numbered]:
         """Wait for jobs to finish; returns their outcomes."""
@@ -153,8 +178,11 @@ def _signals_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _work(connection: Connection, parent: int) -> None:
+def _work(connection: Connection, parent: int, gpu: str | None) -> None:
     """Answer jobs until the connection is closed, or a signal ends the work."""
+    if gpu is not None:
+        # CUDA reads it when it is first used, which is later.
+        os.environ["CUDA_VISIBLE_DEVICES"] = gpu
     threading.Thread(target=_exit_with, args=(parent,), daemon=True).start()
     try:
         # A worker gets Ctrl-C from the terminal and SIGTERM from its parent: one is enough.

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...api.budget import Budget
 from ...api.errors import IclbenchError, RunError
-from ...api.executor import Executor
 from ...api.record import Record
 from ...api.spec import RunSpec
 from ...api.tuning import (
@@ -26,12 +25,12 @@ from ...api.tuning import (
     tuning_evaluation_seed,
     tuning_seeds,
 )
-from ...plugins import host
 from ...runs.plan import Plan, resolve
 from ...runs.report import ranking
 from ...runs.settings import Settings
 from ...runs.store import RecordStore
-from ..sweep import run_job
+from ..jobs import job_of, request_of, run_job
+from ..programs import make_executor
 from .space import Point, points_of, search_space
 
 #: The folder of the trials' records, in the output folder.
@@ -50,8 +49,9 @@ class SearchSettings:
     seeds: int = 1
     search_seed: int = 0
     space: Mapping[str, Any] = field(default_factory=dict)
-    workers: int = 1
+    workers: int | None = None
     executor: str = "local"
+    executor_args: Mapping[str, Any] = field(default_factory=dict)
 
 
 def tune(
@@ -129,18 +129,15 @@ def _run(
     for index, plan in plans.items():
         groups.setdefault((points[index].program, plan.train_key), []).append(index)
     members = list(groups.values())
+    trial_settings = replace(settings, out=settings.out / FOLDER)
     jobs = [
-        {
-            "requests": [plans[index].request.model_dump(mode="json") for index in group],
-            "out": str(settings.out / FOLDER),
-            "device": settings.device,
-            "engine": settings.engine,
-        }
+        job_of([request_of(plans[index].request) for index in group], trial_settings)
         for group in members
     ]
     failures: dict[int, str] = {}
-    executor = host().load("executor", search.executor, Executor)()
-    with closing(executor.map(run_job, jobs, search.workers)) as outcomes:
+    executor = make_executor(search.executor, search.executor_args, trial_settings.out)
+    workers = search.workers or executor.workers
+    with closing(executor.map(run_job, jobs, workers)) as outcomes:
         for finished, (job, outcome) in enumerate(outcomes, start=1):
             group = members[job]
             reasons = [str(outcome)] * len(group) if isinstance(outcome, BaseException) else outcome

@@ -1,0 +1,94 @@
+"""Jobs: the programs of a sweep as executors get them, and running one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..api.config import parse_config
+from ..api.errors import IclbenchError, first_line
+from ..api.spec import RunSpec, canonical_json
+from ..runs.plan import Plan, resolve
+from ..runs.run import run_plans
+from ..runs.settings import Settings
+from ..training.interruption import interruptible
+
+#: Plans of this process's sweep by their requests: a program in this process need not make them
+#: again. Each is used once.
+_plans: dict[str, Plan] = {}
+
+
+@contextmanager
+def plans_at_hand() -> Iterator[dict[str, Plan]]:
+    """Within the block, jobs of this process take plans from what it gets, by `request_key`."""
+    try:
+        yield _plans
+    finally:
+        _plans.clear()
+
+
+def request_key(request: Any) -> str:
+    """What a request's plan is kept by."""
+    return canonical_json(request)
+
+
+def request_of(spec: RunSpec) -> dict[str, Any]:
+    """A request as JSON, without the fields that have their default."""
+    return spec.model_dump(mode="json", exclude_defaults=True)
+
+
+def job_of(requests: Sequence[dict[str, Any]], settings: Settings) -> dict[str, Any]:
+    """The job, a JSON value, of the program that runs these requests."""
+    return {
+        "requests": list(requests),
+        # Jobs may run in another folder.
+        "out": str(settings.out.absolute()),
+        "device": settings.device,
+        "engine": settings.engine,
+        "checkpoint_seconds": settings.checkpoint_seconds,
+    }
+
+
+def run_job(job: dict[str, Any]) -> list[str | None]:
+    """Run one program's cells; returns the reason of each one's failure, or None.
+
+    Reasons are text, which crosses processes. If the program fails, its cells are run one by one,
+    so that a failure stays that of its cell. If memory is short, they are run in halves. Running a
+    job again continues it: records and checkpoints are in its output folder. SIGTERM has it save a
+    checkpoint and raise Interrupted.
+    """
+    settings = Settings(
+        out=Path(job["out"]),
+        device=job["device"],
+        engine=job["engine"],
+        checkpoint_seconds=job["checkpoint_seconds"],
+    )
+    with interruptible():
+        return _run_together(job["requests"], settings)
+
+
+def _run_together(requests: list[dict[str, Any]], settings: Settings) -> list[str | None]:
+    parts = [requests[i : i + 1] for i in range(len(requests))]
+    try:
+        run_plans([_plan(request) for request in requests], settings)
+        return [None] * len(requests)
+    except torch.OutOfMemoryError as error:
+        reason = first_line(error)
+        half = (len(requests) + 1) // 2
+        parts = [requests[:half], requests[half:]]
+    except IclbenchError as error:
+        reason = str(error)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+    if len(requests) == 1:
+        return [reason]
+    return [outcome for part in parts for outcome in _run_together(part, settings)]
+
+
+def _plan(request: dict[str, Any]) -> Plan:
+    plan = _plans.pop(request_key(request), None)
+    return plan or resolve(parse_config(RunSpec, request, "run"))

@@ -1,0 +1,178 @@
+"""Programs: the cells of a sweep that train together, and running them by an executor."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..api.config import parse_config
+from ..api.errors import IclbenchError, RunError
+from ..api.executor import Executor, QueuedJob, QueueExecutor
+from ..api.spec import canonical_json
+from ..plugins import host
+from ..runs.settings import Settings
+from .cells import Cell, Cells, Reporter
+from .jobs import job_of, run_job
+
+#: The folder of executors' own files, in a sweep's output folder.
+FOLDER = "jobs"
+
+#: The cell of every request of a job, None for a request of no cell; and the job.
+Queued = tuple[list[Cell | None], QueuedJob]
+
+
+def make_executor(name: str, args: Mapping[str, Any], out: Path) -> Executor:
+    """The executor of that name for an output folder; raises UsageError."""
+    executor: type[Executor] = host().load("executor", name, Executor)
+    config = parse_config(executor.Config, args, f"executor {name}")
+    return executor(config, out / FOLDER / name)
+
+
+@dataclass
+class Programs:
+    """Runs cells as programs of at most `replicas` models, and collects the failures."""
+
+    executor: Executor
+    workers: int
+    replicas: int
+    settings: Settings
+    cells: Cells
+    report: Reporter
+    already_done: int = 0
+
+    def run(self, cells: list[Cell]) -> None:
+        """Run the cells that have no record, and wait for them."""
+        missing, queued = self._sorted(cells)
+        new = group_cells(missing, self.replicas)
+        groups: list[Sequence[Cell | None]] = [*(group for group, _ in queued), *new]
+        jobs = [self._job(group) for group in new]
+        with closing(self._outcomes(jobs, [job for _, job in queued])) as outcomes:
+            for finished, (index, outcome, log) in enumerate(outcomes, start=1):
+                group = groups[index]
+                failed = self._add_failures(group, outcome, log)
+                state = "failed" if failed else f"done{self._speedup(group)}"
+                self.report(f"[{finished}/{len(groups)}] {_names(group)}: {state}")
+
+    def submit(self, cells: list[Cell]) -> int:
+        """Submit the cells that have neither a record nor a job; returns how many have a job."""
+        assert isinstance(self.executor, QueueExecutor)
+        missing, queued = self._sorted(cells)
+        jobs = [self._job(group) for group in group_cells(missing, self.replicas)]
+        if jobs:
+            self.executor.submit(run_job, jobs, self.workers)
+        if jobs or queued:
+            self.report(f"{len(jobs)} programs submitted, {len(queued)} were in the queue")
+        return len(missing) + sum(cell is not None for group, _ in queued for cell in group)
+
+    def _sorted(self, cells: list[Cell]) -> tuple[list[Cell], list[Queued]]:
+        """The cells to run, and those that a queue has already, with their jobs."""
+        # The queue before the records: a job that ends in between has left its record.
+        jobs: list[QueuedJob] = []
+        if isinstance(self.executor, QueueExecutor):
+            jobs = [job for job in self.executor.queue() if job.active]
+        before = len(self.cells.failures)
+        missing = self.cells.missing(cells)
+        for failure in self.cells.failures[before:]:
+            self.report(f"can't be run: {failure.command}: {failure.reason}")
+        unusable = len(self.cells.failures) - before
+        self.already_done += len(cells) - len(missing) - unusable
+        queued = jobs_of(missing, jobs)
+        held = {cell.id for group, _ in queued for cell in group if cell is not None}
+        more = f", {len(held)} in the queue" if held else ""
+        self.report(
+            f"{len(cells)} runs: {len(cells) - len(missing)} skipped{more}, "
+            f"{len(missing) - len(held)} to run"
+        )
+        return [cell for cell in missing if cell.id not in held], queued
+
+    def _job(self, group: Sequence[Cell]) -> dict[str, Any]:
+        return job_of([json.loads(cell.request) for cell in group], self.settings)
+
+    def _outcomes(
+        self, jobs: list[Any], queued: list[QueuedJob]
+    ) -> Generator[tuple[int, Any, str], None, None]:
+        """Yield index, result and log of each job: those in the queue come first, then `jobs`."""
+        if not isinstance(self.executor, QueueExecutor):
+            with closing(self.executor.map(run_job, jobs, self.workers)) as outcomes:
+                for index, outcome in outcomes:
+                    yield index, outcome, ""
+            return
+        submitted = self.executor.submit(run_job, jobs, self.workers) if jobs else []
+        ids = [*(job.id for job in queued), *submitted]
+        positions = {job_id: index for index, job_id in enumerate(ids)}
+        with closing(self.executor.follow(ids)) as changes:
+            for job in changes:
+                if job.active:
+                    why = f" ({job.reason})" if job.reason else ""
+                    self.report(f"program {positions[job.id] + 1}: {job.state}{why}, {job.log}")
+                else:
+                    outcome = RunError(job.reason) if job.state == "failed" else job.result
+                    yield positions[job.id], outcome, job.log
+
+    def _add_failures(self, group: Sequence[Cell | None], outcome: Any, log: str) -> bool:
+        """Add the failures of a program's cells; returns whether there are any."""
+        if isinstance(outcome, BaseException):
+            known = isinstance(outcome, IclbenchError)
+            reason = str(outcome) if known else f"{type(outcome).__name__}: {outcome}"
+            outcome = [reason] * len(group)
+        failed = False
+        for cell, reason in zip(group, outcome, strict=True):
+            if cell is not None and reason is not None:
+                self.cells.fail(cell, reason, log)
+                failed = True
+        return failed
+
+    def _speedup(self, group: Sequence[Cell | None]) -> str:
+        """What a program gained by training its models together, according to its first record."""
+        cells = [cell for cell in group if cell is not None]
+        record = self.cells.record(cells[0])
+        training = record.training if record is not None else None
+        if training is None or training.speedup is None:
+            return ""
+        count = sum(cell.seeds for cell in cells)
+        return f", {count} models {training.speedup:.1f} times as fast as one by one"
+
+
+def jobs_of(cells: Sequence[Cell], jobs: Sequence[QueuedJob]) -> list[Queued]:
+    """The jobs that run any of these cells, each with the cell of every request, None for others.
+
+    Where several jobs have had a cell, it belongs to the last.
+    """
+    by_request = {cell.request: cell for cell in cells}
+    last = {_key(request): job.id for job in jobs for request in job.job["requests"]}
+    found = []
+    for job in jobs:
+        keys = [_key(request) for request in job.job["requests"]]
+        group = [by_request.get(key) if last[key] == job.id else None for key in keys]
+        if any(group):
+            found.append((group, job))
+    return found
+
+
+def group_cells(cells: Sequence[Cell], replicas: int) -> list[list[Cell]]:
+    """The cells of each program, which differ only in what replicas can vary."""
+    programs: dict[str, list[list[Cell]]] = {}
+    models: dict[str, int] = {}
+    for cell in cells:
+        parts = programs.setdefault(cell.program, [[]])
+        count = models.get(cell.program, 0) + cell.seeds
+        if count > replicas and parts[-1]:
+            parts.append([])
+            count = cell.seeds
+        models[cell.program] = count
+        parts[-1].append(cell)
+    return [part for parts in programs.values() for part in parts]
+
+
+def _key(request: Mapping[str, Any]) -> str:
+    return canonical_json(request)
+
+
+def _names(group: Sequence[Cell | None]) -> str:
+    cells = [cell for cell in group if cell is not None]
+    names = ", ".join(f"{cell.model} on {cell.task}" for cell in cells[:3])
+    return names + (f" and {len(cells) - 3} more" if len(cells) > 3 else "")

@@ -1,0 +1,57 @@
+"""Batches: the job arrays that were submitted from a folder, each described by a file there.
+
+The file is written before the array is submitted, and the array has the batch's name in the queue.
+So a submission that is killed leaves no job that nobody knows.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from iclbench import write_atomically
+
+PREFIX = "iclbench-"
+
+
+@dataclass
+class Batch:
+    """A job array: its name in the queue, its jobs, and their numbers once Slurm has given them."""
+
+    name: str
+    number: int
+    jobs: list[Any]
+    slurm_ids: list[str]
+
+    def job_id(self, index: int) -> str:
+        """The id of a job for iclbench; Slurm's own is not known before the submission."""
+        return f"{self.name}_{index}"
+
+    def outcome(self, folder: Path, index: int) -> Path:
+        """Where a job writes its outcome."""
+        return folder / "outcomes" / f"{self.job_id(index)}.json"
+
+    def write(self, folder: Path) -> None:
+        """Write the file of the batch, atomically."""
+        path = folder / "batches" / f"{self.number:06d}.{self.name}.json"
+        write_atomically(path, json.dumps(asdict(self)).encode())
+
+
+def new_batch(folder: Path, jobs: Sequence[Any]) -> Batch:
+    """A batch of these jobs; its file comes after those of earlier batches."""
+    numbers = [int(path.name.split(".")[0]) for path in _files(folder)]
+    name = f"{PREFIX}{uuid.uuid4().hex[:12]}"
+    return Batch(name, max(numbers, default=0) + 1, list(jobs), [])
+
+
+def read_batches(folder: Path) -> list[Batch]:
+    """The batches of a folder, oldest first."""
+    return [Batch(**json.loads(path.read_text("utf-8"))) for path in _files(folder)]
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted((folder / "batches").glob("[0-9]*.json"))

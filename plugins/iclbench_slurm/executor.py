@@ -1,0 +1,196 @@
+"""Slurm: submits programs as job arrays by submitit, and tells of them from queue and files."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import submitit
+from pydantic import Field
+from submitit.core.utils import FailedJobError, FailedSubmissionError, JobPaths
+
+from iclbench import Config, QueuedJob, QueueExecutor, RunError, UsageError
+
+from .batches import Batch, new_batch, read_batches
+from .program import Program
+from .squeue import InQueue, command, jobs_in_queue
+
+#: The most ids in one call of scancel.
+MOST_IDS = 500
+#: How long a file that another machine wrote may take to be seen here.
+GRACE_SECONDS = 15.0
+#: How much of a log is read to say how it ends.
+LAST_BYTES = 4000
+#: What srun adds when a step has ended, whatever the reason.
+NOISE = ("srun: got SIG", "srun: forcing job", "srun: Force Terminated", "srun: Job step aborted")
+
+
+class SlurmConfig(Config):
+    """The arguments of the executor `slurm`: names and meanings are submitit's."""
+
+    partition: str | None = Field(None, description="the partition")
+    account: str | None = Field(None, description="the account that is charged")
+    qos: str | None = Field(None, description="the quality of service")
+    constraint: str | None = Field(None, description="features that a node must have")
+    gpus_per_node: int | None = Field(None, ge=0, description="GPUs of a program")
+    cpus_per_task: int | None = Field(None, ge=1, description="cores of a program")
+    mem_gb: float | None = Field(None, gt=0, description="memory of a program, in GB")
+    timeout_min: int = Field(60, ge=1, description="time limit, in minutes; then it is requeued")
+    signal_delay_s: int = Field(90, ge=1, description="seconds before it to save a checkpoint")
+    max_num_timeout: int = Field(1000, ge=0, description="how often a program may be requeued")
+    array_parallelism: int = Field(256, ge=1, description="programs that run at once")
+    array_size: int = Field(1000, ge=1, description="programs of a job array, as the site allows")
+    setup: tuple[str, ...] = Field(
+        (), description="shell commands before a program, such as module load"
+    )
+    python: str | None = Field(None, description="the command for Python, such as a container's")
+    additional_parameters: dict[str, Any] = Field({}, description="further options of sbatch")
+    poll_seconds: float = Field(10.0, gt=0, description="time between two looks at the queue")
+
+
+class Slurm(QueueExecutor):
+    """Programs as Slurm jobs. A preempted one saves a checkpoint and is requeued."""
+
+    name = "slurm"
+    Config = SlurmConfig
+
+    def __init__(self, config: SlurmConfig | None = None, folder: str | Path | None = None) -> None:
+        super().__init__(config, folder)
+        self.poll_seconds = self.config.poll_seconds
+        #: When jobs that were in the queue were first missed there.
+        self._missed: dict[str, float] = {}
+
+    def submit(
+        self, function: Callable[[Any], Any], jobs: Sequence[Any], workers: int
+    ) -> list[str]:
+        """See `QueueExecutor.submit`."""
+        parts = [
+            jobs[start : start + self.config.array_size]
+            for start in range(0, len(jobs), self.config.array_size)
+        ]
+        at_once = max(1, min(workers, self.config.array_parallelism) // max(1, len(parts)))
+        ids = []
+        for part in parts:
+            batch = new_batch(self.folder, part)
+            batch.write(self.folder)
+            self._submit(batch, f"{function.__module__}:{function.__qualname__}", at_once)
+            batch.write(self.folder)
+            ids += [batch.job_id(index) for index in range(len(part))]
+        return ids
+
+    def _submit(self, batch: Batch, function: str, at_once: int) -> None:
+        programs = [
+            Program(function, json.dumps(job), str(batch.outcome(self.folder, index)))
+            for index, job in enumerate(batch.jobs)
+        ]
+        with _refusals():
+            executor = submitit.SlurmExecutor(
+                self._logs, max_num_timeout=self.config.max_num_timeout, python=self.config.python
+            )
+            executor.update_parameters(**self._parameters(batch.name, at_once))
+            try:
+                submitted = executor.submit_array(programs)
+            except BaseException:
+                command("scancel", "--me", f"--name={batch.name}")
+                raise
+        batch.slurm_ids = [job.job_id for job in submitted]
+
+    def _parameters(self, name: str, at_once: int) -> dict[str, Any]:
+        """The parameters of an array, in submitit's names for Slurm."""
+        given = self.config.model_dump(exclude_none=True)
+        ours = ("max_num_timeout", "array_size", "array_parallelism", "python", "poll_seconds")
+        parameters = {key: value for key, value in given.items() if key not in ours}
+        parameters["setup"] = list(self.config.setup)
+        parameters["time"] = parameters.pop("timeout_min")
+        if self.config.mem_gb is not None:
+            parameters["mem"] = f"{round(parameters.pop('mem_gb') * 1024)}MB"
+        return {**parameters, "job_name": name, "array_parallelism": at_once}
+
+    def queue(self) -> list[QueuedJob]:
+        """See `QueueExecutor.queue`."""
+        batches = read_batches(self.folder)
+        in_queue = jobs_in_queue() if batches else {}
+        return [
+            self._job(batch, index, in_queue.get(batch.job_id(index)))
+            for batch in batches
+            for index in range(len(batch.jobs))
+        ]
+
+    def _job(self, batch: Batch, index: int, in_queue: InQueue | None) -> QueuedJob:
+        job_id, job = batch.job_id(index), batch.jobs[index]
+        slurm_id = batch.slurm_ids[index] if batch.slurm_ids else None
+        if in_queue is not None:
+            log = self._log(in_queue.slurm_id)
+            self._missed[job_id] = math.inf
+            return QueuedJob(job_id, job, in_queue.state, in_queue.reason, str(log))
+        ended = self._log(slurm_id) if slurm_id else None
+        shown = str(ended) if ended else ""
+        try:
+            outcome = json.loads(batch.outcome(self.folder, index).read_text("utf-8"))
+        except FileNotFoundError:
+            if self._may_be_late(job_id):
+                return QueuedJob(job_id, job, "running", "", shown)
+            return QueuedJob(job_id, job, "failed", _ending(ended), shown)
+        if "error" in outcome:
+            return QueuedJob(job_id, job, "failed", outcome["error"], shown)
+        return QueuedJob(job_id, job, "done", "", shown, outcome["result"])
+
+    def _may_be_late(self, job_id: str) -> bool:
+        """Whether a job has left the queue just now, so that its outcome may be seen later."""
+        now = time.monotonic()
+        if job_id not in self._missed:
+            return False
+        self._missed[job_id] = min(now, self._missed[job_id])
+        return now - self._missed[job_id] < GRACE_SECONDS
+
+    def cancel(self, ids: Collection[str]) -> None:
+        """See `QueueExecutor.cancel`."""
+        wanted = set(ids)
+        asked = False
+        while active := [j.slurm_id for key, j in jobs_in_queue().items() if key in wanted]:
+            for start in range(0, len(active) if not asked else 0, MOST_IDS):
+                command("scancel", *active[start : start + MOST_IDS])
+            asked = True
+            time.sleep(min(1.0, self.poll_seconds))
+
+    @property
+    def _logs(self) -> Path:
+        return self.folder / "logs"
+
+    def _log(self, slurm_id: str) -> Path:
+        """The path of a job's messages."""
+        return Path(JobPaths(self._logs, job_id=slurm_id).stderr)
+
+
+def _ending(log: Path | None) -> str:
+    """How a log ends: all that is known of a job that was killed or cancelled."""
+    what = "it left the queue without a result"
+    try:
+        with (log or Path()).open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - LAST_BYTES))
+            lines = file.read().decode("utf-8", "replace").splitlines()
+    except OSError:
+        return f"{what}, and has no log"
+    said = [line.strip() for line in lines if line.strip() and not line.startswith(NOISE)]
+    return f"{what}; its log ends: {said[-1]}" if said else what
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Raise UsageError or RunError, in one line, for what submitit and sbatch refuse."""
+    try:
+        yield
+    except (FailedJobError, FailedSubmissionError) as error:
+        said = [line for line in str(error).splitlines() if line.startswith("sbatch: ")]
+        reason = said[-1].removeprefix("sbatch: ").removeprefix("error: ") if said else str(error)
+        raise RunError(f"slurm: sbatch: {reason}") from None
+    except RuntimeError as error:
+        raise UsageError(f"slurm: {error}") from None
+    except ValueError as error:
+        raise UsageError(f"slurm: {str(error).splitlines()[0]}") from None

@@ -1,0 +1,58 @@
+"""What Slurm's queue holds, from `squeue`; no accounting is needed."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from typing import Literal
+
+from iclbench import RunError
+
+from .batches import PREFIX
+
+#: Array, index within the array, name, state, reason.
+FORMAT = "%F|%K|%j|%T|%r"
+#: States of jobs that have not begun, or begin again.
+WAITING = {"PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
+SECONDS = 60
+
+
+@dataclass(frozen=True)
+class InQueue:
+    """A job in the queue: Slurm's id, and the reason why it waits."""
+
+    slurm_id: str
+    state: Literal["waiting", "running"]
+    reason: str
+
+
+def jobs_in_queue() -> dict[str, InQueue]:
+    """The user's jobs by name and index, `NAME_INDEX`; raises RunError without an answer."""
+    lines = command("squeue", "--me", "--array", "--noheader", "--format", FORMAT).splitlines()
+    jobs = {}
+    for line in lines:
+        array, index, name, state, reason = line.split("|", 4)
+        if not name.startswith(PREFIX):
+            continue
+        alone = not index.isdigit()  # an array of one job is a job
+        jobs[f"{name}_{0 if alone else index}"] = InQueue(
+            slurm_id=array if alone else f"{array}_{index}",
+            state="waiting" if state in WAITING else "running",
+            reason=reason.strip() if state in WAITING else "",
+        )
+    return jobs
+
+
+def command(*words: str) -> str:
+    """What a command of Slurm prints; raises RunError where it fails."""
+    try:
+        return subprocess.run(
+            words, capture_output=True, encoding="utf-8", check=True, timeout=SECONDS
+        ).stdout
+    except FileNotFoundError:
+        raise RunError(f"slurm: there is no {words[0]} on this machine") from None
+    except subprocess.TimeoutExpired:
+        raise RunError(f"slurm: {words[0]} gave no answer in {SECONDS} seconds") from None
+    except subprocess.CalledProcessError as error:
+        text = (error.stderr or error.stdout or "no message").strip().splitlines()
+        raise RunError(f"slurm: {words[0]}: {text[-1] if text else error}") from None

@@ -1,0 +1,53 @@
+"""Following a queue: changes, a queue that doesn't answer, and an interruption."""
+
+from __future__ import annotations
+
+import pytest
+from fake_queue import FakeQueue
+
+from iclbench import RunError
+
+
+@pytest.fixture
+def queue(tmp_path):
+    return FakeQueue(folder=tmp_path)
+
+
+def test_map_yields_results_and_failures(queue):
+    queue.broken = (1,)
+    outcomes = dict(queue.map(len, ["a", "bb", "ccc"], 1))
+    assert (outcomes[0], outcomes[2]) == (1, 3)
+    assert isinstance(outcomes[1], RunError)
+    assert str(outcomes[1]) == "its node burnt"
+
+
+def test_every_change_is_followed_once(queue):
+    ids = queue.submit(len, ["a", "bb"], 1)
+    states = [(job.id, job.state) for job in queue.follow(ids)]
+    assert states == [("0", "done"), ("1", "waiting"), ("1", "done")]
+
+
+def test_a_queue_that_gives_no_answer_is_asked_again(queue, monkeypatch):
+    answers = [RunError("no answer")] * 3
+    asked = FakeQueue.queue
+
+    def answer(self):
+        if answers:
+            raise answers.pop()
+        return asked(self)
+
+    monkeypatch.setattr(FakeQueue, "queue", answer)
+    monkeypatch.setattr(FakeQueue, "patience", 3)
+    ids = queue.submit(len, ["a"], 1)
+    assert [job.state for job in queue.follow(ids)] == ["done"]
+    answers += [RunError("no answer")] * 4
+    with pytest.raises(RunError, match="no answer"):
+        list(queue.follow(queue.submit(len, ["b"], 1)))
+
+
+def test_closing_cancels_what_has_not_ended(queue):
+    outcomes = queue.map(len, ["a", "bb", "ccc"], 1)
+    next(outcomes)
+    outcomes.close()
+    queue.held = True
+    assert [job.reason for job in queue.queue()] == ["", "cancelled", "cancelled"]

@@ -1,0 +1,102 @@
+"""Programs in a queue: what is submitted, what is followed, and what is submitted again."""
+
+from __future__ import annotations
+
+import pytest
+from fake_queue import FakeQueue
+
+from iclbench import UsageError, sweep
+from iclbench.sweeps.sweep import submit_sweep
+
+DEFAULTS = {
+    "task": "least-squares",
+    "task_args": {"dim": 2, "examples": 4},
+    "recipe": "smoke",
+    "recipe_args": {"steps": 3},
+    "seeds": 1,
+    "eval_prompts": 32,
+}
+CONTENT = {
+    "replicas": 2,
+    "defaults": DEFAULTS,
+    "grid": [
+        {"model": "baseconv", "recipe_args": {"learning_rate": [1e-3, 2e-3, 3e-3]}},
+        {"model": "zero"},
+    ],
+}
+
+
+@pytest.fixture
+def queue(tmp_path):
+    """An executor whose jobs wait until it is no longer held."""
+    executor = FakeQueue(folder=tmp_path / "jobs" / "fake-queue")
+    executor.held = True
+    return executor
+
+
+def test_only_what_has_neither_record_nor_job_is_submitted(tmp_path, queue):
+    lines = []
+    for _ in range(2):
+        submit_sweep(CONTENT, executor=queue, out=tmp_path, report=lines.append)
+    assert lines == [
+        "4 runs: 0 skipped, 4 to run",
+        "3 programs submitted, 0 were in the queue",
+        "4 runs: 0 skipped, 4 in the queue, 0 to run",
+        "0 programs submitted, 3 were in the queue",
+    ]
+    queue.run_next()
+    queue.change(1, state="failed", reason="its node burnt")
+    lines.clear()
+    submit_sweep(CONTENT, executor=queue, out=tmp_path, report=lines.append)
+    assert lines == [
+        "4 runs: 2 skipped, 1 in the queue, 1 to run",
+        "1 programs submitted, 1 were in the queue",
+    ]
+    widths = [len(job.job["requests"]) for job in queue.queue()]
+    assert widths == [2, 1, 1, 1]
+
+
+def test_a_sweep_follows_the_jobs_that_are_in_the_queue(tmp_path, queue):
+    submit_sweep(CONTENT, executor=queue, out=tmp_path)
+    queue.run_next()
+    queue.held = False
+    lines = []
+    result = sweep(CONTENT, executor=queue, out=tmp_path, report=lines.append)
+    assert not result.failures
+    # A second job ends when the queue is first asked.
+    assert (len(result.records), result.already_done) == (4, 3)
+    assert len(queue.queue()) == 3
+    assert lines[0] == "4 runs: 3 skipped, 1 in the queue, 0 to run"
+    assert sum("done" in line for line in lines) == 1
+
+
+def test_the_failure_of_a_job_is_that_of_its_cells_and_is_submitted_again(tmp_path, queue):
+    queue.held, queue.broken = False, (0,)
+    result = sweep(CONTENT, executor=queue, out=tmp_path)
+    assert {(f.reason, f.log) for f in result.failures} == {("its node burnt", "0.log")}
+    assert (len(result.failures), len(result.records)) == (2, 2)
+    again = sweep(CONTENT, executor=queue, out=tmp_path)
+    assert not again.failures
+    assert (len(again.records), again.already_done) == (4, 2)
+
+
+def test_grids_that_need_weights_wait_for_them(tmp_path, queue):
+    grid = [{"name": "first", "model": "baseconv"}, {"model": "baseconv", "init": "@first"}]
+    content = {"defaults": DEFAULTS, "grid": grid}
+    lines = []
+    submit_sweep(content, executor=queue, out=tmp_path, report=lines.append)
+    assert lines[-1] == "grids that take weights of these runs can be submitted once they are done"
+    queue.run_next()
+    submit_sweep(content, executor=queue, out=tmp_path, report=lines.append)
+    assert lines[-1] == "1 programs submitted, 0 were in the queue"
+    assert len(queue.queue()) == 2
+
+
+def test_an_executor_without_a_queue_can_not_be_left(tmp_path):
+    with pytest.raises(UsageError, match="executor local has no queue to leave programs in"):
+        submit_sweep(CONTENT, executor="local", out=tmp_path)
+
+
+def test_several_workers_and_one_gpu_contradict_each_other(tmp_path, queue):
+    with pytest.raises(UsageError, match="several workers get a GPU each; use --device cuda"):
+        sweep(CONTENT, executor=queue, out=tmp_path, device="cuda:1")

@@ -1,0 +1,102 @@
+"""The status of a sweep, from its records and the queue."""
+
+from __future__ import annotations
+
+import pytest
+from fake_queue import FakeQueue
+from test_programs import CONTENT, DEFAULTS
+
+from iclbench.sweeps.files import read_sweep_file
+from iclbench.sweeps.status import sweep_status
+from iclbench.sweeps.sweep import submit_sweep
+
+
+@pytest.fixture
+def queue(tmp_path, provide, monkeypatch):
+    """An installed executor whose jobs wait, in the folder where a sweep puts it."""
+    monkeypatch.setattr(FakeQueue, "held", True)
+    provide("executor", "fake-queue", FakeQueue)
+    return FakeQueue(folder=tmp_path / "jobs" / "fake-queue")
+
+
+def states(content, out):
+    status = sweep_status(read_sweep_file(content), out)
+    return [(one.state, one.reason, one.log) for one in status.cells]
+
+
+def test_cells_are_done_running_waiting_failed_or_not_submitted(tmp_path, queue):
+    assert states(CONTENT, tmp_path) == [("not submitted", "", "")] * 4
+    submit_sweep(CONTENT, executor=queue, out=tmp_path)
+    assert states(CONTENT, tmp_path)[0] == ("waiting", "Priority", "0.log")
+    queue.run_next()
+    queue.change(1, state="running", reason="")
+    queue.change(2, state="failed", reason="its node burnt")
+    assert states(CONTENT, tmp_path) == [
+        ("done", "", ""),
+        ("done", "", ""),
+        ("running", "", "1.log"),
+        ("failed", "its node burnt", "2.log"),
+    ]
+
+
+def test_a_cell_that_failed_within_its_program_has_its_own_reason(tmp_path, queue):
+    submit_sweep(CONTENT, executor=queue, out=tmp_path)
+    queue.change(0, state="done", result=[None, "no room"], reason="")
+    found = states(CONTENT, tmp_path)
+    # The first says it is done, but its record is gone.
+    assert found[:2] == [("not submitted", "", ""), ("failed", "no room", "0.log")]
+
+
+def test_grids_that_take_weights_of_unfinished_runs_are_counted(tmp_path):
+    grid = [{"name": "first", "model": "baseconv"}, {"model": "baseconv", "init": "@first"}]
+    status = sweep_status(read_sweep_file({"defaults": DEFAULTS, "grid": grid}), tmp_path)
+    assert ([one.state for one in status.cells], status.later) == (["not submitted"], 1)
+
+
+def test_the_command_says_what_failed_and_where_its_log_is(tmp_path, queue, cli):
+    file = tmp_path / "sweep.toml"
+    file.write_text(
+        """
+        [defaults]
+        task = "least-squares"
+        [[grid]]
+        model = ["zero", "averaging", "nonesuch"]
+        """
+    )
+    words = ("sweep", file, "--out", tmp_path, "--executor", "fake-queue", "--detach")
+    submitted = cli(*words, "--executor-args", "partition=big")
+    assert submitted.out.endswith("2 programs submitted, 0 were in the queue\n")
+    assert submitted.code == 1  # there is no model nonesuch
+    queue.change(0, state="failed", reason="its node\nburnt")
+    asked = cli("sweep", file, "--out", tmp_path, "--status")
+    assert asked.code == 0
+    command = ["iclbench run --model {} --task least-squares", " smoke"][0]
+    lines = asked.out.splitlines()
+    assert lines[0] == "2 runs: 1 waiting, 1 failed"
+    assert lines[1:4] == [f"waiting: {command.format('averaging')}", "  Priority", "  log: 1.log"]
+    assert lines[4:7] == [f"failed: {command.format('zero')}", "  its node burnt", "  log: 0.log"]
+    assert lines[7].startswith("can't be run: iclbench run --model nonesuch")
+    assert cli(*words, "--executor-args", "partitoin=x").code == 2
+    assert cli("sweep", file, "--out", tmp_path, "--detach").code == 2
+
+
+def test_a_dry_run_names_the_programs_and_runs_nothing(tmp_path, cli):
+    file = tmp_path / "sweep.toml"
+    file.write_text(
+        """
+        replicas = 4
+        [defaults]
+        task = "least-squares"
+        recipe = "smoke"
+        seeds = 2
+        [[grid]]
+        model = "baseconv"
+        recipe_args = { learning_rate = [1e-3, 2e-3, 3e-3] }
+        """
+    )
+    planned = cli("sweep", file, "--out", tmp_path / "out", "--dry-run")
+    assert planned.out.splitlines()[0] == (
+        "3 runs: 0 have a record, 3 to run as 2 programs of 6 models"
+    )
+    assert planned.out.splitlines()[1].startswith("2 × iclbench run --model baseconv")
+    assert not (tmp_path / "out").exists()
