@@ -29,8 +29,8 @@ def show(
     problems: list[str] = []
     for path, record in sound_records(record_paths(records), problems.append):
         typer.echo(_page(record))
-        if record.weights is not None:
-            typer.echo(f"weights: {Objects.beside(path).path(record.weights)}\n")
+        if record.weights_file is not None:
+            typer.echo(f"weights: {Objects.beside(path).path(record.weights_file)}\n")
     end_with(problems)
 
 

@@ -25,7 +25,7 @@ NOT_COUNTED = frozenset(
                 "results", "suite", "tuning"),
         "runs": ("__init__", "causality", "checks", "code", "comparison", "cost_facts", "facts",
                  "honesty", "inspection", "objects", "report", "retraining", "reuse", "sizes",
-                 "store", "suites", "tuned", "values", "verify"),
+                 "store", "stored", "suites", "tuned", "values", "verify"),
     }.items()
     for name in names
 )  # fmt: skip

@@ -66,17 +66,17 @@ def recompute(path: Path, record: Record) -> Recomputed:
     Raises UsageError for a command or weights that can't be used.
     """
     request, objects, weights = RunSpec.from_command(record.command), Objects.beside(path), None
-    if record.weights is not None:
-        objects.read(record.weights)
-        weights = load_weights(objects.path(record.weights))
+    if record.weights_file is not None:
+        objects.read(record.weights_file)
+        weights = load_weights(objects.path(record.weights_file))
         if weights.model not in {None, record.spec.model}:
             raise UsageError(f"its weights are those of {weights.model!r}")
     changes: dict[str, Any] = {}
     if record.spec.checkpoint_digest is not None:
         args = {**record.spec.model_args, **request.model_args}
         changes["model_args"] = args
-        if record.spec.origin == "loaded" and record.weights is not None:
-            changes["weights"] = str(objects.path(record.weights))
+        if record.spec.origin == "loaded" and record.weights_file is not None:
+            changes["weights"] = str(objects.path(record.weights_file))
         else:
             changes |= {"init": None, "freeze": (), "perturb": 0.0}
         request = request.model_copy(update=changes)

@@ -78,9 +78,9 @@ class Cells:
             record = None if plan is None else self.store.find(plan.spec)
         except UsageError as error:
             raise _NoWeightsError(str(error)) from None
-        if plan is None or record is None or record.weights is None:
+        if plan is None or record is None or record.weights_file is None:
             raise _NoWeightsError(f"the run {wanted!r} left no weights")
-        path = str(self.store.objects.path(record.weights))
+        path = str(self.store.objects.path(record.weights_file))
         return {key: path if value == f"@{wanted}" else value for key, value in content.items()}
 
     def _plan(self, request: RunSpec) -> Plan | None:
