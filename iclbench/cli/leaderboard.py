@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..api.errors import UsageError, unknown
+from . import suites
 from .common import Out, end_with, print_boards, record_paths
 
 if TYPE_CHECKING:
@@ -17,8 +18,13 @@ if TYPE_CHECKING:
     from ..sweeps.figure import Figure
 
 app = typer.Typer(
-    help="Ranked tables and figures from records.", no_args_is_help=True, rich_markup_mode=None
+    help="Ranked tables and figures from records.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
+app.command("suite")(suites.show)
 
 
 @app.callback()

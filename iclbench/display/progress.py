@@ -1,0 +1,280 @@
+"""Progress of runs, from the run hooks: a display on a terminal or in a notebook, lines elsewhere.
+
+The display says which run of how many it is, the phase, the loss and the time left.
+"""
+
+from __future__ import annotations
+
+import html
+import os
+import statistics
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from ..api.budget import Budget
+from ..hookspecs import hookimpl
+
+if TYPE_CHECKING:
+    from ..api.record import Record
+    from ..api.spec import ResolvedSpec
+
+#: Shortest time between two plain lines about training.
+PLAIN_SECONDS = 10.0
+
+
+def training_cost(spec: ResolvedSpec) -> str:
+    """What a training takes: its seeds, and the steps or the budget of each."""
+    seeds = f"{len(spec.seeds)} seed{'s' if len(spec.seeds) != 1 else ''}"
+    if spec.budget is None:
+        return f"{seeds} for {spec.recipe_args.get('steps')} steps"
+    budget = Budget.parse(spec.budget)
+    total = budget.times(len(spec.seeds))
+    return f"{seeds} for {budget} of {budget.kind} each, {total} in all"
+
+
+def duration(seconds: float) -> str:
+    """A time as a person says it: `40 s`, `3 min 20 s`, `2 h 5 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest and minutes < 10 else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+@dataclass
+class State:
+    """What is known of the run that is going on."""
+
+    name: str
+    number: int
+    total: int
+    phase: str
+    step: int = 0
+    steps: int | None = None
+    loss: str = ""
+    started: float = field(default_factory=time.monotonic)
+    #: When the first steps were reported, and how many they were: what came before is set-up.
+    first: tuple[float, int] | None = None
+
+    def advance(self, step: int, steps: int, losses: list[float]) -> None:
+        """Take up what a training step reports."""
+        self.step, self.steps, self.phase = step, steps, "training"
+        self.loss = f"loss {statistics.median(losses):.2e}"
+        if self.first is None:
+            self.first = (time.monotonic(), step)
+        if step >= steps:
+            self.phase = "evaluating"
+
+    @property
+    def left(self) -> str:
+        """The time left of the training, once two points are known."""
+        if self.first is None or self.steps is None or self.step <= self.first[1]:
+            return ""
+        rate = (self.step - self.first[1]) / max(time.monotonic() - self.first[0], 1e-9)
+        return f"{duration((self.steps - self.step) / rate)} left"
+
+    @property
+    def title(self) -> str:
+        """The run, and its place among all."""
+        place = f"{self.number} of {self.total}: " if self.total > 1 else ""
+        return f"{place}{self.name}"
+
+    @property
+    def details(self) -> str:
+        """The phase with its steps, the loss, and the time left or taken so far."""
+        steps = f" {self.step:,} of {self.steps:,} steps" if self.step and self.steps else ""
+        taken = duration(time.monotonic() - self.started)
+        return " · ".join(filter(None, [f"{self.phase}{steps}", self.loss, self.left or taken]))
+
+
+class View(Protocol):
+    """Where progress is shown."""
+
+    def show(self, state: State) -> None:
+        """Show what has changed."""
+
+    def line(self, text: str) -> None:
+        """Print a line that stays."""
+
+    def close(self) -> None:
+        """Remove what does not stay."""
+
+
+class TerminalView:
+    """Two lines at the bottom of the terminal, refreshed four times a second."""
+
+    def __init__(self) -> None:
+        self._state: State | None = None
+        self._spinner = Spinner("dots")
+        self._console = Console(stderr=True, highlight=False)
+        self._live = Live(
+            console=self._console,
+            get_renderable=self._render,
+            refresh_per_second=4,
+            transient=True,
+        )
+        self._live.start()
+
+    def _render(self) -> Any:
+        state = self._state
+        if state is None:
+            return Text()
+        line = Table.grid(padding=(0, 1))
+        line.add_row(self._spinner, Text(state.title, style="bold", no_wrap=True))
+        done = state.step if state.steps else None
+        total = state.steps or None
+        bar = ProgressBar(total=total, completed=done or 0, width=24, pulse=not state.step)
+        below = Table.grid(padding=(0, 1))
+        below.add_row(Text(" "), bar, Text(state.details, no_wrap=True, overflow="ellipsis"))
+        return Group(line, below)
+
+    def show(self, state: State) -> None:
+        """Take up a state; the next refresh shows it."""
+        self._state = state
+
+    def line(self, text: str) -> None:
+        """Print a line above the display."""
+        self._console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+    def close(self) -> None:
+        """Remove the display."""
+        self._state = None
+        self._live.stop()
+
+
+class NotebookView:
+    """A bar in a notebook, redrawn when something is reported."""
+
+    def __init__(self) -> None:
+        from IPython.display import display
+
+        self._handle: Any = display({"text/plain": ""}, raw=True, display_id=True)
+        self._lines: list[str] = []
+
+    def _draw(self, state: State | None) -> None:
+        parts = [html.escape(line) for line in self._lines]
+        texts = list(self._lines)
+        if state is not None:
+            bar = f'<progress value="{state.step}" max="{state.steps or 1}"></progress>'
+            parts.append(f"{html.escape(state.title)} {bar} {html.escape(state.details)}")
+            texts.append(f"{state.title}: {state.details}")
+        content = {"text/html": "<br>".join(parts), "text/plain": "\n".join(texts)}
+        self._handle.update(content, raw=True)
+
+    def show(self, state: State) -> None:
+        """Redraw the bar."""
+        self._draw(state)
+
+    def line(self, text: str) -> None:
+        """Keep a line above the bar."""
+        self._lines.append(text)
+        self._draw(None)
+
+    def close(self) -> None:
+        """Leave the lines alone."""
+        self._draw(None)
+
+
+class PlainView:
+    """Lines on standard error: when a run starts, every ten seconds, and when it ends."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+        self._titles: set[str] = set()
+
+    def show(self, state: State) -> None:
+        """Print the state, if the last line is long ago."""
+        if state.step and time.monotonic() - self._last >= PLAIN_SECONDS:
+            self._last = time.monotonic()
+            self.line(f"{state.title}: {state.details}")
+
+    def line(self, text: str) -> None:
+        """Print a line."""
+        print(text, file=sys.stderr)
+
+    def close(self) -> None:
+        """Do nothing: lines stay."""
+
+
+def in_notebook() -> bool:
+    """Whether this Python runs a notebook, which shows HTML."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return shell is not None and type(shell).__name__ == "ZMQInteractiveShell"
+
+
+def on_terminal() -> bool:
+    """Whether standard error is a terminal that can redraw lines."""
+    is_terminal = sys.stderr is not None and sys.stderr.isatty()
+    return is_terminal and os.environ.get("TERM") != "dumb"
+
+
+class ProgressDisplay:
+    """Shows the progress of `total` runs, one after another; use as a context manager."""
+
+    def __init__(self, total: int = 1) -> None:
+        self.total = total
+        self.number = 0
+        self._view: View = PlainView()
+        self._state: State | None = None
+
+    def __enter__(self) -> ProgressDisplay:
+        if in_notebook():
+            self._view = NotebookView()
+        elif on_terminal():
+            self._view = TerminalView()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._view.close()
+
+    def begin(self, number: int, name: str) -> None:
+        """Say which of the runs is next."""
+        self.number = number
+        self._state = State(name, number, self.total, "preparing")
+        self._view.show(self._state)
+
+    @hookimpl
+    def iclbench_run_started(self, spec: ResolvedSpec) -> None:
+        """Show a run; of one that trains, also what its training takes."""
+        name = f"{spec.model} on {spec.task}"
+        is_trained = spec.origin == "trained"
+        phase = "preparing the training" if is_trained else "evaluating"
+        self._state = State(name, max(self.number, 1), self.total, phase)
+        self._state.steps = spec.recipe_args.get("steps") if is_trained else None
+        if is_trained and isinstance(self._view, PlainView):
+            self._view.line(f"{self._state.title}: training {training_cost(spec)}")
+        self._view.show(self._state)
+
+    @hookimpl
+    def iclbench_training_step(
+        self, spec: ResolvedSpec, step: int, loss: list[float], steps: int
+    ) -> None:
+        """Show the step, the loss and the time left."""
+        if self._state is not None:
+            self._state.advance(step, steps, loss)
+            self._view.show(self._state)
+
+    @hookimpl
+    def iclbench_run_finished(self, spec: ResolvedSpec, record: Record) -> None:
+        """Print the result."""
+        ranking = record.ranking
+        value = ranking.score(record.metrics[ranking.metric])
+        shown = "not finite" if value is None else f"{value:.4g}"
+        name = f"{spec.model} on {spec.task}"
+        self._view.line(f"{name}: {ranking.statistic} of {ranking.metric} {shown}")
+        for seed in record.seeds:
+            if seed.diverged_at is not None:
+                self._view.line(f"  seed {seed.seed} diverged at step {seed.diverged_at}")
