@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,7 +11,8 @@ from ..api.record import Ranking
 from ..leaderboards import formats
 from ..leaderboards.board import Board
 from ..leaderboards.row import Floor, Row, has_digits
-from .table import Cell, Column, Format, Table, print_text, write_table
+from .table import Cell, Column, Format, Table
+from .terminal import print_text, write_table
 
 #: Columns of every row in CSV and JSON, where all boards are one table.
 _FACTS = ("board", "task", "dtype")
@@ -26,7 +28,7 @@ def board_table(board: Board) -> Table:
         Column("rank", right=True),
         Column("model", fit="shorten"),
         Column("origin"),
-        Column(ranked, right=True),
+        Column("score", right=True, label=ranked),
         Column("95% interval", right=True, importance=1),
         Column("1% worst", right=True, importance=2),
         Column("track", importance=3),
@@ -43,8 +45,8 @@ def board_table(board: Board) -> Table:
         Column("command", fit="wrap", extra=True),
     )
     facts = {"board": board.title, "task": board.task, "dtype": board.dtype}
-    lines = [] if board.floor is None else [_floor_line(board.floor, board.ranking, ranked)]
-    lines += [_line(row, ranked) for row in board.rows]
+    lines = [] if board.floor is None else [_floor_line(board.floor, board.ranking)]
+    lines += [_line(row) for row in board.rows]
     return Table(columns, [{**facts, **line} for line in lines], title=board.description)
 
 
@@ -61,7 +63,7 @@ def print_boards(
     As CSV and JSON, all boards are one table. `commands` adds those that make the rows.
     Raises UsageError for an unknown column.
     """
-    tables = [board_table(board).sort(sort).select(columns) for board in boards]
+    tables = [board_table(board).sort(_by_name(sort)).select(_by_name(columns)) for board in boards]
     if style in {"csv", "json"}:
         write_table(joined(tables), style)
         return
@@ -74,6 +76,11 @@ def print_boards(
         print()
         for text in legend(boards):
             print_text(text, "dim")
+
+
+def _by_name(asked: str | None) -> str | None:
+    """Columns with the name of what ranks, which tables head by what it is."""
+    return asked and re.sub(r"(?<![^,-])(digits|mean)(?![^,])", "score", asked)
 
 
 def joined(tables: Sequence[Table]) -> Table:
@@ -91,11 +98,11 @@ def legend(boards: Sequence[Board]) -> list[str]:
     return parts
 
 
-def _floor_line(floor: Floor, ranking: Ranking, ranked: str) -> Line:
+def _floor_line(floor: Floor, ranking: Ranking) -> Line:
     statistics, scale = floor.statistics, ranking.scale
     line = {
         "model": Cell(floor.label, floor.label, "italic"),
-        ranked: Cell(formats.score(floor.score, ranking), floor.score, "italic"),
+        "score": Cell(formats.score(floor.score, ranking), floor.score, "italic"),
         "1% worst": Cell(formats.number(floor.worst, scale), floor.worst),
         "median": Cell(formats.number(statistics.median, scale), statistics.median),
     }
@@ -104,7 +111,7 @@ def _floor_line(floor: Floor, ranking: Ranking, ranked: str) -> Line:
     return line
 
 
-def _line(row: Row, ranked: str) -> Line:
+def _line(row: Row) -> Line:
     record, statistics = row.record, row.statistics
     ranking = record.ranking
     style = {"trained": "bold", "solver": "cyan", "constructed": "magenta"}.get(row.origin, "")
@@ -116,7 +123,7 @@ def _line(row: Row, ranked: str) -> Line:
             row.origin,
             "green" if row.at_floor else "yellow" if row.chance or row.diverged else "",
         ),
-        ranked: Cell(formats.score(row.score, ranking), row.score, "bold"),
+        "score": Cell(formats.score(row.score, ranking), row.score, "bold"),
         "95% interval": Cell(formats.score_interval(row), formats.score_interval(row)),
         "low": row.bounds.low,
         "high": row.bounds.high,

@@ -1,0 +1,171 @@
+"""Tables and paragraphs as a terminal shows them.
+
+On a terminal a table is as wide as the terminal: the least important columns are left out, and a
+line names them. Elsewhere it has every column.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+
+import rich.box
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from .table import Column, Format, Table, cell_of, shown_columns
+
+#: The fewest characters of a shortened name, and of a text that is wrapped.
+SHORTEST, NARROWEST = 8, 24
+#: Characters between two columns: the padding and the divider.
+GAP = 2
+#: The width where there is no terminal: more than any line has.
+UNLIMITED = 100_000
+
+_RULE = rich.box.Box("    \n    \n -- \n    \n    \n    \n    \n    \n", ascii=True)
+_NO_RULE = rich.box.Box("    \n" * 8, ascii=True)
+
+
+def write_table(table: Table, style: Format = "table") -> None:
+    """Print a table on standard output."""
+    if style == "table":
+        print_table(table)
+    else:
+        from .formats import WRITERS
+
+        print(WRITERS[style](table).rstrip("\n"))
+
+
+def terminal_width() -> int | None:
+    """The width that lines should fit into: COLUMNS, or the terminal's; None if there is none."""
+    # Without a standard output, as under some services, `sys.stdout` is None.
+    if sys.stdout is not None and (sys.stdout.isatty() or os.environ.get("COLUMNS")):
+        return shutil.get_terminal_size().columns
+    return None
+
+
+def console() -> Console:
+    """Standard output; colours are those that the terminal and NO_COLOR allow."""
+    width = terminal_width() or UNLIMITED
+    return Console(width=width, highlight=False, markup=False, emoji=False, soft_wrap=False)
+
+
+def print_text(text: str, style: str = "") -> None:
+    """Print paragraphs, wrapped between words at the terminal's width."""
+    print_lines([Text(text, style=style)])
+
+
+def print_parts(parts: Sequence[str | Table]) -> None:
+    """Print paragraphs and tables with an empty line between; the first is the title."""
+    for number, part in enumerate(parts):
+        if number:
+            print()
+        if isinstance(part, Table):
+            print_table(part, "a wider terminal shows them")
+        else:
+            print_text(part, "bold" if number == 0 else "green" if part[:2] == "$ " else "")
+
+
+def print_table(table: Table, remedy: str = "--columns all") -> None:
+    """Print a table on the terminal, with the columns that fit and the names of the others."""
+    width = terminal_width() or UNLIMITED
+    columns, left_out = fitting(table, width)
+    lines: list[RichTable | Text] = []
+    if table.title:
+        lines += [Text(table.title, style="bold"), Text()]
+    lines.append(_rich(table, columns, width))
+    notes = list(table.notes)
+    if left_out:
+        notes.append(f"not shown: {', '.join(left_out)} ({remedy})")
+    print_lines([*lines, *(Text(note, style="dim") for note in notes)])
+
+
+def print_lines(parts: Sequence[RichTable | Text]) -> None:
+    """Print parts one below the other, without spaces at the ends of lines."""
+    output = console()
+    with output.capture() as captured:
+        for part in parts:
+            output.print(part)
+    print("\n".join(line.rstrip() for line in captured.get().split("\n")), end="")
+
+
+def fitting(table: Table, width: int) -> tuple[list[Column], list[str]]:
+    """The columns that fit into a width, and the names of those that are left out."""
+    columns = shown_columns(table)
+    left_out: list[Column] = []
+    while _least_width(table, columns) > width:
+        droppable = [column for column in columns if column.importance]
+        if not droppable:
+            break
+        last = max(droppable, key=lambda column: column.importance)
+        columns.remove(last)
+        left_out.append(last)
+    return columns, [column.heading for column in table.columns if column in left_out]
+
+
+def _natural(table: Table, column: Column) -> int:
+    texts = [column.heading, *(cell_of(row.get(column.name)).text for row in table.rows)]
+    return max(cell_len(text) for text in texts)
+
+
+def _longest_word(table: Table, column: Column) -> int:
+    """The longest word of a column, as far as it is not broken in any case."""
+    texts = [column.heading, *(cell_of(row.get(column.name)).text for row in table.rows)]
+    longest = max((cell_len(word) for text in texts for word in text.split()), default=0)
+    return min(longest, NARROWEST)
+
+
+def _least_width(table: Table, columns: Sequence[Column]) -> int:
+    """The width with texts that may be wrapped as narrow as is pleasant."""
+    widths = [
+        min(_natural(table, column), NARROWEST) if column.fit == "wrap" else _natural(table, column)
+        for column in columns
+    ]
+    return sum(widths) + GAP * (len(columns) - 1)
+
+
+def _rich(table: Table, columns: Sequence[Column], width: int) -> RichTable:
+    too_wide = _least_width(table, columns) - width
+    names = [column for column in columns if column.fit == "shorten"]
+    most: dict[str, int] = {}
+    for column in names if too_wide > 0 else []:
+        natural = _natural(table, column)
+        most[column.name] = max(SHORTEST, natural - too_wide)
+        too_wide -= natural - most[column.name]
+    made = RichTable(
+        box=_RULE if table.head else _NO_RULE,
+        show_header=table.head,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+        header_style="bold",
+    )
+    for column in columns:
+        made.add_column(
+            Text(column.heading),
+            justify="right" if column.right else "left",
+            no_wrap=column.fit != "wrap",
+            min_width=_longest_word(table, column) if column.fit == "wrap" else None,
+            overflow="fold",
+        )
+    for row in table.rows:
+        cells = [(column, cell_of(row.get(column.name))) for column in columns]
+        made.add_row(
+            *(
+                Text(shortened(cell.text, most.get(column.name, UNLIMITED)), style=cell.style)
+                for column, cell in cells
+            )
+        )
+    return made
+
+
+def shortened(text: str, most: int) -> str:
+    """At most so many characters; the end, which tells rows apart, keeps more than the start."""
+    if len(text) <= most:
+        return text
+    start = (most - 1) // 3
+    return f"{text[:start]}…{text[start + 1 - most :]}"
