@@ -53,8 +53,11 @@ class SuiteRun:
         plans = {cell.plan.spec.id: cell.plan for cell in self.cells if cell.plan is not None}
         return list(plans.values())
 
-    def announce(self) -> None:
-        """Print what runs on each board, what can't and why, and the cost of all."""
+    def announce(self, *, measure: bool = False) -> None:
+        """Print what runs on each board, what can't and why, and the cost of all.
+
+        With `measure`, trainings whose steps are given are timed for a second each.
+        """
         from ..runs.suites import budgets_of
 
         to_train = []
@@ -71,6 +74,11 @@ class SuiteRun:
         typer.echo(f"cost: {' and '.join(costs) if costs else 'nothing to train'}")
         if self.prepare.trials is not None and to_train:
             typer.echo(f"and to tune: {self._tuning_cost(to_train)}")
+        if measure and stepped:
+            from ..display.dry_run import estimates, total
+
+            given = [plan for plan in to_train if plan.spec.budget is None]
+            typer.echo(f"time: {total(estimates(given, self.prepare.settings))} to train them")
 
     def _has_record(self, plan: Plan) -> bool:
         """Whether a plan has a record that stands."""

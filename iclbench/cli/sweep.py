@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .common import Device, Engine, Strict, engine_name, print_boards, sound_host
+from .common import Device, Engine, Strict, engine_name, sound_host
 from .interruption import stops_on_signals
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ def sweep(
 
 def _show(file: SweepFile, result: SweepResult, folder: Path, page: Path) -> None:
     """Print the boards and the sweep's own table, and write its figure to `page`."""
+    from ..display.boards import print_boards
     from ..leaderboards.board import boards
     from ..leaderboards.figures.draw import draw
     from ..leaderboards.figures.export import write_page

@@ -152,12 +152,11 @@ def overview_table(boards: Sequence[Board]) -> Table:
     lines = [_overview_line(board) for board in boards]
     columns = (
         Column("board", fit="shorten"),
-        Column("dtype", importance=2),
         Column("rows", right=True, importance=3),
         Column("best trained", fit="shorten"),
         Column("score", right=True),
         Column("best other", fit="shorten", importance=1),
-        Column("of it", right=True, importance=1),
+        Column("of it", right=True, importance=2),
         Column("floor", right=True),
         Column("metric", importance=4),
     )
@@ -175,8 +174,7 @@ def _overview_line(board: Board) -> Line:
     other, of_it = best([row for row in board.rows if not row.is_trained])
     floor = None if board.floor is None else board.floor.score
     return {
-        "board": board.title,
-        "dtype": board.dtype,
+        "board": board.title if board.dtype == "float32" else f"{board.title} {board.dtype}",
         "rows": len(board.rows),
         "best trained": trained,
         "score": score._replace(style="bold"),

@@ -42,8 +42,10 @@ def training_cost(spec: ResolvedSpec) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time as a person says it: `40 s`, `3 min 20 s`, `2 h 5 min`."""
+    """A time as a person says it: `under 1 s`, `40 s`, `3 min 20 s`, `2 h 5 min`."""
     whole = round(seconds)
+    if whole < 1:
+        return "under 1 s"
     if whole < 60:
         return f"{whole} s"
     minutes, rest = divmod(whole, 60)
@@ -240,10 +242,10 @@ class ProgressDisplay:
     def __exit__(self, *_: object) -> None:
         self._view.close()
 
-    def begin(self, number: int, name: str) -> None:
+    def begin(self, number: int, name: str, phase: str = "preparing") -> None:
         """Say which of the runs is next."""
         self.number = number
-        self._state = State(name, number, self.total, "preparing")
+        self._state = State(name, number, self.total, phase)
         self._view.show(self._state)
 
     @hookimpl

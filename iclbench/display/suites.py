@@ -26,7 +26,9 @@ def suite_parts(table: SuiteTable, reasons: Reasons | None = None) -> list[str |
         )
         parts.append(_board_table(table, board, f"{board.name} · {ends}"))
         parts += [
-            f"{model}: {why}" for (name, model), why in (reasons or {}).items() if name == board.name
+            f"{model}: {why}"
+            for (name, model), why in (reasons or {}).items()
+            if name == board.name
         ]
     return parts
 

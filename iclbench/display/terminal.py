@@ -19,8 +19,9 @@ from rich.text import Text
 
 from .table import Column, Format, Table, cell_of, shown_columns
 
-#: The fewest characters of a shortened name, and of a text that is wrapped.
-SHORTEST, NARROWEST = 8, 24
+#: The fewest characters of a name, those that it keeps as long as columns can be left out instead,
+#: and the fewest of a text that is wrapped.
+SHORTEST, SHORT, NARROWEST = 8, 26, 24
 #: Characters between two columns: the padding and the divider.
 GAP = 2
 #: The width where there is no terminal: more than any line has.
@@ -120,22 +121,24 @@ def _longest_word(table: Table, column: Column) -> int:
 
 
 def _least_width(table: Table, columns: Sequence[Column]) -> int:
-    """The width with texts that may be wrapped as narrow as is pleasant."""
-    widths = [
-        min(_natural(table, column), NARROWEST) if column.fit == "wrap" else _natural(table, column)
-        for column in columns
-    ]
+    """The width with names and texts as narrow as is pleasant."""
+    most = {"wrap": NARROWEST, "shorten": SHORT, "whole": UNLIMITED}
+    widths = [min(_natural(table, column), most[column.fit]) for column in columns]
     return sum(widths) + GAP * (len(columns) - 1)
 
 
+def _name_widths(table: Table, columns: Sequence[Column], width: int) -> dict[str, int]:
+    """The width of each column of names: the widest gives way first."""
+    widths = {c.name: _natural(table, c) for c in columns if c.fit == "shorten"}
+    others = [column for column in columns if column.fit != "shorten"]
+    room = width - _least_width(table, others) - GAP * len(widths)
+    while widths and sum(widths.values()) > room and max(widths.values()) > SHORTEST:
+        widths[max(widths, key=lambda name: widths[name])] -= 1
+    return widths
+
+
 def _rich(table: Table, columns: Sequence[Column], width: int) -> RichTable:
-    too_wide = _least_width(table, columns) - width
-    names = [column for column in columns if column.fit == "shorten"]
-    most: dict[str, int] = {}
-    for column in names if too_wide > 0 else []:
-        natural = _natural(table, column)
-        most[column.name] = max(SHORTEST, natural - too_wide)
-        too_wide -= natural - most[column.name]
+    most = _name_widths(table, columns, width)
     made = RichTable(
         box=_RULE if table.head else _NO_RULE,
         show_header=table.head,
