@@ -161,9 +161,7 @@ class RecordFiles(Protocol):
 class Record(Config):
     """Everything that a run leaves, except the files that it names."""
 
-    model_config = ConfigDict(
-        serialize_by_alias=True, validate_by_alias=True, validate_by_name=True
-    )
+    model_config = ConfigDict(serialize_by_alias=True)
 
     schema_version: int = SCHEMA_VERSION
     id: str

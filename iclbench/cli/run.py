@@ -90,9 +90,12 @@ def run(
     one alone. What is run on a suite is run on every board that the model supports; the fields that
     are given replace those of the suite.
     """
+    from ..display.progress import waiting
+
     plugins = sound_host(strict)
     with stops_on_signals(_continuation(resume, force)):
-        from ..runs.settings import Settings
+        with waiting("loading torch"):
+            from ..runs.settings import Settings
 
         settings = Settings(
             Path(out), device, force, resume, checkpoint_seconds, eval_batch, engine_name(engine)
@@ -127,7 +130,10 @@ def _run_tasks(
     output: Output,
 ) -> int:
     """Run models on tasks and print the boards; returns the exit code."""
-    plans = [prepare.with_tuning(plan) for plan in _resolve(models, tasks, spec)]
+    from ..display.progress import waiting
+
+    with waiting("reading models and tasks"):
+        plans = [prepare.with_tuning(plan) for plan in _resolve(models, tasks, spec)]
     prepare.require_used()
     if dry_run:
         from ..display.dry_run import page

@@ -10,6 +10,8 @@ import os
 import statistics
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -67,25 +69,29 @@ class State:
     steps: int | None = None
     loss: str = ""
     started: float = field(default_factory=time.monotonic)
-    #: When the first steps were reported, and how many they were: what came before is set-up.
+    #: When the first and the last steps were reported, and how many: before them is set-up.
     first: tuple[float, int] | None = None
+    last: tuple[float, int] | None = None
 
     def advance(self, step: int, steps: int, losses: list[float]) -> None:
         """Take up what a training step reports."""
         self.step, self.steps, self.phase = step, steps, "training"
         self.loss = f"loss {statistics.median(losses):.2e}"
-        if self.first is None:
-            self.first = (time.monotonic(), step)
+        self.last = (time.monotonic(), step)
+        self.first = self.first or self.last
         if step >= steps:
             self.phase = "evaluating"
 
     @property
     def left(self) -> str:
         """The time left of the training, once two points are known."""
-        if self.first is None or self.steps is None or self.step <= self.first[1]:
+        if self.first is None or self.last is None or self.steps is None:
             return ""
-        rate = (self.step - self.first[1]) / max(time.monotonic() - self.first[0], 1e-9)
-        return f"{duration((self.steps - self.step) / rate)} left"
+        (began, before), (now, done) = self.first, self.last
+        if done <= before or self.phase != "training":
+            return ""
+        seconds = (self.steps - done) * (now - began) / (done - before)
+        return f"{duration(max(seconds - (time.monotonic() - now), 0.0))} left"
 
     @property
     def title(self) -> str:
@@ -96,7 +102,8 @@ class State:
     @property
     def details(self) -> str:
         """The phase with its steps, the loss, and the time left or taken so far."""
-        steps = f" {self.step:,} of {self.steps:,} steps" if self.step and self.steps else ""
+        at_step = self.phase == "training" and self.steps is not None
+        steps = f" {self.step:,} of {self.steps:,} steps" if at_step else ""
         taken = duration(time.monotonic() - self.started)
         return " · ".join(filter(None, [f"{self.phase}{steps}", self.loss, self.left or taken]))
 
@@ -221,6 +228,16 @@ def on_terminal() -> bool:
     """Whether standard error is a terminal that can redraw lines."""
     is_terminal = sys.stderr is not None and sys.stderr.isatty()
     return is_terminal and os.environ.get("TERM") != "dumb"
+
+
+@contextmanager
+def waiting(text: str) -> Iterator[None]:
+    """Show a text on a terminal while the block runs: what is slow before there is progress."""
+    if not on_terminal():
+        yield
+        return
+    with Console(stderr=True).status(Text(text)):
+        yield
 
 
 class ProgressDisplay:

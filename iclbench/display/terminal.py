@@ -67,8 +67,15 @@ def print_parts(parts: Sequence[str | Table]) -> None:
             print()
         if isinstance(part, Table):
             print_table(part, "a wider terminal shows them")
+        elif part.startswith("$ "):
+            print_line(part, "green")
         else:
-            print_text(part, "bold" if number == 0 else "green" if part[:2] == "$ " else "")
+            print_text(part, "bold" if number == 0 else "")
+
+
+def print_line(text: str, style: str = "") -> None:
+    """Print a command or a path: it is not broken, so that it can be copied."""
+    console().print(Text(text, style=style), soft_wrap=True)
 
 
 def print_table(table: Table, remedy: str = "--columns all") -> None:
