@@ -8,22 +8,17 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal
 
-from pydantic import ConfigDict, Field, PrivateAttr, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from .config import Config
 from .costs import BudgetReport, Operations, ValidationCurve
-from .errors import RecordError
 from .names import Label, is_plain_name
 from .results import Evaluation, FileReference
 from .spec import ResolvedSpec, digest_of
 from .statistics import Curve, Statistics
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from torch import Tensor
+from .stored import Stored
 
 SCHEMA_VERSION = 4
 
@@ -146,19 +141,7 @@ class GraderReport(Config):
     )
 
 
-class RecordFiles(Protocol):
-    """How a record that lies in a folder reads its files; `runs.stored.Stored` does."""
-
-    path: Path
-
-    def frame(self, record: Record, metric: str | None, evaluation: str) -> pd.DataFrame:
-        """See `Record.frame`."""
-
-    def weights(self, record: Record) -> dict[int | None, dict[str, Tensor]]:
-        """See `Record.weights`."""
-
-
-class Record(Config):
+class Record(Stored):
     """Everything that a run leaves, except the files that it names."""
 
     model_config = ConfigDict(serialize_by_alias=True)
@@ -197,8 +180,6 @@ class Record(Config):
     proof: Proof | None = Field(None, description="None: nobody has checked the record yet")
     created: Label
     digest: str = Field("", description="SHA-256 of the record without this field")
-
-    _stored: RecordFiles | None = PrivateAttr(None)
 
     @model_validator(mode="after")
     def _check(self) -> Record:
@@ -240,63 +221,11 @@ class Record(Config):
         """The statistics of the main evaluation's floor."""
         return self.main.floor.metrics
 
-    def __eq__(self, other: object) -> bool:
-        """Whether the content is the same, wherever the two records lie."""
-        if not isinstance(other, Record):
-            return NotImplemented
-        return self.__dict__ == other.__dict__
-
-    __hash__ = Config.__hash__
-
-    def stored_in(self, files: RecordFiles) -> Record:
-        """Tell the record where it lies; returns the record."""
-        self._stored = files
-        return self
-
-    @property
-    def path(self) -> Path:
-        """The record's own file, FOLDER/TASK/MODEL-ID.json; RecordError if it has none yet."""
-        return self._files.path
-
-    @property
-    def folder(self) -> Path:
-        """The folder of records that holds it; raises RecordError for a record without a file."""
-        return self.path.parent.parent
-
-    @property
-    def _files(self) -> RecordFiles:
-        if self._stored is None:
-            raise RecordError(f"the record {self.id} was read from no folder")
-        return self._stored
-
-    def frame(self, metric: str | None = None, evaluation: str = MAIN) -> pd.DataFrame:
-        """Every value of a metric, by default of the one that ranks: one line each.
-
-        The columns are `seed`, `prompt`, the metric's second axis if it has one (such as `prefix`),
-        the metric itself, and `floor`, the task's floor on the same prompt. Raises UsageError for
-        an unknown metric, RecordError for files that are missing or were changed.
-        """
-        return self._files.frame(self, metric, evaluation)
-
-    def weights(self) -> dict[int | None, dict[str, Tensor]]:
-        """The state dict of every seed's model, on the CPU; the key is None for loaded weights.
-
-        Raises RecordError for a record without weights, or whose file is missing or was changed.
-        """
-        return self._files.weights(self)
-
     def _repr_html_(self) -> str:
         """The record's metrics, as a notebook shows them."""
         spec = self.spec
         title = f"{spec.model} on {spec.task} v{spec.task_version} · {spec.origin} · {spec.dtype}"
-        head = "".join(f"<th>{name}</th>" for name in ("metric", "mean", "median", "99%", "floor"))
-        rows = ""
-        for name, statistics in self.metrics.items():
-            floor = self.floor[name].mean if name in self.floor else None
-            numbers = (statistics.mean, statistics.median, statistics.q99, floor)
-            cells = "".join(f"<td>{'' if n is None else format(n, '.4g')}</td>" for n in numbers)
-            rows += f"<tr><th>{html.escape(name)}</th>{cells}</tr>"
-        return f"<p><b>{html.escape(title)}</b></p><table><tr>{head}</tr>{rows}</table>"
+        return f"<p><b>{html.escape(title)}</b></p>{self.main._repr_html_()}"
 
     def files(self) -> list[FileReference]:
         """Every file that the record names, once.

@@ -38,24 +38,31 @@ if TYPE_CHECKING:
     from ..api.record import Record
     from ..runs.plan import Plan
 
+Models = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME[,NAME]", help="Models to run.", autocompletion=complete_names("model")
+    ),
+]
+Tasks = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME[,NAME]", help="Tasks to run them on.", autocompletion=complete_names("task")
+    ),
+]
+EvalBatch = Annotated[int, typer.Option(min=1, metavar="N", help="Prompts evaluated at once.")]
+Force = Annotated[bool, typer.Option("--force", help="Run again even where a record exists.")]
+Resume = Annotated[bool, typer.Option(help="Continue interrupted training.")]
+CheckpointSeconds = Annotated[
+    float, typer.Option(min=0, metavar="SECONDS", help="Time between training checkpoints.")
+]
+
 
 @with_spec_options
 def run(
-    model: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME[,NAME]", help="Models to run.", autocompletion=complete_names("model")
-        ),
-    ],
+    model: Models,
     spec: dict[str, Any],
-    task: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME[,NAME]",
-            help="Tasks to run them on.",
-            autocompletion=complete_names("task"),
-        ),
-    ] = None,
+    task: Tasks = None,
     suite: SuiteName = None,
     tuned: Annotated[
         list[Path] | None,
@@ -64,17 +71,11 @@ def run(
     tune: Annotated[bool, typer.Option("--tune", help="Tune what is trained first.")] = False,
     trials: Trials = 12,
     device: Device = "auto",
-    eval_batch: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Prompts evaluated at once.")
-    ] = 1024,
+    eval_batch: EvalBatch = 1024,
     out: Out = "results",
-    force: Annotated[
-        bool, typer.Option("--force", help="Run again even where a record exists.")
-    ] = False,
-    resume: Annotated[bool, typer.Option(help="Continue interrupted training.")] = True,
-    checkpoint_seconds: Annotated[
-        float, typer.Option(min=0, metavar="SECONDS", help="Time between training checkpoints.")
-    ] = 30.0,
+    force: Force = False,
+    resume: Resume = True,
+    checkpoint_seconds: CheckpointSeconds = 30.0,
     engine: Engine = "auto",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what would run, and how long it takes.")
@@ -90,7 +91,7 @@ def run(
     one alone. What is run on a suite is run on every board that the model supports; the fields that
     are given replace those of the suite.
     """
-    from ..display.progress import waiting
+    from ..display.views import waiting
 
     plugins = sound_host(strict)
     with stops_on_signals(_continuation(resume, force)):
@@ -130,7 +131,7 @@ def _run_tasks(
     output: Output,
 ) -> int:
     """Run models on tasks and print the boards; returns the exit code."""
-    from ..display.progress import waiting
+    from ..display.views import waiting
 
     with waiting("reading models and tasks"):
         plans = [prepare.with_tuning(plan) for plan in _resolve(models, tasks, spec)]

@@ -140,7 +140,7 @@ class Summary:
 
     def show(self) -> None:
         """Print the counts."""
-        from ..display.progress import duration
+        from ..display.views import duration
 
         facts = [f"{self.holding} of {self.total} records hold"]
         facts += [f"{self.differing} differ"] if self.differing else []
@@ -153,7 +153,7 @@ class Progress:
     """Says on a terminal which record is verified and how many there are; nothing elsewhere."""
 
     def __init__(self, total: int) -> None:
-        from ..display.progress import on_terminal
+        from ..display.views import on_terminal
 
         self.total, self.number = total, 0
         self._status: Status | None = None

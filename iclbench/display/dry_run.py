@@ -9,8 +9,9 @@ from ..api.grader import Completion
 from ..leaderboards.formats import arguments
 from ..runs.store import RecordStore
 from .estimate import Estimate, estimate
-from .progress import ProgressDisplay, duration
+from .progress import ProgressDisplay
 from .table import Cell, Column, Table
+from .views import duration
 
 if TYPE_CHECKING:
     from ..runs.plan import Plan

@@ -14,7 +14,8 @@ from ..plugins import host
 from ..runs.run import run as run_one
 from ..runs.settings import Settings
 from ..training.gradients.choice import EngineName
-from .progress import ProgressDisplay, in_notebook, on_terminal
+from .progress import ProgressDisplay
+from .views import in_notebook, on_terminal
 
 
 def run(

@@ -22,7 +22,7 @@ NOT_COUNTED = frozenset(
     f"{folder}/{name}.py"
     for folder, names in {
         "api": ("__init__", "costs", "entry", "errors", "executor", "names", "options", "record",
-                "results", "suite", "tuning"),
+                "results", "stored", "suite", "tuning"),
         "runs": ("__init__", "causality", "checks", "code", "comparison", "cost_facts", "facts",
                  "honesty", "inspection", "objects", "report", "retraining", "reuse", "sizes",
                  "store", "stored", "suites", "tuned", "values", "verify"),

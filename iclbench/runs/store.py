@@ -18,7 +18,7 @@ from ..api.results import FileReference
 from ..api.spec import ResolvedSpec, digest_of, spec_id
 from ..files import read_regular_file, write_atomically
 from .objects import Objects
-from .stored import Stored
+from .stored import StoredFiles
 
 #: The most bytes of a record.
 MOST_BYTES = 2**26
@@ -27,7 +27,7 @@ MOST_BYTES = 2**26
 def read_record(path: Path) -> Record:
     """The record in `path`; raises RecordError for a truncated or edited one, or another file."""
     try:
-        return _parse(_read_json(path)).stored_in(Stored(path))
+        return _parse(_read_json(path)).stored_in(StoredFiles(path))
     except RecordError as error:
         raise RecordError(problem_with(path, error)) from None
 
@@ -122,7 +122,7 @@ class RecordStore:
         write_atomically(path, (text + "\n").encode())
         if replaces:
             self.objects.collect()
-        record.stored_in(Stored(path))
+        record.stored_in(StoredFiles(path))
         return path
 
     def paths(self) -> Iterator[Path]:

@@ -1,4 +1,4 @@
-"""Stored: the folder of a record and the files that it names, for `Record.frame` and `weights`."""
+"""StoredFiles: the folder of a record, and what it reads of the files that it names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-class Stored:
+class StoredFiles:
     """The files of the record in `path`; each is checked against its digest when it is read."""
 
     def __init__(self, path: Path) -> None:
