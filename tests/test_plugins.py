@@ -68,7 +68,9 @@ def test_two_providers_of_a_name_clash_when_it_is_used(package_folder, cli):
 def test_choosing_plugins_ends_a_clash(package_folder, cli, monkeypatch):
     write_plugin(package_folder, "first", offer_model("zero"))
     choose_plugins(monkeypatch, "first")
-    assert cli("describe", "zero").out.startswith("model zero, of first (iclbench-first 1.0)")
+    assert cli("describe", "zero").out.startswith(
+        "zero: model of the plugin first (iclbench-first 1.0)"
+    )
 
 
 BAD_TARGETS = {

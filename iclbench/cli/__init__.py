@@ -80,7 +80,7 @@ def main() -> None:
 def _exit_code() -> int:
     """Run the verb that the arguments name; typer ends every one by SystemExit."""
     try:
-        app()
+        app(prog_name="iclbench")
     except SystemExit as end:
         if isinstance(end.code, str):
             report(f"error: {end.code}")

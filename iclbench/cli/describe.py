@@ -36,7 +36,7 @@ def describe(
 
     Recipes of single tasks are found too, such as `paper`.
     """
-    from ..display import entries
+    from ..display import entries, lookup
     from ..display.terminal import print_parts
 
     *before, name = words
@@ -45,12 +45,12 @@ def describe(
     plugins = sound_host(strict)
     if before:
         (kind,) = kinds = before
-        if name not in entries.known_names(plugins, kind):
-            raise unknown(kind, name, entries.known_names(plugins, kind))
+        if name not in lookup.known_names(plugins, kind):
+            raise unknown(kind, name, lookup.known_names(plugins, kind))
     else:
-        kinds = entries.kinds_of(plugins, name)
+        kinds = lookup.kinds_of(plugins, name)
     if not kinds:
-        raise unknown("name", name, entries.known_names(plugins, None))
+        raise unknown("name", name, lookup.known_names(plugins, None))
     for number, kind in enumerate(kinds):
         if number:
             typer.echo()

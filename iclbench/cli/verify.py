@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -100,8 +99,6 @@ class Summary:
     def __init__(self, total: int, every: bool) -> None:
         self.total, self.every = total, every
         self.code = self.holding = self.differing = self.refused = self.facts = 0
-        self.stale: set[str] = set()
-        self.started = time.monotonic()
 
     def refuse(self, error: Exception) -> None:
         """Count a record that can't be verified."""
@@ -114,7 +111,7 @@ class Summary:
         That other code made a record matters only where a fact differs: it may be the reason.
         """
         from ..runs.code import stale_code
-        from ..runs.facts import claims
+        from ..runs.facts import OTHER_CODE, claims
         from ..runs.store import read_record
 
         failing = [check for check in checks if not check.holds]
@@ -132,21 +129,20 @@ class Summary:
             typer.echo(f"  {check.difference}: {'holds' if check.holds else 'DIFFERS'}")
         record = read_record(path)
         if whole:
-            claimed = "; ".join(f"{name}: {text}" for name, text in claims(record).items())
-            typer.echo(f"  claimed: {claimed}")
-        stale = stale_code(record)
-        if stale and (failing or self.every):
-            typer.echo(f"  made by other code of {', '.join(stale)} than is installed")
+            claimed = dict(claims(record))
+            if not (failing or self.every):
+                claimed.pop(OTHER_CODE, None)
+            shown = "; ".join(f"{name}: {text}" for name, text in claimed.items())
+            typer.echo(f"  claimed: {shown}")
+        elif failing and (stale := stale_code(record)):
+            typer.echo(f"  {OTHER_CODE}: {', '.join(stale)}")
 
     def show(self) -> None:
         """Print the counts."""
-        from ..display.views import duration
-
         facts = [f"{self.holding} of {self.total} records hold"]
         facts += [f"{self.differing} differ"] if self.differing else []
         facts += [f"{self.refused} can't be verified"] if self.refused else []
-        taken = duration(time.monotonic() - self.started)
-        typer.echo(f"{', '.join(facts)} ({self.facts:,} facts, {taken})")
+        typer.echo(f"{', '.join(facts)} ({self.facts:,} facts)")
 
 
 class Progress:

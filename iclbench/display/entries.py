@@ -13,47 +13,15 @@ from ..api.grader import Grader
 from ..api.metric import Metric
 from ..api.recipe import Recipe
 from ..api.task import Task
-from ..discovery import CATALOG_HOOKS, Plugin
+from ..discovery import Plugin
 from ..leaderboards.formats import arguments
 from ..plugins import PluginHost
 from .arguments import arguments_table, changed, facts_table, recipe_summary, settings_table
+from .lookup import accepts, drawn_tasks, has_defaults, tasks_with_recipe
 from .table import Column, Table
 
 #: A paragraph, or a table.
 Part = str | Table
-
-#: The kinds that an entry may have, in the order in which a bare name is looked up.
-KINDS = (*CATALOG_HOOKS, "plugin")
-
-
-def kinds_of(plugins: PluginHost, name: str) -> list[str]:
-    """The kinds that have an entry of this name; a plugin counts where nothing else does."""
-    kinds = [
-        kind
-        for kind in CATALOG_HOOKS
-        if any(entry.name == name for _, entry in plugins.entries(kind))
-    ]
-    if "recipe" not in kinds and _tasks_with_recipe(plugins, name):
-        kinds.append("recipe")
-    if not kinds and any(plugin.name == name for plugin in plugins.plugins):
-        kinds.append("plugin")
-    return kinds
-
-
-def known_names(plugins: PluginHost, kind: str | None) -> set[str]:
-    """Every name of a kind, or of all kinds, with the recipes of tasks."""
-    names = {
-        entry.name
-        for each in CATALOG_HOOKS
-        if kind in {None, each}
-        for _, entry in plugins.entries(each)
-    }
-    if kind in {None, "plugin"}:
-        names.update(plugin.name for plugin in plugins.plugins)
-    if kind in {None, "recipe"}:
-        for _, task in _tasks(plugins):
-            names.update(task.recipes)
-    return names
 
 
 def describe(plugins: PluginHost, kind: str, name: str) -> Iterator[Part]:
@@ -66,8 +34,8 @@ def describe(plugins: PluginHost, kind: str, name: str) -> Iterator[Part]:
         return
     plugin, entry = plugins.provider(kind, name)
     yield f"{name}: {kind} of the plugin {plugin.label}"
-    yield _sentence(entry.summary)
-    yield from PAGES[kind](plugins, name)
+    yield (summary := _sentence(entry.summary))
+    yield from (part for part in PAGES[kind](plugins, name) if part != summary)
 
 
 def _sentence(text: str) -> str:
@@ -89,21 +57,16 @@ def _model(plugins: PluginHost, name: str) -> Iterator[Part]:
     for key, construction in target.constructions.items():
         yield f"--weights {key}: {construction.summary}"
         yield from _arguments(construction.Config, "--weights-args")
-    tasks = [entry.name for _, entry in plugins.entries("task") if _can(plugins, target, entry)]
+    tasks = []
+    if has_defaults(target.Config):
+        tasks = [
+            task.name
+            for task in drawn_tasks(plugins)
+            if accepts(target().supports, task.signature, target.Config())
+        ]
     if tasks:
-        yield f"It runs on {', '.join(tasks)} with default arguments."
-        yield f"$ iclbench run --model {name} --task {tasks[0]}"
-
-
-def _can(plugins: PluginHost, target: type[Architecture], entry: Any) -> bool:
-    """Whether a model supports a task, both with their default arguments."""
-    try:
-        task = plugins.load("task", entry.name, Task)
-        signature = task(task.Config()).signature
-        return target().supports(signature, target.Config()) is None
-    except Exception:
-        # Broken plugins and tasks without defaults or data: this list leaves them out.
-        return False
+        yield f"With default arguments it runs on {', '.join(tasks)}."
+    yield f"$ iclbench run --model {name} --task {tasks[0] if tasks else 'TASK'}"
 
 
 def _task(plugins: PluginHost, name: str) -> Iterator[Part]:
@@ -159,22 +122,10 @@ def _recipe_notes(name: str) -> Iterator[str]:
     yield f"$ iclbench run --model MODEL --task TASK --recipe {name}"
 
 
-def _tasks(plugins: PluginHost) -> Iterator[tuple[str, type[Task[Any]]]]:
-    for _, entry in plugins.entries("task"):
-        try:
-            yield entry.name, plugins.load("task", entry.name, Task)
-        except IclbenchError:
-            continue  # `iclbench describe task NAME` says what is wrong
-
-
-def _tasks_with_recipe(plugins: PluginHost, name: str) -> dict[str, Recipe]:
-    return {task: t.recipes[name] for task, t in _tasks(plugins) if name in t.recipes}
-
-
 def _recipe_of_tasks(plugins: PluginHost, name: str) -> Iterator[Part]:
     """A recipe that tasks have of their own: each version of it once."""
     versions: list[tuple[Recipe, list[str]]] = []
-    for task, recipe in _tasks_with_recipe(plugins, name).items():
+    for task, recipe in tasks_with_recipe(plugins, name).items():
         same = next((tasks for known, tasks in versions if known == recipe), None)
         if same is None:
             versions.append((recipe, [task]))
@@ -229,14 +180,9 @@ def _suite(plugins: PluginHost, name: str) -> Iterator[Part]:
 def _metric(plugins: PluginHost, name: str) -> Iterator[Part]:
     target: type[Metric] = plugins.load("metric", name, Metric)
     yield from _documentation(target)
-    tasks = []
-    for task, cls in _tasks(plugins):
-        try:
-            if target().supports(cls(cls.Config())) is None:
-                tasks.append(task)
-        except (IclbenchError, ValueError):
-            continue  # a task without default arguments
-    yield f"It applies to {', '.join(tasks) or 'no task with default arguments'}."
+    tasks = [task.name for task in drawn_tasks(plugins) if accepts(target().supports, task)]
+    if tasks:
+        yield f"With default arguments it applies to {', '.join(tasks)}."
     yield f"$ iclbench run --model MODEL --task {tasks[0] if tasks else 'TASK'} --metrics {name}"
 
 

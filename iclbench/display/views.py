@@ -48,10 +48,13 @@ class State:
     step: int = 0
     steps: int | None = None
     loss: str = ""
-    started: float = field(default_factory=time.monotonic)
+    started: float = field(init=False)
     #: When the first and the last steps were reported, and how many: before them is set-up.
     first: tuple[float, int] | None = None
     last: tuple[float, int] | None = None
+
+    def __post_init__(self) -> None:
+        self.started = time.monotonic()
 
     def advance(self, step: int, steps: int, losses: list[float]) -> None:
         """Take up what a training step reports."""

@@ -18,6 +18,8 @@ _UNKNOWN = (None,) * len(PROFILE)
 def export_table(rows: Iterable[Row]) -> pd.DataFrame:
     """One line per row of any boards, in their order."""
     table = pd.DataFrame([_line(row) for row in rows])
+    if table.empty:
+        return table
     # Nullable types keep integers and booleans as such where some rows have none.
     integers = ("rank_first", "rank_last", "steps", "batch")
     return table.astype({**dict.fromkeys(integers, "Int64"), "at_floor": "boolean"})

@@ -43,6 +43,9 @@ UNUSED = ("answers", "experimental")
 #: Fields of a spec that a checkpoint decides, which is not there when a record is verified.
 BY_CHECKPOINT = ("init", "weights", "freeze", "perturb")
 
+#: The claim that names the plugins whose code has changed since.
+OTHER_CODE = "made by other code of"
+
 
 @dataclass(frozen=True)
 class Recomputed:
@@ -271,7 +274,7 @@ def claims(record: Record, stale: Sequence[str] | None = None) -> dict[str, str]
         claimed["checkpoint"] = f"{record.spec.init or record.spec.weights}"
     stale = stale_code(record) if stale is None else stale
     if stale:
-        claimed["made by other code of"] = ", ".join(stale)
+        claimed[OTHER_CODE] = ", ".join(stale)
     if record.grader is not None and record.grader.cost is not None:
         claimed["cost of grading"] = f"{record.grader.cost.requests} answers"
     if record.proof is not None:
