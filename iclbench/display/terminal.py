@@ -9,15 +9,17 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-import rich.box
 from rich.cells import cell_len
-from rich.console import Console
-from rich.table import Table as RichTable
-from rich.text import Text
 
 from .table import Column, Format, Table, cell_of, shown_columns
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table as RichTable
+    from rich.text import Text
 
 #: The fewest characters of a name, those that it keeps as long as columns can be left out instead,
 #: and the fewest of a text that is wrapped.
@@ -26,9 +28,6 @@ SHORTEST, SHORT, NARROWEST = 8, 26, 24
 GAP = 2
 #: The width where there is no terminal: more than any line has.
 UNLIMITED = 100_000
-
-_RULE = rich.box.Box("    \n    \n -- \n    \n    \n    \n    \n    \n", ascii=True)
-_NO_RULE = rich.box.Box("    \n" * 8, ascii=True)
 
 
 def write_table(table: Table, style: Format = "table") -> None:
@@ -49,14 +48,27 @@ def terminal_width() -> int | None:
     return None
 
 
+def is_plain() -> bool:
+    """Whether output has neither a width nor colours, and so needs no rich, which loads slowly."""
+    return terminal_width() is None and not os.environ.get("FORCE_COLOR")
+
+
 def console() -> Console:
     """Standard output; colours are those that the terminal and NO_COLOR allow."""
+    from rich.console import Console
+
     width = terminal_width() or UNLIMITED
-    return Console(width=width, highlight=False, markup=False, emoji=False, soft_wrap=False)
+    # Without a height, rich takes a dumb terminal to have 80 columns.
+    return Console(width=width, height=25, highlight=False, markup=False, emoji=False)
 
 
 def print_text(text: str, style: str = "") -> None:
     """Print paragraphs, wrapped between words at the terminal's width."""
+    if is_plain():
+        print(text)
+        return
+    from rich.text import Text
+
     print_lines([Text(text, style=style)])
 
 
@@ -75,6 +87,11 @@ def print_parts(parts: Sequence[str | Table]) -> None:
 
 def print_line(text: str, style: str = "") -> None:
     """Print a command or a path: it is not broken, so that it can be copied."""
+    if is_plain():
+        print(text)
+        return
+    from rich.text import Text
+
     console().print(Text(text, style=style), soft_wrap=True)
 
 
@@ -82,14 +99,41 @@ def print_table(table: Table, remedy: str = "--columns all") -> None:
     """Print a table on the terminal, with the columns that fit and the names of the others."""
     width = terminal_width() or UNLIMITED
     columns, left_out = fitting(table, width)
+    notes = list(table.notes)
+    if left_out:
+        notes.append(f"not shown: {', '.join(left_out)} ({remedy})")
+    if is_plain():
+        title = [table.title, ""] if table.title else []
+        print("\n".join([*title, *plain_lines(table, columns), *notes]))
+        return
+    from rich.text import Text
+
     lines: list[RichTable | Text] = []
     if table.title:
         lines += [Text(table.title, style="bold"), Text()]
     lines.append(_rich(table, columns, width))
-    notes = list(table.notes)
-    if left_out:
-        notes.append(f"not shown: {', '.join(left_out)} ({remedy})")
     print_lines([*lines, *(Text(note, style="dim") for note in notes)])
+
+
+def plain_lines(table: Table, columns: Sequence[Column]) -> Iterator[str]:
+    """The lines of a table without limit of width, as `_rich` would have them."""
+    widths = [_natural(table, column) for column in columns]
+    rows = [[cell_of(row.get(column.name)).text for column in columns] for row in table.rows]
+    if table.head:
+        yield _plain_line([column.heading for column in columns], columns, widths)
+        yield "-" * (sum(widths) + GAP * (len(widths) - 1))
+    for row in rows:
+        yield _plain_line(row, columns, widths)
+
+
+def _plain_line(texts: Sequence[str], columns: Sequence[Column], widths: Sequence[int]) -> str:
+    padded = [
+        " " * (width - cell_len(text)) + text
+        if column.right
+        else text + " " * (width - cell_len(text))
+        for text, column, width in zip(texts, columns, widths, strict=True)
+    ]
+    return (" " * GAP).join(padded).rstrip()
 
 
 def print_lines(parts: Sequence[RichTable | Text]) -> None:
@@ -145,9 +189,15 @@ def _name_widths(table: Table, columns: Sequence[Column], width: int) -> dict[st
 
 
 def _rich(table: Table, columns: Sequence[Column], width: int) -> RichTable:
+    import rich.box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    # A rule below the headings alone; without headings, nothing.
+    rule = "    \n    \n -- \n    \n    \n    \n    \n    \n" if table.head else "    \n" * 8
     most = _name_widths(table, columns, width)
     made = RichTable(
-        box=_RULE if table.head else _NO_RULE,
+        box=rich.box.Box(rule, ascii=True),
         show_header=table.head,
         show_edge=False,
         pad_edge=False,

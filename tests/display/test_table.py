@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -65,6 +66,15 @@ def test_no_line_is_wider_than_the_terminal(monkeypatch, capsys, width):
     assert not any(line != line.rstrip() for line in lines)
     assert lines[0] == "A title"
     assert ("not shown: less, least (--columns all)" in lines) == (width in {40, 60})
+
+
+def test_without_colour_and_width_the_table_is_the_same(monkeypatch, capsys):
+    print_table(TABLE)
+    plain = capsys.readouterr().out
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "dumb")
+    print_table(TABLE)
+    assert re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out) == plain
 
 
 def test_colour_is_only_where_it_is_wanted(monkeypatch, capsys):
