@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
 .PHONY: help quickstart test test-slow fuzz lint docs picture notebooks data local-grader site \
-  bench clean
+  notes bench clean
 
 # Show this list.
 help:
@@ -69,6 +69,12 @@ data: $(VENV)/installed-dev
 site: $(VENV)/installed-dev
 	$(BIN)/iclbench leaderboard build
 	$(BIN)/iclbench leaderboard site build/site
+
+VERSION ?= Unreleased
+# Print the release notes of a version: VERSION=0.1.0.
+notes:
+	@awk -v version='$(VERSION)' '/^## / { on = ($$2 == version) } \
+	  on { lines++; print } END { exit lines == 0 }' CHANGELOG.md
 
 DEVICE ?= cpu
 # Time training against the field's loops: DEVICE=cpu.

@@ -11,7 +11,7 @@ from fake_distributions import write_plugin
 from fake_plugins import BASES, RUN, choose_plugins, offer, offer_model, write_odd
 from support import only_record, run_python
 
-from iclbench import Architecture, Executor, PluginError
+from iclbench import Architecture, Entry, Executor, PluginError, UsageError, hookimpl
 from iclbench.plugins import PluginHost, host
 
 

@@ -221,6 +221,14 @@ class Record(Stored):
         """The statistics of the main evaluation's floor."""
         return self.main.floor.metrics
 
+    def __repr__(self) -> str:
+        """The run and what ranks it, on a line."""
+        score = self.ranking.score(self.metrics[self.ranking.metric])
+        shown = "not finite" if score is None else f"{score:.4g}"
+        what = f"{self.spec.model} on {self.spec.task} v{self.spec.task_version}"
+        ranked = f"{self.ranking.statistic} of {self.ranking.metric} {shown}"
+        return f"<Record {self.id}: {what}, {ranked}>"
+
     def _repr_html_(self) -> str:
         """The record's metrics, as a notebook shows them."""
         spec = self.spec

@@ -108,6 +108,10 @@ class Board:
             text += f", graded by {grader_name(self.records[0])}"
         return text
 
+    def __repr__(self) -> str:
+        """The board and the number of its rows, on a line."""
+        return f"<Board of {len(self.rows)} rows: {self.description}>"
+
     def frame(self) -> pd.DataFrame:
         """One line per row, with the columns of the published `rows.csv`."""
         return export_table(self.rows)

@@ -11,6 +11,7 @@ from ..api.record import Record
 from ..runs.statistics import by_prompt
 from ..runs.store import read_record, read_values
 from .ranking import difference, ranked_values
+from .row import has_digits
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,8 +23,8 @@ def compare(a: Record | str | Path, b: Record | str | Path) -> pd.DataFrame:
 
     The columns are `statistic` (mean digits for an error, else the mean), `a`, `b`, `difference`
     with the 95% interval `low` … `high` over seeds and prompts, the two-sided `p`, and `better`:
-    a, b, or empty where the difference is not significant. Digits within one of the attainable
-    error count as that, as on boards.
+    a, b, or empty where the difference is not significant. In the metric that ranks, digits within
+    one of the attainable error count as that, as on boards.
 
     Raises UsageError unless both were evaluated on the same prompts.
     """
@@ -68,13 +69,14 @@ def _line(first: Record, second: Record, name: str) -> dict[str, Any]:
 
 
 def _values(record: Record, name: str) -> np.ndarray:
-    """What is compared: (seeds, prompts) digits for an error, at most those that count."""
+    """What is compared: (seeds, prompts) values, or the digits of an error."""
     measured = by_prompt(read_values(record.path, {name: record.main.values[name]})[name])
     kind = record.metrics[name].digits
     if kind is None:
         return measured
     reached = digits(measured, kind.error)
-    if name not in record.main.floor.values:
+    ranks = name == record.ranking.metric and has_digits(record.ranking)
+    if not ranks or name not in record.main.floor.values:
         return reached
     floor = read_values(record.path, {name: record.main.floor.values[name]})[name]
     return ranked_values(reached, digits(by_prompt(floor[None])[0], kind.error))
