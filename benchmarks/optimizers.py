@@ -110,8 +110,8 @@ class Bench:
 
     def weights(self, record: Record) -> str:
         """The weights file of a record."""
-        assert record.weights is not None
-        (path,) = self.folder.rglob(record.weights.file)
+        assert record.weights_file is not None
+        (path,) = self.folder.rglob(record.weights_file.name)
         return str(path)
 
 

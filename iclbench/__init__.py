@@ -61,8 +61,10 @@ if TYPE_CHECKING:
     from .api.task import Task, TaskConfig, training_batch
     from .console import report
     from .devices import find_device
+    from .display.run import run
     from .files import file_digest, require_writable, write_atomically
-    from .leaderboards.board import leaderboard
+    from .leaderboards.board import Board, Boards, leaderboard
+    from .leaderboards.pairs import compare
     from .nn.architecture import SequenceArchitecture
     from .nn.backbone import BackboneArchitecture, BackboneConfig, BackboneModel
     from .nn.block import SequenceConfig, initialize
@@ -76,7 +78,6 @@ if TYPE_CHECKING:
     from .precision import full_precision
     from .runs.checks import check_architecture, check_task
     from .runs.load import load_task
-    from .runs.run import run
     from .runs.store import RecordStore
     from .runs.verify import verify
     from .sweeps.conformance import check_executor
@@ -139,8 +140,10 @@ _HOME = {
     "api.task": ("Task", "TaskConfig", "training_batch"),
     "console": ("report",),
     "devices": ("find_device",),
+    "display.run": ("run",),
     "files": ("file_digest", "require_writable", "write_atomically"),
-    "leaderboards.board": ("leaderboard",),
+    "leaderboards.board": ("Board", "Boards", "leaderboard"),
+    "leaderboards.pairs": ("compare",),
     "nn.architecture": ("SequenceArchitecture",),
     "nn.backbone": ("BackboneArchitecture", "BackboneConfig", "BackboneModel"),
     "nn.block": ("SequenceConfig", "initialize"),
@@ -154,7 +157,6 @@ _HOME = {
     "precision": ("full_precision",),
     "runs.checks": ("check_architecture", "check_task"),
     "runs.load": ("load_task",),
-    "runs.run": ("run",),
     "runs.store": ("RecordStore",),
     "runs.verify": ("verify",),
     "sweeps.conformance": ("check_executor",),
@@ -171,6 +173,8 @@ __all__ = [
     "BackboneConfig",
     "BackboneModel",
     "Batch",
+    "Board",
+    "Boards",
     "Categorical",
     "ClassificationConfig",
     "ClassificationTask",
@@ -234,6 +238,7 @@ __all__ = [
     "check_architecture",
     "check_executor",
     "check_task",
+    "compare",
     "digest_of",
     "evaluate_exactly",
     "exact_least_squares",

@@ -16,9 +16,10 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pluggy
@@ -29,6 +30,9 @@ from .api.errors import PluginError, UsageError, unknown
 from .console import output_as_messages, report
 
 GROUP = "iclbench"
+
+#: What stands for the distribution of an object that was added in this process.
+HERE = "this-process"
 
 #: Seconds after which an import that has not ended is named.
 SLOW_SECONDS = 5.0
@@ -98,6 +102,14 @@ def discover(
             hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
             problems.append(f"ICLBENCH_PLUGINS names {name!r}, which is not installed{hint}")
     return plugins, problems
+
+
+def load_object(manager: pluggy.PluginManager, target: object, name: str) -> Plugin:
+    """The plugin that an object of this process is, in the place of an entry point."""
+    point: Any = SimpleNamespace(
+        name=name, value=type(target).__module__, dist=None, load=lambda: target
+    )
+    return replace(_load(manager, point, None), distribution=HERE, version="0")
 
 
 def reason_of(error: BaseException) -> str:

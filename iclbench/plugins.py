@@ -14,7 +14,7 @@ from . import hookspecs
 from .api.entry import Entry
 from .api.errors import PluginError, UsageError, unknown
 from .console import report
-from .discovery import CATALOG_HOOKS, Plugin, discover, guarded, reason_of
+from .discovery import CATALOG_HOOKS, HERE, Plugin, discover, guarded, load_object, reason_of
 
 
 class PluginHost:
@@ -105,6 +105,23 @@ class PluginHost:
         if getattr(target, "name", name) != name:
             raise PluginError(f"{label} calls itself {target.name!r}")
         return target
+
+    def add(self, plugin: object, name: str) -> None:
+        """Add an object with hooks as a plugin of this process, such as one written in a notebook.
+
+        Nobody else can verify its records: for that, make it a distribution. A plugin that was
+        added before under this name is replaced. Raises PluginError if a hook is invalid.
+        """
+        earlier = next((p for p in self.plugins if p.name == name), None)
+        if earlier is not None and earlier.distribution != HERE:
+            raise PluginError(f"plugin {name!r} is already there: {earlier.label}")
+        if earlier is not None:
+            self._manager.unregister(name=name)
+            self.plugins.remove(earlier)
+        loaded = load_object(self._manager, plugin, name)
+        if loaded.problem:
+            raise PluginError(loaded.problem)
+        self.plugins.append(loaded)
 
     def observe(self, observer: object, name: str) -> None:
         """Call an object's run hooks too, for example those of a progress display."""

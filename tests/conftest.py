@@ -10,6 +10,10 @@ from typing import Any, NamedTuple
 # OpenMP's waiting threads spin by default, which makes tests with several threads ten times slower
 # on a busy machine. OpenMP reads this when torch is imported.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# Output is the same whatever terminal the tests run in: no colour, no width.
+os.environ["NO_COLOR"] = "1"
+for _name in ("FORCE_COLOR", "COLUMNS", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+    os.environ.pop(_name, None)
 
 import pytest
 import torch

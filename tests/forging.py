@@ -116,7 +116,7 @@ def with_weights(path: Path, states: dict) -> Path:
 
 
 def states_of(path: Path) -> dict:
-    return load_weights(Objects.beside(path).path(read_record(path).weights)).states
+    return load_weights(Objects.beside(path).path(read_record(path).weights_file)).states
 
 
 def values_of(path: Path) -> dict:

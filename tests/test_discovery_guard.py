@@ -51,7 +51,7 @@ def test_what_a_target_prints_goes_to_standard_error(package_folder, cli, monkey
     choose_plugins(monkeypatch, "loud")
     outcome = cli("describe", "loud")
     assert (outcome.code, outcome.err) == (0, "loud\n")
-    assert outcome.out.startswith("model loud, of loud ")
+    assert outcome.out.startswith("loud: model of the plugin loud ")
 
 
 def test_output_is_restored_after_imports_in_several_threads(capfd):

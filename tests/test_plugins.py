@@ -11,7 +11,7 @@ from fake_distributions import write_plugin
 from fake_plugins import BASES, RUN, choose_plugins, offer, offer_model, write_odd
 from support import only_record, run_python
 
-from iclbench import Architecture, Executor, PluginError
+from iclbench import Architecture, Entry, Executor, PluginError, UsageError, hookimpl
 from iclbench.plugins import PluginHost, host
 
 
@@ -68,7 +68,9 @@ def test_two_providers_of_a_name_clash_when_it_is_used(package_folder, cli):
 def test_choosing_plugins_ends_a_clash(package_folder, cli, monkeypatch):
     write_plugin(package_folder, "first", offer_model("zero"))
     choose_plugins(monkeypatch, "first")
-    assert cli("describe", "zero").out.startswith("model zero, of first (iclbench-first 1.0)")
+    assert cli("describe", "zero").out.startswith(
+        "zero: model of the plugin first (iclbench-first 1.0)"
+    )
 
 
 BAD_TARGETS = {
@@ -173,3 +175,32 @@ def test_strict_makes_a_problem_an_error(package_folder, cli, monkeypatch, argum
 def test_strict_accepts_sound_plugins(sample_plugin, cli, monkeypatch, arguments):
     choose_plugins(monkeypatch, *FIRST_PARTY, "fine")
     assert cli(*arguments, "--strict").code == 0
+
+
+class Local:
+    """A plugin written in this process."""
+
+    def __init__(self, name="local-zero"):
+        self.name = name
+
+    @hookimpl
+    def iclbench_architectures(self):
+        return [Entry(self.name, "for a test", "iclbench_solvers.simple:Zero")]
+
+
+def test_an_object_is_a_plugin_of_this_process_and_can_be_replaced():
+    plugins = PluginHost(only=["solvers"])
+    plugins.add(Local(), "mine")
+    plugins.add(Local("other-zero"), "mine")
+    assert plugins.provider("model", "other-zero")[0].label == "mine (this-process 0)"
+    with pytest.raises(UsageError, match="unknown model 'local-zero'"):
+        plugins.provider("model", "local-zero")
+    with pytest.raises(PluginError, match="'solvers' is already there"):
+        plugins.add(Local(), "solvers")
+
+
+def test_an_object_with_an_invalid_hook_is_refused():
+    plugins = PluginHost(only=[])
+    with pytest.raises(PluginError, match="is not a name"):
+        plugins.add(Local("Not A Name"), "mine")
+    assert all(plugin.name != "mine" for plugin in plugins.plugins)

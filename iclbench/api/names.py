@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-from pydantic import StringConstraints
+from annotated_types import MaxLen
 
 #: The most characters of a name, and of any other text.
 MOST_NAME, MOST_TEXT = 100, 20_000
@@ -23,7 +23,7 @@ INTEGER_LIMIT = 2**63
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_]+([.+-][A-Za-z0-9_]+)*")
 
 #: A short text that a page shows in one line, such as the name of a device.
-Label = Annotated[str, StringConstraints(max_length=500)]
+Label = Annotated[str, MaxLen(500)]
 
 
 def is_plain_name(text: str) -> bool:

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+import html
 import json
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from .config import Config, added_later
 from .costs import BudgetReport, Operations, ValidationCurve
@@ -17,6 +18,7 @@ from .names import Label, is_plain_name
 from .results import Evaluation, FileReference
 from .spec import ResolvedSpec, digest_of
 from .statistics import Curve, Statistics
+from .stored import Stored
 
 SCHEMA_VERSION = 4
 
@@ -143,8 +145,10 @@ class GraderReport(Config):
     )
 
 
-class Record(Config):
+class Record(Stored):
     """Everything that a run leaves, except the files that it names."""
+
+    model_config = ConfigDict(serialize_by_alias=True)
 
     schema_version: int = SCHEMA_VERSION
     id: str
@@ -168,8 +172,8 @@ class Record(Config):
     analyses: dict[str, Any] = Field(
         {}, description="metric → its analysis of the model as a whole, for each seed"
     )
-    weights: FileReference | None = Field(
-        None, description="trained or loaded parameters of every seed, safetensors"
+    weights_file: FileReference | None = Field(
+        None, alias="weights", description="trained or loaded parameters of every seed, safetensors"
     )
     answers: FileReference | None = Field(
         None, description="what a language model answered, JSON lines"
@@ -236,6 +240,20 @@ class Record(Config):
             return None
         return BYTES[self.spec.dtype] * sum(self.state_sizes) / len(self.state_sizes)
 
+    def __repr__(self) -> str:
+        """The run and what ranks it, on a line."""
+        score = self.ranking.score(self.metrics[self.ranking.metric])
+        shown = "not finite" if score is None else f"{score:.4g}"
+        what = f"{self.spec.model} on {self.spec.task} v{self.spec.task_version}"
+        ranked = f"{self.ranking.statistic} of {self.ranking.metric} {shown}"
+        return f"<Record {self.id}: {what}, {ranked}>"
+
+    def _repr_html_(self) -> str:
+        """The record's metrics, as a notebook shows them."""
+        spec = self.spec
+        title = f"{spec.model} on {spec.task} v{spec.task_version} · {spec.origin} · {spec.dtype}"
+        return f"<p><b>{html.escape(title)}</b></p>{self.main._repr_html_()}"
+
     def files(self) -> list[FileReference]:
         """Every file that the record names, once.
 
@@ -246,7 +264,7 @@ class Record(Config):
     def named_files(self) -> Iterator[tuple[str, FileReference]]:
         """The same files with what each one is; those that are named twice come twice."""
         grades = self.grader.answers if self.grader else None
-        singles = {"weights": self.weights, "answers": self.answers, "grades": grades}
+        singles = {"weights": self.weights_file, "answers": self.answers, "grades": grades}
         yield from ((kind, reference) for kind, reference in singles.items() if reference)
         for name, evaluation in self.evaluations.items():
             yield from ((f"{name}/{k}", ref) for k, ref in evaluation.values.items())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
@@ -67,6 +68,17 @@ class Evaluation(Config):
         description="metric → its value for every seed and prompt, (seeds, prompts[, axis])"
     )
     seconds: float
+
+    def _repr_html_(self) -> str:
+        """The metrics beside their floors, as a notebook shows them."""
+        head = "".join(f"<th>{name}</th>" for name in ("metric", "mean", "median", "99%", "floor"))
+        rows = ""
+        for name, statistics in self.metrics.items():
+            floor = self.floor.metrics[name].mean if name in self.floor.metrics else None
+            numbers = (statistics.mean, statistics.median, statistics.q99, floor)
+            cells = "".join(f"<td>{'' if n is None else format(n, '.4g')}</td>" for n in numbers)
+            rows += f"<tr><th>{html.escape(name)}</th>{cells}</tr>"
+        return f"<table><tr>{head}</tr>{rows}</table>"
 
     @model_validator(mode="after")
     def _check(self) -> Evaluation:

@@ -18,28 +18,18 @@ import typer
 
 from ..api.errors import IclbenchError, UsageError
 from ..console import flush_output, prepare_streams, report
-from . import describe, leaderboard, ls, plugins, run, show, submit, suites, sweep, tune, verify
 from .extra import add_plugin_commands
+from .lazy import VerbGroup, add_verbs
 
 app = typer.Typer(
     name="iclbench",
+    cls=VerbGroup,
     help="A benchmark harness for in-context learning.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    add_completion=False,
 )
-app.command("run", short_help="Run models on tasks and rank them.")(run.run)
-app.command("sweep", short_help="Run the grids of a file.")(sweep.sweep)
-app.command("tune", short_help="Search for a model's arguments.")(tune.tune)
-app.command("ls", short_help="List models, tasks, recipes and other entries.")(ls.ls)
-app.command("describe", short_help="Show the arguments of one entry.")(describe.describe)
-app.command("plugins", short_help="List all plugins, including broken ones.")(plugins.plugins)
-app.add_typer(leaderboard.app, name="leaderboard")
-leaderboard.app.command("suite")(suites.show)
-app.command("show", short_help="Show the numbers and curves of records.")(show.show)
-app.command("verify", short_help="Check records and measure them again.")(verify.verify)
-app.command("submit", short_help="Put records into published leaderboards.")(submit.submit)
+add_verbs(app)
 
 
 def _version(requested: bool) -> None:
@@ -90,7 +80,7 @@ def main() -> None:
 def _exit_code() -> int:
     """Run the verb that the arguments name; typer ends every one by SystemExit."""
     try:
-        app()
+        app(prog_name="iclbench")
     except SystemExit as end:
         if isinstance(end.code, str):
             report(f"error: {end.code}")

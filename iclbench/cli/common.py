@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import shutil
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
-from ..api.budget import Budget
 from ..api.errors import IclbenchError, UsageError, unknown
 from ..console import report
 from ..plugins import PluginHost, host
 
 if TYPE_CHECKING:
-    from ..api.spec import ResolvedSpec
-    from ..leaderboards.board import Board
+    from ..display.table import Table
     from ..training.gradients.choice import EngineName
 
 #: As in `training.gradients.choice`, which imports torch.
 ENGINES = ("auto", "plain", "vmapped", "threaded", "compiled", "graph")
+
+
+def complete_names(*kinds: str) -> Callable[[str], list[str]]:
+    """Completes the last of names that are separated by commas, from the plugins' entries."""
+
+    def complete(incomplete: str) -> list[str]:
+        before, comma, _ = incomplete.rpartition(",")
+        names = {entry.name for kind in kinds for _, entry in host().entries(kind)}
+        return [f"{before}{comma}{name}" for name in sorted(names)]
+
+    return complete
+
 
 Strict = Annotated[bool, typer.Option("--strict", help="Treat any plugin problem as an error.")]
 Out = Annotated[str, typer.Option("--out", metavar="DIR", help="Folder of the records.")]
@@ -45,7 +53,12 @@ Engine = Annotated[
 ]
 SuiteName = Annotated[
     str | None,
-    typer.Option("--suite", metavar="NAME|FILE.toml", help="A suite of boards, for --task."),
+    typer.Option(
+        "--suite",
+        metavar="NAME|FILE.toml",
+        help="A suite of boards, for --task.",
+        autocompletion=complete_names("suite"),
+    ),
 ]
 Trials = Annotated[
     int, typer.Option("--trials", min=1, metavar="N", help="Trials of a tuning, per board.")
@@ -76,7 +89,20 @@ CheckpointSeconds = Annotated[
     ),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would run.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
+#: As in `display.table`, which imports rich.
+Style = Annotated[
+    Literal["table", "csv", "json", "markdown", "latex"],
+    typer.Option("--format", metavar="table|csv|json|markdown|latex", help="How to print it."),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option("--columns", metavar="NAME[,NAME]|all", help="Columns to show, in this order."),
+]
+Sort = Annotated[
+    str | None,
+    typer.Option("--sort", metavar="[-]COLUMN", help="Column to sort by; with -, largest first."),
+]
 
 
 def sound_host(strict: bool) -> PluginHost:
@@ -102,16 +128,6 @@ def engine_name(name: str) -> EngineName:
 def exit_code(error: Exception) -> int:
     """The exit code for an error of a run."""
     return error.exit_code if isinstance(error, IclbenchError) else 1
-
-
-def training_cost(spec: ResolvedSpec) -> str:
-    """What a training takes: its seeds, and the steps or the budget of each."""
-    seeds = f"{len(spec.seeds)} seed{'s' if len(spec.seeds) != 1 else ''}"
-    if spec.budget is None:
-        return f"{seeds} for {spec.recipe_args.get('steps')} steps"
-    budget = Budget.parse(spec.budget)
-    total = budget.times(len(spec.seeds))
-    return f"{seeds} for {budget} of {budget.kind} each, {total} in all"
 
 
 def record_paths(given: list[Path]) -> list[Path]:
@@ -147,20 +163,9 @@ def chosen_sample(paths: list[Path], count: int) -> list[Path]:
     return sorted(ordered[:count])
 
 
-def print_boards(boards: Sequence[Board], style: str = "simple", commands: bool = False) -> None:
-    """Print tables, as wide as the terminal if there is one, each row's command, and a legend."""
-    from ..leaderboards.shift_table import render_shifts
-    from ..leaderboards.tables import legend, render
+def show_table(table: Table, style: str, columns: str | None, sort: str | None) -> None:
+    """Print a table as the options ask for; raises UsageError for an unknown column."""
+    from ..display.table import Format
+    from ..display.terminal import write_table
 
-    # Without a standard output, as under some services, `sys.stdout` is None.
-    terminal = sys.stdout is not None and sys.stdout.isatty()
-    width = shutil.get_terminal_size().columns if terminal else None
-    for board in boards:
-        typer.echo("\n" + render(board, style, width))
-        matrix = render_shifts(board, style, width)
-        if matrix:
-            typer.echo("\n" + matrix)
-        if commands:
-            typer.echo("\n" + "\n".join(f"    {record.command}" for record in board.records))
-    if boards:
-        typer.echo("\n" + legend(boards, width))
+    write_table(table.sort(sort).select(columns), cast("Format", style))

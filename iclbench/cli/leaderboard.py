@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..api.errors import UsageError, unknown
-from .common import Out, end_with, print_boards, record_paths
+from ..console import report
+from . import suites
+from .common import (
+    Columns,
+    Sort,
+    Style,
+    complete_names,
+    end_with,
+    record_paths,
+    show_table,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,8 +27,13 @@ if TYPE_CHECKING:
     from ..sweeps.figure import Figure
 
 app = typer.Typer(
-    help="Ranked tables and figures from records.", no_args_is_help=True, rich_markup_mode=None
+    help="Ranked tables and figures from records.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
+app.command("suite")(suites.show)
 
 
 @app.callback()
@@ -26,35 +41,72 @@ def group() -> None:
     """Ranked tables and figures from records."""
 
 
+#: More boards than this are shown a line each.
+MOST_BOARDS = 8
+#: The folder of records where there is no other, and that of the published ones in a clone.
+RESULTS, PUBLISHED = Path("results"), Path("leaderboards/records")
+
+
 @app.command()
 def show(
-    out: Out = "results",
-    task: Annotated[str | None, typer.Option(help="Show only this task.")] = None,
-    style: Annotated[str, typer.Option("--format", help="One of tabulate's formats.")] = "simple",
+    folder: Annotated[
+        Path | None,
+        typer.Argument(help="Folder of records.  [default: results, or else those published]"),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The same folder, as other verbs name it.")
+    ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(help="Show only this task.", autocompletion=complete_names("task")),
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help=f"Show more than {MOST_BOARDS} boards in full too.")
+    ] = False,
+    style: Style = "table",
+    columns: Columns = None,
+    sort: Sort = None,
     commands: Annotated[
         bool, typer.Option("--commands", help="Print the command that reproduces each row.")
     ] = False,
 ) -> None:
     """Print the ranked tables of all records in a folder.
 
-    In a terminal, they have the columns that fit into its width.
+    In a terminal, they have the columns that fit into its width. CSV and JSON are one table of all
+    rows, with numbers in full.
     """
-    from tabulate import tabulate_formats
-
+    from ..display.boards import overview_table, print_boards
     from ..leaderboards.reading import sound_boards
     from ..runs.store import RecordStore
 
-    if style not in tabulate_formats:
-        raise unknown("format", style, tabulate_formats)
-    store = RecordStore(Path(out))
-    if not store.folder.is_dir():
-        raise UsageError(f"there is no folder {out}")
+    if folder is not None and out is not None:
+        raise UsageError("give the folder once: as an argument or by --out")
+    store = RecordStore(_records(folder or out))
     problems: list[str] = []
     boards = sound_boards(store, problems.append, task=task)
     if not boards and not problems:
-        raise UsageError(f"there are no records in {out}" + (f" of {task}" if task else ""))
-    print_boards(boards, style, commands)
+        where = f"there are no records in {store.folder}"
+        raise UsageError(where + (f" of {task}" if task else ""))
+    plain = style == "table" and columns is None and sort is None and not commands
+    if plain and task is None and not every and len(boards) > MOST_BOARDS:
+        show_table(overview_table(boards), "table", None, None)
+        typer.echo("\n--task NAME shows the boards of a task, --all shows all in full.")
+    else:
+        print_boards(boards, style, columns=columns, sort=sort, commands=commands)
     end_with(problems)
+
+
+def _records(given: Path | None) -> Path:
+    """The folder of records to show; raises UsageError if there is none."""
+    if given is None:
+        if not RESULTS.is_dir() and PUBLISHED.is_dir():
+            report(f"there is no folder {RESULTS} yet: these are the records of {PUBLISHED}")
+            return PUBLISHED
+        given = RESULTS
+    if not given.is_dir():
+        raise UsageError(f"there is no folder {given}")
+    inner = given / "records"
+    return inner if inner.is_dir() else given
 
 
 @app.command()

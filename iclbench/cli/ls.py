@@ -1,13 +1,16 @@
-"""`iclbench ls`: list all entries without importing their code."""
+"""`iclbench ls`: list all entries; only the recipes of tasks need the tasks' code."""
 
 from __future__ import annotations
 
-import json
-from typing import Annotated, Literal, get_args
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
-from .common import AsJson, Strict, sound_host
+from .common import AsJson, Columns, Sort, Strict, Style, show_table, sound_host
+
+if TYPE_CHECKING:
+    from ..plugins import PluginHost
 
 Kind = Literal["models", "tasks", "recipes", "suites", "metrics", "graders", "executors", "plugins"]
 
@@ -16,28 +19,65 @@ def ls(
     kind: Annotated[
         Kind | None, typer.Argument(help="What to list; default: all but plugins.")
     ] = None,
+    style: Style = "table",
+    columns: Columns = None,
+    sort: Sort = None,
     as_json: AsJson = False,
     strict: Strict = False,
 ) -> None:
-    """List models, tasks, recipes, suites, metrics, graders, executors or plugins."""
+    """List models, tasks, recipes, suites, metrics, graders, executors or plugins.
+
+    `ls recipes` also lists the recipes that tasks have of their own.
+    """
+    from ..display.table import Column, Table
+
     plugins = sound_host(strict)
-    rows = []
+    rows = list(_rows(plugins, kind))
+    table = Table(
+        (
+            Column("kind", importance=2) if kind is None else Column("kind", extra=True),
+            Column("name"),
+            *([Column("task")] if kind == "recipes" else []),
+            Column("summary", fit="wrap"),
+            Column("plugin", importance=1, extra=True),
+        ),
+        rows,
+    )
+    show_table(table, "json" if as_json else style, columns, sort)
+    if kind is None and style == "table" and not as_json:
+        typer.echo("\n`iclbench ls recipes` also lists the recipes of single tasks,")
+        typer.echo("`iclbench describe NAME` explains an entry.")
+
+
+def _rows(plugins: PluginHost, kind: Kind | None) -> Iterator[dict[str, Any]]:
     if kind == "plugins":
-        rows = [
-            {"kind": "plugin", "name": p.name, "summary": p.problem or p.module, "plugin": p.label}
-            for p in plugins.plugins
-        ]
-    else:
-        kinds = [kind] if kind else [k for k in get_args(Kind) if k != "plugins"]
-        for singular in (k.removesuffix("s") for k in kinds):
-            rows += [
-                {"kind": singular, "name": e.name, "summary": e.summary, "plugin": p.label}
-                for p, e in plugins.entries(singular)
-            ]
-    if as_json:
-        typer.echo(json.dumps(rows, indent=2))
+        for p in plugins.plugins:
+            yield {
+                "kind": "plugin",
+                "name": p.name,
+                "summary": p.problem or p.module,
+                "plugin": p.label,
+            }
         return
-    width = max((len(row["name"]) for row in rows), default=0)
-    for row in rows:
-        prefix = "" if kind else f"{row['kind']:<9}"
-        typer.echo(f"{prefix}{row['name']:<{width}}  {row['summary']}")
+    kinds = [kind] if kind else [k for k in get_args(Kind) if k != "plugins"]
+    for singular in (k.removesuffix("s") for k in kinds):
+        for p, e in plugins.entries(singular):
+            yield {"kind": singular, "name": e.name, "summary": e.summary, "plugin": p.label}
+    if kind == "recipes":
+        yield from _recipes_of_tasks(plugins)
+
+
+def _recipes_of_tasks(plugins: PluginHost) -> Iterator[dict[str, Any]]:
+    """The recipes that tasks have of their own, which needs the tasks to be imported."""
+    from ..api.task import Task
+    from ..display.arguments import recipe_summary
+
+    for plugin, entry in plugins.entries("task"):
+        for name, recipe in plugins.load("task", entry.name, Task).recipes.items():
+            yield {
+                "kind": "recipe",
+                "name": name,
+                "task": entry.name,
+                "summary": recipe_summary(recipe),
+                "plugin": plugin.label,
+            }

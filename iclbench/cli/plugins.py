@@ -3,17 +3,64 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .common import AsJson, Strict
+from .common import Columns, Sort, Strict, Style, show_table
+
+if TYPE_CHECKING:
+    from ..plugins import PluginHost
 
 
-def plugins(as_json: AsJson = False, strict: Strict = False) -> None:
+def plugins(
+    style: Style = "table",
+    columns: Columns = None,
+    sort: Sort = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON, with each entry and all problems.")
+    ] = False,
+    strict: Strict = False,
+) -> None:
     """List all plugins, including broken ones, with their import times."""
+    from ..display.table import Cell, Column, Table
     from ..plugins import host
 
     loaded = host()
+    if as_json:
+        typer.echo(json.dumps(_document(loaded), indent=2))
+    else:
+        rows = [
+            {
+                "plugin": p.name,
+                "state": Cell(*(("broken", "broken", "red") if p.problem else ("ok", "ok"))),
+                "provides": "; ".join(
+                    f"{kind} {', '.join(e.name for e in entries)}"
+                    for kind, entries in p.entries.items()
+                    if entries
+                ),
+                "distribution": f"{p.distribution} {p.version}",
+                "import": Cell(f"{1000 * p.import_seconds:.1f} ms", p.import_seconds),
+                "module": p.module,
+            }
+            for p in loaded.plugins
+        ]
+        columns_ = (
+            Column("plugin"),
+            Column("state"),
+            Column("provides", fit="wrap"),
+            Column("distribution", importance=1),
+            Column("import", right=True, importance=2),
+            Column("module", extra=True),
+        )
+        show_table(Table(columns_, rows), style, columns, sort)
+        for problem in loaded.problems if style == "table" else ():
+            typer.echo(f"! {problem}")
+    if strict:
+        loaded.require_sound()
+
+
+def _document(loaded: PluginHost) -> dict[str, Any]:
     rows = [
         {
             "name": p.name,
@@ -26,17 +73,4 @@ def plugins(as_json: AsJson = False, strict: Strict = False) -> None:
         }
         for p in loaded.plugins
     ]
-    if as_json:
-        typer.echo(json.dumps({"plugins": rows, "problems": loaded.problems}, indent=2))
-    else:
-        for plugin in loaded.plugins:
-            state = "broken" if plugin.problem else "ok"
-            milliseconds = f"{1000 * plugin.import_seconds:.1f} ms"
-            typer.echo(f"{plugin.label}: {state}, {milliseconds}")
-            for kind, entries in plugin.entries.items():
-                if entries:
-                    typer.echo(f"  {kind}: {', '.join(e.name for e in entries)}")
-        for problem in loaded.problems:
-            typer.echo(f"! {problem}")
-    if strict:
-        loaded.require_sound()
+    return {"plugins": rows, "problems": loaded.problems}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
@@ -13,18 +15,20 @@ from ..api.options import parse_names
 from ..console import report
 from .common import (
     CheckpointSeconds,
+    Columns,
     Device,
-    DryRun,
     Engine,
     Out,
+    Sort,
     Strict,
+    Style,
     SuiteName,
     Trials,
+    complete_names,
     engine_name,
     exit_code,
-    print_boards,
+    show_table,
     sound_host,
-    training_cost,
 )
 from .interruption import stops_on_signals
 from .spec_options import with_spec_options
@@ -34,16 +38,29 @@ from .tuning import Preparation
 if TYPE_CHECKING:
     from ..api.record import Record
     from ..runs.plan import Plan
-    from ..runs.settings import Settings
+
+Models = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME[,NAME]", help="Models to run.", autocompletion=complete_names("model")
+    ),
+]
+Tasks = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME[,NAME]", help="Tasks to run them on.", autocompletion=complete_names("task")
+    ),
+]
+EvalBatch = Annotated[int, typer.Option(min=1, metavar="N", help="Prompts evaluated at once.")]
+Force = Annotated[bool, typer.Option("--force", help="Run again even where a record exists.")]
+Resume = Annotated[bool, typer.Option(help="Continue interrupted training.")]
 
 
 @with_spec_options
 def run(
-    model: Annotated[str, typer.Option(metavar="NAME[,NAME]", help="Models to run.")],
+    model: Models,
     spec: dict[str, Any],
-    task: Annotated[
-        str | None, typer.Option(metavar="NAME[,NAME]", help="Tasks to run them on.")
-    ] = None,
+    task: Tasks = None,
     suite: SuiteName = None,
     tuned: Annotated[
         list[Path] | None,
@@ -52,17 +69,18 @@ def run(
     tune: Annotated[bool, typer.Option("--tune", help="Tune what is trained first.")] = False,
     trials: Trials = 12,
     device: Device = "auto",
-    eval_batch: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Prompts evaluated at once.")
-    ] = 1024,
+    eval_batch: EvalBatch = 1024,
     out: Out = "results",
-    force: Annotated[
-        bool, typer.Option("--force", help="Run again even where a record exists.")
-    ] = False,
-    resume: Annotated[bool, typer.Option(help="Continue interrupted training.")] = True,
+    force: Force = False,
+    resume: Resume = True,
     checkpoint_seconds: CheckpointSeconds = 30.0,
     engine: Engine = "auto",
-    dry_run: DryRun = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would run, and how long it takes.")
+    ] = False,
+    style: Style = "table",
+    columns: Columns = None,
+    sort: Sort = None,
     strict: Strict = False,
 ) -> None:
     """Run models on tasks, or on the boards of a suite. Existing records are not run again.
@@ -71,9 +89,12 @@ def run(
     one alone. What is run on a suite is run on every board that the model supports; the fields that
     are given replace those of the suite.
     """
+    from ..display.views import waiting
+
     plugins = sound_host(strict)
     with stops_on_signals(_continuation(resume, force)):
-        from ..runs.settings import Settings
+        with waiting("loading torch"):
+            from ..runs.settings import Settings
 
         settings = Settings(
             Path(out), device, force, resume, checkpoint_seconds, eval_batch, engine_name(engine)
@@ -83,24 +104,44 @@ def run(
         if suite is not None:
             code = _run_suite(suite, task, models, spec, prepare, dry_run)
         else:
-            code = _run_tasks(models, parse_names(task or ""), spec, prepare, dry_run)
+            output = Output(style, columns, sort)
+            code = _run_tasks(models, parse_names(task or ""), spec, prepare, dry_run, output)
     if strict:
         plugins.require_sound()
     if code:
         raise typer.Exit(code)
 
 
+class Output(NamedTuple):
+    """How tables are printed; see `common.show_table`."""
+
+    style: Literal["table", "csv", "json", "markdown", "latex"]
+    columns: str | None
+    sort: str | None
+
+
 def _run_tasks(
-    models: list[str], tasks: list[str], spec: dict[str, Any], prepare: Preparation, dry_run: bool
+    models: list[str],
+    tasks: list[str],
+    spec: dict[str, Any],
+    prepare: Preparation,
+    dry_run: bool,
+    output: Output,
 ) -> int:
     """Run models on tasks and print the boards; returns the exit code."""
-    plans = [prepare.with_tuning(plan) for plan in _resolve(models, tasks, spec)]
+    from ..display.views import waiting
+
+    with waiting("reading models and tasks"):
+        plans = [prepare.with_tuning(plan) for plan in _resolve(models, tasks, spec)]
     prepare.require_used()
     if dry_run:
-        _describe(plans, prepare.settings)
+        from ..display.dry_run import page
+
+        show_table(page(plans, prepare.settings), *output)
         return 0
     records, errors = _run_all(plans, prepare)
-    _print_boards(records, prepare.settings.out)
+    _print_boards(records, prepare.settings.out, output)
+    say_what_next(records, prepare.settings.out)
     return max((exit_code(error) for error in errors.values()), default=0)
 
 
@@ -123,11 +164,12 @@ def _run_suite(
         for model in models
     }
     asked = SuiteRun(name, models, changes, prepare)
-    asked.announce()
+    asked.announce(measure=dry_run)
     if dry_run:
         return 0
     records, errors = _run_all(asked.plans, prepare)
     asked.print_scores(records, errors)
+    say_what_next(records, prepare.settings.out)
     return 1 if asked.failures(errors) else 0
 
 
@@ -176,61 +218,26 @@ def scoped(args: dict[str, Any], name: str, names: list[str], option: str) -> di
     return applying
 
 
-def _describe(plans: list[Plan], settings: Settings) -> None:
-    from ..devices import find_device
-    from ..runs.store import RecordStore
-
-    find_device(settings.device)
-    store = RecordStore(settings.out)
-    for plan in plans:
-        spec = plan.spec
-        exists = store.path(spec).exists() and not settings.force
-        action = {
-            "trained": f"train {training_cost(spec)}",
-            "constructed": f"build {spec.weights}",
-            "solver": "solve",
-            "loaded": f"load {spec.weights}",
-        }[spec.origin]
-        typer.echo(
-            f"{spec.id}  {spec.model} on {spec.task}: {'record exists' if exists else action}"
-        )
-        if plan.grader is not None:
-            typer.echo(f"  {_grading(plan)}")
-        typer.echo(spec.model_dump_json(indent=2))
-
-
-def _grading(plan: Plan) -> str:
-    """How many endings are graded, and a lower bound of the cost, as their texts are unknown."""
-    from ..api.grader import Completion
-
-    assert plan.grader is not None
-    count = plan.completions()
-    least = plan.grader().estimate([Completion("", "")] * count)
-    cost = "at an unknown cost" if least is None else f"for at least {least:.4f} USD"
-    return f"grade about {count} endings with {plan.spec.grader}, " + (
-        cost if least != 0 else "free"
-    )
-
-
 def _run_all(plans: list[Plan], prepare: Preparation) -> tuple[list[Record], dict[str, Exception]]:
     """The records, and the errors of the other plans by id. A run that fails stops no other."""
+    from ..display.progress import ProgressDisplay
     from ..plugins import host
     from ..runs.run import run_plans
-    from .progress import ProgressDisplay
 
     records: list[Record] = []
     errors: dict[str, Exception] = {}
-    with ProgressDisplay() as display:
+    with ProgressDisplay(len(plans)) as display:
         host().observe(display, "progress")
         try:
             for number, plan in enumerate(plans, start=1):
+                display.begin(number, f"{plan.spec.model} on {plan.spec.task}")
                 try:
                     records += run_plans([prepare(plan)], prepare.settings)
                 except Interrupted as error:
-                    if number == len(plans):
-                        raise
+                    done = f"{len(records)} of {len(plans)} runs have records"
                     rest = f"{len(plans) - number} more not started"
-                    message = "; ".join(filter(None, [str(error), rest]))
+                    facts = [done] * (len(plans) > 1) + [rest] * (number < len(plans))
+                    message = "; ".join(filter(None, [str(error), *facts]))
                     raise Interrupted(error.signal_number, message) from None
                 except Exception as error:
                     if os.environ.get("ICLBENCH_DEBUG"):
@@ -245,8 +252,27 @@ def _run_all(plans: list[Plan], prepare: Preparation) -> tuple[list[Record], dic
     return records, errors
 
 
-def _print_boards(records: list[Record], out: Path) -> None:
+def _print_boards(records: list[Record], out: Path, output: Output) -> None:
+    from ..display.boards import print_boards
     from ..leaderboards.board import boards
     from ..runs.store import RecordStore
 
-    print_boards(boards(records, RecordStore(out)))
+    found = boards(records, RecordStore(out))
+    print_boards(found, output.style, columns=output.columns, sort=output.sort)
+
+
+def say_what_next(records: list[Record], out: Path) -> None:
+    """Say on standard error where the records are, and what can be done with them."""
+    if not records:
+        return
+    shown = next((r for r in records if r.spec.origin == "trained"), records[-1])
+    folder = shlex.quote(str(out))
+    commands = {
+        f"iclbench show {shlex.quote(str(shown.path))}": "its numbers and curves",
+        f"iclbench leaderboard show {folder}": "all tables of this folder",
+        f"iclbench verify {folder}": "measure the records again",
+    }
+    count = f"{len(records)} record{'s' if len(records) > 1 else ''}"
+    print(f"\n{count} in {out}. What next:", file=sys.stderr)
+    for command, purpose in commands.items():
+        print(f"  {command}  # {purpose}", file=sys.stderr)

@@ -10,11 +10,12 @@ import typer
 
 from ..api.errors import RecordError, UnsupportedError, UsageError
 from ..console import report
-from .common import Out, training_cost
+from .common import Columns, Out, Sort, Style, complete_names, show_table
 
 if TYPE_CHECKING:
     from ..api.record import Record
     from ..api.suite import Suite
+    from ..leaderboards.suite_score import SuiteTable
     from ..runs.plan import Plan
     from ..runs.suites import SuiteCell
     from .tuning import Preparation
@@ -52,8 +53,11 @@ class SuiteRun:
         plans = {cell.plan.spec.id: cell.plan for cell in self.cells if cell.plan is not None}
         return list(plans.values())
 
-    def announce(self) -> None:
-        """Print what runs on each board, what can't and why, and the cost of all."""
+    def announce(self, *, measure: bool = False) -> None:
+        """Print what runs on each board, what can't and why, and the cost of all.
+
+        With `measure`, trainings whose steps are given are timed for a second each.
+        """
         from ..runs.suites import budgets_of
 
         to_train = []
@@ -70,6 +74,11 @@ class SuiteRun:
         typer.echo(f"cost: {' and '.join(costs) if costs else 'nothing to train'}")
         if self.prepare.trials is not None and to_train:
             typer.echo(f"and to tune: {self._tuning_cost(to_train)}")
+        if measure and stepped:
+            from ..display.dry_run import estimates, total
+
+            given = [plan for plan in to_train if plan.spec.budget is None]
+            typer.echo(f"time: {total(estimates(given, self.prepare.settings))} to train them")
 
     def _has_record(self, plan: Plan) -> bool:
         """Whether a plan has a record that stands."""
@@ -86,6 +95,8 @@ class SuiteRun:
         if self._has_record(cell.plan):
             return f"record exists{tuned}"
         if spec.origin == "trained":
+            from ..display.progress import training_cost
+
             return f"train {training_cost(spec)}{tuned}"
         return {"constructed": "build", "solver": "solve", "loaded": "load"}[spec.origin]
 
@@ -112,6 +123,9 @@ class SuiteRun:
 
     def print_scores(self, records: Iterable[Record], errors: Mapping[str, Exception]) -> None:
         """Print the scores of the models that ran, and those that exist already."""
+        from ..display.suites import suite_parts
+        from ..display.terminal import print_parts
+
         reasons = {}
         for cell in self.cells:
             error = errors.get(cell.plan.spec.id) if cell.plan else cell.error
@@ -121,21 +135,16 @@ class SuiteRun:
             if reason is not None:
                 reasons[cell.board.name, cell.model] = reason
         ran = {record.id: record for record in records}
-        typer.echo("\n" + _scores(self.suite, self.prepare.settings.out, ran, reasons))
+        typer.echo()
+        print_parts(suite_parts(_scores(self.suite, self.prepare.settings.out, ran), reasons))
 
 
-def _scores(
-    suite: Suite,
-    out: Path,
-    ran: Mapping[str, Record],
-    reasons: Mapping[tuple[str, str], str] | None = None,
-) -> str:
+def _scores(suite: Suite, out: Path, ran: Mapping[str, Record]) -> SuiteTable:
     """The table of a suite, of the records in a folder; `ran` are some of them."""
     from ..leaderboards.suite_score import score_suite
-    from ..leaderboards.suite_table import render_suite
     from ..runs.suites import records_of
 
-    return render_suite(score_suite(suite, records_of(suite, _records(out, ran))), reasons)
+    return score_suite(suite, records_of(suite, _records(out, ran)))
 
 
 def _records(out: Path, known: Mapping[str, Record]) -> Iterable[Record]:
@@ -151,13 +160,30 @@ def _records(out: Path, known: Mapping[str, Record]) -> Iterable[Record]:
 
 
 def show(
-    name: Annotated[str, typer.Argument(metavar="NAME|FILE.toml", help="The suite.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME|FILE.toml", help="The suite.", autocompletion=complete_names("suite")
+        ),
+    ],
     out: Out = "results",
+    style: Style = "table",
+    columns: Columns = None,
+    sort: Sort = None,
 ) -> None:
-    """Print the scores of a suite from the records in a folder."""
+    """Print the scores of a suite from the records in a folder.
+
+    A board's name is a column too: --columns model,score,BOARD.
+    """
+    from ..display.suites import overall_table, suite_parts
+    from ..display.terminal import print_parts
     from ..runs.suites import find_suite
 
     suite, folder = find_suite(name), Path(out)
     if not folder.is_dir():
         raise UsageError(f"there is no folder {out}")
-    typer.echo(_scores(suite, folder, {}))
+    scores = _scores(suite, folder, {})
+    if style == "table" and columns is None and sort is None:
+        print_parts(suite_parts(scores))
+    else:
+        show_table(overall_table(scores), style, columns, sort)

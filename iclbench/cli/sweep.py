@@ -20,7 +20,6 @@ from .common import (
     Strict,
     Workers,
     engine_name,
-    print_boards,
     sound_host,
 )
 from .interruption import stops_on_signals
@@ -88,6 +87,7 @@ def sweep(
 
 def _show(file: SweepFile, result: SweepResult, folder: Path, page: Path) -> None:
     """Print the boards and the sweep's own table, and write its figure to `page`."""
+    from ..display.boards import print_boards
     from ..leaderboards.board import boards
     from ..leaderboards.figures.draw import draw
     from ..leaderboards.figures.export import write_page

@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.text import Text
 
 from ..api.errors import IclbenchError, problem_with
 from ..console import report
 from .common import Device, Strict, chosen_sample, record_paths, sound_host
 
 if TYPE_CHECKING:
+    from rich.status import Status
+
     from ..api.record import Record
     from ..runs.comparison import Check
 
@@ -48,28 +51,29 @@ def verify(
     typer.echo(
         f"tolerance: relative {tolerances}; within {NEAR_FLOOR:g} times the floor, {DIGITS} digits"
     )
-    code = holding = 0
     paths = record_paths(records)
     if sample is not None:
         total, paths = len(paths), chosen_sample(paths, sample)
         typer.echo(f"a sample: {len(paths)} of {total} records")
-    for path in paths:
-        try:
-            checks = _verify(path, device, retrain, write)
-        except Exception as error:
-            if os.environ.get("ICLBENCH_DEBUG"):
-                raise
-            report(f"error: {problem_with(path, error)}")
-            code = max(code, error.exit_code if isinstance(error, IclbenchError) else 2)
-            continue
-        _report(path, checks, every)
-        holds = all(check.holds for check in checks)
-        code = max(code, 0 if holds else 1)
-        holding += holds
+    summary = Summary(len(paths), every)
+    with Progress(len(paths)) as progress:
+        for path in paths:
+            progress.begin(path)
+            try:
+                checks = _verify(path, device, retrain, write)
+            except Exception as error:
+                if os.environ.get("ICLBENCH_DEBUG"):
+                    raise
+                progress.pause()
+                report(f"error: {problem_with(path, error)}")
+                summary.refuse(error)
+                continue
+            progress.pause()
+            summary.add(path, checks)
     if len(paths) > 1:
-        typer.echo(f"{holding} of {len(paths)} records hold")
-    if code:
-        raise typer.Exit(code)
+        summary.show()
+    if summary.code:
+        raise typer.Exit(summary.code)
 
 
 def _verify(path: Path, device: str, retrain: bool, write: bool) -> list[Check]:
@@ -106,24 +110,85 @@ def _evaluated(path: Path, device: str) -> Record | None:
     return evaluated(record, device)
 
 
-def _report(path: Path, checks: list[Check], every: bool) -> None:
-    """Print a summary of one record, the facts that differ or two examples, and the claims."""
-    from ..runs.code import stale_code
-    from ..runs.facts import claims
-    from ..runs.store import read_record
+class Summary:
+    """Prints each record's outcome and counts them; `every` shows every fact and claim."""
 
-    failing = [check for check in checks if not check.holds]
-    if failing:
-        typer.echo(f"{path}: {len(failing)} of {len(checks)} facts do not hold")
-    else:
-        typer.echo(f"{path}: all {len(checks)} facts hold")
-    examples = [check for check in checks if isinstance(check.measured, float)][:2]
-    for check in checks if every else failing or examples:
-        state = "holds" if check.holds else "DIFFERS"
-        typer.echo(f"  {check.difference}: {state}")
-    record = read_record(path)
-    claimed = "; ".join(f"{name}: {text}" for name, text in claims(record).items())
-    typer.echo(f"  claimed: {claimed}")
-    stale = stale_code(record)
-    if stale:
-        typer.echo(f"  stale: made by other code of {', '.join(stale)}; --write says that it holds")
+    def __init__(self, total: int, every: bool) -> None:
+        self.total, self.every = total, every
+        self.code = self.holding = self.differing = self.refused = self.facts = 0
+
+    def refuse(self, error: Exception) -> None:
+        """Count a record that can't be verified."""
+        self.refused += 1
+        self.code = max(self.code, error.exit_code if isinstance(error, IclbenchError) else 2)
+
+    def add(self, path: Path, checks: list[Check]) -> None:
+        """Print and count a record that was verified.
+
+        That other code made a record matters only where a fact differs: it may be the reason.
+        """
+        from ..runs.code import stale_code
+        from ..runs.facts import OTHER_CODE, claims
+        from ..runs.store import read_record
+
+        failing = [check for check in checks if not check.holds]
+        self.facts += len(checks)
+        self.holding += not failing
+        self.differing += bool(failing)
+        self.code = max(self.code, 1 if failing else 0)
+        if failing:
+            typer.echo(f"{path}: {len(failing)} of {len(checks)} facts do not hold")
+        else:
+            typer.echo(f"{path}: all {len(checks)} facts hold")
+        examples = [check for check in checks if isinstance(check.measured, float)][:2]
+        whole = self.every or self.total == 1
+        for check in checks if self.every else failing or (examples if whole else []):
+            typer.echo(f"  {check.difference}: {'holds' if check.holds else 'DIFFERS'}")
+        record = read_record(path)
+        if whole:
+            claimed = dict(claims(record))
+            if not (failing or self.every):
+                claimed.pop(OTHER_CODE, None)
+            shown = "; ".join(f"{name}: {text}" for name, text in claimed.items())
+            typer.echo(f"  claimed: {shown}")
+        elif failing and (stale := stale_code(record)):
+            typer.echo(f"  {OTHER_CODE}: {', '.join(stale)}")
+
+    def show(self) -> None:
+        """Print the counts."""
+        facts = [f"{self.holding} of {self.total} records hold"]
+        facts += [f"{self.differing} differ"] if self.differing else []
+        facts += [f"{self.refused} can't be verified"] if self.refused else []
+        typer.echo(f"{', '.join(facts)} ({self.facts:,} facts)")
+
+
+class Progress:
+    """Says on a terminal which record is verified and how many there are; nothing elsewhere."""
+
+    def __init__(self, total: int) -> None:
+        from ..display.views import on_terminal
+
+        self.total, self.number = total, 0
+        self._status: Status | None = None
+        if on_terminal() and total > 1:
+            from rich.console import Console
+
+            self._status = Console(stderr=True).status("")
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.pause()
+
+    def begin(self, path: Path) -> None:
+        """Show a record."""
+        self.number += 1
+        if self._status is not None:
+            self._status.update(Text(f"{self.number} of {self.total}: {path.name}"))
+            self._status.start()
+
+    def pause(self) -> None:
+        """Clear the line, so that something can be printed."""
+        if self._status is not None:
+            self._status.stop()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..api.record import Ranking, Record
 from ..api.results import Evaluation
@@ -14,9 +15,28 @@ from ..runs.code import installed_code
 from ..runs.statistics import GRADE
 from ..runs.store import RecordStore, read_record
 from . import formats
+from .export import export_table
 from .groups import rows_of
 from .labels import grader_name
 from .row import Floor, Row, floor_of, has_digits
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: What a notebook shows of a board, of the columns of its frame.
+_SHOWN = {
+    "rank": "rank",
+    "row": "model",
+    "origin": "origin",
+    "track": "track",
+    "seeds": "seeds",
+    "score": "score",
+    "score_low": "low",
+    "score_high": "high",
+    "q99": "99%",
+    "median": "median",
+    "parameters": "parameters",
+}
 
 
 @dataclass(frozen=True)
@@ -88,14 +108,45 @@ class Board:
             text += f", graded by {grader_name(self.records[0])}"
         return text
 
+    def __repr__(self) -> str:
+        """The board and the number of its rows, on a line."""
+        return f"<Board of {len(self.rows)} rows: {self.description}>"
 
-def leaderboard(out: str | Path = "results") -> list[Board]:
+    def frame(self) -> pd.DataFrame:
+        """One line per row, with the columns of the published `rows.csv`."""
+        return export_table(self.rows)
+
+    def _repr_html_(self) -> str:
+        """The board as a notebook shows it."""
+        table = self.frame()
+        table.insert(0, "rank", [formats.rank(row) for row in self.rows])
+        table = table[list(_SHOWN)].rename(columns=_SHOWN).dropna(axis="columns", how="all")
+        body = table.to_html(index=False, na_rep="", float_format="{:.4g}".format, border=0)
+        floor = ""
+        if self.floor is not None:
+            score = formats.score(self.floor.score, self.ranking)
+            floor = f"<p>{html.escape(self.floor.label)}: {score}</p>"
+        return f"<p><b>{html.escape(self.description)}</b></p>{floor}{body}"
+
+
+class Boards(list[Board]):
+    """Boards, in the order of their tasks; a notebook shows them all."""
+
+    def frame(self) -> pd.DataFrame:
+        """The rows of all boards; `title`, `task`, `dtype` and others tell the boards apart."""
+        return export_table([row for board in self for row in board.rows])
+
+    def _repr_html_(self) -> str:
+        return "\n".join(board._repr_html_() for board in self)
+
+
+def leaderboard(out: str | Path = "results") -> Boards:
     """The boards of all records in the folder `out`; raises RecordError for a damaged record."""
     store = RecordStore(Path(out))
     return boards([read_record(path) for path in store.paths()], store)
 
 
-def boards(records: Sequence[Record], store: RecordStore) -> list[Board]:
+def boards(records: Sequence[Record], store: RecordStore) -> Boards:
     """One board for each set of comparable records of the store.
 
     Raises RecordError if the values of a record's prompts are missing or were changed.
@@ -106,7 +157,7 @@ def boards(records: Sequence[Record], store: RecordStore) -> list[Board]:
         groups.setdefault(_comparable(record), []).append(record)
     installed = installed_code()
     rows = [rows_of(paths, groups[key], installed) for key in sorted(groups)]
-    return [Board(of_board, floor_of(of_board[0].record)) for of_board in rows]
+    return Boards(Board(of_board, floor_of(of_board[0].record)) for of_board in rows)
 
 
 def _comparable(record: Record) -> str:

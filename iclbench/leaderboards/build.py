@@ -34,7 +34,7 @@ def build(
     for task, task_boards in by_task(boards).items():
         files[f"tasks/{task}.md"] = task_page(task, task_boards, cited.get(task, ())).encode()
     files["stale.md"] = stale_page(boards, installed_code()).encode()
-    table = export_table(boards)
+    table = export_table(row for board in boards for row in board.rows)
     files["rows.csv"] = as_csv(table)
     curves = curves_table(row.record for board in boards for row in board.rows)
     if parquet:

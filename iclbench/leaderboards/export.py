@@ -9,16 +9,17 @@ import pandas as pd
 
 from ..api.errors import UsageError
 from ..api.spec import canonical_json
-from .board import Board
 from .escaping import csv_cell
 from .row import PROFILE, Row
 
 _UNKNOWN = (None,) * len(PROFILE)
 
 
-def export_table(boards: Iterable[Board]) -> pd.DataFrame:
-    """One line per row, in the order of the boards."""
-    table = pd.DataFrame([_line(row) for board in boards for row in board.rows])
+def export_table(rows: Iterable[Row]) -> pd.DataFrame:
+    """One line per row of any boards, in their order."""
+    table = pd.DataFrame([_line(row) for row in rows])
+    if table.empty:
+        return table
     # Nullable types keep integers and booleans as such where some rows have none.
     integers = ("rank_first", "rank_last", "steps", "batch")
     return table.astype({**dict.fromkeys(integers, "Int64"), "at_floor": "boolean"})

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-
-from tabulate import tabulate
 
 from ..api.record import MAIN, Ranking, Record
 from ..api.results import Evaluation
 from .board import Board
-from .row import Row, has_digits
+from .row import has_digits
 
 #: The first line of a matrix: the prompts that models train on.
 TRAINED = "as in training"
@@ -90,49 +88,3 @@ def _score(
         return statistics.mean
     is_squared = statistics.digits is not None and statistics.digits.error == "squared"
     return statistics.mean / size ** (2 if is_squared else 1)
-
-
-def render_shifts(board: Board, style: str = "simple", width: int | None = None) -> str:
-    """The matrix as text, in one of tabulate's styles; empty for a board without shifts.
-
-    It is divided into tables of as many models as fit into `width`. Below it stand the reasons why
-    a shift does not apply to a model.
-    """
-    lines = shift_lines(board)
-    if not lines:
-        return ""
-    parts = [f"{board.title} v{board.task_version} · {board.dtype} · under shift"]
-    rows = list(range(len(board.rows)))
-    while rows:
-        count = len(rows)
-        table = _table(board.rows, lines, rows, style)
-        while width is not None and count > 1 and len(table.splitlines()[0]) > width:
-            count -= 1
-            table = _table(board.rows, lines, rows[:count], style)
-        parts.append(table)
-        rows = rows[count:]
-    reasons = list(dict.fromkeys(_reasons(board.rows, lines)))
-    return "\n\n".join([*parts, *(["\n".join(reasons)] if reasons else [])])
-
-
-def _table(rows: Sequence[Row], lines: Sequence[Line], chosen: Sequence[int], style: str) -> str:
-    shown = [
-        [line.shift, line.score, _cell(line.floor), *(_cell(line.cells[i]) for i in chosen)]
-        for line in lines
-    ]
-    headers = ["shift", "score", "floor", *(rows[i].label for i in chosen)]
-    align = ["left", "left", *["right"] * (len(headers) - 2)]
-    return tabulate(shown, headers=headers, tablefmt=style, colalign=align, disable_numparse=True)
-
-
-def _cell(value: float | str | None) -> str:
-    if isinstance(value, str):
-        return "n/a"
-    return "" if value is None else f"{value:.4g}"
-
-
-def _reasons(rows: Sequence[Row], lines: Sequence[Line]) -> Iterator[str]:
-    for line in lines:
-        for row, cell in zip(rows, line.cells, strict=True):
-            if isinstance(cell, str):
-                yield f"{row.label} under {line.shift}: n/a, {cell}"

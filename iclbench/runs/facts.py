@@ -45,6 +45,9 @@ UNUSED = ("answers", "experimental")
 #: Fields of a spec that a checkpoint decides, which is not there when a record is verified.
 BY_CHECKPOINT = ("init", "weights", "freeze", "perturb")
 
+#: The claim that names the plugins whose code has changed since.
+OTHER_CODE = "made by other code of"
+
 
 @dataclass(frozen=True)
 class Recomputed:
@@ -68,17 +71,17 @@ def recompute(path: Path, record: Record) -> Recomputed:
     Raises UsageError for a command or weights that can't be used.
     """
     request, objects, weights = RunSpec.from_command(record.command), Objects.beside(path), None
-    if record.weights is not None:
-        objects.read(record.weights)
-        weights = load_weights(objects.path(record.weights))
+    if record.weights_file is not None:
+        objects.read(record.weights_file)
+        weights = load_weights(objects.path(record.weights_file))
         if weights.model not in {None, record.spec.model}:
             raise UsageError(f"its weights are those of {weights.model!r}")
     changes: dict[str, Any] = {}
     if record.spec.checkpoint_digest is not None:
         args = {**record.spec.model_args, **request.model_args}
         changes["model_args"] = args
-        if record.spec.origin == "loaded" and record.weights is not None:
-            changes["weights"] = str(objects.path(record.weights))
+        if record.spec.origin == "loaded" and record.weights_file is not None:
+            changes["weights"] = str(objects.path(record.weights_file))
         else:
             changes |= {"init": None, "freeze": (), "perturb": 0.0}
         request = request.model_copy(update=changes)
@@ -278,7 +281,7 @@ def claims(record: Record, stale: Sequence[str] | None = None) -> dict[str, str]
         claimed["checkpoint"] = f"{record.spec.init or record.spec.weights}"
     stale = stale_code(record) if stale is None else stale
     if stale:
-        claimed["made by other code of"] = ", ".join(stale)
+        claimed[OTHER_CODE] = ", ".join(stale)
     if record.grader is not None and record.grader.cost is not None:
         claimed["cost of grading"] = f"{record.grader.cost.requests} answers"
     if record.proof is not None:

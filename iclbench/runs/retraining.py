@@ -159,8 +159,8 @@ def _platform(place: Environment, training: TrainingReport) -> tuple[object, ...
 
 
 def _weights(path: Path, record: Record) -> States:
-    assert record.weights is not None
-    return load_weights(Objects.beside(path).path(record.weights)).states
+    assert record.weights_file is not None
+    return load_weights(Objects.beside(path).path(record.weights_file)).states
 
 
 def _same_bits(path: Path, record: Record, models: Sequence[Model]) -> bool:

@@ -18,6 +18,7 @@ from ..api.results import FileReference
 from ..api.spec import digest_of, spec_id
 from ..files import read_regular_file, write_atomically
 from .objects import Objects
+from .stored import StoredFiles
 
 #: The most bytes of a record.
 MOST_BYTES = 2**26
@@ -26,7 +27,7 @@ MOST_BYTES = 2**26
 def read_record(path: Path) -> Record:
     """The record in `path`; raises RecordError for a truncated or edited one, or another file."""
     try:
-        return _parse(_read_json(path))
+        return _parse(_read_json(path)).stored_in(StoredFiles(path))
     except RecordError as error:
         raise RecordError(problem_with(path, error)) from None
 
@@ -137,6 +138,7 @@ class RecordStore:
         write_atomically(path, (text + "\n").encode())
         if not before <= {reference.name for reference in record.files()}:
             self.objects.collect()
+        record.stored_in(StoredFiles(path))
         return path
 
     def paths(self) -> Iterator[Path]:

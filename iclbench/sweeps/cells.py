@@ -158,9 +158,9 @@ class Cells:
             record = None if cell is None else self.record(cell)
         except UsageError as error:
             raise _NoWeightsError(str(error)) from None
-        if record is None or record.weights is None:
+        if record is None or record.weights_file is None:
             raise _NoWeightsError(f"the run {wanted!r} left no weights")
-        path = str(self.store.objects.path(record.weights))
+        path = str(self.store.objects.path(record.weights_file))
         return {key: path if value == f"@{wanted}" else value for key, value in content.items()}
 
     def _plan(self, request: RunSpec) -> Plan | None:

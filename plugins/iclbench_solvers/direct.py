@@ -26,7 +26,7 @@ class LeastSquaresQR(LinearSolver):
         x, y = examples.x.cpu(), examples.y.cpu()
         try:
             solution: Tensor = torch.linalg.lstsq(x, y, driver="gels").solution
-        except torch.linalg.LinAlgError:
+        except RuntimeError:  # LAPACK found a prompt without full rank
             solution = torch.linalg.lstsq(x, y, driver="gelsy").solution
         return solution.to(examples.x.device)
 

@@ -13,12 +13,7 @@ def test_ls_lists_and_describe_describes(cli):
     assert "least-squares-prefixes" in cli("ls", "tasks").out
     assert {"smoke", "quick"} <= {r["name"] for r in json.loads(cli("ls", "recipes", "--json").out)}
     everything = cli("ls").out
-    assert "executor local" in everything
-    transformer = cli("describe", "transformer").out
-    assert "heads (int) = 1" in transformer
-    task = cli("describe", "least-squares").out
-    assert "recipe paper" in task
-    assert "steps = 1500" in cli("describe", "quick").out
+    assert "executor  local" in everything
     assert "iclbench 0" in cli("--version").out
 
 
@@ -78,7 +73,7 @@ def test_show_prints_metrics_floor_and_curves(cli, tmp_path):
     assert "attainable" in shown.out
     assert "of the absolute error" in shown.out
     assert "prefix_error by prefix" in shown.out
-    assert sum(line.startswith("4 ") for line in shown.out.splitlines()) == 1
+    assert sum(line.lstrip().startswith("4  ") for line in shown.out.splitlines()) == 1
     assert cli("run", "--model", "class-frequency", "--task", "categorical", "--metrics",
                "calibration", "--eval-prompts", 32, "--out", tmp_path / "c").code == 0  # fmt: skip
     analysed = cli("show", tmp_path / "c").out.splitlines()
@@ -87,6 +82,83 @@ def test_show_prints_metrics_floor_and_curves(cli, tmp_path):
     nothing = cli("show", tmp_path / "elsewhere.json")
     assert nothing.code == 2
     assert nothing.err.count("\n") == 1
+
+
+def test_show_draws_curves_where_asked(cli, tmp_path, monkeypatch):
+    cli("run", "--model", "transformer", "--task", "least-squares-prefixes", *TINY,
+        "--out", tmp_path)  # fmt: skip
+    assert "┌" not in cli("show", tmp_path).out
+    monkeypatch.setenv("COLUMNS", "80")
+    outcome = cli("show", tmp_path, "--plot")
+    assert outcome.code == 0
+    for title in ("prefix_error by prefix", "validation: mean digits", "training loss by step"):
+        assert title in outcome.out
+    drawn = [line for line in outcome.out.splitlines() if "│" in line]
+    assert max(map(len, drawn)) <= 80
+    assert any("1e" in line for line in drawn)
+    assert "\x1b[" not in outcome.out
+
+
+def test_show_prints_one_table_of_all_records_as_json(cli, tmp_path):
+    cli("run", "--model", "zero,averaging", "--task", "least-squares", *TINY, "--out", tmp_path)
+    rows = json.loads(cli("show", tmp_path, "--format", "json").out)
+    assert len({row["record"] for row in rows}) == 2
+    assert all(isinstance(row["mean"], float) for row in rows)
+    assert cli("show", tmp_path, "--columns", "nmae").code == 2
+
+
+def test_verify_is_silent_about_other_code_where_everything_holds(cli, tmp_path):
+    from iclbench.runs.store import RecordStore, read_record
+
+    cli("run", "--model", "zero", "--task", "least-squares", *TINY, "--out", tmp_path)
+    (path,) = RecordStore(tmp_path).paths()
+    record = read_record(path)
+    plugins = [p.model_copy(update={"source": "0" * 64}) for p in record.plugins]
+    path.write_text(record.model_copy(update={"plugins": plugins}).sealed().model_dump_json())
+    outcome = cli("verify", tmp_path)
+    assert outcome.code == 0
+    assert "other code" not in outcome.out
+    assert "made by other code of: iclbench" in cli("verify", tmp_path, "--all").out
+
+
+def test_verify_ends_with_a_summary(cli, tmp_path):
+    cli("run", "--model", "zero,averaging,ridge", "--task", "least-squares", *TINY,
+        "--out", tmp_path)  # fmt: skip
+    paths = sorted(tmp_path.glob("*/*.json"))
+    content = json.loads(paths[0].read_text())
+    paths[0].write_text(json.dumps(content)[:-9])
+    outcome = cli("verify", tmp_path)
+    assert outcome.code == 2
+    last = outcome.out.splitlines()[-1]
+    assert last.startswith("2 of 3 records hold, 1 can't be verified (")
+
+
+def test_the_published_boards_are_shown_where_there_are_no_others(cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    outcome = cli("leaderboard", "show")
+    assert outcome.code == 2
+    assert "there is no folder results" in outcome.err
+    cli("run", "--model", "zero", "--task", "least-squares", *TINY,
+        "--out", "leaderboards/records")  # fmt: skip
+    outcome = cli("leaderboard", "show")
+    assert outcome.code == 0
+    assert " zero " in outcome.out
+    assert "these are the records of leaderboards/records" in outcome.err
+    for folder in ("leaderboards", "leaderboards/records"):
+        assert cli("leaderboard", "show", folder).out == outcome.out
+    twice = cli("leaderboard", "show", "leaderboards", "--out", "leaderboards")
+    assert (twice.code, twice.err.count("\n")) == (2, 1)
+
+
+def test_many_boards_are_shown_a_line_each(cli, tmp_path, monkeypatch):
+    monkeypatch.setattr("iclbench.cli.leaderboard.MOST_BOARDS", 1)
+    cli("run", "--model", "zero", "--task", "least-squares,ridge", *TINY[2:], "--out", tmp_path)
+    short = cli("leaderboard", "show", tmp_path).out
+    assert "ranked by" not in short
+    assert "--task NAME shows the boards of a task" in short
+    assert cli("leaderboard", "show", tmp_path, "--all").out.count("ranked by") == 2
+    assert cli("leaderboard", "show", tmp_path, "--task", "ridge").out.count("ranked by") == 1
+    assert len(json.loads(cli("leaderboard", "show", tmp_path, "--format", "json").out)) == 4
 
 
 def test_verbs_that_do_not_work_yet_are_absent(cli):

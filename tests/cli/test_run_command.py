@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import pytest
 from tiny import TASK, TINY
@@ -10,6 +11,12 @@ from tiny import TASK, TINY
 from iclbench import hookimpl
 from iclbench.plugins import host
 from iclbench_solvers.simple import Averaging, Zero
+
+
+@pytest.fixture(autouse=True)
+def _short_trials(monkeypatch):
+    """Measure rates on a single chunk."""
+    monkeypatch.setattr("iclbench.display.estimate.TRIAL_SECONDS", 0.0)
 
 
 def test_the_main_job_prints_a_table_and_leaves_records(cli, tmp_path):
@@ -40,11 +47,12 @@ def test_several_tasks_have_a_table_each(cli, tmp_path):
 
 def test_arguments_can_be_for_one_model(cli, tmp_path):
     args = ("run", "--model", "zero,baseconv,transformer", *TASK, *TINY, "--out", tmp_path,
-            "--dry-run")  # fmt: skip
+            "--dry-run", "--format", "json")  # fmt: skip
     outcome = cli(*args, "--model-args", "baseconv.width=8,transformer.width=12")
     assert outcome.code == 0
-    assert '"width": 8' in outcome.out
-    assert '"width": 12' in outcome.out
+    widths = {row["model"]: row["spec"]["model_args"].get("width")
+              for row in json.loads(outcome.out)}  # fmt: skip
+    assert widths == {"zero": None, "baseconv": 8, "transformer": 12}
     other = cli(*args, "--model-args", "nonesuch.width=8")
     assert other.code == 2
     assert "'nonesuch', which is not run" in other.err
@@ -86,8 +94,6 @@ def test_a_reproduce_command_gives_the_same_record(cli, tmp_path):
         "--model-args", "width=8,mlp=false")  # fmt: skip
     (path,) = tmp_path.glob("a/*/*.json")
     record = json.loads(path.read_text())
-    import shlex
-
     words = shlex.split(record["command"])[1:]
     assert cli(*words, "--out", tmp_path / "b").code == 0
     (again,) = tmp_path.glob("b/*/*.json")
@@ -96,25 +102,57 @@ def test_a_reproduce_command_gives_the_same_record(cli, tmp_path):
     assert metrics[0] == metrics[1]
 
 
-def test_a_dry_run_says_what_would_run_and_does_nothing(cli, tmp_path):
+def lines_of(text):
+    """The lines of a table by the name of their model, their words."""
+    return {line.split()[0]: line.split() for line in text.splitlines() if line.strip()}
+
+
+def test_a_dry_run_is_a_page_with_a_measured_time_and_runs_nothing(cli, tmp_path):
     args = ("run", "--model", "zero,transformer", "--task", "least-squares", *TINY,
             "--out", tmp_path)  # fmt: skip
     outcome = cli(*args, "--dry-run")
     assert outcome.code == 0
-    assert "zero on least-squares: solve" in outcome.out
-    assert "transformer on least-squares: train 2 seeds for 20 steps" in outcome.out
-    assert not list(tmp_path.rglob("*.json"))
+    page = lines_of(outcome.out)
+    assert page["zero"][1:3] == ["least-squares", "solve"]
+    assert page["transformer"][1:5] == ["least-squares", "train", "2", "20"]
+    assert "steps/s" in outcome.out
+    assert "to train: about" in outcome.out
+    assert "Nothing has been run." in outcome.out
+    assert len(outcome.out.splitlines()) < 15
+    assert not list(tmp_path.iterdir())
     cli(*args)
     assert cli(*args, "--dry-run").out.count("record exists") == 2
+
+
+def test_the_time_of_a_dry_run_follows_from_the_rate(cli, tmp_path):
+    args = ("run", "--model", "transformer", *TASK, *TINY, "--out", tmp_path, "--dry-run",
+            "--format", "json")  # fmt: skip
+    (few,) = json.loads(cli(*args).out)
+    (many,) = json.loads(cli(*args, "--recipe-args", "steps=40000").out)
+    assert (few["steps"], many["steps"]) == (20, 40000)
+    for row in (few, many):
+        assert row["time"] == pytest.approx(row["steps"] / row["steps/s"])
 
 
 def test_a_dry_run_says_what_a_budget_costs(cli, tmp_path):
     args = ("run", "--model", "transformer", "--task", "least-squares", "--out", tmp_path)
     outcome = cli(*args, "--budget", "10m", "--seeds", "3", "--dry-run")
     assert outcome.code == 0
-    assert "train 3 seeds for 10m of core time each, 30m in all" in outcome.out
+    assert "30m of core time" in outcome.out
     outcome = cli(*args, "--budget", "90s", "--seeds", "1", "--dry-run")
-    assert "train 1 seed for 90s of core time each, 90s in all" in outcome.out
+    assert "90s of core time" in outcome.out
+
+
+def test_a_run_says_where_the_records_are_and_what_is_next(cli, tmp_path):
+    out = tmp_path / "a b"
+    outcome = cli("run", "--model", "zero,transformer", *TASK, *TINY, "--out", out)
+    assert f"2 records in {out}" in outcome.err
+    commands = [line.partition("  #")[0] for line in outcome.err.splitlines() if "  #" in line]
+    assert len(commands) == 3
+    for command in commands:
+        words = shlex.split(command)
+        assert words[0] == "iclbench"
+        assert cli(*words[1:]).code == 0, command
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def test_a_damaged_record_is_refused_by_every_verb(cli, tmp_path, damage):
         (("describe", "transfomer"), "did you mean 'transformer'"),
         (("sweep", "missing.toml"), "missing.toml"),
         (("ls", "nonsense"), "models"),
-        (("leaderboard", "show", "--format", "githb"), "did you mean 'github'"),
+        (("leaderboard", "show", "--format", "githb"), "is not one of 'table', 'csv'"),
     ],
 )
 def test_other_verbs_refuse_bad_input(cli, tmp_path, monkeypatch, args, message):

@@ -80,7 +80,7 @@ COMMANDS = (
     "run --model transformer --task least-squares --freeze a.* --perturb 0.1 --metrics squared",
     "ls", "ls --json", "plugins", "describe transformer", "describe least-squares --json",
     "show records", "verify records --all --sample 1", "submit records --to out/boards --check",
-    "leaderboard show --out records --format github --commands", "leaderboard build out/boards",
+    "leaderboard show --out records --format markdown --commands", "leaderboard build out/boards",
     "leaderboard site out/site --from out/boards", "leaderboard figure",
     "leaderboard figure records --x model --file out/figure.html --title T --lines model",
     "leaderboard figure sweep.toml --records records --file out/figure.html --recipe large",

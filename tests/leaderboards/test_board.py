@@ -6,8 +6,9 @@ import pytest
 
 import iclbench
 from iclbench import RecordError, RecordStore, run
+from iclbench.display.boards import board_table
+from iclbench.display.formats import as_markdown
 from iclbench.leaderboards.board import boards
-from iclbench.leaderboards.tables import render
 from iclbench.runs.store import read_record
 
 TINY = {"task": "least-squares", "recipe": "smoke", "eval_prompts": 256}
@@ -39,7 +40,7 @@ def test_a_diverged_model_shares_no_rank_with_one_that_learned(tmp_path):
     (board,) = iclbench.leaderboard(tmp_path)
     assert [str(row.rank) for row in board.rows] == ["1", "2"]
     assert [row.diverged for row in board.rows] == [0, 2]
-    assert "2 diverged" in render(board)
+    assert "2 diverged" in as_markdown(board_table(board))
 
 
 def test_a_board_has_its_task_s_title(changed):
@@ -63,7 +64,8 @@ def test_tables_do_not_depend_on_the_order_of_records(leaderboards):
     store = RecordStore(leaderboards / "records")
     records = [read_record(path) for path in store.paths()]
     texts = {
-        "\n".join(render(b) for b in boards(order, store)) for order in (records, records[::-1])
+        "\n".join(as_markdown(board_table(b)) for b in boards(order, store))
+        for order in (records, records[::-1])
     }
     assert len(texts) == 1
 

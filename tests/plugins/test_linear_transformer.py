@@ -137,7 +137,7 @@ def test_training_learns_and_a_second_run_starts_from_its_weights(tmp_path):
                    weights_args={"steps": 1}, out=tmp_path)  # fmt: skip
     assert first.metrics["squared_error"].median < one_step.metrics["squared_error"].median
     assert first.curves["squared_error_by_size"].values == [2, 3, 4, 5, 6]
-    (path,) = tmp_path.rglob(first.weights.name)
+    (path,) = tmp_path.rglob(first.weights_file.name)
     second = run(
         **options,
         task_args={"sizes": "5-6", "evaluate": "2-6"},

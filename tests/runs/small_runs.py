@@ -77,4 +77,4 @@ def save_weights(path, *args):
 
 
 def weights_of(folder, record):
-    return RecordStore(folder).objects.path(record.weights)
+    return RecordStore(folder).objects.path(record.weights_file)

@@ -71,7 +71,7 @@ def test_the_trial_changes_no_bit_and_the_steps_are_those_of_the_recipe(tmp_path
     by_steps = run(**{**BUDGETED, "budget": None}, recipe_args=args, out=tmp_path / "b")
     assert by_steps.budget.asked is None
     assert by_steps.budget.steps == 90
-    assert by_budget.weights.sha256 == by_steps.weights.sha256
+    assert by_budget.weights_file.sha256 == by_steps.weights_file.sha256
     assert by_budget.training.curve == by_steps.training.curve
 
 
@@ -87,7 +87,7 @@ def test_a_trial_of_the_real_training_leaves_its_streams_alone(tmp_path, monkeyp
     after_trial = run(**BUDGETED, out=tmp_path / "a")
     monkeypatch.setattr(budgets, "measure_rate", lambda trial, seconds: 60.0)
     alone = run(**BUDGETED, out=tmp_path / "b")
-    assert after_trial.weights.sha256 == alone.weights.sha256
+    assert after_trial.weights_file.sha256 == alone.weights_file.sha256
 
 
 class CutError(Exception):
@@ -124,7 +124,7 @@ def test_a_killed_training_continues_with_the_same_steps(tmp_path, monkeypatch, 
     assert not path.exists()
     monkeypatch.setattr(budgets, "measure_rate", lambda trial, seconds: 90.0)
     (straight,) = run_plans(plans, Settings(tmp_path / "b"))
-    assert resumed.weights.sha256 == straight.weights.sha256
+    assert resumed.weights_file.sha256 == straight.weights_file.sha256
     assert resumed.validation_curve.mean == straight.validation_curve.mean
 
 
@@ -163,7 +163,7 @@ def test_a_plan_with_steps_measures_nothing(tmp_path, monkeypatch, rate):
     plan = replace(plan_of(), steps=first.budget.steps)
     (again,) = run_plans([plan], Settings(tmp_path / "b"))
     assert again.id == first.id
-    assert again.weights.sha256 == first.weights.sha256
+    assert again.weights_file.sha256 == first.weights_file.sha256
     assert (again.budget.steps, again.budget.rate) == (90, None)
 
 

@@ -24,7 +24,8 @@ from iclbench import (
     leaderboard,
     verify,
 )
-from iclbench.leaderboards.tables import render
+from iclbench.display.boards import board_table
+from iclbench.display.formats import as_markdown
 from iclbench.runs.grading import LARGEST_ANSWER, Grading, RecordedGrader
 from iclbench.runs.statistics import graded, summarize
 from iclbench.runs.store import read_record
@@ -138,7 +139,10 @@ def test_boards_by_grade_hold_one_grader_each(tmp_path):
     tell(tmp_path, task="ranked", model="zero", grader_args={"factor": 2})
     sizes = sorted(len(board.records) for board in leaderboard(tmp_path))
     assert sizes == [1, 2]
-    assert all("graded by length a ruler" in render(board) for board in leaderboard(tmp_path))
+    assert all(
+        "graded by length a ruler" in as_markdown(board_table(board))
+        for board in leaderboard(tmp_path)
+    )
 
 
 def test_a_failed_grade_is_left_out_of_a_comparison(tmp_path):

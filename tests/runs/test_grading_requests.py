@@ -69,8 +69,8 @@ def test_the_command_line_runs_lists_and_describes_it(tmp_path, cli):
     assert "--grader length --grader-args factor=2,speed=3 --grader-budget 0.5" in record.command
     assert "length" in cli("ls", "graders").out
     shown = cli("describe", "length").out
-    assert shown.startswith("grader length, of test-plugin")
-    assert "factor (float) = 1.0  of each length" in shown
+    assert shown.startswith("length: grader of the plugin test-plugin")
+    assert re.search(r"^factor +number +1\.0 +of each length$", shown, re.M)
 
 
 def test_a_dry_run_says_what_is_graded_and_what_it_costs_at_least(cli, tmp_path):

@@ -35,7 +35,7 @@ def test_training_starts_from_given_weights(tmp_path):
     module = initial_module(plan, 1)
     states = load_weights(weights).states
     torch.testing.assert_close(module.positions.detach(), states[1]["positions"])
-    assert plan.spec.checkpoint_digest == trained.weights.sha256
+    assert plan.spec.checkpoint_digest == trained.weights_file.sha256
     more = run(model="transformer", **TINY, init=str(weights), out=tmp_path)
     assert more.spec.origin == "trained"
     assert more.id != trained.id

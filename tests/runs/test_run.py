@@ -69,7 +69,7 @@ def test_the_same_seed_gives_the_same_record(tmp_path):
     b = run(model="baseconv", **TINY, out=tmp_path / "b")
     assert a.id == b.id
     assert a.metrics == b.metrics
-    assert a.weights.sha256 == b.weights.sha256
+    assert a.weights_file.sha256 == b.weights_file.sha256
 
 
 def test_seeds_differ_and_evaluation_does_not(tmp_path):

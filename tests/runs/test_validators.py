@@ -93,7 +93,7 @@ def test_weights_are_the_same_bits_with_and_without_a_curve(tmp_path, monkeypatc
     without = run(**SMALL, out=tmp_path / "b")
     assert with_curve.validation_curve.steps
     assert not without.validation_curve.steps
-    assert with_curve.weights.sha256 == without.weights.sha256
+    assert with_curve.weights_file.sha256 == without.weights_file.sha256
     assert with_curve.training.curve == without.training.curve
 
 

@@ -28,10 +28,10 @@ def test_a_grid_starts_from_the_weights_that_another_left(tmp_path):
     assert not result.failures
     one, two, other, three = result.records
     assert other.spec.model == "zero"
-    assert Path(two.spec.init) == RecordStore(tmp_path).objects.path(one.weights)
-    assert two.spec.checkpoint_digest == one.weights.sha256
+    assert Path(two.spec.init) == RecordStore(tmp_path).objects.path(one.weights_file)
+    assert two.spec.checkpoint_digest == one.weights_file.sha256
     assert three.spec.origin == "loaded"
-    assert three.spec.checkpoint_digest == two.weights.sha256
+    assert three.spec.checkpoint_digest == two.weights_file.sha256
     again = sweep(content, out=tmp_path)
     assert again.already_done == 4
     assert [r.id for r in again.records] == [r.id for r in result.records]

@@ -69,7 +69,7 @@ def test_an_interrupted_run_continues_to_the_same_bits(tmp_path, monkeypatch):
         train("transformer", {}, tmp_path / "b", recipe_args=args, seeds=1, checkpoint_seconds=0)
     again = train("transformer", {}, tmp_path / "b", recipe_args=args, seeds=1)
     assert calls[3] == 4
-    assert again.weights.sha256 == whole.weights.sha256
+    assert again.weights_file.sha256 == whole.weights_file.sha256
     assert again.training.curve == whole.training.curve
 
 

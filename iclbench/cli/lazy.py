@@ -1,0 +1,63 @@
+"""The verbs, each imported when it is used, so that `--help` and `ls` start at once."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, NamedTuple
+
+import typer
+import typer.main
+from typer.core import TyperGroup
+
+
+class Verb(NamedTuple):
+    """A verb: its module and function (or its own app of verbs), and a line of help."""
+
+    target: str
+    help: str
+
+
+VERBS = {
+    "run": Verb("run:run", "Run models on tasks and rank them."),
+    "sweep": Verb("sweep:sweep", "Run the grids of a file."),
+    "tune": Verb("tune:tune", "Search for a model's arguments."),
+    "ls": Verb("ls:ls", "List models, tasks, recipes and other entries."),
+    "describe": Verb("describe:describe", "Explain an entry and its arguments."),
+    "plugins": Verb("plugins:plugins", "List all plugins, including broken ones."),
+    "leaderboard": Verb("leaderboard:app", "Ranked tables and figures from records."),
+    "show": Verb("show:show", "Show the numbers and curves of records."),
+    "verify": Verb("verify:verify", "Check records and measure them again."),
+    "submit": Verb("submit:submit", "Put records into published leaderboards."),
+}
+
+
+class VerbGroup(TyperGroup):
+    """A group that puts the real command in the place of its stand-in when it is called."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the first argument names."""
+        if args and args[0] in VERBS:
+            self.commands[args[0]] = _load(args[0])
+        return super().resolve_command(ctx, args)
+
+
+def add_verbs(app: typer.Typer) -> None:
+    """Add a stand-in for every verb, which has its name and its line of help."""
+    for name, verb in VERBS.items():
+        app.command(name, short_help=verb.help)(_stand_in)
+
+
+def _stand_in() -> None:
+    """Do nothing: `VerbGroup` replaces it before it is called."""
+
+
+def _load(name: str) -> Any:
+    module, _, attribute = VERBS[name].target.partition(":")
+    target = getattr(importlib.import_module(f".{module}", __package__), attribute)
+    if not isinstance(target, typer.Typer):
+        alone = typer.Typer(
+            add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
+        )
+        alone.command(name)(target)
+        target = alone
+    return typer.main.get_command(target)

@@ -1,0 +1,195 @@
+"""Boards as tables: what a terminal shows of them, and all of them as one table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..api.record import Ranking
+from ..leaderboards import formats
+from ..leaderboards.board import Board
+from ..leaderboards.row import Floor, Row, has_digits
+from .shifts import shift_matrix
+from .table import Cell, Column, Format, Table
+from .terminal import print_text, write_table
+
+#: Columns of every row in CSV and JSON, where all boards are one table.
+_FACTS = ("board", "task", "dtype")
+
+Line = dict[str, Any]
+
+
+def board_table(board: Board) -> Table:
+    """The board's rows below its floor; what ranks is headed by what it is."""
+    ranked = formats.score_name(board.ranking)
+    columns = (
+        *(Column(name, extra=True) for name in _FACTS),
+        Column("rank", right=True),
+        Column("model", fit="shorten"),
+        Column("origin"),
+        Column("score", right=True, label=ranked),
+        Column("95% interval", right=True, importance=1),
+        Column("1% worst", right=True, importance=2),
+        Column("track", importance=3),
+        Column("seeds", right=True, importance=4),
+        Column("median", right=True, importance=5),
+        Column("parameters", right=True, importance=6),
+        Column("time", right=True, importance=7),
+        Column("over seeds", right=True, importance=8),
+        Column("mean error", right=True, importance=9),
+        Column("low", right=True, extra=True),
+        Column("high", right=True, extra=True),
+        Column("created", extra=True),
+        Column("id", extra=True),
+        Column("command", fit="wrap", extra=True),
+    )
+    facts = {"board": board.title, "task": board.task, "dtype": board.dtype}
+    lines = [] if board.floor is None else [_floor_line(board.floor, board.ranking)]
+    lines += [_line(row) for row in board.rows]
+    return Table(columns, [{**facts, **line} for line in lines], title=board.description)
+
+
+def print_boards(
+    boards: Sequence[Board],
+    style: Format = "table",
+    *,
+    columns: str | None = None,
+    sort: str | None = None,
+    commands: bool = False,
+) -> None:
+    """Print every board with the columns and in the order asked for, and a legend.
+
+    As CSV and JSON, all boards are one table. `commands` adds those that make the rows.
+    Raises UsageError for an unknown column.
+    """
+    tables = [board_table(board).sort(_by_name(sort)).select(_by_name(columns)) for board in boards]
+    if style in {"csv", "json"}:
+        write_table(joined(tables), style)
+        return
+    for board, table in zip(boards, tables, strict=True):
+        print()
+        write_table(table, style)
+        matrix = shift_matrix(board)
+        if matrix is not None:
+            print()
+            write_table(matrix, style)
+        if commands:
+            print("\n" + "\n".join(f"    {record.command}" for record in board.records))
+    if boards and style == "table":
+        print()
+        for text in legend(boards):
+            print_text(text, "dim")
+
+
+def _by_name(asked: str | None) -> str | None:
+    """Columns with the name of what ranks, which tables head by what it is."""
+    return asked and re.sub(r"(?<![^,-])(digits|mean)(?![^,])", "score", asked)
+
+
+def joined(tables: Sequence[Table]) -> Table:
+    """The rows of all tables below one another, with the columns of any."""
+    columns = {column.name: column for table in tables for column in table.columns}
+    return Table(tuple(columns.values()), [row for table in tables for row in table.rows])
+
+
+def legend(boards: Sequence[Board]) -> list[str]:
+    """What the marks and columns in the tables of these boards mean."""
+    bounds = {row.bounds.kind for board in boards for row in board.rows}
+    parts = [f"{formats.LEGEND}."]
+    parts += [formats.DIGITS] if any(board.has_digits for board in boards) else []
+    parts += [] if bounds <= {None, "seeds and prompts"} else [f"{formats.BOUNDS_LEGEND}."]
+    return parts
+
+
+def _floor_line(floor: Floor, ranking: Ranking) -> Line:
+    statistics, scale = floor.statistics, ranking.scale
+    line = {
+        "model": Cell(floor.label, floor.label, "italic"),
+        "score": Cell(formats.score(floor.score, ranking), floor.score, "italic"),
+        "1% worst": Cell(formats.number(floor.worst, scale), floor.worst),
+        "median": Cell(formats.number(statistics.median, scale), statistics.median),
+    }
+    if has_digits(ranking):
+        line["mean error"] = Cell(formats.number(statistics.mean), statistics.mean)
+    return line
+
+
+def _line(row: Row) -> Line:
+    record, statistics = row.record, row.statistics
+    ranking = record.ranking
+    style = {"trained": "bold", "solver": "cyan", "constructed": "magenta"}.get(row.origin, "")
+    line = {
+        "rank": Cell(formats.rank(row), None if row.rank is None else str(row.rank)),
+        "model": Cell(row.label, row.label, style),
+        "origin": Cell(
+            " ".join(filter(None, [formats.mark(row), _notes(row)])),
+            row.origin,
+            "green" if row.at_floor else "yellow" if row.chance or row.diverged else "",
+        ),
+        "score": Cell(formats.score(row.score, ranking), row.score, "bold"),
+        "95% interval": Cell(formats.score_interval(row), formats.score_interval(row)),
+        "low": row.bounds.low,
+        "high": row.bounds.high,
+        "1% worst": Cell(formats.number(row.worst, ranking.scale), row.worst),
+        "track": row.track,
+        "seeds": Cell(str(row.seeds or ""), row.seeds),
+        "median": Cell(formats.number(statistics.median, ranking.scale), statistics.median),
+        "parameters": Cell(f"{record.parameters:,}", record.parameters),
+        "time": Cell(formats.seconds(row.seconds), row.seconds),
+        "over seeds": Cell(formats.spread(row), formats.spread(row)),
+        "created": record.created,
+        "id": record.id,
+        "command": record.command,
+    }
+    if row.has_digits:  # elsewhere what ranks is the mean already
+        line["mean error"] = Cell(formats.number(statistics.mean), statistics.mean)
+    return line
+
+
+def _notes(row: Row) -> str:
+    return ", ".join(filter(None, ["at the floor" if row.at_floor else "", formats.notes(row)]))
+
+
+def overview_table(boards: Sequence[Board]) -> Table:
+    """One line per board: its best trained row beside the best of all and the floor."""
+    lines = [_overview_line(board) for board in boards]
+    columns = (
+        Column("board", fit="shorten"),
+        Column("rows", right=True, importance=3),
+        Column("best trained", fit="shorten"),
+        Column("score", right=True),
+        Column("best other", fit="shorten", importance=1),
+        Column("of it", right=True, importance=2),
+        Column("floor", right=True),
+        Column("metric", importance=4),
+    )
+    return Table(columns, lines)
+
+
+def _overview_line(board: Board) -> Line:
+    def best(rows: Sequence[Row]) -> tuple[str, Cell]:
+        if not rows:
+            return "", Cell("", None)
+        first = max(rows, key=lambda row: row.goodness)
+        return first.label, Cell(formats.score(first.score, board.ranking), first.score)
+
+    trained, score = best([row for row in board.rows if row.is_trained])
+    other, of_it = best([row for row in board.rows if not row.is_trained])
+    floor = None if board.floor is None else board.floor.score
+    return {
+        "board": board.title if board.dtype == "float32" else f"{board.title} {board.dtype}",
+        "rows": len(board.rows),
+        "best trained": trained,
+        "score": score._replace(style="bold"),
+        "best other": other,
+        "of it": of_it,
+        "floor": Cell("" if floor is None else formats.score(floor, board.ranking), floor),
+        "metric": f"{board.ranking.statistic} of {board.ranking.metric}",
+    }
+
+
+def with_title(table: Table, title: str, *notes: str) -> Table:
+    """The table below a title and above notes."""
+    return replace(table, title=title, notes=(*table.notes, *notes))

@@ -1,0 +1,111 @@
+"""What a run would do, on one page: each run with its steps, and the time that it will take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..api.grader import Completion
+from ..leaderboards.formats import arguments
+from ..runs.store import RecordStore
+from .estimate import Estimate, estimate
+from .progress import ProgressDisplay
+from .table import Cell, Column, Table
+from .views import duration
+
+if TYPE_CHECKING:
+    from ..runs.plan import Plan
+    from ..runs.settings import Settings
+
+_DOES = {"trained": "train", "constructed": "build", "solver": "solve", "loaded": "load"}
+
+
+def estimates(plans: Sequence[Plan], settings: Settings) -> dict[str, Estimate]:
+    """The estimates of the plans that train and have no record, by the run's id."""
+    store = RecordStore(settings.out)
+    trained = [plan for plan in plans if plan.recipe and not _has_record(store, plan, settings)]
+    measured = {}
+    with ProgressDisplay(len(trained)) as display:
+        for number, plan in enumerate(trained, start=1):
+            display.begin(number, f"{plan.spec.model} on {plan.spec.task}", "measuring the rate")
+            measured[plan.spec.id] = estimate(plan, settings)
+    return measured
+
+
+def page(plans: Sequence[Plan], settings: Settings) -> Table:
+    """The page, with the resolved spec of each run in its JSON."""
+    measured = estimates(plans, settings)
+    store = RecordStore(settings.out)
+    rows = []
+    for plan in plans:
+        exists = _has_record(store, plan, settings)
+        rows.append(_row(plan, exists, measured.get(plan.spec.id)))
+    columns = (
+        Column("model", fit="shorten"),
+        Column("task", fit="shorten"),
+        Column("does"),
+        Column("seeds", right=True, importance=3),
+        Column("steps", right=True, importance=4),
+        Column("time", right=True),
+        Column("steps/s", right=True, importance=2),
+        Column("arguments", fit="wrap", importance=5),
+        Column("id", extra=True),
+        Column("spec", extra=True, fit="wrap"),
+    )
+    title = f"{len(plans)} run{'s' if len(plans) != 1 else ''} into {settings.out}"
+    return Table(columns, rows, title=title, notes=_notes(plans, measured))
+
+
+def total(measured: Mapping[str, Estimate]) -> str:
+    """The time of all trainings, and the budgets of those that have one."""
+    seconds = [e.seconds for e in measured.values() if e.seconds is not None]
+    parts = [f"about {duration(sum(seconds))}"] if seconds else []
+    parts += [e.budget for e in measured.values() if e.budget]
+    return " and ".join(parts)
+
+
+def _has_record(store: RecordStore, plan: Plan, settings: Settings) -> bool:
+    return not settings.force and store.path(plan.spec).exists()
+
+
+def _row(plan: Plan, exists: bool, expected: Estimate | None) -> dict[str, Any]:
+    spec, request = plan.spec, plan.request
+    row: dict[str, Any] = {
+        "model": spec.model,
+        "task": spec.task,
+        "does": "record exists" if exists else _DOES[spec.origin],
+        "arguments": arguments({**request.model_args, **request.task_args, **request.recipe_args}),
+        "id": spec.id,
+        "spec": spec.model_dump(mode="json"),
+    }
+    if plan.recipe is not None:
+        row["seeds"] = len(spec.seeds)
+    if expected is not None and expected.steps is not None:
+        row["steps"] = Cell(f"{expected.steps:,}", expected.steps)
+        row["steps/s"] = Cell(f"{expected.rate:.3g}", expected.rate)
+        row["time"] = Cell(duration(expected.seconds or 0.0), expected.seconds)
+    elif expected is not None:
+        row["time"] = expected.budget
+    return row
+
+
+def _notes(plans: Sequence[Plan], measured: Mapping[str, Estimate]) -> list[str]:
+    notes = []
+    if measured:
+        notes.append(
+            f"to train: {total(measured)}. Rates were measured for a second each on this machine; "
+            "evaluation is not counted."
+        )
+    notes += [_grading(plan) for plan in plans if plan.grader is not None]
+    return [*notes, "Nothing has been run. The same command without --dry-run starts."]
+
+
+def _grading(plan: Plan) -> str:
+    """How many endings are graded, and a lower bound of the cost, as their texts are unknown."""
+    assert plan.grader is not None
+    count = plan.completions()
+    least = plan.grader().estimate([Completion("", "")] * count)
+    cost = "at an unknown cost" if least is None else f"for at least {least:.4f} USD"
+    return f"grade about {count} endings with {plan.spec.grader}, " + (
+        cost if least != 0 else "free"
+    )

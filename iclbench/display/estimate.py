@@ -1,0 +1,78 @@
+"""The time of a training, from its rate on this machine, measured for about a second."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..api.budget import Budget
+from ..devices import find_device
+from ..precision import DTYPES, full_precision
+from ..runs.budget import require_device
+from ..runs.models import initial_module
+from ..training.clock import Clock
+from ..training.loop import Training
+from ..training.random_streams import forked_generators
+from ..training.state import Replica
+
+if TYPE_CHECKING:
+    from ..runs.plan import Plan
+    from ..runs.settings import Settings
+
+#: Seconds of training that are timed, and the most steps of a chunk of it: steps may be slow.
+TRIAL_SECONDS, TRIAL_CHUNK = 1.0, 4
+#: More steps than a trial takes.
+ENDLESS = 10**9
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a training will take: steps per second of all its seeds together, and seconds.
+
+    Where a budget sets the steps, only its core or device time is known, of all seeds.
+    """
+
+    steps: int | None
+    rate: float | None
+    seconds: float | None
+    budget: str = ""
+
+
+def estimate(plan: Plan, settings: Settings) -> Estimate:
+    """Measure the rate of a plan that trains; it leaves nothing behind.
+
+    Raises what the training would raise at its start.
+    """
+    assert plan.recipe is not None
+    device = find_device(settings.device)
+    require_device(plan.spec.budget, device)
+    if plan.spec.budget is not None:
+        budget = Budget.parse(plan.spec.budget)
+        return Estimate(None, None, None, f"{budget.times(len(plan.spec.seeds))} of {budget.kind}")
+    changes = {"steps": ENDLESS, "chunk": min(plan.recipe.chunk, TRIAL_CHUNK)}
+    seeds = plan.spec.seeds
+    rate = plan.spec.recipe_args["learning_rate"]
+    with full_precision(DTYPES[plan.spec.dtype]), forked_generators(device):
+        trial = Training(
+            [initial_module(plan, seed) for seed in seeds],
+            [Replica(seed, rate, plan.task) for seed in seeds],
+            plan.task,
+            plan.recipe.model_copy(update=changes),
+            device=device,
+            dtype=DTYPES[plan.spec.dtype],
+            freeze=plan.spec.freeze,
+            engine=settings.engine,
+        )
+        per_second = _rate(trial)
+    return Estimate(plan.recipe.steps, per_second, plan.recipe.steps / per_second)
+
+
+def _rate(trial: Training) -> float:
+    """The steps per second of a training, without those of its first chunk, which compiles."""
+    trial.adaptive = None
+    trial.advance()
+    clock, first = Clock(trial.device), trial.step
+    while trial.step == first or clock.wall < TRIAL_SECONDS:
+        with clock.running():
+            trial.advance()
+    return (trial.step - first) / max(clock.wall, 1e-9)

@@ -1,0 +1,85 @@
+"""Tables as CSV, JSON, Markdown and LaTeX: these have every column, whatever the terminal."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ..leaderboards.escaping import csv_cell, markdown
+from .table import Table, cell_of, shown_columns, value_of
+
+_LATEX = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
+    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "−": "$-$", "±": r"$\pm$", "…": r"\dots{}", "–": "--", "●": r"$\bullet$", "○": r"$\circ$",
+    "▲": r"$\blacktriangle$", "◆": r"$\blacklozenge$", "■": r"$\blacksquare$", "†": r"\dag{}",
+    "‡": r"\ddag{}", "₁": "$_1$", "₀": "$_0$",
+}  # fmt: skip
+
+
+def as_json(table: Table) -> str:
+    """A list of objects with the values of every column."""
+    rows = [{c.name: value_of(row.get(c.name)) for c in table.columns} for row in table.rows]
+    return json.dumps(_finite(rows), indent=2, ensure_ascii=False)
+
+
+def _finite(value: Any) -> Any:
+    """The value with null for numbers that JSON lacks."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def as_csv(table: Table) -> str:
+    """CSV with a header line; numbers have full precision."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow([column.name for column in table.columns])
+    for row in table.rows:
+        writer.writerow([csv_cell(value_of(row.get(column.name))) for column in table.columns])
+    return file.getvalue()
+
+
+def as_markdown(table: Table) -> str:
+    """A table in GitHub's Markdown, below its title."""
+    columns = shown_columns(table)
+    lines = [[markdown(cell_of(row.get(c.name)).text) for c in columns] for row in table.rows]
+    head = [markdown(column.heading) for column in columns]
+    rule = ["---:" if column.right else "---" for column in columns]
+    body = "\n".join(f"| {' | '.join(line)} |" for line in (head, rule, *lines))
+    notes = [markdown(note) for note in table.notes]
+    return "\n\n".join(filter(None, [markdown(table.title), body, *notes])) + "\n"
+
+
+def as_latex(table: Table) -> str:
+    """A `tabular` for the package booktabs, below its title as a comment."""
+    columns = shown_columns(table)
+    lines = [
+        " & ".join(_latex(cell_of(row.get(c.name)).text) for c in columns) for row in table.rows
+    ]
+    title = f"% {table.title}\n" if table.title else ""
+    form = "".join("r" if column.right else "l" for column in columns)
+    head = " & ".join(_latex(column.heading) for column in columns)
+    body = "".join(f"{line} \\\\\n" for line in lines)
+    return (
+        f"{title}\\begin{{tabular}}{{{form}}}\n\\toprule\n{head} \\\\\n\\midrule\n{body}"
+        "\\bottomrule\n\\end{tabular}\n"
+    )
+
+
+def _latex(text: str) -> str:
+    return "".join(_LATEX.get(character, character) for character in text)
+
+
+WRITERS: dict[str, Callable[[Table], str]] = {
+    "csv": as_csv,
+    "json": as_json,
+    "markdown": as_markdown,
+    "latex": as_latex,
+}

@@ -1,0 +1,84 @@
+"""Looking entries up: the kinds of a name, the names of a kind, and what goes with what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pydantic import BaseModel
+
+from ..api.errors import IclbenchError
+from ..api.recipe import Recipe
+from ..api.task import Task
+from ..discovery import CATALOG_HOOKS
+from ..plugins import PluginHost
+
+#: The kinds that an entry may have, in the order in which a bare name is looked up.
+KINDS = (*CATALOG_HOOKS, "plugin")
+
+
+def kinds_of(plugins: PluginHost, name: str) -> list[str]:
+    """The kinds that have an entry of this name; a plugin counts where nothing else does."""
+    kinds = [
+        kind
+        for kind in CATALOG_HOOKS
+        if any(entry.name == name for _, entry in plugins.entries(kind))
+    ]
+    if "recipe" not in kinds and tasks_with_recipe(plugins, name):
+        kinds.append("recipe")
+    if not kinds and any(plugin.name == name for plugin in plugins.plugins):
+        kinds.append("plugin")
+    return kinds
+
+
+def known_names(plugins: PluginHost, kind: str | None) -> set[str]:
+    """Every name of a kind, or of all kinds, with the recipes of tasks."""
+    names = {
+        entry.name
+        for each in CATALOG_HOOKS
+        if kind in {None, each}
+        for _, entry in plugins.entries(each)
+    }
+    if kind in {None, "plugin"}:
+        names.update(plugin.name for plugin in plugins.plugins)
+    if kind in {None, "recipe"}:
+        for _, task in tasks_of(plugins):
+            names.update(task.recipes)
+    return names
+
+
+def accepts(supports: Callable[..., str | None], *arguments: Any) -> bool:
+    """Whether `supports` has no objection; a plugin's error counts as one here."""
+    try:
+        return supports(*arguments) is None
+    except Exception:
+        return False
+
+
+def has_defaults(config: type[BaseModel]) -> bool:
+    """Whether every argument has a default."""
+    return not any(field.is_required() for field in config.model_fields.values())
+
+
+def drawn_tasks(plugins: PluginHost) -> Iterator[Task[Any]]:
+    """The tasks with default arguments, except those that would read data."""
+    for _, task in tasks_of(plugins):
+        if task.data_digest is Task.data_digest and has_defaults(task.Config):
+            try:
+                yield task(task.Config())
+            except IclbenchError:
+                continue  # its defaults lack something, such as a package
+
+
+def tasks_of(plugins: PluginHost) -> Iterator[tuple[str, type[Task[Any]]]]:
+    """Every task's name and class; broken ones are left out."""
+    for _, entry in plugins.entries("task"):
+        try:
+            yield entry.name, plugins.load("task", entry.name, Task)
+        except IclbenchError:
+            continue  # `iclbench describe task NAME` says what is wrong
+
+
+def tasks_with_recipe(plugins: PluginHost, name: str) -> dict[str, Recipe]:
+    """The recipes of that name that tasks have of their own, by the task."""
+    return {task: t.recipes[name] for task, t in tasks_of(plugins) if name in t.recipes}

@@ -1,0 +1,150 @@
+"""One record as tables: its metrics with their floors, its curves and its analyses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from ..api.record import Record
+from ..api.statistics import Statistics
+from ..leaderboards.formats import BOUNDS_LEGEND, DIGITS, digits, interval
+from ..leaderboards.row import digits_bounds, floor_label, mean_bounds
+from .table import Cell, Column, Table
+
+Line = dict[str, Any]
+
+
+def title_of(record: Record) -> str:
+    """What the record is of."""
+    spec = record.spec
+    model = f"{spec.model} on {spec.task} v{spec.task_version}"
+    return f"{model} · {spec.origin} · {spec.dtype} · {record.main.prompts} prompts"
+
+
+def facts_of(record: Record) -> Iterator[str]:
+    """The command of the record, and what training and grading took, a paragraph each."""
+    yield f"$ {record.command}"
+    training = record.training
+    if training is not None:
+        seeds = f"{len(record.seeds)} seeds" if len(record.seeds) > 1 else "one seed"
+        yield (
+            f"trained {seeds} for {training.steps:,} steps of {training.batch:,} prompts in "
+            f"{training.seconds:.0f} s ({training.engine}, {record.environment.device})"
+        )
+        diverged = [str(s.seed) for s in record.seeds if s.diverged_at is not None]
+        if diverged:
+            yield f"diverged: seed {', '.join(diverged)}"
+    grader = record.grader
+    if grader is None:
+        return
+    facts = [f"graded by {grader.name}"]
+    facts += [grader.model] if grader.model else []
+    facts += [f"prompt {grader.prompt[:8]}"] if grader.prompt else []
+    reasons = ", ".join(f"{count} × {reason}" for reason, count in grader.reasons.items())
+    failed = f"{grader.failures} of {grader.completions} endings failed"
+    facts.append(f"{failed} ({reasons})" if reasons else failed)
+    if grader.cost is not None:
+        usd = "unknown cost" if grader.cost.usd is None else f"{grader.cost.usd:.4f} USD"
+        facts.append(f"{grader.cost.requests} answers, {usd}")
+    yield " · ".join(facts)
+
+
+def metrics_table(record: Record) -> Table:
+    """Every metric above its floor: digits and means with their intervals, and quantiles."""
+    seeds = sum(seed.seed is not None for seed in record.seeds)
+    lines = []
+    for name, statistics in record.metrics.items():
+        lines.append(_metric(record, name, statistics, seeds))
+        if name in record.floor:
+            floor = _metric(record, name, record.floor[name], 0)
+            label = floor_label(record)
+            lines.append({**floor, "metric": Cell(f"  {label}", f"{name}, {label}", "italic")})
+    columns = (
+        Column("record", extra=True),
+        Column("metric"),
+        Column("digits", right=True, importance=5),
+        Column("of digits", right=True, importance=4, label="95% interval"),
+        Column("median", right=True, importance=1),
+        Column("mean", right=True),
+        Column("of mean", right=True, importance=6, label="95% interval"),
+        Column("99%", right=True, importance=2),
+        Column("largest", right=True, importance=3),
+        Column("1%", right=True, importance=7),
+        Column("low", right=True, extra=True),
+        Column("high", right=True, extra=True),
+    )
+    return Table(columns, lines, notes=(DIGITS, f"{BOUNDS_LEGEND}."))
+
+
+def _metric(record: Record, name: str, s: Statistics, seeds: int) -> Line:
+    line = {
+        "record": record.id,
+        "metric": Cell(name, name, "bold"),
+        "mean": number(s.mean),
+        "of mean": interval(mean_bounds(s), seeds=seeds),
+        "low": s.low,
+        "high": s.high,
+        "1%": number(s.q01),
+        "median": number(s.median),
+        "99%": number(s.q99),
+        "largest": number(s.max),
+    }
+    if s.digits is not None:
+        line["digits"] = Cell(digits(s.digits.mean), s.digits.mean)
+        line["of digits"] = interval(digits_bounds(s.digits), digits, seeds)
+    return line
+
+
+def number(value: float | None) -> Cell:
+    """A number in scientific notation; ∞ for what is not finite."""
+    return Cell("inf" if value is None or not math.isfinite(value) else f"{value:.2e}", value)
+
+
+def curve_table(record: Record, name: str) -> Table:
+    """A metric along its second axis, with its floor."""
+    curve = record.curves[name]
+    floor = record.main.floor.curves.get(name)
+    lines = []
+    for i, at in enumerate(curve.values):
+        line: Line = {
+            curve.axis: Cell(f"{at:g}", at),
+            "median": number(curve.median[i]),
+            "mean": number(curve.mean[i]),
+            "largest": number(curve.max[i]),
+        }
+        if floor is not None:
+            line["floor median"] = number(floor.median[i])
+            line["floor largest"] = number(floor.max[i])
+        lines.append(line)
+    names = ("median", "mean", "largest", *(("floor median", "floor largest") if floor else ()))
+    columns = [Column(curve.axis, right=True), *(Column(n, right=True) for n in names)]
+    return Table(columns, lines, title=f"{name} by {curve.axis}")
+
+
+def analysis_table(record: Record, name: str) -> Table:
+    """The single numbers of an analysis: a line each, a column per seed."""
+    labels = ["value" if s.seed is None else f"seed {s.seed}" for s in record.seeds]
+    analyses = zip(labels, record.analyses[name], strict=True)
+    by_seed = {label: dict(_numbers("", analysis)) for label, analysis in analyses}
+    keys = dict.fromkeys(key for numbers in by_seed.values() for key in numbers)
+    lines = [
+        {name: key, **{label: number(numbers.get(key)) for label, numbers in by_seed.items()}}
+        for key in keys
+    ]
+    columns = [Column(name, fit="wrap")]
+    columns += [Column(label, right=True, importance=i) for i, label in enumerate(labels)]
+    return Table(columns, lines)
+
+
+def _numbers(key: str, content: Any) -> Iterator[tuple[str, float]]:
+    """The single numbers of an analysis by their path; lists of numbers are left out."""
+    if isinstance(content, dict):
+        for name, value in content.items():
+            yield from _numbers(f"{key} {name}".strip(), value)
+    elif isinstance(content, list):
+        for index, value in enumerate(content):
+            if isinstance(value, dict):
+                yield from _numbers(f"{key} {index}", value)
+    elif isinstance(content, int | float):
+        yield key, float(content)

@@ -1,0 +1,76 @@
+"""run: one run from Python, with its progress shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Literal
+
+from ..api.record import Record
+from ..api.spec import RunSpec
+from ..plugins import host
+from ..runs.run import run as run_one
+from ..runs.settings import Settings
+from ..training.gradients.choice import EngineName
+from .progress import ProgressDisplay
+from .views import in_notebook, on_terminal
+
+
+def run(
+    model: str,
+    task: str,
+    *,
+    model_args: Mapping[str, Any] | None = None,
+    task_args: Mapping[str, Any] | None = None,
+    weights: str | Path | None = None,
+    weights_args: Mapping[str, Any] | None = None,
+    init: str | Path | None = None,
+    freeze: Sequence[str] = (),
+    perturb: float = 0.0,
+    recipe: str = "quick",
+    recipe_args: Mapping[str, Any] | None = None,
+    budget: str | None = None,
+    seeds: int | Sequence[int] = 5,
+    dtype: Literal["float32", "float64"] = "float32",
+    eval_prompts: int = 2048,
+    eval_seed: int = 0,
+    metrics: Sequence[str] = (),
+    grader: str | None = None,
+    grader_args: Mapping[str, Any] | None = None,
+    grader_budget: float | None = None,
+    out: str | Path = "results",
+    device: str = "auto",
+    force: bool = False,
+    resume: bool = True,
+    checkpoint_seconds: float = 30.0,
+    eval_batch: int = 1024,
+    engine: EngineName = "auto",
+    progress: bool | None = None,
+) -> Record:
+    """Run a model on a task, write its record into the folder `out`, and return it.
+
+    The first twenty arguments say what to run, and are those of `iclbench run`: `weights` is the
+    source of the weights, `init` are weights to start training from, `freeze` patterns of
+    parameters that are not trained, `perturb` the deviation of the noise added to `init`, `budget`
+    the core time of each seed (`"10m"`, or device time, `"gpu-1h"`), `seeds` a number or a list.
+
+    The others say how, and change no result: `force` runs again where a record exists, which is
+    returned as it is otherwise; `resume` continues an interrupted training; `progress` shows the
+    phase, the loss and the time left, by default on a terminal and in a notebook.
+
+    Raises UsageError for a request that can't be run and RunError for a run that failed.
+    """
+    given = locals()
+    requested = {name: given[name] for name in RunSpec.model_fields if given[name] is not None}
+    for name in ("weights", "init"):
+        if name in requested:
+            requested[name] = str(requested[name])
+    settings = {field.name: given[field.name] for field in fields(Settings)}
+    with ExitStack() as stack:
+        if progress or (progress is None and (in_notebook() or on_terminal())):
+            display = stack.enter_context(ProgressDisplay())
+            host().observe(display, "progress")
+            stack.callback(host().forget, display)
+        return run_one(**settings, **requested)

@@ -1,0 +1,38 @@
+"""The matrix of a board's models and shifts as a table."""
+
+from __future__ import annotations
+
+from ..leaderboards.board import Board
+from ..leaderboards.shift_table import shift_lines
+from .table import Cell, Column, Table
+
+
+def shift_matrix(board: Board) -> Table | None:
+    """A line for every shift and a column for every row of the board; None without shifts.
+
+    Below it stand the reasons why a shift does not apply to a model.
+    """
+    lines = shift_lines(board)
+    if not lines:
+        return None
+    models = [
+        Column(row.record.id, right=True, importance=2 + i, label=row.label)
+        for i, row in enumerate(board.rows)
+    ]
+    columns = (Column("shift"), Column("score", importance=1), Column("floor", right=True), *models)
+    rows, reasons = [], []
+    for line in lines:
+        cells = {"shift": line.shift, "score": line.score, "floor": _cell(line.floor)}
+        for row, cell in zip(board.rows, line.cells, strict=True):
+            cells[row.record.id] = _cell(cell)
+            if isinstance(cell, str):
+                reasons.append(f"{row.label} under {line.shift}: n/a, {cell}")
+        rows.append(cells)
+    title = f"{board.title} v{board.task_version} · {board.dtype} · under shift"
+    return Table(columns, rows, title=title, notes=tuple(dict.fromkeys(reasons)))
+
+
+def _cell(value: float | str | None) -> Cell:
+    if isinstance(value, str):
+        return Cell("n/a", None, "dim")
+    return Cell("" if value is None else f"{value:.4g}", value)

@@ -1,0 +1,112 @@
+"""A suite's scores as tables: the mean of every model, and each board."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..api.suite import SuiteBoard
+from ..leaderboards.suite_score import Score, SuiteTable, ranked_value
+from .table import Cell, Column, Table
+
+Reasons = Mapping[tuple[str, str], str]
+
+
+def suite_parts(table: SuiteTable, reasons: Reasons | None = None) -> list[str | Table]:
+    """Each entry's mean, then every board.
+
+    `reasons` says why a model has no row on a board, by board and model.
+    """
+    parts: list[str | Table] = [f"suite {table.suite.name} v{table.suite.version}"]
+    parts.append(overall_table(table))
+    for board in table.suite.boards:
+        scale = table.scales[board.name]
+        ends = (
+            f"0: {board.chance} ({_number(scale.chance)}), "
+            f"1: {scale.reference_name} ({_number(scale.reference)})"
+        )
+        parts.append(_board_table(table, board, f"{board.name} · {ends}"))
+        parts += [
+            f"{model}: {why}"
+            for (name, model), why in (reasons or {}).items()
+            if name == board.name
+        ]
+    return parts
+
+
+def overall_table(table: SuiteTable) -> Table:
+    """One line per entry, with its mean over the boards, and its score on each where asked for."""
+    count = len(table.suite.boards)
+    rows = [
+        {
+            "model": entry.label,
+            "score": _score(entry.mean),
+            "boards": f"{sum(s is not None for s in entry.scores.values())}/{count}",
+            "origin": entry.origin,
+            "track": entry.track,
+            "tuned": entry.tuned,
+            "parameters": Cell(_range(entry.parameters), entry.parameters[1]),
+            "low": entry.mean.low if entry.mean else None,
+            "high": entry.mean.high if entry.mean else None,
+            **{name: _score(score) for name, score in entry.scores.items()},
+        }
+        for entry in table.entries
+    ]
+    columns = (
+        Column("model", fit="shorten"),
+        Column("score", right=True),
+        Column("boards", right=True),
+        Column("origin", importance=2),
+        Column("track", importance=1),
+        Column("tuned", importance=3),
+        Column("parameters", right=True, importance=4),
+        Column("low", right=True, extra=True),
+        Column("high", right=True, extra=True),
+        *(Column(board.name, right=True, extra=True) for board in table.suite.boards),
+    )
+    return Table(columns, rows)
+
+
+def _board_table(table: SuiteTable, board: SuiteBoard, title: str) -> Table:
+    rows = []
+    for entry in table.entries:
+        record = entry.records.get(board.name)
+        if record is not None:
+            value = ranked_value(record)[0]
+            score = _score(entry.scores[board.name])
+            rows.append({
+                "model": entry.label,
+                "score": score if score.text else "unknown",
+                "ranked by": Cell(f"{record.ranking.statistic} {_number(value)}", value),
+                "parameters": Cell(f"{record.parameters:,}", record.parameters),
+            })  # fmt: skip
+    columns = (
+        Column("model", fit="shorten"),
+        Column("score", right=True),
+        Column("ranked by", right=True, importance=1),
+        Column("parameters", right=True, importance=2),
+    )
+    return Table(columns, rows, title=title)
+
+
+def _score(score: Score | None) -> Cell:
+    """The score with its interval; empty for None."""
+    if score is None:
+        return Cell("", None)
+    text = _fixed(score.value)
+    if score.low is not None and score.high is not None:
+        text += f" ({_fixed(score.low)} … {_fixed(score.high)})"
+    return Cell(text, score.value)
+
+
+def _fixed(value: float) -> str:
+    # Adding 0 turns a rounded −0 into 0.
+    return f"{round(value, 3) + 0.0:.3f}"
+
+
+def _number(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.4g}"
+
+
+def _range(counts: tuple[int, int]) -> str:
+    low, high = counts
+    return f"{low:,}" if low == high else f"{low:,}–{high:,}"

@@ -1,0 +1,119 @@
+"""Table: rows with a text and a value for each cell, which can be selected and sorted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
+
+from ..api.errors import unknown
+
+Format = Literal["table", "csv", "json", "markdown", "latex"]
+
+
+class Cell(NamedTuple):
+    """What a table shows in one place, and the value behind it: CSV, JSON and sorting use that."""
+
+    text: str
+    value: Any
+    style: str = ""
+
+
+#: A row may also hold plain texts and numbers, which are their own values.
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column. Of the columns with an `importance`, the largest number is left out first.
+
+    `fit` says what happens to long texts on a narrow terminal: they stay whole, are wrapped, or
+    lose their middle. An `extra` column is shown where it is asked for, and in CSV and JSON.
+    """
+
+    name: str
+    right: bool = False
+    importance: int = 0
+    fit: Literal["whole", "wrap", "shorten"] = "whole"
+    extra: bool = False
+    #: What stands above the column, if not its name.
+    label: str = ""
+
+    @property
+    def heading(self) -> str:
+        """What stands above the column."""
+        return self.label or self.name
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns and rows, with a line above and in `notes` what stands below."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Row]
+    title: str = ""
+    notes: Sequence[str] = field(default=())
+    #: Whether the columns' headings stand above them.
+    head: bool = True
+
+    def select(self, names: str | None) -> Table:
+        """The columns of `names`, such as `a,b` or `all`; raises UsageError for an unknown one."""
+        if names is None:
+            return self
+        known = {column.name: replace(column, extra=False) for column in self.columns}
+        asked = [name.strip() for name in names.split(",") if name.strip()]
+        if asked == ["all"]:
+            return replace(self, columns=tuple(known.values()))
+        for name in asked:
+            if name not in known:
+                raise unknown("column", name, known)
+        # Columns that were asked for are never left out.
+        return replace(self, columns=tuple(replace(known[n], importance=0) for n in asked))
+
+    def sort(self, name: str | None) -> Table:
+        """The rows sorted by a column, `-name` for the largest first; empty cells come last.
+
+        Raises UsageError for an unknown column.
+        """
+        if name is None:
+            return self
+        columns = {column.name for column in self.columns}
+        downward = name not in columns and name.startswith("-")
+        key = name.removeprefix("-") if downward else name
+        if key not in columns:
+            raise unknown("column", key, columns)
+        values = [(value_of(row.get(key)), index) for index, row in enumerate(self.rows)]
+        filled = [pair for pair in values if not _is_empty(pair[0])]
+        numeric = all(isinstance(value, int | float) for value, _ in filled)
+        order = sorted(
+            filled, key=lambda pair: pair[0] if numeric else str(pair[0]), reverse=downward
+        )
+        order += [pair for pair in values if _is_empty(pair[0])]
+        return replace(self, rows=[self.rows[index] for _, index in order])
+
+
+def cell_of(content: Any) -> Cell:
+    """The content of a place in a row as a cell."""
+    if isinstance(content, Cell):
+        return content
+    return Cell("" if content is None else str(content), content)
+
+
+def value_of(content: Any) -> Any:
+    """The value of a place in a row."""
+    return cell_of(content).value
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
+
+
+def shown_columns(table: Table) -> list[Column]:
+    """The columns that are not extra and hold anything."""
+    return [
+        column
+        for column in table.columns
+        if not column.extra
+        and (not column.importance or any(cell_of(row.get(column.name)).text for row in table.rows))
+    ]

@@ -1,0 +1,223 @@
+"""Where progress is shown: a terminal, a notebook, or lines on standard error."""
+
+from __future__ import annotations
+
+import html
+import os
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+#: Shortest time between two plain lines about training.
+PLAIN_SECONDS = 10.0
+
+
+def duration(seconds: float) -> str:
+    """A time as a person says it: `under 1 s`, `40 s`, `3 min 20 s`, `2 h 5 min`."""
+    whole = round(seconds)
+    if whole < 1:
+        return "under 1 s"
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest and minutes < 10 else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+@dataclass
+class State:
+    """What is known of the run that is going on."""
+
+    name: str
+    number: int
+    total: int
+    phase: str
+    step: int = 0
+    steps: int | None = None
+    loss: str = ""
+    started: float = field(init=False)
+    #: When the first and the last steps were reported, and how many: before them is set-up.
+    first: tuple[float, int] | None = None
+    last: tuple[float, int] | None = None
+
+    def __post_init__(self) -> None:
+        self.started = time.monotonic()
+
+    def advance(self, step: int, steps: int, losses: list[float]) -> None:
+        """Take up what a training step reports."""
+        self.step, self.steps, self.phase = step, steps, "training"
+        self.loss = f"loss {statistics.median(losses):.2e}"
+        self.last = (time.monotonic(), step)
+        self.first = self.first or self.last
+        if step >= steps:
+            self.phase = "evaluating"
+
+    @property
+    def left(self) -> str:
+        """The time left of the training, once two points are known."""
+        if self.first is None or self.last is None or self.steps is None:
+            return ""
+        (began, before), (now, done) = self.first, self.last
+        if done <= before or self.phase != "training":
+            return ""
+        seconds = (self.steps - done) * (now - began) / (done - before)
+        return f"{duration(max(seconds - (time.monotonic() - now), 0.0))} left"
+
+    @property
+    def title(self) -> str:
+        """The run, and its place among all."""
+        place = f"{self.number} of {self.total}: " if self.total > 1 else ""
+        return f"{place}{self.name}"
+
+    @property
+    def details(self) -> str:
+        """The phase with its steps, the loss, and the time left or taken so far."""
+        at_step = self.phase == "training" and self.steps is not None
+        steps = f" {self.step:,} of {self.steps:,} steps" if at_step else ""
+        taken = duration(time.monotonic() - self.started)
+        return " · ".join(filter(None, [f"{self.phase}{steps}", self.loss, self.left or taken]))
+
+
+class View(Protocol):
+    """Where progress is shown."""
+
+    def show(self, state: State) -> None:
+        """Show what has changed."""
+
+    def line(self, text: str) -> None:
+        """Print a line that stays."""
+
+    def close(self) -> None:
+        """Remove what does not stay."""
+
+
+class TerminalView:
+    """Two lines at the bottom of the terminal, refreshed four times a second."""
+
+    def __init__(self) -> None:
+        self._state: State | None = None
+        self._spinner = Spinner("dots")
+        self._console = Console(stderr=True, highlight=False)
+        self._live = Live(
+            console=self._console,
+            get_renderable=self._render,
+            refresh_per_second=4,
+            transient=True,
+        )
+        self._live.start()
+
+    def _render(self) -> Any:
+        state = self._state
+        if state is None:
+            return Text()
+        line = Table.grid(padding=(0, 1))
+        line.add_row(self._spinner, Text(state.title, style="bold", no_wrap=True))
+        done = state.step if state.steps else None
+        total = state.steps or None
+        bar = ProgressBar(total=total, completed=done or 0, width=24, pulse=not state.step)
+        below = Table.grid(padding=(0, 1))
+        below.add_row(Text(" "), bar, Text(state.details, no_wrap=True, overflow="ellipsis"))
+        return Group(line, below)
+
+    def show(self, state: State) -> None:
+        """Take up a state; the next refresh shows it."""
+        self._state = state
+
+    def line(self, text: str) -> None:
+        """Print a line above the display."""
+        self._console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+    def close(self) -> None:
+        """Remove the display."""
+        self._state = None
+        self._live.stop()
+
+
+class NotebookView:
+    """A bar in a notebook, redrawn when something is reported."""
+
+    def __init__(self) -> None:
+        from IPython.display import display
+
+        self._handle: Any = display({"text/plain": ""}, raw=True, display_id=True)
+        self._lines: list[str] = []
+
+    def _draw(self, state: State | None) -> None:
+        parts = [html.escape(line) for line in self._lines]
+        texts = list(self._lines)
+        if state is not None:
+            bar = f'<progress value="{state.step}" max="{state.steps or 1}"></progress>'
+            parts.append(f"{html.escape(state.title)} {bar} {html.escape(state.details)}")
+            texts.append(f"{state.title}: {state.details}")
+        content = {"text/html": "<br>".join(parts), "text/plain": "\n".join(texts)}
+        self._handle.update(content, raw=True)
+
+    def show(self, state: State) -> None:
+        """Redraw the bar."""
+        self._draw(state)
+
+    def line(self, text: str) -> None:
+        """Keep a line above the bar."""
+        self._lines.append(text)
+        self._draw(None)
+
+    def close(self) -> None:
+        """Leave the lines alone."""
+        self._draw(None)
+
+
+class PlainView:
+    """Lines on standard error: when a run starts, every ten seconds, and when it ends."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+        self._titles: set[str] = set()
+
+    def show(self, state: State) -> None:
+        """Print the state, if the last line is long ago."""
+        if state.step and time.monotonic() - self._last >= PLAIN_SECONDS:
+            self._last = time.monotonic()
+            self.line(f"{state.title}: {state.details}")
+
+    def line(self, text: str) -> None:
+        """Print a line."""
+        print(text, file=sys.stderr)
+
+    def close(self) -> None:
+        """Do nothing: lines stay."""
+
+
+def in_notebook() -> bool:
+    """Whether this Python runs a notebook, which shows HTML."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return shell is not None and type(shell).__name__ == "ZMQInteractiveShell"
+
+
+def on_terminal() -> bool:
+    """Whether standard error is a terminal that can redraw lines."""
+    is_terminal = sys.stderr is not None and sys.stderr.isatty()
+    return is_terminal and os.environ.get("TERM") != "dumb"
+
+
+@contextmanager
+def waiting(text: str) -> Iterator[None]:
+    """Show a text on a terminal while the block runs: what is slow before there is progress."""
+    if not on_terminal():
+        yield
+        return
+    with Console(stderr=True).status(Text(text)):
+        yield

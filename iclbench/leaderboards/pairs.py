@@ -1,0 +1,82 @@
+"""compare: two records on the prompts that they share, metric by metric."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..api.digits import digits
+from ..api.errors import UsageError
+from ..api.record import Record
+from ..runs.statistics import by_prompt
+from ..runs.store import read_record, read_values
+from .ranking import difference, ranked_values
+from .row import has_digits
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+
+def compare(a: Record | str | Path, b: Record | str | Path) -> pd.DataFrame:
+    """The paired differences a − b of every metric that two records share, one line each.
+
+    The columns are `statistic` (mean digits for an error, else the mean), `a`, `b`, `difference`
+    with the 95% interval `low` … `high` over seeds and prompts, the two-sided `p`, and `better`:
+    a, b, or empty where the difference is not significant. In the metric that ranks, digits within
+    one of the attainable error count as that, as on boards.
+
+    Raises UsageError unless both were evaluated on the same prompts.
+    """
+    import pandas as pd
+
+    first, second = (x if isinstance(x, Record) else read_record(Path(x)) for x in (a, b))
+    for what, x, y in (
+        ("task", _task(first), _task(second)),
+        ("prompts", first.main.digest, second.main.digest),
+        ("dtype", first.spec.dtype, second.spec.dtype),
+    ):
+        if x != y:
+            raise UsageError(f"the records can't be compared: their {what} differ, {x} and {y}")
+    lines = [_line(first, second, name) for name in first.metrics if name in second.metrics]
+    return pd.DataFrame(lines).set_index("metric")
+
+
+def _task(record: Record) -> str:
+    return f"{record.spec.task} v{record.spec.task_version}"
+
+
+def _line(first: Record, second: Record, name: str) -> dict[str, Any]:
+    is_error = first.metrics[name].digits is not None
+    values = [_values(record, name) for record in (first, second)]
+    # Where more is better, the sign of the difference says which record is.
+    more = is_error or (name == first.ranking.metric and first.ranking.better == "higher")
+    paired = difference(*values)
+    better = ""
+    if paired.is_significant and (more or name == first.ranking.metric):
+        better = "a" if (paired.mean > 0) == more else "b"
+    return {
+        "metric": name,
+        "statistic": "mean digits" if is_error else "mean",
+        "a": float(values[0].mean()),
+        "b": float(values[1].mean()),
+        "difference": paired.mean,
+        "low": paired.low,
+        "high": paired.high,
+        "p": paired.p,
+        "better": better,
+    }
+
+
+def _values(record: Record, name: str) -> np.ndarray:
+    """What is compared: (seeds, prompts) values, or the digits of an error."""
+    measured = by_prompt(read_values(record.path, {name: record.main.values[name]})[name])
+    kind = record.metrics[name].digits
+    if kind is None:
+        return measured
+    reached = digits(measured, kind.error)
+    ranks = name == record.ranking.metric and has_digits(record.ranking)
+    if not ranks or name not in record.main.floor.values:
+        return reached
+    floor = read_values(record.path, {name: record.main.floor.values[name]})[name]
+    return ranked_values(reached, digits(by_prompt(floor[None])[0], kind.error))

@@ -1,0 +1,123 @@
+"""`iclbench describe`: every kind of entry reads as documentation, without Python's notation."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from iclbench.cli.describe import KINDS
+from iclbench.display.arguments import kind_of, recipe_summary
+from iclbench.display.entries import describe
+from iclbench.display.lookup import kinds_of, known_names
+from iclbench.plugins import host
+
+#: An entry of every kind.
+NAMES = {
+    "model": "transformer",
+    "task": "least-squares",
+    "recipe": "quick",
+    "suite": "smoke",
+    "metric": "calibration",
+    "grader": "text-statistics",
+    "executor": "local",
+    "command": "features",
+    "plugin": "transformer",
+}
+
+
+def test_every_kind_is_covered():
+    assert tuple(NAMES) == KINDS
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_described_within_80_columns(cli, monkeypatch, kind):
+    monkeypatch.setenv("COLUMNS", "80")
+    outcome = cli("describe", kind, NAMES[kind])
+    assert (outcome.code, outcome.err) == (0, "")
+    lines = outcome.out.splitlines()
+    assert lines[0].startswith(f"{NAMES[kind]}: ")
+    assert max(len(line) for line in lines if not line.startswith("$ ")) <= 80
+    for notation in ("<class", "typing.", "Literal[", "Recipe(", "Signature(", "None"):
+        assert notation not in outcome.out
+
+
+def test_arguments_have_a_value_a_default_and_a_meaning(cli):
+    text = cli("describe", "transformer").out
+    assert re.search(r"^heads +integer, ≥ 1 +1 +number of attention heads", text, re.M)
+    assert re.search(r"^attention +softmax \| linear +softmax ", text, re.M)
+    assert re.search(r"^layer_norm +true or false +true ", text, re.M)
+    assert re.search(r"^head_width +integer or null, ≥ 1 +null ", text, re.M)
+    task = cli("describe", "least-squares").out
+    assert re.search(r"^ranked by +the mean digits of squared_error$", task, re.M)
+    assert re.search(r"^paper +1,000,000 steps × 256 prompts", task, re.M)
+
+
+def test_constructions_are_described_with_their_arguments(cli):
+    text = cli("describe", "baseconv").out
+    assert "--weights gd-causal: T steps of gradient descent" in text
+    assert re.search(r"^steps +integer, ≥ 1 +200 ", text, re.M)
+
+
+def test_a_recipe_shows_what_it_changes(cli):
+    text = cli("describe", "quick").out
+    assert re.search(r"^steps +1500 +number of updates", text, re.M)
+    assert "clip" not in text
+
+
+def test_recipes_of_tasks_are_found_and_equal_ones_are_one(cli):
+    text = cli("describe", "gauss-newton").out
+    assert text.startswith("gauss-newton: recipe of single tasks")
+    assert cli("describe", "recipe", "gauss-newton").out == text
+    (line,) = [line for line in text.splitlines() if line.startswith("For ")]
+    assert {"least-squares", "gradient"} <= set(line.removeprefix("For ").split(", "))
+
+
+def test_ls_recipes_lists_those_of_tasks_too(cli):
+    rows = json.loads(cli("ls", "recipes", "--format", "json").out)
+    own = {(row["task"], row["name"]) for row in rows if row["task"]}
+    assert ("least-squares", "paper") in own
+    assert {row["name"] for row in rows if not row["task"]} >= {"smoke", "quick"}
+    assert all(row["summary"] for row in rows)
+    for name in {row["name"] for row in rows}:
+        assert cli("describe", "recipe", name).code == 0
+
+
+def test_unknown_names_are_answered_with_the_nearest(cli):
+    assert "did you mean 'transformer'" in cli("describe", "transfomer").err
+    assert "did you mean 'precision'" in cli("describe", "recipe", "precison").err
+    assert cli("describe", "recipe", "transformer").code == 2
+
+
+def test_a_plugin_whose_supports_raises_is_described(provide):
+    from iclbench_solvers.simple import Zero
+
+    class Raising(Zero):
+        name = "raising"
+
+        def supports(self, signature, config):
+            raise RuntimeError("no luck")
+
+    provide("model", "raising", Raising)
+    parts = list(describe(host(), "model", "raising"))
+    assert parts[-1] == "$ iclbench run --model raising --task TASK"
+
+
+def test_names_are_looked_up_in_every_kind():
+    assert kinds_of(host(), "smoke") == ["recipe", "suite"]
+    assert kinds_of(host(), "transformer") == ["model"]
+    assert kinds_of(host(), "builtins") == ["plugin"]
+    assert "paper" in known_names(host(), "recipe")
+
+
+def test_types_are_written_in_words():
+    assert kind_of(tuple[int, ...]) == "list of integer"
+    assert kind_of(dict[str, int]) == "table"
+    assert kind_of(float | None) == "number or null"
+
+
+def test_a_recipe_is_summarized_in_a_line():
+    from iclbench.api.recipe import QUICK
+
+    assert recipe_summary(QUICK) == "1,500 steps × 64 prompts, adam 0.0007, cosine"

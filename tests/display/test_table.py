@@ -1,0 +1,119 @@
+"""Tables: columns, order, formats, and widths."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from iclbench import UsageError
+from iclbench.display.formats import as_csv, as_json, as_latex, as_markdown
+from iclbench.display.table import Cell, Column, Table
+from iclbench.display.terminal import fitting, print_parts, print_table, shortened, terminal_width
+
+COLUMNS = (
+    Column("name", fit="shorten"),
+    Column("value", right=True),
+    Column("summary", fit="wrap"),
+    Column("less", importance=1),
+    Column("least", importance=2),
+    Column("hidden", extra=True),
+)
+ROWS = [
+    {"name": "a" * 30, "value": Cell("1e3", 1000.0), "summary": "words " * 20, "less": "l" * 12,
+     "least": "x" * 12, "hidden": "=1+1"},
+    {"name": "b_*", "value": Cell("~9", 9), "summary": "50% & more", "less": "l"},
+    {"name": "c", "value": Cell("", None), "summary": ""},
+]  # fmt: skip
+TABLE = Table(COLUMNS, ROWS, title="A title", notes=["a note"])
+
+
+def names(table):
+    return [row["name"][0] for row in table.rows]
+
+
+def test_rows_are_sorted_by_their_values_and_empty_ones_come_last():
+    assert names(TABLE.sort("value")) == ["b", "a", "c"]
+    assert names(TABLE.sort("-value")) == ["a", "b", "c"]
+    assert names(TABLE.sort("-name")) == ["c", "b", "a"]
+    with pytest.raises(UsageError, match="did you mean 'value'"):
+        TABLE.sort("valeu")
+
+
+def test_columns_are_selected_in_the_order_given():
+    chosen = TABLE.select("value, hidden")
+    assert [column.name for column in chosen.columns] == ["value", "hidden"]
+    assert fitting(chosen, 5)[1] == []  # what was asked for is never left out
+    assert len(fitting(TABLE.select("all"), 1000)[0]) == len(COLUMNS)
+    with pytest.raises(UsageError, match="unknown column 'nmae'"):
+        TABLE.select("nmae")
+
+
+def test_the_least_important_columns_go_first():
+    assert [column.name for column in fitting(TABLE, 200)[0]][-1] == "least"
+    left_out = [fitting(TABLE, width)[1] for width in (200, 80, 60)]
+    assert left_out == [[], ["least"], ["less", "least"]]
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 200])
+def test_no_line_is_wider_than_the_terminal(monkeypatch, capsys, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert terminal_width() == width
+    print_table(TABLE)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= width
+    assert not any(line != line.rstrip() for line in lines)
+    assert lines[0] == "A title"
+    assert ("not shown: less, least (--columns all)" in lines) == (width in {40, 60})
+
+
+def test_without_colour_and_width_the_table_is_the_same(monkeypatch, capsys):
+    print_table(TABLE)
+    plain = capsys.readouterr().out
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "dumb")
+    print_table(TABLE)
+    assert re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out) == plain
+
+
+def test_colour_is_only_where_it_is_wanted(monkeypatch, capsys):
+    styled = Table((Column("name"),), [{"name": Cell("x", "x", "green")}])
+    print_table(styled)
+    assert "\x1b[" not in capsys.readouterr().out
+    monkeypatch.delenv("NO_COLOR")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    print_table(styled)
+    assert "\x1b[32mx" in capsys.readouterr().out
+
+
+def test_commands_are_not_broken_so_that_they_can_be_copied(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "40")
+    command = "$ iclbench run --model transformer --task least-squares --recipe smoke"
+    print_parts(["A title", command, "words " * 20])
+    assert command in capsys.readouterr().out.splitlines()
+
+
+def test_json_and_csv_hold_values_of_every_column():
+    rows = json.loads(as_json(TABLE))
+    assert [row["value"] for row in rows] == [1000.0, 9, None]
+    assert set(rows[0]) == {column.name for column in COLUMNS}
+    assert json.loads(as_json(Table((Column("x"),), [{"x": float("nan")}]))) == [{"x": None}]
+    lines = as_csv(TABLE).splitlines()
+    assert lines[0] == "name,value,summary,less,least,hidden"
+    assert lines[1].endswith(",'=1+1")  # no spreadsheet runs it
+
+
+def test_markdown_and_latex_escape_what_has_a_meaning():
+    markdown = as_markdown(TABLE)
+    assert markdown.startswith("A title\n\n| name | value | summary |")
+    assert "| b\\_\\* | \\~9 | 50% &amp; more |" in markdown
+    latex = as_latex(TABLE)
+    assert "b\\_* & \\textasciitilde{}9 & 50\\% \\& more" in latex
+    assert latex.startswith("% A title\n\\begin{tabular}{lrlll}\n\\toprule\n")
+
+
+def test_a_shortened_name_keeps_its_end():
+    assert shortened("transformer layers=2", 12) == "tra…layers=2"
+    assert shortened("short", 12) == "short"
