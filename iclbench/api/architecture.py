@@ -56,6 +56,17 @@ class Architecture(ABC):
         may offer the protocols of `iclbench.CAPABILITIES`.
         """
 
+    def convert_weights(
+        self, state: Mapping[str, Tensor], signature: Signature, config: Any
+    ) -> Mapping[str, Tensor]:
+        """Return weights that another program saved, as a state dict of this module.
+
+        Called for a safetensors file without iclbench's metadata, before names and shapes are
+        compared with the module's. Rename keys here, and transpose or split tensors. Raises
+        UsageError for weights that can't be converted. By default they are returned as they are.
+        """
+        return state
+
 
 class Solver(Architecture):
     """An architecture without parameters, which reads the prompt's fields and is never trained."""

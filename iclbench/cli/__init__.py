@@ -18,7 +18,21 @@ import typer
 
 from ..api.errors import IclbenchError, UsageError
 from ..console import flush_output, prepare_streams, report
-from . import describe, leaderboard, ls, plugins, run, show, submit, suites, sweep, tune, verify
+from . import (
+    check,
+    describe,
+    leaderboard,
+    ls,
+    new,
+    plugins,
+    run,
+    show,
+    submit,
+    suites,
+    sweep,
+    tune,
+    verify,
+)
 from .extra import add_plugin_commands
 
 app = typer.Typer(
@@ -35,6 +49,8 @@ app.command("tune", short_help="Search for a model's arguments.")(tune.tune)
 app.command("ls", short_help="List models, tasks, recipes and other entries.")(ls.ls)
 app.command("describe", short_help="Show the arguments of one entry.")(describe.describe)
 app.command("plugins", short_help="List all plugins, including broken ones.")(plugins.plugins)
+app.command("new", short_help="Write a plugin that passes its own tests.")(new.new)
+app.command("check", short_help="Check a plugin's conformance.")(check.check)
 app.add_typer(leaderboard.app, name="leaderboard")
 leaderboard.app.command("suite")(suites.show)
 app.command("show", short_help="Show the numbers and curves of records.")(show.show)
