@@ -60,6 +60,15 @@ if TYPE_CHECKING:
     from .console import report
     from .devices import find_device
     from .files import file_digest, require_writable, write_atomically
+    from .kit.cases import check_plugin
+    from .kit.parts import (
+        check_command,
+        check_config,
+        check_grader,
+        check_metric,
+        check_recipe,
+        check_suite,
+    )
     from .leaderboards.board import leaderboard
     from .nn.architecture import SequenceArchitecture
     from .nn.block import SequenceConfig, initialize
@@ -69,7 +78,7 @@ if TYPE_CHECKING:
     from .nn.training_form import training_form
     from .plugins import host
     from .precision import full_precision
-    from .runs.checks import check_architecture, check_task
+    from .runs.checks import ConformanceError, check_architecture, check_task
     from .runs.load import load_task
     from .runs.run import run
     from .runs.store import RecordStore
@@ -132,6 +141,15 @@ _HOME = {
     "console": ("report",),
     "devices": ("find_device",),
     "files": ("file_digest", "require_writable", "write_atomically"),
+    "kit.cases": ("check_plugin",),
+    "kit.parts": (
+        "check_command",
+        "check_config",
+        "check_grader",
+        "check_metric",
+        "check_recipe",
+        "check_suite",
+    ),
     "leaderboards.board": ("leaderboard",),
     "nn.architecture": ("SequenceArchitecture",),
     "nn.block": ("SequenceConfig", "initialize"),
@@ -141,7 +159,7 @@ _HOME = {
     "nn.training_form": ("training_form",),
     "plugins": ("host",),
     "precision": ("full_precision",),
-    "runs.checks": ("check_architecture", "check_task"),
+    "runs.checks": ("ConformanceError", "check_architecture", "check_task"),
     "runs.load": ("load_task",),
     "runs.run": ("run",),
     "runs.store": ("RecordStore",),
@@ -161,6 +179,7 @@ __all__ = [
     "ClassificationTask",
     "Completion",
     "Config",
+    "ConformanceError",
     "Construction",
     "Decoder",
     "Decodes",
@@ -211,7 +230,14 @@ __all__ = [
     "UsageError",
     "added_later",
     "check_architecture",
+    "check_command",
+    "check_config",
     "check_executor",
+    "check_grader",
+    "check_metric",
+    "check_plugin",
+    "check_recipe",
+    "check_suite",
     "check_task",
     "digest_of",
     "evaluate_exactly",

@@ -32,6 +32,7 @@ from .parts import (
 from .trials import (
     STEPS,
     NotCheckedError,
+    all_tasks,
     expect,
     forms_of_tasks,
     models_for,
@@ -150,7 +151,7 @@ def _construction(name: str, weights: str) -> str:
     if required:
         raise NotCheckedError(f"{', '.join(required)} has no default")
     refusals = []
-    for task in forms_of_tasks():
+    for task in all_tasks():
         try:
             tiny_run(architecture, task.name, weights=weights, model_args={}, seeds=1)
         except Exception as error:
@@ -168,8 +169,6 @@ def _task(kind: str, name: str) -> Checks:
     def prompts() -> str:
         task = _task_of(name)
         check_task(task)
-        for recipe in task.recipes.values():
-            check_recipe(recipe)
         return f"version {task.version}, floor: {task.floor_kind}"
 
     def training() -> str:
@@ -180,8 +179,15 @@ def _task(kind: str, name: str) -> Checks:
         return f"{model.name}; its record verifies"
 
     yield "arguments", arguments
+
+    def recipe(key: str) -> str:
+        check_recipe(_load(kind, name, Task).recipes[key])
+        return "its optimizer takes its arguments"
+
     yield "prompts", prompts
     yield "run", training
+    for key in _load(kind, name, Task).recipes:
+        yield f"recipe {key}", partial(recipe, key)
 
 
 def _task_of(name: str) -> Task[Any]:
@@ -221,7 +227,7 @@ def _metric(kind: str, name: str) -> Checks:
     def values() -> str:
         metric = _load(kind, name, Metric)
         refusal = "no installed task is supported"
-        for task in forms_of_tasks():
+        for task in all_tasks():
             if metric().supports(task) is not None:
                 continue
             refusal = "no installed model is supported"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from importlib.util import find_spec
 from inspect import isfunction
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,8 +19,9 @@ import typer
 from torch import Tensor, nn
 from typer.testing import CliRunner
 
-from ..api.config import Config
-from ..api.errors import UsageError
+from ..api.architecture import Architecture
+from ..api.config import Config, parse_config
+from ..api.errors import UsageError, first_line, unknown
 from ..api.evaluation import EvaluationContext
 from ..api.grader import Completion, Grader
 from ..api.metric import Metric
@@ -27,8 +29,11 @@ from ..api.prompts import Batch
 from ..api.random import torch_generator
 from ..api.recipe import Recipe
 from ..api.record import GraderReport
+from ..api.spec import RunSpec
 from ..api.suite import Suite
 from ..api.task import Task
+from ..plugins import host
+from ..runs.checks import ConformanceError
 from ..runs.evaluate import evaluate, floor
 from ..runs.grading import Grading
 from ..runs.suites import resolve_suite
@@ -157,7 +162,13 @@ def _same(one: list[float], other: list[float]) -> bool:
 
 
 def check_recipe(recipe: Recipe) -> None:
-    """A recipe's optimizer exists and takes its arguments, and the recipe survives JSON."""
+    """A recipe's optimizer exists and takes its arguments, and the recipe survives JSON.
+
+    Raises NotCheckedError for an optimizer of a package that is not installed.
+    """
+    package, dot, _ = recipe.optimizer.partition(".")
+    if dot and find_spec(package) is None:
+        raise NotCheckedError(f"{package} is not installed")
     try:
         check_optimizer(recipe)
     except UsageError as error:
@@ -167,10 +178,32 @@ def check_recipe(recipe: Recipe) -> None:
 
 
 def check_suite(suite: Suite) -> None:
-    """Every board names a task and solvers that are installed, with arguments that they take."""
+    """Every board names a task, a recipe and solvers that are installed, with valid arguments.
+
+    Raises NotCheckedError where a task lacks its data.
+    """
+    for board in suite.boards:
+        try:
+            _check_names(board.request(board.chance))
+        except UsageError as error:
+            expect(False, f"board {board.name}: {error}")
+    lacking = []
     for cell in resolve_suite(suite, [], {}):
-        problem = cell.unsupported or (str(cell.error) if cell.error else None)
-        expect(problem is None, f"board {cell.board.name} with {cell.model}: {problem}")
+        label = f"board {cell.board.name} with {cell.model}"
+        expect(cell.unsupported is None, f"{label}: {cell.unsupported}")
+        lacking += [f"{label}: {cell.error}"] if cell.error else []
+    if lacking:
+        raise NotCheckedError("; ".join(lacking))
+
+
+def _check_names(request: RunSpec) -> None:
+    """Raise UsageError for what a run's names and the task's arguments alone show to be wrong."""
+    task: type[Task[Any]] = host().load("task", request.task, Task)
+    parse_config(task.Config, request.task_args, f"task {request.task}")
+    host().load("model", request.model, Architecture)
+    known = [*task.recipes, *(entry.name for _, entry in host().entries("recipe"))]
+    if request.recipe not in known:
+        raise unknown("recipe", request.recipe, known)
 
 
 def check_command(function: Any, name: str = "command") -> None:
@@ -178,5 +211,8 @@ def check_command(function: Any, name: str = "command") -> None:
     expect(isfunction(function), f"{function!r} is not a function")
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     app.command()(function)
-    result = CliRunner().invoke(app, ["--help"], prog_name=f"iclbench {name}")
+    try:
+        result = CliRunner().invoke(app, ["--help"], prog_name=f"iclbench {name}")
+    except Exception as error:  # typer refuses the function's parameters
+        raise ConformanceError(f"its --help fails: {first_line(error)}") from error
     expect(result.exit_code == 0, f"its --help fails: {result.exception!r}")

@@ -91,6 +91,13 @@ def forms_of_tasks() -> list[Task[Any]]:
     return list(shortest.values())
 
 
+def all_tasks() -> list[Task[Any]]:
+    """Every usable task, those of `forms_of_tasks` first."""
+    first = forms_of_tasks()
+    tasks = [usable_task(entry.name) for _, entry in host().entries("task")]
+    return first + [task for task in tasks if task is not None and task not in first]
+
+
 def tasks_for(architecture: Architecture, config: Config) -> list[Task[Any]]:
     """The tasks of `forms_of_tasks` that an architecture supports."""
     return [
