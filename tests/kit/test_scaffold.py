@@ -60,19 +60,17 @@ def test_a_new_plugin_is_installed_and_passes_its_own_tests(kind, tmp_path):
     assert f"own-{kind} (iclbench-own-{kind} 0.1.0): ok" in listed.stdout
 
 
-@pytest.mark.slow
-def test_new_plugins_are_formatted_and_typed(tmp_path):
+def test_new_plugins_are_formatted(tmp_path):
     for kind in KINDS:
         write_plugin(kind, f"clean-{kind}", tmp_path / kind)
-    settings = ("--config", str(ROOT / "pyproject.toml"))
-    for command in (("format", "--check"), ("check", "--ignore", "D")):
-        done = run_python("-m", "ruff", *command, *settings, str(tmp_path), path=tmp_path)
+    # As a third party's project sees it: iclbench is a dependency, the package its own.
+    order = ('known-third-party=["iclbench"]', 'known-first-party=["iclbench_*"]')
+    settings = [word for one in order for word in ("--config", f"lint.isort.{one}")]
+    rules = ("--select", "E,F,I,N,UP,B,ANN,SIM,RET", "--ignore", "ANN401", "--line-length", "100")
+    for command in (("format", "--check"), ("check", *rules, "--exclude", "test_*.py")):
+        options = ("--isolated", *(settings if "check" in command else ["--line-length", "100"]))
+        done = run_python("-m", "ruff", *command, *options, str(tmp_path), path=tmp_path)
         assert done.returncode == 0, done.stdout
-    # The harness's own types are checked by `make lint`.
-    packages = sorted(str(path) for path in tmp_path.glob("*/iclbench_*"))
-    options = ("--strict", "--follow-imports=silent", "--config-file=", "--no-incremental")
-    done = run_python("-m", "mypy", *options, *packages, path=ROOT)
-    assert done.returncode == 0, done.stdout
 
 
 def test_a_class_is_not_named_like_what_its_module_imports(new_plugin):
