@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: quickstart test test-slow fuzz lint docs data local-grader site bench clean
+.PHONY: quickstart test test-slow fuzz lint docs docs-site data local-grader site bench clean
 
 # Train five models for a few minutes and print their ranking.
 quickstart: $(VENV)/installed
@@ -32,12 +32,17 @@ lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/cog --check README.md CONTRIBUTING.md docs/*.md
+	$(BIN)/cog --check README.md CONTRIBUTING.md docs/*.md docs/*/*.md
 
 # Update the schema and the command output in the docs.
 docs: $(VENV)/installed-dev
 	$(BIN)/python -m iclbench.api.record > docs/record.schema.json
-	$(BIN)/cog -r README.md CONTRIBUTING.md docs/*.md
+	$(BIN)/cog -r README.md CONTRIBUTING.md docs/*.md docs/*/*.md
+
+# Build the documentation site in build/docs, with the published boards beside it. No network.
+docs-site: $(VENV)/installed-dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	$(BIN)/iclbench leaderboard site build/docs/boards
 
 # Install the packages and the model of the grader `pmi`, without the model's chat program.
 local-grader: $(VENV)/installed

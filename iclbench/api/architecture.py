@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 class Construction(ABC):
     """Exact weights from a formula, for the same module that is trained."""
 
+    #: One line for `iclbench describe`.
     summary: ClassVar[str] = ""
+    #: The arguments of `--weights-args`, a class derived from `Config`.
     Config: ClassVar[type[Config]] = Config
 
     @abstractmethod
@@ -35,8 +37,11 @@ class Construction(ABC):
 class Architecture(ABC):
     """A named, configurable way to build an `nn.Module` for a signature."""
 
+    #: What users type: lower-case words joined by hyphens.
     name: ClassVar[str]
+    #: The arguments of the model, a class derived from `Config`.
     Config: ClassVar[type[Config]] = Config
+    #: Exact weights from a formula, by the name that `--weights` and `--init` take.
     constructions: ClassVar[Mapping[str, Construction]] = {}
     #: Names in Config that affect only the initial parameters. Replicas that differ in nothing else
     #: are trained as one program.

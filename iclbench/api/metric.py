@@ -24,6 +24,7 @@ class Metric(ABC):
     the model anything else.
     """
 
+    #: What users type: lower-case words joined by hyphens.
     name: ClassVar[str]
 
     @abstractmethod
