@@ -87,6 +87,12 @@ def write_plugin(kind: str, name: str, folder: Path) -> list[Path]:
     return list(files)
 
 
+def source(kind: str, name: str) -> str:
+    """The module with the entry that `write_plugin` writes, for the documentation."""
+    module = _distribution(name).replace("-", "_")
+    return _contents(kind, name)[f"{module}/{kind}.py"]
+
+
 def _require_free(kind: str, name: str) -> None:
     """Raise UsageError for a name that an entry or a class can't have, or that is taken."""
     problem = Entry(name, "any", None).problem()
