@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: help quickstart test test-slow fuzz lint docs picture notebooks data local-grader site \
+.PHONY: help quickstart test test-slow fuzz lint docs docs-site picture notebooks data local-grader site \
   notes bench clean
 
 # Show this list.
@@ -40,12 +40,17 @@ lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/cog --check README.md CONTRIBUTING.md docs/*.md
+	$(BIN)/cog --check README.md CONTRIBUTING.md docs/*.md docs/*/*.md
 
 # Update the schema and the output in the docs.
 docs: $(VENV)/installed-dev
 	$(BIN)/python -m iclbench.api.record > docs/record.schema.json
-	$(BIN)/cog -r README.md CONTRIBUTING.md docs/*.md
+	$(BIN)/cog -r README.md CONTRIBUTING.md docs/*.md docs/*/*.md
+
+# Build the documentation site in build/docs, with the published boards beside it. No network.
+docs-site: $(VENV)/installed-dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	$(BIN)/iclbench leaderboard site build/docs/boards
 
 # Draw the picture of the README; needs Chrome or Chromium.
 picture: $(VENV)/installed-dev

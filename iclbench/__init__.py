@@ -63,6 +63,15 @@ if TYPE_CHECKING:
     from .devices import find_device
     from .display.run import run
     from .files import file_digest, require_writable, write_atomically
+    from .kit.cases import check_plugin
+    from .kit.parts import (
+        check_command,
+        check_config,
+        check_grader,
+        check_metric,
+        check_recipe,
+        check_suite,
+    )
     from .leaderboards.board import Board, Boards, leaderboard
     from .leaderboards.pairs import compare
     from .nn.architecture import SequenceArchitecture
@@ -76,7 +85,7 @@ if TYPE_CHECKING:
     from .nn.training_form import training_form
     from .plugins import host
     from .precision import full_precision
-    from .runs.checks import check_architecture, check_task
+    from .runs.checks import ConformanceError, check_architecture, check_task
     from .runs.load import load_task
     from .runs.store import RecordStore
     from .runs.verify import verify
@@ -142,6 +151,15 @@ _HOME = {
     "devices": ("find_device",),
     "display.run": ("run",),
     "files": ("file_digest", "require_writable", "write_atomically"),
+    "kit.cases": ("check_plugin",),
+    "kit.parts": (
+        "check_command",
+        "check_config",
+        "check_grader",
+        "check_metric",
+        "check_recipe",
+        "check_suite",
+    ),
     "leaderboards.board": ("Board", "Boards", "leaderboard"),
     "leaderboards.pairs": ("compare",),
     "nn.architecture": ("SequenceArchitecture",),
@@ -155,7 +173,7 @@ _HOME = {
     "nn.training_form": ("training_form",),
     "plugins": ("host",),
     "precision": ("full_precision",),
-    "runs.checks": ("check_architecture", "check_task"),
+    "runs.checks": ("ConformanceError", "check_architecture", "check_task"),
     "runs.load": ("load_task",),
     "runs.store": ("RecordStore",),
     "runs.verify": ("verify",),
@@ -180,6 +198,7 @@ __all__ = [
     "ClassificationTask",
     "Completion",
     "Config",
+    "ConformanceError",
     "Construction",
     "Decoder",
     "Decodes",
@@ -236,7 +255,14 @@ __all__ = [
     "UsageError",
     "added_later",
     "check_architecture",
+    "check_command",
+    "check_config",
     "check_executor",
+    "check_grader",
+    "check_metric",
+    "check_plugin",
+    "check_recipe",
+    "check_suite",
     "check_task",
     "compare",
     "digest_of",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from textwrap import dedent
@@ -30,3 +31,13 @@ def write_plugin(folder: Path, name: str, source: str, version: str = "1.0") -> 
     """Install a plugin of one module: the distribution iclbench-NAME, the entry point NAME."""
     module = f"{name}_plugin"
     write_distribution(folder, f"iclbench-{name}", {name: module}, version, **{module: source})
+
+
+def install_project(folder: Path, project: Path) -> str:
+    """Install what a project's pyproject.toml describes into a folder of the path; its name.
+
+    The project's own folder must be on the path too, as for an editable installation.
+    """
+    about = tomllib.loads((project / "pyproject.toml").read_text("utf-8"))["project"]
+    write_distribution(folder, about["name"], about["entry-points"]["iclbench"], about["version"])
+    return str(about["name"])

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from iclbench import Completion, Config, hookspecs, load_task, run
-from iclbench.runs.checks import check_architecture, check_task
-from iclbench.runs.grading import Grading
+from iclbench import hookspecs, load_task
+from iclbench.runs.checks import check_architecture
 
 ROOT = Path(__file__).parents[1]
 HOOKS = [name for name in vars(hookspecs) if name.startswith("iclbench_")]
+#: Pages with complete plugins are in `test_guide.py`.
 PAGES = sorted((ROOT / "docs").glob("*.md"))
+GUIDE = sorted((ROOT / "docs").glob("*/*.md"))
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -49,21 +50,10 @@ def test_the_python_of_the_records_page_works(tmp_path, monkeypatch, capsys):
     assert "least-squares v2" in capsys.readouterr().out
 
 
-def test_the_task_of_the_plugins_page_works(cli, tmp_path, provide):
-    (text,) = (t for t in blocks(ROOT / "docs" / "plugins.md", "python") if "MeanEst" in t)
-    assert len([line for line in text.splitlines() if line.strip()]) <= 30
-    module: dict = {"__name__": "mean_estimation"}
-    exec(compile(text, "plugins.md", "exec"), module)
-    task = module["MeanEstimation"]
-    check_task(task(task.Config()))
-    provide("task", "mean-estimation", task)
-    record = run(model="baseconv", task="mean-estimation", recipe="smoke", seeds=1, out=tmp_path)
-    # The posterior variance of N samples is 1/(N+1).
-    assert record.floor["squared_error"].mean == pytest.approx(1 / 9, rel=0.1)
-
-
 @pytest.mark.parametrize(
-    "page", [*PAGES, *ROOT.glob("*.md"), *ROOT.glob("*/iclbench_*/README.md")], ids=lambda p: p.name
+    "page",
+    [*PAGES, *GUIDE, *ROOT.glob("*.md"), *ROOT.glob("*/iclbench_*/README.md")],
+    ids=lambda p: p.name,
 )
 def test_every_link_has_a_target(page):
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text("utf-8")):
@@ -94,22 +84,3 @@ def test_the_readme_s_plugin_works(cli, tmp_path, provide):
                 "--seeds", "2", "--out", tmp_path)  # fmt: skip
     assert outcome.code == 0
     assert " decay " in outcome.out
-
-
-def test_the_grader_of_the_plugins_page_works():
-    (text,) = (t for t in blocks(ROOT / "docs" / "plugins.md", "python") if "(Grader)" in t)
-    module: dict = {}
-    exec(compile(text, "plugins.md", "exec"), module)
-    grading = Grading(module["Brevity"](Config()))
-    outcome = grading.grade([Completion("Once", "upon a time"), Completion("Once", "")], None)
-    assert outcome == {"brevity": [0.25, 1.0]}
-    assert grading.report().name == "brevity"
-
-
-def test_the_metric_of_the_plugins_page_works(tmp_path, provide):
-    (text,) = (t for t in blocks(ROOT / "docs" / "plugins.md", "python") if "(Metric)" in t)
-    module: dict = {}
-    exec(compile(text, "plugins.md", "exec"), module)
-    provide("metric", "bias", module["Bias"])
-    record = run(model="zero", task="least-squares", metrics=("bias",), out=tmp_path)
-    assert abs(record.metrics["bias"].mean) < 0.3

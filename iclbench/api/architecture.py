@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 class Construction(ABC):
     """Exact weights from a formula, for the same module that is trained."""
 
+    #: One line for `iclbench describe`.
     summary: ClassVar[str] = ""
+    #: The arguments of `--weights-args`, a class derived from `Config`.
     Config: ClassVar[type[Config]] = Config
 
     @abstractmethod
@@ -35,8 +37,11 @@ class Construction(ABC):
 class Architecture(ABC):
     """A named, configurable way to build an `nn.Module` for a signature."""
 
+    #: What users type: lower-case words joined by hyphens.
     name: ClassVar[str]
+    #: The arguments of the model, a class derived from `Config`.
     Config: ClassVar[type[Config]] = Config
+    #: Exact weights from a formula, by the name that `--weights` and `--init` take.
     constructions: ClassVar[Mapping[str, Construction]] = {}
     #: Names in Config that affect only the initial parameters. Replicas that differ in nothing else
     #: are trained as one program.
@@ -62,6 +67,17 @@ class Architecture(ABC):
         P is the number of read-out positions and W the output width. Beside `forward`, the module
         may offer the protocols of `iclbench.CAPABILITIES`.
         """
+
+    def convert_weights(
+        self, state: Mapping[str, Tensor], signature: Signature, config: Any
+    ) -> Mapping[str, Tensor]:
+        """Return weights that another program saved, as a state dict of this module.
+
+        Called for a safetensors file without iclbench's metadata, before names and shapes are
+        compared with the module's. Rename keys here, and transpose or split tensors. Raises
+        UsageError for weights that can't be converted. By default they are returned as they are.
+        """
+        return state
 
 
 class Solver(Architecture):

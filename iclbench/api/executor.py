@@ -38,6 +38,7 @@ class Executor(ABC):
     the same time. It skips the records that exist and continues from its checkpoint.
     """
 
+    #: What users type: lower-case words joined by hyphens.
     name: ClassVar[str]
     #: What `--executor-args` may set.
     Config: ClassVar[type[Config]] = Config

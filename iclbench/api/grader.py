@@ -26,7 +26,9 @@ class Grader(ABC):
     """
 
     required: ClassVar[tuple[str, ...]] = ("name",)
+    #: What users type: lower-case words joined by hyphens.
     name: ClassVar[str]
+    #: The arguments of `--grader-args`, a class derived from `Config`.
     Config: ClassVar[type[Config]] = Config
     #: Names in Config that affect no score, such as a timeout. They do not enter a run's id.
     operational: ClassVar[frozenset[str]] = frozenset()

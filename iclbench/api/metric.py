@@ -8,18 +8,23 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import Tensor
 
+from .evaluation import EvaluationContext, predict
 from .prompts import Batch
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from .evaluation import EvaluationContext
     from .task import Axis, Task
 
 
 class Metric(ABC):
-    """Values per prompt, in addition to the task's own metrics."""
+    """Values per prompt, in addition to the task's own metrics.
 
+    Override `score` if the values follow from the predictions, and `compute` if the metric asks
+    the model anything else.
+    """
+
+    #: What users type: lower-case words joined by hyphens.
     name: ClassVar[str]
 
     @abstractmethod
@@ -34,11 +39,24 @@ class Metric(ABC):
         """Return the second axis of every value that has one, by name."""
         return {}
 
+    def score(self, prediction: Tensor, task: Task[Any], batch: Batch) -> dict[str, Tensor]:
+        """Return the values of a prediction (B, P, W) that the evaluation has already made.
+
+        It is float64 on the CPU, as are the values: (B,) by name, or (B, n) for a name in `axes`.
+        """
+        return {}
+
     def compute(
         self, model: nn.Module, task: Task[Any], batch: Batch, context: EvaluationContext
     ) -> dict[str, Tensor]:
-        """Return float64 values (B,) on the CPU by name, or (B, n) for a name in `axes`."""
-        return {}
+        """Return float64 values (B,) on the CPU by name, or (B, n) for a name in `axes`.
+
+        By default those of `score`. `predict(model, batch.prompt, context)` is the prediction that
+        the task's own metrics have used, and costs nothing.
+        """
+        if type(self).score is Metric.score:
+            return {}
+        return self.score(predict(model, batch.prompt, context), task, batch)
 
     def floor(self, model: nn.Module, task: Task[Any], batch: Batch) -> dict[str, Tensor]:
         """Return the same values for the reference, computed in the prompt's dtype, if any."""

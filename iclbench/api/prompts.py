@@ -146,18 +146,27 @@ class Signature:
     A prediction is (B, P, W) for P = len(readout) positions and W = output_width.
     """
 
+    #: The type of the prompts.
     prompt: type
+    #: What is asked for; solvers go by it.
     target: Target
-    length: int  # S, the largest number of positions
-    input_width: int  # d of the real features; 0 if a prompt has only ids
-    output_width: int  # W
-    readout: tuple[int, ...]  # positions at which the prediction is read out
-    causal: bool = False  # whether later tokens contain the answers
-    vocabulary: int = 0  # number of ids; 0 if a prompt has none
+    #: S, the largest number of positions.
+    length: int
+    #: d of the real features; 0 if a prompt has only ids.
+    input_width: int
+    #: W, the number of values per read-out.
+    output_width: int
+    #: Positions at which the prediction is read out.
+    readout: tuple[int, ...]
+    #: Whether later tokens contain the answers.
+    causal: bool = False
+    #: Number of ids; 0 if a prompt has none.
+    vocabulary: int = 0
+    #: Number of classes; 0 if the target is none.
     classes: int = 0
-    # Shapes of the prompt's fields without B, by name, for models that read those fields.
+    #: Shapes of the prompt's fields without B, by name, for models that read those fields.
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    # Whether prompts and targets may also be smaller than stated here.
+    #: Whether prompts and targets may also be smaller than stated here.
     varies: bool = False
 
     def target_shape(self, target: Tensor) -> tuple[int, ...]:

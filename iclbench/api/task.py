@@ -44,9 +44,13 @@ class Task(Scoring, Generic[ConfigT]):
     """
 
     required: ClassVar[tuple[str, ...]] = ("name", "version", "Config")
+    #: What users type: lower-case words joined by hyphens.
     name: ClassVar[str]
+    #: Raised by one whenever any number changes.
     version: ClassVar[int]
+    #: The task's arguments, a class derived from `TaskConfig`.
     Config: ClassVar[type[TaskConfig]]
+    #: Recipes for this task alone, by name.
     recipes: ClassVar[Mapping[str, Recipe]] = {}
     #: Name of the random streams of evaluation; empty: the task's name.
     stream: ClassVar[str] = ""

@@ -24,6 +24,8 @@ VERBS = {
     "ls": Verb("ls:ls", "List models, tasks, recipes and other entries."),
     "describe": Verb("describe:describe", "Explain an entry and its arguments."),
     "plugins": Verb("plugins:plugins", "List all plugins, including broken ones."),
+    "new": Verb("new:new", "Write a plugin that passes its own tests."),
+    "check": Verb("check:check", "Check a plugin's conformance."),
     "leaderboard": Verb("leaderboard:app", "Ranked tables and figures from records."),
     "show": Verb("show:show", "Show the numbers and curves of records."),
     "verify": Verb("verify:verify", "Check records and measure them again."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ..api.errors import RunError
-from ..api.evaluation import EvaluationContext
+from ..api.evaluation import Answered, EvaluationContext
 from ..api.metric import Metric
 from ..api.prompts import Batch, map_tensors
 from ..api.task import Task
@@ -43,10 +44,12 @@ def evaluate(
     parts = []
     with torch.no_grad():
         for batch, limit in zip(batches, limits, strict=True):
-            values = _on_cpu(task.evaluate(model, batch, context))
+            # Predictions are kept only where somebody may ask for them again.
+            shared = replace(context, answered=Answered(batch.prompt)) if metrics else context
+            values = _on_cpu(task.evaluate(model, batch, shared))
             values = limit.apply(values)
             for metric in metrics:
-                _add(values, metric, metric.compute(model, task, batch, context))
+                _add(values, metric, metric.compute(model, task, batch, shared))
             parts.append(values)
     return _combined(task, parts)
 

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from ..api.architecture import Architecture, Construction, Solver
 from ..api.config import parse_config
-from ..api.errors import UsageError, unknown
+from ..api.errors import UsageError, first_line, unknown
+from ..api.prompts import Signature
 from ..api.spec import Origin, RunSpec, flag
 from ..api.task import Task
 from ..files import file_digest
@@ -26,7 +27,8 @@ class GivenWeights:
     """Weights from a construction or a file, with the model arguments that belong to them.
 
     `digest` is the file's; `args` are the construction's arguments with their defaults. Weights
-    are `partial` where a construction may leave parameters to the initialization.
+    are `partial` where a construction may leave parameters to the initialization, and `foreign`
+    where another program saved them.
     """
 
     states: States = field(default_factory=dict)
@@ -34,6 +36,23 @@ class GivenWeights:
     digest: str | None = None
     args: dict[str, Any] = field(default_factory=dict)
     partial: bool = False
+    foreign: bool = False
+
+    def states_for(self, architecture: Architecture, signature: Signature, config: Any) -> States:
+        """The states under the module's names; raises UsageError if they can't be converted."""
+        if not self.foreign:
+            return self.states
+        try:
+            return {
+                seed: dict(architecture.convert_weights(state, signature, config))
+                for seed, state in self.states.items()
+            }
+        except UsageError:
+            raise
+        except Exception as error:
+            raise UsageError(
+                f"{architecture.name} can't convert the given weights: {first_line(error)}"
+            ) from error
 
 
 def origin_of(request: RunSpec, architecture: Architecture) -> Origin:
@@ -106,4 +125,5 @@ def _from_file(path: Path, request: RunSpec, origin: Origin) -> GivenWeights:
         missing = [seed for seed in request.seeds if seed not in states]
         if missing:
             raise UsageError(f"{path} has no weights of seed {missing[0]}")
-    return GivenWeights(states, weights.model_args, file_digest(path))
+    foreign = weights.model is None
+    return GivenWeights(states, weights.model_args, file_digest(path), foreign=foreign)

@@ -112,7 +112,7 @@ def resolve(request: RunSpec) -> Plan:
         architecture=architecture,
         config=config,
         recipe=recipe if trained else None,
-        states=given.states,
+        states=given.states_for(architecture, task.signature, config),
         partial=given.partial,
         metrics=metrics,
         plugins=tuple(

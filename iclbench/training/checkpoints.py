@@ -6,7 +6,9 @@ leaves a partial file. Nothing is pickled.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,10 +102,34 @@ def load_weights(path: Path) -> Weights:
                 key = int(seed) if seeded else None
                 states.setdefault(key, {})[rest if seeded else name] = file.get_tensor(name)
     except (SafetensorError, OSError, ValueError, TypeError) as error:
+        if _is_pickle(path):
+            raise RecordError(f"{path} was written by torch.save; {_conversion(path)}") from None
         raise RecordError(f"checkpoint {path} can't be read: {error}") from None
     if not states:
         raise RecordError(f"checkpoint {path} holds no tensors")
     return Weights(states, about.model, about.model_args)
+
+
+def _is_pickle(path: Path) -> bool:
+    """Whether a file begins as those of `torch.save` do: a zip archive, or formerly a pickle."""
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        start = file.read(4)
+        return start in {b"PK\x03\x04", b"\x80\x02\x8a\x0a"}
+    return False
+
+
+def _conversion(path: Path) -> str:
+    """How to convert a file of `torch.save`, as the end of a sentence."""
+    code = (
+        "import sys, torch; from safetensors.torch import save_file; "
+        "save_file({name: tensor.contiguous().clone() for name, tensor in "
+        "torch.load(sys.argv[1], weights_only=True).items()}, sys.argv[2])"
+    )
+    files = f"{shlex.quote(str(path))} {shlex.quote(str(path.with_suffix('.safetensors')))}"
+    return (
+        "it may run code when it is read, so iclbench reads safetensors only. "
+        f'Convert the state dict: python -c "{code}" {files}'
+    )
 
 
 def load_state(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
+from support import evaluation_context
+from torch import nn
 
-from iclbench import load_task
+from iclbench import Metric, load_task, predict
 from iclbench.runs import evaluate
 from iclbench.runs.evaluate import floor
 from iclbench_least_squares.fixed import FixedConfig, LeastSquares
@@ -54,3 +57,51 @@ def test_a_few_floors_are_kept(monkeypatch):
     for seed in range(20):
         floor(task, task.evaluation_batches(2, seed, torch.float32))
     assert len(evaluate._exact_floors) <= 2
+
+
+class Counting(nn.Module):
+    """Predicts zeros, and counts its calls."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, prompt):
+        self.calls += 1
+        return torch.zeros(len(prompt.query), 1, 1)
+
+
+class Bias(Metric):
+    def supports(self, task):
+        return None
+
+    def score(self, prediction, task, batch):
+        error = (prediction - batch.target)[:, 0, 0]
+        # What a metric does to its prediction changes no other's.
+        prediction += 1
+        return {self.name: error}
+
+
+class Asking(Bias):
+    """Asks for the same prediction, and for that of another prompt."""
+
+    def compute(self, model, task, batch, context):
+        changed = batch.prompt._replace(query=2 * batch.prompt.query)
+        predict(model, changed, context)
+        return super().compute(model, task, batch, context)
+
+
+@pytest.mark.parametrize(("kinds", "calls"), [((), 1), ((Bias, Bias), 1), ((Bias, Asking), 2)])
+def test_metrics_get_the_predictions_that_evaluation_has(kinds, calls):
+    task = LeastSquares(FixedConfig())
+    metrics = [kind() for kind in kinds]
+    for index, metric in enumerate(metrics):
+        metric.name = f"bias_{index}"
+    model, context = Counting(), evaluation_context(batch_size=8)
+    for seed in (0, 1):
+        model.calls = 0
+        batches = task.evaluation_batches(8, seed, torch.float32)
+        values = evaluate.evaluate(task, model, batches, context, metrics)
+        assert model.calls == calls
+        for metric in metrics:
+            np.testing.assert_array_equal(values[metric.name] ** 2, values["squared_error"])

@@ -9,13 +9,16 @@ from small_runs import TINY, save_weights, weights_of
 
 from iclbench import (
     RecordError,
+    RecordStore,
     RunSpec,
     UsageError,
     run,
+    verify,
 )
 from iclbench.runs.models import initial_module
 from iclbench.runs.plan import resolve
 from iclbench.training.checkpoints import load_weights
+from iclbench_transformer.architecture import Transformer
 
 
 def test_loaded_weights_are_evaluated_and_never_trained(tmp_path):
@@ -107,3 +110,40 @@ def test_init_needs_the_weights_of_every_seed(tmp_path):
     save_weights(path, {s: {"positions": torch.zeros(5, 16)} for s in (0, 1)}, "baseconv", {})
     with pytest.raises(UsageError, match="no weights of seed 2"):
         run(model="baseconv", **{**TINY, "seeds": 3}, init=str(path))
+
+
+class Renaming(Transformer):
+    """A transformer that takes weights whose names begin with `model.`."""
+
+    name = "renaming"
+
+    def convert_weights(self, state, signature, config):
+        assert signature.length == 5
+        if "other" in state:
+            raise KeyError("model.positions")
+        return {name.removeprefix("model."): value for name, value in state.items()}
+
+
+def test_foreign_weights_are_converted(tmp_path, provide):
+    provide("model", "renaming", Renaming)
+    trained = run(model="transformer", **{**TINY, "seeds": 1}, out=tmp_path)
+    (state,) = load_weights(weights_of(tmp_path, trained)).states.values()
+    foreign = tmp_path / "foreign.safetensors"
+    foreign.write_bytes(save({f"model.{name}": value for name, value in state.items()}))
+    args = {**TINY, "model_args": trained.spec.model_args}
+    loaded = run(model="renaming", **args, weights=str(foreign), out=tmp_path / "other")
+    assert loaded.spec.origin == "loaded"
+    assert loaded.main.values == trained.main.values
+    # Its own weights have the module's names, so they are not converted: it verifies.
+    (path,) = RecordStore(tmp_path / "other").paths()
+    assert [check.name for check in verify(path) if not check.holds] == []
+    with pytest.raises(RecordError, match=r"model\..* is not in the model"):
+        run(model="transformer", **args, weights=str(foreign), out=tmp_path)
+
+
+def test_weights_that_cannot_be_converted_are_refused_in_a_line(tmp_path, provide):
+    provide("model", "renaming", Renaming)
+    foreign = tmp_path / "foreign.safetensors"
+    foreign.write_bytes(save({"other": torch.zeros(1)}))
+    with pytest.raises(UsageError, match="renaming can't convert the given weights: KeyError"):
+        run(model="renaming", **TINY, weights=str(foreign))

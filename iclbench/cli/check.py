@@ -1,0 +1,49 @@
+"""`iclbench check PACKAGE`: the conformance kit on every entry of a package's plugins."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from .common import AsJson, Strict, sound_host
+
+
+def check(
+    packages: Annotated[
+        list[str],
+        typer.Argument(metavar="PACKAGE...", help="Distribution, entry point or module."),
+    ],
+    as_json: AsJson = False,
+    strict: Strict = False,
+) -> None:
+    """Check that a package's plugins keep the promises of their interfaces.
+
+    Every entry is checked: models on a task of each form, tasks, solvers, recipes, suites, metrics,
+    graders, executors, commands, and the hooks that observe runs. A tiny run of it is recorded and
+    verified. The exit code is 1 if a check fails.
+    """
+    sound_host(strict)
+    from ..kit.cases import cases_of, run_case
+
+    cases = [case for package in packages for case in cases_of(package)]
+    outcomes = []
+    for case in cases:
+        outcome = run_case(case)
+        outcomes.append(outcome)
+        if not as_json:
+            typer.echo(f"{outcome.status:<12} {case.label} ({outcome.text})")
+    counts = {status: sum(o.status == status for o in outcomes) for status in
+              ("ok", "not checked", "failed")}  # fmt: skip
+    if as_json:
+        rows = [
+            {**{k: v for k, v in vars(o.case).items() if k != "check"}, "status": o.status,
+             "text": o.text, "seconds": round(o.seconds, 3)}
+            for o in outcomes
+        ]  # fmt: skip
+        typer.echo(json.dumps(rows, indent=2))
+    else:
+        typer.echo(", ".join(f"{count} {status}" for status, count in counts.items()))
+    if counts["failed"]:
+        raise typer.Exit(1)

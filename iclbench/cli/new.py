@@ -1,0 +1,28 @@
+"""`iclbench new KIND NAME`: write a plugin that passes its own tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def new(
+    kind: Annotated[
+        str,
+        typer.Argument(metavar="architecture|task|solver|metric|executor", help="What it adds."),
+    ],
+    name: Annotated[str, typer.Argument(help="Its name: lower-case words joined by hyphens.")],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="The new folder. Default: iclbench-NAME."),
+    ] = None,
+) -> None:
+    """Write a plugin: a distribution with code, README and tests, which pass at once."""
+    from ..kit.scaffold import write_plugin
+
+    folder = out or Path(f"iclbench-{name}")
+    for path in write_plugin(kind, name, folder):
+        typer.echo(path)
+    typer.echo(f"\nNext:\n  cd {folder}\n  pip install -e '.[test]'\n  pytest")

@@ -1,0 +1,103 @@
+"""The conformance kit: every check of every entry of a plugin."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+from ..api.errors import unknown
+from ..discovery import Plugin, reason_of
+from ..plugins import host
+from .kinds import checks_of_entry, checks_of_plugin
+from .trials import NotCheckedError
+
+Status = Literal["ok", "not checked", "failed"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One check of one entry. `check` says what it covered, and raises what it finds wrong."""
+
+    plugin: str
+    kind: str
+    name: str
+    what: str
+    check: Callable[[], str]
+
+    @property
+    def label(self) -> str:
+        """The case in one line, the same in every process."""
+        return f"{self.kind} {self.name}: {self.what}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a case ended: what it covered, why it was not checked, or what is wrong."""
+
+    case: Case
+    status: Status
+    text: str
+    seconds: float
+
+
+def plugins_of(package: str) -> list[Plugin]:
+    """The plugins of a distribution, or the plugin with this entry point or module.
+
+    Raises UsageError for an unknown name.
+    """
+    wanted = _normal(package)
+    named: dict[str, list[Plugin]] = {}
+    for plugin in host().plugins:
+        names = (plugin.distribution, plugin.name, plugin.module.split(":", maxsplit=1)[0])
+        for name in {_normal(name) for name in names}:
+            named.setdefault(name, []).append(plugin)
+    if wanted not in named:
+        raise unknown("package", package, {plugin.distribution for plugin in host().plugins})
+    return named[wanted]
+
+
+def _normal(name: str) -> str:
+    return name.lower().replace("_", "-").replace(".", "-")
+
+
+def cases_of(package: str) -> list[Case]:
+    """Every case of a package's plugins, in a fixed order."""
+    return [case for plugin in plugins_of(package) for case in _cases(plugin)]
+
+
+def run_case(case: Case) -> Outcome:
+    """Run a check; only Ctrl-C passes."""
+    started = time.perf_counter()
+    status: Status = "failed"
+    try:
+        status, text = "ok", case.check()
+    except NotCheckedError as reason:
+        status, text = "not checked", str(reason)
+    except Exception as error:
+        text = reason_of(error)
+    return Outcome(case, status, text, time.perf_counter() - started)
+
+
+def check_plugin(package: str) -> list[Outcome]:
+    """Run the whole kit on a package; raises UsageError for an unknown one."""
+    return [run_case(case) for case in cases_of(package)]
+
+
+def _cases(plugin: Plugin) -> Iterator[Case]:
+    for what, check in checks_of_plugin(plugin):
+        yield Case(plugin.name, "plugin", plugin.name, what, check)
+    for kind, entries in plugin.entries.items():
+        for entry in entries:
+            try:
+                checks = list(checks_of_entry(kind, entry.name))
+            except Exception as error:
+                checks = [("loads", partial(_fail, error))]
+            for what, check in checks:
+                yield Case(plugin.name, kind, entry.name, what, check)
+
+
+def _fail(error: Exception) -> str:
+    raise error

@@ -1,0 +1,293 @@
+"""The checks that the kit makes of each kind of entry, and of a plugin as a whole."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from .. import hookspecs
+from ..api.architecture import Architecture, Solver
+from ..api.executor import Executor
+from ..api.grader import Grader
+from ..api.metric import Metric
+from ..api.recipe import Recipe
+from ..api.task import Task
+from ..discovery import CATALOG_HOOKS, Plugin, reason_of
+from ..plugins import host
+from ..runs.checks import check_architecture, check_task
+from ..runs.suites import find_suite
+from ..sweeps.conformance import check_executor
+from .parts import (
+    check_command,
+    check_config,
+    check_grader,
+    check_metric,
+    check_recipe,
+    check_suite,
+)
+from .trials import (
+    STEPS,
+    NotCheckedError,
+    all_tasks,
+    expect,
+    forms_of_tasks,
+    models_for,
+    required_args,
+    small_config,
+    tasks_for,
+    tiny_run,
+)
+
+#: Names of checks, and functions that say what they covered and raise what they find wrong.
+Checks = Iterator[tuple[str, Callable[[], str]]]
+
+RUN_HOOKS = tuple(
+    name
+    for name in vars(hookspecs)
+    if name.startswith("iclbench_") and name not in CATALOG_HOOKS.values()
+)
+
+
+def checks_of_plugin(plugin: Plugin) -> Checks:
+    """The checks of a plugin as a whole."""
+    yield "loads", partial(_loads, plugin)
+    observed = [hook for hook in RUN_HOOKS if hasattr(sys.modules.get(_module(plugin)), hook)]
+    if observed and not plugin.problem:
+        yield "observes", partial(_observes, plugin, observed)
+
+
+def checks_of_entry(kind: str, name: str) -> Checks:
+    """The checks of one entry; raises whatever loading it raises."""
+    yield from CHECKS.get(kind, _any_kind)(kind, name)
+
+
+def _module(plugin: Plugin) -> str:
+    return plugin.module.split(":", maxsplit=1)[0]
+
+
+def _loads(plugin: Plugin) -> str:
+    """The plugin is sound, and its names are its alone; what importing it imports."""
+    expect(plugin.problem is None, str(plugin.problem))
+    problems = [p for p in host().problems if plugin.label in p]
+    expect(not problems, "; ".join(problems))
+    code = f"import {_module(plugin)}, sys; print(*({{'torch', 'datasets'}} & set(sys.modules)))"
+    paths = os.pathsep.join(path for path in sys.path if path)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+    expect(done.returncode == 0, f"importing it in a fresh Python fails: {last}")
+    heavy = " and ".join(sorted(done.stdout.split()))
+    if not heavy:
+        return "importing it is cheap"
+    return f"importing it imports {heavy}, as every command then does: name targets 'module:Name'"
+
+
+def _observes(plugin: Plugin, hooks: list[str]) -> str:
+    """A training passes every run hook, and the plugin is not dropped."""
+    before = list(host().problems)
+    model, task = next(
+        (model, task)
+        for task in forms_of_tasks()
+        for model in models_for(task)
+        if not issubclass(model, Solver)
+    )
+    tiny_run(model, task.name)
+    problems = [p for p in host().problems if p not in before and plugin.label in p]
+    expect(not problems, "; ".join(problems))
+    return ", ".join(hooks)
+
+
+def _load(kind: str, name: str, base: type) -> Any:
+    return host().load(kind, name, base)
+
+
+def _model(kind: str, name: str) -> Checks:
+    def arguments() -> str:
+        check_config(_load(kind, name, Architecture).Config)
+        return "described, and the same after JSON"
+
+    def module() -> str:
+        architecture = _load(kind, name, Architecture)
+        config = small_config(architecture)
+        tasks = tasks_for(architecture(), config)
+        expect(bool(tasks), "it supports no installed task with its default arguments")
+        for task in tasks:
+            try:
+                check_architecture(architecture(), task, config)
+            except Exception as error:
+                expect(False, f"on {task.name}: {reason_of(error)}")
+        return f"on {', '.join(task.name for task in tasks)}"
+
+    def training() -> str:
+        architecture = _load(kind, name, Architecture)
+        tasks = tasks_for(architecture(), small_config(architecture))
+        expect(bool(tasks), "it supports no installed task with its default arguments")
+        # A record of the shortest prompts shows as much as any other.
+        task = min(tasks, key=lambda task: task.signature.length)
+        record = tiny_run(architecture, task.name)
+        return f"{record.spec.origin}, on {task.name}; its record verifies"
+
+    yield "arguments", arguments
+    yield "module", module
+    yield "run", training
+    for weights in _load(kind, name, Architecture).constructions:
+        yield f"weights {weights}", partial(_construction, name, weights)
+
+
+def _construction(name: str, weights: str) -> str:
+    """A construction conforms if some task takes it and its record verifies."""
+    architecture = _load("model", name, Architecture)
+    construction = architecture.constructions[weights]
+    required = required_args(construction.Config)
+    if required:
+        raise NotCheckedError(f"{', '.join(required)} has no default")
+    refusals = []
+    for task in all_tasks():
+        try:
+            tiny_run(architecture, task.name, weights=weights, model_args={}, seeds=1)
+        except Exception as error:
+            refusals.append(f"{task.name}: {reason_of(error)}")
+        else:
+            return f"on {task.name}; its record verifies"
+    raise NotCheckedError(f"no installed task takes it with its defaults; {refusals[0]}")
+
+
+def _task(kind: str, name: str) -> Checks:
+    def arguments() -> str:
+        check_config(_load(kind, name, Task).Config)
+        return "described, and the same after JSON"
+
+    def prompts() -> str:
+        task = _task_of(name)
+        check_task(task)
+        return f"version {task.version}, floor: {task.floor_kind}"
+
+    def training() -> str:
+        model = next(models_for(_task_of(name)), None)
+        if model is None:
+            raise NotCheckedError("no installed model supports it")
+        tiny_run(model, name)
+        return f"{model.name}; its record verifies"
+
+    yield "arguments", arguments
+
+    def recipe(key: str) -> str:
+        check_recipe(_load(kind, name, Task).recipes[key])
+        return "its optimizer takes its arguments"
+
+    yield "prompts", prompts
+    yield "run", training
+    for key in _load(kind, name, Task).recipes:
+        yield f"recipe {key}", partial(recipe, key)
+
+
+def _task_of(name: str) -> Task[Any]:
+    task_class = _load("task", name, Task)
+    required = required_args(task_class.Config)
+    if required:
+        raise NotCheckedError(f"{', '.join(required)} has no default; call check_task")
+    task: Task[Any] = task_class(task_class.Config())
+    return task
+
+
+def _recipe(kind: str, name: str) -> Checks:
+    def training() -> str:
+        recipe = _load(kind, name, Recipe)
+        check_recipe(recipe)
+        args = {**STEPS, "batch": STEPS["batch"] * recipe.accumulate}
+        for task in forms_of_tasks():
+            for model in models_for(task):
+                if not issubclass(model, Solver):
+                    tiny_run(model, task.name, recipe=name, recipe_args=args)
+                    return f"two steps of {model.name} on {task.name}"
+        raise NotCheckedError("no installed model can be trained")
+
+    yield "training", training
+
+
+def _suite(kind: str, name: str) -> Checks:
+    def boards() -> str:
+        suite = find_suite(name)
+        check_suite(suite)
+        return f"{len(suite.boards)} boards"
+
+    yield "boards", boards
+
+
+def _metric(kind: str, name: str) -> Checks:
+    def values() -> str:
+        metric = _load(kind, name, Metric)
+        refusal = "no installed task is supported"
+        for task in all_tasks():
+            if metric().supports(task) is not None:
+                continue
+            refusal = "no installed model is supported"
+            for model in models_for(task):
+                module = model().build(task.signature, small_config(model))
+                if metric().supports_model(module) is None:
+                    check_metric(metric(), module, task)
+                    tiny_run(model, task.name, metrics=(name,))
+                    return f"of {model.name} on {task.name}; its record verifies"
+        raise NotCheckedError(refusal)
+
+    yield "values", values
+
+
+def _grader(kind: str, name: str) -> Checks:
+    def arguments() -> str:
+        check_config(_load(kind, name, Grader).Config)
+        return "described, and the same after JSON"
+
+    def scores() -> str:
+        grader = _load(kind, name, Grader)
+        check_grader(grader(grader.Config()))
+        return "the same twice, and of each completion alone"
+
+    yield "arguments", arguments
+    yield "scores", scores
+
+
+def _executor(kind: str, name: str) -> Checks:
+    def jobs() -> str:
+        check_executor(_load(kind, name, Executor)())
+        return "results, failures and interruption with 2 workers"
+
+    yield "jobs", jobs
+
+
+def _command(kind: str, name: str) -> Checks:
+    def help_page() -> str:
+        check_command(host().target(kind, name)[1], name)
+        return "--help works"
+
+    yield "help", help_page
+
+
+def _any_kind(kind: str, name: str) -> Checks:
+    def target() -> str:
+        host().target(kind, name)
+        return "its target can be imported"
+
+    yield "target", target
+
+
+#: The checks of each kind of entry; other kinds must be importable.
+CHECKS: dict[str, Callable[[str, str], Checks]] = {
+    "model": _model,
+    "task": _task,
+    "recipe": _recipe,
+    "suite": _suite,
+    "metric": _metric,
+    "grader": _grader,
+    "executor": _executor,
+    "command": _command,
+}

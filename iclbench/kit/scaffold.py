@@ -1,0 +1,159 @@
+"""The scaffold: a complete plugin from templates, which passes its own tests."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+import jinja2
+
+from ..api.entry import Entry
+from ..api.errors import UsageError, unknown
+from ..files import require_writable, write_atomically
+from ..plugins import host
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a kind's templates need: the catalog's name of it, its hook, and how it is used."""
+
+    entry: str
+    hook: str
+    about: str
+    summary: str
+    command: str
+    imports_torch: bool = True
+
+
+_RUN = "iclbench run --model {} --task {} --recipe smoke --seeds 2 --eval-prompts 64{}"
+
+KINDS = {
+    "architecture": Kind(
+        "model",
+        "iclbench_architectures",
+        "It mixes tokens by an average whose weights decay exponentially.",
+        "average with exponentially decaying weights",
+        _RUN.format("NAME", "least-squares", ""),
+    ),
+    "task": Kind(
+        "task",
+        "iclbench_tasks",
+        "It asks for the mean of the normal distribution that a prompt's samples come from.",
+        "the mean behind N samples",
+        _RUN.format("transformer", "NAME", ""),
+    ),
+    "solver": Kind(
+        "model",
+        "iclbench_architectures",
+        "It solves ridge regression on the examples of a prompt.",
+        "ridge regression on the prompt's examples",
+        _RUN.format("NAME", "least-squares", ""),
+    ),
+    "metric": Kind(
+        "metric",
+        "iclbench_metrics",
+        "It measures the signed error of predictions.",
+        "the mean signed error",
+        _RUN.format("transformer", "least-squares", " --metrics NAME"),
+    ),
+    "executor": Kind(
+        "executor",
+        "iclbench_executors",
+        "It runs every job of a sweep as a command of its own.",
+        "every job is a command of its own",
+        "iclbench sweep FILE.toml --executor NAME",
+        imports_torch=False,
+    ),
+}
+
+
+def write_plugin(kind: str, name: str, folder: Path) -> list[Path]:
+    """Write the distribution iclbench-NAME into a new folder; return its files.
+
+    Raises UsageError for an unknown kind, an invalid or taken name, and a folder that exists.
+    """
+    if kind not in KINDS:
+        raise unknown("kind", kind, KINDS)
+    _require_free(kind, name)
+    if folder.exists():
+        raise UsageError(f"{folder} exists already; choose another name, or --out")
+    require_writable(folder.parent)
+    files = {folder / path: text for path, text in _contents(kind, name).items()}
+    for path, text in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, text.encode())
+    return list(files)
+
+
+def source(kind: str, name: str) -> str:
+    """The module with the entry that `write_plugin` writes, for the documentation."""
+    module = _distribution(name).replace("-", "_")
+    return _contents(kind, name)[f"{module}/{kind}.py"]
+
+
+def _require_free(kind: str, name: str) -> None:
+    """Raise UsageError for a name that an entry or a class can't have, or that is taken."""
+    problem = Entry(name, "any", None).problem()
+    if problem is None and not name[0].isalpha():
+        problem = f"{name!r} is not a name: begin with a letter"
+    if problem is not None:
+        raise UsageError(problem)
+    distribution = _distribution(name)
+    if any(entry.name == name for _, entry in host().entries(KINDS[kind].entry)):
+        plugin, _ = host().provider(KINDS[kind].entry, name)
+        raise UsageError(f"{KINDS[kind].entry} {name!r} is taken by {plugin.label}")
+    for plugin in host().plugins:
+        if name == plugin.name or distribution == plugin.distribution:
+            raise UsageError(f"the name {name!r} is taken by plugin {plugin.label}")
+
+
+def _distribution(name: str) -> str:
+    return f"iclbench-{name}"
+
+
+def _class_name(name: str, kind: str, source: str) -> str:
+    """The name in CamelCase, and no other word of the template."""
+    camel = "".join(word.capitalize() for word in name.split("-"))
+    taken = any(re.search(rf"\b{word}\b", source) for word in (camel, f"{camel}Config"))
+    return f"{camel}{kind.capitalize()}" if taken else camel
+
+
+def _contents(kind: str, name: str) -> dict[str, str]:
+    """The plugin's files by their paths below its folder."""
+    about = KINDS[kind]
+    module = _distribution(name).replace("-", "_")
+    release = re.match(r"\d+\.\d+", metadata.version("iclbench"))
+    loader = jinja2.PackageLoader("iclbench.kit")
+    environment = jinja2.Environment(
+        loader=loader,
+        keep_trailing_newline=True,
+        undefined=jinja2.StrictUndefined,
+        autoescape=False,
+    )
+    source, _, _ = loader.get_source(environment, f"{kind}.py.jinja")
+    values = {
+        **vars(about),
+        "kind": kind,
+        "name": name,
+        "file": kind,
+        "module": module,
+        "distribution": _distribution(name),
+        "class_name": _class_name(name, kind, source),
+        "value_name": name.replace("-", "_"),
+        "command": about.command.replace("NAME", name),
+        "version": release[0] if release else "0.1",
+    }
+    templates = {
+        "pyproject.toml": "pyproject.toml",
+        "README.md": "README.md",
+        ".gitignore": "gitignore",
+        f"{module}/__init__.py": "__init__.py",
+        f"{module}/{kind}.py": f"{kind}.py",
+        f"tests/test_{kind}.py": f"test_{kind}.py",
+    }
+    return {
+        path: environment.get_template(f"{template}.jinja").render(values)
+        for path, template in templates.items()
+    }

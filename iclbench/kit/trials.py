@@ -1,0 +1,142 @@
+"""What an entry is tried with: small configurations, tasks of every form, models, tiny runs."""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ..api.architecture import Architecture, Solver
+from ..api.config import Config, parse_config
+from ..api.errors import IclbenchError
+from ..api.recipe import SMOKE
+from ..api.record import Record
+from ..api.spec import RunSpec
+from ..api.task import Task
+from ..plugins import PluginHost, host
+from ..runs.checks import ConformanceError
+from ..runs.plan import resolve
+from ..runs.run import run_plans
+from ..runs.settings import Settings
+from ..runs.store import RecordStore
+from ..runs.verify import verify
+
+
+class NotCheckedError(Exception):
+    """A check that can't be made here; the message says why. It is no failure."""
+
+
+#: A run of the kit: seconds, whatever the model.
+TRIAL: dict[str, Any] = {"seeds": 2, "eval_prompts": 16, "dtype": "float32"}
+STEPS = {"steps": 2, "batch": 4}
+
+
+def expect(holds: bool, otherwise: str) -> None:
+    """Raise ConformanceError unless a promise is kept."""
+    if not holds:
+        raise ConformanceError(otherwise)
+
+
+def small_args(config: type[Config]) -> dict[str, Any]:
+    """The arguments that make a model small, as far as it has them."""
+    small = {**SMOKE.model_args, "layers": 2}
+    return {name: value for name, value in small.items() if name in config.model_fields}
+
+
+def required_args(config: type[Config]) -> list[str]:
+    """The names of arguments without a default."""
+    return [name for name, field in config.model_fields.items() if field.is_required()]
+
+
+def small_config(architecture: type[Architecture]) -> Config:
+    """A small configuration; raises NotCheckedError where an argument has no default."""
+    required = required_args(architecture.Config)
+    if required:
+        raise NotCheckedError(f"{', '.join(required)} has no default; call check_architecture")
+    args = small_args(architecture.Config)
+    return parse_config(architecture.Config, args, f"model {architecture.name}")
+
+
+def usable_task(name: str) -> Task[Any] | None:
+    """The task with its default arguments; None if they do not suffice, or data are missing."""
+    return _usable_task(host(), name)
+
+
+@functools.lru_cache(maxsize=256)
+def _usable_task(plugins: PluginHost, name: str) -> Task[Any] | None:
+    try:
+        task_class: type[Task[Any]] = plugins.load("task", name, Task)
+        if required_args(task_class.Config):
+            return None
+        task = task_class(task_class.Config())
+        _ = task.signature
+    except Exception:  # another plugin's problem is none of the checked one
+        return None
+    return task
+
+
+def forms_of_tasks() -> list[Task[Any]]:
+    """A task of every form: those with equal prompts, targets and causality, the shortest."""
+    shortest: dict[tuple[Any, ...], Task[Any]] = {}
+    for _, entry in host().entries("task"):
+        task = usable_task(entry.name)
+        if task is None:
+            continue
+        signature = task.signature
+        form = (signature.prompt, signature.target, signature.causal, signature.varies)
+        if form not in shortest or signature.length < shortest[form].signature.length:
+            shortest[form] = task
+    return list(shortest.values())
+
+
+def all_tasks() -> list[Task[Any]]:
+    """Every usable task, those of `forms_of_tasks` first."""
+    first = forms_of_tasks()
+    tasks = [usable_task(entry.name) for _, entry in host().entries("task")]
+    return first + [task for task in tasks if task is not None and task not in first]
+
+
+def tasks_for(architecture: Architecture, config: Config) -> list[Task[Any]]:
+    """The tasks of `forms_of_tasks` that an architecture supports."""
+    return [
+        task for task in forms_of_tasks() if architecture.supports(task.signature, config) is None
+    ]
+
+
+def models_for(task: Task[Any]) -> Iterator[type[Architecture]]:
+    """The installed models that support a task with their small configuration, trained ones first.
+
+    A solver has no weights, so a run of one tests less.
+    """
+    classes: list[type[Architecture]] = []
+    for _, entry in host().entries("model"):
+        try:
+            classes.append(host().load("model", entry.name, Architecture))
+        except IclbenchError:
+            continue
+    for architecture in sorted(classes, key=lambda one: issubclass(one, Solver)):
+        try:
+            supported = architecture().supports(task.signature, small_config(architecture)) is None
+        except Exception:  # another plugin's problem is none of the checked one
+            continue
+        if supported:
+            yield architecture
+
+
+def tiny_run(model: type[Architecture], task: str, **fields: Any) -> Record:
+    """Run a model for two steps, in a temporary folder, and verify the record.
+
+    Raises ConformanceError for a record that does not verify.
+    """
+    args = {"model_args": small_args(model.Config), "recipe": "smoke", "recipe_args": STEPS}
+    spec = {"model": model.name, "task": task, **args, **TRIAL, **fields}
+    plan = resolve(parse_config(RunSpec, spec, "run"))
+    with tempfile.TemporaryDirectory() as folder:
+        (record,) = run_plans([plan], Settings(Path(folder), device="cpu"))
+        (path,) = RecordStore(folder).paths()
+        differing = [check for check in verify(path, "cpu") if not check.holds]
+    shown = "; ".join(check.difference for check in differing[:3])
+    expect(not differing, f"its record does not verify: {shown}")
+    return record

@@ -1,0 +1,105 @@
+"""The whole kit on plugins with an entry of every kind."""
+
+from __future__ import annotations
+
+import pytest
+from fake_distributions import write_plugin
+
+from iclbench import UsageError, check_plugin, host
+from iclbench.kit import cases
+
+#: A module with models that break a promise, and an observer that raises.
+BROKEN = """
+    from iclbench import Solver
+    from pydantic import Field
+    from iclbench_solvers.simple import Zero
+    from torch import nn
+
+    class Peeks(Zero):
+        name = "peeks"
+
+        def supports(self, signature, config):
+            return None if signature.target == "query" else "it needs a query"
+
+        def build(self, signature, config):
+            class Module(nn.Module):
+                def forward(self, prompt):
+                    return prompt.y[:, :1] * len(prompt.y)
+            return Module()
+
+    @hookimpl
+    def iclbench_architectures():
+        return [
+            Entry("peeks", "answers depend on the batch", Peeks),
+            Entry("absent", "not there", "no_such_module:Model"),
+        ]
+
+    @hookimpl
+    def iclbench_run_started(spec):
+        raise ValueError("not today")
+"""
+
+
+@pytest.fixture
+def outcomes(package_folder):
+    """Installs a plugin; returns what the kit says of it: label → (status, text)."""
+
+    def check(name, source):
+        write_plugin(package_folder, name, source)
+        return {o.case.label: (o.status, o.text) for o in check_plugin(f"iclbench-{name}")}
+
+    return check
+
+
+def test_a_sound_plugin_with_every_kind_conforms(sample_plugin, monkeypatch):
+    # Its executor is the local one, whose check takes seconds and has tests of its own.
+    monkeypatch.setattr("iclbench.kit.kinds.check_executor", lambda executor: None)
+    results = check_plugin("iclbench-fine")
+    assert [(o.case.label, o.text) for o in results if o.status != "ok"] == []
+    kinds = {outcome.case.kind for outcome in results}
+    assert kinds == {"plugin", "model", "task", "recipe", "suite", "metric", "grader", "executor",
+                     "command"}  # fmt: skip
+    assert all(outcome.seconds >= 0 and outcome.text for outcome in results)
+
+
+def test_what_is_broken_is_named_and_the_rest_is_checked(outcomes):
+    found = outcomes("broken", BROKEN)
+    assert found["plugin broken: loads"][0] == "ok"
+    assert "imports torch" in found["plugin broken: loads"][1]
+    status, text = found["plugin broken: observes"]
+    assert (status, "not today" in text) == ("failed", True)
+    status, text = found["model peeks: module"]
+    assert (status, "other prompts of its batch" in text) == ("failed", True)
+    assert found["model absent: loads"][0] == "failed"
+    assert found["model peeks: arguments"][0] == "ok"
+
+
+def test_a_plugin_that_cannot_be_loaded_has_one_case(outcomes):
+    found = outcomes("bad", "raise RuntimeError('too early')")
+    assert found == {"plugin bad: loads": ("failed", "ConformanceError: RuntimeError: too early")}
+
+
+def test_a_name_that_two_plugins_provide_is_a_problem(outcomes):
+    source = """
+    @hookimpl
+    def iclbench_architectures():
+        return [Entry("zero", "again", "iclbench_solvers.simple:Zero")]
+    """
+    status, text = outcomes("twice", source)["plugin twice: loads"]
+    assert status == "failed"
+    assert "is provided by" in text
+
+
+@pytest.mark.parametrize("name", ["iclbench-fine", "fine", "fine_plugin", "Iclbench_Fine"])
+def test_a_package_is_found_by_each_of_its_names(sample_plugin, name):
+    assert [plugin.name for plugin in cases.plugins_of(name)] == ["fine"]
+
+
+def test_an_unknown_package_is_answered_with_the_nearest(sample_plugin):
+    with pytest.raises(UsageError, match="did you mean 'iclbench-fine'"):
+        check_plugin("iclbench-fin")
+
+
+def test_a_plugin_without_entries_loads(outcomes):
+    assert list(outcomes("empty", "VALUE = 1")) == ["plugin empty: loads"]
+    assert host().problems == []

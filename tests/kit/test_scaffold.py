@@ -1,0 +1,110 @@
+"""`iclbench new`: every plugin that it writes passes its own tests and the conformance kit."""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from fake_distributions import install_project
+from packaging.requirements import Requirement
+from support import run_python
+
+from iclbench import UsageError, check_plugin, host
+from iclbench.kit.scaffold import KINDS, write_plugin
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def new_plugin(package_folder, monkeypatch):
+    """Writes a plugin and installs it; returns its folder."""
+    written = []
+
+    def write(kind, name):
+        project = package_folder / f"iclbench-{name}"
+        write_plugin(kind, name, project)
+        monkeypatch.syspath_prepend(project)
+        written.append(install_project(package_folder, project).replace("-", "_"))
+        host.cache_clear()
+        return project
+
+    yield write
+    for module in [name for name in sys.modules if name.split(".")[0] in written]:
+        del sys.modules[module]
+
+
+@pytest.mark.parametrize("kind", ["task", "solver", "metric"])
+def test_a_new_plugin_conforms(kind, new_plugin):
+    project = new_plugin(kind, f"fresh-{kind}")
+    problems = [o.text for o in check_plugin(project.name) if o.status != "ok"]
+    assert problems == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_a_new_plugin_is_installed_and_passes_its_own_tests(kind, tmp_path):
+    project, packages = tmp_path / "project", tmp_path / "packages"
+    write_plugin(kind, f"own-{kind}", project)
+    pip = ("-m", "pip", "--isolated", "--disable-pip-version-check", "install", "--no-deps")
+    offline = ("--no-index", "--no-build-isolation", "--target", packages, project)
+    done = run_python(*map(str, (*pip, *offline)), path=tmp_path)
+    assert done.returncode == 0, done.stderr
+    pytest_plugin = ("-p", "iclbench.kit.pytest_plugin", "-p", "no:cacheprovider")
+    done = run_python("-m", "pytest", *pytest_plugin, f"--rootdir={project}", str(project),
+                      path=packages, PYTEST_ADDOPTS="")  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "skipped" not in done.stdout
+    listed = run_python("-m", "iclbench", "plugins", path=packages)
+    assert f"own-{kind} (iclbench-own-{kind} 0.1.0): ok" in listed.stdout
+
+
+def test_new_plugins_are_formatted(tmp_path):
+    for kind in KINDS:
+        write_plugin(kind, f"clean-{kind}", tmp_path / kind)
+    # As a third party's project sees it: iclbench is a dependency, the package its own.
+    order = ('known-third-party=["iclbench"]', 'known-first-party=["iclbench_*"]')
+    settings = [word for one in order for word in ("--config", f"lint.isort.{one}")]
+    rules = ("--select", "E,F,I,N,UP,B,ANN,SIM,RET", "--ignore", "ANN401", "--line-length", "100")
+    for command in (("format", "--check"), ("check", *rules, "--exclude", "test_*.py")):
+        options = ("--isolated", *(settings if "check" in command else ["--line-length", "100"]))
+        done = run_python("-m", "ruff", *command, *options, str(tmp_path), path=tmp_path)
+        assert done.returncode == 0, done.stdout
+
+
+def test_a_class_is_not_named_like_what_its_module_imports(new_plugin):
+    project = new_plugin("metric", "metric")
+    assert "class MetricMetric(Metric):" in (project / "iclbench_metric/metric.py").read_text()
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_a_new_plugin_needs_this_release_of_iclbench(kind, tmp_path):
+    write_plugin(kind, "any-name", tmp_path / kind)
+    project = tomllib.loads((tmp_path / kind / "pyproject.toml").read_text("utf-8"))["project"]
+    own = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    (need,) = (r for r in map(Requirement, project["dependencies"]) if r.name == "iclbench")
+    assert need.specifier.contains(own)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "reason"),
+    [
+        ("tasks", "any-name", "unknown kind 'tasks'; did you mean 'task'"),
+        ("task", "My Task", "is not a name"),
+        ("task", "3d", "begin with a letter"),
+        ("task", "least-squares", "taken by least-squares"),
+        ("solver", "transformer", "taken by transformer"),
+        ("executor", "local", "taken by builtins"),
+        ("metric", "solvers", "taken by plugin solvers"),
+    ],
+)
+def test_a_name_that_cannot_be_used_is_refused(kind, name, reason, tmp_path):
+    with pytest.raises(UsageError, match=reason):
+        write_plugin(kind, name, tmp_path / "project")
+    assert not (tmp_path / "project").exists()
+
+
+def test_an_existing_folder_is_left_alone(tmp_path):
+    with pytest.raises(UsageError, match="exists already"):
+        write_plugin("task", "any-name", tmp_path)

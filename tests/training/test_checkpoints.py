@@ -1,0 +1,46 @@
+"""Weights files: what `torch.save` wrote is answered with a conversion that works."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+import torch
+from support import run_python
+
+from iclbench import RecordError
+from iclbench.training.checkpoints import load_weights
+
+STATE = {"weight": torch.arange(6.0).reshape(2, 3), "transposed": torch.ones(2, 3).mT}
+
+
+@pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy"])
+def test_a_pt_file_is_refused(zipped, tmp_path):
+    path = tmp_path / "model.pt"
+    torch.save(STATE, path, _use_new_zipfile_serialization=zipped)
+    with pytest.raises(RecordError, match=r"was written by torch\.save; .*Convert") as error:
+        load_weights(path)
+    assert "\n" not in str(error.value)
+
+
+def test_the_answer_to_a_pt_file_converts_it(tmp_path):
+    path = tmp_path / "my model.pt"
+    torch.save(STATE, path)
+    with pytest.raises(RecordError) as error:
+        load_weights(path)
+    _, _, command = str(error.value).partition("Convert the state dict: ")
+    program, *arguments = shlex.split(command)
+    assert program == "python"
+    done = run_python(*arguments, path=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (state,) = load_weights(tmp_path / "my model.safetensors").states.values()
+    assert state.keys() == STATE.keys()
+    assert all(torch.equal(state[name], STATE[name]) for name in STATE)
+
+
+def test_any_other_file_is_damaged(tmp_path):
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(b"\x80\x00\x00\x00\x00\x00\x00\x00{")
+    with pytest.raises(RecordError, match="can't be read") as error:
+        load_weights(path)
+    assert "torch.save" not in str(error.value)
