@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from .api.statistics import finite
     from .api.suite import Suite
     from .api.task import Task, TaskConfig, training_batch
+    from .api.tracker import Tracker
     from .console import report
     from .devices import find_device
     from .files import file_digest, require_writable, write_atomically
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
     from .runs.load import load_task
     from .runs.run import run
     from .runs.store import RecordStore
+    from .runs.tracking import tracking
     from .runs.verify import verify
     from .sweeps.conformance import check_executor
     from .sweeps.sweep import sweep
@@ -129,6 +131,7 @@ _HOME = {
     "api.statistics": ("finite",),
     "api.suite": ("Suite",),
     "api.task": ("Task", "TaskConfig", "training_batch"),
+    "api.tracker": ("Tracker",),
     "console": ("report",),
     "devices": ("find_device",),
     "files": ("file_digest", "require_writable", "write_atomically"),
@@ -145,6 +148,7 @@ _HOME = {
     "runs.load": ("load_task",),
     "runs.run": ("run",),
     "runs.store": ("RecordStore",),
+    "runs.tracking": ("tracking",),
     "runs.verify": ("verify",),
     "sweeps.conformance": ("check_executor",),
     "sweeps.sweep": ("sweep",),
@@ -205,6 +209,7 @@ __all__ = [
     "Task",
     "TaskConfig",
     "Text",
+    "Tracker",
     "TrainingContext",
     "TrainingRandom",
     "TrainsFaster",
@@ -239,6 +244,7 @@ __all__ = [
     "to_device",
     "token_loss",
     "torch_generator",
+    "tracking",
     "training_batch",
     "training_form",
     "unknown",

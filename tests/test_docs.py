@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from iclbench import Completion, Config, hookspecs, load_task, run
+from iclbench import Completion, Config, hookspecs, load_task, run, tracking
 from iclbench.runs.checks import check_architecture, check_task
 from iclbench.runs.grading import Grading
 
@@ -104,6 +104,25 @@ def test_the_grader_of_the_plugins_page_works():
     outcome = grading.grade([Completion("Once", "upon a time"), Completion("Once", "")], None)
     assert outcome == {"brevity": [0.25, 1.0]}
     assert grading.report().name == "brevity"
+
+
+def test_the_tracker_of_the_plugins_page_works(tmp_path, provide):
+    (text,) = (t for t in blocks(ROOT / "docs" / "plugins.md", "python") if "(Tracker)" in t)
+    module: dict = {}
+    exec(compile(text, "plugins.md", "exec"), module)
+    provide("tracker", "diary", module["Diary"])
+    with tracking("diary", out=tmp_path / "diaries"):
+        record = run(model="zero", task="least-squares", eval_prompts=8, out=tmp_path)
+    score = record.metrics["squared_error"].digits.mean
+    assert (tmp_path / "diaries" / f"{record.id}.txt").read_text() == f"zero\nscore {score}\n"
+
+
+def test_the_python_of_the_trackers_page_works(tmp_path, monkeypatch):
+    pytest.importorskip("tensorboard")
+    monkeypatch.chdir(tmp_path)
+    (text,) = blocks(ROOT / "docs" / "trackers.md", "python")
+    exec(compile(text, "trackers.md", "exec"), {})
+    assert list((tmp_path / "results" / "tensorboard").glob("least-squares/averaging-*/*tfevents*"))
 
 
 def test_the_metric_of_the_plugins_page_works(tmp_path, provide):

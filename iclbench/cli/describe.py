@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ..plugins import PluginHost
 
-KINDS = ("model", "task", "recipe", "suite", "metric", "grader")
+KINDS = ("model", "task", "recipe", "suite", "metric", "grader", "tracker")
 
 
 def describe(
@@ -28,7 +28,7 @@ def describe(
     ],
     strict: Strict = False,
 ) -> None:
-    """Describe a model, task, recipe, metric or grader and its arguments, or a suite's boards."""
+    """Describe a model, task, recipe, metric, grader or tracker, or the boards of a suite."""
     *before, name = words
     if len(before) > 1 or (before and before[0] not in KINDS):
         raise unknown("kind", before[0], KINDS)
@@ -49,6 +49,7 @@ def _lines(plugins: PluginHost, kind: str, name: str) -> Iterator[str]:
     from ..api.metric import Metric
     from ..api.recipe import Recipe
     from ..api.task import Task
+    from ..api.tracker import Tracker
 
     plugin, entry = plugins.provider(kind, name)
     yield f"{kind} {name}, of {plugin.label}"
@@ -62,6 +63,7 @@ def _lines(plugins: PluginHost, kind: str, name: str) -> Iterator[str]:
         "recipe": Recipe,
         "metric": Metric,
         "grader": Grader,
+        "tracker": Tracker,
     }
     target = plugins.load(kind, name, bases[kind])
     if kind == "recipe":

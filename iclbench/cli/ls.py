@@ -9,7 +9,17 @@ import typer
 
 from .common import AsJson, Strict, sound_host
 
-Kind = Literal["models", "tasks", "recipes", "suites", "metrics", "graders", "executors", "plugins"]
+Kind = Literal[
+    "models",
+    "tasks",
+    "recipes",
+    "suites",
+    "metrics",
+    "graders",
+    "executors",
+    "trackers",
+    "plugins",
+]
 
 
 def ls(
@@ -19,7 +29,7 @@ def ls(
     as_json: AsJson = False,
     strict: Strict = False,
 ) -> None:
-    """List models, tasks, recipes, suites, metrics, graders, executors or plugins."""
+    """List models, tasks, recipes, suites, metrics, graders, executors, trackers or plugins."""
     plugins = sound_host(strict)
     rows = []
     if kind == "plugins":

@@ -27,6 +27,7 @@ from .common import (
 from .interruption import stops_on_signals
 from .spec_options import with_spec_options
 from .suites import SuiteRun
+from .tracker_options import with_tracker_options
 from .tuning import Preparation
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 
 @with_spec_options
+@with_tracker_options
 def run(
     model: Annotated[str, typer.Option(metavar="NAME[,NAME]", help="Models to run.")],
     spec: dict[str, Any],

@@ -22,10 +22,10 @@ NOT_COUNTED = frozenset(
     f"{folder}/{name}.py"
     for folder, names in {
         "api": ("__init__", "costs", "entry", "errors", "executor", "names", "options", "record",
-                "results", "suite", "tuning"),
+                "results", "suite", "tracker", "tuning"),
         "runs": ("__init__", "causality", "checks", "code", "comparison", "cost_facts", "facts",
                  "honesty", "inspection", "objects", "proofs", "report", "retraining", "reuse",
-                 "sizes", "store", "suites", "tuned", "values", "verify"),
+                 "sizes", "store", "suites", "tracking", "tuned", "values", "verify"),
     }.items()
     for name in names
 )  # fmt: skip
