@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from .api.tracker import Tracker
     from .console import report
     from .devices import find_device
+    from .exchange.task_data import export_task
     from .files import file_digest, require_writable, write_atomically
     from .leaderboards.board import leaderboard
     from .nn.architecture import SequenceArchitecture
@@ -134,6 +135,7 @@ _HOME = {
     "api.tracker": ("Tracker",),
     "console": ("report",),
     "devices": ("find_device",),
+    "exchange.task_data": ("export_task",),
     "files": ("file_digest", "require_writable", "write_atomically"),
     "leaderboards.board": ("leaderboard",),
     "nn.architecture": ("SequenceArchitecture",),
@@ -223,6 +225,7 @@ __all__ = [
     "exact_least_squares",
     "exact_matmul",
     "exact_solve",
+    "export_task",
     "file_digest",
     "find_device",
     "finite",

@@ -18,7 +18,20 @@ import typer
 
 from ..api.errors import IclbenchError, UsageError
 from ..console import flush_output, prepare_streams, report
-from . import describe, leaderboard, ls, plugins, run, show, submit, suites, sweep, tune, verify
+from . import (
+    describe,
+    export,
+    leaderboard,
+    ls,
+    plugins,
+    run,
+    show,
+    submit,
+    suites,
+    sweep,
+    tune,
+    verify,
+)
 from .extra import add_plugin_commands
 
 app = typer.Typer(
@@ -40,6 +53,7 @@ leaderboard.app.command("suite")(suites.show)
 app.command("show", short_help="Show the numbers and curves of records.")(show.show)
 app.command("verify", short_help="Check records and measure them again.")(verify.verify)
 app.command("submit", short_help="Put records into published leaderboards.")(submit.submit)
+app.command("export", short_help="Write a task's prompts as a data set.")(export.export)
 
 
 def _version(requested: bool) -> None:
