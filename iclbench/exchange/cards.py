@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..leaderboards.escaping import markdown
 
 if TYPE_CHECKING:
-    from .task_data import Export
-
-HOME = "iclbench"
+    from .document import Export
 
 
 def front_matter(values: Mapping[str, Any]) -> str:
@@ -28,43 +26,12 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def task_card(export: Export) -> str:
     """The card of a task's data set."""
-    license_ = {} if export.provenance else {"license": "apache-2.0"}
-    head = front_matter(
-        {
-            "pretty_name": f"iclbench: {export.task}",
-            **license_,
-            "tags": ["in-context-learning", "iclbench", "mlcroissant"],
-            "configs": [
-                {
-                    "config_name": "default" if len(export.files) == 1 else file.split,
-                    "data_files": [{"split": "test", "path": file.path}],
-                }
-                for file in export.files
-            ],
-        }
-    )
     columns = {column.name: column for file in export.files for column in file.columns}
     fields = table(
         ["column", "dtype", "shape per prompt"],
-        [
-            [c.name, c.dtype, " × ".join(map(str, c.shape)) or "one number"]
-            for c in columns.values()
-        ],
+        [[c.name, c.dtype, " × ".join(map(str, c.shape)) or "number"] for c in columns.values()],
     )
-    arguments = table(
-        ["argument", "value"], [[k, json.dumps(v)] for k, v in export.task_args.items()]
-    )
-    files = table(
-        ["file", "prompts", "SHA-256"],
-        [[file.path, f"{file.rows:,}", file.sha256] for file in export.files],
-    )
-    sources = ""
-    if export.provenance:
-        text = json.dumps(export.provenance, indent=1)
-        sources = (
-            f"\n## Sources\n\nThis data is not drawn. It comes from:\n\n```json\n{text}\n```\n"
-        )
-    return f"""{head}
+    return f"""{_task_front_matter(export)}
 # {export.task}
 
 {markdown(export.summary)}.
@@ -92,7 +59,43 @@ prompts = load_dataset("FOLDER OR REPOSITORY", split="test").with_format("arrow"
 
 Arrow keeps every digit; the NumPy format of `datasets` rounds to float32.
 
-## How it was made
+{_how_it_was_made(export)}"""
+
+
+def _task_front_matter(export: Export) -> str:
+    license_ = {} if export.provenance else {"license": "apache-2.0"}
+    configs = [
+        {
+            "config_name": "default" if len(export.files) == 1 else file.split,
+            "data_files": [{"split": "test", "path": file.path}],
+        }
+        for file in export.files
+    ]
+    return front_matter(
+        {
+            "pretty_name": f"iclbench: {export.task}",
+            **license_,
+            "tags": ["in-context-learning", "iclbench", "mlcroissant"],
+            "configs": configs,
+        }
+    )
+
+
+def _how_it_was_made(export: Export) -> str:
+    arguments = table(
+        ["argument", "value"], [[k, json.dumps(v)] for k, v in export.task_args.items()]
+    )
+    files = table(
+        ["file", "prompts", "SHA-256"],
+        [[file.path, f"{file.rows:,}", file.sha256] for file in export.files],
+    )
+    sources = ""
+    if export.provenance:
+        text = json.dumps(export.provenance, indent=1)
+        sources = (
+            f"\n## Sources\n\nThis data is not drawn. It comes from:\n\n```json\n{text}\n```\n"
+        )
+    return f"""## How it was made
 
 ```text
 {export.command}

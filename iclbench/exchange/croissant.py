@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .task_data import Column, DataFile, Export
+    from .document import Column, DataFile, Export
 
 CONFORMS_TO = "http://mlcommons.org/croissant/1.1"
 #: The standard's context; validators compare it word by word.

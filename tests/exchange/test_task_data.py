@@ -11,7 +11,7 @@ import torch
 from pyarrow import parquet
 
 from iclbench import Task, UsageError, export_task, host, load_task, run
-from iclbench.exchange.task_data import read_export
+from iclbench.exchange.document import read_export
 
 
 def contents(folder):
