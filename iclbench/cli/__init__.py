@@ -24,6 +24,8 @@ from . import (
     leaderboard,
     ls,
     plugins,
+    pull,
+    push,
     run,
     show,
     submit,
@@ -54,6 +56,8 @@ app.command("show", short_help="Show the numbers and curves of records.")(show.s
 app.command("verify", short_help="Check records and measure them again.")(verify.verify)
 app.command("submit", short_help="Put records into published leaderboards.")(submit.submit)
 app.command("export", short_help="Write a task's prompts as a data set.")(export.export)
+app.command("push", short_help="Publish records or prompts on the hub.")(push.push)
+app.command("pull", short_help="Copy what was pushed, after checking it.")(pull.pull)
 
 
 def _version(requested: bool) -> None:

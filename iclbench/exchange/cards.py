@@ -6,10 +6,16 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..api.record import Record
+from ..leaderboards import formats
+from ..leaderboards.board import Board
 from ..leaderboards.escaping import markdown
+from ..leaderboards.tables import legend, render
 
 if TYPE_CHECKING:
     from .document import Export
+
+TAGS = ["in-context-learning", "iclbench"]
 
 
 def front_matter(values: Mapping[str, Any]) -> str:
@@ -75,7 +81,7 @@ def _task_front_matter(export: Export) -> str:
         {
             "pretty_name": f"iclbench: {export.task}",
             **license_,
-            "tags": ["in-context-learning", "iclbench", "mlcroissant"],
+            "tags": [*TAGS, "mlcroissant"],
             "configs": configs,
         }
     )
@@ -107,3 +113,111 @@ The same command gives the same bytes, with the same versions of iclbench and py
 
 {files}
 {sources}"""
+
+
+def model_card(record: Record) -> str:
+    """The card of one record's models, with its metrics as the hub's results."""
+    spec, main = record.spec, record.main
+    metrics = [
+        {"type": name, "name": name, "value": statistics.mean}
+        for name, statistics in main.metrics.items()
+        if statistics.mean is not None
+    ]
+    dataset = {"type": f"iclbench-{spec.task}", "name": f"{main.title} v{spec.task_version}"}
+    result = {"task": {"type": "in-context-learning"}, "dataset": dataset, "metrics": metrics}
+    head = front_matter(
+        {
+            "library_name": "iclbench",
+            "tags": TAGS,
+            **({"model-index": [{"name": spec.model, "results": [result]}]} if metrics else {}),
+        }
+    )
+    seeds = [str(seed.seed) for seed in record.seeds if seed.seed is not None]
+    weights = f"`model.safetensors` holds the weights of {_seeds(seeds)}, named `SEED/parameter`."
+    if record.weights is None:
+        weights = "This model has no weights: it is built from a formula or solves each prompt."
+    return f"""{head}
+# {markdown(spec.model)} on {markdown(main.title)}
+
+A record of iclbench, the benchmark harness for in-context learning: {spec.origin}, {spec.dtype},
+{record.parameters:,} parameters. {weights}
+
+{_metrics(record)}
+
+Ranked by the {record.ranking.statistic} of `{record.ranking.metric}` on {main.prompts:,} prompts.
+Digits are −log₁₀ of the absolute error.
+
+## Use and check it
+
+```text
+iclbench pull THIS/REPOSITORY
+```
+
+This copies the record into `results`, measures the model again and compares every number. The
+command that made it:
+
+```text
+{record.command}
+```
+
+## Settings
+
+{table(["setting", "value"], _settings(record))}
+"""
+
+
+def _seeds(seeds: list[str]) -> str:
+    if not seeds:
+        return "one model"
+    return f"seed {seeds[0]}" if len(seeds) == 1 else f"the {len(seeds)} seeds {', '.join(seeds)}"
+
+
+def _metrics(record: Record) -> str:
+    floor = record.floor
+    rows = []
+    for name, statistics in record.metrics.items():
+        own = statistics.digits
+        digits = "" if own is None else formats.digits(own.mean)
+        best = formats.linear(floor[name].mean) if name in floor else ""
+        values = [formats.linear(value) for value in (statistics.mean, statistics.median)]
+        rows.append([name, *values, digits, best])
+    return table(["metric", "mean", "median", "digits", "mean of the floor"], rows)
+
+
+def _settings(record: Record) -> list[list[str]]:
+    values = record.spec.model_dump(mode="json", exclude_none=True)
+    rows = [[key, json.dumps(value)] for key, value in values.items() if value not in ((), {}, [])]
+    environment = record.environment
+    rows.append(["device", formats.device(environment.device, environment.threads)])
+    rows += [[f"plugin {p.name}", f"{p.distribution} {p.version}"] for p in record.plugins]
+    return [*rows, ["id", record.id], ["digest", record.digest]]
+
+
+def results_card(boards: Sequence[Board], has_curves: bool) -> str:
+    """The card of a results data set, with the table of every board."""
+    names = ["rows", *(["curves"] if has_curves else [])]
+    configs = [
+        {"config_name": name, "data_files": [{"split": "train", "path": f"{name}.parquet"}]}
+        for name in names
+    ]
+    head = front_matter(
+        {"pretty_name": "iclbench results", "tags": TAGS, "configs": configs},
+    )
+    tables = "\n\n".join(render(board, "github") for board in boards)
+    return f"""{head}
+# iclbench results
+
+`rows.parquet` has one line per record{" and `curves.parquet` its curves" * has_curves}. The records
+themselves are `TASK/MODEL-ID.json`, and the files that they name are in `objects`.
+
+```text
+iclbench pull datasets/THIS/REPOSITORY
+iclbench verify results
+```
+
+The first command copies the records into `results`, the second measures every model again.
+
+{tables}
+
+{legend(boards)}
+"""

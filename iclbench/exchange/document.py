@@ -10,7 +10,7 @@ from pydantic import Field
 
 from ..api.config import Config, parse_config
 from ..api.errors import UsageError
-from ..api.names import Label, is_plain_name
+from ..api.names import Label, content_problem, is_plain_name
 from ..files import read_regular_file
 
 #: The document's name, and the most bytes of it that are read.
@@ -68,6 +68,9 @@ def read_export(folder: Path) -> Export:
         raise UsageError(f"{path} is not JSON") from None
     if not isinstance(content, dict):
         raise UsageError(f"{path} is not the document of an export")
+    problem = content_problem(content)
+    if problem is not None:
+        raise UsageError(f"{path}: {problem}")
     export = parse_config(Export, content, str(path))
     if not is_plain_name(export.task):
         raise UsageError(f"{path}: its task is not a plain name")

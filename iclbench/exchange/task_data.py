@@ -183,7 +183,7 @@ def _describe(
         digest=digest,
         about=about,
         metric=task.primary.metric,
-        floor=f"{task.floor_kind}: {task.floor_summary}".removesuffix(": "),
+        floor=" ".join(f"{task.floor_kind}: {task.floor_summary}".split()).removesuffix(":"),
         provenance=dict(task.provenance),
         command=shlex.join([*words, "OUT"]),
         files=tuple(files),
