@@ -59,9 +59,11 @@ if TYPE_CHECKING:
     from .api.statistics import finite
     from .api.suite import Suite
     from .api.task import Task, TaskConfig, training_batch
+    from .api.tracker import Tracker
     from .console import report
     from .devices import find_device
     from .display.run import run
+    from .exchange.task_data import export_task
     from .files import file_digest, require_writable, write_atomically
     from .kit.cases import check_plugin
     from .kit.parts import (
@@ -88,6 +90,7 @@ if TYPE_CHECKING:
     from .runs.checks import ConformanceError, check_architecture, check_task
     from .runs.load import load_task
     from .runs.store import RecordStore
+    from .runs.tracking import tracking
     from .runs.verify import verify
     from .sweeps.conformance import check_executor
     from .sweeps.sweep import sweep
@@ -147,9 +150,11 @@ _HOME = {
     "api.statistics": ("finite",),
     "api.suite": ("Suite",),
     "api.task": ("Task", "TaskConfig", "training_batch"),
+    "api.tracker": ("Tracker",),
     "console": ("report",),
     "devices": ("find_device",),
     "display.run": ("run",),
+    "exchange.task_data": ("export_task",),
     "files": ("file_digest", "require_writable", "write_atomically"),
     "kit.cases": ("check_plugin",),
     "kit.parts": (
@@ -176,6 +181,7 @@ _HOME = {
     "runs.checks": ("ConformanceError", "check_architecture", "check_task"),
     "runs.load": ("load_task",),
     "runs.store": ("RecordStore",),
+    "runs.tracking": ("tracking",),
     "runs.verify": ("verify",),
     "sweeps.conformance": ("check_executor",),
     "sweeps.sweep": ("sweep",),
@@ -249,6 +255,7 @@ __all__ = [
     "Task",
     "TaskConfig",
     "Text",
+    "Tracker",
     "TrainingContext",
     "TrainingRandom",
     "TrainsFaster",
@@ -270,6 +277,7 @@ __all__ = [
     "exact_least_squares",
     "exact_matmul",
     "exact_solve",
+    "export_task",
     "file_digest",
     "find_device",
     "find_mixer",
@@ -293,6 +301,7 @@ __all__ = [
     "to_device",
     "token_loss",
     "torch_generator",
+    "tracking",
     "training_batch",
     "training_form",
     "unknown",

@@ -52,6 +52,7 @@ CATALOG_HOOKS = {
     "metric": "iclbench_metrics",
     "grader": "iclbench_graders",
     "executor": "iclbench_executors",
+    "tracker": "iclbench_trackers",
     "command": "iclbench_commands",
 }
 

@@ -51,6 +51,11 @@ def iclbench_executors() -> list[Entry]:
 
 
 @hookspec
+def iclbench_trackers() -> list[Entry]:
+    """Return trackers of runs; a target is an `iclbench.Tracker` class."""
+
+
+@hookspec
 def iclbench_commands() -> list[Entry]:
     """Return additional commands of `iclbench`; a target is a function that typer can run."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from fake_distributions import write_distribution
 
-from iclbench import Architecture, Executor, Grader, Metric, Recipe, Task
+from iclbench import Architecture, Executor, Grader, Metric, Recipe, Task, Tracker
 from iclbench.cli import app
 from iclbench.discovery import CATALOG_HOOKS
 from iclbench.plugins import host
@@ -22,6 +22,7 @@ BASES = {
     "metric": Metric,
     "grader": Grader,
     "executor": Executor,
+    "tracker": Tracker,
 }
 
 #: Every kind of entry except commands; suites are files or objects, not classes.
@@ -64,6 +65,10 @@ SAMPLE = """
         return [Entry("fine-executor", "local again", "fine_parts:Here")]
 
     @hookimpl
+    def iclbench_trackers():
+        return [Entry("fine-tracker", "prints what it gets", "fine_parts:Printer")]
+
+    @hookimpl
     def iclbench_commands():
         return [Entry("hello", "Greet [some] body.", "fine_parts:hello")]
 """
@@ -74,7 +79,7 @@ SAMPLE_PARTS = """
     from iclbench_least_squares.fixed import LeastSquares
     from iclbench_solvers.simple import Zero
 
-    from iclbench import Grader, Metric, Recipe, Suite
+    from iclbench import Grader, Metric, Recipe, Suite, Tracker
     from iclbench.sweeps.executors.local import Local
 
     RECIPE = Recipe(steps=1, batch=1)
@@ -109,6 +114,19 @@ SAMPLE_PARTS = """
 
         def grade(self, completions, folder):
             return {"one": [1.0] * len(completions)}
+
+
+    class Printer(Tracker):
+        name = "fine-tracker"
+
+        def start(self, spec, settings):
+            print("start", spec.model)
+
+        def log(self, step, values):
+            print("log", step, sorted(values))
+
+        def finish(self, record, summary):
+            print("finish", sorted(summary)[0])
 
 
     class Here(Local):

@@ -11,7 +11,9 @@ ROOT = Path(__file__).parents[1]
 HARNESS = ROOT / "iclbench"
 
 #: Packages of the harness, from the bottom to the top. A package imports those below it and itself.
-LAYERS = ("api", "nn", "training", "runs", "sweeps", "leaderboards", "display", "kit", "cli")
+LAYERS = (
+    "api", "nn", "training", "runs", "sweeps", "leaderboards", "display", "exchange", "kit", "cli",
+)  # fmt: skip
 #: Modules between `api` and `nn`. They import `api` and, without a cycle, one another.
 SHARED = {"console", "devices", "discovery", "files", "hookspecs", "plugins", "precision"}
 #: Modules above every package, which nothing imports.

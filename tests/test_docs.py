@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from iclbench import hookspecs, load_task
+from iclbench import hookspecs, load_task, run, tracking
 from iclbench.runs.checks import check_architecture
 
 ROOT = Path(__file__).parents[1]
@@ -84,3 +84,22 @@ def test_the_readme_s_plugin_works(cli, tmp_path, provide):
                 "--seeds", "2", "--out", tmp_path)  # fmt: skip
     assert outcome.code == 0
     assert " decay " in outcome.out
+
+
+def test_the_tracker_of_the_plugins_page_works(tmp_path, provide):
+    (text,) = (t for t in blocks(ROOT / "docs" / "plugins.md", "python") if "(Tracker)" in t)
+    module: dict = {}
+    exec(compile(text, "plugins.md", "exec"), module)
+    provide("tracker", "diary", module["Diary"])
+    with tracking("diary", out=tmp_path / "diaries"):
+        record = run(model="zero", task="least-squares", eval_prompts=8, out=tmp_path)
+    score = record.metrics["squared_error"].digits.mean
+    assert (tmp_path / "diaries" / f"{record.id}.txt").read_text() == f"zero\nscore {score}\n"
+
+
+def test_the_python_of_the_trackers_page_works(tmp_path, monkeypatch):
+    pytest.importorskip("tensorboard")
+    monkeypatch.chdir(tmp_path)
+    (text,) = blocks(ROOT / "docs" / "trackers.md", "python")
+    exec(compile(text, "trackers.md", "exec"), {})
+    assert list((tmp_path / "results" / "tensorboard").glob("least-squares/averaging-*/*tfevents*"))

@@ -7,11 +7,13 @@ from importlib import metadata
 import pytest
 from support import run_python
 
+HEAVY = ("torch", "datasets", "tokenizers", "huggingface_hub", "tensorboard", "wandb", "mlflow")
+
 
 @pytest.fixture
 def run_without_heavy_modules(tmp_path):
     """Runs Python, first-party plugins alone, where importing a heavy module ends it."""
-    for name in ("torch", "datasets", "tokenizers"):
+    for name in HEAVY:
         source = "raise SystemExit(f'{__name__} was imported')"
         (tmp_path / f"{name}.py").write_text(source, encoding="utf-8")
     points = metadata.distribution("iclbench").entry_points.select(group="iclbench")

@@ -14,7 +14,7 @@ _TARGET = re.compile(r"[\w.]+:[\w.]+")
 
 @dataclass(frozen=True)
 class Entry:
-    """One model, task, recipe, metric, grader, executor or command that a plugin provides.
+    """One model, task, recipe, metric, grader, executor, tracker or command of a plugin.
 
     `name` is lower-case words joined by hyphens, and `summary` one line. `target` is the object's
     address (`"package.module:Name"`, imported when it is used), or the object itself. A sequence

@@ -11,7 +11,8 @@ from ..plugins import host
 from .common import Strict, sound_host
 
 KINDS = (
-    "model", "task", "recipe", "suite", "metric", "grader", "executor", "command", "plugin"
+    "model", "task", "recipe", "suite", "metric", "grader", "executor", "tracker", "command",
+    "plugin",
 )  # fmt: skip
 
 

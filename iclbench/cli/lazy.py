@@ -30,6 +30,9 @@ VERBS = {
     "show": Verb("show:show", "Show the numbers and curves of records."),
     "verify": Verb("verify:verify", "Check records and measure them again."),
     "submit": Verb("submit:submit", "Put records into published leaderboards."),
+    "export": Verb("export:export", "Write a task's prompts as a data set."),
+    "push": Verb("push:push", "Publish records or prompts on the hub."),
+    "pull": Verb("pull:pull", "Copy what was pushed, after checking it."),
 }
 
 

@@ -12,7 +12,17 @@ from .common import AsJson, Columns, Sort, Strict, Style, show_table, sound_host
 if TYPE_CHECKING:
     from ..plugins import PluginHost
 
-Kind = Literal["models", "tasks", "recipes", "suites", "metrics", "graders", "executors", "plugins"]
+Kind = Literal[
+    "models",
+    "tasks",
+    "recipes",
+    "suites",
+    "metrics",
+    "graders",
+    "executors",
+    "trackers",
+    "plugins",
+]
 
 
 def ls(
@@ -25,7 +35,7 @@ def ls(
     as_json: AsJson = False,
     strict: Strict = False,
 ) -> None:
-    """List models, tasks, recipes, suites, metrics, graders, executors or plugins.
+    """List models, tasks, recipes, suites, metrics, graders, executors, trackers or plugins.
 
     `ls recipes` also lists the recipes that tasks have of their own.
     """

@@ -33,6 +33,7 @@ from .common import (
 from .interruption import stops_on_signals
 from .spec_options import with_spec_options
 from .suites import SuiteRun
+from .tracker_options import with_tracker_options
 from .tuning import Preparation
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ Resume = Annotated[bool, typer.Option(help="Continue interrupted training.")]
 
 
 @with_spec_options
+@with_tracker_options
 def run(
     model: Models,
     spec: dict[str, Any],

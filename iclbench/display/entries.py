@@ -13,6 +13,7 @@ from ..api.grader import Grader
 from ..api.metric import Metric
 from ..api.recipe import Recipe
 from ..api.task import Task
+from ..api.tracker import Tracker
 from ..discovery import Plugin
 from ..leaderboards.formats import arguments
 from ..plugins import PluginHost
@@ -215,6 +216,13 @@ def _executor(plugins: PluginHost, name: str) -> Iterator[Part]:
     yield f"$ iclbench sweep FILE --executor {name} --workers N"
 
 
+def _tracker(plugins: PluginHost, name: str) -> Iterator[Part]:
+    target: type[Tracker] = plugins.load("tracker", name, Tracker)
+    yield from _documentation(target)
+    yield from _arguments(target.Config, "--tracker-args")
+    yield f"$ iclbench run --model MODEL --task TASK --tracker {name}"
+
+
 def _command(plugins: PluginHost, name: str) -> Iterator[Part]:
     yield f"$ iclbench {name} --help"
 
@@ -245,5 +253,6 @@ PAGES: dict[str, Callable[[PluginHost, str], Iterator[Part]]] = {
     "metric": _metric,
     "grader": _grader,
     "executor": _executor,
+    "tracker": _tracker,
     "command": _command,
 }

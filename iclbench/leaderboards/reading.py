@@ -9,7 +9,7 @@ from ..api.errors import RecordError, problem_with
 from ..api.record import Record
 from ..runs.objects import Objects
 from ..runs.store import RecordStore, read_record
-from .board import Board, boards
+from .board import Boards, boards
 
 #: Takes one line for every record that is left out; it names the record's path.
 Refused = Callable[[str], None]
@@ -26,7 +26,7 @@ def sound_records(paths: Iterable[Path], refused: Refused) -> Iterator[tuple[Pat
 
 def sound_boards(
     store: RecordStore, refused: Refused, *, task: str | None = None, whole: bool = False
-) -> list[Board]:
+) -> Boards:
     """The boards of the store's sound records, of one task if given.
 
     A record's values must be sound too; if `whole`, so must be all files that it names.

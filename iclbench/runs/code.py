@@ -22,11 +22,11 @@ NOT_COUNTED = frozenset(
     f"{folder}/{name}.py"
     for folder, names in {
         "api": ("__init__", "costs", "entry", "errors", "executor", "names", "options", "record",
-                "results", "stored", "suite", "tuning"),
+                "results", "stored", "suite", "tracker", "tuning"),
         "runs": ("__init__", "causality", "checks", "code", "comparison", "cost_facts", "facts",
                  "honesty", "inspection", "objects", "proofs", "recorded", "report", "retraining",
                  "reuse", "rounding", "shift_records", "sizes", "state_size", "store", "stored",
-                 "suites", "tuned", "values", "verify"),
+                 "suites", "tracking", "tuned", "values", "verify"),
     }.items()
     for name in names
 )  # fmt: skip

@@ -1,0 +1,39 @@
+"""`iclbench export`: a task's prompts as a data set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from ..api.options import parse_arguments
+from .common import Strict, sound_host
+
+
+def export(
+    out: Annotated[Path, typer.Argument(help="The folder: new, empty, or of an earlier export.")],
+    task: Annotated[str, typer.Option(metavar="NAME", help="The task.")],
+    prompts: Annotated[int, typer.Option(min=1, metavar="N", help="Prompts of each case.")],
+    task_args: Annotated[
+        list[str] | None,
+        typer.Option(metavar="K=V,…", help="Arguments of the task, or @file.toml; repeatable."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Evaluation seed of the prompts.")] = 0,
+    dtype: Annotated[
+        Literal["float32", "float64"], typer.Option(help="Precision of the prompts.")
+    ] = "float32",
+    strict: Strict = False,
+) -> None:
+    """Write a task's evaluation prompts and targets as Parquet, with a card and Croissant metadata.
+
+    `datasets.load_dataset(OUT)` reads the folder. The same arguments give the same bytes.
+    """
+    sound_host(strict)
+    from ..exchange.task_data import export_task
+
+    args = parse_arguments(task_args or [], "--task-args")
+    made = export_task(task, prompts, out, task_args=args, seed=seed, dtype=dtype)
+    for file in made.files:
+        typer.echo(f"{out / file.path}: {file.rows:,} prompts, {file.bytes:,} bytes")
+    typer.echo(f"digest of the draws: {made.digest}")

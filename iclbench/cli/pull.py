@@ -1,0 +1,68 @@
+"""`iclbench pull`: records or a task's prompts from the hub or a folder, after checking them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .common import Strict, sound_host
+
+
+def pull(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="USER/NAME|datasets/USER/NAME|FOLDER",
+            help="A model repository, a data set, or a folder, such as ./copy.",
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Default: results for records; for a task's prompts the source's name.",
+        ),
+    ] = None,
+    verify: Annotated[
+        bool | None,
+        typer.Option(
+            "--verify/--no-verify",
+            help="Measure again; default: yes, except for several records.",
+        ),
+    ] = None,
+    max_size: Annotated[
+        float, typer.Option(min=0, metavar="GB", help="The most that is pulled.")
+    ] = 10.0,
+    strict: Strict = False,
+) -> None:
+    """Copy what `push` has published into a folder, if all of it is sound.
+
+    Digests, sizes, names and places are always checked. Verifying measures each model, or makes
+    each prompt, again. If anything is wrong, nothing is copied.
+    """
+    sound_host(strict)
+    from ..exchange.hub import Hub, repository
+    from ..exchange.pulling import listing, pull_export, pull_records
+    from ..exchange.sources import FolderSource, HubSource, Source
+
+    place = repository(source)
+    given: Source
+    if place is None:
+        given = FolderSource(Path(source).expanduser())
+    else:
+        given = HubSource(Hub(), place[0] or "model", place[1])
+    found = listing(given)
+    most = int(max_size * 1e9)
+    if found.document is not None:
+        folder = out or Path(given.name.rstrip("/").rsplit("/", maxsplit=1)[-1])
+        export = pull_export(given, found, folder, measure=verify is not False, most=most)
+        typer.echo(f"{folder}: {export.prompts:,} prompts of {export.task} v{export.task_version}")
+        return
+    measure = len(found.records) == 1 if verify is None else verify
+    paths = pull_records(given, found, out or Path("results"), measure=measure, most=most)
+    for path in paths:
+        typer.echo(path)
+    done = "verified" if measure else "not verified: `iclbench verify` measures them again"
+    typer.echo(f"{len(paths)} record{'s' if len(paths) != 1 else ''}, {done}")

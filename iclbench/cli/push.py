@@ -1,0 +1,133 @@
+"""`iclbench push`: a record, a board or a task's prompts into a repository of the hub, or a folder.
+
+Nothing is uploaded before it was shown and confirmed.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..api.errors import UsageError
+from ..console import report
+from .common import Strict, end_with, sound_host
+
+if TYPE_CHECKING:
+    from ..exchange.hub import Hub, State
+    from ..exchange.packing import Package
+
+#: The most files that are shown one by one, unless all are asked for.
+MOST_SHOWN = 30
+
+
+def push(
+    what: Annotated[
+        Path,
+        typer.Argument(help="A record, a folder of records, or a folder of `iclbench export`."),
+    ],
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to", metavar="USER/NAME|FOLDER",
+            help="A repository of the hub, or a new folder, such as ./copy.",
+        ),
+    ],
+    task: Annotated[str | None, typer.Option(help="Only the records of this task.")] = None,
+    private: Annotated[
+        bool, typer.Option("--private", help="A new repository is for its owner alone.")
+    ] = False,
+    every: Annotated[bool, typer.Option("--all", help="Show every file.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Upload without asking.")] = False,
+    strict: Strict = False,
+) -> None:  # fmt: skip
+    """Publish a record as a model repository, or records or a task's prompts as a data set.
+
+    One commit. The files are shown first, and nothing is uploaded without a yes. The token comes
+    from HF_TOKEN or `hf auth login`. Exits with 2 if a record was damaged and left out.
+    """
+    sound_host(strict)
+    from ..exchange.hub import Hub, repository
+    from ..exchange.packing import pack
+
+    problems: list[str] = []
+    package = pack(what, problems.append, task)
+    place = repository(to)
+    if place is None:
+        _copy(package, Path(to).expanduser(), every)
+    else:
+        kind, name = place
+        if kind is not None and kind != package.kind:
+            raise UsageError(f"{what} is a record, which goes into a model repository: --to {name}")
+        _upload(Hub(), package, name, private=private, every=every, yes=yes)
+    end_with(problems)
+
+
+def _copy(package: Package, folder: Path, every: bool) -> None:
+    """Write the files of the repository into a new or empty folder."""
+    from ..files import staged, write_atomically
+
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(f"{folder} holds files: give a new folder")
+    _show(package, [], every)
+    with staged(folder) as new:
+        for path in package.files:
+            write_atomically(new / path, package.read(path))
+    typer.echo(f"written to {folder}; iclbench pull {folder} reads it")
+
+
+def _upload(
+    hub: Hub, package: Package, name: str, *, private: bool, every: bool, yes: bool
+) -> None:
+    """Show the commit, ask, and make it."""
+    hub.require_login()
+    state = hub.state(package.kind, name)
+    deleted = _outdated(package, state)
+    prefix = "datasets/" if package.kind == "dataset" else ""
+    seen = state.private if state else private
+    typer.echo(
+        f"{hub.endpoint}/{prefix}{name}: {'private' if seen else 'public'}, "
+        f"{'exists' if state else 'new'}; {package.title}"
+    )
+    _show(package, deleted, every)
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UsageError("nothing was uploaded: --yes uploads what is shown")
+        if not typer.confirm("Upload this?", err=True):
+            report("nothing was uploaded")
+            raise typer.Exit(1)
+    parent = state.revision if state else None
+    address = hub.push(package, name, private=private, deleted=deleted, parent=parent)
+    typer.echo(f"uploaded: {address}\niclbench pull {prefix}{name} reads it")
+
+
+def _outdated(package: Package, state: State | None) -> list[str]:
+    """The repository's files that iclbench wrote earlier, and that the new commit lacks."""
+    from ..exchange.pulling import written_by_iclbench
+
+    before = [entry.path for entry in state.files] if state else []
+    return sorted(p for p in before if p not in package.files and written_by_iclbench(p))
+
+
+def _show(package: Package, deleted: list[str], every: bool) -> None:
+    """Print each file with its size; of many, the number and size in each folder."""
+    sizes = {path: package.size(path) for path in sorted(package.files)}
+    if every or len(sizes) <= MOST_SHOWN:
+        lines = [f"  add {size:>14,} bytes  {path}" for path, size in sizes.items()]
+    else:
+        folders: dict[str, list[int]] = {}
+        for path, size in sizes.items():
+            folder = path.split("/")[0] + "/" if "/" in path else path
+            folders.setdefault(folder, []).append(size)
+        lines = [
+            f"  add {sum(values):>14,} bytes  {folder}"
+            + (f" ({len(values):,} files; --all shows them)" if folder.endswith("/") else "")
+            for folder, values in folders.items()
+        ]
+    shown = deleted if every else deleted[:MOST_SHOWN]
+    lines += [f"  delete                    {path}" for path in shown]
+    lines += [f"  delete {len(deleted) - len(shown):,} more"] if len(shown) < len(deleted) else []
+    typer.echo("\n".join(lines))
+    typer.echo(f"{len(sizes):,} files, {sum(sizes.values()):,} bytes")

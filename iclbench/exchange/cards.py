@@ -1,0 +1,224 @@
+"""Cards: the README of a repository, with the front matter that the hub reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..api.record import Record
+from ..display.boards import board_table, legend
+from ..display.formats import as_markdown
+from ..leaderboards import formats
+from ..leaderboards.board import Board
+from ..leaderboards.escaping import markdown
+
+if TYPE_CHECKING:
+    from .document import Export
+
+TAGS = ["in-context-learning", "iclbench"]
+
+
+def front_matter(values: Mapping[str, Any]) -> str:
+    """YAML between lines of dashes; every value is written as JSON, which YAML contains."""
+    lines = [f"{key}: {json.dumps(value, ensure_ascii=True)}" for key, value in values.items()]
+    return "\n".join(["---", *lines, "---", ""])
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table; its cells are escaped."""
+    lines = [header, ["---"] * len(header), *([markdown(cell) for cell in row] for row in rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def task_card(export: Export) -> str:
+    """The card of a task's data set."""
+    columns = {column.name: column for file in export.files for column in file.columns}
+    fields = table(
+        ["column", "dtype", "shape per prompt"],
+        [[c.name, c.dtype, " × ".join(map(str, c.shape)) or "number"] for c in columns.values()],
+    )
+    return f"""{_task_front_matter(export)}
+# {export.task}
+
+{markdown(export.summary)}.
+
+These are evaluation prompts of the in-context learning task `{export.task}`, version
+{export.task_version}, with their targets. Each row is one prompt. Prompts are in {export.dtype}.
+Targets are in float64 and answer the rounded prompt.
+
+{fields}
+
+{markdown(export.about)}
+
+`target` is what a model should predict. A column `truth_…` is known to the task alone: don't show
+it to a model.
+
+- ranked by: `{export.metric}`
+- floor: {markdown(export.floor)}
+- digest of the draws: `{export.digest}`. A record of a run on the same prompts has the same digest.
+
+```python
+from datasets import load_dataset
+
+prompts = load_dataset("FOLDER OR REPOSITORY", split="test").with_format("arrow")[:]
+```
+
+Arrow keeps every digit; the NumPy format of `datasets` rounds to float32.
+
+{_how_it_was_made(export)}"""
+
+
+def _task_front_matter(export: Export) -> str:
+    license_ = {} if export.provenance else {"license": "apache-2.0"}
+    configs = [
+        {
+            "config_name": "default" if len(export.files) == 1 else file.split,
+            "data_files": [{"split": "test", "path": file.path}],
+        }
+        for file in export.files
+    ]
+    return front_matter(
+        {
+            "pretty_name": f"iclbench: {export.task}",
+            **license_,
+            "tags": [*TAGS, "mlcroissant"],
+            "configs": configs,
+        }
+    )
+
+
+def _how_it_was_made(export: Export) -> str:
+    arguments = table(
+        ["argument", "value"], [[k, json.dumps(v)] for k, v in export.task_args.items()]
+    )
+    files = table(
+        ["file", "prompts", "SHA-256"],
+        [[file.path, f"{file.rows:,}", file.sha256] for file in export.files],
+    )
+    sources = ""
+    if export.provenance:
+        text = json.dumps(export.provenance, indent=1)
+        sources = (
+            f"\n## Sources\n\nThis data is not drawn. It comes from:\n\n```json\n{text}\n```\n"
+        )
+    return f"""## How it was made
+
+```text
+{export.command}
+```
+
+The same command gives the same bytes, with the same versions of iclbench and pyarrow.
+
+{arguments}
+
+{files}
+{sources}"""
+
+
+def model_card(record: Record) -> str:
+    """The card of one record's models, with its metrics as the hub's results."""
+    spec, main = record.spec, record.main
+    metrics = [
+        {"type": name, "name": name, "value": statistics.mean}
+        for name, statistics in main.metrics.items()
+        if statistics.mean is not None
+    ]
+    dataset = {"type": f"iclbench-{spec.task}", "name": f"{main.title} v{spec.task_version}"}
+    result = {"task": {"type": "in-context-learning"}, "dataset": dataset, "metrics": metrics}
+    head = front_matter(
+        {
+            "library_name": "iclbench",
+            "tags": TAGS,
+            **({"model-index": [{"name": spec.model, "results": [result]}]} if metrics else {}),
+        }
+    )
+    seeds = [str(seed.seed) for seed in record.seeds if seed.seed is not None]
+    weights = f"`model.safetensors` holds the weights of {_seeds(seeds)}, named `SEED/parameter`."
+    if record.weights is None:
+        weights = "This model has no weights: it is built from a formula or solves each prompt."
+    return f"""{head}
+# {markdown(spec.model)} on {markdown(main.title)}
+
+A record of iclbench, the benchmark harness for in-context learning: {spec.origin}, {spec.dtype},
+{record.parameters:,} parameters. {weights}
+
+{_metrics(record)}
+
+Ranked by the {record.ranking.statistic} of `{record.ranking.metric}` on {main.prompts:,} prompts.
+Digits are −log₁₀ of the absolute error.
+
+## Use and check it
+
+```text
+iclbench pull THIS/REPOSITORY
+```
+
+This copies the record into `results`, measures the model again and compares every number. The
+command that made it:
+
+```text
+{record.command}
+```
+
+## Settings
+
+{table(["setting", "value"], _settings(record))}
+"""
+
+
+def _seeds(seeds: list[str]) -> str:
+    if not seeds:
+        return "one model"
+    return f"seed {seeds[0]}" if len(seeds) == 1 else f"the {len(seeds)} seeds {', '.join(seeds)}"
+
+
+def _metrics(record: Record) -> str:
+    floor = record.floor
+    rows = []
+    for name, statistics in record.metrics.items():
+        own = statistics.digits
+        digits = "" if own is None else formats.digits(own.mean)
+        best = formats.linear(floor[name].mean) if name in floor else ""
+        values = [formats.linear(value) for value in (statistics.mean, statistics.median)]
+        rows.append([name, *values, digits, best])
+    return table(["metric", "mean", "median", "digits", "mean of the floor"], rows)
+
+
+def _settings(record: Record) -> list[list[str]]:
+    values = record.spec.model_dump(mode="json", exclude_none=True)
+    rows = [[key, json.dumps(value)] for key, value in values.items() if value not in ((), {}, [])]
+    environment = record.environment
+    rows.append(["device", formats.device(environment.device, environment.threads)])
+    rows += [[f"plugin {p.name}", f"{p.distribution} {p.version}"] for p in record.plugins]
+    return [*rows, ["id", record.id], ["digest", record.digest]]
+
+
+def results_card(boards: Sequence[Board], has_curves: bool) -> str:
+    """The card of a results data set, with the table of every board."""
+    names = ["rows", *(["curves"] if has_curves else [])]
+    configs = [
+        {"config_name": name, "data_files": [{"split": "train", "path": f"{name}.parquet"}]}
+        for name in names
+    ]
+    head = front_matter(
+        {"pretty_name": "iclbench results", "tags": TAGS, "configs": configs},
+    )
+    tables = "\n\n".join(as_markdown(board_table(board)) for board in boards)
+    return f"""{head}
+# iclbench results
+
+`rows.parquet` has one line per record{" and `curves.parquet` its curves" * has_curves}. The records
+themselves are `TASK/MODEL-ID.json`, and the files that they name are in `objects`.
+
+```text
+iclbench pull datasets/THIS/REPOSITORY
+iclbench verify results
+```
+
+The first command copies the records into `results`, the second measures every model again.
+
+{tables}
+
+{chr(10).join(legend(boards))}
+"""

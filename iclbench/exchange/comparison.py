@@ -1,0 +1,55 @@
+"""Whether a data set holds the prompts that its document says: they are made again."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from ..api.errors import RecordError
+from .document import Export
+from .task_data import export_task
+
+#: Targets may differ by this much, relative to the largest: another machine rounds otherwise.
+TOLERANCE = 1e-5
+
+
+def require_same_prompts(folder: Path, export: Export) -> None:
+    """Raise RecordError unless the document's arguments make the same prompts and targets.
+
+    Raises UsageError where the task or one of its arguments is unknown.
+    """
+    with tempfile.TemporaryDirectory(prefix="iclbench-") as temporary:
+        made = export_task(
+            export.task,
+            export.prompts,
+            temporary,
+            task_args=export.task_args,
+            seed=export.seed,
+            dtype=export.dtype,
+        )
+        if (made.task_version, made.digest) != (export.task_version, export.digest):
+            raise RecordError(f"its arguments make other prompts of {export.task}")
+        for ours, theirs in zip(made.files, export.files, strict=True):
+            if ours.sha256 != theirs.sha256:
+                _require_close(Path(temporary) / ours.path, folder / theirs.path)
+
+
+def _require_close(ours: Path, theirs: Path) -> None:
+    """Raise RecordError for files that differ in more than the last bits of numbers."""
+    from pyarrow import ArrowException, parquet
+
+    name = f"data/{theirs.name}"
+    try:
+        expected, given = parquet.read_table(ours), parquet.read_table(theirs)
+        same_form = expected.schema.equals(given.schema) and expected.num_rows == given.num_rows
+    except (ArrowException, OSError) as error:
+        raise RecordError(f"{name} is not Parquet: {str(error)[:100]}") from None
+    if not same_form:
+        raise RecordError(f"{name} has other columns or rows than its task")
+    for column in expected.column_names:
+        mine, yours = (np.array(t[column].to_pylist()) for t in (expected, given))
+        size = float(np.abs(mine).max(initial=0.0))
+        if not np.allclose(mine, yours, rtol=TOLERANCE, atol=TOLERANCE * size, equal_nan=True):
+            raise RecordError(f"{name}: {column} is not what its task gives")

@@ -1,0 +1,77 @@
+"""export.json: how a task's data set was made, and what its files are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from ..api.config import Config, parse_config
+from ..api.errors import UsageError
+from ..api.names import Label, content_problem, is_plain_name
+from ..files import read_regular_file
+
+#: The document's name, and the most bytes of it that are read.
+DOCUMENT, MOST_BYTES = "export.json", 2**20
+
+
+class Column(Config):
+    """A column of the files: one row per prompt."""
+
+    name: Label
+    dtype: Literal["float32", "float64", "int64", "int32", "int16", "int8", "uint8", "bool"]
+    shape: tuple[int, ...] = Field(description="of one prompt's value; () for a number")
+
+
+class DataFile(Config):
+    """A Parquet file: the prompts of one case."""
+
+    path: str = Field(pattern=r"^data/[a-z0-9-]{1,100}\.parquet$")
+    split: str = Field(pattern=r"^[a-z0-9_]{1,100}$", description="its name for `datasets`")
+    rows: int
+    bytes: int
+    sha256: str = Field(pattern="^[0-9a-f]{64}$")
+    columns: tuple[Column, ...]
+
+
+class Export(Config):
+    """How a task's data set was made, and its files."""
+
+    format: Literal["iclbench task data 1"] = "iclbench task data 1"
+    task: str
+    summary: Label
+    task_version: int
+    task_args: dict[str, Any]
+    prompts: int = Field(description="number of prompts of each case")
+    seed: int = Field(description="the evaluation seed")
+    dtype: Literal["float32", "float64"]
+    digest: str = Field(
+        pattern="^[0-9a-f]{64}$",
+        description="SHA-256 of the raw draws, as in the records of runs on these prompts",
+    )
+    about: str = Field(description="the fields of a prompt")
+    metric: Label = Field(description="what the task ranks by")
+    floor: str = Field(description="the task's floor")
+    provenance: dict[str, Any] = Field(description="the sources of data that are not drawn")
+    command: str
+    files: tuple[DataFile, ...]
+
+
+def read_export(folder: Path) -> Export:
+    """The export in a folder; raises RecordError or UsageError for a damaged document."""
+    path = folder / DOCUMENT
+    try:
+        content = json.loads(read_regular_file(path, MOST_BYTES))
+    except (ValueError, RecursionError):
+        raise UsageError(f"{path} is not JSON") from None
+    if not isinstance(content, dict):
+        raise UsageError(f"{path} is not the document of an export")
+    problem = content_problem(content)
+    if problem is not None:
+        raise UsageError(f"{path}: {problem}")
+    export = parse_config(Export, content, str(path))
+    if not is_plain_name(export.task):
+        raise UsageError(f"{path}: its task is not a plain name")
+    return export

@@ -1,0 +1,147 @@
+"""The Hugging Face Hub: what a repository holds, one commit into it, and reading its files.
+
+The address is HF_ENDPOINT's, or huggingface.co. The token comes from HF_TOKEN or from the hub's own
+login (`hf auth login`); it is never an argument, and is removed from every message.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO, NamedTuple, cast
+from urllib.parse import urlsplit
+
+from ..api.errors import IclbenchError, RunError, UsageError, first_line
+from .packing import Kind, Package
+
+#: `user/name`; with `datasets/` before it, a data set.
+_REPOSITORY = re.compile(r"(datasets/)?([\w.-]{1,96}/[\w.-]{1,96})", re.ASCII)
+
+
+class Entry(NamedTuple):
+    """A file of a repository and its size in bytes."""
+
+    path: str
+    size: int
+
+
+class State(NamedTuple):
+    """A repository: its last commit, its files, and whether only its owner sees it."""
+
+    revision: str
+    files: list[Entry]
+    private: bool
+
+
+def repository(text: str) -> tuple[Kind | None, str] | None:
+    """The kind, if the text says it, and `user/name`; None for what is a path.
+
+    A path begins with `.`, `/` or `~`, or has no `/` or several.
+    """
+    match = _REPOSITORY.fullmatch(text)
+    if match is None or text.startswith(".") or ".." in text:
+        return None
+    return ("dataset" if match[1] else None), match[2]
+
+
+class Hub:
+    """A connection to the hub; every error is one line, without the token."""
+
+    def __init__(self) -> None:
+        try:
+            import huggingface_hub
+        except ImportError:
+            raise UsageError("the hub needs huggingface_hub: pip install 'iclbench[hub]'") from None
+        self.endpoint = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
+        _require_safe(self.endpoint)
+        self._token: str | None = huggingface_hub.get_token()
+        # False: never a token other than this one.
+        self._api = huggingface_hub.HfApi(endpoint=self.endpoint, token=self._token or False)
+        huggingface_hub.utils.disable_progress_bars()
+
+    def require_login(self) -> None:
+        """Raise UsageError where there is no token."""
+        if not self._token:
+            raise UsageError("there is no login: run `hf auth login`, or set HF_TOKEN")
+
+    def state(self, kind: Kind, name: str) -> State | None:
+        """What a repository holds; None if there is none, or none that the user may see."""
+        from huggingface_hub.errors import RepositoryNotFoundError
+
+        with self._errors(f"{name} can't be read"):
+            try:
+                info = self._api.repo_info(name, repo_type=kind, files_metadata=True)
+            except RepositoryNotFoundError:
+                return None
+        files = [Entry(str(file.rfilename), int(file.size or 0)) for file in info.siblings or ()]
+        return State(str(info.sha), files, bool(info.private))
+
+    def push(
+        self, package: Package, name: str, *, private: bool, deleted: list[str], parent: str | None
+    ) -> str:
+        """Make the repository if it is missing, and one commit; returns the commit's address.
+
+        `parent` is the commit that the repository must still be at. Raises RunError where the hub
+        refuses, and UsageError for a file that holds the token.
+        """
+        from huggingface_hub import CommitOperationAdd, CommitOperationDelete
+
+        self.require_login()
+        self._require_no_token(package)
+        operations: list[Any] = [CommitOperationDelete(path) for path in deleted]
+        for path, content in package.files.items():
+            given = content if isinstance(content, bytes) else str(content)
+            operations.append(CommitOperationAdd(path, given))
+        with self._errors(f"{name} can't be written"):
+            self._api.create_repo(name, repo_type=package.kind, private=private, exist_ok=True)
+            commit = self._api.create_commit(
+                name,
+                operations,
+                commit_message=f"iclbench: {package.title}",
+                repo_type=package.kind,
+                parent_commit=parent,
+            )
+        return str(commit.commit_url)
+
+    @contextmanager
+    def open(self, kind: Kind, name: str, revision: str, path: str) -> Iterator[BinaryIO]:
+        """A file to be read as it arrives, so that its reader can stop."""
+        from huggingface_hub import HfFileSystem
+
+        prefix = "datasets/" if kind == "dataset" else ""
+        with self._errors(f"{name}: {path} can't be read"):
+            system = HfFileSystem(endpoint=self.endpoint, token=self._token or False)
+            with system.open(
+                f"{prefix}{name}/{path}", revision=revision, block_size=0, cache_type="none"
+            ) as file:
+                yield cast(BinaryIO, file)
+
+    def _require_no_token(self, package: Package) -> None:
+        secret = (self._token or "").encode()
+        for path in package.files:
+            if secret and secret in package.read(path):
+                raise UsageError(f"{path} holds your token of the hub; nothing was uploaded")
+
+    @contextmanager
+    def _errors(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except IclbenchError:
+            raise
+        except Exception as error:
+            reason = " ".join(first_line(error).split())
+            if self._token:
+                reason = reason.replace(self._token, "(token)")
+            raise RunError(f"{what}: {reason}") from None
+
+
+def _require_safe(endpoint: str) -> None:
+    """Raise UsageError for an address that would show the token, or that holds a password."""
+    parts = urlsplit(endpoint)
+    if parts.username or parts.password:
+        raise UsageError("HF_ENDPOINT holds a password; use HF_TOKEN or `hf auth login`")
+    local = parts.hostname in {"localhost", "127.0.0.1", "::1"}
+    if parts.scheme != "https" and not (parts.scheme == "http" and local):
+        raise UsageError("HF_ENDPOINT must begin with https://, or be on this machine")

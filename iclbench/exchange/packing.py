@@ -1,0 +1,134 @@
+"""What is pushed: a record as a model repository, a board or a task's prompts as a data set."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from ..api.errors import RecordError, UsageError
+from ..api.record import Record
+from ..files import read_regular_file
+from ..leaderboards.board import Boards
+from ..leaderboards.curves import curves_table
+from ..leaderboards.export import as_parquet
+from ..leaderboards.reading import sound_boards
+from ..runs.objects import Objects
+from ..runs.store import MOST_BYTES as MOST_RECORD_BYTES
+from ..runs.store import RecordStore, read_record
+from .cards import model_card, results_card, task_card
+from .document import DOCUMENT, read_export
+
+Kind = Literal["model", "dataset"]
+Content = bytes | Path
+
+
+@dataclass(frozen=True)
+class Package:
+    """The files of a repository by their paths in it, and what they are."""
+
+    kind: Kind
+    title: str
+    files: dict[str, Content]
+
+    def size(self, path: str) -> int:
+        """The bytes of a file."""
+        content = self.files[path]
+        return len(content) if isinstance(content, bytes) else content.stat().st_size
+
+    def read(self, path: str) -> bytes:
+        """The content of a file; raises RecordError where it is not a regular file."""
+        content = self.files[path]
+        return content if isinstance(content, bytes) else read_regular_file(content, 2**33)
+
+
+def pack(path: Path, refused: Callable[[str], None], task: str | None = None) -> Package:
+    """The package of a record, a folder of records, published leaderboards, or an export.
+
+    `refused` gets a line for each record that is damaged and left out; `task` restricts a folder to
+    one task. Raises UsageError or RecordError for anything else.
+    """
+    if path.is_dir() and (path / DOCUMENT).is_file():
+        return _pack_export(path)
+    if path.is_dir():
+        records = path / "records"
+        return _pack_results(records if records.is_dir() else path, refused, task)
+    if task is not None:
+        raise UsageError("--task restricts a folder of records, not a single one")
+    return _pack_record(path)
+
+
+def _pack_record(path: Path) -> Package:
+    """The weights of all seeds, the spec, the record with its files, and a card."""
+    record = read_record(path)
+    files: dict[str, Content] = {}
+    _add_record(files, record, path)
+    spec = json.dumps(record.spec.model_dump(mode="json"), indent=1)
+    files["spec.json"] = (spec + "\n").encode()
+    if record.weights_file is not None:
+        # The same bytes as the object: the hub stores them once.
+        files["model.safetensors"] = files[record.weights_file.name]
+    files["README.md"] = model_card(record).encode()
+    return Package("model", f"{record.spec.model} on {record.spec.task}", files)
+
+
+def _pack_results(folder: Path, refused: Callable[[str], None], task: str | None) -> Package:
+    """The rows and curves as Parquet, the records with their files, and a card."""
+    store = RecordStore(folder)
+    boards = sound_boards(store, refused, task=task, whole=True)
+    records = [row.record for board in boards for row in board.rows]
+    if not records:
+        raise UsageError(f"there are no sound records in {folder}" + (f" of {task}" * bool(task)))
+    files: dict[str, Content] = {}
+    for record in records:
+        _add_record(files, record, store.path(record.spec))
+    files["rows.parquet"] = as_parquet(boards.frame())
+    curves = curves_table(records)
+    if len(curves):
+        files["curves.parquet"] = as_parquet(curves)
+    files["README.md"] = results_card(boards, has_curves=len(curves) > 0).encode()
+    return Package("dataset", _title(boards, records), files)
+
+
+def _title(boards: Boards, records: list[Record]) -> str:
+    tasks = sorted({record.spec.task for record in records})
+    what = tasks[0] if len(tasks) == 1 else f"{len(tasks)} tasks"
+    return f"{len(records)} records on {len(boards)} boards of {what}"
+
+
+def _pack_export(folder: Path) -> Package:
+    """The files that the document names, if they are still what it says."""
+    export = read_export(folder)
+    files: dict[str, Content] = {}
+    for file in export.files:
+        path = folder / file.path
+        _require_digest(path, file.sha256)
+        files[file.path] = path
+    for name in (DOCUMENT, "croissant.json"):
+        files[name] = read_regular_file(folder / name, 2**24)
+    files["README.md"] = task_card(export).encode()
+    return Package("dataset", f"{export.prompts:,} prompts of {export.task}", files)
+
+
+def _require_digest(path: Path, sha256: str) -> None:
+    import hashlib
+
+    if hashlib.sha256(read_regular_file(path, 2**36)).hexdigest() != sha256:
+        raise RecordError(f"{path} was changed: its SHA-256 is not that of {DOCUMENT}")
+
+
+def _add_record(files: dict[str, Content], record: Record, path: Path) -> None:
+    """Add a record as it was written, and its files after checking their digests."""
+    objects = Objects.beside(path)
+    for reference in record.files():
+        if reference.name not in files:
+            objects.read(reference)
+            files[reference.name] = objects.path(reference)
+    files[place(record)] = read_regular_file(path, MOST_RECORD_BYTES)
+
+
+def place(record: Record) -> str:
+    """The path of a record in a repository, as in a RecordStore."""
+    return f"{record.spec.task}/{record.spec.model}-{record.id}.json"

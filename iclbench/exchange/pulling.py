@@ -1,0 +1,271 @@
+"""Pulling: what a stranger has published is let into a folder only where all of it is sound.
+
+Paths are compared with the few forms that iclbench writes, sizes are bounded while files arrive,
+and everything is checked in a temporary folder before any file is put in its place.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..api.errors import RecordError, UsageError
+from ..api.names import is_plain_name, visible
+from ..api.record import Record
+from ..api.results import FileReference
+from ..files import STAGING, require_writable
+from ..runs.objects import MOST_BYTES as MOST_OBJECT_BYTES
+from ..runs.objects import Objects
+from ..runs.store import MOST_BYTES as MOST_RECORD_BYTES
+from ..runs.store import RecordStore, is_record_name, read_record
+from ..runs.verify import verify
+from .comparison import require_same_prompts
+from .document import DOCUMENT, Export, read_export
+from .document import MOST_BYTES as MOST_DOCUMENT_BYTES
+from .hub import Entry
+from .packing import place
+from .sources import Source
+
+#: The most files of a repository that are looked at.
+MOST_FILES = 200_000
+#: The most bytes that are pulled, unless the user says otherwise.
+MOST_TOTAL = 10 * 10**9
+#: Files that are read at the same time.
+WORKERS = 8
+#: Bytes that are read at once.
+CHUNK = 2**20
+
+_OBJECT = re.compile(r"objects/[0-9a-f]{2}/[0-9a-f]{64}\.(safetensors|jsonl|f64\.zst)")
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The files of a source that a pull may take; all others are left where they are."""
+
+    records: list[Entry]
+    objects: dict[str, Entry]
+    document: Entry | None
+    others: dict[str, Entry]
+
+
+def listing(source: Source) -> Listing:
+    """Sort a source's files by their paths; raises RecordError for a path that leads outside."""
+    entries = source.entries()
+    if len(entries) > MOST_FILES:
+        raise RecordError(f"{source.name} has {len(entries):,} files; at most {MOST_FILES:,}")
+    for entry in entries:
+        _require_inside(source.name, entry.path)
+    by_path = {entry.path: entry for entry in entries}
+    objects = {path: entry for path, entry in by_path.items() if _OBJECT.fullmatch(path)}
+    records = [entry for path, entry in sorted(by_path.items()) if _is_record(path)]
+    others = {p: e for p, e in by_path.items() if p not in objects and e not in records}
+    return Listing(records, objects, by_path.get(DOCUMENT), others)
+
+
+def _require_inside(name: str, path: str) -> None:
+    parts = path.split("/")
+    outside = any(part in {"", ".", ".."} for part in parts) or "\\" in path or ":" in path
+    if outside or not path.isprintable() or len(path) > 500:
+        raise RecordError(f"{name} names the file {visible(repr(path), 100)}, which leads outside")
+
+
+def _is_record(path: str) -> bool:
+    parts = path.split("/")
+    return len(parts) == 2 and is_plain_name(parts[0]) and is_record_name(Path(parts[1]))
+
+
+def written_by_iclbench(path: str) -> bool:
+    """Whether a push writes files of this path."""
+    known = {DOCUMENT, "README.md", "croissant.json", "spec.json", "model.safetensors"}
+    known |= {"rows.parquet", "curves.parquet"}
+    data = re.fullmatch(r"data/[a-z0-9-]+\.parquet", path) is not None
+    return path in known or data or _is_record(path) or _OBJECT.fullmatch(path) is not None
+
+
+def pull_records(
+    source: Source, found: Listing, out: Path, *, measure: bool, most: int = MOST_TOTAL
+) -> list[Path]:
+    """Copy a source's records and their files into the store `out`; returns the records' paths.
+
+    Nothing is copied unless every record is sound and, with `measure`, holds when it is verified.
+    A record that is there already stays. Raises RecordError with the reason.
+    """
+    if not found.records:
+        raise UsageError(f"{source.name} has no records of iclbench")
+    require_writable(out)
+    store = RecordStore(out)
+    with tempfile.TemporaryDirectory(prefix=STAGING, dir=out) as temporary:
+        staging = Path(temporary)
+        _require_total(source, found.records, most)
+        _fetch_all(source, [(e, MOST_RECORD_BYTES) for e in found.records], staging)
+        records = [_sound_record(staging, entry.path) for entry in found.records]
+        for record in records:
+            _require_no_other(store, record)
+        needed = _needed(source, records, found)
+        _require_total(source, [*found.records, *(entry for entry, _ in needed)], most)
+        _fetch_all(source, needed, staging)
+        _require_whole(staging, records)
+        if measure:
+            for record in records:
+                _require_holding(staging / place(record))
+        for reference in {r.name: r for record in records for r in record.files()}.values():
+            _move(staging, out, reference.name)
+        for record in records:
+            if not store.path(record.spec).exists():
+                _move(staging, out, place(record))
+    return [store.path(record.spec) for record in records]
+
+
+def _sound_record(staging: Path, path: str) -> Record:
+    try:
+        record = read_record(staging / path)
+    except RecordError as error:
+        raise RecordError(str(error).replace(f"{staging}/", "")) from None
+    if path != place(record):
+        raise RecordError(f"{path}: the record of this run is {place(record)}")
+    return record
+
+
+def _require_no_other(store: RecordStore, record: Record) -> None:
+    """Raise RecordError where the store has another record of the run: no row is replaced."""
+    path = store.path(record.spec)
+    if path.exists() and read_record(path).digest != record.digest:
+        raise RecordError(f"{path} is another record of this run; pull into another folder")
+
+
+def _needed(source: Source, records: Sequence[Record], found: Listing) -> list[tuple[Entry, int]]:
+    """The objects that records name, each with the most bytes that it may have."""
+    needed = {}
+    for record in records:
+        for reference in record.files():
+            if reference.name not in found.objects:
+                raise RecordError(f"{source.name} lacks {reference.name}, which a record names")
+            needed[reference.name] = (found.objects[reference.name], _most_bytes(reference))
+    return list(needed.values())
+
+
+def _most_bytes(reference: FileReference) -> int:
+    if reference.shape is None:
+        return MOST_OBJECT_BYTES
+    values = 8
+    for length in reference.shape:
+        values *= max(length, 0)
+    # An incompressible frame is longer than its content by less than this.
+    return min(values + values // 128 + 1024, MOST_OBJECT_BYTES)
+
+
+def _require_whole(staging: Path, records: Sequence[Record]) -> None:
+    """Raise RecordError for a file whose digest is not its name."""
+    objects = Objects(staging)
+    for reference in {r.name: r for record in records for r in record.files()}.values():
+        try:
+            objects.read(reference)
+        except RecordError as error:
+            raise RecordError(str(error).replace(f"{staging}/", "")) from None
+
+
+def _require_holding(path: Path) -> None:
+    """Raise RecordError unless every fact of a record that can be computed holds."""
+    shown = "/".join(path.parts[-2:])
+    try:
+        checks = verify(path)
+    except Exception as error:
+        reason = str(error).replace(f"{path}", shown)
+        raise RecordError(
+            f"{shown} can't be verified: {reason}".replace(f"{shown}: ", "")
+        ) from None
+    failing = [check for check in checks if not check.holds]
+    if failing:
+        raise RecordError(
+            f"{shown}: {len(failing)} of {len(checks)} facts do not hold; {failing[0].difference}"
+        )
+
+
+def pull_export(
+    source: Source, found: Listing, out: Path, *, measure: bool, most: int = MOST_TOTAL
+) -> Export:
+    """Copy a task's data set into the new or empty folder `out`, after checking every digest.
+
+    With `measure`, its prompts are made again and compared. Raises RecordError with the reason.
+    """
+    assert found.document is not None
+    if out.is_dir() and any(out.iterdir()):
+        raise UsageError(f"{out} holds files: give a new folder by --out")
+    require_writable(out)
+    with tempfile.TemporaryDirectory(prefix=STAGING, dir=out) as temporary:
+        staging = Path(temporary)
+        _fetch_all(source, [(found.document, MOST_DOCUMENT_BYTES)], staging)
+        export = read_export(staging)
+        files = []
+        for file in export.files:
+            entry = found.others.get(file.path)
+            if entry is None:
+                raise RecordError(f"{source.name} lacks {file.path}, which {DOCUMENT} names")
+            files.append((entry, file.bytes))
+        extra = [found.others[n] for n in ("README.md", "croissant.json") if n in found.others]
+        files += [(entry, MOST_DOCUMENT_BYTES) for entry in extra]
+        _require_total(source, [entry for entry, _ in files], most)
+        _fetch_all(source, files, staging)
+        for file in export.files:
+            with (staging / file.path).open("rb") as data:
+                if hashlib.file_digest(data, "sha256").hexdigest() != file.sha256:
+                    raise RecordError(f"{file.path} was changed: its SHA-256 is not the document's")
+        if measure:
+            require_same_prompts(staging, export)
+        for entry, _ in files:
+            _move(staging, out, entry.path)
+        _move(staging, out, DOCUMENT)
+    return export
+
+
+def _require_total(source: Source, entries: Sequence[Entry], most: int) -> None:
+    total = sum(entry.size for entry in entries)
+    if total > most:
+        raise RecordError(
+            f"{source.name}: its files have {total:,} bytes; at most {most:,} are pulled "
+            "(--max-size)"
+        )
+
+
+def _fetch_all(source: Source, files: Sequence[tuple[Entry, int]], staging: Path) -> None:
+    """Copy files, several at once; the first that fails ends the rest."""
+    with ThreadPoolExecutor(WORKERS) as pool:
+        try:
+            for _ in pool.map(lambda file: _fetch(source, file[0], file[1], staging), files):
+                pass
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _fetch(source: Source, entry: Entry, most: int, staging: Path) -> None:
+    """Copy one file, which must have the size that was listed and at most `most` bytes."""
+    if entry.size > most:
+        raise RecordError(
+            f"{source.name}: {entry.path} has {entry.size:,} bytes; at most {most:,} are read"
+        )
+    target = staging / entry.path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    size = 0
+    with source.open(entry.path) as given, target.open("xb") as copy:
+        while chunk := given.read(CHUNK):
+            size += len(chunk)
+            if size > entry.size:
+                break
+            copy.write(chunk)
+    if size != entry.size:
+        found = "more" if size > entry.size else f"{size:,}"
+        raise RecordError(
+            f"{source.name}: {entry.path} has {found} bytes; {entry.size:,} are listed"
+        )
+
+
+def _move(staging: Path, out: Path, name: str) -> None:
+    target = out / name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    (staging / name).replace(target)

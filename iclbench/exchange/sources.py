@@ -1,0 +1,87 @@
+"""Where a pull reads from: a repository of the hub, or a folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from ..api.errors import RecordError, UsageError
+from ..api.names import visible
+from .hub import Entry, Hub
+from .packing import Kind
+
+
+class Source(Protocol):
+    """Files by their paths, with sizes. Nobody vouches for any of them."""
+
+    @property
+    def name(self) -> str:
+        """The repository or the folder, in messages."""
+        ...
+
+    def entries(self) -> list[Entry]:
+        """Every file."""
+        ...
+
+    def open(self, path: str) -> AbstractContextManager[BinaryIO]:
+        """A file to be read."""
+        ...
+
+
+class HubSource:
+    """A repository at the commit that it has now; raises UsageError if there is none."""
+
+    def __init__(self, hub: Hub, kind: Kind, name: str) -> None:
+        state = hub.state(kind, name)
+        if state is None:
+            what = "data set" if kind == "dataset" else "model repository"
+            hint = f"; a data set is named datasets/{name}" if kind == "model" else ""
+            raise UsageError(f"there is no {what} {name} that you may see at {hub.endpoint}{hint}")
+        self.name = name
+        self._hub, self._kind, self._state = hub, kind, state
+
+    def entries(self) -> list[Entry]:
+        """See `Source.entries`."""
+        return self._state.files
+
+    def open(self, path: str) -> AbstractContextManager[BinaryIO]:
+        """See `Source.open`."""
+        return self._hub.open(self._kind, self.name, self._state.revision, path)
+
+
+class FolderSource:
+    """A folder; a link in it is refused."""
+
+    def __init__(self, folder: Path) -> None:
+        if not folder.is_dir():
+            raise UsageError(f"there is no folder {folder}")
+        self.name, self._folder = str(folder), folder
+
+    def entries(self) -> list[Entry]:
+        """See `Source.entries`."""
+        entries = []
+        for parent, folders, files in os.walk(self._folder):
+            for name in (*folders, *files):
+                path = Path(parent) / name
+                if path.is_symlink():
+                    raise RecordError(f"{visible(str(path), 300)} is a link")
+            for name in files:
+                path = Path(parent) / name
+                entries.append(
+                    Entry(path.relative_to(self._folder).as_posix(), path.lstat().st_size)
+                )
+        return entries
+
+    @contextmanager
+    def open(self, path: str) -> Iterator[BinaryIO]:
+        """See `Source.open`."""
+        flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        try:
+            descriptor = os.open(self._folder / path, flags | getattr(os, "O_BINARY", 0))
+        except OSError as error:
+            raise RecordError(f"{path} can't be read: {error.strerror}") from None
+        with os.fdopen(descriptor, "rb") as file:
+            yield file

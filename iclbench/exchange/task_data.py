@@ -1,0 +1,199 @@
+"""A task's prompts as a data set: Parquet files, a card, Croissant metadata, and export.json.
+
+The same arguments give the same bytes, with the same versions of iclbench and of pyarrow.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from ..api.config import parse_config
+from ..api.errors import UsageError
+from ..api.options import Arguments
+from ..api.prompts import Batch
+from ..api.task import Task
+from ..files import staged, write_atomically
+from ..plugins import host
+from ..precision import DTYPES, full_precision
+from ..runs.sizes import require_room, require_small_arguments
+from .cards import task_card
+from .croissant import croissant
+from .document import DOCUMENT, Column, DataFile, Export
+
+#: The most prompts.
+MOST_PROMPTS = 10_000_000
+#: Prompts are made and written in parts of this size, which are the row groups of the files.
+PART_PROMPTS = 1024
+
+
+def export_task(
+    task: str,
+    prompts: int,
+    out: str | Path,
+    *,
+    task_args: dict[str, Any] | None = None,
+    seed: int = 0,
+    dtype: Literal["float32", "float64"] = "float32",
+) -> Export:
+    """Write the task's evaluation prompts with their targets into the folder `out`.
+
+    Prompts are in `dtype`, targets in float64. Raises UsageError for a bad argument, or a folder
+    that holds anything other than an earlier export.
+    """
+    folder = Path(out)
+    _require_free(folder)
+    loaded = _load(task, dict(task_args or {}), prompts)
+    chosen = {"prompts": prompts, "seed": seed, "dtype": dtype}
+    # torch divides a sum over its threads, which can change last bits.
+    with staged(folder) as new, full_precision(DTYPES[dtype]), _one_thread():
+        digest, files = _write_files(loaded, prompts, seed, dtype, new)
+        export = _describe(loaded, chosen, digest, files)
+        document = export.model_dump_json(indent=1) + "\n"
+        write_atomically(new / DOCUMENT, document.encode())
+        write_atomically(new / "README.md", task_card(export).encode())
+        metadata = json.dumps(croissant(export), indent=1, ensure_ascii=False) + "\n"
+        write_atomically(new / "croissant.json", metadata.encode())
+    for path in sorted(folder.glob("data/*.parquet")):
+        if path.relative_to(folder).as_posix() not in {file.path for file in files}:
+            path.unlink()
+    return export
+
+
+def _load(name: str, args: dict[str, Any], prompts: int) -> Task[Any]:
+    """The task, after checking its arguments and that the prompts have room."""
+    if not 0 < prompts <= MOST_PROMPTS:
+        raise UsageError(f"--prompts: from 1 to {MOST_PROMPTS:,} can be exported, not {prompts:,}")
+    kind: type[Task[Any]] = host().load("task", name, Task)
+    config = parse_config(kind.Config, args, f"task {name}")
+    require_small_arguments(config, f"task {name}")
+    task = kind(config)
+    require_room(min(prompts, PART_PROMPTS) * len(task.cases), task.signature, f"task {name}")
+    return task
+
+
+def _require_free(folder: Path) -> None:
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / DOCUMENT).is_file():
+        raise UsageError(f"{folder} holds other files: give a new folder, or an earlier export")
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _write_files(
+    task: Task[Any], prompts: int, seed: int, dtype: str, folder: Path
+) -> tuple[str, list[DataFile]]:
+    """Write a file per case; returns the digest of all draws, and the files."""
+    pyarrow, parquet = _pyarrow()
+    names = ["test" if case is None else f"case-{case}" for case in task.cases]
+    (folder / "data").mkdir()
+    digest = task.draws_digest()
+    writers: dict[str, Any] = {}
+    columns: dict[str, tuple[Column, ...]] = {}
+    rows = dict.fromkeys(names, 0)
+    try:
+        for batches in task.evaluation_parts(prompts, seed, DTYPES[dtype], PART_PROMPTS, digest):
+            for name, batch in zip(names, batches, strict=True):
+                tensors = columns_of(batch)
+                table = pyarrow.table({key: _array(pyarrow, t) for key, t in tensors.items()})
+                if name not in writers:
+                    path = folder / "data" / f"{name}.parquet"
+                    writers[name] = parquet.ParquetWriter(path, table.schema, compression="zstd")
+                    columns[name] = tuple(_column(key, t) for key, t in tensors.items())
+                writers[name].write_table(table, row_group_size=PART_PROMPTS)
+                rows[name] += table.num_rows
+    finally:
+        for writer in writers.values():
+            writer.close()
+    return digest.hexdigest(), [_file(folder, n, rows[n], columns[n]) for n in names]
+
+
+def columns_of(batch: Batch) -> dict[str, Tensor]:
+    """The columns of a batch: the prompt's fields, the target, and what is known of each prompt.
+
+    Fields without numbers, and truths that are not one per prompt, are left out.
+    """
+    count = len(batch.target)
+    fields = {**batch.prompt._asdict(), "target": batch.target}
+    truth = {f"truth_{key}": t for key, t in batch.truth.items() if len(t) == count}
+    return {key: t for key, t in (fields | truth).items() if t.numel()}
+
+
+def _array(pyarrow: Any, tensor: Tensor) -> Any:
+    """A column as nested lists of fixed lengths, which hold its shape."""
+    values = tensor.contiguous().numpy()
+    array = pyarrow.array(values.reshape(-1))
+    for length in reversed(values.shape[1:]):
+        array = pyarrow.FixedSizeListArray.from_arrays(array, length)
+    return array
+
+
+def _column(name: str, tensor: Tensor) -> Column:
+    dtype: Any = str(tensor.dtype).removeprefix("torch.")
+    return Column(name=name, dtype=dtype, shape=tuple(tensor.shape[1:]))
+
+
+def _file(folder: Path, name: str, rows: int, columns: tuple[Column, ...]) -> DataFile:
+    path = folder / "data" / f"{name}.parquet"
+    with path.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    return DataFile(
+        path=f"data/{name}.parquet",
+        split=name.replace("-", "_"),
+        rows=rows,
+        bytes=path.stat().st_size,
+        sha256=sha256,
+        columns=columns,
+    )
+
+
+def _describe(
+    task: Task[Any], chosen: dict[str, Any], digest: str, files: list[DataFile]
+) -> Export:
+    """The document; `chosen` holds the number of prompts, the seed and the dtype."""
+    _, entry = host().provider("task", task.name)
+    args = task.config.model_dump(mode="json")
+    words = ["iclbench", "export", "--task", task.name]
+    for text in Arguments().write(args):
+        words += ["--task-args", text]
+    for name, value in chosen.items():
+        words += [f"--{name}", str(value)]
+    about = " ".join((task.signature.prompt.__doc__ or "").split())
+    return Export(
+        task=task.name,
+        summary=entry.summary,
+        task_version=task.version,
+        task_args=args,
+        **chosen,
+        digest=digest,
+        about=about,
+        metric=task.primary.metric,
+        floor=" ".join(f"{task.floor_kind}: {task.floor_summary}".split()).removesuffix(":"),
+        provenance=dict(task.provenance),
+        command=shlex.join([*words, "OUT"]),
+        files=tuple(files),
+    )
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise UsageError("Parquet needs pyarrow: pip install 'iclbench[parquet]'") from None
+    return pyarrow, parquet
