@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: quickstart test test-slow fuzz lint docs data local-grader site bench clean
+.PHONY: quickstart test test-slow fuzz lint docs data local-grader site campaign bench clean
 
 # Train five models for a few minutes and print their ranking.
 quickstart: $(VENV)/installed
@@ -52,6 +52,15 @@ data: $(VENV)/installed-dev
 site: $(VENV)/installed-dev
 	$(BIN)/iclbench leaderboard build
 	$(BIN)/iclbench leaderboard site build/site
+
+# Train what the published boards lack, one process per core; continues where it ended. PLAN=1 only
+# prints what is left and how many hours it takes, HOURS=8 starts nothing that takes longer.
+JOBS ?= 2
+OUT ?= leaderboards/campaign
+campaign: $(VENV)/installed
+	OMP_NUM_THREADS=1 $(BIN)/iclbench campaign leaderboards/campaign.toml --device cpu \
+	  --workers $(JOBS) --out $(OUT) $(if $(STAGE),--stage $(STAGE)) $(if $(HOURS),--hours $(HOURS)) \
+	  $(if $(PLAN),--dry-run)
 
 # Time training against the field's loops; takes minutes. Use DEVICE=cuda on a GPU.
 DEVICE ?= cpu

@@ -18,7 +18,20 @@ import typer
 
 from ..api.errors import IclbenchError, UsageError
 from ..console import flush_output, prepare_streams, report
-from . import describe, leaderboard, ls, plugins, run, show, submit, suites, sweep, tune, verify
+from . import (
+    campaign,
+    describe,
+    leaderboard,
+    ls,
+    plugins,
+    run,
+    show,
+    submit,
+    suites,
+    sweep,
+    tune,
+    verify,
+)
 from .extra import add_plugin_commands
 
 app = typer.Typer(
@@ -32,6 +45,7 @@ app = typer.Typer(
 app.command("run", short_help="Run models on tasks and rank them.")(run.run)
 app.command("sweep", short_help="Run the grids of a file.")(sweep.sweep)
 app.command("tune", short_help="Search for a model's arguments.")(tune.tune)
+app.command("campaign", short_help="Run suites in order while hours are left.")(campaign.campaign)
 app.command("ls", short_help="List models, tasks, recipes and other entries.")(ls.ls)
 app.command("describe", short_help="Show the arguments of one entry.")(describe.describe)
 app.command("plugins", short_help="List all plugins, including broken ones.")(plugins.plugins)
