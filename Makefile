@@ -57,7 +57,7 @@ site: $(VENV)/installed-dev
 # prints what is left and how many hours it takes, HOURS=8 starts nothing that takes longer.
 JOBS ?= 2
 OUT ?= leaderboards/campaign
-campaign: $(VENV)/installed
+campaign: $(VENV)/installed-campaign
 	OMP_NUM_THREADS=1 $(BIN)/iclbench campaign leaderboards/campaign.toml --device cpu \
 	  --workers $(JOBS) --out $(OUT) $(if $(STAGE),--stage $(STAGE)) $(if $(HOURS),--hours $(HOURS)) \
 	  $(if $(PLAN),--dry-run)
@@ -83,6 +83,10 @@ $(VENV)/installed: $(VENV)/python-checked pyproject.toml constraints.txt
 
 $(VENV)/installed-dev: $(VENV)/python-checked pyproject.toml constraints.txt
 	$(PIP) --editable '.[dev]'
+	touch $@ $(VENV)/installed
+
+$(VENV)/installed-campaign: $(VENV)/python-checked pyproject.toml constraints.txt
+	$(PIP) --editable '.[optimizers]'
 	touch $@ $(VENV)/installed
 
 $(VENV)/installed-bench: $(VENV)/python-checked pyproject.toml constraints.txt
