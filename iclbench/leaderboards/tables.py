@@ -24,7 +24,16 @@ from .row import Floor, Row, floor_label, has_digits
 MARKDOWN = frozenset({"github", "pipe"})
 #: The columns that a table always has, and further ones in the order of their importance.
 _ALWAYS = ("rank", "model", "origin", "score", "95% interval", "1% worst")
-_FURTHER = ("track", "seeds", "median", "parameters", "time", "over seeds", "mean error")
+_FURTHER = (
+    "held out",
+    "track",
+    "seeds",
+    "median",
+    "parameters",
+    "time",
+    "over seeds",
+    "mean error",
+)
 _LEFT = frozenset({"model", "origin", "track"})
 #: The fewest characters of a model's name that a narrow table shows.
 _SHORTEST = 8
@@ -58,6 +67,8 @@ def legend(boards: Sequence[Board], width: int | None = None) -> str:
     bounds = [row.bounds.kind for board in boards for row in board.rows]
     parts = [f"{formats.LEGEND}."]
     parts += [formats.DIGITS] if any(board.has_digits for board in boards) else []
+    is_held_out = any(row.held_out for board in boards for row in board.rows)
+    parts += [formats.HELD_OUT] if is_held_out else []
     parts += [] if set(bounds) <= {None, "seeds and prompts"} else [f"{formats.BOUNDS_LEGEND}."]
     return "\n".join(_wrapped(text, width) for text in parts)
 
@@ -117,6 +128,7 @@ def _line(row: Row) -> dict[str, str]:
         "score": formats.score(row.score, ranking),
         "95% interval": formats.score_interval(row),
         "1% worst": formats.number(row.worst, ranking.scale),
+        "held out": formats.held_out(row),
         "track": row.track,
         "seeds": str(row.seeds or ""),
         "median": formats.number(statistics.median, ranking.scale),

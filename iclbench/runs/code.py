@@ -24,8 +24,8 @@ NOT_COUNTED = frozenset(
         "api": ("__init__", "costs", "entry", "errors", "executor", "names", "options", "record",
                 "results", "suite", "tuning"),
         "runs": ("__init__", "causality", "checks", "code", "comparison", "cost_facts", "facts",
-                 "honesty", "inspection", "objects", "report", "retraining", "reuse", "sizes",
-                 "store", "suites", "tuned", "values", "verify"),
+                 "heldout", "honesty", "inspection", "objects", "report", "retraining", "reuse",
+                 "sizes", "store", "suites", "tuned", "values", "verify"),
     }.items()
     for name in names
 )  # fmt: skip

@@ -3,7 +3,8 @@
 1. The record and its files must be whole, and its statistics those of its values.
 2. The command is resolved again; `facts.py` compares the record with what follows from it.
 3. Models are built again, from their formula or from the weights beside the record, and
-   evaluated; `values.py` and `comparison.py` compare every value and every statistic.
+   evaluated; `values.py` and `comparison.py` compare every value and every statistic. So is the
+   held-out evaluation beside the record, if there is one.
 
 What remains is `claims`, which only training again can test: `retraining.py`.
 """
@@ -38,6 +39,7 @@ from .comparison import (
 from .exclusive import exclusive
 from .facts import compare_facts, recompute
 from .grading import Grading, RecordedGrader
+from .heldout import compare_held_out
 from .measure import analyse, axes_of, measure
 from .models import Model, given_models
 from .objects import Objects
@@ -99,6 +101,7 @@ def _verify(path: Path, record: Record, device: str) -> list[Check]:
         *_compare_summary(record, summary, arithmetic),
         *compare_analyses(record.analyses, analyses, record.spec.dtype),
         *_compare_grading(record, grader),
+        *compare_held_out(path, record, device),
     ]  # fmt: skip
     return checks
 
