@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..api.errors import UsageError
 from ..console import report
 from .common import Device, Engine, Out, Strict, engine_name, sound_host, training_cost
 from .interruption import stops_on_signals
@@ -18,14 +17,16 @@ from .interruption import stops_on_signals
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..sweeps.campaign import Campaign, Cell
+    from ..sweeps.campaign.cells import Cell
+    from ..sweeps.campaign.files import Campaign
 
 
 def campaign(
     file: Annotated[Path, typer.Argument(help="A campaign, TOML.")],
     out: Out = "leaderboards/campaign",
     stage: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Run this stage alone; default: all.")
+        str | None,
+        typer.Option(metavar="NAME", help="Run this stage, and what it needs; default: all."),
     ] = None,
     hours: Annotated[
         float | None,
@@ -49,9 +50,13 @@ def campaign(
     sound_host(strict)
     with stops_on_signals(f"to continue: {shlex.join(['iclbench', *sys.argv[1:]])}"):
         from ..runs.settings import Settings
-        from ..sweeps.campaign import cells_of, read_campaign, run_campaign
+        from ..sweeps.campaign.cells import cells_of
+        from ..sweeps.campaign.files import read_campaign
+        from ..sweeps.campaign.run import run_campaign
 
-        content = _restricted(read_campaign(file), stage)
+        content = read_campaign(file)
+        if stage is not None:
+            content = content.only(stage)
         settings = Settings(out=Path(out), device=device, engine=engine_name(engine))
         if dry_run:
             _print_plan(content, cells_of(content, settings), workers)
@@ -65,25 +70,16 @@ def campaign(
         raise typer.Exit(1)
 
 
-def _restricted(content: Campaign, stage: str | None) -> Campaign:
-    if stage is None:
-        return content
-    kept = tuple(one for one in content.stage if one.name == stage)
-    if not kept:
-        raise UsageError(f"the campaign has no stage {stage!r}")
-    return content.model_copy(update={"stage": kept})
-
-
 def _print_plan(content: Campaign, cells: Sequence[Cell], workers: int) -> None:
     """Print every cell with what is left of it, and the hours of each stage."""
-    from ..sweeps.campaign import hours_left
+    from ..sweeps.campaign.cells import hours_left
 
     width = max(len(cell.board) for cell in cells)
     members = {name: list(group) for name, group in groupby(cells, key=lambda cell: cell.stage)}
     for stage in content.stage:
         group = members.get(stage.name, [])
         done = sum(cell.done for cell in group)
-        possible = sum(cell.plan is not None for cell in group)
+        possible = sum(not cell.unsupported for cell in group)
         typer.echo(
             f"{stage.name}: {stage.summary}\n"
             f"  {done} of {possible} done, {hours_left(group):.1f} hours left"
@@ -96,12 +92,15 @@ def _print_plan(content: Campaign, cells: Sequence[Cell], workers: int) -> None:
 
 def _state(cell: Cell) -> str:
     """What is left of a cell."""
-    if cell.plan is None:
-        return f"{'no' if cell.unsupported else 'error'}: {cell.problem}"
+    if cell.problem is not None:
+        word = "no" if cell.unsupported else "waits" if cell.waiting else "error"
+        return f"{word}: {cell.problem}"
     if cell.done:
         return "done"
+    if cell.plan is None:
+        return f"{cell.left} runs of the sweep, {cell.seconds_left / 3600:.1f} hours"
     spec = cell.plan.spec
     if spec.origin != "trained":
         return {"constructed": "build", "solver": "solve", "loaded": "load"}[spec.origin]
-    trials = f"{cell.trials_left} trials, then " if cell.trials_left else ""
+    trials = f"{cell.left} trials, then " if cell.left else ""
     return f"{trials}train {training_cost(spec)}"

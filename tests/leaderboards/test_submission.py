@@ -256,7 +256,9 @@ def resealed(held_out: HeldOut) -> HeldOut:
 def test_a_tuning_is_published_in_a_file_named_by_its_content(cli, results, tmp_path):
     folder, boards = tmp_path / "tuned", tmp_path / "boards"
     request = RunSpec(model="baseconv", **{**TINY, "seeds": (5, 6)})
-    document = tune(resolve(request), Settings(folder), SearchSettings(trials=1, space={"optimizers": ["adam"]}))
+    document = tune(
+        resolve(request), Settings(folder), SearchSettings(trials=1, space={"optimizers": ["adam"]})
+    )
     run_plans([tuned(resolve(request), document)], Settings(folder))
     (path,) = RecordStore(folder).paths()
     outcome = cli("submit", path, "--to", boards)
