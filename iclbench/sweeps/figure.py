@@ -8,9 +8,11 @@ from ..api.config import Config
 from ..api.errors import unknown
 from ..api.spec import ResolvedSpec
 
-#: What `x` may be besides a field of the spec: a metric's second axis, or the steps of training.
+#: What `x` may be besides a field of the spec: a metric's second axis, the steps of training with
+#: its loss, or what training cost up to each point of the validation curve.
 CURVE, TRAINING = "curve", "training"
-NOT_FIELDS = (CURVE, TRAINING)
+COSTS = ("operations", "seconds", "steps")
+NOT_FIELDS = (CURVE, TRAINING, *COSTS)
 
 
 class Figure(Config):
@@ -22,14 +24,15 @@ class Figure(Config):
 
     x: str | None = Field(
         None,
-        description="a field such as model_args.layers; curve: the second axis of y; training",
+        description="a field such as model_args.layers; curve: the second axis of y; training: the "
+        "loss; operations, seconds or steps: the validation against what one seed has cost",
     )
     y: str | tuple[str, ...] | None = Field(
         None, description="one metric or several; null: the metric that the task ranks by"
     )
     lines: tuple[str, ...] = Field(("model",), description="fields; each value gets its own line")
     panels: tuple[str, ...] = Field((), description="fields; each value gets its own panel")
-    log_x: bool = Field(False, description="logarithmic x axis")
+    log_x: bool = Field(False, description="logarithmic x axis; that of costs always is")
     log_y: bool | None = Field(
         None,
         description="logarithmic y axis, except for digits; null: if the task ranks by digits",
