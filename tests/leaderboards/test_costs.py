@@ -79,6 +79,14 @@ def test_digits_are_looked_up_in_the_validation_curve(cli, folder, records):
     assert "--digits takes numbers" in cli("leaderboard", "costs", folder, "--digits", "many").err
 
 
+def test_trials_of_tunings_are_not_taken_for_rows(cli, folder):
+    assert len(list(folder.glob("tuning/*/*.json"))) == 2
+    outcome = cli("verify", folder)
+    assert outcome.code == 0
+    assert "4 of 4 records hold" in outcome.out
+    assert "2 of 2 records hold" in cli("verify", folder / "tuning").out
+
+
 def test_a_folder_without_trainings_is_one_line(cli, tmp_path):
     run(model="zero", **TINY, out=tmp_path)
     outcome = cli("leaderboard", "costs", tmp_path)
