@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..api.errors import RecordError, UsageError, problem_with
-from ..api.record import Proof, Record
+from ..api.record import Record
 from ..api.tuning import tuning_bytes
-from ..devices import environment, find_device
 from ..files import write_atomically
 from ..runs.comparison import Check
 from ..runs.heldout import (
@@ -20,7 +19,7 @@ from ..runs.heldout import (
     write_held_out,
 )
 from ..runs.objects import Objects
-from ..runs.report import date_now
+from ..runs.proofs import evaluated
 from ..runs.store import RecordStore, read_record
 from ..runs.tuned import tuning_path
 from ..runs.verify import verify
@@ -106,12 +105,7 @@ def publish(submission: Submission, store: RecordStore) -> Path:
     if submission.record.tuning is not None:
         tuning = submission.record.tuning
         write_atomically(store.folder.parent / tuning_path(tuning), tuning_bytes(tuning))
-    proof = Proof(
-        kind="evaluated",
-        created=date_now(),
-        environment=environment(find_device(submission.device)),
-    )
-    return store.write(submission.record.model_copy(update={"proof": proof}))
+    return store.write(evaluated(submission.record, submission.device))
 
 
 def add_held_out(submission: Submission, path: Path, salt: str) -> HeldOut | None:
