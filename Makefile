@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
 .PHONY: help quickstart test test-slow fuzz lint docs docs-site picture notebooks data local-grader site \
-  notes bench clean
+  notes campaign bench clean
 
 # Show this list.
 help:
@@ -81,6 +81,16 @@ notes:
 	@awk -v version='$(VERSION)' '/^## / { on = ($$2 == version) } \
 	  on { lines++; print } END { exit lines == 0 }' CHANGELOG.md
 
+# Train what the published boards lack, one process per core; continues where it ended. PLAN=1 only
+# prints what is left and how many hours it takes, HOURS=8 starts nothing that takes longer.
+JOBS ?= 2
+OUT ?= leaderboards/campaign
+campaign: $(VENV)/installed-campaign
+	OMP_NUM_THREADS=1 $(BIN)/iclbench campaign leaderboards/campaign.toml --device cpu \
+	  --workers $(JOBS) --out $(OUT) $(if $(STAGE),--stage $(STAGE)) $(if $(HOURS),--hours $(HOURS)) \
+	  $(if $(PLAN),--dry-run)
+
+# Time training against the field's loops; takes minutes. Use DEVICE=cuda on a GPU.
 DEVICE ?= cpu
 # Time training against the field's loops: DEVICE=cpu.
 bench: $(VENV)/installed-bench
@@ -102,6 +112,10 @@ $(VENV)/installed: $(VENV)/python-checked pyproject.toml constraints.txt
 
 $(VENV)/installed-dev: $(VENV)/python-checked pyproject.toml constraints.txt
 	$(PIP) --editable '.[dev]'
+	touch $@ $(VENV)/installed
+
+$(VENV)/installed-campaign: $(VENV)/python-checked pyproject.toml constraints.txt
+	$(PIP) --editable '.[optimizers]'
 	touch $@ $(VENV)/installed
 
 $(VENV)/installed-bench: $(VENV)/python-checked pyproject.toml constraints.txt

@@ -131,14 +131,19 @@ def exit_code(error: Exception) -> int:
 
 
 def record_paths(given: list[Path]) -> list[Path]:
-    """The given records, and those in the given folders; raises UsageError for an empty folder."""
+    """The given records, and those in the given folders; raises UsageError for an empty folder.
+
+    The trials of tunings, which lie beside the records, are left out.
+    """
     from ..runs.store import is_record_name
+    from ..sweeps.tuning.search import FOLDER as TRIALS
 
     paths = []
     for path in given:
         records = [path]
         if path.is_dir():
-            records = [p for p in sorted(path.rglob("*.json")) if is_record_name(p)]
+            found = [p for p in sorted(path.rglob("*.json")) if is_record_name(p)]
+            records = [p for p in found if TRIALS not in p.relative_to(path).parts[:-1]]
         if not records:
             raise UsageError(f"there are no records in {path}")
         paths += records

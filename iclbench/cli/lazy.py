@@ -21,6 +21,7 @@ VERBS = {
     "run": Verb("run:run", "Run models on tasks and rank them."),
     "sweep": Verb("sweep:sweep", "Run the grids of a file."),
     "tune": Verb("tune:tune", "Search for a model's arguments."),
+    "campaign": Verb("campaign:campaign", "Run suites in order while hours are left."),
     "ls": Verb("ls:ls", "List models, tasks, recipes and other entries."),
     "describe": Verb("describe:describe", "Explain an entry and its arguments."),
     "plugins": Verb("plugins:plugins", "List all plugins, including broken ones."),

@@ -110,6 +110,42 @@ def _records(given: Path | None) -> Path:
 
 
 @app.command()
+def costs(
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Folders of records.  [default: leaderboards/records]"),
+    ] = None,
+    digits: Annotated[
+        str, typer.Option(metavar="K,…", help="Mean digits of the validation, such as 1,2,3.")
+    ] = "",
+    style: Annotated[str, typer.Option("--format", help="One of tabulate's formats.")] = "simple",
+) -> None:
+    """Print what training and tuning each record took, in hours and operations, and the sums.
+
+    With --digits, print what one seed's training cost until it reached so many.
+    """
+    from tabulate import tabulate_formats
+
+    from ..leaderboards.costs import costs_of, render_costs, render_digits
+    from ..leaderboards.reading import sound_records
+    from ..runs.store import RecordStore
+
+    if style not in tabulate_formats:
+        raise unknown("format", style, tabulate_formats)
+    paths = [p for f in folders or [Path("leaderboards/records")] for p in RecordStore(f).paths()]
+    problems: list[str] = []
+    records = [record for _, record in sound_records(paths, problems.append)]
+    cells = costs_of(records)
+    if not cells and not problems:
+        raise UsageError("there are no records of training in these folders")
+    if digits:
+        typer.echo(render_digits(records, _numbers(digits), style))
+    else:
+        typer.echo(render_costs(cells, style))
+    end_with(problems)
+
+
+@app.command()
 def figure(
     what: Annotated[
         list[str] | None,
@@ -170,6 +206,13 @@ def figure(
     described = sweep.figure.model_copy(update={"title": title}) if title else sweep.figure
     about = caption(study.caption or described.title, members, missing)
     _write(described, members, about, _path(file, kind, study.name.replace("/", "-")))
+
+
+def _numbers(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise UsageError(f"--digits takes numbers such as 1,2,3, not {text!r}") from None
 
 
 def _names(text: str) -> tuple[str, ...]:

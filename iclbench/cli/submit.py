@@ -21,6 +21,13 @@ def submit(
     check: Annotated[
         bool, typer.Option("--check", help="Report what would be refused; copy nothing.")
     ] = False,
+    held_out: Annotated[
+        bool,
+        typer.Option(
+            "--held-out",
+            help="Also evaluate trained rows on prompts drawn now; for whoever publishes.",
+        ),
+    ] = False,
     strict: Strict = False,
 ) -> None:
     """Verify records, copy them into the leaderboards, and print a summary.
@@ -29,7 +36,8 @@ def submit(
     """
     sound_host(strict)
     from ..files import require_writable
-    from ..leaderboards.submission import examine_all, publish, summary
+    from ..leaderboards.submission import add_held_out, examine_all, publish, summary
+    from ..runs.heldout import draw_salt, held_out_path
     from ..runs.store import RecordStore
 
     paths = record_paths(records)
@@ -44,5 +52,7 @@ def submit(
             target = publish(submission, store)
             state = "copied to" if submission.new else "already published:"
             print(f"{state} {target}", file=sys.stderr)
+            if held_out and add_held_out(submission, target, draw_salt()) is not None:
+                print(f"held out: {held_out_path(target)}", file=sys.stderr)
     if refused:
         raise typer.Exit(2)

@@ -32,6 +32,7 @@ def board_table(board: Board) -> Table:
         Column("score", right=True, label=ranked),
         Column("95% interval", right=True, importance=1),
         Column("1% worst", right=True, importance=2),
+        Column("held out", right=True, importance=3),
         Column("track", importance=3),
         Column("seeds", right=True, importance=4),
         Column("median", right=True, importance=5),
@@ -99,6 +100,8 @@ def legend(boards: Sequence[Board]) -> list[str]:
     bounds = {row.bounds.kind for board in boards for row in board.rows}
     parts = [f"{formats.LEGEND}."]
     parts += [formats.DIGITS] if any(board.has_digits for board in boards) else []
+    is_held_out = any(row.held_out for board in boards for row in board.rows)
+    parts += [formats.HELD_OUT] if is_held_out else []
     parts += [] if bounds <= {None, "seeds and prompts"} else [f"{formats.BOUNDS_LEGEND}."]
     return parts
 
@@ -133,6 +136,7 @@ def _line(row: Row) -> Line:
         "low": row.bounds.low,
         "high": row.bounds.high,
         "1% worst": Cell(formats.number(row.worst, ranking.scale), row.worst),
+        "held out": Cell(formats.held_out(row), row.held_out_score),
         "track": row.track,
         "seeds": Cell(str(row.seeds or ""), row.seeds),
         "median": Cell(formats.number(statistics.median, ranking.scale), statistics.median),

@@ -13,6 +13,8 @@ from .board import Board
 from .cited import read_cited
 from .curves import curves_table
 from .export import as_csv, as_parquet, export_table
+from .findings import outcomes
+from .findings_page import findings_page
 from .pages import GENERATED, overview_page, precision_page, stale_page, task_page
 from .reading import Refused, sound_boards
 
@@ -22,10 +24,10 @@ def build(
 ) -> list[Path]:
     """Write the tables of `folder`/records into `folder`, and return the files.
 
-    They follow from the records and `folder`/cited.toml, except for stale.md, which compares the
-    records' code with what is installed. `refused` gets a line for each record that is damaged and
-    left out. Raises UsageError if there is no sound record, cited.toml is not valid, or `folder`
-    can't be written; the tables stay as they were then.
+    They follow from the records, `folder`/cited.toml and `folder`/findings.toml, except for
+    stale.md, which compares the records' code with what is installed. `refused` gets a line for
+    each record that is damaged and left out. Raises UsageError if there is no sound record, one of
+    the two files is not valid, or `folder` can't be written; the tables stay as they were then.
     """
     folder = Path(folder)
     boards, cited = published(folder, refused), read_cited(folder)
@@ -33,6 +35,9 @@ def build(
     files["precision.md"] = precision_page(boards).encode()
     for task, task_boards in by_task(boards).items():
         files[f"tasks/{task}.md"] = task_page(task, task_boards, cited.get(task, ())).encode()
+    judged = outcomes(folder, refused)
+    if judged:
+        files["findings.md"] = findings_page(judged).encode()
     files["stale.md"] = stale_page(boards, installed_code()).encode()
     table = export_table(row for board in boards for row in board.rows)
     files["rows.csv"] = as_csv(table)

@@ -11,9 +11,18 @@ import pandas as pd
 from ..api.costs import ValidationCurve
 from ..api.record import Record
 from ..api.spec import canonical_json
+from ..api.statistics import finite
 
 #: The scores of a point of a curve.
 SCORES = ("mean", "q05", "median", "q95")
+
+
+#: The costs that a curve is known against, with their titles.
+COST_TITLES = {
+    "operations": "floating-point operations per seed",
+    "seconds": "seconds of the budget per seed",
+    "steps": "steps",
+}
 
 
 class Cost(NamedTuple):
@@ -32,13 +41,25 @@ def cost_of_digits(curve: ValidationCurve, digits: float) -> Cost | None:
     """
     if curve.statistic != "mean digits":
         return None
-    by_seed = np.array(curve.mean, dtype=float)  # None becomes NaN
-    medians = np.median(np.where(np.isnan(by_seed), -np.inf, by_seed), axis=0)
+    medians = np.median(seed_scores(curve), axis=0)
     reached = np.flatnonzero(medians >= digits)
     if not reached.size:
         return None
     first = int(reached[0])
     return Cost(curve.steps[first], curve.seconds[first], curve.operations[first])
+
+
+def seed_scores(curve: ValidationCurve) -> np.ndarray:
+    """The mean scores (seeds, points): digits that are not finite are −∞, other scores NaN."""
+    by_seed = np.array(curve.mean, dtype=float)  # None becomes NaN
+    if curve.statistic == "mean digits":
+        by_seed[np.isnan(by_seed)] = -np.inf
+    return by_seed
+
+
+def median_curve(curve: ValidationCurve) -> list[float | None]:
+    """The median over seeds of the mean scores, at each point; None where it is not finite."""
+    return [finite(score) for score in np.median(seed_scores(curve), axis=0)]
 
 
 def curves_table(records: Iterable[Record]) -> pd.DataFrame:

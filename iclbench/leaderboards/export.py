@@ -22,7 +22,8 @@ def export_table(rows: Iterable[Row]) -> pd.DataFrame:
         return table
     # Nullable types keep integers and booleans as such where some rows have none.
     integers = ("rank_first", "rank_last", "steps", "batch")
-    return table.astype({**dict.fromkeys(integers, "Int64"), "at_floor": "boolean"})
+    return table.astype({**dict.fromkeys(integers, "Int64"), "at_floor": "boolean",
+                         "held_out_differs": "boolean"})  # fmt: skip
 
 
 def _line(row: Row) -> dict[str, Any]:
@@ -91,6 +92,8 @@ def _numbers(row: Row) -> dict[str, Any]:
         "floor_score": row.floor_score,
         "at_floor": row.at_floor if row.has_digits else None,
         "chance": row.chance or None,
+        "held_out_score": row.held_out_score,
+        "held_out_differs": row.held_out.differs if row.held_out else None,
         **{f"solved_to_{k}": v for k, v in zip(PROFILE, row.profile or _UNKNOWN, strict=True)},
         # Rounded: differences are computed now and may vary in the last bits between machines.
         "above_difference": _rounded(above.mean if above else None),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..api.record import Ranking
+from ..runs.heldout import LEVEL
 from .ranking import Difference
 from .row import Bounds, Row, has_digits
 
@@ -29,6 +30,11 @@ BOUNDS_LEGEND = (
 )
 
 DIGITS = "Digits are −log₁₀ of the absolute error: float32 ends near 7, float64 near 16."
+
+HELD_OUT = (
+    "Held out: the same weights on prompts whose seed was drawn after the submission; `differs` "
+    f"marks p < {LEVEL:g}, by Welch's test."
+)
 
 #: What stands for a number that is not finite.
 NOT_FINITE = "not finite"
@@ -132,6 +138,15 @@ def origin(row: Row) -> str:
     start = f", from {init.rsplit('/', maxsplit=1)[-1]}" if init else ""
     untuned = ", not tuned" if row.is_trained and not row.is_tuned else ""
     return f"{mark(row)} {row.origin}{construction}{start}{untuned}"
+
+
+def held_out(row: Row) -> str:
+    """The score on held-out prompts, with a note where it differs significantly from the row's."""
+    if row.held_out is None:
+        return ""
+    return score(row.held_out_score, row.record.ranking) + (
+        " differs" if row.held_out.differs else ""
+    )
 
 
 def spread(row: Row) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 from ..api.digits import digits
 from ..api.record import PluginReference, Record
 from ..runs.code import stale_code
+from ..runs.heldout import read_held_out
 from ..runs.statistics import GRADE, by_prompt
 from ..runs.store import read_values
 from .labels import labels_of
@@ -204,4 +205,5 @@ def _row(
         chance=_against_chance(record, bounds, standing.chance),
         profile=None if measured.digits is None else profile(measured.digits),
         stale=stale,
+        held_out=read_held_out(path, record),
     )

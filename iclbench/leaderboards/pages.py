@@ -103,6 +103,8 @@ def task_page(task: str, boards: Sequence[Board], cited: Sequence[Cited] = ()) -
         "*Over seeds* gives the lowest and highest seed. *Budget* is training steps × prompts per "
         "step.",
     ]
+    if any(row.held_out for board in boards for row in board.rows):
+        parts.append(formats.HELD_OUT)
     parts += [_section(board) for board in boards]
     if cited:
         parts.append(_cited(cited))
@@ -150,6 +152,7 @@ def _line(row: Row, board: Board) -> dict[str, str]:
         "track": markdown(row.track),
         formats.score_name(ranking): _score(row),
         "95% interval": formats.score_interval(row),
+        "held out": formats.held_out(row),
         "vs. floor": formats.missing_digits(row),
         "notes": formats.notes(row, stale=False),
         "median": formats.number(statistics.median, ranking.scale),
@@ -165,6 +168,7 @@ def _line(row: Row, board: Board) -> dict[str, str]:
         "device": markdown(formats.device(environment.device, environment.threads)),
     }
     hidden = set() if board.has_tracks else {"track"}
+    hidden |= set() if any(row.held_out for row in board.rows) else {"held out"}
     # Where the mean ranks, it is not repeated, and there are no digits to miss.
     hidden |= set() if board.has_digits else {"vs. floor", "mean error", "95% interval of the mean"}
     return {name: cell for name, cell in cells.items() if name not in hidden}

@@ -17,13 +17,19 @@ from pathlib import Path, PurePosixPath
 
 from ..api.errors import RecordError, UsageError, problem_with
 from ..api.names import is_plain_name, visible
+from ..api.tuning import tuning_bytes
+from ..runs.heldout import SUFFIX
 from ..runs.objects import FOLDER
 from ..runs.store import is_record_name, read_record
+from ..runs.tuned import FOLDER as TUNINGS_FOLDER
+from ..runs.tuned import tuning_path
 from .reading import sound_records
 
 #: The folders of records: those of leaderboards, and one folder for each study.
 RECORDS = PurePosixPath("leaderboards/records")
 STUDIES = PurePosixPath("leaderboards/studies")
+#: The folder of the tunings that records embed; a file is named by its content.
+TUNINGS = PurePosixPath("leaderboards", TUNINGS_FOLDER)
 #: The tables that are built from the records, which a pull request of records brings up to date.
 TABLES = re.compile(r"leaderboards/((README|precision|tasks/[\w.+-]+)\.md|\w+\.(csv|parquet))")
 #: The most files that a pull request adds, and the most bytes of one of them and of all.
@@ -58,13 +64,13 @@ def changes(repository: Path, base: str, head: str) -> list[Change]:
 
 
 def folder_of(path: str) -> PurePosixPath | None:
-    """The folder of records that a file belongs to, or None."""
+    """The folder of records or tunings that a file belongs to, or None."""
     parts = PurePosixPath(path)
     if parts.is_relative_to(RECORDS):
         return RECORDS
     if parts.is_relative_to(STUDIES):
         return PurePosixPath(*parts.parts[:3])
-    return None
+    return TUNINGS if parts.is_relative_to(TUNINGS) else None
 
 
 def problems_of(changed: Sequence[Change]) -> list[str]:
@@ -97,6 +103,18 @@ def _problem_of(change: Change) -> str | None:
     inner = PurePosixPath(change.path).relative_to(folder_of(change.path) or "").parts
     if not all(is_plain_name(part) for part in PurePosixPath(change.path).parts):
         return f"{path}: its name is not plain"
+    return _problem_of_place(path, folder_of(change.path), inner)
+
+
+def _problem_of_place(
+    path: str, folder: PurePosixPath | None, inner: tuple[str, ...]
+) -> str | None:
+    """Why no file may have this place below a folder of records or tunings."""
+    if path.endswith(SUFFIX):
+        return f"{path}: held-out evaluations are made after merging, with a salt drawn then"
+    if folder == TUNINGS:
+        is_tuning = len(inner) == 1 and re.fullmatch(r"[0-9a-f]{16}\.json", inner[0])
+        return None if is_tuning else f"{path}: it is no tuning, named by its content"
     is_record = len(inner) == 2 and inner[0] != FOLDER and is_record_name(Path(inner[1]))
     is_object = len(inner) == 3 and inner[0] == FOLDER and inner[2].startswith(inner[1])
     if not is_record and not is_object:
@@ -151,6 +169,10 @@ def unnamed_files(folder: Path, records: Sequence[Path]) -> Iterator[str]:
             if path.relative_to(path.parents[1]).as_posix() != place.as_posix():
                 raise RecordError(f"the record of this run is {place}")
             named |= {path.parents[1] / reference.name for reference in record.files()}
+            if record.tuning is not None:
+                file = path.parents[2] / tuning_path(record.tuning)
+                is_same = file.is_file() and file.read_bytes() == tuning_bytes(record.tuning)
+                named |= {file} if is_same else set()
         except Exception as error:
             yield problem_with(path.relative_to(folder), error)
     for path in sorted(folder.rglob("*")):

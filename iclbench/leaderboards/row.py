@@ -11,6 +11,7 @@ import numpy as np
 from ..api.record import Ranking, Record
 from ..api.scoring import FLOOR_NAMES
 from ..api.statistics import Digits, IntervalKind, Statistics
+from ..runs.heldout import HeldOut
 from .ranking import Difference, Rank
 
 #: The digits k at which a precision profile is taken.
@@ -79,6 +80,8 @@ class Row:
     profile: tuple[float, ...] | None
     #: The plugins whose installed code is not what made the record.
     stale: tuple[str, ...]
+    #: The same weights on prompts that were drawn after the submission; None where there are none.
+    held_out: HeldOut | None = None
 
     @property
     def has_digits(self) -> bool:
@@ -154,6 +157,13 @@ class Row:
         """Seconds of training, or of the evaluation if nothing was trained."""
         training = self.record.training
         return training.seconds if training else self.record.main.seconds
+
+    @property
+    def held_out_score(self) -> float | None:
+        """The statistic that ranks, on the held-out prompts."""
+        if self.held_out is None:
+            return None
+        return self.record.ranking.score(self.held_out.statistics)
 
     @property
     def proof(self) -> str:

@@ -8,11 +8,20 @@ from pathlib import Path
 
 from ..api.errors import RecordError, UsageError, problem_with
 from ..api.record import Record
+from ..api.tuning import tuning_bytes
 from ..files import write_atomically
 from ..runs.comparison import Check
+from ..runs.heldout import (
+    HeldOut,
+    evaluate_held_out,
+    has_held_out,
+    held_out_path,
+    write_held_out,
+)
 from ..runs.objects import Objects
 from ..runs.proofs import evaluated
 from ..runs.store import RecordStore, read_record
+from ..runs.tuned import tuning_path
 from ..runs.verify import verify
 from . import formats
 from .escaping import markdown
@@ -20,7 +29,7 @@ from .groups import rows_of
 from .row import Row
 
 #: The most bytes of weights that are published.
-LARGEST_WEIGHTS = 2_000_000
+LARGEST_WEIGHTS = 8_000_000
 
 
 @dataclass(frozen=True)
@@ -83,14 +92,32 @@ def examine_all(
 
 
 def publish(submission: Submission, store: RecordStore) -> Path:
-    """Copy the record's files, then the record with its proof; returns the path in the store."""
+    """Copy the record's files, then the record with its proof; returns the path in the store.
+
+    Its tuning goes to the folder of tunings beside the store.
+    """
     target = store.path(submission.record.spec)
     if not submission.new:
         return target
     objects = Objects.beside(submission.path)
     for reference in submission.record.files():
         write_atomically(store.objects.path(reference), objects.read(reference))
+    if submission.record.tuning is not None:
+        tuning = submission.record.tuning
+        write_atomically(store.folder.parent / tuning_path(tuning), tuning_bytes(tuning))
     return store.write(evaluated(submission.record, submission.device))
+
+
+def add_held_out(submission: Submission, path: Path, salt: str) -> HeldOut | None:
+    """Evaluate the published record in `path` on prompts that nobody knew, once.
+
+    None for a row that gets no such evaluation, or that has one.
+    """
+    if not has_held_out(submission.record) or held_out_path(path).exists():
+        return None
+    held_out = evaluate_held_out(path, submission.record, salt, submission.device)
+    write_held_out(path, held_out)
+    return held_out
 
 
 def _require_files(path: Path, record: Record) -> None:

@@ -24,9 +24,9 @@ NOT_COUNTED = frozenset(
         "api": ("__init__", "costs", "entry", "errors", "executor", "names", "options", "record",
                 "results", "stored", "suite", "tracker", "tuning"),
         "runs": ("__init__", "causality", "checks", "code", "comparison", "cost_facts", "facts",
-                 "honesty", "inspection", "objects", "proofs", "recorded", "report", "retraining",
-                 "reuse", "rounding", "shift_records", "sizes", "state_size", "store", "stored",
-                 "suites", "tracking", "tuned", "values", "verify"),
+                 "heldout", "honesty", "inspection", "objects", "proofs", "recorded", "report",
+                 "retraining", "reuse", "rounding", "shift_records", "sizes", "state_size", "store",
+                 "stored", "suites", "tracking", "tuned", "values", "verify"),
     }.items()
     for name in names
 )  # fmt: skip

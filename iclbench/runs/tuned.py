@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ..api.config import parse_config
@@ -31,10 +31,15 @@ MOST_BYTES = 2**24
 _SHARED = ("model", "task", "task_version", "task_args", "dtype", "recipe")
 
 
+def tuning_path(tuning: Tuning) -> PurePosixPath:
+    """The path of a tuning's file below the folder that holds the records' folder."""
+    return PurePosixPath(FOLDER, f"{tuning.sha256[:16]}.json")
+
+
 def write_tuning(folder: Path, document: TuningDocument) -> Path:
     """Write a tuning to `folder`/tunings, named by its content."""
     tuning = sealed_tuning(document)
-    path = folder / FOLDER / f"{tuning.sha256[:16]}.json"
+    path = folder / tuning_path(tuning)
     write_atomically(path, tuning_bytes(tuning))
     return path
 

@@ -3,7 +3,8 @@
 1. The record and its files must be whole, and its statistics those of its values.
 2. The command is resolved again; `facts.py` compares the record with what follows from it.
 3. Models are built again, from their formula or from the weights beside the record, and
-   evaluated; `values.py` and `comparison.py` compare every value and every statistic.
+   evaluated; `values.py` and `comparison.py` compare every value and every statistic. So is the
+   held-out evaluation beside the record, if there is one.
 
 What remains is `claims`, which only training again can test: `retraining.py`.
 """
@@ -30,6 +31,7 @@ from .comparison import RELATIVE, Check, close, compare_analyses, same
 from .exclusive import exclusive
 from .facts import compare_facts, recompute
 from .grading import Grading, RecordedGrader
+from .heldout import compare_held_out
 from .measure import analyse, axes_of, measure
 from .models import Model, given_models
 from .objects import Objects
@@ -90,6 +92,7 @@ def _verify(path: Path, record: Record, device: str) -> list[Check]:
         ]
         for name in present_shifts(record):
             checks += _compare_shift(path, record, shifted_plan(plan, name), models, place)
+        checks += compare_held_out(path, record, device)
     return checks
 
 

@@ -113,6 +113,11 @@ class Cells:
         self.cells.update(new)
         return list(new.values())
 
+    def plan(self, cell: Cell) -> Plan:
+        """The cell's plan: the one that is kept, or resolved again."""
+        kept = self.plans.get(cell.request)
+        return kept or resolve(parse_config(RunSpec, json.loads(cell.request), "sweep"))
+
     def record(self, cell: Cell) -> Record | None:
         """The cell's record, or None; it is read once. Raises RecordError when it is damaged."""
         if cell.id not in self._records:

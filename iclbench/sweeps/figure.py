@@ -10,9 +10,11 @@ from ..api.spec import ResolvedSpec
 
 #: `x` may be the state that a layer keeps after a prompt, in bytes, which a record tells.
 STATE = "state_bytes"
-#: What `x` may be besides a field of the spec: a metric's second axis, or the steps of training.
+#: What `x` may be besides a field of the spec: a metric's second axis, the steps of training with
+#: its loss, or what training cost up to each point of the validation curve.
 CURVE, TRAINING = "curve", "training"
-NOT_FIELDS = (CURVE, TRAINING)
+COSTS = ("operations", "seconds", "steps")
+NOT_FIELDS = (CURVE, TRAINING, *COSTS)
 
 
 class Figure(Config):
@@ -24,15 +26,16 @@ class Figure(Config):
 
     x: str | None = Field(
         None,
-        description="a field such as model_args.layers; state_bytes: what a layer keeps; "
-        "curve: the second axis of y; training",
+        description="a field such as model_args.layers; state_bytes: what a layer keeps; curve: "
+        "the second axis of y; training: the loss; operations, seconds or steps: the validation "
+        "against what one seed has cost",
     )
     y: str | tuple[str, ...] | None = Field(
         None, description="one metric or several; null: the metric that the task ranks by"
     )
     lines: tuple[str, ...] = Field(("model",), description="fields; each value gets its own line")
     panels: tuple[str, ...] = Field((), description="fields; each value gets its own panel")
-    log_x: bool | None = Field(None, description="logarithmic x axis; null: for state_bytes alone")
+    log_x: bool | None = Field(None, description="logarithmic x axis; null: of costs and states")
     log_y: bool | None = Field(
         None,
         description="logarithmic y axis, except for digits; null: if the task ranks by digits",

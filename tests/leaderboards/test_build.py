@@ -42,7 +42,7 @@ def test_the_published_tables_follow_from_the_published_records(tmp_path):
     published = ROOT / "leaderboards"
     if not (published / "records").is_dir():
         pytest.skip("no records are published yet")
-    for name in ("records", "cited.toml"):
+    for name in ("records", "studies", "cited.toml", "findings.toml"):
         (tmp_path / name).symlink_to(published / name)
     build(tmp_path)
     built, committed = files(tmp_path), files(published)

@@ -91,6 +91,25 @@ def test_training_curves_have_a_line_per_seed(records):
     assert list(figure.data[0].y) == [row[0] for row in trained[0].training.curve]
 
 
+@pytest.mark.parametrize("cost", ["operations", "seconds", "steps"])
+def test_validation_is_drawn_against_its_cost(records, cost):
+    trained = [r for r in records if r.validation_curve]
+    assert trained
+    figure = draw(Figure(x=cost, lines=("model", "model_args.layers")), records)
+    assert len(figure.data) == len(trained)
+    line, curve = figure.data[0], trained[0].validation_curve
+    assert list(line.x) == getattr(curve, cost)
+    # The median of two seeds is their mean.
+    assert list(line.y) == pytest.approx([sum(pair) / 2 for pair in zip(*curve.mean, strict=True)])
+    assert figure.layout.xaxis.type == "log"
+
+
+def test_validation_needs_a_training(records):
+    solved = [r for r in records if r.validation_curve is None]
+    with pytest.raises(UsageError, match="needs records of trainings"):
+        draw(Figure(x="operations"), solved)
+
+
 def test_metrics_are_stacked_panels_and_fields_are_panels_side_by_side(tmp_path):
     grid = {"model": "nearest-neighbour-vote", "model_args": {"neighbours": [1, 3]},
             "task": "categorical", "task_args": {"examples": [5, 10]}}  # fmt: skip

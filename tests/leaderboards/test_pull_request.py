@@ -159,6 +159,22 @@ def with_deleted_record(repository: Repository, record: Path) -> None:
     next(record.parent.glob("zero*.json")).unlink()
 
 
+def with_held_out(repository: Repository, record: Path) -> None:
+    record.with_name(f"{record.stem}.heldout.json").write_text("{}")
+
+
+def with_other_tuning(repository: Repository, record: Path) -> None:
+    path = repository.folder / "leaderboards" / "tunings" / "0123456789abcdef.json"
+    path.parent.mkdir()
+    path.write_text("{}")
+
+
+def with_script_among_tunings(repository: Repository, record: Path) -> None:
+    path = repository.folder / "leaderboards" / "tunings" / "script.py"
+    path.parent.mkdir()
+    path.write_text("print()")
+
+
 def with_huge_file(repository: Repository, record: Path) -> None:
     record.write_text(" " * (2**24 + 1))
 
@@ -179,6 +195,9 @@ def with_huge_file(repository: Repository, record: Path) -> None:
         (with_damaged_record, "it is truncated or not a record"),
         (with_copy, "the record of this run is least-squares/averaging-"),
         (with_edited_record, "published records are neither edited nor deleted"),
+        (with_held_out, "held-out evaluations are made after merging"),
+        (with_other_tuning, "no record of this pull request names it"),
+        (with_script_among_tunings, "it is no tuning, named by its content"),
         (with_deleted_record, "published records are neither edited nor deleted"),
     ],
 )

@@ -8,9 +8,18 @@ from pathlib import Path
 import pytest
 from forging import reseal, with_values
 
-from iclbench import RecordStore, run
+from iclbench import RecordStore, RunSpec, run
+from iclbench.api.spec import digest_of
+from iclbench.leaderboards.board import leaderboard
 from iclbench.leaderboards.escaping import markdown
+from iclbench.leaderboards.tables import render
+from iclbench.runs.heldout import HeldOut, evaluate_held_out, write_held_out
+from iclbench.runs.plan import resolve
+from iclbench.runs.run import run_plans
+from iclbench.runs.settings import Settings
 from iclbench.runs.store import read_record, read_values
+from iclbench.runs.tuned import read_tuning, tuned
+from iclbench.sweeps.tuning.search import SearchSettings, tune
 
 TINY = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "recipe": "smoke",
         "seeds": 2, "eval_prompts": 32}  # fmt: skip
@@ -220,3 +229,50 @@ def test_damaged_records_and_missing_plugins_stop_no_other(cli, results, tmp_pat
         assert f"{trained(results)}: all " in outcome.out or "1 record, all" in outcome.out
     published = list(RecordStore(tmp_path / "boards" / "records").paths())
     assert [p.name.partition("-")[0] for p in published] == ["baseconv"]
+
+
+def test_trained_rows_are_evaluated_once_on_held_out_prompts(cli, results, tmp_path):
+    boards = tmp_path / "boards"
+    outcome = cli("submit", "--held-out", results, "--to", boards)
+    assert outcome.code == 0, outcome.err
+    (path,) = (boards / "records").glob("*/*.heldout.json")
+    assert path.name == f"{trained(results).stem}.heldout.json"
+    before = path.read_bytes()
+    assert cli("submit", "--held-out", results, "--to", boards).code == 0
+    assert path.read_bytes() == before
+    assert cli("verify", boards / "records").code == 0
+    assert cli("leaderboard", "build", boards, "--no-parquet").code == 0
+    page = (boards / "tasks" / "least-squares.md").read_text("utf-8")
+    assert "| held out |" in " ".join(page.split())
+    assert "held_out_score" in (boards / "rows.csv").read_text("utf-8")
+    site = tmp_path / "site"
+    assert cli("leaderboard", "site", site, "--from", boards).code == 0
+    assert (site / "records" / path.relative_to(boards / "records")).exists()
+
+
+def test_a_significant_difference_is_shown(results):
+    path = trained(results)
+    held_out = evaluate_held_out(path, read_record(path), "00" * 32)
+    far = held_out.difference.model_copy(update={"p": 1e-6})
+    write_held_out(path, resealed(held_out.model_copy(update={"difference": far})))
+    board = next(b for b in leaderboard(results) if any(row.held_out for row in b.rows))
+    assert " differs" in render(board)
+
+
+def resealed(held_out: HeldOut) -> HeldOut:
+    digest = digest_of(held_out.model_dump(mode="json", exclude={"digest"}))
+    return held_out.model_copy(update={"digest": digest})
+
+
+def test_a_tuning_is_published_in_a_file_named_by_its_content(cli, results, tmp_path):
+    folder, boards = tmp_path / "tuned", tmp_path / "boards"
+    request = RunSpec(model="baseconv", **{**TINY, "seeds": (5, 6)})
+    document = tune(
+        resolve(request), Settings(folder), SearchSettings(trials=1, space={"optimizers": ["adam"]})
+    )
+    run_plans([tuned(resolve(request), document)], Settings(folder))
+    (path,) = RecordStore(folder).paths()
+    outcome = cli("submit", path, "--to", boards)
+    assert outcome.code == 0, outcome.err
+    (published,) = (boards / "tunings").iterdir()
+    assert read_tuning(published) == document

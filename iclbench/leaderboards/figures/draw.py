@@ -6,10 +6,14 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ...api.errors import UsageError, unknown
 from ...api.record import Record
-from ...sweeps.figure import CURVE, NOT_FIELDS, STATE, TRAINING, Figure
+from ...api.statistics import finite
+from ...sweeps.figure import COSTS, CURVE, NOT_FIELDS, STATE, TRAINING, Figure
 from .. import escaping
+from ..curves import COST_TITLES, median_curve, seed_scores
 from ..row import has_digits, shown_name, shown_score
 from .maps import draw_maps
 
@@ -27,6 +31,8 @@ def draw(figure: Figure, records: Sequence[Record]) -> go.Figure:
     figure = figure.model_copy(update={"title": escaping.plotly(figure.title)})
     if not records:
         raise UsageError("a figure needs records")
+    if figure.x in COSTS and not any(record.validation_curve for record in records):
+        raise UsageError(f"a figure against {figure.x} needs records of trainings with validation")
     if figure.maps is not None:
         rows = [(_label(figure.lines, record), record) for record in records]
         return draw_maps(figure.maps, rows, figure.title)
@@ -74,7 +80,7 @@ def _draw_lines(figure: Figure, records: Sequence[Record]) -> go.Figure:
         drawing.update_yaxes(**_y_axis(figure, name, records[0]), row=row)
         drawing.update_yaxes(title=_y_title(figure, name, records[0]), row=row, col=1)
     drawing.update_xaxes(title=_x_title(figure, metrics[0], records[0]), row=len(metrics))
-    if figure.log_x or (figure.log_x is None and figure.x == STATE):
+    if figure.log_x or (figure.log_x is None and figure.x in {STATE, *COSTS}):
         drawing.update_xaxes(type="log")
     about = ""
     if figure.x not in NOT_FIELDS:
@@ -89,6 +95,8 @@ def _traces(
 ) -> Iterable[Trace]:
     if figure.x == TRAINING:
         return _training_curves(label, records)
+    if figure.x in COSTS:
+        return _validation_curves(figure.x, label, records)
     if figure.x == CURVE:
         return _curves(metric, label, records)
     return _points(str(figure.x), metric, label, records)
@@ -155,6 +163,32 @@ def _training_curves(label: str, records: list[Record]) -> Iterable[Trace]:
                    "name": f"{label}, seed {seed.seed}"}  # fmt: skip
 
 
+def _validation_curves(x: str, label: str, records: list[Record]) -> Iterable[Trace]:
+    """One line per record: the median over seeds at each point, with their range as bars."""
+    for record in records:
+        curve = record.validation_curve
+        if curve is None:
+            continue
+        scores = seed_scores(curve)
+        middle = np.median(scores, axis=0)
+        with np.errstate(invalid="ignore"):
+            above, below = scores.max(axis=0) - middle, middle - scores.min(axis=0)
+        yield {
+            "x": getattr(curve, x),
+            "y": median_curve(curve),
+            "name": label,
+            "mode": "lines+markers",
+            "error_y": {
+                "type": "data",
+                "symmetric": False,
+                "array": [finite(value) for value in above],
+                "arrayminus": [finite(value) for value in below],
+                "thickness": 0.5,
+                "width": 0,
+            },
+        }
+
+
 def _grouped(fields: tuple[str, ...], records: Iterable[Record]) -> dict[str, list[Record]]:
     """The records by their values of these fields, in order of appearance."""
     groups: dict[str, list[Record]] = {}
@@ -183,7 +217,7 @@ def _field(record: Record, name: str) -> Any:
 
 def _metrics(figure: Figure) -> list[str | None]:
     """The metrics of the figure, one row of panels each; None is the one the task ranks by."""
-    if figure.x == TRAINING or figure.y is None:
+    if figure.x in {TRAINING, *COSTS} or figure.y is None:
         return [None]
     return [figure.y] if isinstance(figure.y, str) else list(figure.y)
 
@@ -217,12 +251,16 @@ def _x_title(figure: Figure, metric: str | None, record: Record) -> str:
         return escaping.plotly(record.curves[_metric(metric, record)].axis)
     if figure.x == STATE:
         return "state after a prompt, bytes a layer"
+    if figure.x in COSTS:
+        return COST_TITLES[str(figure.x)]
     return "step" if figure.x == TRAINING else str(figure.x).split(".")[-1]
 
 
 def _y_title(figure: Figure, metric: str | None, record: Record) -> str:
     if figure.x == TRAINING:
         return "training loss"
+    if figure.x in COSTS:
+        return f"validation: {record.ranking.statistic} of {record.ranking.metric}"
     name = _metric(metric, record)
     if figure.x == CURVE:
         return f"median {name}"
@@ -231,6 +269,9 @@ def _y_title(figure: Figure, metric: str | None, record: Record) -> str:
 
 def _y_axis(figure: Figure, metric: str | None, record: Record) -> dict[str, Any]:
     """Digits are logarithms already; curves and losses of a task that ranks by them span many."""
+    if figure.x in COSTS:
+        is_log = bool(figure.log_y)
+        return {"type": "log" if is_log else "linear", "exponentformat": "power"}
     is_log = has_digits(record.ranking) if figure.log_y is None else figure.log_y
     if figure.x not in NOT_FIELDS and has_digits(record.ranking):
         is_log = is_log and record.metrics[_metric(metric, record)].digits is None

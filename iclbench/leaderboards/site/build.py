@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from importlib import resources
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -12,6 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from ...api.errors import UsageError
 from ...console import report
 from ...files import STAGING, read_regular_file, staged
+from ...runs.heldout import held_out_path
 from ...runs.objects import Objects
 from ...runs.store import MOST_BYTES
 from ..board import Board
@@ -131,6 +132,10 @@ class _Site:
     def _copy_files(self, row: Row) -> None:
         """Copy the record with all its files."""
         self._file(f"records/{row.file}", read_regular_file(self.records / row.file, MOST_BYTES))
+        if row.held_out is not None:
+            name = held_out_path(PurePosixPath("records", row.file)).as_posix()
+            path = held_out_path(self.records / row.file)
+            self._file(name, read_regular_file(path, MOST_BYTES))
         objects = Objects(self.records)
         for reference in row.record.files():
             if self.out / "records" / reference.name not in self.written:

@@ -9,6 +9,7 @@ from typing import Any
 from ...api.record import Record
 from ...api.statistics import Curve
 from ..board import Board
+from ..curves import COST_TITLES, median_curve
 from ..row import PROFILE, Row, floor_label
 
 #: The most lines in a figure, which is the number of colors.
@@ -70,6 +71,25 @@ def board_curves(board: Board) -> list[Plot]:
         title = f"{name}, {board.dtype}"
         plots.append(plot(title, first.curves[name].axis, f"median {name}", lines,
                           log=_is_log(lines)))  # fmt: skip
+    return plots
+
+
+def validation_curves(board: Board) -> list[Plot]:
+    """What was validated while each model's best row was trained, against operations and time."""
+    rows = [row for row in best_of_models(board.rows) if row.record.validation_curve]
+    plots = []
+    for cost in ("operations", "seconds"):
+        lines = []
+        for row in rows:
+            curve = row.record.validation_curve
+            if curve is None or None in getattr(curve, cost):
+                continue
+            name = f"{row.label}{f', {row.track}' if row.track else ''}"
+            lines.append({"name": name, "x": getattr(curve, cost), "y": median_curve(curve)})
+        if lines:
+            about = f"{board.ranking.statistic} of {board.ranking.metric}, median over seeds"
+            plots.append(plot(f"validation against {cost}, {board.dtype}", COST_TITLES[cost], about,
+                              lines, log=False, log_x=True))  # fmt: skip
     return plots
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from ...api.record import Record
 from ...api.statistics import Statistics
 from ...runs.facts import claims
+from ...runs.heldout import held_out_path
 from .. import formats
 from ..board import Board
 from ..row import Row, floor_label, mean_bounds
@@ -46,6 +47,7 @@ def run(row: Row, board: Board) -> View:
         "score": formats.score(row.score, ranking),
         "score_name": formats.score_name(ranking),
         "interval": formats.score_interval(row),
+        "held_out": _held_out(row),
         "worst": formats.number(row.worst, ranking.scale),
         "notes": formats.notes(row),
         "proof": _proof(record),
@@ -64,6 +66,18 @@ def run(row: Row, board: Board) -> View:
         "tuning": json.dumps(record.tuning.document, indent=1) if record.tuning else "",
         "analyses": json.dumps(record.analyses, indent=1) if record.analyses else "",
     }
+
+
+def _held_out(row: Row) -> str:
+    """The held-out score, its difference from the row's, and when its prompts were drawn."""
+    if row.held_out is None:
+        return "none" if row.is_trained else ""
+    part = row.held_out.difference
+    write = formats.digits if row.has_digits else formats.linear
+    bounds = f"{write(part.mean)} [{write(part.low)}, {write(part.high)}]"
+    significant = "significant" if row.held_out.differs else "not significant"
+    score = formats.score(row.held_out_score, row.record.ranking)
+    return f"{score}, difference {bounds}, {significant}; {row.held_out.created[:10]}"
 
 
 def _path(row: Row) -> PurePosixPath:
@@ -103,6 +117,8 @@ def _files(row: Row) -> list[tuple[str, str]]:
     """The record and every file that it names: what each is, and its path in the site."""
     path = _path(row)
     files = [("record (JSON)", path.as_posix())]
+    if row.held_out is not None:
+        files.append(("held-out evaluation (JSON)", held_out_path(path).as_posix()))
     files += [
         (_FILE_TITLES.get(kind, f"{kind} of every prompt"), f"records/{reference.name}")
         for kind, reference in row.record.named_files()

@@ -14,7 +14,7 @@ from ..row import Row
 from . import svg
 from .figure import View, figure
 from .index import floor_text
-from .plots import board_curves, extent, profiles
+from .plots import board_curves, extent, profiles, validation_curves
 from .series import series
 
 #: Rows that a table shows at first; a longer one is laid out when a reader asks for the rest.
@@ -51,7 +51,12 @@ def section(key: str, boards: Sequence[Board]) -> View:
         for board in boards
         for i, row in enumerate(board.rows)
     ]
-    plots = [plot for board in boards for plot in (profiles(board), *board_curves(board)) if plot]
+    plots = [
+        plot
+        for board in boards
+        for plot in (profiles(board), *board_curves(board), *validation_curves(board))
+        if plot
+    ]
     # The hidden rows of a long table stay text until they are asked for, so that the page loads.
     is_long = len(views) > MOST_ROWS
     return {

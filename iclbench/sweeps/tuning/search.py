@@ -67,9 +67,8 @@ def tune(
     search = search or SearchSettings()
     space = search_space(plan, search.space)
     points = points_of(space, plan, search.trials, search.search_seed)
-    requests = [_request(plan, point, search.seeds) for point in points]
     store = RecordStore(settings.out / FOLDER)
-    plans, failures = _resolved(requests)
+    plans, failures = _resolved([_request(plan, point, search.seeds) for point in points])
     failures |= _run(plans, points, settings, search, report)
     trials, records = [], []
     for index, point in enumerate(points):
@@ -77,6 +76,14 @@ def tune(
         records += [record] if record else []
         trials.append(_trial(point, record, failures.get(index)))
     return _document(plan, space, trials, records, search)
+
+
+def missing_trials(plan: Plan, settings: Settings, search: SearchSettings) -> int:
+    """How many trials of a search have no record yet; those that can't run are not counted."""
+    points = points_of(search_space(plan, search.space), plan, search.trials, search.search_seed)
+    plans, _ = _resolved([_request(plan, point, search.seeds) for point in points])
+    store = RecordStore(settings.out / FOLDER)
+    return sum(not store.path(trial.spec).exists() for trial in plans.values())
 
 
 def trial_budget(budget: str) -> str:

@@ -1,0 +1,108 @@
+"""`iclbench campaign`: run the stages of a TOML file in order, as long as hours are left."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..console import report
+from .common import Device, Engine, Out, Strict, engine_name, sound_host
+from .interruption import stops_on_signals
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..sweeps.campaign.cells import Cell
+    from ..sweeps.campaign.files import Campaign
+
+
+def campaign(
+    file: Annotated[Path, typer.Argument(help="A campaign, TOML.")],
+    out: Out = "leaderboards/campaign",
+    stage: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Run this stage, and what it needs; default: all."),
+    ] = None,
+    hours: Annotated[
+        float | None,
+        typer.Option(min=0, metavar="H", help="Start nothing that takes longer than is left."),
+    ] = None,
+    device: Device = "auto",
+    executor: Annotated[str, typer.Option(help="The executor that runs the cells.")] = "local",
+    workers: Annotated[
+        int, typer.Option(min=1, help="Cells to run at once; above 1, one process each.")
+    ] = 1,
+    engine: Engine = "auto",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only print the plan and the hours that are left.")
+    ] = False,
+    strict: Strict = False,
+) -> None:
+    """Tune and train the models of every stage; the same command continues. Failures stop nothing.
+
+    With --dry-run, print what has a record, what is left, and how many hours that takes.
+    """
+    sound_host(strict)
+    with stops_on_signals(f"to continue: {shlex.join(['iclbench', *sys.argv[1:]])}"):
+        from ..runs.settings import Settings
+        from ..sweeps.campaign.cells import cells_of
+        from ..sweeps.campaign.files import read_campaign
+        from ..sweeps.campaign.run import run_campaign
+
+        content = read_campaign(file)
+        if stage is not None:
+            content = content.only(stage)
+        settings = Settings(out=Path(out), device=device, engine=engine_name(engine))
+        if dry_run:
+            _print_plan(content, cells_of(content, settings), workers)
+            return
+        failures = run_campaign(
+            content, settings, workers=workers, hours=hours, executor=executor, report=typer.echo
+        )
+    for failure in failures:
+        report(f"error: {failure}")
+    if failures:
+        raise typer.Exit(1)
+
+
+def _print_plan(content: Campaign, cells: Sequence[Cell], workers: int) -> None:
+    """Print every cell with what is left of it, and the hours of each stage."""
+    from ..sweeps.campaign.cells import hours_left
+
+    width = max(len(cell.board) for cell in cells)
+    members = {name: list(group) for name, group in groupby(cells, key=lambda cell: cell.stage)}
+    for stage in content.stage:
+        group = members.get(stage.name, [])
+        done = sum(cell.done for cell in group)
+        possible = sum(not cell.unsupported for cell in group)
+        typer.echo(
+            f"{stage.name}: {stage.summary}\n"
+            f"  {done} of {possible} done, {hours_left(group):.1f} hours left"
+        )
+        for cell in group:
+            typer.echo(f"  {cell.board:<{width}}  {cell.model}: {_state(cell)}")
+    left = hours_left(cells)
+    typer.echo(f"left: {left:.1f} hours, {left / workers:.1f} on {workers} at once")
+
+
+def _state(cell: Cell) -> str:
+    """What is left of a cell."""
+    if cell.problem is not None:
+        word = "no" if cell.unsupported else "waits" if cell.waiting else "error"
+        return f"{word}: {cell.problem}"
+    if cell.done:
+        return "done"
+    if cell.plan is None:
+        return f"{cell.left} runs of the sweep, {cell.seconds_left / 3600:.1f} hours"
+    from ..display.progress import training_cost
+
+    spec = cell.plan.spec
+    if spec.origin != "trained":
+        return {"constructed": "build", "solver": "solve", "loaded": "load"}[spec.origin]
+    trials = f"{cell.left} trials, then " if cell.left else ""
+    return f"{trials}train {training_cost(spec)}"

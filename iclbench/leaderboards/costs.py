@@ -1,0 +1,161 @@
+"""Costs: what training and tuning took, a line per record, and what so many digits took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tabulate import tabulate
+
+from ..api.record import Record
+from ..api.spec import RunSpec
+from ..api.tuning import TuningCost
+from . import formats
+from .curves import cost_of_digits
+from .labels import labels_of
+
+
+@dataclass(frozen=True)
+class CellCost:
+    """What one trained record took: hours of core or device time, operations of all seeds.
+
+    None stands for what was not measured or can't be counted. A tuning that several records use is
+    that of the first.
+    """
+
+    board: str
+    model: str
+    track: str
+    seeds: int
+    steps: int
+    hours: float | None
+    tuning_hours: float
+    operations: float | None
+    on_gpu: bool
+
+
+def costs_of(records: Iterable[Record]) -> list[CellCost]:
+    """The costs of the trained records, board by board in the order of the records."""
+    counted: set[str] = set()
+    return [_cost(board, label, record, counted) for board, label, record in _labelled(records)]
+
+
+def _labelled(records: Iterable[Record]) -> Iterator[tuple[str, str, Record]]:
+    """The trained records with their boards and labels, board by board."""
+    boards: dict[str, list[Record]] = {}
+    for record in records:
+        if record.training is not None:
+            boards.setdefault(_board(record), []).append(record)
+    for board, members in boards.items():
+        for label, record in zip(labels_of(members), members, strict=True):
+            yield board, label, record
+
+
+def _board(record: Record) -> str:
+    """The task with the arguments that were asked for, and the dtype."""
+    args = formats.arguments(RunSpec.from_command(record.command).task_args)
+    return f"{record.main.title}{f' ({args})' if args else ''} {record.spec.dtype}"
+
+
+def _cost(board: str, label: str, record: Record, counted: set[str]) -> CellCost:
+    assert record.training is not None
+    budget, operations, seeds = record.budget, record.operations, len(record.seeds)
+    on_gpu = budget is not None and budget.device_seconds is not None
+    seconds = None if budget is None else budget.device_seconds or budget.core_seconds
+    per_seed = None if operations is None else operations.training
+    tuning = 0.0
+    if record.tuning is not None and record.tuning.sha256 not in counted:
+        counted.add(record.tuning.sha256)
+        tuning = _tuning_seconds(record.tuning.document, on_gpu)
+    return CellCost(
+        board=board,
+        model=label,
+        track=record.track or "",
+        seeds=seeds,
+        steps=record.training.steps,
+        hours=None if seconds is None else seconds * seeds / 3600,
+        tuning_hours=tuning / 3600,
+        operations=None if per_seed is None else per_seed * seeds,
+        on_gpu=on_gpu,
+    )
+
+
+def _tuning_seconds(document: dict[str, object], on_gpu: bool) -> float:
+    """The time that all trials of a tuning took."""
+    cost = TuningCost.model_validate(document["cost"])
+    return (cost.device_seconds or 0.0) if on_gpu else cost.core_seconds
+
+
+def render_costs(cells: Sequence[CellCost], style: str = "simple") -> str:
+    """A table of the costs, and one line for each kind of hours with their sums."""
+    lines = [
+        {
+            "board": cell.board,
+            "model": cell.model,
+            "track": cell.track,
+            "seeds": str(cell.seeds),
+            "steps": f"{cell.steps:,}",
+            "hours": _hours(cell.hours),
+            "tuning": _hours(cell.tuning_hours) if cell.tuning_hours else "",
+            "operations": "" if cell.operations is None else f"{cell.operations:.2e}",
+        }
+        for cell in cells
+    ]
+    align = ["left", "left", "left", *["right"] * 5]
+    table = tabulate(lines, headers="keys", tablefmt=style, disable_numparse=True, colalign=align)
+    kinds = {"core": [c for c in cells if not c.on_gpu], "device": [c for c in cells if c.on_gpu]}
+    sums = [_sum(kind, members) for kind, members in kinds.items() if members]
+    return "\n\n".join([table, *sums])
+
+
+def render_digits(records: Iterable[Record], wanted: Sequence[float], style: str) -> str:
+    """A table of what one seed's training cost until the validation reached so many mean digits.
+
+    Records that do not rank by digits, or that were not validated, are left out.
+    """
+    lines = []
+    for board, label, record in _labelled(records):
+        curve = record.validation_curve
+        if curve is None or curve.statistic != "mean digits":
+            continue
+        for digits in wanted:
+            cost = cost_of_digits(curve, digits)
+            operations = None if cost is None else cost.operations
+            lines.append(
+                {
+                    "board": board,
+                    "model": label,
+                    "track": record.track or "",
+                    "digits": f"{digits:g}",
+                    "steps": "not reached" if cost is None else f"{cost.steps:,}",
+                    "seconds": "" if cost is None else f"{cost.seconds:.3g}",
+                    "operations": "" if operations is None else f"{operations:.2e}",
+                }
+            )
+    align = ["left", "left", "left", *["right"] * 4]
+    return tabulate(
+        lines, headers="keys", tablefmt=style, disable_numparse=True,
+        colalign=align if lines else None,
+    )  # fmt: skip
+
+
+def _sum(kind: str, cells: Sequence[CellCost]) -> str:
+    trained = sum(cell.hours or 0.0 for cell in cells)
+    tuned = sum(cell.tuning_hours for cell in cells)
+    operations = sum(cell.operations or 0.0 for cell in cells)
+    text = (
+        f"{len(cells)} cells: {trained + tuned:.2f} {kind} hours, of which {trained:.2f} training "
+        f"and {tuned:.2f} tuning; {operations:.2e} operations of training"
+    )
+    unmeasured = sum(cell.hours is None for cell in cells)
+    uncounted = sum(cell.operations is None for cell in cells)
+    if unmeasured:
+        text += f"; the hours of {unmeasured} were not measured"
+    if uncounted:
+        text += f"; the operations of {uncounted} can't be counted"
+    return text
+
+
+def _hours(value: float | None) -> str:
+    """Hours with three figures at most; empty where they were not measured."""
+    return "" if value is None else f"{value:.3g}"

@@ -1,0 +1,225 @@
+"""Cells: what a campaign consists of, and what is left of each, from its output folder alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ...api.budget import Budget
+from ...api.errors import IclbenchError, unknown
+from ...api.suite import Suite
+from ...api.tuning import TuningDocument
+from ...runs.plan import Plan
+from ...runs.settings import Settings
+from ...runs.store import RecordStore
+from ...runs.suites import SuiteCell, find_suite, resolve_suite
+from ...runs.tuned import FOLDER, choose_tuning, read_tunings, tuned
+from ..cells import Cells
+from ..files import SweepFile, read_sweep_file, stages_of
+from ..tuning.search import missing_trials, trial_budget
+from .files import Campaign, Stage, SweepEntry
+
+#: The folder of the sweeps' records, in the output folder.
+SWEEPS = "sweeps"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A model on a board, or a sweep: its plan, tuned if it has been, or why it has none."""
+
+    stage: str
+    board: str
+    model: str
+    plan: Plan | None = None
+    sweep: SweepEntry | None = None
+    problem: str | None = None
+    #: Whether the model can't do the board, or other cells come first, which is no failure.
+    unsupported: bool = False
+    waiting: bool = False
+    done: bool = False
+    #: Trials that a tuning still needs, or runs of a sweep without a record.
+    left: int = 0
+    #: The seconds of the budget that they and the training take.
+    seconds_left: float = 0.0
+
+    @property
+    def to_run(self) -> bool:
+        """Whether the cell needs a process."""
+        return not self.done and (self.plan is not None or self.sweep is not None)
+
+    @property
+    def failed(self) -> bool:
+        """Whether the cell can't be run though it should."""
+        return self.problem is not None and not (self.unsupported or self.waiting)
+
+
+def hours_left(cells: Iterable[Cell]) -> float:
+    """The core hours, or device hours, that the cells still take."""
+    return sum(cell.seconds_left for cell in cells) / 3600
+
+
+def cells_of(campaign: Campaign, settings: Settings) -> list[Cell]:
+    """All cells in the order of the stages, each once, with what is left of each."""
+    progress = _Progress(campaign, settings)
+    cells: dict[str, Cell] = {}
+    for stage in campaign.stage:
+        for cell in _cells_of_stage(stage, progress, list(cells.values())):
+            place = f"{cell.stage} {cell.board} {cell.model}"
+            cells.setdefault(cell.plan.spec.id if cell.plan else place, cell)
+    return list(cells.values())
+
+
+def _cells_of_stage(stage: Stage, progress: _Progress, earlier: list[Cell]) -> Iterator[Cell]:
+    if stage.suite is None:
+        yield from (progress.of_sweep(stage, entry) for entry in stage.sweep)
+        return
+    if stage.winner_of is not None:
+        yield from _winners(stage, progress, earlier)
+        return
+    for found in _suite_cells(stage):
+        cell = Cell(stage.name, found.board.name, found.model, found.plan)
+        if found.plan is not None:
+            yield progress.of(cell, found.plan)
+        else:
+            problem = found.unsupported or str(found.error)
+            yield replace(cell, problem=problem, unsupported=found.unsupported is not None)
+
+
+def _winners(stage: Stage, progress: _Progress, earlier: list[Cell]) -> Iterator[Cell]:
+    """The model with the best tuning on each board, with that tuning, once all are tuned."""
+    assert stage.suite is not None
+    for board in _restricted(find_suite(stage.suite), stage.boards).boards:
+        members = [
+            cell
+            for cell in earlier
+            if (cell.stage, cell.board) == (stage.winner_of, board.name)
+            and cell.plan is not None
+            and cell.plan.recipe is not None
+        ]
+        tunings = [progress.tuning(cell.plan) for cell in members if cell.plan]
+        known = [tuning for tuning in tunings if tuning is not None]
+        if not known or len(known) < len(members):
+            plan = board.request("any", **stage.fields)
+            budget = Budget.parse(plan.budget).times(len(plan.seeds)) if plan.budget else None
+            yield Cell(
+                stage.name,
+                board.name,
+                f"the best of {stage.winner_of}",
+                problem=f"{len(members) - len(known)} models of {stage.winner_of} are not tuned",
+                waiting=True,
+                seconds_left=budget.seconds if budget else 0.0,
+            )
+            continue
+        best = max(known, key=_goodness)
+        one = stage.model_copy(update={"models": (best.model,), "boards": (board.name,)})
+        for found in _suite_cells(one):
+            if found.plan is not None and not found.extra:
+                cell = Cell(stage.name, board.name, found.model)
+                yield progress.of(cell, found.plan, best)
+
+
+def _goodness(tuning: TuningDocument) -> float:
+    """The score of the best trial, with a sign that makes more better."""
+    lower = tuning.ranking.statistic == "mean" and tuning.ranking.better == "lower"
+    score = tuning.best.score
+    assert score is not None
+    return -score if lower else score
+
+
+def _suite_cells(stage: Stage) -> Iterator[SuiteCell]:
+    """The cells of a stage, board by board; those of the solvers that a board names come first."""
+    assert stage.suite is not None
+    suite = _restricted(find_suite(stage.suite), stage.boards)
+    groups = [(entry,) if isinstance(entry, str) else entry for entry in stage.models]
+    names = [name for group in groups for name in group]
+    changes = {n: {**stage.fields, "model_args": stage.model_args.get(n, {})} for n in names}
+    cells = resolve_suite(suite, names, changes)
+    for board in suite.boards:
+        on_board = [cell for cell in cells if cell.board.name == board.name]
+        yield from (cell for cell in on_board if cell.extra)
+        for group in groups:
+            models = {cell.model: cell for cell in on_board if not cell.extra}
+            candidates = [models[name] for name in group if name in models]
+            able = [cell for cell in candidates if cell.unsupported is None]
+            yield from (able or candidates)[:1]
+
+
+def _restricted(suite: Suite, boards: tuple[str, ...]) -> Suite:
+    """The suite with these boards alone; raises UsageError for an unknown one."""
+    known = [board.name for board in suite.boards]
+    for name in boards:
+        if name not in known:
+            raise unknown(f"board of the suite {suite.name}", name, known)
+    kept = [content for content in suite.board if not boards or content["name"] in boards]
+    return suite.model_copy(update={"board": tuple(kept)})
+
+
+class _Progress:
+    """What an output folder holds of the cells: tunings, trials and records."""
+
+    def __init__(self, campaign: Campaign, settings: Settings) -> None:
+        self.campaign, self.settings = campaign, settings
+        folder = settings.out / FOLDER
+        self.tunings = read_tunings([folder]) if any(folder.glob("*.json")) else []
+        self.store = RecordStore(settings.out)
+
+    def of(self, cell: Cell, plan: Plan, document: TuningDocument | None = None) -> Cell:
+        """The cell with its plan, tuned if it has been, and with what is left of it."""
+        trains, left = plan.recipe is not None, 0
+        is_searched = trains and self.campaign.trials > 0
+        if is_searched:
+            document = document or self.tuning(plan)
+            if document is not None:
+                plan = tuned(plan, document)
+            else:
+                left = missing_trials(plan, self.settings, self.campaign.search(cell.model))
+        if (plan.tuning is not None or not is_searched) and self.store.path(plan.spec).exists():
+            return replace(cell, plan=plan, done=True)
+        seconds = _seconds(plan)
+        if left and plan.spec.budget is not None:
+            seconds += left * Budget.parse(trial_budget(plan.spec.budget)).seconds
+        return replace(cell, plan=plan, left=left, seconds_left=seconds)
+
+    def tuning(self, plan: Plan) -> TuningDocument | None:
+        """The tuning of this plan's budget with enough trials, if there is one."""
+        enough = [t for t in self.tunings if len(t.trials) >= self.campaign.trials]
+        return choose_tuning(plan, [t for t in enough if t.budget == plan.spec.budget])
+
+    def of_sweep(self, stage: Stage, entry: SweepEntry) -> Cell:
+        """The cell of a sweep. Grids that take weights of another count once those are there."""
+        cell = Cell(stage.name, entry.out, entry.size, sweep=entry)
+        try:
+            file = read_sweep_file(entry.file).sized(entry.size)
+            plans, waiting = _plans_of(file, sweep_folder(self.settings, entry))
+        except IclbenchError as error:
+            return replace(cell, sweep=None, problem=str(error))
+        store = RecordStore(sweep_folder(self.settings, entry))
+        missing = [plan for plan in plans if not store.path(plan.spec).exists()]
+        left = len(missing) + waiting
+        whole = len(plans) + waiting
+        stepped = sum(plan.recipe is not None and not plan.spec.budget for plan in missing)
+        estimate = 3600 * entry.hours * left / whole if stepped or waiting else 0.0
+        seconds = estimate + sum(_seconds(plan) for plan in missing)
+        return replace(cell, done=not left, left=left, seconds_left=seconds)
+
+
+def sweep_folder(settings: Settings, entry: SweepEntry) -> Path:
+    """Where the records of a sweep go."""
+    return settings.out / SWEEPS / entry.out
+
+
+def _plans_of(file: SweepFile, folder: Path) -> tuple[list[Plan], int]:
+    """The plans of a sweep, and how many grids wait for the weights of others."""
+    cells = Cells(file, RecordStore(folder))
+    for grids in stages_of(file):
+        cells.resolve(grids)
+    plans = [cells.plan(cell) for cell in cells.in_order()]
+    return plans, len(cells.failures)
+
+
+def _seconds(plan: Plan) -> float:
+    """What the plan's budget is; 0 without one."""
+    if plan.recipe is None or plan.spec.budget is None:
+        return 0.0
+    return float(Budget.parse(plan.spec.budget).times(len(plan.spec.seeds)).seconds)

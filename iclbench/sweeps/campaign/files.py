@@ -1,0 +1,119 @@
+"""Campaign files: stages in TOML, each of boards of a suite or of sweeps."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, model_validator
+
+from ...api.config import Config, parse_config
+from ...api.errors import UsageError
+from ...api.names import is_plain_name
+from ..files import QUICK
+from ..tuning.search import SearchSettings
+
+
+class SweepEntry(Config):
+    """A sweep of a stage; it runs in one process, as its grids may need each other's weights."""
+
+    file: Path = Field(description="sweep file, relative to the campaign's")
+    size: str = QUICK
+    out: str = Field(description="folder of its records, below `sweeps` in the output folder")
+    hours: float = Field(0.0, ge=0, description="estimate for the cells without a budget")
+
+    @model_validator(mode="after")
+    def _folder_is_plain(self) -> SweepEntry:
+        if not is_plain_name(self.out):
+            raise ValueError(f"{self.out!r} is not a plain name of a folder")
+        return self
+
+
+class Stage(Config):
+    """Models that get a row on boards of a suite, or sweeps."""
+
+    name: str
+    summary: str = Field(description="one line")
+    suite: str | None = Field(None, description="name, or a TOML file")
+    boards: tuple[str, ...] = Field((), description="of the suite; default: all")
+    models: tuple[str | tuple[str, ...], ...] = Field(
+        (), description="of a list of names, the first that can do the board"
+    )
+    winner_of: str | None = Field(
+        None, description="an earlier stage, whose best tuned model runs here, instead of `models`"
+    )
+    fields: dict[str, Any] = Field({}, description="of a run, which replace those of the suite")
+    model_args: dict[str, dict[str, Any]] = Field({}, description="arguments of each model")
+    sweep: tuple[SweepEntry, ...] = ()
+
+    @model_validator(mode="after")
+    def _has_one_content(self) -> Stage:
+        models = bool(self.models) + (self.winner_of is not None)
+        if (self.suite is not None) != bool(models) or models > 1:
+            raise ValueError(f"stage {self.name}: a suite needs either models or winner_of")
+        if (self.suite is None) == (not self.sweep):
+            raise ValueError(f"stage {self.name}: it needs either a suite or sweeps")
+        return self
+
+
+class Campaign(Config):
+    """An ordered list of stages; what is trained on a suite is tuned first."""
+
+    trials: int = Field(12, ge=0, description="of each tuning; 0: nothing is tuned")
+    search_seed: int = Field(0, ge=0, description="of the tunings")
+    space: dict[str, dict[str, Any]] = Field({}, description="changes to each model's search space")
+    stage: tuple[Stage, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _stages_fit(self) -> Campaign:
+        names = [stage.name for stage in self.stage]
+        if len({*names}) < len(names):
+            raise ValueError("two stages have one name")
+        for number, stage in enumerate(self.stage):
+            if stage.winner_of is not None and stage.winner_of not in names[:number]:
+                raise ValueError(f"stage {stage.name}: no earlier stage is {stage.winner_of!r}")
+        folders = [entry.out for stage in self.stage for entry in stage.sweep]
+        if len({*folders}) < len(folders):
+            # Two processes would write to one store.
+            raise ValueError("two sweeps have one folder")
+        return self
+
+    def search(self, model: str) -> SearchSettings:
+        """How a model is tuned."""
+        space = self.space.get(model, {})
+        return SearchSettings(trials=self.trials, search_seed=self.search_seed, space=space)
+
+    def only(self, name: str) -> Campaign:
+        """The stage of that name, and those that it depends on; raises UsageError."""
+        by_name = {stage.name: stage for stage in self.stage}
+        if name not in by_name:
+            raise UsageError(f"the campaign has no stage {name!r}: {', '.join(by_name)}")
+        kept = {name}
+        while (needed := by_name[name].winner_of) is not None:
+            kept.add(needed)
+            name = needed
+        stages = tuple(stage for stage in self.stage if stage.name in kept)
+        return self.model_copy(update={"stage": stages})
+
+
+def read_campaign(path: Path) -> Campaign:
+    """The campaign in a TOML file; raises UsageError if it is invalid."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: {error}") from None
+    campaign = parse_config(Campaign, content, str(path))
+    # Relative to the file, as its author sees it.
+    stages = tuple(
+        stage.model_copy(
+            update={
+                "sweep": tuple(
+                    entry.model_copy(update={"file": path.parent / entry.file})
+                    for entry in stage.sweep
+                )
+            }
+        )
+        for stage in campaign.stage
+    )
+    return campaign.model_copy(update={"stage": stages})

@@ -1,0 +1,150 @@
+"""Running a campaign: what is left, in order, one cell per process.
+
+A campaign is continued by running it again: trials of a tuning, checkpoints and records that exist
+are used.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ...api.config import parse_config
+from ...api.errors import IclbenchError
+from ...api.executor import Executor
+from ...api.spec import RunSpec
+from ...api.tuning import TuningDocument
+from ...console import report as report_now
+from ...files import require_writable
+from ...plugins import host
+from ...runs.plan import resolve
+from ...runs.run import run_plans
+from ...runs.settings import Settings
+from ...runs.tuned import tuned, write_tuning
+from ...training.interruption import interruptible
+from ..sweep import sweep
+from ..tuning.search import SearchSettings, tune
+from .cells import Cell, cells_of, sweep_folder
+from .files import Campaign
+
+Reporter = Callable[[str], None]
+
+#: Why a cell was not started.
+NO_HOURS = "not started: fewer hours are left than it takes"
+
+
+def run_campaign(
+    campaign: Campaign,
+    settings: Settings,
+    *,
+    workers: int = 1,
+    hours: float | None = None,
+    executor: str = "local",
+    report: Reporter = lambda line: None,
+) -> list[str]:
+    """Run all cells that are left, in order; returns the reasons of those that failed, a line each.
+
+    With `hours`, no cell starts that takes longer than what remains of them. Raises Interrupted
+    after a signal; trials, checkpoints and records are kept.
+    """
+    require_writable(settings.out)
+    until = None if hours is None else time.time() + 3600 * hours
+    failures: dict[str, str] = {}
+    tried: set[str] = set()
+    with interruptible():
+        # A second round runs the cells that waited for the first.
+        while True:
+            cells = cells_of(campaign, settings)
+            failures |= {_name(c): _label(c, c.problem) for c in cells if c.failed}
+            missing = [cell for cell in cells if cell.to_run and _name(cell) not in tried]
+            if not missing:
+                return list(failures.values())
+            tried |= {_name(cell) for cell in missing}
+            jobs = [_job(cell, campaign, settings, until) for cell in missing]
+            program = host().load("executor", executor, Executor)()
+            with closing(program.map(run_cell, jobs, workers)) as outcomes:
+                for finished, (index, outcome) in enumerate(outcomes, start=1):
+                    cell, reason = missing[index], None if outcome is None else str(outcome)
+                    report(f"[{finished}/{len(jobs)}] {_label(cell, reason or 'done')}")
+                    if reason not in {None, NO_HOURS}:
+                        failures[_name(cell)] = _label(cell, reason)
+
+
+def _name(cell: Cell) -> str:
+    return f"{cell.stage}: {cell.model} on {cell.board}"
+
+
+def _label(cell: Cell, text: str | None) -> str:
+    return f"{_name(cell)}: {text}"
+
+
+def _job(cell: Cell, campaign: Campaign, settings: Settings, until: float | None) -> dict[str, Any]:
+    job: dict[str, Any] = {
+        "out": str(settings.out),
+        "device": settings.device,
+        "engine": settings.engine,
+        "until": until,
+        "seconds": cell.seconds_left,
+    }
+    if cell.sweep is not None:
+        out = str(sweep_folder(settings, cell.sweep))
+        return job | {"sweep": str(cell.sweep.file), "size": cell.sweep.size, "out": out}
+    assert cell.plan is not None
+    is_searched = cell.plan.recipe is not None and campaign.trials > 0
+    tuning = cell.plan.tuning
+    search = asdict(campaign.search(cell.model)) if is_searched and tuning is None else None
+    return job | {
+        "request": cell.plan.request.model_dump(mode="json"),
+        "search": search,
+        "tuned": None if tuning is None else tuning.document,
+    }
+
+
+def run_cell(job: dict[str, Any]) -> str | None:
+    """Run one cell, after tuning it; returns the reason if it failed.
+
+    Running a job again continues it.
+    """
+    if job["until"] is not None and time.time() + job["seconds"] > job["until"]:
+        return NO_HOURS
+    settings = Settings(out=Path(job["out"]), device=job["device"], engine=job["engine"])
+    try:
+        with interruptible():
+            if "sweep" in job:
+                return _run_sweep(job, settings)
+            _run_plan(job, settings)
+    except IclbenchError as error:
+        return str(error)
+    return None
+
+
+def _run_plan(job: dict[str, Any], settings: Settings) -> None:
+    plan = resolve(parse_config(RunSpec, job["request"], "run"))
+    if job["tuned"] is not None:
+        plan = tuned(plan, parse_config(TuningDocument, job["tuned"], "tuning"))
+    elif job["search"] is not None:
+        name = f"tuning {plan.spec.model} on {plan.spec.task}"
+        search = SearchSettings(**job["search"])
+        document = tune(plan, settings, search, lambda line: report_now(f"{name}: {line}"))
+        write_tuning(settings.out, document)
+        plan = tuned(plan, document)
+    run_plans([plan], settings)
+
+
+def _run_sweep(job: dict[str, Any], settings: Settings) -> str | None:
+    """Run a sweep in this process; returns the reason of its first failure, and their number."""
+    result = sweep(
+        job["sweep"],
+        recipe=job["size"],
+        out=settings.out,
+        device=settings.device,
+        engine=settings.engine,
+        report=lambda line: report_now(f"{settings.out.name}: {line}"),
+    )
+    if not result.failures:
+        return None
+    return f"{len(result.failures)} runs failed; {result.failures[0].reason}"

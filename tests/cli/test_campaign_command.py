@@ -1,0 +1,47 @@
+"""`iclbench campaign`: the plan, a run, and mistakes."""
+
+from __future__ import annotations
+
+import pytest
+
+CAMPAIGN = """
+trials = 0
+[[stage]]
+name = "first"
+summary = "small"
+suite = "smoke"
+boards = ["least-squares"]
+models = ["lsa", "gd-transformer"]
+fields = { budget = "1s", seeds = 1 }
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "campaign.toml"
+    path.write_text(CAMPAIGN)
+    return path
+
+
+def test_the_plan_says_what_is_left_and_a_run_finishes_it(cli, file, tmp_path):
+    command = ("campaign", file, "--out", tmp_path / "out", "--device", "cpu")
+    plan = cli(*command, "--dry-run", "--workers", "2")
+    assert plan.code == 0
+    assert "first: small\n  0 of 2 done, 0.0 hours left" in plan.out
+    assert "lsa: train 1 seed for 1s of core time each" in plan.out
+    assert "gd-transformer: no: it answers class" in plan.out
+    assert "on 2 at once" in plan.out
+    assert not (tmp_path / "out").exists()
+    done = cli(*command)
+    assert done.code == 0
+    assert "first: lsa on least-squares: done" in done.out
+    assert "2 of 2 done" in cli(*command, "--dry-run").out
+
+
+def test_mistakes_are_one_line(cli, file, tmp_path):
+    assert "no stage 'second'" in cli("campaign", file, "--stage", "second").err
+    assert cli("campaign", tmp_path / "missing.toml").code == 2
+    file.write_text(CAMPAIGN.replace("gd-transformer", "nobody"))
+    failed = cli("campaign", file, "--out", tmp_path / "out", "--device", "cpu")
+    assert failed.code == 1
+    assert "nobody" in failed.err

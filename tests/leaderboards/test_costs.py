@@ -1,0 +1,94 @@
+"""Costs: the hours and operations of each cell, their sums, and what digits cost."""
+
+from __future__ import annotations
+
+import pytest
+
+from iclbench import RecordStore, RunSpec, run
+from iclbench.leaderboards.costs import costs_of, render_costs, render_digits
+from iclbench.leaderboards.curves import cost_of_digits
+from iclbench.runs.plan import resolve
+from iclbench.runs.run import run_plans
+from iclbench.runs.settings import Settings
+from iclbench.runs.store import read_record
+from iclbench.runs.tuned import tuned
+from iclbench.sweeps.tuning.search import SearchSettings, tune
+
+TINY = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "recipe": "smoke",
+        "eval_prompts": 32}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    out = tmp_path_factory.mktemp("results")
+    run(model="zero", **TINY, out=out)
+    run(model="lsa", **TINY, seeds=3, out=out)
+    # One tuning is used by two records.
+    plan = resolve(RunSpec(model="elsa", **TINY, seeds=(0, 1)))
+    space = {"optimizers": ["adam"], "model_args": {"layers": [0]}}
+    document = tune(plan, Settings(out), SearchSettings(trials=2, space=space))
+    for seeds in ((0, 1), (0, 1, 2)):
+        plan = resolve(RunSpec(model="elsa", **TINY, seeds=seeds))
+        run_plans([tuned(plan, document)], Settings(out))
+    return out
+
+
+@pytest.fixture(scope="module")
+def records(folder):
+    return [read_record(path) for path in RecordStore(folder).paths()]
+
+
+def test_costs_are_those_of_all_seeds_and_a_tuning_counts_once(records):
+    cells = costs_of(records)
+    assert [cell.seeds for cell in cells if cell.model.startswith("lsa")] == [3]
+    (lsa,) = [cell for cell in cells if cell.model.startswith("lsa")]
+    (record,) = [r for r in records if r.spec.model == "lsa"]
+    assert lsa.hours == pytest.approx(3 * record.budget.core_seconds / 3600)
+    assert lsa.operations == 3 * record.operations.training
+    assert lsa.tuning_hours == 0
+    tuning = next(r.tuning for r in records if r.tuning)
+    assert sum(cell.tuning_hours for cell in cells) * 3600 == pytest.approx(
+        tuning.document["cost"]["core_seconds"]
+    )
+    assert len(cells) == 3
+
+
+def test_what_was_not_measured_is_said(records):
+    unmeasured = [r.model_copy(update={"budget": None, "operations": None}) for r in records]
+    text = render_costs(costs_of(unmeasured))
+    assert "the hours of 3 were not measured" in text
+    assert "the operations of 3 can't be counted" in text
+
+
+def test_the_command_prints_a_line_per_cell_and_the_sum(cli, folder):
+    outcome = cli("leaderboard", "costs", folder)
+    assert outcome.code == 0
+    assert "least-squares (dim=2, examples=4) float32" in outcome.out
+    assert "3 cells: " in outcome.out
+    assert "zero" not in outcome.out
+
+
+def test_digits_are_looked_up_in_the_validation_curve(cli, folder, records):
+    text = render_digits(records, [-5.0, 99.0], "simple")
+    (record,) = [r for r in records if r.spec.model == "lsa"]
+    cost = cost_of_digits(record.validation_curve, -5.0)
+    line = next(line for line in text.splitlines() if " lsa " in line and "-5" in line)
+    assert f"{cost.operations:.2e}" in line
+    assert text.count("not reached") == 3
+    assert "not reached" in cli("leaderboard", "costs", folder, "--digits", "99").out
+    assert "--digits takes numbers" in cli("leaderboard", "costs", folder, "--digits", "many").err
+
+
+def test_trials_of_tunings_are_not_taken_for_rows(cli, folder):
+    assert len(list(folder.glob("tuning/*/*.json"))) == 2
+    outcome = cli("verify", folder)
+    assert outcome.code == 0
+    assert "4 of 4 records hold" in outcome.out
+    assert "2 of 2 records hold" in cli("verify", folder / "tuning").out
+
+
+def test_a_folder_without_trainings_is_one_line(cli, tmp_path):
+    run(model="zero", **TINY, out=tmp_path)
+    outcome = cli("leaderboard", "costs", tmp_path)
+    assert outcome.code == 2
+    assert "no records of training" in outcome.err

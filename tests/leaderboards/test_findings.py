@@ -1,0 +1,176 @@
+"""Findings: verdicts from records by criteria, and files that are not valid."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from iclbench import RunSpec, UsageError, run, sweep
+from iclbench.api.config import parse_config
+from iclbench.leaderboards.findings import Finding, _field, judge, outcomes, read_findings
+from iclbench.runs.plan import Plan, resolve
+from iclbench.sweeps.files import expand, read_sweep_file
+
+ROOT = Path(__file__).parents[2]
+TINY = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "recipe": "smoke",
+        "eval_prompts": 32}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def studies(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("boards")
+    grid = [{"model": "lsa", "seeds": 3, "model_args": {"layers": [0, 1]}},
+            {"model": ["zero", "ridge"]}]  # fmt: skip
+    sweep({"defaults": TINY, "grid": grid}, out=folder / "studies" / "small")
+    run(model="zero", **TINY, out=folder / "records")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def records(studies):
+    from iclbench import RecordStore
+    from iclbench.runs.store import read_record
+
+    return [read_record(path) for path in RecordStore(studies / "studies" / "small").paths()]
+
+
+def value(**where):
+    return {"metric": "squared_error", "where": where}
+
+
+SHALLOW = value(model="lsa", **{"model_args.layers": 0})
+DEEP = value(model="lsa", **{"model_args.layers": 1})
+
+
+def finding(**changes) -> Finding:
+    content = {
+        "records": "small", "source": "nobody", "claim": "deep is better", "criterion": "twice",
+        "written": "2026-11-23", "compare": "ratio", "first": SHALLOW, "second": DEEP,
+        "reproduced": (2, float("inf")), "in_kind": (1.1, float("inf")), "contradicted": (0, 0.9),
+    }  # fmt: skip
+    return parse_config(Finding, {**content, **changes}, "finding")
+
+
+def test_a_ratio_is_of_the_statistics_over_all_seeds_and_of_each(records):
+    outcome = judge(finding(), records)
+    by_layers = {r.spec.model_args["layers"]: r for r in records if r.spec.model == "lsa"}
+    medians = [by_layers[layers].metrics["squared_error"].median for layers in (0, 1)]
+    assert outcome.number == pytest.approx(medians[0] / medians[1])
+    seeds = [[m["squared_error"].median for m in by_layers[i].main.seeds] for i in (0, 1)]
+    assert outcome.by_seed == pytest.approx([a / b for a, b in zip(*seeds, strict=True)])
+
+
+@pytest.mark.parametrize(
+    ("ranges", "verdict"),
+    [
+        ({"reproduced": (0.0, 1e9), "in_kind": None, "contradicted": (1e9, 1e9)}, "reproduced"),
+        ({"reproduced": (1e8, 1e9), "in_kind": (0, 1e9), "contradicted": (1e9, 1e9)}, "in kind"),
+        ({"reproduced": (1e8, 1e9), "in_kind": None, "contradicted": (0, 1e7)}, "contradicted"),
+        ({"reproduced": (1e8, 1e9), "in_kind": None, "contradicted": (1e9, 1e9)}, "not shown"),
+    ],
+)
+def test_the_verdict_is_the_range_that_holds_the_number(records, ranges, verdict):
+    assert judge(finding(**ranges), records).verdict == verdict
+
+
+def test_most_seeds_must_agree(records):
+    outcome = judge(finding(), records)
+    # A range that holds the number over all seeds, and that of one seed at most.
+    low, high = outcome.number * 0.999999, outcome.number * 1.000001
+    narrow = {"reproduced": (low, high), "in_kind": None, "contradicted": (1e8, 1e9)}
+    assert sum(low <= seed <= high for seed in outcome.by_seed) <= 1
+    assert judge(finding(**narrow), records).verdict == "not shown"
+
+
+def test_a_solver_has_no_seeds_and_is_compared_as_a_whole(records):
+    outcome = judge(finding(second=value(model="zero")), records)
+    assert outcome.by_seed == ()
+    assert outcome.number is not None
+
+
+def test_without_a_record_nothing_was_run_and_several_are_refused(records):
+    assert judge(finding(second=value(model="nobody")), records).verdict == "not run"
+    with pytest.raises(UsageError, match="2 records have"):
+        judge(finding(first=value(model="lsa")), records)
+    with pytest.raises(UsageError, match="no metric nothing"):
+        judge(finding(first={**SHALLOW, "metric": "nothing"}), records)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"second": None}, "a ratio and a difference need"),
+        ({"compare": "value"}, "a value has none"),
+        ({"records": "../x"}, "plain name"),
+        ({"reproduced": (3, 2)}, "is empty"),
+        ({"in_kind": (5, 6)}, "must be so in kind"),
+        ({"contradicted": (0, 5)}, "and contradict it"),
+        ({"first": {"where": {}}}, "either of a metric or of an analysis"),
+    ],
+)
+def test_invalid_findings_are_refused(changes, reason):
+    with pytest.raises(UsageError, match=reason):
+        finding(**changes)
+
+
+def test_build_writes_the_page_of_the_findings(cli, studies, tmp_path):
+    boards = Path(shutil.copytree(studies, tmp_path / "boards"))
+    text = (ROOT / "leaderboards" / "findings.toml").read_text("utf-8")
+    (boards / "findings.toml").write_text(text, "utf-8")
+    assert cli("leaderboard", "build", boards, "--no-parquet").code == 0
+    page = (boards / "findings.md").read_text("utf-8")
+    assert "11 not run" in page
+    assert "| **not run** |" in page
+    (boards / "findings.toml").write_text("[[finding]]\n")
+    failed = cli("leaderboard", "build", boards, "--no-parquet")
+    assert failed.code == 2
+    assert "findings.toml" in failed.err
+
+
+#: Where the studies of the published findings are.
+FILES = {
+    "least-squares-depth": ("tasks/iclbench_least_squares/sweeps/depth.toml", "hour"),
+    "least-squares-features": ("tasks/iclbench_least_squares/sweeps/features.toml", "hour"),
+    "least-squares-gradient-depth": (
+        "tasks/iclbench_least_squares/sweeps/gradient-depth.toml", "hour"),
+    "primitives-depth": ("tasks/iclbench_primitives/sweeps/depth.toml", "hour"),
+    "gd-transformer-blocks": ("plugins/iclbench_gd_transformer/sweeps/blocks.toml", "hour"),
+    "gd-transformer-matrices": ("plugins/iclbench_gd_transformer/sweeps/matrices.toml", "hour"),
+    "linear-systems-block": ("tasks/iclbench_linear_systems/sweeps/block.toml", "quick"),
+}  # fmt: skip
+
+
+def plans_of(name: str) -> list[Plan]:
+    path, size = FILES[name]
+    file = read_sweep_file(ROOT / path).sized(size)
+    cells = [cell for grid in file.grid for cell in expand(grid, file.defaults)]
+    return [resolve(parse_config(RunSpec, cell, "cell")) for cell in cells]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_published_criterion_is_of_one_cell_of_its_study(name):
+    specs = [SimpleNamespace(spec=plan.spec) for plan in plans_of(name)]
+    findings = [one for one in read_findings(ROOT / "leaderboards") if one.records == name]
+    assert findings
+    for one in findings:
+        for part in filter(None, (one.first, one.second)):
+            matching = [s for s in specs if all(_field(s, k) == v for k, v in part.where.items())]
+            assert len(matching) == 1, part.where
+
+
+def test_every_published_finding_has_a_study():
+    assert {one.records for one in read_findings(ROOT / "leaderboards")} == set(FILES)
+
+
+@pytest.mark.slow
+def test_a_number_of_an_analysis_is_found(tmp_path):
+    (plan,) = plans_of("gd-transformer-matrices")
+    request = {**plan.request.model_dump(), "seeds": (0, 1), "eval_prompts": 16, "budget": "1s"}
+    run(**request, out=tmp_path / "studies" / "gd-transformer-matrices")
+    text = (ROOT / "leaderboards" / "findings.toml").read_text("utf-8")
+    (tmp_path / "findings.toml").write_text(text.replace('budget = "20m"', 'budget = "1s"'))
+    (outcome,) = [o for o in outcomes(tmp_path, print) if o.verdict != "not run"]
+    assert len(outcome.by_seed) == 2

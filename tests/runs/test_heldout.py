@@ -1,0 +1,177 @@
+"""Held-out evaluations: seeds that nobody can choose, and forged files."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support import TINY
+
+from iclbench import RecordError, RecordStore, UsageError, run
+from iclbench.api.spec import digest_of
+from iclbench.runs.heldout import (
+    _difference,
+    draw_salt,
+    evaluate_held_out,
+    held_out_path,
+    held_out_seed,
+    read_held_out,
+    write_held_out,
+)
+from iclbench.runs.store import read_record
+from iclbench.runs.verify import verify
+
+SALT = "00" * 32
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("results")
+    run(model="baseconv", **TINY, out=folder)
+    run(model="zero", **TINY, out=folder)
+    path = trained(folder)
+    write_held_out(path, evaluate_held_out(path, read_record(path), SALT))
+    return folder
+
+
+@pytest.fixture
+def results(source, tmp_path) -> Path:
+    return Path(shutil.copytree(source, tmp_path / "results"))
+
+
+def trained(folder: Path) -> Path:
+    return next(path for path in RecordStore(folder).paths() if "baseconv" in path.name)
+
+
+def held_out_checks(path: Path):
+    return [check for check in verify(path) if check.name.startswith("held out")]
+
+
+def edit(path: Path, change) -> Path:
+    """Edit the held-out file of a record and mend its digest."""
+    target = held_out_path(path)
+    content = json.loads(target.read_text("utf-8"))
+    change(content)
+    content["digest"] = digest_of({k: v for k, v in content.items() if k != "digest"})
+    target.write_text(json.dumps(content), "utf-8")
+    return path
+
+
+def test_it_verifies_and_is_on_other_prompts_than_the_board_s(results):
+    path = trained(results)
+    record = read_record(path)
+    held_out = read_held_out(path, record)
+    assert held_out is not None
+    assert held_out.draws != record.main.digest
+    assert held_out.statistics.mean != record.metrics["squared_error"].mean
+    checks = held_out_checks(path)
+    assert len(checks) > 10
+    assert all(check.holds for check in checks)
+    # It is not a record.
+    assert held_out_path(path) not in list(RecordStore(results).paths())
+
+
+def test_the_seed_depends_on_weights_record_and_salt(results):
+    record = read_record(trained(results))
+    assert record.weights is not None
+    seed = held_out_seed(record, SALT)
+    other_weights = record.weights.model_copy(update={"sha256": "1" * 64})
+    others = {
+        held_out_seed(record, "11" * 32),
+        held_out_seed(record.model_copy(update={"weights": other_weights}), SALT),
+        held_out_seed(record.model_copy(update={"id": "1" * 16}), SALT),
+    }
+    assert len(others) == 3
+    assert seed not in others
+    assert draw_salt() != draw_salt()
+
+
+def better(content):
+    content["statistics"]["digits"]["mean"] += 1.0
+
+
+def no_difference(content):
+    content["difference"] |= {"mean": 0.0, "low": -0.1, "high": 0.1, "p": 0.9}
+    content["difference"]["mean"] += 1.0
+
+
+def fewer_prompts(content):
+    content["prompts"] = 8
+
+
+@pytest.mark.parametrize(
+    ("change", "fact"),
+    [
+        (better, "digits mean"),
+        (no_difference, "difference mean"),
+        (fewer_prompts, "prompts"),
+        (lambda content: content.update(draws="0" * 64), "draws"),
+    ],
+)
+def test_forged_numbers_do_not_hold(results, change, fact):
+    path = edit(trained(results), change)
+    failing = [check.name for check in held_out_checks(path) if not check.holds]
+    assert any(fact in name for name in failing), failing
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda content: content.update(salt="11" * 32), "does not follow from"),
+        (lambda content: content.update(seed=7), "does not follow from"),
+        (lambda content: content.update(weights="1" * 64), "of other weights"),
+        (lambda content: content.update(record="1" * 16), "of another record"),
+        (lambda content: content.update(salt="no salt"), "salt"),
+        (lambda content: content.update(extra=1), "extra"),
+    ],
+)
+def test_contradictions_are_refused(results, change, reason):
+    path = edit(trained(results), change)
+    with pytest.raises(RecordError, match=reason):
+        read_held_out(path, read_record(path))
+    with pytest.raises(RecordError, match=reason):
+        verify(path)
+
+
+def test_an_edit_without_the_digest_and_damage_are_refused(results):
+    path = trained(results)
+    target = held_out_path(path)
+    text = target.read_text("utf-8")
+    target.write_text(text.replace('"prompts": 64', '"prompts": 65'), "utf-8")
+    with pytest.raises(RecordError, match="digest does not match"):
+        read_held_out(path, read_record(path))
+    target.write_text(text[:-30], "utf-8")
+    with pytest.raises(RecordError, match="not a held-out evaluation"):
+        read_held_out(path, read_record(path))
+
+
+def test_a_solver_has_none(results):
+    path = next(p for p in RecordStore(results).paths() if "zero" in p.name)
+    with pytest.raises(UsageError, match="no held-out evaluation"):
+        evaluate_held_out(path, read_record(path), SALT)
+    shutil.copy(held_out_path(trained(results)), held_out_path(path))
+    with pytest.raises(RecordError, match="origin solver has none"):
+        verify(path)
+
+
+def test_welch_s_test_agrees_with_scipy():
+    from scipy.stats import ttest_ind
+
+    generator = np.random.default_rng(0)
+    a, b = generator.normal(0.3, 1, 200), generator.normal(0, 2, 150)
+    expected = ttest_ind(a, b, equal_var=False)
+    bounds = expected.confidence_interval()
+    ours = _difference(a, b)
+    assert ours.p == pytest.approx(expected.pvalue)
+    assert (ours.low, ours.high) == (pytest.approx(bounds.low), pytest.approx(bounds.high))
+
+
+@pytest.mark.parametrize(
+    ("now", "p"), [(np.ones(5), 1.0), (np.zeros(5), 0.0), (np.full(5, np.inf), None)]
+)
+def test_constant_and_infinite_values_have_a_p_value_or_none(now, p):
+    with np.errstate(invalid="ignore"):
+        assert _difference(now, np.ones(5)).p == p
