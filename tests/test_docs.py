@@ -13,8 +13,8 @@ from iclbench.runs.checks import check_architecture
 
 ROOT = Path(__file__).parents[1]
 HOOKS = [name for name in vars(hookspecs) if name.startswith("iclbench_")]
-#: Pages with complete plugins are in `test_guide.py`.
 PAGES = sorted((ROOT / "docs").glob("*.md"))
+#: The commands of the guide and of the tutorial are run by `test_guide.py`.
 GUIDE = sorted((ROOT / "docs").glob("*/*.md"))
 
 
@@ -32,7 +32,9 @@ def test_every_hook_is_documented(hook):
     assert f"`{hook}`" in (ROOT / "docs" / "plugins.md").read_text("utf-8")
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if commands(p)], ids=lambda p: p.stem)
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if commands(p) and p.stem != "tutorial"], ids=lambda p: p.stem
+)
 def test_every_command_of_a_page_works(page, cli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for text in blocks(page, "toml"):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from fake_distributions import write_distribution
+from fake_distributions import install_project, write_distribution
 from test_docs import blocks, commands
 
 import iclbench
@@ -98,6 +98,29 @@ def test_the_wrapped_model_takes_weights_of_its_library(installed, tmp_path):
         task_args={"dim": 3, "examples": 4}, weights=str(file), eval_prompts=8, out=tmp_path / "r",
     )  # fmt: skip
     assert record.spec.origin == "loaded"
+
+
+def test_the_tutorial_leads_to_a_row_of_one_s_own(package_folder, cli, monkeypatch):
+    work = package_folder / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    outcomes = {}
+    for words in commands(GUIDE.parent / "tutorial.md"):
+        assert words[0] == "iclbench"
+        short = ["--eval-prompts", "64"] if words[1] == "run" else []
+        outcomes[" ".join(words[1:4])] = outcome = cli(*words[1:], *short)
+        assert outcome.code == 0, (words, outcome.err)
+        if words[1] == "new":  # `pip install -e`, which `test_scaffold.py` runs
+            project = work / "iclbench-decay"
+            assert install_project(package_folder, project) == project.name
+            monkeypatch.syspath_prepend(project)
+            host.cache_clear()
+    assert "0 failed" in outcomes["check iclbench-decay"].out
+    board = outcomes["leaderboard show"].out
+    assert board.count("decay") >= 2
+    assert all(model in board for model in ("transformer", "averaging", "least-squares-qr"))
+    for module in [name for name in sys.modules if name.startswith("iclbench_decay")]:
+        del sys.modules[module]
 
 
 @pytest.mark.parametrize("page", ["interfaces", "weights"])

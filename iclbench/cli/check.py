@@ -13,7 +13,7 @@ from .common import AsJson, Strict, sound_host
 def check(
     packages: Annotated[
         list[str],
-        typer.Argument(metavar="PACKAGE...", help="Distribution, entry point or module."),
+        typer.Argument(metavar="PACKAGE", help="Distribution, entry point or module."),
     ],
     as_json: AsJson = False,
     strict: Strict = False,
