@@ -50,6 +50,7 @@ def _lines(plugins: PluginHost, kind: str, name: str) -> Iterator[str]:
     from ..api.metric import Metric
     from ..api.recipe import Recipe
     from ..api.task import Task
+    from ..nn.architecture import SequenceArchitecture
 
     plugin, entry = plugins.provider(kind, name)
     yield f"{kind} {name}, of {plugin.label}"
@@ -81,6 +82,8 @@ def _lines(plugins: PluginHost, kind: str, name: str) -> Iterator[str]:
             yield f"  {task.signature}"
         yield from (f"  recipe {key}: {recipe!r}" for key, recipe in target.recipes.items())
     elif kind == "model":
+        if issubclass(target, SequenceArchitecture):
+            yield f"  mixer in hybrids: {entry.mixer or name}"
         yield from _state(target)
         for key, construction in target.constructions.items():
             yield f"  --weights {key}: {construction.summary}"

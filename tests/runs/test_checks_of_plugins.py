@@ -32,6 +32,7 @@ FAST_TASKS = {"least-squares-prefixes", "categorical"}
 def is_slow(architecture, task):
     """Whether only the slow tests check this pair."""
     in_sequence = issubclass(architecture, SequenceArchitecture | BackboneArchitecture)
+    in_sequence |= architecture.name in {"hybrid", "looped-transformer"}
     return in_sequence and not (
         architecture.name in CHECKED_ON_ALL_TASKS or task.name in FAST_TASKS
     )
