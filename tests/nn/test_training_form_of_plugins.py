@@ -56,10 +56,7 @@ CASES = [
     ("gd-transformer", "classes", {"blocks": 2}),
     ("mamba", "query", {**SEQUENCE, "expand": 1, "states": 2}),
     ("mamba2", "prefixes", SEQUENCE),
-    ("gated-linear-attention", "query", SEQUENCE),
-    ("retention", "prefixes", SEQUENCE),
     ("delta-net", "query", {**SEQUENCE, "updates": 2, "negative_eigenvalues": True}),
-    ("gated-delta-net", "prefixes", SEQUENCE),
     ("hgrn2", "query", {**SEQUENCE, "layers": 3}),
 ]
 IDS = [f"{model} {task} {args}" for model, task, args in CASES]

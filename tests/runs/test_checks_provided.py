@@ -24,7 +24,7 @@ ARCHITECTURES = provided("model", Architecture)
 #: Sequence models that the fast tests check on every task. The others differ from them in the mixer
 #: alone, so the fast tests check those on `FAST_TASKS`, and the slow tests on the rest.
 CHECKED_ON_ALL_TASKS = {"transformer", "baseconv", "lsa-tokens", "elsa-tokens"}
-FAST_TASKS = {"least-squares-prefixes", "categorical"}
+FAST_TASKS = {"least-squares-prefixes"}
 
 
 def is_slow(architecture, task):
