@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 import torch
 from recurrent_references import REFERENCES
@@ -12,6 +15,7 @@ from iclbench.api.prompts import Sequence
 from iclbench.nn.generation import Recompute, Sampling, SequenceDecoder, decoder_of
 from iclbench.runs.state_size import describe_state, state_sizes
 
+README = Path(__file__).parents[2] / "plugins" / "iclbench_recurrent" / "README.md"
 WIDTH = 8
 CASES = [
     *((name, {}) for name in REFERENCES),
@@ -152,6 +156,32 @@ def test_bad_arguments_get_one_line(name, args, message):
     with pytest.raises(UsageError, match=message) as error:
         parse_config(config, args, f"model {name}")
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["delta-net", "gated-delta-net"])
+@pytest.mark.parametrize("negative", [False, True])
+def test_beta_exceeds_1_only_with_negative_eigenvalues(name, negative):
+    mixer, betas = mixer_of(name, {"negative_eigenvalues": negative}), []
+
+    def record(*inputs, state):
+        betas.append(inputs[3])
+        return mixer.chunked(*inputs, state=state)
+
+    mixer.mix(10 * torch.randn(2, 20, WIDTH, dtype=torch.float64), None, record)
+    assert float(betas[0].detach().max()) == pytest.approx(2 if negative else 1, abs=0.01)
+    assert float(betas[0].detach().min()) == pytest.approx(0, abs=0.01)
+
+
+def test_table_of_the_readme_shows_the_states():
+    """The last column of the first table: numbers in a layer's state at width 64."""
+    text = README.read_text("utf-8")
+    rows = re.findall(r"^\| `([\w-]+)` \|.*\| ([\d,]+) \|$", text, re.M)
+    assert {name for name, _ in rows} == set(REFERENCES)
+    signature = Signature(Sequence, "positions", 4, 3, 1, (3,))
+    for name, shown in rows:
+        architecture = host().load("model", name, Architecture)()
+        model = architecture.build(signature, architecture.Config(layers=1))
+        assert state_sizes(model, 4) == (int(shown.replace(",", "")),)
 
 
 def test_lower_bounds_grow_with_depth_from_0_and_are_one_parameter():
