@@ -16,6 +16,7 @@ from ..api.task import Task
 from ..api.tracker import Tracker
 from ..discovery import Plugin
 from ..leaderboards.formats import arguments
+from ..nn.architecture import SequenceArchitecture
 from ..plugins import PluginHost
 from ..runs.state_size import describe_state
 from .arguments import arguments_table, changed, facts_table, recipe_summary, settings_table
@@ -56,6 +57,9 @@ def _model(plugins: PluginHost, name: str) -> Iterator[Part]:
     if issubclass(target, Solver) and target.chance:
         yield "Its predictions ignore the examples: its row is the board's chance."
     yield from _arguments(target.Config, "--model-args")
+    if issubclass(target, SequenceArchitecture):
+        _, entry = plugins.provider("model", name)
+        yield f"Its mixer in hybrids: {entry.mixer or name}."
     yield from _state(target)
     for key, construction in target.constructions.items():
         yield f"--weights {key}: {construction.summary}"

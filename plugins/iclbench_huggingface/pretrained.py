@@ -49,10 +49,11 @@ class Pretrained(Construction):
         from .saved import arguments_of, saved_layers
 
         model = saved_layers(Path(args.folder))
-        if model.config.max_position_embeddings < signature.length:
+        positions = getattr(model.config, "max_position_embeddings", signature.length)
+        if positions < signature.length:
             raise UsageError(
-                f"the model in {args.folder} has {model.config.max_position_embeddings} positions, "
-                f"the prompt {signature.length}"
+                f"the model in {args.folder} has {positions} positions, the prompt "
+                f"{signature.length}"
             )
         state = {f"backbone.model.{name}": value for name, value in model.state_dict().items()}
         return arguments_of(model.config), state

@@ -2,26 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 from transformers import AutoConfig, AutoModel
+from transformers.utils import logging
 
 from .configs import NAMES, SPECIAL_IDS, built
 
-#: Fields of a saved configuration that say nothing about the layers.
+#: Fields of a saved configuration that say nothing about the layers, or that are always the same.
 IRRELEVANT = {
-    *("architectures", "dtype", "model_type", "name_or_path", "torch_dtype", "_name_or_path"),
-    *("transformers_version", "use_cache", "vocab_size", *SPECIAL_IDS),
+    *("architectures", "dtype", "model_type", "transformers_version", "chunk_size_feed_forward"),
+    *("id2label", "label2id", "problem_type", "is_decoder", "is_encoder_decoder", "use_cache"),
+    *("output_attentions", "output_hidden_states", "return_dict", "tie_word_embeddings"),
+    *("vocab_size", *SPECIAL_IDS),
 }
 
 
 def saved_layers(folder: Path) -> Any:
     """Return the model in a folder, without its table of ids; raises UsageError."""
-    model = built(AutoModel.from_pretrained, folder, local_files_only=True)
+    with _silence():
+        model = built(AutoModel.from_pretrained, folder, local_files_only=True)
     model.set_input_embeddings(nn.Identity())
     return model
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Within the block, transformers reports no progress and no weights that are left out."""
+    verbosity, progress = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if progress:
+            logging.enable_progress_bar()
 
 
 def arguments_of(config: Any) -> dict[str, Any]:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from pydantic import Field, ValidationInfo, field_validator
-from torch import nn
 
 from iclbench import (
+    Architecture,
     NamedMixer,
-    SequenceArchitecture,
     SequenceConfig,
     SequenceModel,
     Signature,
-    UsageError,
     find_mixer,
     unknown,
 )
@@ -70,11 +68,12 @@ class HybridConfig(SequenceConfig):
         }
 
 
-class Hybrid(SequenceArchitecture):
+class Hybrid(Architecture):
     """The harness's sequence model with several mixers in turn."""
 
     name = "hybrid"
     Config = HybridConfig
+    replica_args = frozenset({"init_std"})
 
     def supports(self, signature: Signature, config: HybridConfig) -> str | None:
         """Support what every mixer's model supports."""
@@ -82,15 +81,11 @@ class Hybrid(SequenceArchitecture):
             reason = part.architecture.supports(signature, part.config)
             if reason is not None:
                 return f"mixer {name}: {reason}"
-        return super().supports(signature, config)
+        return None
 
     def uses(self, config: HybridConfig) -> tuple[str, ...]:
         """Return the models that the mixers are from."""
         return tuple(part.architecture.name for part in config.parts().values())
-
-    def mixer(self, width: int, length: int, causal: bool, config: HybridConfig) -> nn.Module:
-        """Raise UsageError: a hybrid is no mixer."""
-        raise UsageError("hybrid is no mixer: name those that it is made of")
 
     def build(self, signature: Signature, config: HybridConfig) -> SequenceModel:
         """Return the sequence model with the mixers in turn."""

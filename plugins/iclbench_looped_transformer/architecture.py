@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
-from torch import nn
 
 from iclbench import (
+    Architecture,
     NamedMixer,
-    SequenceArchitecture,
     SequenceConfig,
     SequenceModel,
     Signature,
@@ -67,30 +66,25 @@ class LoopedConfig(SequenceConfig):
         return find_mixer(self.mixer, shared, self.mixer_args)
 
 
-class LoopedTransformer(SequenceArchitecture):
+class LoopedTransformer(Architecture):
     """z ← f(z + P) from z = 0, for the embedded prompt P and blocks f (Yang et al. 2024, eq. 3)."""
 
     name = "looped-transformer"
     Config = LoopedConfig
+    replica_args = frozenset({"init_std"})
 
     def supports(self, signature: Signature, config: LoopedConfig) -> str | None:
         """Support what the mixer's model supports."""
         part = config.named_mixer()
-        reason = part.architecture.supports(signature, part.config)
-        return reason or super().supports(signature, config)
+        return part.architecture.supports(signature, part.config)
 
     def uses(self, config: LoopedConfig) -> tuple[str, ...]:
         """Return the model that the mixer is from."""
         return (config.named_mixer().architecture.name,)
 
-    def mixer(self, width: int, length: int, causal: bool, config: LoopedConfig) -> nn.Module:
-        """Return a new mixer, (B, S, width) → (B, S, width)."""
-        return config.named_mixer().make(length)
-
     def build(self, signature: Signature, config: LoopedConfig) -> SequenceModel:
         """Return the model with the blocks of one loop, or of all if they share no weights."""
         count = config.layers if config.shared else config.layers * config.loops
-        mixers = [
-            self.mixer(config.width, signature.length, config.causal, config) for _ in range(count)
-        ]
+        mixer = config.named_mixer()
+        mixers = [mixer.make(signature.length) for _ in range(count)]
         return LoopedModel(signature, config, mixers)

@@ -83,7 +83,7 @@ class Retention(DecayingAttention):
         )
         # The paper's scale of the scores.
         key = key * self.key_width**-0.5
-        decays = log_decays(self.heads).to(x)[:, None, None].expand(-1, x.shape[1], 1)
+        decays = log_decays(self.heads, x.device).to(x)[:, None, None].expand(-1, x.shape[1], 1)
         mixed, state = run(
             form, rotate(query, start), rotate(key, start), value, decays, state=state
         )
@@ -129,9 +129,11 @@ class HGRN2(DecayingAttention):
         return log_forget, rest.exp() * (-logits).sigmoid()
 
 
-def log_decays(heads: int) -> Tensor:
+def log_decays(heads: int, device: torch.device | None = None) -> Tensor:
     """Return log(1 − 2^(−5−h)) of the heads h (heads,), float64 (Sun et al. 2023)."""
-    return (-(2.0 ** (-5 - torch.arange(heads, dtype=torch.float64)))).log1p()
+    # On the device itself: a CUDA graph can't capture a copy to it.
+    exponents = -5 - torch.arange(heads, dtype=torch.float64, device=device)
+    return (-(2.0**exponents)).log1p()
 
 
 def rotate(x: Tensor, start: int) -> Tensor:

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import nn
 
-from iclbench import Entry, PluginError, SequenceConfig, UsageError, find_mixer
+from iclbench import (
+    Entry,
+    PluginError,
+    SequenceArchitecture,
+    SequenceConfig,
+    UsageError,
+    find_mixer,
+)
 from iclbench.nn.mixers import host
 from iclbench_transformer.architecture import Transformer
 
@@ -19,6 +27,21 @@ def test_a_mixer_has_the_name_of_its_model_or_its_own(name):
     assert (mixer.config.width, mixer.config.heads, mixer.config.init_std) == (8, 2, 0.3)
     assert mixer.make(5)(torch.zeros(2, 5, 8)).shape == (2, 5, 8)
     assert mixer.arguments() == {"heads": 2, "attention": "softmax", "mean": False}
+
+
+class Shift(SequenceArchitecture):
+    name = "shift"
+
+    def mixer(self, width, length, causal, config):
+        return nn.Linear(width, width)
+
+
+def test_mixers_of_any_plugin_are_found(provide, cli):
+    provide("model", "shift", Shift)
+    assert isinstance(find_mixer("shift", SHARED, {}).make(5), nn.Linear)
+    assert "mixer in hybrids: shift" in cli("describe", "shift").out
+    assert "mixer in hybrids: attention" in cli("describe", "transformer").out
+    assert "mixer in hybrids" not in cli("describe", "zero").out
 
 
 @pytest.mark.parametrize(

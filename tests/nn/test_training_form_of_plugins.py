@@ -56,17 +56,13 @@ CASES = [
     ("gd-transformer", "classes", {"blocks": 2}),
     ("mamba", "query", {**SEQUENCE, "expand": 1, "states": 2}),
     ("mamba2", "prefixes", SEQUENCE),
-    ("gated-linear-attention", "query", SEQUENCE),
-    ("retention", "prefixes", SEQUENCE),
     ("delta-net", "query", {**SEQUENCE, "updates": 2, "negative_eigenvalues": True}),
-    ("gated-delta-net", "prefixes", SEQUENCE),
     ("hgrn2", "query", {**SEQUENCE, "layers": 3}),
     ("hyena", "query", {**SEQUENCE, "order": 3}),
     ("h3", "prefixes", {**SEQUENCE, "state": 4, "head_width": 2}),
     ("hybrid", "prefixes", {**SEQUENCE, "mixers": ["h3", "attention"]}),
     ("lstm", "prefixes", SEQUENCE),
-    ("gru", "query", SEQUENCE),
-    ("llama", "prefixes", {**SEQUENCE, "heads": 2}),
+    ("llama", "query", {**SEQUENCE, "heads": 2}),
 ]
 IDS = [f"{model} {task} {args}" for model, task, args in CASES]
 #: Standard deviations of random parameters, small enough for polynomials of high degree.

@@ -71,14 +71,16 @@ def test_state_is_the_model_s_cache():
     assert state_sizes(built(config="mamba"), 7) is None
 
 
-def test_training_starts_from_saved_weights(tmp_path):
+def test_training_starts_from_saved_weights(tmp_path, capfd):
     theirs = gpt2(n_inner=12)
     theirs.save_pretrained(tmp_path)
     request = {
         "model": "huggingface", "task": "least-squares", "task_args": {"examples": 8},
         "init": "pretrained", "weights_args": {"folder": str(tmp_path)},
     }  # fmt: skip
+    capfd.readouterr()
     plan = resolve(RunSpec(**request))
+    assert capfd.readouterr() == ("", "")
     assert len(plan.spec.weights_args["sha256"]) == 64
     model = initial_module(plan, 0)
     own = model.backbone.model.state_dict()

@@ -63,6 +63,7 @@ def test_a_record_names_the_plugins_of_the_mixers():
         ({"mixers": ["atention"]}, "unknown mixer 'atention'; did you mean 'attention'"),
         ({"mixers": ["zero"]}, "model 'zero' has no mixer"),
         ({"mixers": ["lstm"]}, "model 'lstm' has no mixer"),
+        ({"mixers": ["hybrid"]}, "model 'hybrid' has no mixer"),
         ({"mixers": ["h3"], "mixer_args": {"hyena": {}}}, "unknown mixer 'hyena'; known: h3"),
         ({"mixers": ["h3"], "mixer_args": {"h3": {"state": 0}}}, "mixer h3: state: input should"),
         ({"mixers": ["h3"], "mixer_args": {"h3": {"width": 3}}}, "width is that of the whole"),
@@ -80,8 +81,3 @@ def test_a_hybrid_supports_what_all_its_mixers_support():
     config = HybridConfig(mixers=("attention",), tied=True)
     reason = Hybrid().supports(SIGNATURE, config)
     assert reason == "mixer attention: tied=true is for tasks that ask for a token"
-
-
-def test_a_hybrid_is_no_mixer():
-    with pytest.raises(UsageError, match="is no mixer"):
-        Hybrid().mixer(8, 5, True, HybridConfig(mixers=("attention",)))

@@ -7,17 +7,9 @@ from recurrent_references import REFERENCES
 
 from iclbench import run
 
-#: Trained in the fast tests; the others only in the slow ones.
-FAST = {"hgrn2"}
 
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[] if name in FAST else [pytest.mark.slow], id=name)
-        for name in REFERENCES
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REFERENCES)
 def test_engines_train_to_the_same_result(name, tmp_path):
     results = {}
     for engine in ("plain", "vmapped"):

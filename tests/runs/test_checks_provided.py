@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from iclbench import Architecture, SequenceArchitecture, Task, check_architecture, check_task, host
+from iclbench import (
+    Architecture,
+    BackboneArchitecture,
+    SequenceArchitecture,
+    Task,
+    check_architecture,
+    check_task,
+    host,
+)
 
 
 def provided(kind, base):
@@ -21,15 +29,16 @@ TASKS = [task(small_config(task, examples=8)) for task in provided("task", Task)
 ARCHITECTURES = provided("model", Architecture)
 
 
-#: Sequence models that the fast tests check on every task. The others differ from them in the mixer
-#: alone, so the fast tests check those on `FAST_TASKS`, and the slow tests on the rest.
+#: Sequence models that the fast tests check on every task. The others differ from them in the
+#: layers alone, so the fast tests check those on `FAST_TASKS`, and the slow tests on the rest.
 CHECKED_ON_ALL_TASKS = {"transformer", "baseconv", "lsa-tokens", "elsa-tokens"}
-FAST_TASKS = {"least-squares-prefixes", "categorical"}
+FAST_TASKS = {"least-squares-prefixes"}
 
 
 def is_slow(architecture, task):
     """Whether only the slow tests check this pair."""
-    in_sequence = issubclass(architecture, SequenceArchitecture)
+    in_sequence = issubclass(architecture, SequenceArchitecture | BackboneArchitecture)
+    in_sequence |= architecture.name in {"hybrid", "looped-transformer"}
     return in_sequence and not (
         architecture.name in CHECKED_ON_ALL_TASKS or task.name in FAST_TASKS
     )
@@ -38,7 +47,7 @@ def is_slow(architecture, task):
 def pairs():
     """Every architecture, in a small configuration, with every task that it supports."""
     for architecture in ARCHITECTURES:
-        config = small_config(architecture, layers=2, width=8, value=1.0)
+        config = small_config(architecture, layers=2, width=8, value=1.0, loops=3, trained_loops=2)
         for task in TASKS:
             if architecture().supports(task.signature, config) is None:
                 name = f"{architecture.name}-{task.name}"
