@@ -75,7 +75,8 @@ if TYPE_CHECKING:
     from .runs.store import RecordStore
     from .runs.verify import verify
     from .sweeps.conformance import check_executor
-    from .sweeps.sweep import sweep
+    from .sweeps.status import sweep_status
+    from .sweeps.sweep import submit_sweep, sweep
     from .training.interruption import interruptible
 
 _HOME = {
@@ -148,7 +149,8 @@ _HOME = {
     "runs.store": ("RecordStore",),
     "runs.verify": ("verify",),
     "sweeps.conformance": ("check_executor",),
-    "sweeps.sweep": ("sweep",),
+    "sweeps.status": ("sweep_status",),
+    "sweeps.sweep": ("submit_sweep", "sweep"),
     "training.interruption": ("interruptible",),
 }
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
@@ -240,7 +242,9 @@ __all__ = [
     "report",
     "require_writable",
     "run",
+    "submit_sweep",
     "sweep",
+    "sweep_status",
     "to_device",
     "token_loss",
     "torch_generator",
