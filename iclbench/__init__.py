@@ -93,7 +93,8 @@ if TYPE_CHECKING:
     from .runs.tracking import tracking
     from .runs.verify import verify
     from .sweeps.conformance import check_executor
-    from .sweeps.sweep import sweep
+    from .sweeps.status import sweep_status
+    from .sweeps.sweep import submit_sweep, sweep
     from .training.interruption import interruptible
 
 #: The names of each module.
@@ -154,7 +155,8 @@ _HOME = {
     "runs.tracking": "tracking",
     "runs.verify": "verify",
     "sweeps.conformance": "check_executor",
-    "sweeps.sweep": "sweep",
+    "sweeps.status": "sweep_status",
+    "sweeps.sweep": "submit_sweep sweep",
     "training.interruption": "interruptible",
 }
 _MODULE = {name: module for module, names in _HOME.items() for name in names.split()}
@@ -267,7 +269,9 @@ __all__ = [
     "report",
     "require_writable",
     "run",
+    "submit_sweep",
     "sweep",
+    "sweep_status",
     "to_device",
     "token_loss",
     "torch_generator",

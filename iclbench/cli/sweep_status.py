@@ -21,7 +21,7 @@ def print_status(file: SweepFile, folder: Path) -> None:
     """Print how many cells are in each state, and a line for each that is not done."""
     from ..sweeps.status import STATES, sweep_status
 
-    status = sweep_status(file, folder)
+    status = sweep_status(file, out=folder)
     counts = [f"{status.count(state)} {state}" for state in STATES if status.count(state)]
     typer.echo(f"{len(status.cells)} runs: {', '.join(counts) or 'none'}")
     for state in STATES[1:]:

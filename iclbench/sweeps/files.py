@@ -87,6 +87,9 @@ class SweepFile(Config):
         )
 
 
+#: A sweep file: its path, its content, or what was read.
+SweepSource = str | Path | Mapping[str, Any] | SweepFile
+
 #: The most cells of a grid, and the most bytes of a sweep file.
 MOST_CELLS, MOST_BYTES = 100_000, 2**20
 
@@ -157,7 +160,7 @@ def _axis(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def read_sweep_file(file: str | Path | Mapping[str, Any] | SweepFile) -> SweepFile:
+def read_sweep_file(file: SweepSource) -> SweepFile:
     """The sweep file at a path, or from its content; raises UsageError if it is invalid."""
     if isinstance(file, SweepFile):
         return file

@@ -97,6 +97,8 @@ class Programs:
     ) -> Generator[tuple[int, Any, str], None, None]:
         """Yield index, result and log of each job: those in the queue come first, then `jobs`."""
         if not isinstance(self.executor, QueueExecutor):
+            if not jobs:
+                return
             with closing(self.executor.map(run_job, jobs, self.workers)) as outcomes:
                 for index, outcome in outcomes:
                     yield index, outcome, ""

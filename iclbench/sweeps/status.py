@@ -10,7 +10,7 @@ from ..api.executor import QueuedJob, QueueExecutor
 from ..plugins import host
 from ..runs.store import RecordStore
 from .cells import Cell, Cells, Failure
-from .files import SweepFile, stages_of
+from .files import QUICK, SweepSource, read_sweep_file, stages_of
 from .programs import FOLDER, jobs_of, make_executor
 
 State = Literal["done", "running", "waiting", "failed", "not submitted"]
@@ -41,16 +41,19 @@ class SweepStatus:
         return sum(status.state == state for status in self.cells)
 
 
-def sweep_status(file: SweepFile, out: Path) -> SweepStatus:
-    """Where every cell of a sweep is; runs nothing.
+def sweep_status(
+    file: SweepSource, *, out: str | Path | None = None, recipe: str = QUICK
+) -> SweepStatus:
+    """Where every cell of a sweep is; runs nothing. See `sweep` for the arguments.
 
     Raises UsageError if the file can't be used, and RunError if a queue doesn't answer.
     """
-    status = SweepStatus()
-    store = RecordStore(out)
-    cells = Cells(file, store)
-    stages = stages_of(file)
-    jobs = queued_jobs(out)
+    sized = read_sweep_file(file).sized(recipe)
+    folder = Path(out or sized.out)
+    status, store = SweepStatus(), RecordStore(folder)
+    cells = Cells(sized, store)
+    stages = stages_of(sized)
+    jobs = queued_jobs(folder)
     for number, stage in enumerate(stages):
         in_stage = _statuses(cells.resolve(stage), jobs, store)
         status.cells += in_stage

@@ -18,7 +18,7 @@ from ..runs.store import RecordStore
 from ..training.gradients.choice import EngineName
 from ..training.interruption import interruptible
 from .cells import Cell, Cells, Failure, Reporter
-from .files import QUICK, SweepFile, read_sweep_file, stages_of
+from .files import QUICK, SweepFile, SweepSource, read_sweep_file, stages_of
 from .jobs import plans_at_hand
 from .programs import Programs, group_cells, make_executor
 
@@ -31,10 +31,6 @@ class SweepResult:
     failures: list[Failure] = field(default_factory=list)
     #: How many of the records existed before.
     already_done: int = 0
-
-
-#: A sweep file: its path, its content, or what was read.
-SweepSource = str | Path | Mapping[str, Any] | SweepFile
 
 
 class HowToRun(TypedDict, total=False):
@@ -50,6 +46,7 @@ def sweep(
     *,
     out: str | Path | None = None,
     executor: str | Executor = "local",
+    executor_args: Mapping[str, Any] | None = None,
     workers: int | None = None,
     recipe: str = QUICK,
     report: Reporter = lambda line: None,
@@ -60,7 +57,7 @@ def sweep(
     `recipe` is the size: `quick` is the file as it stands, others are named in its `recipes`.
     Cells that differ only in numbers that replicas can vary are trained as one program. `report`
     gets one line per stage and per finished program. By default there are as many `workers` as the
-    executor says.
+    executor says; `executor_args` are those of an executor that is given by its name.
 
     Raises UsageError if the file itself can't be used; a cell that can't be run is a failure.
     A signal cancels what has not started and saves what runs: raises Interrupted, which says what
@@ -68,7 +65,7 @@ def sweep(
     """
     with plans_at_hand() as plans:
         run = _Sweep(file, out, recipe, plans, how)
-        programs = run.programs(executor, workers, report)
+        programs = run.programs(run.executor(executor, executor_args), workers, report)
         for number, stage in enumerate(run.stages, start=1):
             try:
                 with interruptible():
@@ -83,6 +80,7 @@ def submit_sweep(
     file: SweepSource,
     *,
     executor: str | Executor,
+    executor_args: Mapping[str, Any] | None = None,
     out: str | Path | None = None,
     workers: int | None = None,
     recipe: str = QUICK,
@@ -95,7 +93,7 @@ def submit_sweep(
     Raises UsageError for an executor without a queue.
     """
     run = _Sweep(file, out, recipe, {}, how)
-    programs = run.programs(executor, workers, report)
+    programs = run.programs(run.executor(executor, executor_args), workers, report)
     if not isinstance(programs.executor, QueueExecutor):
         raise UsageError(f"executor {programs.executor.name} has no queue to leave programs in")
     for number, stage in enumerate(run.stages, start=1):
@@ -137,10 +135,14 @@ class _Sweep:
         self.stages = stages_of(self.file)
         self.cells = Cells(self.file, RecordStore(self.settings.out), plans)
 
-    def programs(self, executor: str | Executor, workers: int | None, report: Reporter) -> Programs:
+    def executor(self, executor: str | Executor, args: Mapping[str, Any] | None) -> Executor:
+        """The executor, which may be given by its name."""
+        if isinstance(executor, Executor):
+            return executor
+        return make_executor(executor, args or {}, self.settings.out)
+
+    def programs(self, executor: Executor, workers: int | None, report: Reporter) -> Programs:
         """What runs the cells; raises UsageError for a device or a folder that can't be used."""
-        if isinstance(executor, str):
-            executor = make_executor(executor, {}, self.settings.out)
         device, workers = self.settings.device, workers or executor.workers
         if not executor.remote:
             find_device(device)

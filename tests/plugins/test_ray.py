@@ -24,6 +24,7 @@ from iclbench import UsageError, check_executor
 
 pytest.importorskip("ray")
 
+from iclbench.sweeps.executors.probes import answer
 from iclbench_ray.executor import Ray, RayConfig
 
 pytestmark = [
@@ -101,8 +102,13 @@ def is_alive(process: int) -> bool:
 
 
 @pytest.mark.slow
-def test_ray_keeps_the_promises_of_executors(tmp_path):
-    check_executor(Ray(RayConfig(num_cpus=0.5), tmp_path / "jobs"), folder=tmp_path)
+def test_ray_keeps_the_promises_of_executors_and_each_job_has_a_process(tmp_path):
+    with two_nodes({}) as (address, _):
+        ray = Ray(RayConfig(address=address, num_cpus=0.5), tmp_path / "jobs")
+        check_executor(ray, folder=tmp_path)
+        job = {"seconds": 0, "ends_by": "return", "value": None}
+        outcomes = [outcome for _, outcome in ray.map(answer, [job] * 3, workers=1)]
+        assert len({tuple(outcome["process"]) for outcome in outcomes}) == 3
 
 
 class Reusing(Ray):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from fake_queue import FakeQueue
 
-from iclbench import UsageError, sweep
-from iclbench.sweeps.sweep import submit_sweep
+from iclbench import UsageError, submit_sweep, sweep
 
 DEFAULTS = {
     "task": "least-squares",
@@ -95,6 +94,8 @@ def test_grids_that_need_weights_wait_for_them(tmp_path, queue):
 def test_an_executor_without_a_queue_can_not_be_left(tmp_path):
     with pytest.raises(UsageError, match="executor local has no queue to leave programs in"):
         submit_sweep(CONTENT, executor="local", out=tmp_path)
+    with pytest.raises(UsageError, match="executor local: unknown field 'partition'"):
+        sweep(CONTENT, executor_args={"partition": "gpu"}, out=tmp_path)
 
 
 def test_several_workers_and_one_gpu_contradict_each_other(tmp_path, queue):

@@ -6,9 +6,7 @@ import pytest
 from fake_queue import FakeQueue
 from test_programs import CONTENT, DEFAULTS
 
-from iclbench.sweeps.files import read_sweep_file
-from iclbench.sweeps.status import sweep_status
-from iclbench.sweeps.sweep import submit_sweep
+from iclbench import submit_sweep, sweep_status
 
 
 @pytest.fixture
@@ -20,7 +18,7 @@ def queue(tmp_path, provide, monkeypatch):
 
 
 def states(content, out):
-    status = sweep_status(read_sweep_file(content), out)
+    status = sweep_status(content, out=out)
     return [(one.state, one.reason, one.log) for one in status.cells]
 
 
@@ -49,7 +47,7 @@ def test_a_cell_that_failed_within_its_program_has_its_own_reason(tmp_path, queu
 
 def test_grids_that_take_weights_of_unfinished_runs_are_counted(tmp_path):
     grid = [{"name": "first", "model": "baseconv"}, {"model": "baseconv", "init": "@first"}]
-    status = sweep_status(read_sweep_file({"defaults": DEFAULTS, "grid": grid}), tmp_path)
+    status = sweep_status({"defaults": DEFAULTS, "grid": grid}, out=tmp_path)
     assert ([one.state for one in status.cells], status.later) == (["not submitted"], 1)
 
 

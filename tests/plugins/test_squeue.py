@@ -1,0 +1,102 @@
+"""Slurm's queue as `squeue` prints it, and the batches that were submitted."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from iclbench import RunError
+
+pytest.importorskip("submitit")
+
+from iclbench_slurm import squeue
+from iclbench_slurm.batches import new_batch, read_batches
+from iclbench_slurm.executor import Slurm, SlurmConfig
+
+LINES = """\
+12|0|iclbench-abc|RUNNING|None
+12|1|iclbench-abc|PENDING|BeginTime
+12|2|iclbench-abc|COMPLETING|None
+13|N/A|iclbench-def|PENDING|(Priority|odd)
+14|N/A|someone-else|RUNNING|None
+"""
+
+
+def test_jobs_are_named_by_their_batch_and_index(monkeypatch):
+    monkeypatch.setattr(squeue, "command", lambda *words: LINES)
+    assert squeue.jobs_in_queue() == {
+        "iclbench-abc_0": squeue.InQueue("12_0", "running", ""),
+        "iclbench-abc_1": squeue.InQueue("12_1", "waiting", "BeginTime"),
+        "iclbench-abc_2": squeue.InQueue("12_2", "running", ""),
+        "iclbench-def_0": squeue.InQueue("13", "waiting", "(Priority|odd)"),
+    }
+
+
+def test_a_command_that_is_missing_or_fails_is_one_line(monkeypatch):
+    with pytest.raises(RunError, match=r"^slurm: there is no no-such-squeue on this machine$"):
+        squeue.command("no-such-squeue")
+
+    def fail(*args, **options):
+        raise subprocess.CalledProcessError(1, "squeue", stderr="a\nUnable to contact slurm\n")
+
+    monkeypatch.setattr(subprocess, "run", fail)
+    with pytest.raises(RunError, match=r"^slurm: squeue: Unable to contact slurm$"):
+        squeue.command("squeue")
+
+
+def test_batches_are_known_in_their_order_before_they_have_numbers(tmp_path):
+    first = new_batch(tmp_path, [{"a": 1}, {"a": 2}])
+    first.write(tmp_path)
+    second = new_batch(tmp_path, [{"a": 3}])
+    second.write(tmp_path)
+    first.slurm_ids = ["7_0", "7_1"]
+    first.write(tmp_path)
+    assert read_batches(tmp_path) == [first, second]
+
+
+def test_the_state_of_a_job_comes_from_the_queue_or_from_what_it_left(tmp_path, monkeypatch):
+    batch = new_batch(tmp_path, [1, 2, 3, 4])
+    batch.slurm_ids = [f"7_{index}" for index in range(4)]
+    batch.write(tmp_path)
+    for index, content in ((1, '{"result": [5]}'), (2, '{"error": "no luck"}')):
+        path = batch.outcome(tmp_path, index)
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(content)
+    log = tmp_path / "logs" / "7_3_0_log.err"
+    log.parent.mkdir()
+    log.write_text("iclbench: step 3\nsrun: error: task 0: Killed\nsrun: Force Terminated Step\n")
+    lines = f"7|0|{batch.name}|PENDING|Resources\n"
+    monkeypatch.setattr(squeue, "command", lambda *words: lines)
+    slurm = Slurm(SlurmConfig(), tmp_path)
+    jobs = slurm.queue()
+    assert [(job.state, job.reason, job.result) for job in jobs] == [
+        ("waiting", "Resources", None),
+        ("done", "", [5]),
+        ("failed", "no luck", None),
+        ("failed", "it left the queue without a result; its log ends: srun: error: task 0: Killed",
+         None),
+    ]  # fmt: skip
+    assert [job.job for job in jobs] == [1, 2, 3, 4]
+    assert jobs[3].log == str(log)
+    # A job that has just left the queue may have written an outcome that can't be seen yet.
+    lines = ""
+    assert slurm.queue()[0].state == "running"
+    assert Slurm(SlurmConfig(), tmp_path).queue()[0].state == "failed"
+
+
+def test_the_parameters_of_an_array_are_those_of_submitit(tmp_path):
+    config = SlurmConfig(
+        partition="gpu", gpus_per_node=1, timeout_min=30, mem_gb=1.5, setup=("module load cuda",)
+    )
+    assert Slurm(config, tmp_path)._parameters("name", 4) == {
+        "partition": "gpu",
+        "gpus_per_node": 1,
+        "time": 30,
+        "mem": "1536MB",
+        "signal_delay_s": 90,
+        "setup": ["module load cuda"],
+        "additional_parameters": {},
+        "job_name": "name",
+        "array_parallelism": 4,
+    }
