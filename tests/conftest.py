@@ -13,6 +13,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import pytest
 import torch
+from fake_hub import hub
 from fake_openai import make_grader, openai_server
 from fake_plugins import package_folder, sample_plugin
 from hypothesis import settings
@@ -22,7 +23,7 @@ from iclbench.discovery import Plugin
 from iclbench.plugins import host
 
 # Fixtures that other files define.
-__all__ = ["make_grader", "openai_server", "package_folder", "sample_plugin"]
+__all__ = ["hub", "make_grader", "openai_server", "package_folder", "sample_plugin"]
 
 # No deadline, so that a busy machine fails no test; the same examples every time.
 settings.register_profile("iclbench", deadline=None, derandomize=True)
