@@ -125,6 +125,16 @@ def test_the_python_of_the_trackers_page_works(tmp_path, monkeypatch):
     assert list((tmp_path / "results" / "tensorboard").glob("least-squares/averaging-*/*tfevents*"))
 
 
+@pytest.mark.slow
+def test_the_python_of_the_export_page_works(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (text,) = blocks(ROOT / "docs" / "export.md", "python")
+    module: dict = {}
+    exec(compile(text, "export.md", "exec"), module)
+    assert module["x"].shape == (100, 8, 3)
+    assert len(module["rows"]) == 100
+
+
 def test_the_metric_of_the_plugins_page_works(tmp_path, provide):
     (text,) = (t for t in blocks(ROOT / "docs" / "plugins.md", "python") if "(Metric)" in t)
     module: dict = {}

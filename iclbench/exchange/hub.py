@@ -18,6 +18,8 @@ from .packing import Kind, Package
 
 #: Bytes that are read at once.
 CHUNK = 2**20
+#: Seconds without an answer after which a download fails.
+TIMEOUT = 60.0
 
 #: `user/name`; with `datasets/` before it, a data set.
 _REPOSITORY = re.compile(r"(datasets/)?([\w.-]{1,96}/[\w.-]{1,96})", re.ASCII)
@@ -121,7 +123,9 @@ class Hub:
             headers = huggingface_hub.utils.build_hf_headers(token=self._token or False)
             session = huggingface_hub.get_session()
             # A redirect to another host is followed without the token.
-            with session.stream("GET", address, headers=headers, follow_redirects=True) as response:
+            with session.stream(
+                "GET", address, headers=headers, follow_redirects=True, timeout=TIMEOUT
+            ) as response:
                 if not response.is_success:
                     raise RunError(f"{name}: {path} can't be read: HTTP {response.status_code}")
                 yield from response.iter_bytes(CHUNK)

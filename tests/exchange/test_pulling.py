@@ -32,11 +32,11 @@ def refused(cli, tmp_path):
 
     def pull(message, *words, source="datasets/eve/board", code=2):
         out = tmp_path / "back"
-        before = set(tmp_path.parent.rglob("*"))
+        before = set(tmp_path.rglob("*"))
         outcome = cli("pull", source, "--out", out, *words)
         assert (outcome.code, outcome.err.count("\n")) == (code, 1), outcome.err
         assert message in outcome.err
-        left = {path for path in tmp_path.parent.rglob("*") if path.is_file()} - before
+        left = {path for path in tmp_path.rglob("*") if path.is_file()} - before
         assert {path.name for path in left} <= {"harnesses.json"}
 
     return pull
@@ -222,7 +222,7 @@ def prompts(hub, cli, tmp_path_factory):
     return files
 
 
-def rewrite(prompts, **changes):
+def rewrite(prompts, /, **changes):
     prompts["export.json"] = json.dumps(json.loads(prompts["export.json"]) | changes).encode()
 
 
