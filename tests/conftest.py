@@ -17,6 +17,7 @@ for _name in ("FORCE_COLOR", "COLUMNS", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
 
 import pytest
 import torch
+from fake_hub import hub
 from fake_openai import make_grader, openai_server
 from fake_plugins import package_folder, sample_plugin
 from hypothesis import settings
@@ -26,7 +27,7 @@ from iclbench.discovery import Plugin
 from iclbench.plugins import host
 
 # Fixtures that other files define.
-__all__ = ["make_grader", "openai_server", "package_folder", "sample_plugin"]
+__all__ = ["hub", "make_grader", "openai_server", "package_folder", "sample_plugin"]
 
 # No deadline, so that a busy machine fails no test; the same examples every time.
 settings.register_profile("iclbench", deadline=None, derandomize=True)

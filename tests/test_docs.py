@@ -105,3 +105,13 @@ def test_the_python_of_the_trackers_page_works(tmp_path, monkeypatch):
     (text,) = blocks(ROOT / "docs" / "trackers.md", "python")
     exec(compile(text, "trackers.md", "exec"), {})
     assert list((tmp_path / "results" / "tensorboard").glob("least-squares/averaging-*/*tfevents*"))
+
+
+@pytest.mark.slow
+def test_the_python_of_the_export_page_works(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (text,) = blocks(ROOT / "docs" / "export.md", "python")
+    module: dict = {}
+    exec(compile(text, "export.md", "exec"), module)
+    assert module["x"].shape == (100, 8, 3)
+    assert len(module["rows"]) == 100

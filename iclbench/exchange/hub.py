@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from ..api.errors import IclbenchError, RunError, UsageError, first_line
 from .packing import Kind, Package
+
+#: Bytes that are read at once.
+CHUNK = 2**20
+#: Seconds without an answer after which a download fails.
+TIMEOUT = 60.0
 
 #: `user/name`; with `datasets/` before it, a data set.
 _REPOSITORY = re.compile(r"(datasets/)?([\w.-]{1,96}/[\w.-]{1,96})", re.ASCII)
@@ -105,18 +110,25 @@ class Hub:
             )
         return str(commit.commit_url)
 
-    @contextmanager
-    def open(self, kind: Kind, name: str, revision: str, path: str) -> Iterator[BinaryIO]:
-        """A file to be read as it arrives, so that its reader can stop."""
-        from huggingface_hub import HfFileSystem
+    def chunks(
+        self, kind: Kind, name: str, revision: str, path: str
+    ) -> Generator[bytes, None, None]:
+        """A file's bytes as they arrive, so that a reader can stop; close it in that case."""
+        import huggingface_hub
 
-        prefix = "datasets/" if kind == "dataset" else ""
         with self._errors(f"{name}: {path} can't be read"):
-            system = HfFileSystem(endpoint=self.endpoint, token=self._token or False)
-            with system.open(
-                f"{prefix}{name}/{path}", revision=revision, block_size=0, cache_type="none"
-            ) as file:
-                yield cast(BinaryIO, file)
+            address = huggingface_hub.hf_hub_url(
+                name, path, repo_type=kind, revision=revision, endpoint=self.endpoint
+            )
+            headers = huggingface_hub.utils.build_hf_headers(token=self._token or False)
+            session = huggingface_hub.get_session()
+            # A redirect to another host is followed without the token.
+            with session.stream(
+                "GET", address, headers=headers, follow_redirects=True, timeout=TIMEOUT
+            ) as response:
+                if not response.is_success:
+                    raise RunError(f"{name}: {path} can't be read: HTTP {response.status_code}")
+                yield from response.iter_bytes(CHUNK)
 
     def _require_no_token(self, package: Package) -> None:
         secret = (self._token or "").encode()
@@ -131,7 +143,8 @@ class Hub:
         except IclbenchError:
             raise
         except Exception as error:
-            reason = " ".join(first_line(error).split())
+            cause = f" ({first_line(error.__cause__)})" if error.__cause__ else ""
+            reason = " ".join(f"{first_line(error)}{cause}".split())
             if self._token:
                 reason = reason.replace(self._token, "(token)")
             raise RunError(f"{what}: {reason}") from None

@@ -11,10 +11,11 @@ import re
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..api.errors import RecordError, UsageError
+from ..api.errors import RecordError, UsageError, problem_with
 from ..api.names import is_plain_name, visible
 from ..api.record import Record
 from ..api.results import FileReference
@@ -37,8 +38,6 @@ MOST_FILES = 200_000
 MOST_TOTAL = 10 * 10**9
 #: Files that are read at the same time.
 WORKERS = 8
-#: Bytes that are read at once.
-CHUNK = 2**20
 
 _OBJECT = re.compile(r"objects/[0-9a-f]{2}/[0-9a-f]{64}\.(safetensors|jsonl|f64\.zst)")
 
@@ -175,10 +174,7 @@ def _require_holding(path: Path) -> None:
     try:
         checks = verify(path)
     except Exception as error:
-        reason = str(error).replace(f"{path}", shown)
-        raise RecordError(
-            f"{shown} can't be verified: {reason}".replace(f"{shown}: ", "")
-        ) from None
+        raise RecordError(problem_with(path, error).replace(str(path), shown)) from None
     failing = [check for check in checks if not check.holds]
     if failing:
         raise RecordError(
@@ -252,8 +248,9 @@ def _fetch(source: Source, entry: Entry, most: int, staging: Path) -> None:
     target = staging / entry.path
     target.parent.mkdir(parents=True, exist_ok=True)
     size = 0
-    with source.open(entry.path) as given, target.open("xb") as copy:
-        while chunk := given.read(CHUNK):
+    # `closing` ends the connection where the loop is left early.
+    with closing(source.chunks(entry.path)) as chunks, target.open("xb") as copy:
+        for chunk in chunks:
             size += len(chunk)
             if size > entry.size:
                 break

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Generator
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import Protocol
 
 from ..api.errors import RecordError, UsageError
 from ..api.names import visible
-from .hub import Entry, Hub
+from .hub import CHUNK, Entry, Hub
 from .packing import Kind
 
 
@@ -26,8 +25,8 @@ class Source(Protocol):
         """Every file."""
         ...
 
-    def open(self, path: str) -> AbstractContextManager[BinaryIO]:
-        """A file to be read."""
+    def chunks(self, path: str) -> Generator[bytes, None, None]:
+        """The bytes of a file, part by part."""
         ...
 
 
@@ -47,9 +46,9 @@ class HubSource:
         """See `Source.entries`."""
         return self._state.files
 
-    def open(self, path: str) -> AbstractContextManager[BinaryIO]:
-        """See `Source.open`."""
-        return self._hub.open(self._kind, self.name, self._state.revision, path)
+    def chunks(self, path: str) -> Generator[bytes, None, None]:
+        """See `Source.chunks`."""
+        return self._hub.chunks(self._kind, self.name, self._state.revision, path)
 
 
 class FolderSource:
@@ -75,13 +74,13 @@ class FolderSource:
                 )
         return entries
 
-    @contextmanager
-    def open(self, path: str) -> Iterator[BinaryIO]:
-        """See `Source.open`."""
+    def chunks(self, path: str) -> Generator[bytes, None, None]:
+        """See `Source.chunks`."""
         flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
         try:
             descriptor = os.open(self._folder / path, flags | getattr(os, "O_BINARY", 0))
         except OSError as error:
             raise RecordError(f"{path} can't be read: {error.strerror}") from None
         with os.fdopen(descriptor, "rb") as file:
-            yield file
+            while chunk := file.read(CHUNK):
+                yield chunk

@@ -1,0 +1,214 @@
+"""Pushing to and pulling from a stand-in of the hub."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+
+import pytest
+from fake_hub import TOKEN, Repository
+from safetensors.torch import load
+
+from iclbench.exchange.hub import repository
+
+# The hub's client uses a parameter that its HTTP library is about to rename.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+def test_a_record_becomes_a_model_repository_and_comes_back(cli, hub, trained, tmp_path):
+    outcome = cli("push", trained, "--to", "ann/tiny", "--yes")
+    assert outcome.code == 0, outcome.err
+    pushed = hub.repositories["model", "ann/tiny"]
+    assert len(pushed.commits) == 1
+    assert not pushed.private
+    place = f"least-squares/{trained.name}"
+    assert {"README.md", "model.safetensors", "spec.json", place} <= set(pushed.files)
+    assert pushed.files[place] == trained.read_bytes()
+    assert {name.split("/")[0] for name in load(pushed.files["model.safetensors"])} == {"0", "1"}
+    record = json.loads(trained.read_text())
+    assert json.loads(pushed.files["spec.json"]) == record["spec"]
+    card = pushed.files["README.md"].decode()
+    assert record["command"] in card
+    (line,) = [text for text in card.splitlines() if text.startswith("model-index: ")]
+    (metric,) = json.loads(line.partition(" ")[2])[0]["results"][0]["metrics"]
+    mean = record["evaluations"]["main"]["metrics"]["squared_error"]["mean"]
+    assert metric == {"type": "squared_error", "name": "squared_error", "value": mean}
+    # What was shown is what was uploaded.
+    shown = {line.split()[-1] for line in outcome.out.splitlines() if line.startswith("  add ")}
+    assert shown == set(pushed.files)
+
+    outcome = cli("pull", "ann/tiny", "--out", tmp_path / "back")
+    assert outcome.code == 0, outcome.err
+    assert "1 record, verified" in outcome.out
+    assert (tmp_path / "back" / place).read_bytes() == trained.read_bytes()
+    assert cli("verify", tmp_path / "back").code == 0
+    assert not [p for p in (tmp_path / "back").iterdir() if p.name.startswith(".")]
+
+
+def test_a_folder_becomes_a_results_data_set_in_one_commit(cli, hub, results, tmp_path):
+    from pyarrow import parquet
+
+    outcome = cli("push", results, "--to", "ann/board", "--yes", "--private")
+    assert outcome.code == 0, outcome.err
+    pushed = hub.repositories["dataset", "ann/board"]
+    assert len(pushed.commits) == 1
+    assert pushed.private
+    rows = parquet.read_table(io.BytesIO(pushed.files["rows.parquet"])).to_pylist()
+    assert [row["model"] for row in rows] == ["transformer", "zero"]
+    card = pushed.files["README.md"].decode()
+    assert "| transformer " in card
+    raw = {path for path in pushed.files if path.startswith("least-squares/")}
+    assert raw == {f"least-squares/{p.name}" for p in (results / "least-squares").iterdir()}
+    outcome = cli("pull", "datasets/ann/board", "--out", tmp_path / "back")
+    assert outcome.code == 0, outcome.err
+    assert cli("verify", tmp_path / "back").code == 0
+
+
+def test_an_exported_task_goes_there_and_back(cli, hub, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert cli("export", "--task", "read", "--prompts", 5, "out").code == 0
+    outcome = cli("push", "out", "--to", "ann/read", "--yes")
+    assert outcome.code == 0, outcome.err
+    pushed = hub.repositories["dataset", "ann/read"].files
+    assert set(pushed) == {"README.md", "croissant.json", "export.json", "data/test.parquet"}
+    assert json.loads(pushed["croissant.json"])["conformsTo"].endswith("croissant/1.1")
+    outcome = cli("pull", "datasets/ann/read")
+    assert outcome.code == 0, outcome.err
+    for name, content in pushed.items():
+        assert (tmp_path / "read" / name).read_bytes() == content
+
+
+def test_a_second_push_replaces_what_the_first_left(cli, hub, results, tmp_path):
+    assert cli("push", results, "--to", "ann/board", "--yes").code == 0
+    pushed = hub.repositories["dataset", "ann/board"]
+    pushed.files["notes.txt"] = b"the owner's"
+    (gone,) = (results / "least-squares").glob("zero-*.json")
+    gone.unlink()
+    outcome = cli("push", results, "--to", "ann/board", "--yes")
+    assert outcome.code == 0, outcome.err
+    assert f"least-squares/{gone.name}" in outcome.out
+    assert f"least-squares/{gone.name}" not in pushed.files
+    assert pushed.files["notes.txt"] == b"the owner's"
+    assert len(pushed.commits) == 2
+    assert cli("pull", "datasets/ann/board", "--out", tmp_path / "back").code == 0
+
+
+def test_nothing_is_uploaded_without_a_yes(cli, hub, trained, monkeypatch):
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
+    outcome = cli("push", trained, "--to", "ann/tiny")
+    assert outcome.code == 2
+    assert "README.md" in outcome.out
+    assert "--yes uploads what is shown" in outcome.err
+    assert hub.writes == []
+
+
+@pytest.mark.parametrize(("answer", "code"), [("n\n", 1), ("\n", 1), ("y\n", 0)])
+def test_a_terminal_is_asked(cli, hub, trained, monkeypatch, answer, code):
+    terminal = io.StringIO(answer)
+    terminal.isatty = lambda: True
+    monkeypatch.setattr(sys, "stdin", terminal)
+    outcome = cli("push", trained, "--to", "ann/tiny")
+    assert outcome.code == code
+    assert "Upload this?" in outcome.err
+    assert ("model", "ann/tiny") in hub.repositories or not hub.writes
+    assert (("model", "ann/tiny") in hub.repositories) == (code == 0)
+
+
+# The token
+
+
+def test_the_token_is_sent_to_the_hub_and_to_nothing_else(cli, hub, trained, tmp_path):
+    outcomes = [cli("push", trained, "--to", "ann/tiny", "--yes"),
+                cli("pull", "ann/tiny", "--out", tmp_path / "back")]  # fmt: skip
+    assert [outcome.code for outcome in outcomes] == [0, 0]
+    assert {header for _, _, header in hub.requests} <= {f"Bearer {TOKEN}", None}
+    # Uploads of large files go to a store, which has its own authorization.
+    stores = [header for _, path, header in hub.requests if path.startswith("/store/")]
+    assert set(stores) == {None}
+    everything = "".join(outcome.out + outcome.err for outcome in outcomes).encode()
+    files = hub.repositories["model", "ann/tiny"].files.values()
+    written = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    for content in (everything, *files, *written):
+        assert TOKEN.encode() not in content
+
+
+def test_without_a_login_a_line_says_how_to_get_one(cli, hub, trained, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.get_token", lambda: None)
+    outcome = cli("push", trained, "--to", "ann/tiny", "--yes")
+    assert (outcome.code, hub.writes) == (2, [])
+    assert "hf auth login" in outcome.err
+
+
+def test_a_file_that_holds_the_token_is_not_uploaded(cli, hub, results):
+    assert cli("export", "--task", "read", "--prompts", 2, results / "out").code == 0
+    (results / "out" / "croissant.json").write_text(f'{{"secret": "{TOKEN}"}}')
+    outcome = cli("push", results / "out", "--to", "ann/read", "--yes")
+    assert (outcome.code, outcome.err.count("\n"), hub.writes) == (2, 1, [])
+    assert "croissant.json holds your token" in outcome.err
+    assert TOKEN not in outcome.err
+
+
+def test_a_refusal_that_repeats_the_token_is_one_line_without_it(cli, hub, trained):
+    hub.refuse = f"Bearer {TOKEN} may not\nwrite here"
+    outcome = cli("push", trained, "--to", "ann/tiny", "--yes")
+    assert (outcome.code, outcome.err.count("\n")) == (1, 1)
+    assert "can't be written" in outcome.err
+    assert TOKEN not in outcome.err + outcome.out
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("http://hub.example.com", "must begin with https://"),
+        ("https://ann:secret@hub.example.com", "holds a password"),
+        ("ftp://127.0.0.1", "must begin with https://"),
+    ],
+)
+def test_an_unsafe_address_is_refused(cli, hub, trained, monkeypatch, address, message):
+    monkeypatch.setenv("HF_ENDPOINT", address)
+    for words in (("push", trained, "--to", "ann/x", "--yes"), ("pull", "ann/x")):
+        outcome = cli(*words)
+        assert outcome.code == 2
+        assert message in outcome.err
+        assert "secret@" not in outcome.err
+
+
+# Addresses
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ann/tiny", (None, "ann/tiny")),
+        ("datasets/ann/tiny", ("dataset", "ann/tiny")),
+        ("./ann", None),
+        ("../ann", None),
+        ("./ann/tiny", None),
+        ("/ann/tiny", None),
+        ("~/ann", None),
+        ("ann", None),
+        ("a/b/c", None),
+        ("ann/..", None),
+        ("ann/tiny?x", None),
+    ],
+)
+def test_an_address_is_told_from_a_path(text, expected):
+    assert repository(text) == expected
+
+
+def test_what_is_not_there_is_one_line(cli, hub, trained, tmp_path):
+    hub.repositories["model", "ann/other"] = Repository(files={"weights.bin": b"1"})
+    for words, message in [
+        (("pull", "ann/missing"), "a data set is named datasets/ann/missing"),
+        (("pull", "ann/other"), "has no records of iclbench"),
+        (("pull", "./missing"), "there is no folder"),
+        (("push", "missing.json", "--to", "ann/x"), "missing.json can't be read"),
+        (("push", trained, "--to", "datasets/ann/x"), "goes into a model repository"),
+        (("push", trained, "--to", "ann/x", "--task", "read"), "restricts a folder"),
+        (("push", trained, "--to", trained.parent.parent), "holds files: give a new folder"),
+    ]:
+        outcome = cli(*words, *(("--out", tmp_path / "back") if words[0] == "pull" else ()))
+        assert (outcome.code, outcome.err.count("\n")) == (2, 1), outcome.err
+        assert message in outcome.err
+    assert hub.writes == []

@@ -1,0 +1,78 @@
+"""What is pushed, and where."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from iclbench import RecordError
+from iclbench.exchange.packing import pack
+
+
+def fail(line):
+    raise AssertionError(line)
+
+
+def test_a_damaged_record_is_left_out_and_reported(cli, results, tmp_path):
+    (damaged,) = (results / "least-squares").glob("zero-*.json")
+    damaged.write_text(damaged.read_text().replace("float32", "float64"))
+    outcome = cli("push", results, "--to", tmp_path / "copy")
+    assert (outcome.code, outcome.err.count("\n")) == (2, 1)
+    assert "it was edited" in outcome.err
+    assert [path.name[:4] for path in (tmp_path / "copy" / "least-squares").iterdir()] == ["tran"]
+
+
+def test_a_record_without_one_of_its_files_is_refused(trained, results):
+    for path in (results / "objects").glob("*/*.safetensors"):
+        path.unlink()
+    with pytest.raises(RecordError, match="can't be read"):
+        pack(trained, fail)
+
+
+def test_published_leaderboards_are_found_below_their_folder(results, tmp_path):
+    (tmp_path / "boards").mkdir()
+    results.rename(tmp_path / "boards" / "records")
+    package = pack(tmp_path / "boards", fail)
+    assert package.kind == "dataset"
+    assert package.title == "2 records on 1 boards of least-squares"
+    assert sum(path.startswith("least-squares/") for path in package.files) == 2
+
+
+def test_a_task_restricts_a_folder(cli, results, tmp_path):
+    outcome = cli("push", results, "--task", "read", "--to", tmp_path / "copy")
+    assert outcome.code == 2
+    assert "there are no sound records" in outcome.err
+    assert not (tmp_path / "copy").exists()
+
+
+def test_a_solver_has_a_card_and_no_weights(results):
+    (path,) = (results / "least-squares").glob("zero-*.json")
+    package = pack(path, fail)
+    assert "model.safetensors" not in package.files
+    assert "has no weights" in package.read("README.md").decode()
+
+
+def test_many_files_are_shown_as_folders_unless_all_are_asked_for(
+    cli, results, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("iclbench.cli.push.MOST_SHOWN", 5)
+    outcome = cli("push", results, "--to", tmp_path / "copy")
+    assert outcome.code == 0
+    assert "least-squares/ (2 files; --all shows them)" in outcome.out
+    shown = [line for line in outcome.out.splitlines() if line.startswith("  add ")]
+    assert len(shown) == 5
+    outcome = cli("push", results, "--to", tmp_path / "copy2", "--all")
+    files = [path for path in (tmp_path / "copy").rglob("*") if path.is_file()]
+    assert sum(line.startswith("  add ") for line in outcome.out.splitlines()) == len(files) == 9
+
+
+def test_an_export_that_was_changed_is_refused(cli, tmp_path):
+    folder = tmp_path / "out"
+    assert cli("export", "--task", "read", "--prompts", 2, folder).code == 0
+    assert json.loads((folder / "export.json").read_text())["prompts"] == 2
+    path = folder / "data" / "test.parquet"
+    path.write_bytes(path.read_bytes() + b"x")
+    outcome = cli("push", folder, "--to", tmp_path / "copy")
+    assert outcome.code == 2
+    assert "was changed" in outcome.err
