@@ -89,6 +89,7 @@ if TYPE_CHECKING:
     from .precision import full_precision
     from .runs.checks import ConformanceError, check_architecture, check_task
     from .runs.load import load_task
+    from .runs.shift_records import evaluate_shifts
     from .runs.store import RecordStore
     from .runs.tracking import tracking
     from .runs.verify import verify
@@ -151,6 +152,7 @@ _HOME = {
     "precision": "full_precision",
     "runs.checks": "ConformanceError check_architecture check_task",
     "runs.load": "load_task",
+    "runs.shift_records": "evaluate_shifts",
     "runs.store": "RecordStore",
     "runs.tracking": "tracking",
     "runs.verify": "verify",
@@ -246,6 +248,7 @@ __all__ = [
     "compare",
     "digest_of",
     "evaluate_exactly",
+    "evaluate_shifts",
     "exact_least_squares",
     "exact_matmul",
     "exact_solve",

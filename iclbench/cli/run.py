@@ -39,9 +39,10 @@ from .tuning import Preparation
 if TYPE_CHECKING:
     from ..api.record import Record
     from ..runs.plan import Plan
+    from ..runs.settings import Settings
 
 Models = Annotated[
-    str,
+    str | None,
     typer.Option(
         metavar="NAME[,NAME]", help="Models to run.", autocompletion=complete_names("model")
     ),
@@ -60,8 +61,8 @@ Resume = Annotated[bool, typer.Option(help="Continue interrupted training.")]
 @with_spec_options
 @with_tracker_options
 def run(
-    model: Models,
     spec: dict[str, Any],
+    model: Models = None,
     task: Tasks = None,
     suite: SuiteName = None,
     tuned: Annotated[
@@ -90,6 +91,8 @@ def run(
     With several models or tasks, NAME.key=value in --model-args or --task-args applies to that
     one alone. What is run on a suite is run on every board that the model supports; the fields that
     are given replace those of the suite.
+
+    With --weights RECORD.json and --shift alone, the record gets evaluations under shift.
     """
     from ..display.views import waiting
 
@@ -102,7 +105,11 @@ def run(
             Path(out), device, force, resume, checkpoint_seconds, eval_batch, engine_name(engine)
         )
         prepare = Preparation(tuned or [], trials if tune else None, settings)
-        models = parse_names(model)
+        models = parse_names(model or "")
+        record = spec.get("weights", "")
+        if not models and record.endswith(".json"):
+            _shift_record(Path(record), spec, settings, Output(style, columns, sort))
+            return
         if suite is not None:
             code = _run_suite(suite, task, models, spec, prepare, dry_run)
         else:
@@ -145,6 +152,19 @@ def _run_tasks(
     _print_boards(records, prepare.settings.out, output)
     say_what_next(records, prepare.settings.out)
     return max((exit_code(error) for error in errors.values()), default=0)
+
+
+def _shift_record(path: Path, spec: dict[str, Any], settings: Settings, output: Output) -> None:
+    """Add evaluations under shift to a record, and print its board."""
+    from ..runs.shift_records import evaluate_shifts
+    from ..runs.shifts import ALL
+
+    others = sorted(spec.keys() - {"weights", "shift"})
+    if others:
+        raise UsageError(f"a record has its own {', '.join(others)}: give --weights and --shift")
+    shifts = spec.get("shift", (ALL,))
+    record = evaluate_shifts(path, shifts, settings.device, settings.eval_batch)
+    _print_boards([record], path.parent.parent, output)
 
 
 def _run_suite(

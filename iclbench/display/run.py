@@ -36,6 +36,7 @@ def run(
     dtype: Literal["float32", "float64"] = "float32",
     eval_prompts: int = 2048,
     eval_seed: int = 0,
+    shift: Sequence[str] = (),
     metrics: Sequence[str] = (),
     grader: str | None = None,
     grader_args: Mapping[str, Any] | None = None,
@@ -51,10 +52,11 @@ def run(
 ) -> Record:
     """Run a model on a task, write its record into the folder `out`, and return it.
 
-    The first twenty arguments say what to run, and are those of `iclbench run`: `weights` is the
-    source of the weights, `init` are weights to start training from, `freeze` patterns of
-    parameters that are not trained, `perturb` the deviation of the noise added to `init`, `budget`
-    the core time of each seed (`"10m"`, or device time, `"gpu-1h"`), `seeds` a number or a list.
+    The arguments before `out` say what to run, and are those of `iclbench run`: `weights` is the
+    source of the weights, `shift` names evaluation distributions (`["all"]` for every one), `init`
+    are weights to start training from, `freeze` patterns of parameters that are not trained,
+    `perturb` the deviation of the noise added to `init`, `budget` the core time of each seed
+    (`"10m"`, or device time, `"gpu-1h"`), `seeds` a number or a list.
 
     The others say how, and change no result: `force` runs again where a record exists, which is
     returned as it is otherwise; `resume` continues an interrupted training; `progress` shows the

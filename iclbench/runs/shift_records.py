@@ -2,18 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
 import torch
 
+from ..api.errors import RecordError
 from ..api.record import Record
 from ..api.spec import RunSpec
 from ..console import report
+from ..devices import find_device
 from ..precision import DTYPES, full_precision
+from .exclusive import exclusive
 from .facts import recompute
 from .models import given_models
 from .plan import Plan
 from .settings import Settings
-from .shifts import asked_shifts, evaluate_shifts, present_shifts, with_shifts
-from .store import RecordStore
+from .shifts import ALL, asked_shifts, measure_shifts, present_shifts, with_shifts
+from .store import RecordStore, read_record
+
+
+@exclusive()
+def evaluate_shifts(
+    path: str | Path, shifts: Sequence[str] = (ALL,), device: str = "auto", eval_batch: int = 1024
+) -> Record:
+    """Add evaluations under shift to the record in `path`, and return it; nothing is trained.
+
+    Raises UsageError for a shift that its task does not define, and RecordError for a damaged
+    record, or one that is not at its place in a folder of records.
+    """
+    path = Path(path)
+    record = read_record(path)
+    settings = Settings(path.parent.parent, device, eval_batch=eval_batch)
+    if RecordStore(settings.out).path(record.spec) != path:
+        raise RecordError(f"{path}: only a record at its place in a folder of records can get them")
+    plan = recompute(path, record).plan
+    request = plan.request.model_copy(update={"shift": tuple(shifts)})
+    return add_shifts(replace(plan, request=request), record, settings, find_device(device))
 
 
 def add_shifts(plan: Plan, record: Record, settings: Settings, device: torch.device) -> Record:
@@ -32,7 +58,7 @@ def add_shifts(plan: Plan, record: Record, settings: Settings, device: torch.dev
         models = given_models(given)
         by_seed = {model.seed: model for model in models}
         ordered = [by_seed[seed.seed] for seed in record.seeds]
-        shifted = evaluate_shifts(given, ordered, names, settings, device)
+        shifted = measure_shifts(given, ordered, names, settings, device)
     held = {*present, *names}
     shifts = tuple(name for name in plan.task.shifts if name in held)
     request = RunSpec.from_command(record.command).model_copy(update={"shift": shifts})

@@ -88,7 +88,7 @@ def _misfit(module: nn.Module, trained: nn.Module) -> str | None:
     return None
 
 
-def evaluate_shifts(
+def measure_shifts(
     plan: Plan,
     models: Sequence[Model],
     names: Sequence[str],
