@@ -165,6 +165,5 @@ def test_verbs_that_do_not_work_yet_are_absent(cli):
     text = cli("--help").out
     for verb in ("run", "sweep", "ls", "describe", "plugins", "leaderboard", "verify", "submit"):
         assert f" {verb} " in text
-    for verb in ("new", "check"):
+    for verb in ("view",):
         assert f" {verb} " not in text
-    assert "slurm" not in cli("sweep", "--help").out

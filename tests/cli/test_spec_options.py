@@ -35,6 +35,7 @@ OTHER = {
     "dtype": "float64",
     "eval_prompts": 3,
     "eval_seed": 4,
+    "shift": ("x", "y"),
     "metrics": ("x", "y"),
     "grader": "g",
     "grader_args": {"d": None},

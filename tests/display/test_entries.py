@@ -22,6 +22,7 @@ NAMES = {
     "metric": "calibration",
     "grader": "text-statistics",
     "executor": "local",
+    "tracker": "tensorboard",
     "command": "features",
     "plugin": "transformer",
 }

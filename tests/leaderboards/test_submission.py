@@ -10,9 +10,10 @@ from forging import reseal, with_values
 
 from iclbench import RecordStore, RunSpec, run
 from iclbench.api.spec import digest_of
+from iclbench.display.boards import board_table
+from iclbench.display.formats import as_markdown
 from iclbench.leaderboards.board import leaderboard
 from iclbench.leaderboards.escaping import markdown
-from iclbench.leaderboards.tables import render
 from iclbench.runs.heldout import HeldOut, evaluate_held_out, write_held_out
 from iclbench.runs.plan import resolve
 from iclbench.runs.run import run_plans
@@ -256,7 +257,7 @@ def test_a_significant_difference_is_shown(results):
     far = held_out.difference.model_copy(update={"p": 1e-6})
     write_held_out(path, resealed(held_out.model_copy(update={"difference": far})))
     board = next(b for b in leaderboard(results) if any(row.held_out for row in b.rows))
-    assert " differs" in render(board)
+    assert " differs" in as_markdown(board_table(board))
 
 
 def resealed(held_out: HeldOut) -> HeldOut:
