@@ -63,10 +63,3 @@ def test_checks_are_tests_and_failures_are_one_sentence(run_pytest):
     assert "1 failed, 2 passed, 1 deselected" in done.stdout
     assert "command shout: help: its --help fails" in done.stdout
     assert "Traceback" not in done.stdout
-
-
-@pytest.mark.slow
-def test_a_package_that_is_not_installed_is_a_usage_error(run_pytest):
-    done = run_pytest("say", "--iclbench", "--iclbench-package", "iclbench-sad")
-    assert done.returncode == 4
-    assert "did you mean 'iclbench-said'" in done.stderr

@@ -23,6 +23,7 @@ def test_a_pt_file_is_refused(zipped, tmp_path):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.slow
 def test_the_answer_to_a_pt_file_converts_it(tmp_path):
     path = tmp_path / "my model.pt"
     torch.save(STATE, path)
