@@ -119,7 +119,8 @@ class Reusing(Ray):
 
 
 @pytest.mark.slow
-def test_memory_of_the_driver_stays_flat_over_a_thousand_jobs(tmp_path):
+def test_memory_of_the_driver_stays_flat_over_a_thousand_jobs(tmp_path, monkeypatch):
+    monkeypatch.setenv("RAY_worker_niceness", "0")
     jobs = [{"index": index} for index in range(1000)]
     outcomes = Reusing(RayConfig(), tmp_path).map(dict, jobs, workers=8)
     sizes = []
