@@ -104,10 +104,10 @@ class Cells:
                 if plan is None:
                     continue
                 cell = Cell.of(plan, (index, number))
-                if cell.id not in self.cells:
-                    new.setdefault(cell.id, cell)
+                if cell.id not in self.cells and cell.id not in new:
+                    new[cell.id] = cell
                     if len(self.plans) < MOST_PLANS:
-                        self.plans.setdefault(cell.request, plan)
+                        self.plans[cell.request] = plan
                 if "name" in grid:
                     self._named[grid["name"]] = cell
         self.cells.update(new)

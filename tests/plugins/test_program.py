@@ -34,13 +34,14 @@ def test_the_outcome_of_a_job_is_its_result_or_its_error(tmp_path, monkeypatch):
 
 
 SCRIPT = """
-import os, signal, sys
+import os, signal, sys, time
 from iclbench_slurm.program import Program
 
 def work(number):
     os.kill(os.getpid(), getattr(signal, number))
     os.kill(os.getpid(), getattr(signal, number))
-    signal.pause()
+    while True:
+        time.sleep(0.05)
 
 def requeue(number, frame):
     print("requeued", flush=True)

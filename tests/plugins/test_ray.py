@@ -8,6 +8,7 @@ import signal
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -21,13 +22,11 @@ from cluster_sweep import (
 )
 
 from iclbench import UsageError, check_executor
-
-pytest.importorskip("ray")
-
 from iclbench.sweeps.executors.probes import answer
 from iclbench_ray.executor import Ray, RayConfig
 
 pytestmark = [
+    pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed"),
     # Of Ray's own modules, when they are imported.
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::FutureWarning"),
@@ -46,6 +45,8 @@ def two_nodes(environment: dict[str, str]) -> Iterator[tuple[str, Path]]:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         # A machine whose memory others use up is no reason to kill a worker.
         patch.setenv("RAY_memory_monitor_refresh_ms", "0")
+        # Beside other tests, workers that are nice would hardly run.
+        patch.setenv("RAY_worker_niceness", "0")
         small = {"num_cpus": 1, "object_store_memory": 100 * 2**20}
         cluster = Cluster(initialize_head=True, head_node_args=small)
         try:
@@ -118,7 +119,8 @@ class Reusing(Ray):
 
 
 @pytest.mark.slow
-def test_memory_of_the_driver_stays_flat_over_a_thousand_jobs(tmp_path):
+def test_memory_of_the_driver_stays_flat_over_a_thousand_jobs(tmp_path, monkeypatch):
+    monkeypatch.setenv("RAY_worker_niceness", "0")
     jobs = [{"index": index} for index in range(1000)]
     outcomes = Reusing(RayConfig(), tmp_path).map(dict, jobs, workers=8)
     sizes = []
@@ -134,6 +136,7 @@ def test_memory_of_the_driver_stays_flat_over_a_thousand_jobs(tmp_path):
     assert after < before + 200_000  # 300 bytes of each job
 
 
+@pytest.mark.slow
 def test_a_cluster_that_does_not_answer_is_one_line(tmp_path):
     with pytest.raises(UsageError, match=r"^executor ray: .*$"):
         list(Ray(RayConfig(address="nonesuch"), tmp_path).map(dict, [{}], 1))
