@@ -17,6 +17,7 @@ from .interruption import stops_on_signals
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..api.spec import ResolvedSpec
     from ..sweeps.campaign.cells import Cell
     from ..sweeps.campaign.files import Campaign
 
@@ -99,10 +100,18 @@ def _state(cell: Cell) -> str:
         return "done"
     if cell.plan is None:
         return f"{cell.left} runs of the sweep, {cell.seconds_left / 3600:.1f} hours"
+    return _action(cell, cell.plan.spec)
+
+
+def _action(cell: Cell, spec: ResolvedSpec) -> str:
+    """What running a cell does."""
     from ..display.progress import training_cost
 
-    spec = cell.plan.spec
     if spec.origin != "trained":
         return {"constructed": "build", "solver": "solve", "loaded": "load"}[spec.origin]
+    if cell.merges:
+        return "merge the seeds' records"
+    if cell.seed is not None:
+        return f"train this seed for {spec.budget or 'the given steps'}"
     trials = f"{cell.left} trials, then " if cell.left else ""
     return f"{trials}train {training_cost(spec)}"

@@ -11,8 +11,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from iclbench import RecordStore, run
+from iclbench import RecordStore, RunSpec, run
 from iclbench.leaderboards.pull_request import check
+from iclbench.runs.plan import resolve
+from iclbench.runs.run import run_plans
+from iclbench.runs.settings import Settings
+from iclbench.runs.tuned import tuned
+from iclbench.sweeps.tuning.search import SearchSettings, tune
 
 ROOT = Path(__file__).parents[2]
 TINY = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "eval_prompts": 32}
@@ -86,6 +91,18 @@ def test_records_with_all_their_files_are_copied_and_verify(cli, repository, res
     assert cli("verify", new).code == 0
     # The floor's values are in the base branch only; the pull request's own copy is not needed.
     assert cli("submit", "--check", "--to", repository.folder / "leaderboards", new).code == 0
+
+
+def test_a_tuning_comes_with_the_record_that_embeds_it(cli, repository, tmp_path):
+    plan = resolve(RunSpec(model="lsa", **TINY, recipe="smoke", seeds=(0, 1)))
+    space = {"optimizers": ["adam"], "model_args": {"layers": [0]}}
+    document = tune(plan, Settings(tmp_path / "out"), SearchSettings(trials=1, space=space))
+    run_plans([tuned(plan, document)], Settings(tmp_path / "out"))
+    boards = repository.folder / "leaderboards"
+    assert cli("submit", tmp_path / "out" / "least-squares", "--to", boards).code == 0
+    (tuning,) = (boards / "tunings").iterdir()
+    assert refused(repository) == []
+    assert (repository.folder.parent / "new" / "leaderboards" / "tunings" / tuning.name).exists()
 
 
 def test_code_alone_is_no_matter_of_this_check(repository):

@@ -7,8 +7,12 @@ from typing import Any
 
 import pytest
 
-from iclbench import RecordStore, UsageError
+from iclbench import RecordError, RecordStore, RunSpec, UsageError
+from iclbench.runs.plan import resolve
 from iclbench.runs.settings import Settings
+from iclbench.runs.store import read_record
+from iclbench.runs.verify import verify
+from iclbench.sweeps.campaign.apart import merge, run_seed
 from iclbench.sweeps.campaign.cells import Cell, cells_of, hours_left
 from iclbench.sweeps.campaign.files import Campaign, read_campaign
 from iclbench.sweeps.campaign.run import NO_HOURS, run_campaign, run_cell
@@ -153,6 +157,41 @@ def test_the_winner_of_a_stage_runs_with_its_tuning(folder):
     assert winner.model == max(scores, key=lambda name: scores[name])
 
 
+@pytest.mark.slow
+def test_seeds_apart_are_merged_into_one_record_that_verifies(folder):
+    stages = (
+        first(),
+        {"name": "b", "summary": "two", "winner_of": "a", "boards": ["plain"], "apart": True,
+         "fields": {"seeds": 3, "budget": "1s"}},
+    )  # fmt: skip
+    content = campaign(folder, *stages, trials=1)
+    settings = Settings(folder / "out", device="cpu")
+    assert run_campaign(content, settings) == []
+    *_, merged = cells_of(content, settings)
+    assert merged.done
+    assert merged.plan is not None
+    store, seeds = RecordStore(settings.out), RecordStore(settings.out / "seeds")
+    record = store.find(merged.plan.spec)
+    assert record is not None
+    parts = {r.spec.seeds[0]: r for r in map(read_record, seeds.paths())}
+    assert sorted(parts) == [0, 1, 2]
+    assert len({part.training.steps for part in parts.values()}) == 1
+    assert record.training.curve[0] == [parts[seed].training.curve[0][0] for seed in range(3)]
+    for seed, metrics in enumerate(record.main.seeds):
+        expected = parts[seed].metrics["squared_error"].mean
+        assert metrics["squared_error"].mean == pytest.approx(expected, rel=1e-5)
+    checks = verify(store.path(merged.plan.spec), "cpu")
+    assert [check.difference for check in checks if not check.holds] == []
+
+
+def test_seeds_are_merged_once_all_are_there(folder):
+    plan = resolve(RunSpec(model="lsa", task="least-squares", recipe="smoke", seeds=(0, 1)))
+    settings = Settings(folder / "out", device="cpu")
+    run_seed(plan, 0, settings)
+    with pytest.raises(RecordError, match="seed 1 of lsa has no record"):
+        merge(plan, settings)
+
+
 def test_a_sweep_is_one_cell_whose_grids_may_wait_for_each_other(folder):
     entry = {"file": folder / "sweep.toml", "out": "sweep", "hours": 0.3}
     content = campaign(folder, {"name": "s", "summary": "sweep", "sweep": [entry]})
@@ -180,6 +219,7 @@ def test_a_failure_is_named_and_stops_no_other_cell(folder):
 
 def test_a_job_that_fails_returns_the_reason(folder):
     job = {"out": str(folder / "out"), "device": "cpu", "engine": "auto", "until": None,
+           "seed": None, "merges": False,
            "seconds": 0.0, "request": {"model": "lsa", "task": "nothing"}, "search": None,
            "tuned": None}  # fmt: skip
     assert "nothing" in str(run_cell(job))
@@ -191,6 +231,7 @@ def test_a_job_that_fails_returns_the_reason(folder):
         ([first(), first()], "two stages have one name"),
         ([first(models=[])], "either models or winner_of"),
         ([first(models=[], winner_of="z")], "no earlier stage is 'z'"),
+        ([first(apart=True)], "apart needs winner_of"),
         ([{"name": "s", "summary": "nothing"}], "either a suite or sweeps"),
         ([{"name": "s", "summary": "", "sweep": [{"file": "a", "out": "../b"}]}], "plain name"),
         ([{"name": "s", "summary": "", "sweep": [{"file": "a", "out": "b"}] * 2}], "one folder"),

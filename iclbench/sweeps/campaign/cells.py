@@ -18,6 +18,7 @@ from ...runs.tuned import FOLDER, choose_tuning, read_tunings, tuned
 from ..cells import Cells
 from ..files import SweepFile, read_sweep_file, stages_of
 from ..tuning.search import missing_trials, trial_budget
+from .apart import seed_plan, seed_settings
 from .files import Campaign, Stage, SweepEntry
 
 #: The folder of the sweeps' records, in the output folder.
@@ -38,6 +39,9 @@ class Cell:
     unsupported: bool = False
     waiting: bool = False
     done: bool = False
+    #: The seed of `plan` that runs alone, or whether its seeds' records are merged.
+    seed: int | None = None
+    merges: bool = False
     #: Trials that a tuning still needs, or runs of a sweep without a record.
     left: int = 0
     #: The seconds of the budget that they and the training take.
@@ -46,7 +50,8 @@ class Cell:
     @property
     def to_run(self) -> bool:
         """Whether the cell needs a process."""
-        return not self.done and (self.plan is not None or self.sweep is not None)
+        is_possible = self.plan is not None or self.sweep is not None
+        return is_possible and not (self.done or self.waiting)
 
     @property
     def failed(self) -> bool:
@@ -66,7 +71,8 @@ def cells_of(campaign: Campaign, settings: Settings) -> list[Cell]:
     for stage in campaign.stage:
         for cell in _cells_of_stage(stage, progress, list(cells.values())):
             place = f"{cell.stage} {cell.board} {cell.model}"
-            cells.setdefault(cell.plan.spec.id if cell.plan else place, cell)
+            whole = cell.plan is not None and cell.seed is None
+            cells.setdefault(cell.plan.spec.id if cell.plan and whole else place, cell)
     return list(cells.values())
 
 
@@ -116,7 +122,27 @@ def _winners(stage: Stage, progress: _Progress, earlier: list[Cell]) -> Iterator
         for found in _suite_cells(one):
             if found.plan is not None and not found.extra:
                 cell = Cell(stage.name, board.name, found.model)
-                yield progress.of(cell, found.plan, best)
+                cell = progress.of(cell, found.plan, best)
+                yield from _seeds_apart(cell, progress) if stage.apart else [cell]
+
+
+def _seeds_apart(cell: Cell, progress: _Progress) -> Iterator[Cell]:
+    """A cell for each seed of a tuned run, and that of the record that merges them."""
+    assert cell.plan is not None
+    if cell.done:
+        yield cell
+        return
+    store = RecordStore(seed_settings(progress.settings).out)
+    missing = 0
+    for seed in cell.plan.spec.seeds:
+        plan = seed_plan(cell.plan, seed)
+        done = store.path(plan.spec).exists()
+        missing += not done
+        seconds = 0.0 if done else _seconds(plan)
+        name = f"{cell.model} seed {seed}"
+        yield replace(cell, model=name, seed=seed, done=done, seconds_left=seconds)
+    problem = f"{missing} seeds have no record" if missing else None
+    yield replace(cell, merges=True, waiting=missing > 0, problem=problem, seconds_left=0.0)
 
 
 def _goodness(tuning: TuningDocument) -> float:

@@ -43,6 +43,9 @@ class Stage(Config):
     winner_of: str | None = Field(
         None, description="an earlier stage, whose best tuned model runs here, instead of `models`"
     )
+    apart: bool = Field(
+        False, description="with winner_of: each seed in a process of its own, merged afterwards"
+    )
     fields: dict[str, Any] = Field({}, description="of a run, which replace those of the suite")
     model_args: dict[str, dict[str, Any]] = Field({}, description="arguments of each model")
     sweep: tuple[SweepEntry, ...] = ()
@@ -52,6 +55,8 @@ class Stage(Config):
         models = bool(self.models) + (self.winner_of is not None)
         if (self.suite is not None) != bool(models) or models > 1:
             raise ValueError(f"stage {self.name}: a suite needs either models or winner_of")
+        if self.apart and self.winner_of is None:
+            raise ValueError(f"stage {self.name}: apart needs winner_of, whose tuning is known")
         if (self.suite is None) == (not self.sweep):
             raise ValueError(f"stage {self.name}: it needs either a suite or sweeps")
         return self

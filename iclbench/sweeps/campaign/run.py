@@ -28,6 +28,7 @@ from ...runs.tuned import tuned, write_tuning
 from ...training.interruption import interruptible
 from ..sweep import sweep
 from ..tuning.search import SearchSettings, tune
+from .apart import merge, run_seed
 from .cells import Cell, cells_of, sweep_folder
 from .files import Campaign
 
@@ -101,6 +102,8 @@ def _job(cell: Cell, campaign: Campaign, settings: Settings, until: float | None
         "request": cell.plan.request.model_dump(mode="json"),
         "search": search,
         "tuned": None if tuning is None else tuning.document,
+        "seed": cell.seed,
+        "merges": cell.merges,
     }
 
 
@@ -132,7 +135,12 @@ def _run_plan(job: dict[str, Any], settings: Settings) -> None:
         document = tune(plan, settings, search, lambda line: report_now(f"{name}: {line}"))
         write_tuning(settings.out, document)
         plan = tuned(plan, document)
-    run_plans([plan], settings)
+    if job["merges"]:
+        merge(plan, settings)
+    elif job["seed"] is not None:
+        run_seed(plan, job["seed"], settings)
+    else:
+        run_plans([plan], settings)
 
 
 def _run_sweep(job: dict[str, Any], settings: Settings) -> str | None:

@@ -1,0 +1,160 @@
+"""Seeds apart: each seed of a run in a process of its own, and one record of all of them.
+
+The first seed's process measures the rate that a budget's steps follow from; the others take its
+steps. The seeds' own records stay in a folder beside those of the campaign.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import fmean
+from typing import Any
+
+from ...api.costs import BudgetReport, ValidationCurve
+from ...api.errors import RecordError, RunError
+from ...api.record import Record, TrainingReport
+from ...devices import find_device
+from ...precision import DTYPES, full_precision
+from ...runs.budget import FixedSteps, steps_path
+from ...runs.exclusive import exclusive
+from ...runs.models import Model
+from ...runs.plan import Plan, resolve
+from ...runs.run import evaluate_and_record, run_plans
+from ...runs.settings import Settings
+from ...runs.store import RecordStore
+from ...runs.training import ReadyModels, checkpoint_path
+from ...training.checkpoints import load_state, load_weights
+
+#: The folder of the seeds' records, in the output folder.
+SEEDS = "seeds"
+#: How long a seed waits until the first one's steps are fixed, in seconds.
+PATIENCE = 900.0
+
+
+def seed_plan(plan: Plan, seed: int) -> Plan:
+    """The run of one of a plan's seeds."""
+    request = plan.request.model_copy(update={"seeds": (seed,)})
+    return replace(resolve(request), tuning=plan.tuning)
+
+
+def seed_settings(settings: Settings) -> Settings:
+    """The settings by which single seeds are run."""
+    return replace(settings, out=settings.out / SEEDS)
+
+
+def run_seed(plan: Plan, seed: int, settings: Settings) -> None:
+    """Run one seed of a plan; raises RunError where the steps of the first one stay unknown."""
+    settings, own = seed_settings(settings), seed_plan(plan, seed)
+    if plan.spec.budget is not None and seed != plan.spec.seeds[0]:
+        own = replace(own, steps=_steps_of(seed_plan(plan, plan.spec.seeds[0]), settings))
+    run_plans([own], settings)
+
+
+def _steps_of(first: Plan, settings: Settings) -> int:
+    """The steps of the first seed, from its record, or from the file that its training writes."""
+    store, path = RecordStore(settings.out), steps_path(checkpoint_path([first], settings.out))
+    started = time.monotonic()
+    while time.monotonic() - started < PATIENCE:
+        record = store.find(first.spec)
+        if record is not None and record.budget is not None:
+            return record.budget.steps
+        if path.exists():
+            return FixedSteps.model_validate_json(path.read_bytes()).steps
+        time.sleep(1.0)
+    raise RunError(f"the steps of seed {first.spec.seeds[0]} are not fixed yet; run it first")
+
+
+@exclusive()
+def merge(plan: Plan, settings: Settings) -> Record:
+    """Evaluate the models of all seeds together and write one record of them.
+
+    Raises RecordError where a seed has no record, and RunError where one took other steps, as one
+    does that diverged.
+    """
+    store = RecordStore(seed_settings(settings).out)
+    records, models = [], []
+    for seed in plan.spec.seeds:
+        record = store.find(seed_plan(plan, seed).spec)
+        if record is None or record.weights is None:
+            raise RecordError(f"seed {seed} of {plan.spec.model} has no record to merge")
+        records.append(record)
+        models.append(_model(plan, seed, record, store))
+    steps = {record.training.steps if record.training else None for record in records}
+    if len(steps) > 1:
+        raise RunError(f"the seeds of {plan.spec.model} took different numbers of steps: {steps}")
+    ready = ReadyModels(
+        models,
+        records[0].operations,
+        _training([r.training for r in records if r.training]),
+        _budget([r.budget for r in records if r.budget]),
+        _curve([r.validation_curve for r in records if r.validation_curve]),
+    )
+    with full_precision(DTYPES[plan.spec.dtype]):
+        return evaluate_and_record(plan, ready, None, settings, find_device(settings.device))
+
+
+def _model(plan: Plan, seed: int, record: Record, store: RecordStore) -> Model:
+    """The trained model of a seed's record."""
+    assert record.weights is not None
+    store.objects.read(record.weights)  # refuses a changed file
+    (state,) = load_weights(store.objects.path(record.weights)).states.values()
+    module = plan.architecture.build(plan.task.signature, plan.config)
+    load_state(module, state, f"seed {seed}")
+    return Model(seed, module, record.seeds[0].diverged_at)
+
+
+def _training(reports: Sequence[TrainingReport]) -> TrainingReport:
+    """One report of trainings with equal steps: times add up, curves stand side by side."""
+    first, seconds = reports[0], sum(report.seconds for report in reports)
+    curves = zip(*(report.curve for report in reports), strict=True)
+    return first.model_copy(
+        update={
+            "seconds": seconds,
+            "steps_per_second": first.steps * len(reports) / seconds if seconds else 0.0,
+            "curve": [[loss for losses in point for loss in losses] for point in curves],
+            "note": "each seed was trained in a process of its own",
+        }
+    )
+
+
+def _budget(reports: Sequence[BudgetReport]) -> BudgetReport | None:
+    """What one seed cost on average; the first one's rate fixed the steps of all."""
+    if not reports:
+        return None
+    on_device = [report.device_seconds for report in reports if report.device_seconds is not None]
+    return reports[0].model_copy(
+        update={
+            "core_seconds": fmean(report.core_seconds for report in reports),
+            "wall_seconds": fmean(report.wall_seconds for report in reports),
+            "device_seconds": fmean(on_device) if on_device else None,
+        }
+    )
+
+
+def _curve(curves: Sequence[ValidationCurve]) -> ValidationCurve | None:
+    """The points that all seeds have; which ones a seed leaves out depends on its time."""
+    if not curves:
+        return None
+    first = curves[0]
+    steps = [step for step in first.steps if all(step in curve.steps for curve in curves)]
+    places = [[curve.steps.index(step) for step in steps] for curve in curves]
+    scores: dict[str, Any] = {
+        name: [
+            [by_seed[i] for i in chosen]
+            for curve, chosen in zip(curves, places, strict=True)
+            for by_seed in getattr(curve, name)
+        ]
+        for name in ("mean", "q05", "median", "q95")
+    }
+    times = [[c.seconds[i] for i in chosen] for c, chosen in zip(curves, places, strict=True)]
+    return first.model_copy(
+        update={
+            **scores,
+            "steps": steps,
+            "seconds": [fmean(column) for column in zip(*times, strict=True)],
+            "operations": [first.operations[i] for i in places[0]],
+            "share": fmean(curve.share for curve in curves),
+        }
+    )
