@@ -1,7 +1,7 @@
 """Running notebooks without a Jupyter server: the cells of each in one namespace.
 
-`python tests/notebooks.py FILE…` runs notebooks and writes their output into them; with `-`, it prints
-them instead.
+`python tests/notebooks.py FILE…` runs notebooks and writes their output into them; with `-`, it
+prints them instead.
 """
 
 from __future__ import annotations
