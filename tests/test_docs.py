@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
+import subprocess
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+import yaml
 
 from iclbench import hookspecs, load_task, run, tracking
 from iclbench.runs.checks import check_architecture
@@ -74,8 +78,55 @@ def test_the_readme_s_commands_work(cli, tmp_path, monkeypatch):
             assert cli(*words[1:]).code == 0, words
 
 
+def test_the_readme_begins_with_a_sentence_a_picture_and_five_lines(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "README.md").read_text("utf-8")
+    picture, installation, python = (page.index(t) for t in ("![", "pip install .", "```python"))
+    assert picture < installation < python < page.index("## Install")
+    text = blocks(ROOT / "README.md", "python")[0]
+    assert len([line for line in text.splitlines() if line.strip()]) <= 5
+    exec(compile(text, "README.md", "exec"), {})
+    assert "squared_error" in capsys.readouterr().out
+
+
+def test_the_citation_is_of_this_version():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert citation["version"] == metadata.version("iclbench")
+    assert {"cff-version", "message", "title", "authors"} <= set(citation)
+
+
+def test_the_workflow_tests_three_systems_and_two_pythons():
+    workflow = yaml.safe_load((ROOT / ".github/workflows/tests.yml").read_text("utf-8"))
+    matrix = workflow["jobs"]["fast"]["strategy"]["matrix"]
+    assert {name.partition("-")[0] for name in matrix["os"]} == {"ubuntu", "macos", "windows"}
+    assert len(matrix["python"]) == 2
+
+
+def test_make_prints_its_targets():
+    if shutil.which("make") is None:
+        pytest.skip("needs make")
+    words = ["make", "--no-print-directory", "-C", str(ROOT)]
+    bare = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    named = subprocess.run([*words, "help"], check=True, capture_output=True, text=True).stdout
+    assert bare == named
+    for target in ("quickstart", "test", "test-slow", "lint", "docs", "site", "picture"):
+        assert re.search(rf"^  {target} +\S", bare, re.M), target
+    assert max(map(len, bare.splitlines())) <= 80
+
+
+def test_release_notes_are_a_section_of_the_changelog():
+    if shutil.which("make") is None:
+        pytest.skip("needs make")
+    words = ["make", "--no-print-directory", "-C", str(ROOT), "notes"]
+    notes = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    assert notes.startswith("## Unreleased")
+    assert notes.strip() in (ROOT / "CHANGELOG.md").read_text("utf-8")
+    missing = subprocess.run([*words, "VERSION=99.9"], check=False, capture_output=True, text=True)
+    assert missing.returncode != 0
+
+
 def test_the_readme_s_plugin_works(cli, tmp_path, provide):
-    (text,) = blocks(ROOT / "README.md", "python")
+    (text,) = (t for t in blocks(ROOT / "README.md", "python") if "SequenceArchitecture" in t)
     assert len([line for line in text.splitlines() if line.strip()]) < 30
     module: dict = {}
     exec(compile(text, "README.md", "exec"), module)

@@ -185,12 +185,13 @@ def figure(
     title: Annotated[str, typer.Option(help="The figure's title.")] = "",
 ) -> None:
     """Draw a study's figure from its records, or with --x a figure of any records."""
+    from ..display.table import Column, Table
     from ..leaderboards.studies import caption, find_study, records_of, studies
     from ..plugins import host
 
     if not what:
-        for study in studies(host()):
-            typer.echo(f"{study.name}: {study.caption}")
+        rows = [{"study": study.name, "shows": study.caption} for study in studies(host())]
+        show_table(Table((Column("study"), Column("shows", fit="wrap")), rows), "table", None, None)
         return
     if x is not None or maps is not None:
         options = {"x": x, "y": None if y is None else _names(y), "lines": _names(lines),

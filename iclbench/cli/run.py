@@ -105,15 +105,14 @@ def run(
             Path(out), device, force, resume, checkpoint_seconds, eval_batch, engine_name(engine)
         )
         prepare = Preparation(tuned or [], trials if tune else None, settings)
-        models = parse_names(model or "")
+        models, output = parse_names(model or ""), Output(style, columns, sort)
         record = spec.get("weights", "")
         if not models and record.endswith(".json"):
-            _shift_record(Path(record), spec, settings, Output(style, columns, sort))
+            _shift_record(Path(record), spec, settings, output)
             return
         if suite is not None:
-            code = _run_suite(suite, task, models, spec, prepare, dry_run)
+            code = _run_suite(suite, task, models, spec, prepare, dry_run, output)
         else:
-            output = Output(style, columns, sort)
             code = _run_tasks(models, parse_names(task or ""), spec, prepare, dry_run, output)
     if strict:
         plugins.require_sound()
@@ -174,6 +173,7 @@ def _run_suite(
     spec: dict[str, Any],
     prepare: Preparation,
     dry_run: bool,
+    output: Output,
 ) -> int:
     """Run models on the boards of a suite and print the scores; 1 if any run failed."""
     if task is not None:
@@ -186,11 +186,17 @@ def _run_suite(
         for model in models
     }
     asked = SuiteRun(name, models, changes, prepare)
-    asked.announce(measure=dry_run)
+    if dry_run and output.style != "table":
+        from ..display.dry_run import page
+
+        show_table(page(asked.plans, prepare.settings), *output)
+        return 0
+    if output.style == "table":
+        asked.announce(measure=dry_run)
     if dry_run:
         return 0
     records, errors = _run_all(asked.plans, prepare)
-    asked.print_scores(records, errors)
+    asked.print_scores(records, errors, *output)
     say_what_next(records, prepare.settings.out)
     return 1 if asked.failures(errors) else 0
 

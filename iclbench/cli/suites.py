@@ -121,11 +121,15 @@ class SuiteRun:
                 failed.append(cell.board.name)
         return failed
 
-    def print_scores(self, records: Iterable[Record], errors: Mapping[str, Exception]) -> None:
+    def print_scores(
+        self,
+        records: Iterable[Record],
+        errors: Mapping[str, Exception],
+        style: str,
+        columns: str | None,
+        sort: str | None,
+    ) -> None:
         """Print the scores of the models that ran, and those that exist already."""
-        from ..display.suites import suite_parts
-        from ..display.terminal import print_parts
-
         reasons = {}
         for cell in self.cells:
             error = errors.get(cell.plan.spec.id) if cell.plan else cell.error
@@ -135,8 +139,10 @@ class SuiteRun:
             if reason is not None:
                 reasons[cell.board.name, cell.model] = reason
         ran = {record.id: record for record in records}
-        typer.echo()
-        print_parts(suite_parts(_scores(self.suite, self.prepare.settings.out, ran), reasons))
+        if style == "table":
+            typer.echo()
+        scores = _scores(self.suite, self.prepare.settings.out, ran)
+        _print(scores, reasons, style, columns, sort)
 
 
 def _scores(suite: Suite, out: Path, ran: Mapping[str, Record]) -> SuiteTable:
@@ -175,15 +181,26 @@ def show(
 
     A board's name is a column too: --columns model,score,BOARD.
     """
-    from ..display.suites import overall_table, suite_parts
-    from ..display.terminal import print_parts
     from ..runs.suites import find_suite
 
     suite, folder = find_suite(name), Path(out)
     if not folder.is_dir():
         raise UsageError(f"there is no folder {out}")
-    scores = _scores(suite, folder, {})
+    _print(_scores(suite, folder, {}), {}, style, columns, sort)
+
+
+def _print(
+    scores: SuiteTable,
+    reasons: Mapping[tuple[str, str], str],
+    style: str,
+    columns: str | None,
+    sort: str | None,
+) -> None:
+    """Print all tables, or the table of means as the options ask for."""
+    from ..display.suites import overall_table, suite_parts
+    from ..display.terminal import print_parts
+
     if style == "table" and columns is None and sort is None:
-        print_parts(suite_parts(scores))
+        print_parts(suite_parts(scores, reasons))
     else:
         show_table(overall_table(scores), style, columns, sort)

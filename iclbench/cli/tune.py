@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from tabulate import tabulate
 
 from ..api.errors import IclbenchError, UsageError
 from ..api.options import parse_arguments
@@ -29,6 +28,7 @@ from .spec_options import with_spec_options
 
 if TYPE_CHECKING:
     from ..api.tuning import TuningDocument
+    from ..display.table import Table
     from ..runs.plan import Plan
 
 
@@ -81,6 +81,7 @@ def tune(
 
 def _tune(plan: Plan, settings: Any, search: Any) -> int:
     """Tune one plan and print the trials; returns the exit code."""
+    from ..display.terminal import print_table
     from ..runs.tuned import write_tuning
     from ..sweeps.tuning.search import tune as search_for
 
@@ -90,7 +91,9 @@ def _tune(plan: Plan, settings: Any, search: Any) -> int:
         report(f"error: {plan.spec.model} on {plan.spec.task}: {error}")
         return error.exit_code
     path = write_tuning(settings.out, document)
-    typer.echo(f"\n{_table(document)}\n\ntuning: {path}")
+    typer.echo()
+    print_table(_table(document), "a wider terminal shows them")
+    typer.echo(f"\ntuning: {path}")
     return 0
 
 
@@ -118,8 +121,10 @@ def _plans(model: str, task: str | None, suite: str | None, spec: dict[str, Any]
     return plans
 
 
-def _table(document: TuningDocument) -> str:
+def _table(document: TuningDocument) -> Table:
     """The trials, best first, and what they took."""
+    from ..display.table import Cell, Column, Table
+
     sign = (
         -1.0 if document.ranking.statistic == "mean" and document.ranking.better == "lower" else 1.0
     )
@@ -129,15 +134,24 @@ def _table(document: TuningDocument) -> str:
     )
     lines = [
         {
-            document.ranking.statistic: "" if trial.score is None else f"{trial.score:.4g}",
+            "score": Cell("" if trial.score is None else f"{trial.score:.4g}", trial.score),
             "optimizer": trial.recipe_args["optimizer"],
             "schedule": trial.recipe_args["schedule"],
-            "rate": f"{trial.recipe_args['learning_rate']:g}",
+            "rate": Cell(f"{trial.recipe_args['learning_rate']:g}", None),
             **trial.model_args,
             "steps": trial.steps or trial.failure,
         }
         for trial in ordered
     ]
+    arguments = dict.fromkeys(name for trial in ordered for name in trial.model_args)
+    columns = (
+        Column("score", right=True, label=document.ranking.statistic),
+        Column("rate", right=True),
+        *(Column(name, right=True, importance=4) for name in arguments),
+        Column("optimizer", importance=2),
+        Column("schedule", importance=3),
+        Column("steps", fit="wrap", importance=1),
+    )
     title = f"{document.model} on {document.task}, {len(lines)} trials, "
     title += f"{document.cost.core_seconds:.0f} s of core time"
-    return f"{title}\n\n{tabulate(lines, headers='keys', tablefmt='github', disable_numparse=True)}"
+    return Table(columns, lines, title=title)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -71,6 +72,21 @@ def test_a_dry_run_prints_the_cost_and_runs_nothing(cli, tmp_path, suite):
     assert "baseconv: train 3 seeds for 10m of core time each, 30m in all" in outcome.out
     assert outcome.out.splitlines()[-1] == "cost: 1h of core time"
     assert not (tmp_path / "out").exists()
+
+
+def test_scores_are_printed_in_other_formats_and_with_chosen_columns(cli, tmp_path, suite):
+    args = ("run", "--model", "averaging", "--suite", suite, "--out", tmp_path / "out")
+    rows = json.loads(cli(*args, "--format", "json").out)
+    assert {row["model"] for row in rows} == {"zero", "averaging"}
+    shown = cli("leaderboard", "suite", suite, "--out", tmp_path / "out", "--format", "csv",
+                "--columns", "model,regression", "--sort", "-regression")  # fmt: skip
+    head, *lines = shown.out.splitlines()
+    assert head == "model,regression"
+    scores = {model: float(score) for model, score in (line.split(",") for line in lines)}
+    assert set(scores) == {"zero", "averaging"}
+    assert list(scores.values()) == sorted(scores.values(), reverse=True)
+    page = json.loads(cli(*args, "--dry-run", "--format", "json").out)
+    assert {row["does"] for row in page} == {"record exists"}
 
 
 def test_a_failing_board_stops_no_other_and_the_exit_code_is_1(cli, tmp_path, suite, provide):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from test_suites_command import TEXT
@@ -54,7 +55,7 @@ def test_a_suite_is_tuned_and_run_by_one_command(cli, tmp_path):
     first = cli(*args)
     assert first.code == 0, first.err
     assert "and to tune: 2 trials on each of 1 boards" in first.out
-    assert "| baseconv | trained  | open    | tuned   |" in first.out
+    assert re.search(r"^baseconv .* trained +open +tuned ", first.out, re.M)
     assert len(list((out / "tunings").glob("*.json"))) == 1
     again = cli(*args)
     assert "has a record of" in again.err
