@@ -91,7 +91,8 @@ def test_show_prints_metrics_floor_and_curves(cli, tmp_path):
 
 def test_verbs_that_do_not_work_yet_are_absent(cli):
     text = cli("--help").out
-    for verb in ("run", "sweep", "ls", "describe", "plugins", "leaderboard", "verify", "submit"):
+    for verb in ("run", "sweep", "ls", "describe", "plugins", "leaderboard", "verify", "submit",
+                 "export", "push", "pull"):  # fmt: skip
         assert f" {verb} " in text
     for verb in ("new", "check"):
         assert f" {verb} " not in text
