@@ -163,7 +163,8 @@ def test_many_boards_are_shown_a_line_each(cli, tmp_path, monkeypatch):
 
 def test_verbs_that_do_not_work_yet_are_absent(cli):
     text = cli("--help").out
-    for verb in ("run", "sweep", "ls", "describe", "plugins", "leaderboard", "verify", "submit"):
+    for verb in ("run", "sweep", "ls", "describe", "plugins", "leaderboard", "verify", "submit",
+                 "export", "push", "pull"):  # fmt: skip
         assert f" {verb} " in text
     for verb in ("view",):
         assert f" {verb} " not in text

@@ -37,12 +37,14 @@ VERBS = {
     "show": "show GIVEN/results",
     "verify": "verify GIVEN/results --device cpu",
     "submit": "submit GIVEN/results --to OUT --device cpu",
+    "export": "export OUT --task read --prompts 2",
+    "pull": "pull GIVEN/results --out OUT --no-verify",
     "boards": "leaderboard show --out GIVEN/results",
     "build": "leaderboard build GIVEN/published",
     "site": "leaderboard site OUT/site --from GIVEN/published",
     "figure": "leaderboard figure GIVEN/results --x model_args.layers --file OUT/figure.html",
 }
-WRITES = ["run", "sweep", "submit", "site", "figure"]
+WRITES = ["run", "sweep", "submit", "export", "pull", "site", "figure"]
 #: Names for OUT that are long, odd, or taken.
 PLACES = {
     "spaces": "a b/c d",

@@ -64,7 +64,8 @@ def tracked(name, tmp_path, **args):
     # Their services, threads and hooks at exit stay out of the tests' process.
     done = run_python("-c", PROGRAM, name, str(tmp_path), json.dumps(args), json.dumps(SMALL),
                       path=tmp_path, HOME=str(tmp_path), WANDB_API_KEY="", WANDB_MODE="offline",
-                      MLFLOW_TRACKING_URI="")  # fmt: skip
+                      MLFLOW_TRACKING_URI="", WANDB_X_SERVICE_WAIT="300",
+                      WANDB_INIT_TIMEOUT="300")  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "dropped" not in done.stderr, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
