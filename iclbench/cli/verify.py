@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..api.errors import IclbenchError, UsageError, problem_with
+from ..api.errors import IclbenchError, problem_with
 from ..console import report
 from .common import Device, Strict, chosen_sample, record_paths, sound_host
 
 if TYPE_CHECKING:
+    from ..api.record import Record
     from ..runs.comparison import Check
 
 
@@ -24,7 +25,7 @@ def verify(
     ] = False,
     write: Annotated[
         bool,
-        typer.Option("--write", help="With --retrain: write the proof into records that hold."),
+        typer.Option("--write", help="Write into records that hold that they do, with this code."),
     ] = False,
     every: Annotated[
         bool, typer.Option("--all", help="Show every fact, not only those that differ.")
@@ -41,8 +42,6 @@ def verify(
     record is damaged or can't be verified.
     """
     sound_host(strict)
-    if write and not retrain:
-        raise UsageError("--write needs --retrain")
     from ..runs.comparison import DIGITS, NEAR_FLOOR, RELATIVE
 
     tolerances = ", ".join(f"{value:g} in {dtype}" for dtype, value in RELATIVE.items())
@@ -78,15 +77,33 @@ def _verify(path: Path, device: str, retrain: bool, write: bool) -> list[Check]:
     from ..runs.verify import verify as verify_record
 
     checks = verify_record(path, device)
-    if retrain and all(check.holds for check in checks):
+    if not all(check.holds for check in checks):
+        return checks
+    record = None
+    if retrain:
         from ..runs.retraining import retrain as train_again
-        from ..runs.retraining import write_proof
 
         outcome = train_again(path, device)
         checks += outcome.checks
-        if write and outcome.record is not None:
-            write_proof(path, outcome.record)
+        record = outcome.record
+    elif write:
+        record = _evaluated(path, device)
+    if write and record is not None:
+        from ..runs.proofs import write_proof
+
+        write_proof(path, record)
     return checks
+
+
+def _evaluated(path: Path, device: str) -> Record | None:
+    """The record with its proof renewed; None where it says more, that it was trained again."""
+    from ..runs.proofs import evaluated
+    from ..runs.store import read_record
+
+    record = read_record(path)
+    if record.proof is not None and record.proof.kind == "retrained":
+        return None
+    return evaluated(record, device)
 
 
 def _report(path: Path, checks: list[Check], every: bool) -> None:
@@ -109,4 +126,4 @@ def _report(path: Path, checks: list[Check], every: bool) -> None:
     typer.echo(f"  claimed: {claimed}")
     stale = stale_code(record)
     if stale:
-        typer.echo(f"  stale: made by other code of {', '.join(stale)} than is installed")
+        typer.echo(f"  stale: made by other code of {', '.join(stale)}; --write says that it holds")
