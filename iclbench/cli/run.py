@@ -31,6 +31,7 @@ from .common import (
     sound_host,
 )
 from .interruption import stops_on_signals
+from .shifting import shifted
 from .spec_options import with_spec_options
 from .suites import SuiteRun
 from .tracker_options import with_tracker_options
@@ -39,7 +40,6 @@ from .tuning import Preparation
 if TYPE_CHECKING:
     from ..api.record import Record
     from ..runs.plan import Plan
-    from ..runs.settings import Settings
 
 Models = Annotated[
     str | None,
@@ -108,7 +108,7 @@ def run(
         models, output = parse_names(model or ""), Output(style, columns, sort)
         record = spec.get("weights", "")
         if not models and record.endswith(".json"):
-            _shift_record(Path(record), spec, settings, output)
+            _print_boards([shifted(record, spec, settings)], Path(record).parents[1], output)
             return
         if suite is not None:
             code = _run_suite(suite, task, models, spec, prepare, dry_run, output)
@@ -151,19 +151,6 @@ def _run_tasks(
     _print_boards(records, prepare.settings.out, output)
     say_what_next(records, prepare.settings.out)
     return max((exit_code(error) for error in errors.values()), default=0)
-
-
-def _shift_record(path: Path, spec: dict[str, Any], settings: Settings, output: Output) -> None:
-    """Add evaluations under shift to a record, and print its board."""
-    from ..runs.shift_records import evaluate_shifts
-    from ..runs.shifts import ALL
-
-    others = sorted(spec.keys() - {"weights", "shift"})
-    if others:
-        raise UsageError(f"a record has its own {', '.join(others)}: give --weights and --shift")
-    shifts = spec.get("shift", (ALL,))
-    record = evaluate_shifts(path, shifts, settings.device, settings.eval_batch)
-    _print_boards([record], path.parent.parent, output)
 
 
 def _run_suite(
