@@ -24,14 +24,9 @@ NOT_COUNTED = frozenset(
         "api": ("__init__", "costs", "entry", "errors", "executor", "names", "options", "record",
                 "results", "stored", "suite", "tracker", "tuning"),
         "runs": ("__init__", "causality", "checks", "code", "comparison", "cost_facts", "facts",
-<<<<<<< HEAD
                  "heldout", "honesty", "inspection", "objects", "proofs", "recorded", "report",
                  "retraining", "reuse", "rounding", "shift_records", "sizes", "state_size", "store",
                  "stored", "suites", "tracking", "tuned", "values", "verify"),
-=======
-                 "honesty", "inspection", "objects", "proofs", "report", "retraining", "reuse",
-                 "sizes", "state_size", "store", "suites", "tuned", "values", "verify"),
->>>>>>> recurrent
     }.items()
     for name in names
 )  # fmt: skip
