@@ -11,11 +11,15 @@ from .cells import GRUStack, LSTMStack
 
 
 class RecurrentConfig(BackboneConfig):
-    """Two layers: without residual connections, deep stacks hardly train."""
+    """Two layers: without residual connections, deep stacks hardly train.
+
+    The embedding starts larger than in models whose norms scale it: at 0.02, training hardly leaves
+    the error of predicting 0.
+    """
 
     layers: int = Field(2, ge=1, description="number of layers")
     init_std: float = Field(
-        0.02, gt=0, description="standard deviation of the embedding's and the read-out's weights"
+        0.3, gt=0, description="standard deviation of the embedding's and the read-out's weights"
     )
 
 
