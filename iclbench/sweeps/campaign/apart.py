@@ -77,7 +77,7 @@ def merge(plan: Plan, settings: Settings) -> Record:
     records, models = [], []
     for seed in plan.spec.seeds:
         record = store.find(seed_plan(plan, seed).spec)
-        if record is None or record.weights is None:
+        if record is None or record.weights_file is None:
             raise RecordError(f"seed {seed} of {plan.spec.model} has no record to merge")
         records.append(record)
         models.append(_model(plan, seed, record, store))
@@ -97,9 +97,9 @@ def merge(plan: Plan, settings: Settings) -> Record:
 
 def _model(plan: Plan, seed: int, record: Record, store: RecordStore) -> Model:
     """The trained model of a seed's record."""
-    assert record.weights is not None
-    store.objects.read(record.weights)  # refuses a changed file
-    (state,) = load_weights(store.objects.path(record.weights)).states.values()
+    assert record.weights_file is not None
+    store.objects.read(record.weights_file)  # refuses a changed file
+    (state,) = load_weights(store.objects.path(record.weights_file)).states.values()
     module = plan.architecture.build(plan.task.signature, plan.config)
     load_state(module, state, f"seed {seed}")
     return Model(seed, module, record.seeds[0].diverged_at)
