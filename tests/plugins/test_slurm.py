@@ -40,7 +40,11 @@ def no_cluster() -> str | None:
     return None if re.search("idle|mix|alloc", answer) else f"its nodes are {answer.split()}"
 
 
-needs_slurm = pytest.mark.skipif("no_cluster()", reason="no Slurm cluster is running")
+@pytest.fixture(autouse=True)
+def _needs_slurm() -> None:
+    reason = no_cluster()
+    if reason is not None:
+        pytest.skip(f"no Slurm cluster to test with: {reason}")
 
 
 def release_at_once() -> None:
@@ -61,7 +65,6 @@ def cancelled_at_the_end(slurm: Slurm) -> Iterator[None]:
 
 
 @pytest.mark.slow
-@needs_slurm
 def test_twelve_cells_are_killed_preempted_and_continued_to_the_same_bits(tmp_path):
     cluster = ClusterSweep(tmp_path, "slurm", "poll_seconds=1,timeout_min=30,partition=low")
     slurm = Slurm(SlurmConfig(), cluster.out / "jobs" / "slurm")
@@ -109,7 +112,6 @@ def test_twelve_cells_are_killed_preempted_and_continued_to_the_same_bits(tmp_pa
 
 
 @pytest.mark.slow
-@needs_slurm
 def test_slurm_keeps_the_promises_of_executors(tmp_path):
     config = SlurmConfig(poll_seconds=0.5, timeout_min=10)
     with shown_on_failure((tmp_path, "jobs/logs/*")):
@@ -117,7 +119,6 @@ def test_slurm_keeps_the_promises_of_executors(tmp_path):
 
 
 @pytest.mark.slow
-@needs_slurm
 def test_what_slurm_refuses_is_one_line(tmp_path):
     with pytest.raises(RunError, match=r"^slurm: sbatch: .*Invalid partition.*$"):
         Slurm(SlurmConfig(partition="nonesuch"), tmp_path).submit(print, [{}], 1)
