@@ -8,7 +8,7 @@ import torch
 from pydantic import Field, model_validator
 from torch import nn
 
-from iclbench import SequenceArchitecture, SequenceConfig, SequenceModel, Signature
+from iclbench import SequenceArchitecture, SequenceConfig, SequenceModel, Signature, UsageError
 
 from . import attention, delta_net, state_space
 from .mixer import RecurrentMixer
@@ -139,7 +139,13 @@ class KernelArchitecture(SequenceArchitecture):
     """An architecture whose mixers may train by kernels, as the configuration says."""
 
     def mixer(self, width: int, length: int, causal: bool, config: Any) -> nn.Module:
-        """Return a mixer (B, S, width) → (B, S, width)."""
+        """Return a mixer (B, S, width) → (B, S, width).
+
+        Raises UsageError for kernels in float64.
+        """
+        # Models are built in the dtype of their run.
+        if config.kernels == "fla" and torch.get_default_dtype() == torch.float64:
+            raise UsageError("kernels=fla computes in float32; use kernels=native for float64")
         mixer = self.recurrence(width, config)
         mixer.uses_kernel = config.kernels == "fla"
         return mixer

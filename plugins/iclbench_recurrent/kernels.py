@@ -7,6 +7,7 @@ step are used where they have a gradient.
 
 from __future__ import annotations
 
+import copy
 import importlib
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from iclbench import RunError, TrainingContext, UsageError
+from iclbench import TrainingContext, UsageError, report
 
 from .mixer import Form, RecurrentMixer
 
@@ -43,21 +44,37 @@ def on_gpu(context: TrainingContext) -> bool:
 
 
 def kernel_mixer(mixer: RecurrentMixer, context: TrainingContext) -> nn.Module | None:
-    """Return the mixer with its kernel, or None where kernels can't be used.
+    """Return the mixer with its kernel, or None where training uses the native form.
 
-    Raises UsageError for float64 or a missing package, and RunError if the kernel differs from the
-    native form.
+    Raises UsageError where the kernel would be used but for several replicas at once, so that the
+    engine trains them one by one.
     """
-    if context.dtype == torch.float64:
-        raise UsageError("kernels=fla computes in float32; use kernels=native for float64")
-    kernels_apply = context.takes_any_operator and context.replicas == "alone"
-    if not on_gpu(context) or not kernels_apply or context.positions is not None:
+    # The engine also compares its programs in float64, which needs the native form.
+    if not on_gpu(context) or context.dtype != torch.float32 or context.positions is not None:
         return None
-    form = KERNELS[mixer.kernel](_import)
-    problem = find_mismatch(mixer, form, context)
-    if problem is not None:
-        raise RunError(f"kernels=fla: {type(mixer).__name__}: {problem}; use kernels=native")
-    return KernelMixer(mixer, form)
+    shapes = tuple(parameter.shape for parameter in mixer.parameters())
+    key = (type(mixer), shapes, context.length, context.device)
+    if key not in _PROBLEMS:
+        _PROBLEMS[key] = _find_problem(mixer, context)
+        if _PROBLEMS[key] is not None:
+            report(f"kernels=fla: {type(mixer).__name__} trains natively: {_PROBLEMS[key]}")
+    if _PROBLEMS[key] is not None:
+        return None
+    if context.replicas != "alone" or not context.takes_any_operator:
+        raise UsageError("kernels=fla trains one replica at a time, uncompiled")
+    return KernelMixer(mixer, KERNELS[mixer.kernel](_import))
+
+
+#: Why a kernel can't be used, or None, by mixer, shapes, length and device: each is checked once.
+_PROBLEMS: dict[Any, str | None] = {}
+
+
+def _find_problem(mixer: RecurrentMixer, context: TrainingContext) -> str | None:
+    try:
+        form = KERNELS[mixer.kernel](_import)
+    except UsageError as error:
+        return str(error)
+    return find_mismatch(mixer, form, context)
 
 
 def find_mismatch(mixer: RecurrentMixer, form: Form, context: TrainingContext) -> str | None:
@@ -84,6 +101,8 @@ def find_mismatch(mixer: RecurrentMixer, form: Form, context: TrainingContext) -
 def _inputs_of(mixer: RecurrentMixer, context: TrainingContext) -> list[Tensor]:
     """Return the inputs of the mixer's recurrence for random states, in float32."""
     inputs: list[Tensor] = []
+    # The engine's template does not need gradients, from which the inputs that need them follow.
+    mixer = copy.deepcopy(mixer).requires_grad_()
 
     def record(*tensors: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
         inputs.extend(t.detach().float().requires_grad_(t.requires_grad) for t in tensors)
@@ -115,7 +134,7 @@ def _import(module: str, name: str) -> Callable[..., Any]:
         operator: Callable[..., Any] = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
         raise UsageError(
-            f"kernels=fla needs {module}.{name}: pip install 'iclbench[fla]' ({error})"
+            f"{module}.{name} is missing: pip install 'iclbench[fla]' ({error})"
         ) from None
     return operator
 
