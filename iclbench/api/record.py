@@ -94,6 +94,15 @@ class Environment(Config):
     versions: dict[Label, Label]
 
 
+class PluginReference(Config):
+    """A plugin that the run used, or the harness."""
+
+    name: str
+    distribution: str = Field(pattern=r"^[\w.+!-]{1,100}$")
+    version: str = Field(pattern=r"^[\w.+!-]{1,100}$")
+    source: Label = Field(description="SHA-256 of the Python files that can change a number")
+
+
 class Proof(Config):
     """What somebody other than the author of the record has checked, when and where."""
 
@@ -104,15 +113,7 @@ class Proof(Config):
     environment: Environment
     same_bits: bool | None = Field(None, description="whether training gave the same weights")
     tolerance: Label | None = Field(None, description="how far results were allowed to differ")
-
-
-class PluginReference(Config):
-    """A plugin that the run used, or the harness."""
-
-    name: str
-    distribution: str = Field(pattern=r"^[\w.+!-]{1,100}$")
-    version: str = Field(pattern=r"^[\w.+!-]{1,100}$")
-    source: Label = Field(description="SHA-256 of the Python files that can change a number")
+    plugins: list[PluginReference] = Field([], description="the code that checked it")
 
 
 class GradingCost(Config):

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from ..api.errors import IclbenchError, UsageError, problem_with
+from ..api.errors import IclbenchError, problem_with
 from ..console import report
 from .common import Device, Strict, chosen_sample, record_paths, sound_host
 
 if TYPE_CHECKING:
     from rich.status import Status
 
+    from ..api.record import Record
     from ..runs.comparison import Check
 
 
@@ -27,7 +28,7 @@ def verify(
     ] = False,
     write: Annotated[
         bool,
-        typer.Option("--write", help="With --retrain: write the proof into records that hold."),
+        typer.Option("--write", help="Write into records that hold that they do, with this code."),
     ] = False,
     every: Annotated[
         bool, typer.Option("--all", help="Show every fact, not only those that differ.")
@@ -44,8 +45,6 @@ def verify(
     record is damaged or can't be verified.
     """
     sound_host(strict)
-    if write and not retrain:
-        raise UsageError("--write needs --retrain")
     from ..runs.comparison import DIGITS, NEAR_FLOOR, RELATIVE
 
     tolerances = ", ".join(f"{value:g} in {dtype}" for dtype, value in RELATIVE.items())
@@ -82,15 +81,33 @@ def _verify(path: Path, device: str, retrain: bool, write: bool) -> list[Check]:
     from ..runs.verify import verify as verify_record
 
     checks = verify_record(path, device)
-    if retrain and all(check.holds for check in checks):
+    if not all(check.holds for check in checks):
+        return checks
+    record = None
+    if retrain:
         from ..runs.retraining import retrain as train_again
-        from ..runs.retraining import write_proof
 
         outcome = train_again(path, device)
         checks += outcome.checks
-        if write and outcome.record is not None:
-            write_proof(path, outcome.record)
+        record = outcome.record
+    elif write:
+        record = _evaluated(path, device)
+    if write and record is not None:
+        from ..runs.proofs import write_proof
+
+        write_proof(path, record)
     return checks
+
+
+def _evaluated(path: Path, device: str) -> Record | None:
+    """The record with its proof renewed; None where it says more, that it was trained again."""
+    from ..runs.proofs import evaluated
+    from ..runs.store import read_record
+
+    record = read_record(path)
+    if record.proof is not None and record.proof.kind == "retrained":
+        return None
+    return evaluated(record, device)
 
 
 class Summary:
@@ -128,14 +145,14 @@ class Summary:
         for check in checks if self.every else failing or (examples if whole else []):
             typer.echo(f"  {check.difference}: {'holds' if check.holds else 'DIFFERS'}")
         record = read_record(path)
+        stale = stale_code(record) if failing or self.every else []
         if whole:
-            claimed = dict(claims(record))
-            if not (failing or self.every):
-                claimed.pop(OTHER_CODE, None)
+            claimed = {n: text for n, text in claims(record).items() if n != OTHER_CODE}
             shown = "; ".join(f"{name}: {text}" for name, text in claimed.items())
             typer.echo(f"  claimed: {shown}")
-        elif failing and (stale := stale_code(record)):
-            typer.echo(f"  {OTHER_CODE}: {', '.join(stale)}")
+        if stale:
+            what = f"stale: {OTHER_CODE} {', '.join(stale)}"
+            typer.echo(f"  {what}" if failing else f"  {what}; --write says that it holds")
 
     def show(self) -> None:
         """Print the counts."""

@@ -42,7 +42,7 @@ def overview_page(boards: Sequence[Board]) -> str:
         "To measure every row again, run `iclbench verify leaderboards/records`. All rows are in "
         "[rows.csv](rows.csv) and [rows.parquet](rows.parquet). [Precision](precision.md) compares "
         "digits with the floor's, and shows how many prompts are solved to how many digits. "
-        "[Stale rows](stale.md) were made by other code than the installed one.",
+        "[Stale rows](stale.md) were neither made nor checked by the installed code.",
         "Tasks: " + ", ".join(f"[{task}](tasks/{task}.md)" for task in tasks) + ".",
     ]
     parts += [_overview(overview) for overview in overviews(boards)]
@@ -232,7 +232,7 @@ def _percent(fraction: float) -> str:
 
 
 def stale_page(boards: Sequence[Board], installed: Mapping[str, PluginReference]) -> str:
-    """stale.md: the rows that other code made than the installed one."""
+    """stale.md: the rows that the installed code neither made nor checked."""
     lines = [
         {"task": markdown(board.title), "model": markdown(row.label), "dtype": board.dtype,
          "record": row.file, "other code of": ", ".join(row.stale)}
@@ -242,8 +242,8 @@ def stale_page(boards: Sequence[Board], installed: Mapping[str, PluginReference]
     code = ", ".join(f"{p.name} {p.version} `{p.source[:8]}`" for p in installed.values())
     parts = [
         f"{GENERATED}\n\n# Stale rows",
-        f"{len(lines)} of {count} rows were made by other code than what built this page, which "
-        "may give other numbers. This page alone depends on the installed code. "
+        f"{len(lines)} of {count} rows were neither made nor checked by the code that built this "
+        "page, which may give other numbers. This page alone depends on the installed code. "
         "[All tasks](README.md)",
         f"Installed: {code}.",
     ]

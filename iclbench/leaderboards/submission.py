@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..api.errors import RecordError, UsageError, problem_with
-from ..api.record import Proof, Record
-from ..devices import environment, find_device
+from ..api.record import Record
 from ..files import write_atomically
 from ..runs.comparison import Check
 from ..runs.objects import Objects
-from ..runs.report import date_now
+from ..runs.proofs import evaluated
 from ..runs.store import RecordStore, read_record
 from ..runs.verify import verify
 from . import formats
@@ -91,12 +90,7 @@ def publish(submission: Submission, store: RecordStore) -> Path:
     objects = Objects.beside(submission.path)
     for reference in submission.record.files():
         write_atomically(store.objects.path(reference), objects.read(reference))
-    proof = Proof(
-        kind="evaluated",
-        created=date_now(),
-        environment=environment(find_device(submission.device)),
-    )
-    return store.write(submission.record.model_copy(update={"proof": proof}))
+    return store.write(evaluated(submission.record, submission.device))
 
 
 def _require_files(path: Path, record: Record) -> None:

@@ -24,8 +24,8 @@ NOT_COUNTED = frozenset(
         "api": ("__init__", "costs", "entry", "errors", "executor", "names", "options", "record",
                 "results", "stored", "suite", "tuning"),
         "runs": ("__init__", "causality", "checks", "code", "comparison", "cost_facts", "facts",
-                 "honesty", "inspection", "objects", "report", "retraining", "reuse", "sizes",
-                 "store", "stored", "suites", "tuned", "values", "verify"),
+                 "honesty", "inspection", "objects", "proofs", "report", "retraining", "reuse",
+                 "sizes", "store", "stored", "suites", "tuned", "values", "verify"),
     }.items()
     for name in names
 )  # fmt: skip
@@ -65,14 +65,34 @@ def installed_code() -> dict[str, PluginReference]:
     return {HARNESS: harness_reference(), **references}
 
 
-def stale_code(record: Record, installed: Mapping[str, PluginReference] | None = None) -> list[str]:
-    """The plugins of a record whose code is not what is installed; empty if all are current.
+def other_code(record: Record, installed: Mapping[str, PluginReference] | None = None) -> list[str]:
+    """The plugins of a record that were other code when it was made than what is installed.
 
-    A row whose record has any is stale: the installed code may give other numbers. `installed` is
-    `installed_code()`, which reads every plugin's files, where it is known.
+    `installed` is `installed_code()`, which reads every plugin's files, where it is known.
     """
     installed = installed_code() if installed is None else installed
     return [plugin.name for plugin in record.plugins if installed.get(plugin.name) != plugin]
+
+
+def stale_code(record: Record, installed: Mapping[str, PluginReference] | None = None) -> list[str]:
+    """The record's other code, as `other_code` gives it, unless its proof is by what is installed.
+
+    A row whose record has any is stale: nobody has seen that the installed code gives its numbers.
+    """
+    installed = installed_code() if installed is None else installed
+    made = other_code(record, installed)
+    if record.proof is None:
+        return made
+    checked = {
+        plugin.name for plugin in record.proof.plugins if installed.get(plugin.name) == plugin
+    }
+    return [] if checked.issuperset(plugin.name for plugin in record.plugins) else made
+
+
+def checking_code(record: Record) -> list[PluginReference]:
+    """The installed code of the record's plugins: what checks it now."""
+    installed = installed_code()
+    return [installed[plugin.name] for plugin in record.plugins if plugin.name in installed]
 
 
 def require_plugins(path: Path, record: Record) -> None:

@@ -27,7 +27,7 @@ from ..files import file_digest
 from ..precision import DTYPES, full_precision
 from ..training.checkpoints import load_weights
 from ..training.gradients.choice import EngineName
-from .code import require_plugins, stale_code
+from .code import checking_code, other_code, require_plugins
 from .comparison import Check, absolute, close
 from .cost_facts import compare_costs_again
 from .measure import Measured, measure
@@ -37,7 +37,7 @@ from .origins import States
 from .plan import Plan, resolve
 from .report import date_now
 from .settings import Settings
-from .store import RecordStore, read_record, read_values
+from .store import read_record, read_values
 from .training import ReadyModels, train
 
 #: On another platform: how far the first loss of the curve may move, relatively, …
@@ -104,24 +104,18 @@ def retrain(path: Path, device_name: str = "auto") -> Retraining:
         environment=here,
         same_bits=same_bits,
         tolerance=tolerance,
+        plugins=checking_code(record),
     )
     return Retraining(checks, _proved(record, proof, ready.training, measured.seconds))
-
-
-def write_proof(path: Path, proved: Record) -> None:
-    """Replace the record in `path`, which must be at its place in a store."""
-    store = RecordStore(path.parent.parent)
-    if store.path(proved.spec) != path:
-        raise RecordError(f"{path}: only a record in its store can get a proof")
-    store.write(proved)
 
 
 def _plan(path: Path, record: Record, here: Environment) -> Plan:
     """The plan that trains; raises RecordError where training can't be repeated here."""
     spec = record.spec
-    stale = stale_code(record)
-    if stale:
-        raise RecordError(f"{path}: made by other code of {', '.join(stale)}; it can't be repeated")
+    changed = other_code(record)
+    if changed:
+        names = ", ".join(changed)
+        raise RecordError(f"{path}: made by other code of {names}; it can't be repeated")
     if spec.origin == "loaded":
         raise RecordError(f"{path}: its weights were loaded; their training can't be repeated")
     if record.environment.device != here.device:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..api.record import Record
 from ..console import report
-from .code import stale_code
+from .code import other_code
 from .plan import Plan
 from .store import RecordStore
 
@@ -24,8 +24,8 @@ def existing_records(plans: Sequence[Plan], store: RecordStore) -> dict[str, Rec
                 record = record.model_copy(update={"tuning": plan.tuning}).sealed()
                 store.write(record)
             records[plan.spec.id] = record
-            stale = stale_code(record)
-            since = f", made by another version of {', '.join(stale)}" if stale else ""
+            changed = other_code(record)
+            since = f", made by another version of {', '.join(changed)}" if changed else ""
             run_name = f"{plan.spec.model} on {plan.spec.task}"
             report(f"{run_name}: has a record of {record.created}{since}; --force runs it again")
     return records

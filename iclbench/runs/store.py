@@ -113,14 +113,14 @@ class RecordStore:
     def write(self, record: Record) -> Path:
         """Write the record atomically; after replacing another, delete what nothing names now."""
         path = self.path(record.spec)
-        replaces = path.exists()
+        before = _names_of_files(path)
         content = record.sealed().model_dump(mode="json")
         problem = content_problem(content)
         if problem is not None:
             raise RunError(f"its record can't be written: {problem}")
         text = json.dumps(content, indent=1, allow_nan=False)
         write_atomically(path, (text + "\n").encode())
-        if replaces:
+        if not before <= {reference.name for reference in record.files()}:
             self.objects.collect()
         record.stored_in(StoredFiles(path))
         return path
@@ -128,6 +128,14 @@ class RecordStore:
     def paths(self) -> Iterator[Path]:
         """Every record's path, sorted; other files are ignored."""
         return (p for p in sorted(self.folder.glob("*/*.json")) if is_record_name(p))
+
+
+def _names_of_files(path: Path) -> set[str]:
+    """The files that the record in `path` names; none if it is missing or damaged."""
+    try:
+        return {reference.name for reference in read_record(path).files()}
+    except (RecordError, OSError):
+        return set()
 
 
 def is_record_name(path: Path) -> bool:

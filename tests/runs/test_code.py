@@ -14,9 +14,11 @@ from iclbench.runs.code import (
     HARNESS,
     NOT_COUNTED,
     counted_files,
+    other_code,
     require_plugins,
     stale_code,
 )
+from iclbench.runs.proofs import evaluated
 
 PACKAGE = Path(iclbench.__file__).parent
 
@@ -41,6 +43,18 @@ def test_a_record_of_other_code_is_stale(record):
         plugins[index] = plugins[index].model_copy(update=changes)
         other = record.model_copy(update={"plugins": plugins})
         assert stale_code(other) == [plugins[index].name]
+
+
+def test_a_proof_by_the_installed_code_renews_a_record(record):
+    old = record.plugins[0].model_copy(update={"source": "0" * 64})
+    made_by_other = record.model_copy(update={"plugins": [old, *record.plugins[1:]]})
+    checked = evaluated(made_by_other)
+    assert other_code(checked) == [HARNESS]
+    assert stale_code(checked) == []
+    # A proof that leaves out a plugin, or that other code gave, proves nothing about this one.
+    for plugins in (checked.proof.plugins[1:], [old, *checked.proof.plugins[1:]], []):
+        proof = checked.proof.model_copy(update={"plugins": plugins})
+        assert stale_code(checked.model_copy(update={"proof": proof})) == [HARNESS]
 
 
 def test_a_missing_plugin_is_named_with_the_record(record, monkeypatch):

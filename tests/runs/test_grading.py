@@ -8,6 +8,7 @@ import os
 
 import numpy as np
 import pytest
+from forging import reseal
 from storytelling import (
     Length,
     LengthConfig,
@@ -59,6 +60,8 @@ def test_the_files_of_a_record_that_is_replaced_go(tmp_path):
     old = tmp_path / "objects" / "01" / f"01{'2' * 62}.jsonl"
     old.write_text("old")
     os.utime(old, (0, 0))
+    named = {"sha256": old.stem, "format": "jsonl", "shape": None}
+    reseal(RecordStore(tmp_path).path(first.spec), lambda c: c["grader"].update(answers=named))
     tell(tmp_path, grader_args={"fail": 1}, force=True)
     (kept,) = tmp_path.rglob("*.jsonl")
     assert kept == tmp_path / first.grader.answers.name

@@ -28,7 +28,8 @@ from iclbench.api.spec import RunSpec
 from iclbench.runs.facts import claims
 from iclbench.runs.models import given_models
 from iclbench.runs.plan import resolve
-from iclbench.runs.retraining import retrain, write_proof
+from iclbench.runs.proofs import write_proof
+from iclbench.runs.retraining import retrain
 from iclbench.runs.store import read_record
 
 

@@ -1,0 +1,31 @@
+"""Proofs in records: who has checked what they say, and with which code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..api.errors import RecordError
+from ..api.record import Proof, Record
+from ..devices import environment, find_device
+from .code import checking_code
+from .report import date_now
+from .store import RecordStore
+
+
+def evaluated(record: Record, device: str = "auto") -> Record:
+    """A record that `verify` has just found to hold on `device`, with the proof that it has."""
+    proof = Proof(
+        kind="evaluated",
+        created=date_now(),
+        environment=environment(find_device(device)),
+        plugins=checking_code(record),
+    )
+    return record.model_copy(update={"proof": proof}).sealed()
+
+
+def write_proof(path: Path, proved: Record) -> None:
+    """Replace the record in `path`; raises RecordError if that is not its place in a store."""
+    store = RecordStore(path.parent.parent)
+    if store.path(proved.spec) != path:
+        raise RecordError(f"{path}: only a record in its store can get a proof")
+    store.write(proved)
