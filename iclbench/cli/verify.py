@@ -145,14 +145,14 @@ class Summary:
         for check in checks if self.every else failing or (examples if whole else []):
             typer.echo(f"  {check.difference}: {'holds' if check.holds else 'DIFFERS'}")
         record = read_record(path)
+        stale = stale_code(record) if failing or self.every else []
         if whole:
-            claimed = dict(claims(record))
-            if not (failing or self.every):
-                claimed.pop(OTHER_CODE, None)
+            claimed = {n: text for n, text in claims(record).items() if n != OTHER_CODE}
             shown = "; ".join(f"{name}: {text}" for name, text in claimed.items())
             typer.echo(f"  claimed: {shown}")
-        elif failing and (stale := stale_code(record)):
-            typer.echo(f"  {OTHER_CODE}: {', '.join(stale)}")
+        if stale:
+            what = f"stale: {OTHER_CODE} {', '.join(stale)}"
+            typer.echo(f"  {what}" if failing else f"  {what}; --write says that it holds")
 
     def show(self) -> None:
         """Print the counts."""

@@ -118,7 +118,7 @@ def test_verify_is_silent_about_other_code_where_everything_holds(cli, tmp_path)
     outcome = cli("verify", tmp_path)
     assert outcome.code == 0
     assert "other code" not in outcome.out
-    assert "made by other code of: iclbench" in cli("verify", tmp_path, "--all").out
+    assert "stale: made by other code of iclbench" in cli("verify", tmp_path, "--all").out
 
 
 def test_verify_ends_with_a_summary(cli, tmp_path):
