@@ -174,7 +174,8 @@ def _require_holding(path: Path) -> None:
     try:
         checks = verify(path)
     except Exception as error:
-        raise RecordError(problem_with(path, error).replace(str(path), shown)) from None
+        reason = problem_with(path, error).replace(f"{path.parents[1]}/", "")
+        raise RecordError(reason) from None
     failing = [check for check in checks if not check.holds]
     if failing:
         raise RecordError(
