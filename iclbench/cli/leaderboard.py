@@ -185,13 +185,11 @@ def figure(
     title: Annotated[str, typer.Option(help="The figure's title.")] = "",
 ) -> None:
     """Draw a study's figure from its records, or with --x a figure of any records."""
-    from ..display.table import Column, Table
-    from ..leaderboards.studies import caption, find_study, records_of, studies
+    from ..leaderboards.studies import caption, find_study, records_of
     from ..plugins import host
 
     if not what:
-        rows = [{"study": study.name, "shows": study.caption} for study in studies(host())]
-        show_table(Table((Column("study"), Column("shows", fit="wrap")), rows), "table", None, None)
+        _list_studies()
         return
     if x is not None or maps is not None:
         options = {"x": x, "y": None if y is None else _names(y), "lines": _names(lines),
@@ -207,6 +205,15 @@ def figure(
     described = sweep.figure.model_copy(update={"title": title}) if title else sweep.figure
     about = caption(study.caption or described.title, members, missing)
     _write(described, members, about, _path(file, kind, study.name.replace("/", "-")))
+
+
+def _list_studies() -> None:
+    from ..display.table import Column, Table
+    from ..leaderboards.studies import studies
+    from ..plugins import host
+
+    rows = [{"study": study.name, "shows": study.caption} for study in studies(host())]
+    show_table(Table((Column("study"), Column("shows", fit="wrap")), rows), "table", None, None)
 
 
 def _numbers(text: str) -> list[float]:

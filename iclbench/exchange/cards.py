@@ -135,7 +135,7 @@ def model_card(record: Record) -> str:
     )
     seeds = [str(seed.seed) for seed in record.seeds if seed.seed is not None]
     weights = f"`model.safetensors` holds the weights of {_seeds(seeds)}, named `SEED/parameter`."
-    if record.weights is None:
+    if record.weights_file is None:
         weights = "This model has no weights: it is built from a formula or solves each prompt."
     return f"""{head}
 # {markdown(spec.model)} on {markdown(main.title)}

@@ -61,7 +61,7 @@ def test_a_sound_plugin_with_every_kind_conforms(sample_plugin, monkeypatch):
     assert [(o.case.label, o.text) for o in failed] == []
     kinds = {outcome.case.kind for outcome in results}
     assert kinds == {"plugin", "model", "task", "recipe", "suite", "metric", "grader", "executor",
-                     "command"}  # fmt: skip
+                     "tracker", "command"}  # fmt: skip
     assert all(outcome.seconds >= 0 and outcome.text for outcome in results)
 
 

@@ -45,7 +45,7 @@ def test_it_starts_as_torch_s(architecture, oracle):
     expected = {name: p.shape for name, p in oracle(WIDTH, WIDTH, LAYERS).named_parameters()}
     ours = stack(architecture)
     assert {name: p.shape for name, p in ours.named_parameters()} == expected
-    assert all(bool((p.abs() <= WIDTH**-0.5).all()) for p in ours.parameters())
+    assert all(bool((p.detach().abs() <= WIDTH**-0.5).all()) for p in ours.parameters())
 
 
 @pytest.mark.parametrize(("architecture", "oracle"), KINDS)

@@ -73,6 +73,8 @@ def methods(name):
             if config is not None and architecture.supports(task.signature, config) is None:
                 yield entry.name, architecture.build(task.signature, config)
         for weights, construction in architecture.constructions.items():
+            if any(field.is_required() for field in construction.Config.model_fields.values()):
+                continue
             try:
                 args, state = construction.build(task.signature, construction.Config(), task)
             except UsageError:

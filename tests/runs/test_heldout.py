@@ -76,12 +76,12 @@ def test_it_verifies_and_is_on_other_prompts_than_the_board_s(results):
 
 def test_the_seed_depends_on_weights_record_and_salt(results):
     record = read_record(trained(results))
-    assert record.weights is not None
+    assert record.weights_file is not None
     seed = held_out_seed(record, SALT)
-    other_weights = record.weights.model_copy(update={"sha256": "1" * 64})
+    other_weights = record.weights_file.model_copy(update={"sha256": "1" * 64})
     others = {
         held_out_seed(record, "11" * 32),
-        held_out_seed(record.model_copy(update={"weights": other_weights}), SALT),
+        held_out_seed(record.model_copy(update={"weights_file": other_weights}), SALT),
         held_out_seed(record.model_copy(update={"id": "1" * 16}), SALT),
     }
     assert len(others) == 3
