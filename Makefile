@@ -47,7 +47,7 @@ docs: $(VENV)/installed-dev
 	$(BIN)/python -m iclbench.api.record > docs/record.schema.json
 	$(BIN)/cog -r README.md CONTRIBUTING.md docs/*.md docs/*/*.md
 
-# Build the documentation site in build/docs, with the published boards beside it. No network.
+# Build the documentation site in build/docs; needs no network.
 docs-site: $(VENV)/installed-dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 	$(BIN)/iclbench leaderboard site build/docs/boards
@@ -81,16 +81,14 @@ notes:
 	@awk -v version='$(VERSION)' '/^## / { on = ($$2 == version) } \
 	  on { lines++; print } END { exit lines == 0 }' CHANGELOG.md
 
-# Train what the published boards lack, one process per core; continues where it ended. PLAN=1 only
-# prints what is left and how many hours it takes, HOURS=8 starts nothing that takes longer.
 JOBS ?= 2
 OUT ?= leaderboards/campaign
+# Train what the boards lack; PLAN=1 only says what is left.
 campaign: $(VENV)/installed-campaign
 	OMP_NUM_THREADS=1 $(BIN)/iclbench campaign leaderboards/campaign.toml --device cpu \
 	  --workers $(JOBS) --out $(OUT) $(if $(STAGE),--stage $(STAGE)) $(if $(HOURS),--hours $(HOURS)) \
 	  $(if $(PLAN),--dry-run)
 
-# Time training against the field's loops; takes minutes. Use DEVICE=cuda on a GPU.
 DEVICE ?= cpu
 # Time training against the field's loops: DEVICE=cpu.
 bench: $(VENV)/installed-bench

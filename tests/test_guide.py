@@ -22,7 +22,7 @@ GUIDE = Path(__file__).parents[1] / "docs" / "guide"
 #: Pages whose example is a plugin. Checking a model or a task takes seconds.
 PLUGINS = [
     pytest.param(page, marks=[pytest.mark.slow] * (page not in {"grader", "observer", "command"}))
-    for page in ("mixer", "architecture", "solver", "task", "metric", "grader", "observer",
+    for page in ("mixer", "architecture", "solver", "task", "shift", "metric", "grader", "observer",
                  "executor", "command")
 ]  # fmt: skip
 

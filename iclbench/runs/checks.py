@@ -106,6 +106,21 @@ def check_task(task: Task[Any], n: int = 8) -> None:
     more, fewer = task.evaluation_draws(2 * n, 0), task.evaluation_draws(n, 0)
     prefix = all((more[name][:n] == values).all() for name, values in fewer.items())
     _expect(prefix, "the first prompts of a larger evaluation set are not the smaller set's")
+    _check_shifts(task)
+
+
+def _check_shifts(task: Task[Any]) -> None:
+    """Each shift has prompts of its own, a digest of its own, and finite targets."""
+    digests = {task.evaluation_digest(2, 0)}
+    for name, shift in task.shifts.items():
+        _expect(bool(shift.summary), f"the shift {name} needs a summary")
+        shifted = task.shifted(name)
+        digest = shifted.evaluation_digest(2, 0)
+        _expect(digest not in digests, f"the shift {name} has the digest of other prompts")
+        digests.add(digest)
+        for batch in shifted.evaluation_batches(2, 0, torch.float32):
+            finite = not batch.target.is_floating_point() or bool(batch.target.isfinite().all())
+            _expect(finite, f"the shift {name} has targets that are not finite")
 
 
 def _check_training(task: Task[Any], n: int, dtype: torch.dtype) -> None:

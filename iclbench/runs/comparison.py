@@ -21,6 +21,8 @@ ARITHMETIC = 1e4
 NEAR_FLOOR = 1000.0
 #: … and a statistic of it may move by this many digits.
 DIGITS = 0.25
+#: Mean digits, which average over prompts, may move by this much there.
+MEAN_DIGITS = 0.1
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,18 @@ class Tolerance:
     dtype: str
     errors: Mapping[str, ErrorKind]
     floor: Mapping[str, np.ndarray]
+
+    def holds_digits(self, metric: str, recorded: Any, measured: Any) -> bool:
+        """Whether digits of the metric agree: to MEAN_DIGITS where both are near the floor's."""
+        if not (_is_number(recorded) and _is_number(measured)):
+            return bool(recorded == measured)
+        if close(recorded, measured, RELATIVE[self.dtype]):
+            return True
+        if metric not in self.floor:
+            return False
+        attainable = -math.log10(np.nanmax(self.floor[metric]) or np.finfo(np.float64).tiny)
+        is_near = min(recorded, measured) >= attainable - math.log10(NEAR_FLOOR)
+        return bool(is_near and abs(recorded - measured) <= MEAN_DIGITS)
 
     def holds(self, metric: str, recorded: Any, measured: Any, position: int | None = None) -> bool:
         """Whether both values agree; `position` is that on the metric's second axis."""
@@ -142,7 +156,8 @@ def compare_statistics(
     for metric, statistics in recorded.items():
         now = facts_of(measured[metric])
         for name, value in facts_of(statistics).items():
-            holds = name in now and tolerance.holds(metric, value, now[name])
+            agree_on = tolerance.holds_digits if name.startswith("digits ") else tolerance.holds
+            holds = name in now and agree_on(metric, value, now[name])
             yield Check(f"{label}{metric} {name}", value, now.get(name), holds)
 
 

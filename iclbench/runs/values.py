@@ -14,12 +14,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..api.digits import ErrorKind
-from .comparison import ARITHMETIC, NEAR_FLOOR, RELATIVE, Check, Tolerance, absolute, same
+from .comparison import (
+    ARITHMETIC,
+    MEAN_DIGITS,
+    NEAR_FLOOR,
+    RELATIVE,
+    Check,
+    Tolerance,
+    absolute,
+    same,
+)
 
 #: Near the floor a prompt's error may move by this many times the attainable error or itself.
 FACTOR = 10.0
-#: How far the mean digits over all prompts may move, and the end of the name of that check.
-MEAN_DIGITS = 0.1
+#: The end of the name of the check of the mean digits over all prompts.
 MEAN_DIGITS_NAME = "mean digits"
 #: Where a floor is not known, rounding moves an error by at most this many ε of the targets.
 ROUNDING = 256.0
