@@ -85,5 +85,13 @@ def provide() -> Iterator[Callable[..., None]]:
 
 
 @pytest.fixture(autouse=True)
+def _no_problems_left() -> Iterator[None]:
+    """What a plugin of one test does wrong is not reported in the next test of the process."""
+    yield
+    if host.cache_info().currsize and host().problems:
+        host.cache_clear()
+
+
+@pytest.fixture(autouse=True)
 def _one_thread() -> None:
     torch.set_num_threads(1)
