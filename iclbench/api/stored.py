@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from pydantic import PrivateAttr
 
@@ -38,7 +38,7 @@ class Stored(Config):
             return NotImplemented
         return self.__dict__ == other.__dict__
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
     def stored_in(self, files: RecordFiles) -> Self:
         """Tell the record where it lies; returns the record."""

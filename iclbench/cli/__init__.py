@@ -57,8 +57,10 @@ def main() -> None:
     try:
         _require_usable_process()
         add_plugin_commands(app)
-        code = _exit_code()
+        ended = _exit_code()
         flush_output()
+        # Only now: output that can't be written is a failure.
+        code = ended
     except IclbenchError as error:
         code = error.exit_code
         report(f"error: {error}")

@@ -21,6 +21,8 @@ def short(path: Path) -> dict:
     content = tomllib.loads(path.read_text("utf-8"))
     small = {"batch": 4, "learning_rate": 1e-6}
     content["defaults"] |= {"seeds": 1, "eval_prompts": 16}
+    # A budget would set the steps.
+    content["defaults"].pop("budget", None)
     for part in (content["defaults"], *content["grid"]):
         if "recipe_args" in part or part is content["defaults"]:
             asked = part.get("recipe_args", {})
