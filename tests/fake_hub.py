@@ -136,17 +136,17 @@ class Handler(BaseHTTPRequestHandler):
         self.reply(200, {"transfer": "basic", "objects": objects})
 
     def find(self, kind: str, name: str) -> Repository | None:
-        found = self.hub.repositories.get((kind, name))
-        if found is None or (found.private and not self.is_owner()):
+        repository = self.hub.repositories.get((kind, name))
+        if repository is None or (repository.private and not self.is_owner()):
             error = {"error": "Repository not found"}
             self.reply(404, error, X_Error_Code="RepoNotFound", X_Error_Message="not found")
             return None
-        return found
+        return repository
 
     def api(self, path: str, data: bytes) -> None:
         kind, user, name, *rest = path.split("/")
-        found = self.find(kind.removesuffix("s"), f"{user}/{name}")
-        if found is None:
+        repository = self.find(kind.removesuffix("s"), f"{user}/{name}")
+        if repository is None:
             return
         if rest[:1] == ["preupload"]:
             files = [
@@ -157,50 +157,50 @@ class Handler(BaseHTTPRequestHandler):
             self.reply(200, {"files": files})
         elif rest[:1] == ["commit"]:
             prefix = "datasets/" if kind == "datasets" else ""
-            self.commit(found, f"{self.hub.url}/{prefix}{user}/{name}", data)
+            self.commit(repository, f"{self.hub.url}/{prefix}{user}/{name}", data)
         else:
             siblings = [
-                {"rfilename": path, "size": found.sizes.get(path, len(content))}
-                for path, content in found.files.items()
+                {"rfilename": path, "size": repository.sizes.get(path, len(content))}
+                for path, content in repository.files.items()
             ]
-            self.reply(200, {"id": f"{user}/{name}", "sha": found.revision, "tags": [],
-                             "private": found.private, "siblings": siblings})  # fmt: skip
+            self.reply(200, {"id": f"{user}/{name}", "sha": repository.revision, "tags": [],
+                             "private": repository.private, "siblings": siblings})  # fmt: skip
 
-    def commit(self, found: Repository, home: str, data: bytes) -> None:
+    def commit(self, repository: Repository, home: str, data: bytes) -> None:
         items = [json.loads(line) for line in data.splitlines()]
         header = items[0]["value"]
-        if header.get("parentCommit") not in {None, found.revision}:
+        if header.get("parentCommit") not in {None, repository.revision}:
             self.reply(412, {"error": "A commit has happened since."})
             return
         for item in items[1:]:
             value = item["value"]
             if item["key"] == "deletedFile":
-                del found.files[value["path"]]
+                del repository.files[value["path"]]
             elif item["key"] == "lfsFile":
-                found.files[value["path"]] = self.hub.large[value["oid"]]
+                repository.files[value["path"]] = self.hub.large[value["oid"]]
             else:
-                found.files[value["path"]] = base64.b64decode(value["content"])
-        found.commits.append(header["summary"])
-        address = f"{home}/commit/{found.revision}"
-        self.reply(200, {"commitUrl": address, "commitOid": found.revision, "success": True})
+                repository.files[value["path"]] = base64.b64decode(value["content"])
+        repository.commits.append(header["summary"])
+        address = f"{home}/commit/{repository.revision}"
+        self.reply(200, {"commitUrl": address, "commitOid": repository.revision, "success": True})
 
     def resolve(self, path: str) -> None:
         kind = "dataset" if path.startswith("/datasets/") else "model"
         parts = path.removeprefix("/datasets").split("/")[1:]
-        found = self.find(kind, "/".join(parts[:2]))
-        if found is None:
+        repository = self.find(kind, "/".join(parts[:2]))
+        if repository is None:
             return
         name = "/".join(parts[4:])
-        if name in found.endless:
+        if name in repository.endless:
             self.send_response(200)
             self.end_headers()
             self.close_connection = True
             while True:
                 self.wfile.write(bytes(2**16))
-        if name not in found.files:
+        if name not in repository.files:
             self.reply(404, {"error": "Entry not found"}, X_Error_Code="EntryNotFound")
             return
-        self.reply(200, found.files[name], X_Repo_Commit=found.revision, ETag='"e"')
+        self.reply(200, repository.files[name], X_Repo_Commit=repository.revision, ETag='"e"')
 
 
 @contextmanager

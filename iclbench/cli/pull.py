@@ -53,15 +53,15 @@ def pull(
         given = FolderSource(Path(source).expanduser())
     else:
         given = HubSource(Hub(), place[0] or "model", place[1])
-    found = listing(given)
+    listed = listing(given)
     most = int(max_size * 1e9)
-    if found.document is not None:
+    if listed.document is not None:
         folder = out or Path(given.name.rstrip("/").rsplit("/", maxsplit=1)[-1])
-        export = pull_export(given, found, folder, measure=verify is not False, most=most)
+        export = pull_export(given, listed, folder, measure=verify is not False, most=most)
         typer.echo(f"{folder}: {export.prompts:,} prompts of {export.task} v{export.task_version}")
         return
-    measure = len(found.records) == 1 if verify is None else verify
-    paths = pull_records(given, found, out or Path("results"), measure=measure, most=most)
+    measure = len(listed.records) == 1 if verify is None else verify
+    paths = pull_records(given, listed, out or Path("results"), measure=measure, most=most)
     for path in paths:
         typer.echo(path)
     done = "verified" if measure else "not verified: `iclbench verify` measures them again"

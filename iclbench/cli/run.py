@@ -272,8 +272,8 @@ def _print_boards(records: list[Record], out: Path, output: Output) -> None:
     from ..leaderboards.board import boards
     from ..runs.store import RecordStore
 
-    found = boards(records, RecordStore(out))
-    print_boards(found, output.style, columns=output.columns, sort=output.sort)
+    tables = boards(records, RecordStore(out))
+    print_boards(tables, output.style, columns=output.columns, sort=output.sort)
 
 
 def say_what_next(records: list[Record], out: Path) -> None:

@@ -87,26 +87,26 @@ def written_by_iclbench(path: str) -> bool:
 
 
 def pull_records(
-    source: Source, found: Listing, out: Path, *, measure: bool, most: int = MOST_TOTAL
+    source: Source, listed: Listing, out: Path, *, measure: bool, most: int = MOST_TOTAL
 ) -> list[Path]:
     """Copy a source's records and their files into the store `out`; returns the records' paths.
 
     Nothing is copied unless every record is sound and, with `measure`, holds when it is verified.
     A record that is there already stays. Raises RecordError with the reason.
     """
-    if not found.records:
+    if not listed.records:
         raise UsageError(f"{source.name} has no records of iclbench")
     require_writable(out)
     store = RecordStore(out)
     with tempfile.TemporaryDirectory(prefix=STAGING, dir=out) as temporary:
         staging = Path(temporary)
-        _require_total(source, found.records, most)
-        _fetch_all(source, [(e, MOST_RECORD_BYTES) for e in found.records], staging)
-        records = [_sound_record(staging, entry.path) for entry in found.records]
+        _require_total(source, listed.records, most)
+        _fetch_all(source, [(e, MOST_RECORD_BYTES) for e in listed.records], staging)
+        records = [_sound_record(staging, entry.path) for entry in listed.records]
         for record in records:
             _require_no_other(store, record)
-        needed = _needed(source, records, found)
-        _require_total(source, [*found.records, *(entry for entry, _ in needed)], most)
+        needed = _needed(source, records, listed)
+        _require_total(source, [*listed.records, *(entry for entry, _ in needed)], most)
         _fetch_all(source, needed, staging)
         _require_whole(staging, records)
         if measure:
@@ -137,14 +137,14 @@ def _require_no_other(store: RecordStore, record: Record) -> None:
         raise RecordError(f"{path} is another record of this run; pull into another folder")
 
 
-def _needed(source: Source, records: Sequence[Record], found: Listing) -> list[tuple[Entry, int]]:
+def _needed(source: Source, records: Sequence[Record], listed: Listing) -> list[tuple[Entry, int]]:
     """The objects that records name, each with the most bytes that it may have."""
     needed = {}
     for record in records:
         for reference in record.files():
-            if reference.name not in found.objects:
+            if reference.name not in listed.objects:
                 raise RecordError(f"{source.name} lacks {reference.name}, which a record names")
-            needed[reference.name] = (found.objects[reference.name], _most_bytes(reference))
+            needed[reference.name] = (listed.objects[reference.name], _most_bytes(reference))
     return list(needed.values())
 
 
@@ -184,27 +184,27 @@ def _require_holding(path: Path) -> None:
 
 
 def pull_export(
-    source: Source, found: Listing, out: Path, *, measure: bool, most: int = MOST_TOTAL
+    source: Source, listed: Listing, out: Path, *, measure: bool, most: int = MOST_TOTAL
 ) -> Export:
     """Copy a task's data set into the new or empty folder `out`, after checking every digest.
 
     With `measure`, its prompts are made again and compared. Raises RecordError with the reason.
     """
-    assert found.document is not None
+    assert listed.document is not None
     if out.is_dir() and any(out.iterdir()):
         raise UsageError(f"{out} holds files: give a new folder by --out")
     require_writable(out)
     with tempfile.TemporaryDirectory(prefix=STAGING, dir=out) as temporary:
         staging = Path(temporary)
-        _fetch_all(source, [(found.document, MOST_DOCUMENT_BYTES)], staging)
+        _fetch_all(source, [(listed.document, MOST_DOCUMENT_BYTES)], staging)
         export = read_export(staging)
         files = []
         for file in export.files:
-            entry = found.others.get(file.path)
+            entry = listed.others.get(file.path)
             if entry is None:
                 raise RecordError(f"{source.name} lacks {file.path}, which {DOCUMENT} names")
             files.append((entry, file.bytes))
-        extra = [found.others[n] for n in ("README.md", "croissant.json") if n in found.others]
+        extra = [listed.others[n] for n in ("README.md", "croissant.json") if n in listed.others]
         files += [(entry, MOST_DOCUMENT_BYTES) for entry in extra]
         _require_total(source, [entry for entry, _ in files], most)
         _fetch_all(source, files, staging)
@@ -257,9 +257,9 @@ def _fetch(source: Source, entry: Entry, most: int, staging: Path) -> None:
                 break
             copy.write(chunk)
     if size != entry.size:
-        found = "more" if size > entry.size else f"{size:,}"
+        received = "more" if size > entry.size else f"{size:,}"
         raise RecordError(
-            f"{source.name}: {entry.path} has {found} bytes; {entry.size:,} are listed"
+            f"{source.name}: {entry.path} has {received} bytes; {entry.size:,} are listed"
         )
 
 

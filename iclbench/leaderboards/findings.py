@@ -142,13 +142,13 @@ def judge(finding: Finding, records: Sequence[Record]) -> Outcome:
     """The verdict of a finding, from the records of its study."""
     values = [value for value in (finding.first, finding.second) if value is not None]
     members = [_record_of(value, records) for value in values]
-    found = [record for record in members if record is not None]
-    if len(found) < len(values):
+    present = [record for record in members if record is not None]
+    if len(present) < len(values):
         return Outcome(finding, "not run")
-    numbers = [_numbers(value, record) for value, record in zip(values, found, strict=True)]
+    numbers = [_numbers(value, record) for value, record in zip(values, present, strict=True)]
     number = _compared(finding, [pooled for pooled, _ in numbers])
     by_seed: tuple[float, ...] = ()
-    if len({tuple(seed.seed for seed in record.seeds) for record in found}) == 1:
+    if len({tuple(seed.seed for seed in record.seeds) for record in present}) == 1:
         # Without a number by seed on either side, there are no pairs.
         pairs = zip(*(values for _, values in numbers), strict=False)
         by_seed = tuple(_compared(finding, pair) for pair in pairs)

@@ -56,11 +56,11 @@ def changes(repository: Path, base: str, head: str) -> list[Change]:
     output = _git(repository, "diff-tree", "-r", "-z", "--no-renames", "--raw", "--full-index",
                   "--end-of-options", start, head)  # fmt: skip
     parts = output.split(b"\0")[:-1]
-    found = []
+    changes = []
     for facts, path in zip(parts[::2], parts[1::2], strict=True):
         mode_before, mode, _, blob, status = facts.decode("ascii").removeprefix(":").split(" ")
-        found.append(Change(status, mode_before, mode, blob, path.decode("utf-8", "replace")))
-    return found
+        changes.append(Change(status, mode_before, mode, blob, path.decode("utf-8", "replace")))
+    return changes
 
 
 def folder_of(path: str) -> PurePosixPath | None:

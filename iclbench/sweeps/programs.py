@@ -146,13 +146,13 @@ def jobs_of(cells: Sequence[Cell], jobs: Sequence[QueuedJob]) -> list[Queued]:
     """
     by_request = {cell.request: cell for cell in cells}
     last = {_key(request): job.id for job in jobs for request in job.job["requests"]}
-    found = []
+    matched = []
     for job in jobs:
         keys = [_key(request) for request in job.job["requests"]]
         group = [by_request.get(key) if last[key] == job.id else None for key in keys]
         if any(group):
-            found.append((group, job))
-    return found
+            matched.append((group, job))
+    return matched
 
 
 def group_cells(cells: Sequence[Cell], replicas: int) -> list[list[Cell]]:

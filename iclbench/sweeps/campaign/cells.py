@@ -83,13 +83,13 @@ def _cells_of_stage(stage: Stage, progress: _Progress, earlier: list[Cell]) -> I
     if stage.winner_of is not None:
         yield from _winners(stage, progress, earlier)
         return
-    for found in _suite_cells(stage):
-        cell = Cell(stage.name, found.board.name, found.model, found.plan)
-        if found.plan is not None:
-            yield progress.of(cell, found.plan)
+    for board_cell in _suite_cells(stage):
+        cell = Cell(stage.name, board_cell.board.name, board_cell.model, board_cell.plan)
+        if board_cell.plan is not None:
+            yield progress.of(cell, board_cell.plan)
         else:
-            problem = found.unsupported or str(found.error)
-            yield replace(cell, problem=problem, unsupported=found.unsupported is not None)
+            problem = board_cell.unsupported or str(board_cell.error)
+            yield replace(cell, problem=problem, unsupported=board_cell.unsupported is not None)
 
 
 def _winners(stage: Stage, progress: _Progress, earlier: list[Cell]) -> Iterator[Cell]:
@@ -119,10 +119,10 @@ def _winners(stage: Stage, progress: _Progress, earlier: list[Cell]) -> Iterator
             continue
         best = max(known, key=_goodness)
         one = stage.model_copy(update={"models": (best.model,), "boards": (board.name,)})
-        for found in _suite_cells(one):
-            if found.plan is not None and not found.extra:
-                cell = Cell(stage.name, board.name, found.model)
-                cell = progress.of(cell, found.plan, best)
+        for board_cell in _suite_cells(one):
+            if board_cell.plan is not None and not board_cell.extra:
+                cell = Cell(stage.name, board.name, board_cell.model)
+                cell = progress.of(cell, board_cell.plan, best)
                 yield from _seeds_apart(cell, progress) if stage.apart else [cell]
 
 
