@@ -85,6 +85,11 @@ COMMANDS = (
     "leaderboard figure records --x model --file out/figure.html --title T --lines model",
     "leaderboard figure sweep.toml --records records --file out/figure.html --recipe large",
     "sweep missing.toml --out out/results --workers 2 --recipe quick --executor local",
+    "push records --to ./copy --task least-squares --all --yes", "pull ./copy --out out/pulled",
+    "pull datasets/someone/results --max-size 0.1 --no-verify", "push records --to someone/name",
+    "export out/data --task least-squares --prompts 16 --task-args dim=2,examples=4 --seed 3",
+    "tune --model transformer --task least-squares --trials 2 --budget 1m --seeds 2",
+    "campaign missing.toml --stage boards --hours 0.1 --out out/campaign", "new solver my-solver",
 )  # fmt: skip
 
 
@@ -128,6 +133,8 @@ def record_case(seed: int, root: Path, records: Path) -> Outcome:
                 ["leaderboard", "show", "--out", "records", "--commands"],
                 ["verify", "records"],
                 ["submit", "records", "--to", "out/new"],
+                ["push", "records", "--to", "./out/copy", "--yes"],
+                ["pull", "./records", "--out", "out/pulled", "--no-verify"],
                 ["leaderboard", "build", "out/boards", "--no-parquet"],
                 ["leaderboard", "site", "out/site", "--from", "out/boards"],
                 ["leaderboard", "figure", "records", "--x", "model", "--file", "out/f.html"],
@@ -260,11 +267,11 @@ def _is_refused(path: Path) -> bool:
 
 
 def command_case(seed: int, root: Path, records: Path) -> Outcome:
-    """A mutated command line; `run` only says what it would do."""
+    """A mutated command line; what would train only says what it would do."""
     random_ = random.Random(f"command {seed}")
     words = mutate_words(random_.choice(COMMANDS).split(), random_)
     words = [word.replace("\0", "?") for word in words if word != "--retrain"]
-    if "run" in words:
+    if {"run", "tune", "campaign"} & set(words):
         # Twice, since an option may take the first one as its value.
         words += ["--dry-run", "--dry-run"]
     with arena(root, records) as work:
