@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from ..api.errors import IclbenchError, RunError, UsageError, first_line
+from ..api.names import visible
 from .packing import Kind, Package
 
 #: Bytes that are read at once.
@@ -143,11 +144,18 @@ class Hub:
         except IclbenchError:
             raise
         except Exception as error:
-            cause = f" ({first_line(error.__cause__)})" if error.__cause__ else ""
-            reason = " ".join(f"{first_line(error)}{cause}".split())
+            reason = self._reason(error)
             if self._token:
                 reason = reason.replace(self._token, "(token)")
             raise RunError(f"{what}: {reason}") from None
+
+    def _reason(self, error: Exception) -> str:
+        from httpx import TransportError
+
+        if isinstance(error, TransportError):
+            return f"{self.endpoint} does not answer ({visible(str(error), 200)})"
+        cause = f" ({first_line(error.__cause__)})" if error.__cause__ else ""
+        return " ".join(f"{first_line(error)}{cause}".split())
 
 
 def _require_safe(endpoint: str) -> None:

@@ -174,6 +174,14 @@ def test_an_unsafe_address_is_refused(cli, hub, trained, monkeypatch, address, m
         assert "secret@" not in outcome.err
 
 
+def test_a_hub_that_does_not_answer_is_named(cli, hub, monkeypatch):
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    outcome = cli("pull", "ann/x")
+    assert (outcome.code, outcome.err.count("\n")) == (1, 1)
+    assert "http://127.0.0.1:9 does not answer" in outcome.err
+    assert "ConnectError" not in outcome.err
+
+
 # Addresses
 
 
