@@ -150,9 +150,8 @@ class Hub:
             raise RunError(f"{what}: {reason}") from None
 
     def _reason(self, error: Exception) -> str:
-        from httpx import TransportError
-
-        if isinstance(error, TransportError):
+        # The class of httpx or of httpx2, as the hub's library has it.
+        if any(base.__name__ == "TransportError" for base in type(error).__mro__):
             return f"{self.endpoint} does not answer ({visible(str(error), 200)})"
         cause = f" ({first_line(error.__cause__)})" if error.__cause__ else ""
         return " ".join(f"{first_line(error)}{cause}".split())
