@@ -2,8 +2,9 @@
 
 On the same platform training gives the same bits. A platform is the device, the processor with
 its vector instructions, the number of threads, the versions of torch, numpy and Python, and the
-program that computes gradients with the number of models that it trains at once. Elsewhere
-rounding differs and training amplifies it: then losses and results must be within `ELSEWHERE`.
+program that computes gradients with the number of models that it trains at once. Elsewhere, or with
+other code, rounding differs and training amplifies it: then losses and results must be within
+`ELSEWHERE`.
 """
 
 from __future__ import annotations
@@ -68,7 +69,8 @@ def retrain(path: Path, device_name: str = "auto") -> Retraining:
     """Train the models of a verified record again and compare everything that was only claimed.
 
     A record without training has nothing to train: it has no checks and no proof. Raises
-    RecordError where training can't be repeated: other code, another device, a missing checkpoint.
+    RecordError where training can't be repeated: on another device, without a checkpoint, or where
+    the code that is installed makes another run of the record's command.
     """
     record = read_record(path)
     require_plugins(path, record)
@@ -86,7 +88,8 @@ def retrain(path: Path, device_name: str = "auto") -> Retraining:
         here, ready.training
     )
     same_bits = _same_bits(path, record, ready.models)
-    if is_same_platform:
+    exactly = is_same_platform and (same_bits or not other_code(record))
+    if exactly:
         checks = list(_compare_exactly(record, ready, same_bits))
     else:
         checks = [
@@ -94,7 +97,7 @@ def retrain(path: Path, device_name: str = "auto") -> Retraining:
             _compare_weights(path, record, ready.models, plan),
         ]
     checks.append(_compare_seconds(record.training, ready.training))
-    checks += compare_costs_again(record, ready, exactly=is_same_platform)
+    checks += compare_costs_again(record, ready, exactly=exactly)
     if not all(check.holds for check in checks):
         return Retraining(checks, None)
     tolerance = None if same_bits else ELSEWHERE
@@ -112,10 +115,6 @@ def retrain(path: Path, device_name: str = "auto") -> Retraining:
 def _plan(path: Path, record: Record, here: Environment) -> Plan:
     """The plan that trains; raises RecordError where training can't be repeated here."""
     spec = record.spec
-    changed = other_code(record)
-    if changed:
-        names = ", ".join(changed)
-        raise RecordError(f"{path}: made by other code of {names}; it can't be repeated")
     if spec.origin == "loaded":
         raise RecordError(f"{path}: its weights were loaded; their training can't be repeated")
     if record.environment.device != here.device:
@@ -256,6 +255,7 @@ def _proved(record: Record, proof: Proof, training: TrainingReport, seconds: flo
         changes |= {
             "training": training,
             "environment": proof.environment,
+            "plugins": proof.plugins,
             "created": proof.created,
             "evaluations": {
                 **record.evaluations,
