@@ -14,9 +14,9 @@ def digits(values: np.ndarray, kind: ErrorKind) -> np.ndarray:
     """The digits of errors: −log₁₀ of the absolute error, half of −log₁₀ of a squared one.
 
     float32 ends near 7 digits and float64 near 16. An error of 0 has ∞ digits; one that is not
-    finite has −∞.
+    finite, or is below 0 and so no error, has −∞.
     """
-    errors = np.where(np.isnan(values), np.inf, values)
+    errors = np.where(values >= 0, values, np.inf)
     with np.errstate(divide="ignore"):
         result = -np.log10(errors)
     return np.asarray(result / 2 if kind == "squared" else result)

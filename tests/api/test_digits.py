@@ -21,5 +21,5 @@ def test_a_dtype_s_rounding_has_its_digits(dtype, expected):
 
 
 def test_no_error_is_infinite_digits_and_no_number_is_none_at_all():
-    values = digits(np.array([0.0, np.inf, np.nan]), "squared")
-    assert values.tolist() == [np.inf, -np.inf, -np.inf]
+    values = digits(np.array([0.0, np.inf, np.nan, -1.0]), "squared")
+    assert values.tolist() == [np.inf, -np.inf, -np.inf, -np.inf]
