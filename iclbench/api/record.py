@@ -208,6 +208,12 @@ class Record(Stored):
             raise ValueError(f"its evaluation {MAIN!r} or the metric that ranks is missing")
         if not self.seeds or any(len(e.seeds) != len(self.seeds) for e in results):
             raise ValueError("its results are not those of its seeds")
+        curve = self.training.curve if self.training else []
+        by_seed = self.validation_curve.mean if self.validation_curve else self.seeds
+        if any(len(losses) != len(self.seeds) for losses in curve[:1]):
+            raise ValueError("its training curve is not that of its seeds")
+        if len(by_seed) != len(self.seeds):
+            raise ValueError("its validation curve is not that of its seeds")
         for name, analyses in self.analyses.items():
             if not isinstance(analyses, list) or len(analyses) != len(self.seeds):
                 raise ValueError(f"the analysis {name!r} is not that of its seeds")

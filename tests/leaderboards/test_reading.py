@@ -90,6 +90,13 @@ def uneven(content: dict[str, Any]) -> None:
     } | {"axis": "n"}  # fmt: skip
 
 
+def trained(content: dict[str, Any]) -> None:
+    content["training"] = {
+        "steps": 2, "batch": 2, "replicas": 1, "seconds": 1.0, "engine": "plain",
+        "steps_per_second": 2.0, "curve_steps": [1, 2], "curve": [[0.1] * 3, [0.1] * 3],
+    }  # fmt: skip
+
+
 def shaped(*shape: int) -> Callable[[Path], None]:
     return edit(lambda c: main(c)["values"]["squared_error"].update(shape=list(shape)))
 
@@ -115,6 +122,7 @@ SPOILED: dict[str, Callable[[Path], None]] = {
     "weights that are a path": edit(lambda c: c.update(weights={"file": "../../../../secret"})),
     "a metric with markup": edit(lambda c: main(c)["metrics"].update({"<b>": {}})),
     "an uneven curve": edit(uneven),
+    "losses of other seeds": edit(trained),
     "values without seeds": shaped(32),
     "values of other seeds": shaped(2, 16),
     "values with four axes": shaped(1, 2, 2, 8),
