@@ -1,0 +1,15 @@
+"""In-context operators of linear differential equations."""
+
+from iclbench import Entry, hookimpl
+
+
+@hookimpl
+def iclbench_tasks() -> list[Entry]:
+    """Provide ode-operator."""
+    return [
+        Entry(
+            "ode-operator",
+            "solve a linear differential equation that only examples show (Liu et al. 2025)",
+            "iclbench_odes.task:OdeOperator",
+        )
+    ]
