@@ -31,14 +31,14 @@ class Paper(Config):
     def short(self) -> str:
         """Authors and year, such as Liu et al. 2025."""
         names = [self._family(name) for name in self.authors.split(" and ")]
-        if len(names) > 2:
+        if len(names) > 2 or names[-1] == "others":
             return f"{names[0]} et al. {self.year}"
         return f"{' and '.join(names)} {self.year}"
 
     @staticmethod
     def _family(name: str) -> str:
         family, comma, _ = name.partition(",")
-        return family.strip() if comma else name.split()[-1]
+        return family.strip() if comma else name.rsplit(maxsplit=1)[-1]
 
     def bibtex(self, key: str) -> str:
         """The paper as an entry of BibTeX."""

@@ -1,6 +1,6 @@
 """Descriptions: what pages say of tasks and models, from the plugins that are installed.
 
-A task or model whose plugin is not installed, or that says nothing of itself, is called by its name.
+A task or model whose plugin is not installed, or says nothing of it, is called by its name.
 """
 
 from __future__ import annotations
