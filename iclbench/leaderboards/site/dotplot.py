@@ -21,6 +21,8 @@ MOST_ROWS, MOST_CURVES = 7, 10
 
 WIDTH, LABELS, VALUES = 340, 128, 42
 ROW, TOP, BOTTOM = 17, 10, 34
+#: Characters of an axis's name that leave room for the dtype.
+MOST_NAME = 44
 
 
 @dataclass(frozen=True)
@@ -70,16 +72,16 @@ def board_dots(
     x = scale_of(ends, False, *((right, left) if is_reversed else (left, right)))
     bottom = TOP + ROW * len(rows) + 4
     metric = about.task(board.task).metric(board.ranking.metric)
-    name = f"digits of the {metric}" if board.has_digits else f"mean {metric}, lower is better"
-    if not board.has_digits and not is_reversed:
-        name = f"mean {metric}, higher is better"
-    dtype = f", {board.dtype}"
-    title = f"{about.task(board.task).title}: {name}{dtype}"
+    name = f"digits of the {metric}"
+    if not board.has_digits:
+        name = f"{metric}, {better(board.ranking)} is better"
+    title = f"{about.task(board.task).title}, {board.dtype}: {name}"
+    if len(name) <= MOST_NAME:
+        name = f"{name}, {board.dtype}"
     parts = [
         f'<svg viewBox="0 0 {width} {bottom + BOTTOM}" role="img" aria-label="{escape(title)}">',
         *_axis(ends, board.has_digits, x, bottom),
-        f'<text x="{(left + right) / 2}" y="{bottom + 29}" text-anchor="middle">'
-        f"{escape(f'{name}{dtype}')}</text>",
+        f'<text x="{width / 2}" y="{bottom + 29}" text-anchor="middle">{escape(name)}</text>',
         *(part for mark in marks for part in _mark(mark, board, ends, x, bottom)),
         *(part for i, row in enumerate(rows) for part in _row(row, i, ends, x, about, root, width)),
         "</svg>",
@@ -148,7 +150,7 @@ def _row(
         a, b = (x(_clamped(v, ends)) for v in (min(low, score), max(high, score)))
         yield f'<line class="whisker" x1="{a:.1f}" x2="{b:.1f}" y1="{y}" y2="{y}"/>'
     yield f'<circle class="point" cx="{at:.1f}" cy="{y}" r="4"/>'
-    value = formats.score(score, row.record.ranking)
+    value = formats.score(score, row.record.ranking).replace("-", "−")
     yield f'<text class="name" x="{width}" y="{y + 4}" text-anchor="end">{value}</text></a>'
 
 
@@ -164,7 +166,7 @@ class CurveLine:
 
 def curves(lines: Sequence[CurveLine]) -> str:
     """Digits against operations of training on a logarithmic axis, every curve named at its end."""
-    left, right, top = 34, WIDTH - 120, TOP
+    left, right, top = 34, WIDTH - 132, TOP
     bottom = TOP + ROW * MOST_ROWS + 4
     xs = [v for line in lines for v in line.x if v > 0]
     ys = [v for line in lines for v in line.y if v is not None]

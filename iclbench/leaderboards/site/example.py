@@ -15,7 +15,7 @@ from ...plugins import host
 from .figure import View
 
 #: The rows and columns of a field that are drawn, and the pixels of a square.
-MOST, SQUARE = 24, 7
+MOST, SQUARE = 24, 10
 #: The seed of the prompt: one that no board uses.
 SEED = 20_000_017
 

@@ -52,8 +52,7 @@ def panels(boards: Sequence[Board], about: Descriptions) -> list[View]:
         if drawn is None:
             continue
         task = about.task(board.task)
-        views.append({"group": group, "task": board.task, "title": task.title, "svg": drawn,
-                      "dtype": board.dtype})  # fmt: skip
+        views.append({"group": group, "task": board.task, "title": task.title, "svg": drawn})
     return views
 
 

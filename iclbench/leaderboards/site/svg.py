@@ -95,7 +95,9 @@ def ticks(low: float, high: float, log: bool, integers: bool = False) -> list[tu
     size = 10 ** math.floor(math.log10((high - low) / 5))
     step_size = next(m * size for m in (1, 2, 5, 10) if (high - low) / (m * size) <= 6)
     if integers:
-        step_size = max(1, round(step_size))
+        # A step that divides the range ends at a tick.
+        steps = [s for s in (1, 2, 4, 5) if (high - low) / s <= 6 and (high - low) % s == 0]
+        step_size = steps[0] if steps else max(1, round(step_size))
     start = math.ceil(low / step_size - 1e-9)
     count = math.floor(high / step_size + 1e-9) - start + 1
     values = [(start + i) * step_size for i in range(count)]

@@ -27,7 +27,7 @@ from .series import series
 #: Rows that a table shows at first; a longer one is laid out when a reader asks for the rest.
 MOST_ROWS = 100
 #: Models in the plot of a page, and its width in pixels.
-MOST_DOTS, PLOT_WIDTH = 20, 420
+MOST_DOTS, PLOT_WIDTH = 20, 400
 
 _TRACK = re.compile(r"(gpu-)?(\d+)([mh])")
 
@@ -69,7 +69,10 @@ def floor_in_words(name: str, boards: Sequence[Board]) -> str:
         summary = host().load("task", name, Task).floor_summary
     except IclbenchError:
         summary = ""
-    return f"{text} {summary}".strip()
+    if not summary:
+        return text
+    plain = summary.replace("`", "")
+    return f"{text} Here: {plain[:1].lower()}{plain[1:]}"
 
 
 def score_in_words(board: Board, about: Description) -> str:
@@ -132,10 +135,8 @@ def section(key: str, boards: Sequence[Board], about: Descriptions) -> View:
     plots = [
         plot
         for board in boards
-        for plot in (profiles(board), *board_curves(board, metric),
-                     *validation_curves(board, metric))
-        if plot
-    ]  # fmt: skip
+        for plot in (*board_curves(board, metric), *validation_curves(board, metric))
+    ]
     # The hidden rows of a long table stay text until they are asked for, so that the page loads.
     is_long = len(views) > MOST_ROWS
     return {
@@ -157,6 +158,7 @@ def section(key: str, boards: Sequence[Board], about: Descriptions) -> View:
             (board.floor.label, board.dtype, floor_text(board)) for board in boards if board.floor
         ],
         "stale": [row for row in rows if row.stale],
+        "profiles": [figure(plot) for board in boards if (plot := profiles(board))],
         "figures": [figure(plot) for plot in plots],
         "has_digits": boards[0].has_digits,
         **_choices(boards, rows),
