@@ -27,6 +27,7 @@ from ..formats import BOUNDS_LEGEND, DIGITS, LEGEND
 from ..reading import Refused
 from ..row import Row
 from . import citation, compare, home, matrix, model, run, search, task
+from .links import Links
 
 #: Marks the folder of a site, so that no other folder is overwritten.
 MARKER = ".iclbench-site"
@@ -35,21 +36,17 @@ MARKER = ".iclbench-site"
 FOLDERS = ("assets", "compare", "data", "models", "records", "runs", "tasks")
 
 #: What is copied from the package's assets, by the name that templates use.
-ASSETS = {"site": "site.js", "plot": "plot.js", "home": "home.js", "table": "table.js",
-          "paired": "paired.js", "compare": "compare.js", "uplot": "vendor/uplot.min.js"}  # fmt: skip
+ASSETS = {
+    "site": "site.js",
+    "plot": "plot.js",
+    "home": "home.js",
+    "table": "table.js",
+    "paired": "paired.js",
+    "compare": "compare.js",
+    "uplot": "vendor/uplot.min.js",
+}
 #: The style sheet, and that of the plotting library, which are one file of the site.
 STYLES = ("site.css", "vendor/uplot.css")
-
-
-@dataclass(frozen=True)
-class Links:
-    """Where the head and the foot of pages lead to outside the site; empty for nowhere.
-
-    An address without `//` is a path from the site's folder.
-    """
-
-    docs: str = ""
-    source: str = ""
 
 
 @dataclass(frozen=True)

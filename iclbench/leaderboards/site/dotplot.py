@@ -14,10 +14,10 @@ from .. import formats
 from ..board import Board
 from ..descriptions import Descriptions
 from ..row import Row, better
-from .svg import Scale, power, scale_of, ticks
+from .svg import Scale, scale_of, ticks
 
-#: Models in a small plot, and curves in the plot against compute.
-MOST_ROWS, MOST_CURVES = 7, 10
+#: Models in a small plot.
+MOST_ROWS = 7
 
 WIDTH, LABELS, VALUES = 340, 128, 42
 ROW, TOP, BOTTOM = 17, 10, 34
@@ -69,24 +69,44 @@ def board_dots(
     ends = _ends(board, rows, marks)
     is_reversed = better(board.ranking) == "lower"
     left, right = LABELS, width - VALUES
-    x = scale_of(ends, False, *((right, left) if is_reversed else (left, right)))
-    bottom = TOP + ROW * len(rows) + 4
+    frame = _Frame(
+        ends=ends,
+        x=scale_of(ends, False, *((right, left) if is_reversed else (left, right))),
+        bottom=TOP + ROW * len(rows) + 4,
+        width=width,
+        root=root,
+    )
     metric = about.task(board.task).metric(board.ranking.metric)
     name = f"digits of the {metric}"
     if not board.has_digits:
         name = f"{metric}, {better(board.ranking)} is better"
-    title = f"{about.task(board.task).title}, {board.dtype}: {name}"
+    title = escape(f"{about.task(board.task).title}, {board.dtype}: {name}")
     if len(name) <= MOST_NAME:
         name = f"{name}, {board.dtype}"
+    names = [about.model(row.record.spec.model).title for row in rows]
     parts = [
-        f'<svg viewBox="0 0 {width} {bottom + BOTTOM}" role="img" aria-label="{escape(title)}">',
-        *_axis(ends, board.has_digits, x, bottom),
-        f'<text x="{width / 2}" y="{bottom + 29}" text-anchor="middle">{escape(name)}</text>',
-        *(part for mark in marks for part in _mark(mark, board, ends, x, bottom)),
-        *(part for i, row in enumerate(rows) for part in _row(row, i, ends, x, about, root, width)),
+        f'<svg viewBox="0 0 {width} {frame.bottom + BOTTOM}" role="img" aria-label="{title}">',
+        *_axis(frame, board.has_digits, name),
+        *(part for mark in marks for part in _mark(mark, board, frame)),
+        *(part for i, row in enumerate(rows) for part in _row(row, names[i], i, frame)),
         "</svg>",
     ]
     return "".join(parts)
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """Where a plot has its values: its ends, their map to pixels, and its size."""
+
+    ends: tuple[float, float]
+    x: Scale
+    bottom: float
+    width: int
+    root: str
+
+    def at(self, value: float) -> float:
+        """The pixel of a value, or of the end beyond which it lies."""
+        return self.x(min(max(value, self.ends[0]), self.ends[1]))
 
 
 def _ends(board: Board, rows: Sequence[Row], marks: Sequence[Reference]) -> tuple[float, float]:
@@ -106,119 +126,33 @@ def _ends(board: Board, rows: Sequence[Row], marks: Sequence[Reference]) -> tupl
     return low - margin, high + margin
 
 
-def _axis(ends: tuple[float, float], integers: bool, x: Scale, bottom: float) -> Iterator[str]:
-    for tick, text in ticks(*ends, False, integers):
-        yield f'<path class="grid" d="M{x(tick):.1f} {TOP}V{bottom}"/>'
-        yield f'<text x="{x(tick):.1f}" y="{bottom + 14}" text-anchor="middle">{text}</text>'
+def _axis(frame: _Frame, integers: bool, name: str) -> Iterator[str]:
+    for tick, text in ticks(*frame.ends, False, integers):
+        at = f"{frame.x(tick):.1f}"
+        yield f'<path class="grid" d="M{at} {TOP}V{frame.bottom}"/>'
+        yield f'<text x="{at}" y="{frame.bottom + 14}" text-anchor="middle">{text}</text>'
+    middle, y = frame.width / 2, frame.bottom + 29
+    yield f'<text x="{middle}" y="{y}" text-anchor="middle">{escape(name)}</text>'
 
 
-def _clamped(value: float, ends: tuple[float, float]) -> float:
-    return min(max(value, ends[0]), ends[1])
+def _mark(mark: Reference, board: Board, frame: _Frame) -> Iterator[str]:
+    text = escape(f"{mark.name}: {formats.score(mark.value, board.ranking)}")
+    path = f"M{frame.at(mark.value):.1f} {TOP - 4}V{frame.bottom}"
+    yield f'<path class="mark {mark.kind}" d="{path}"><title>{text}</title></path>'
 
 
-def _mark(
-    mark: Reference, board: Board, ends: tuple[float, float], x: Scale, bottom: float
-) -> Iterator[str]:
-    at = f"{x(_clamped(mark.value, ends)):.1f}"
-    text = f"{mark.name}: {formats.score(mark.value, board.ranking)}"
-    yield (
-        f'<path class="mark {mark.kind}" d="M{at} {TOP - 4}V{bottom}"><title>{escape(text)}</title>'
-        "</path>"
-    )
-
-
-def _row(
-    row: Row,
-    index: int,
-    ends: tuple[float, float],
-    x: Scale,
-    about: Descriptions,
-    root: str,
-    width: int,
-) -> Iterator[str]:
+def _row(row: Row, name: str, index: int, frame: _Frame) -> Iterator[str]:
     y = TOP + ROW * index + ROW / 2 + 2
     score = row.score or 0.0
-    at = x(_clamped(score, ends))
     low, high = row.bounds.low, row.bounds.high
-    text = f"{row.label}: {formats.score(score, row.record.ranking)}"
-    if low is not None and high is not None:
-        text += f" [{formats.score_interval(row)}]"
-    yield f'<a href="{root}runs/{row.record.id}.html"><title>{escape(text)}</title>'
-    name = about.model(row.record.spec.model).title
+    value = formats.score(score, row.record.ranking).replace("-", "−")
+    interval = f" [{formats.score_interval(row)}]" if row.bounds.kind else ""
+    text = escape(f"{row.label}: {value}{interval}")
+    yield f'<a href="{frame.root}runs/{row.record.id}.html"><title>{text}</title>'
     yield f'<text class="name" x="{LABELS - 8}" y="{y + 4}" text-anchor="end">{escape(name)}</text>'
     if low is not None and high is not None:
-        a, b = (x(_clamped(v, ends)) for v in (min(low, score), max(high, score)))
+        # Rounding may put a mean beside an interval of no width.
+        a, b = frame.at(min(low, score)), frame.at(max(high, score))
         yield f'<line class="whisker" x1="{a:.1f}" x2="{b:.1f}" y1="{y}" y2="{y}"/>'
-    yield f'<circle class="point" cx="{at:.1f}" cy="{y}" r="4"/>'
-    value = formats.score(score, row.record.ranking).replace("-", "−")
-    yield f'<text class="name" x="{width}" y="{y + 4}" text-anchor="end">{value}</text></a>'
-
-
-@dataclass(frozen=True)
-class CurveLine:
-    """A curve with its name and the page that it leads to."""
-
-    name: str
-    page: str
-    x: Sequence[float]
-    y: Sequence[float | None]
-
-
-def curves(lines: Sequence[CurveLine]) -> str:
-    """Digits against operations of training on a logarithmic axis, every curve named at its end."""
-    left, right, top = 34, WIDTH - 132, TOP
-    bottom = TOP + ROW * MOST_ROWS + 4
-    xs = [v for line in lines for v in line.x if v > 0]
-    ys = [v for line in lines for v in line.y if v is not None]
-    x_ends = (min(xs), max(xs)) if max(xs) > min(xs) else (min(xs) / 2, max(xs) * 2)
-    y_ends = (min(0.0, *ys), max(1.0, *ys))
-    x = scale_of(x_ends, True, left, right)
-    y = scale_of(y_ends, False, bottom, top)
-    parts = [f'<svg viewBox="0 0 {WIDTH} {bottom + BOTTOM}" role="img" '
-             'aria-label="Digits against training compute">']  # fmt: skip
-    for tick, text in ticks(*y_ends, False):
-        parts.append(f'<path class="grid" d="M{left} {y(tick):.1f}H{right}"/>')
-        parts.append(f'<text x="{left - 5}" y="{y(tick) + 4:.1f}" text-anchor="end">{text}</text>')
-    first, last = math.ceil(math.log10(x_ends[0])), math.floor(math.log10(x_ends[1]))
-    for exponent in range(first, last + 1, max(1, math.ceil((last - first) / 4))):
-        at = f"{x(10.0**exponent):.1f}"
-        parts.append(f'<path class="axis" d="M{at} {bottom}v4"/>')
-        text = power(exponent)
-        parts.append(f'<text x="{at}" y="{bottom + 16}" text-anchor="middle">{text}</text>')
-    parts.append(f'<path class="axis" d="M{left} {top}V{bottom}H{right}"/>')
-    parts.append(f'<text x="{(left + right) / 2}" y="{bottom + 30}" text-anchor="middle">'
-                 "operations of one seed's training</text>")  # fmt: skip
-    ends = [next((v for v in reversed(line.y) if v is not None), 0.0) for line in lines]
-    labels = spread([y(v) for v in ends], 13, top + 4, bottom + 8)
-    for i, line in enumerate(lines):
-        points = [(x(a), y(b)) for a, b in zip(line.x, line.y, strict=True)
-                  if b is not None and a > 0]  # fmt: skip
-        path = "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in points)
-        end, label = points[-1], labels[i]
-        parts.append(
-            f'<a href="{line.page}" class="c{i % 10}"><path class="line" d="{path}"/>'
-            f'<path class="axis" d="M{end[0] + 2:.1f} {end[1]:.1f}L{right + 8} {label:.1f}"/>'
-            f'<text x="{right + 11}" y="{label + 4:.1f}" class="c{i % 10} drawn">'
-            f"{escape(line.name)}</text></a>"
-        )
-    return "".join([*parts, "</svg>"])
-
-
-def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Positions near the wanted ones, in their order, at least `gap` apart and within the ends.
-
-    Where there is no room for all, they are as far apart as there is room.
-    """
-    order = sorted(range(len(wanted)), key=lambda i: wanted[i])
-    gap = min(gap, (high - low) / max(1, len(wanted) - 1))
-    placed: list[float] = []
-    for i in order:
-        placed.append(max(wanted[i], placed[-1] + gap if placed else low))
-    limit = high
-    for k in reversed(range(len(placed))):
-        placed[k] = min(placed[k], limit)
-        limit = placed[k] - gap
-    result = [0.0] * len(wanted)
-    for position, i in zip(placed, order, strict=True):
-        result[i] = position
-    return result
+    yield f'<circle class="point" cx="{frame.at(score):.1f}" cy="{y}" r="4"/>'
+    yield f'<text class="name" x="{frame.width}" y="{y + 4}" text-anchor="end">{value}</text></a>'

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from ...api.config import parse_config
 from ...api.errors import IclbenchError
 from ...api.task import Task
 from ...plugins import host
@@ -31,32 +32,21 @@ class Drawn(NamedTuple):
 def example(name: str, task_args: dict[str, Any], dtype: str) -> View | None:
     """A prompt of the task with these arguments, and its answer.
 
-    None if the task is not installed, or reads its prompts from data instead of drawing them.
+    None if the task is not installed, has other arguments now, or reads prompts from data instead
+    of drawing them.
     """
     try:
-        task = load(name)(task_args)
+        cls = host().load("task", name, Task)
+        task: Task[Any] = cls(parse_config(cls.Config, task_args, name))
     except IclbenchError:
         return None
-    if task is None or type(task).evaluation_batches is not Task.evaluation_batches:
+    if type(task).evaluation_batches is not Task.evaluation_batches:
         return None
     batch = task.evaluation_batches(1, SEED, getattr(torch, dtype))[0]
     prompt = batch.prompt
     repeated = {"tokens"} if len(prompt._fields) > 1 else set()
     fields = [_field(n, getattr(prompt, n)[0]) for n in prompt._fields if n not in repeated]
     return {"fields": fields, "answer": _field("answer", batch.target[0])}
-
-
-def load(name: str) -> Any:
-    """A function of arguments that gives the task, or None for other arguments than it has now."""
-    cls = host().load("task", name, Task)
-
-    def make(args: dict[str, Any]) -> Task[Any] | None:
-        try:
-            return cls(cls.Config(**args))
-        except (ValueError, IclbenchError):
-            return None
-
-    return make
 
 
 def _field(name: str, values: Tensor) -> Drawn:
@@ -70,27 +60,31 @@ def _field(name: str, values: Tensor) -> Drawn:
 def _squares(name: str, table: Tensor) -> str:
     """Real numbers as squares whose area is their size, colored by their sign; integers as text."""
     rows, columns = table.shape
-    parts = []
+    places = [(i, j) for i in range(rows) for j in range(columns)]
     if not table.is_floating_point():
         side = 18
-        for i in range(rows):
-            for j in range(columns):
-                parts.append(f'<text x="{(j + 0.5) * side}" y="{(i + 0.75) * side}" '
-                             f'text-anchor="middle">{int(table[i, j])}</text>')  # fmt: skip
+        parts = [
+            f'<text x="{(j + 0.5) * side}" y="{(i + 0.75) * side}" text-anchor="middle">'
+            f"{int(table[i, j])}</text>"
+            for i, j in places
+        ]
     else:
         side = SQUARE + 2
         most = float(table.abs().max()) or 1.0
-        for i in range(rows):
-            for j in range(columns):
-                value = float(table[i, j])
-                length = SQUARE * math.sqrt(abs(value) / most)
-                x, y = (j + 0.5) * side - length / 2, (i + 0.5) * side - length / 2
-                sign = "positive" if value >= 0 else "negative"
-                parts.append(f'<rect class="cell" x="{j * side + 0.5}" y="{i * side + 0.5}" '
-                             f'width="{side - 1}" height="{side - 1}"/>')  # fmt: skip
-                parts.append(f'<rect class="{sign}" x="{x:.1f}" y="{y:.1f}" width="{length:.1f}" '
-                             f'height="{length:.1f}"/>')  # fmt: skip
+        parts = [_square(float(table[i, j]) / most, i, j, side) for i, j in places]
     return (
         f'<svg width="{columns * side}" height="{rows * side}" role="img" '
         f'aria-label="{escape(name)}">{"".join(parts)}</svg>'
+    )
+
+
+def _square(value: float, i: int, j: int, side: int) -> str:
+    """The square of a value between −1 and 1, on its cell."""
+    length = SQUARE * math.sqrt(abs(value))
+    x, y = (j + 0.5) * side - length / 2, (i + 0.5) * side - length / 2
+    sign = "positive" if value >= 0 else "negative"
+    return (
+        f'<rect class="cell" x="{j * side + 0.5}" y="{i * side + 0.5}" width="{side - 1}" '
+        f'height="{side - 1}"/><rect class="{sign}" x="{x:.1f}" y="{y:.1f}" '
+        f'width="{length:.1f}" height="{length:.1f}"/>'
     )

@@ -10,7 +10,7 @@ from ..curves import median_curve
 from ..descriptions import Descriptions
 from ..findings import Outcome
 from ..row import Row
-from . import dotplot
+from . import compute, dotplot
 from .figure import View
 
 #: Where the findings of a study are explained.
@@ -34,7 +34,7 @@ def families(boards: Iterable[Board], about: Descriptions) -> dict[str, list[Boa
 
 
 def main_board(boards: Sequence[Board]) -> Board:
-    """The board that stands for a family: one that ranks by digits, with the most trained models."""
+    """The board that stands for a family: by digits if any is, with the most trained models."""
 
     def key(board: Board) -> tuple[bool, bool, int, int, str]:
         models = {row.record.spec.model for row in board.rows if row.is_trained}
@@ -71,7 +71,7 @@ def compute_panel(boards: Sequence[Board], about: Descriptions) -> View | None:
 
     def curves(board: Board) -> list[Row]:
         trained = [row for row in board.rows if _has_operations(row)]
-        return best_by_model(trained)[: dotplot.MOST_CURVES]
+        return best_by_model(trained)[: compute.MOST_CURVES]
 
     ranked = [board for board in boards if board.has_digits]
     board = max(ranked, key=lambda board: len(curves(board)), default=None)
@@ -84,8 +84,8 @@ def compute_panel(boards: Sequence[Board], about: Descriptions) -> View | None:
         assert curve is not None
         x = [v for v in curve.operations if v is not None]
         name = about.model(row.record.spec.model).title
-        lines.append(dotplot.CurveLine(name, f"runs/{row.record.id}.html", x, median_curve(curve)))
-    return {"task": board.task, "title": about.task(board.task).title, "svg": dotplot.curves(lines)}
+        lines.append(compute.CurveLine(name, f"runs/{row.record.id}.html", x, median_curve(curve)))
+    return {"task": board.task, "title": about.task(board.task).title, "svg": compute.curves(lines)}
 
 
 def _has_operations(row: Row) -> bool:
@@ -94,10 +94,11 @@ def _has_operations(row: Row) -> bool:
 
 
 def findings(outcomes: Sequence[Outcome]) -> list[View]:
-    """The findings of papers to show first: those with a verdict, of as many studies as there are."""
+    """The findings of papers to show first: with a verdict, and of different studies."""
     ordered = sorted(outcomes, key=lambda outcome: _VERDICTS.index(outcome.verdict))
     studies: set[str] = set()
-    first, rest = [], []
+    first: list[Outcome] = []
+    rest: list[Outcome] = []
     for outcome in ordered:
         (rest if outcome.finding.records in studies else first).append(outcome)
         studies.add(outcome.finding.records)

@@ -1,4 +1,4 @@
-"""What models/MODEL.html shows: what it is, every result of it, its learning curves, how to run it."""
+"""What models/MODEL.html shows: what it is, every result, learning curves, and how to run it."""
 
 from __future__ import annotations
 
@@ -106,10 +106,10 @@ def _learning_curves(name: str, boards: Sequence[Board], about: Descriptions) ->
 
 
 def _commands(pairs: Sequence[tuple[Row, Board]]) -> list[tuple[str, str]]:
-    """A command for each origin: that of the model's best row of it, by the share of its board."""
-    best: dict[str, tuple[float, Row]] = {}
+    """A command for each origin: that of its row nearest to the floor of a board that has one."""
+    best: dict[str, tuple[tuple[bool, float], Row]] = {}
     for row, board in pairs:
-        share = scale_of_board(board).share(row) or 0.0
+        share = board.floor is not None, scale_of_board(board).share(row) or 0.0
         if row.origin not in best or share > best[row.origin][0]:
             best[row.origin] = share, row
     order = sorted(best, key=lambda origin: (origin != "trained", origin))

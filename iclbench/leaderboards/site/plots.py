@@ -122,7 +122,7 @@ def validation_curves(board: Board, metric: str) -> list[Plot]:
         if lines:
             words = "training compute" if cost == "operations" else "training time"
             title = f"{_capital(score)} against {words}, {board.dtype}"
-            y = f"mean {score} on validation, median over seeds"
+            y = f"mean {score} on validation"
             log_x = any(v > 0 for line in lines for v in line["x"])
             plots.append(plot(title, COST_TITLES[cost], y, lines, log=False, log_x=log_x))
     return plots

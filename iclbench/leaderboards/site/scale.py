@@ -16,7 +16,7 @@ class BoardScale:
     best: float | None
 
     def share(self, row: Row) -> float | None:
-        """Where the row lies between chance, 0, and the best, 1; None where the scale is unknown."""
+        """Where the row lies from chance, 0, to the best, 1; None where the scale is unknown."""
         if self.chance is None or self.best is None:
             return None
         if row.score is None or row.record.chance:

@@ -1,4 +1,4 @@
-"""Draw a figure of lines as SVG, which readers see before they explore it, print, or use no scripts.
+"""Draw a figure of lines as SVG, which is what readers see first, print, and see without scripts.
 
 Colors and dashes are classes of the style sheet.
 """
@@ -133,7 +133,8 @@ def _line(line: Plot, plot: Plot, x: Scale, y: Scale) -> Iterator[str]:
         yield f'<path class="line {style}" d="{path}"><title>{escape(line["name"])}</title></path>'
     if line.get("low"):
         for a, low, high in zip(line["x"], line["low"], line["high"], strict=True):
-            if all(_shown(v, plot["y"]["log"]) for v in (low, high)) and _shown(a, plot["x"]["log"]):  # fmt: skip
+            bounds_shown = all(_shown(v, plot["y"]["log"]) for v in (low, high))
+            if bounds_shown and _shown(a, plot["x"]["log"]):
                 at = f"{x(a):.1f}"
                 yield f'<path class="bar {style}" d="M{at} {y(low):.1f}V{y(high):.1f}"/>'
     if len(line["x"]) <= MOST_DOTS and not line.get("reference"):

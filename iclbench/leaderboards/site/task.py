@@ -90,7 +90,7 @@ def tracks_in_words(boards: Sequence[Board]) -> str:
     for name in names:
         match = _TRACK.fullmatch(name)
         if not name:
-            parts.append("no track, whose rows chose their own budget")
+            parts.append("open, a budget that each row chose itself")
         elif match:
             unit = {"m": "minutes", "h": "hours"}[match[3]]
             of = "of one GPU" if match[1] else "of core time"
@@ -98,7 +98,7 @@ def tracks_in_words(boards: Sequence[Board]) -> str:
         else:
             parts.append(name)
     listed = "; ".join(parts)
-    return f"A track is a training budget. Here: {listed}." if parts else ""
+    return f"A track is a class of training budgets. Here: {listed}." if parts else ""
 
 
 def by_evaluation(boards: Iterable[Board]) -> dict[str, list[Board]]:
