@@ -23,7 +23,7 @@ class Paper(Config):
 
     title: Line
     authors: Line = Field(description="joined by `and`, as in BibTeX")
-    year: int = Field(ge=1900, le=2200)
+    year: int = Field(ge=1600, le=2200)
     venue: Line = Field("", description="journal, conference or archive")
     url: str = Field(pattern=r"^https://[^\s\"<>]+$")
 
