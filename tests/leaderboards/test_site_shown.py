@@ -166,7 +166,7 @@ def test_a_task_s_table_is_in_its_address_and_compares_what_is_shown(site):
         assert numbers == pytest.approx(list(expected[:3]), abs=0.006)
         assert text.endswith("*") == expected.is_significant
         browser.save_screenshot(str(PICTURES / "task-all-columns.png"))
-        find(browser, ".columns")[0].send_keys("\n")
+        find(browser, "button.columns")[0].send_keys("\n")
         find(browser, "form.filters [name=find]")[0].send_keys("gradient")
         assert "find=gradient" in browser.current_url
         assert "columns" not in browser.current_url

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from .. import formats
 from ..board import Board
@@ -13,6 +14,14 @@ from .figure import View, figure
 from .formula import mathml
 from .plots import MOST_LINES, Plot, plot
 from .scale import scale_of_board
+
+
+class Scored(NamedTuple):
+    """A row with its board, and where it lies from chance, 0, to the floor, 1."""
+
+    row: Row
+    board: Board
+    share: float | None
 
 
 def by_model(boards: Iterable[Board]) -> dict[str, list[Board]]:
@@ -27,15 +36,16 @@ def by_model(boards: Iterable[Board]) -> dict[str, list[Board]]:
 def model(name: str, boards: Sequence[Board], about: Descriptions) -> View:
     """The whole page of a model."""
     described = about.model(name)
-    pairs = [(row, board) for board in boards for row in _rows(board, name)]
+    scaled = [(board, scale_of_board(board)) for board in boards]
+    results = [Scored(row, b, scale.share(row)) for b, scale in scaled for row in _rows(b, name)]
     return {
         "about": described,
         "formula": mathml(described.formula),
-        "measured_state": _measured_state([row for row, _ in pairs]),
-        "results": [_result(row, board, about) for row, board in pairs],
+        "measured_state": _measured_state([result.row for result in results]),
+        "results": [_result(result, about) for result in results],
         "tasks": len({board.task for board in boards}),
         "figures": [figure(p) for p in _learning_curves(name, boards, about)],
-        "commands": _commands(pairs),
+        "commands": _commands(results),
     }
 
 
@@ -43,8 +53,8 @@ def _rows(board: Board, name: str) -> list[Row]:
     return [row for row in board.rows if row.record.spec.model == name]
 
 
-def _result(row: Row, board: Board, about: Descriptions) -> View:
-    share = scale_of_board(board).share(row)
+def _result(result: Scored, about: Descriptions) -> View:
+    row, board, share = result
     task = about.task(board.task)
     args = formats.arguments(board.evaluation.task_args)
     return {
@@ -105,13 +115,13 @@ def _learning_curves(name: str, boards: Sequence[Board], about: Descriptions) ->
     return plots
 
 
-def _commands(pairs: Sequence[tuple[Row, Board]]) -> list[tuple[str, str]]:
+def _commands(results: Sequence[Scored]) -> list[tuple[str, str]]:
     """A command for each origin: that of its row nearest to the floor of a board that has one."""
     best: dict[str, tuple[tuple[bool, float], Row]] = {}
-    for row, board in pairs:
-        share = board.floor is not None, scale_of_board(board).share(row) or 0.0
-        if row.origin not in best or share > best[row.origin][0]:
-            best[row.origin] = share, row
+    for row, board, share in results:
+        key = board.floor is not None, share or 0.0
+        if row.origin not in best or key > best[row.origin][0]:
+            best[row.origin] = key, row
     order = sorted(best, key=lambda origin: (origin != "trained", origin))
     return [(f"{origin}, on {best[origin][1].record.main.title}", best[origin][1].record.command)
             for origin in order]  # fmt: skip
