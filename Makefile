@@ -50,7 +50,7 @@ docs: $(VENV)/installed-dev
 # Build the documentation site in build/docs; needs no network.
 docs-site: $(VENV)/installed-dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
-	$(BIN)/iclbench leaderboard site build/docs/boards
+	$(BIN)/iclbench leaderboard site build/docs/boards --docs ../index.html
 
 # Draw the picture of the README; needs Chrome or Chromium.
 picture: $(VENV)/installed-dev

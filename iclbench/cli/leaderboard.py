@@ -9,7 +9,7 @@ import typer
 
 from ..api.errors import UsageError, unknown
 from ..console import report
-from . import suites
+from . import site_of, suites
 from .common import (
     Columns,
     Sort,
@@ -281,17 +281,4 @@ def build(
     end_with(problems)
 
 
-@app.command()
-def site(
-    out: Annotated[Path, typer.Argument(help="The site's folder: new, empty, or of a site.")],
-    folder: Annotated[
-        Path, typer.Option("--from", metavar="DIR", help="The records are in DIR/records.")
-    ] = Path("leaderboards"),
-) -> None:
-    """Write a static site of all records in a folder; it needs no server and no network."""
-    from ..leaderboards.site.build import make_site
-
-    problems: list[str] = []
-    pages = make_site(out, folder, problems.append)
-    typer.echo(f"{pages} pages: {out / 'index.html'}")
-    end_with(problems)
+app.command("site")(site_of.site)

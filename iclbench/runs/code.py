@@ -21,8 +21,8 @@ COUNTED = ("api", "nn", "training", "runs", "precision.py")
 NOT_COUNTED = frozenset(
     f"{folder}/{name}.py"
     for folder, names in {
-        "api": ("__init__", "costs", "entry", "errors", "executor", "names", "options", "record",
-                "results", "stored", "suite", "tracker", "tuning"),
+        "api": ("__init__", "about", "costs", "entry", "errors", "executor", "names", "options",
+                "record", "results", "stored", "suite", "tracker", "tuning"),
         "runs": ("__init__", "causality", "checks", "code", "comparison", "cost_facts", "facts",
                  "heldout", "honesty", "inspection", "objects", "proofs", "recorded", "report",
                  "retraining", "reuse", "rounding", "shift_records", "sizes", "state_size", "store",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -18,34 +19,69 @@ from ...runs.store import MOST_BYTES
 from ..board import Board
 from ..build import by_task, published
 from ..cited import Cited, read_cited
+from ..descriptions import Descriptions
+from ..export import as_csv, as_parquet, export_table
+from ..findings import Outcome, outcomes
+from ..findings_page import VERDICTS
 from ..formats import BOUNDS_LEGEND, DIGITS, LEGEND
-from ..overview import overviews
 from ..reading import Refused
 from ..row import Row
-from . import compare, index, run, task
+from . import citation, compare, home, matrix, model, run, search, task
+from .links import Links
 
 #: Marks the folder of a site, so that no other folder is overwritten.
 MARKER = ".iclbench-site"
 
 #: The folders of pages that a later build may leave out; other files in a site's folder stay.
-FOLDERS = ("assets", "compare", "data", "records", "runs", "tasks")
+FOLDERS = ("assets", "compare", "data", "models", "records", "runs", "tasks")
+
+#: What is copied from the package's assets, by the name that templates use.
+ASSETS = {
+    "site": "site.js",
+    "plot": "plot.js",
+    "home": "home.js",
+    "table": "table.js",
+    "paired": "paired.js",
+    "compare": "compare.js",
+    "uplot": "vendor/uplot.min.js",
+}
+#: The style sheet, and that of the plotting library, which are one file of the site.
+STYLES = ("site.css", "vendor/uplot.css")
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a site shows."""
+
+    records: Path
+    boards: list[Board]
+    cited: dict[str, list[Cited]]
+    outcomes: list[Outcome]
+    about: Descriptions
+    links: Links = field(default_factory=Links)
 
 
 def make_site(
-    out: str | Path, folder: str | Path = "leaderboards", refused: Refused = report
+    out: str | Path,
+    folder: str | Path = "leaderboards",
+    refused: Refused = report,
+    links: Links | None = None,
 ) -> int:
     """Write the site of `folder`/records to `out`; returns the number of pages.
 
-    `refused` gets a line for each record that is damaged and left out. Raises UsageError if `out`
-    holds anything but a site or can't be written, if there is no sound record, or if
-    `folder`/cited.toml is not valid; the pages stay as they were then.
+    `refused` gets a line for each record that is damaged and left out, and for each plugin whose
+    descriptions are not valid. Raises UsageError if `out` holds anything but a site or can't be
+    written, if there is no sound record, or if `folder`/cited.toml or `folder`/findings.toml is not
+    valid; the pages stay as they were then.
     """
     out, folder = Path(out), Path(folder)
-    boards, cited = published(folder, refused, whole=True), read_cited(folder)
+    boards = published(folder, refused, whole=True)
+    content = Content(folder / "records", boards, read_cited(folder), outcomes(folder, refused),
+                      Descriptions(refused), links or Links())  # fmt: skip
     if _holds_something_else(out):
         raise UsageError(f"{out} holds something other than a site of iclbench")
     with staged(out) as new:
-        site = _Site(new, folder / "records", boards, cited)
+        site = Site(new, content)
         site.write()
     written = {path.relative_to(new) for path in site.written}
     for part in FOLDERS:
@@ -63,13 +99,11 @@ def _holds_something_else(out: Path) -> bool:
     return not out.is_dir() or not all(path.name.startswith(STAGING) for path in out.iterdir())
 
 
-class _Site:
-    """A site that is being written: its templates, and the files so far."""
+class Site:
+    """A site that is being written: its content, its templates, and the files so far."""
 
-    def __init__(
-        self, out: Path, records: Path, boards: list[Board], cited: dict[str, list[Cited]]
-    ) -> None:
-        self.out, self.records, self.boards = out, records, boards
+    def __init__(self, out: Path, content: Content) -> None:
+        self.out, self.content, self.boards = out, content, content.boards
         self.written: set[Path] = set()
         self.templates = Environment(
             loader=PackageLoader("iclbench.leaderboards.site"),
@@ -78,75 +112,113 @@ class _Site:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self.tasks, self.cited = by_task(boards), cited
+        self.tasks = by_task(content.boards)
+        self.menu = self._menu()
 
     def write(self) -> None:
         """Write all pages, with the files that they need."""
         self._file(MARKER, b"")
         self.assets = self._assets()
-        heat_maps = [index.heat_map(overview) for overview in overviews(self.boards)]
-        count = sum(len(board.rows) for board in self.boards)
-        self._page("index.html", "index.html", heat_maps=heat_maps, count=count)
+        self._home()
         for name, boards in self.tasks.items():
             self._task(name, boards)
+        for name, boards in model.by_model(self.boards).items():
+            self._page("model.html", f"models/{name}.html",
+                       model=model.model(name, boards, self.content.about))  # fmt: skip
         for board in self.boards:
             for row in board.rows:
                 self._copy_files(row)
                 name = f"runs/{row.record.id}.html"
                 self._page("run.html", name, run=run.run(row, board))
                 self._file(f"data/{row.record.id}.js", compare.comparison_script(row).encode())
+        self._data()
+
+    def _menu(self) -> dict[str, Any]:
+        """What the head and the foot of every page list."""
+        about, links = self.content.about, self.content.links
+        groups = home.families(self.boards, about)
+        return {
+            "tasks": {group: [about.task(name) for name in by_task(boards)]
+                      for group, boards in groups.items()},
+            "models": [about.model(name) for name in sorted(model.by_model(self.boards))],
+            "pages": [("Findings", "findings.html")] if self.content.outcomes else [],
+            "docs": links.docs,
+            "source": links.source,
+            "parquet": _has_parquet(),
+        }  # fmt: skip
+
+    def _home(self) -> None:
+        about = self.content.about
+        self._page(
+            "index.html",
+            "index.html",
+            count=sum(len(board.rows) for board in self.boards),
+            task_count=len(self.tasks),
+            panels=home.panels(self.boards, about),
+            compute=home.compute_panel(self.boards, about),
+            findings=home.findings(self.content.outcomes),
+            matrix=matrix.tables(self.boards, about),
+        )
+        if self.content.outcomes:
+            self._page("findings.html", "findings.html", verdicts=VERDICTS,
+                       studies=home.by_study(self.content.outcomes))  # fmt: skip
 
     def _task(self, name: str, boards: list[Board]) -> None:
-        sections = [task.section(key, group) for key, group in task.by_evaluation(boards).items()]
-        # The evaluation set with the most rows comes first.
-        sections.sort(key=lambda section: -len(section["rows"]))
-        figures = task.hyperparameter_figures(boards)
+        view = task.task(name, boards, self.content.about)
+        cited = self.content.cited.get(name, [])
+        self._page("task.html", f"tasks/{name}.html", task=view, cited=cited)
+        table = export_table(row for board in boards for row in board.rows)
+        self._file(f"tasks/{name}.csv", as_csv(table))
         self._page(
-            "task.html",
-            f"tasks/{name}.html",
+            "compare.html",
+            f"compare/{name}.html",
             task=name,
-            sections=sections,
-            cited=self.cited.get(name, []),
-            figures=figures,
+            title=self.content.about.task(name).title,
+            choices=compare.choices(boards),
         )
-        self._page(
-            "compare.html", f"compare/{name}.html", task=name, choices=compare.choices(boards)
-        )
+
+    def _data(self) -> None:
+        """Write what programs read: the index, the table of all rows, and the citation."""
+        index = search.index(self.boards, self.content.about)
+        self._file("index.json", search.as_json(index))
+        self._file("data/search.js", search.script(index).encode())
+        table = export_table(row for board in self.boards for row in board.rows)
+        self._file("rows.csv", as_csv(table))
+        if _has_parquet():
+            self._file("rows.parquet", as_parquet(table))
+        self._file("CITATION.cff", citation.cff().encode())
+        self._file("CITATION.bib", citation.bibtex().encode())
 
     def _assets(self) -> dict[str, str]:
-        """Copy the style, the scripts and Plotly; their names hold a digest of their content."""
-        import plotly
-
-        names = {}
-        package = resources.files("iclbench.leaderboards.site")
-        sources = [package / "assets" / name for name in ("site.css", "site.js", "compare.js")]
-        sources.append(resources.files(plotly) / "package_data" / "plotly.min.js")
-        for source in sources:
-            data = source.read_bytes()
-            stem, _, ending = source.name.partition(".")
-            name = f"assets/{stem}.{hashlib.sha256(data).hexdigest()[:8]}.{ending}"
-            self._file(name, data)
-            names[stem if ending != "css" else "style"] = name
+        """Copy the style and the scripts; their names hold a digest of their content."""
+        package = resources.files("iclbench.leaderboards.site") / "assets"
+        contents = {name: package.joinpath(file).read_bytes() for name, file in ASSETS.items()}
+        names = {name: _with_digest(name, data, "js") for name, data in contents.items()}
+        contents["style"] = b"\n".join(package.joinpath(file).read_bytes() for file in STYLES)
+        names["style"] = _with_digest("site", contents["style"], "css")
+        for name, data in contents.items():
+            self._file(names[name], data)
+        self._file("assets/uplot.LICENSE", (package / "vendor" / "uplot.LICENSE").read_bytes())
         return names
 
     def _copy_files(self, row: Row) -> None:
         """Copy the record with all its files."""
-        self._file(f"records/{row.file}", read_regular_file(self.records / row.file, MOST_BYTES))
+        records = self.content.records
+        self._file(f"records/{row.file}", read_regular_file(records / row.file, MOST_BYTES))
         if row.held_out is not None:
             name = held_out_path(PurePosixPath("records", row.file)).as_posix()
-            path = held_out_path(self.records / row.file)
+            path = held_out_path(records / row.file)
             self._file(name, read_regular_file(path, MOST_BYTES))
-        objects = Objects(self.records)
+        objects = Objects(records)
         for reference in row.record.files():
             if self.out / "records" / reference.name not in self.written:
                 self._file(f"records/{reference.name}", objects.read(reference))
 
     def _page(self, template: str, name: str, **content: Any) -> None:
-        root = "../" * name.count("/")
         text = self.templates.get_template(template).render(
-            root=root,
+            root="../" * name.count("/"),
             assets=self.assets,
-            tasks=sorted(self.tasks),
+            menu=self.menu,
             legend=LEGEND,
             digits_legend=DIGITS,
             bounds_legend=BOUNDS_LEGEND,
@@ -160,3 +232,16 @@ class _Site:
         # Not synced: a site is rebuilt in a minute, and syncing thousands of files is slow.
         path.write_bytes(data)
         self.written.add(path)
+
+
+def _with_digest(stem: str, data: bytes, ending: str) -> str:
+    return f"assets/{stem}.{hashlib.sha256(data).hexdigest()[:8]}.{ending}"
+
+
+def _has_parquet() -> bool:
+    """Whether Parquet can be written: pyarrow is an extra."""
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        return False
+    return True

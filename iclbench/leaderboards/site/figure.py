@@ -1,4 +1,4 @@
-"""A figure as its template shows it: the drawing, the legend, and the data for Plotly."""
+"""A figure as its template shows it: the drawing, the legend, and the data for exploring it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ View = dict[str, Any]
 
 def figure(plot: Plot) -> View:
     """The view of a plot."""
-    legend = [
-        {"name": line["name"], "color": "dotted" if line.get("dotted") else f"c{line['color']}"}
-        for line in plot["lines"]
-    ]
+    legend = [{"name": line["name"], "style": svg.style_of(line)} for line in plot["lines"]]
     return {"title": plot["title"], "svg": svg.draw(plot), "legend": legend,
             "data": script_json(_finite(plot))}  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The figures of the site, in Plotly's terms; `svg` draws what readers see first."""
+"""The figures of the site as plain data; `svg` draws what readers see first."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from ..board import Board
 from ..curves import COST_TITLES, median_curve
 from ..row import PROFILE, Row, floor_label
 
-#: The most lines in a figure, which is the number of colors.
-MOST_LINES = 10
+#: Colors of the style sheet; with dashes, twice as many lines can be told apart.
+COLORS = 10
+MOST_LINES = 2 * COLORS
+#: The digits at which each dtype's precision profile ends.
+PROFILE_ENDS = {"float32": 8, "float64": 16}
 
 Plot = dict[str, Any]
 
@@ -21,13 +24,26 @@ Plot = dict[str, Any]
 def plot(title: str, x: str, y: str, lines: Sequence[Plot], *, log: bool, log_x: bool = False) -> (
     Plot
 ):  # fmt: skip
-    """A figure of lines {x, y, name[, low, high, dotted]} with titled axes; colors go by order."""
+    """A figure of lines {x, y, name[, low, high, reference]} with titled axes.
+
+    Colors go by order; an axis of integers alone has no other ticks.
+    """
     return {
         "title": title,
-        "x": {"title": x, "log": log_x},
-        "y": {"title": y, "log": log},
-        "lines": [{**line, "color": i % MOST_LINES} for i, line in enumerate(lines)],
+        "x": {"title": x, "log": log_x, "integers": _are_integers(lines, "x")},
+        "y": {"title": y, "log": log, "integers": _are_integers(lines, "y")},
+        "lines": [line | _style(i, line) for i, line in enumerate(lines)],
     }
+
+
+def _style(index: int, line: Plot) -> Plot:
+    if line.get("reference"):
+        return {"color": 0, "dash": "dotted"}
+    return {"color": index % COLORS, "dash": "dashed" if index % MOST_LINES >= COLORS else "solid"}
+
+
+def _are_integers(lines: Sequence[Plot], axis: str) -> bool:
+    return all(v is None or float(v).is_integer() for line in lines for v in line[axis])
 
 
 def best_of_models(rows: Iterable[Row]) -> list[Row]:
@@ -41,22 +57,37 @@ def best_of_models(rows: Iterable[Row]) -> list[Row]:
     return list(best.values())[:MOST_LINES]
 
 
+def names_of(rows: Sequence[Row]) -> list[str]:
+    """The rows' labels, with the track and the origin where they differ among the rows."""
+    has_origins = len({row.origin for row in rows}) > 1
+    has_tracks = len({row.track for row in rows if row.is_trained}) > 1
+    names = []
+    for row in rows:
+        origin = f" ({row.origin})" if has_origins and not row.is_trained else ""
+        track = f", {row.track or 'open budget'}" if has_tracks and row.is_trained else ""
+        names.append(f"{row.label}{track}{origin}")
+    return names
+
+
 def profiles(board: Board) -> Plot | None:
     """The precision profile of each model's best row; None if digits do not rank."""
+    rows = [row for row in best_of_models(board.rows) if row.profile is not None]
+    end = PROFILE_ENDS.get(board.dtype, PROFILE[-1])
     lines = [
-        {"name": row.label, "x": list(PROFILE), "y": list(row.profile)}
-        for row in best_of_models(board.rows)
-        if row.profile is not None
+        {"name": name, "x": list(PROFILE)[: end + 1], "y": list(row.profile or ())[: end + 1]}
+        for name, row in zip(names_of(rows), rows, strict=True)
     ]
     if not lines:
         return None
-    title = f"prompts solved, {board.dtype}"
-    digits = f"digits of {board.ranking.metric} (−log₁₀ of the absolute error)"
-    return plot(title, digits, "fraction of prompts", lines, log=False)
+    return plot(f"Prompts solved to k digits, {board.dtype}", "digits k of the absolute error",
+                "fraction of prompts", lines, log=False)  # fmt: skip
 
 
-def board_curves(board: Board) -> list[Plot]:
-    """The curves of each model's best row, one plot per metric with a second axis."""
+def board_curves(board: Board, metric: str) -> list[Plot]:
+    """The curves of each model's best row, one plot per metric with a second axis.
+
+    `metric` is what the task calls the ranked metric in words.
+    """
     rows = best_of_models(board.rows)
     names = sorted({name for row in rows for name in row.record.curves})
     plots = []
@@ -64,32 +95,36 @@ def board_curves(board: Board) -> list[Plot]:
         with_curve = [row for row in rows if name in row.record.curves]
         if all(len(row.record.curves[name].values) < 2 for row in with_curve):
             continue
-        lines = [_line(row.label, row.record.curves[name]) for row in with_curve]
+        labels = names_of(with_curve)
+        lines = [_line(label, row.record.curves[name])
+                 for label, row in zip(labels, with_curve, strict=True)]  # fmt: skip
         first = with_curve[0].record
         floor = first.main.floor.curves.get(name)
-        lines += [_line(floor_label(first), floor) | {"dotted": True}] if floor else []
-        title = f"{name}, {board.dtype}"
-        plots.append(plot(title, first.curves[name].axis, f"median {name}", lines,
-                          log=_is_log(lines)))  # fmt: skip
+        lines += [_line(floor_label(first), floor) | {"reference": True}] if floor else []
+        words = metric if name == board.ranking.metric else in_words(name)
+        axis = in_words(first.curves[name].axis)
+        title = f"{_capital(words)} along {axis}, {board.dtype}"
+        plots.append(plot(title, axis, f"median {words}", lines, log=_is_log(lines)))
     return plots
 
 
-def validation_curves(board: Board) -> list[Plot]:
+def validation_curves(board: Board, metric: str) -> list[Plot]:
     """What was validated while each model's best row was trained, against operations and time."""
     rows = [row for row in best_of_models(board.rows) if row.record.validation_curve]
+    score = "digits" if board.has_digits else metric
     plots = []
     for cost in ("operations", "seconds"):
         lines = []
-        for row in rows:
+        for name, row in zip(names_of(rows), rows, strict=True):
             curve = row.record.validation_curve
-            if curve is None or None in getattr(curve, cost):
-                continue
-            name = f"{row.label}{f', {row.track}' if row.track else ''}"
-            lines.append({"name": name, "x": getattr(curve, cost), "y": median_curve(curve)})
+            if curve is not None and None not in getattr(curve, cost):
+                lines.append({"name": name, "x": getattr(curve, cost), "y": median_curve(curve)})
         if lines:
-            about = f"{board.ranking.statistic} of {board.ranking.metric}, median over seeds"
-            plots.append(plot(f"validation against {cost}, {board.dtype}", COST_TITLES[cost], about,
-                              lines, log=False, log_x=True))  # fmt: skip
+            words = "training compute" if cost == "operations" else "training time"
+            title = f"{_capital(score)} against {words}, {board.dtype}"
+            y = f"mean {score} on validation"
+            log_x = any(v > 0 for line in lines for v in line["x"])
+            plots.append(plot(title, COST_TITLES[cost], y, lines, log=False, log_x=log_x))
     return plots
 
 
@@ -101,16 +136,29 @@ def record_curves(record: Record) -> list[Plot]:
             continue
         lines = [_line("median", curve), _line("mean", curve, "mean")]
         floor = record.main.floor.curves.get(name)
-        lines += [_line(floor_label(record), floor) | {"dotted": True}] if floor else []
-        plots.append(plot(name, curve.axis, name, lines, log=_is_log(lines)))
+        lines += [_line(floor_label(record), floor) | {"reference": True}] if floor else []
+        words, axis = in_words(name), in_words(curve.axis)
+        title = f"{_capital(words)} along {axis}"
+        plots.append(plot(title, axis, words, lines, log=_is_log(lines)))
     training = record.training
     if training is not None and training.curve:
         lines = [
             {"name": f"seed {seed.seed}", "x": training.curve_steps, "y": list(losses)}
             for seed, losses in zip(record.seeds, zip(*training.curve, strict=True), strict=True)
         ]
-        plots.append(plot("training", "step", "loss", lines[:MOST_LINES], log=_is_log(lines)))
+        log_x = sum(step > 0 for step in training.curve_steps) > 1
+        plots.append(plot("Training loss", "training step", "training loss", lines[:MOST_LINES],
+                          log=_is_log(lines), log_x=log_x))  # fmt: skip
     return plots
+
+
+def in_words(name: str) -> str:
+    """A name of the code as an axis writes it."""
+    return name.replace("_", " ")
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _line(name: str, curve: Curve, statistic: str = "median") -> Plot:

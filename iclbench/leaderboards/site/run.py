@@ -14,7 +14,7 @@ from .. import formats
 from ..board import Board
 from ..row import Row, floor_label, mean_bounds
 from .figure import View, figure
-from .index import floor_text
+from .home import floor_text
 from .plots import record_curves
 
 _QUANTILES = ("q01", "q05", "median", "q95", "q99", "max")

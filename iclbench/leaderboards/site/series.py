@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ...api.record import Record
+from ...api.record import Ranking, Record
 from ...api.spec import canonical_json
-from .plots import MOST_LINES, Plot, plot
+from ..row import has_digits
+from .plots import MOST_LINES, Plot, in_words, plot
 
 _GROUPS = ("model_args", "weights_args", "recipe_args", "task_args")
 
@@ -37,15 +38,20 @@ def _along(name: str, records: Sequence[Record], facts: Sequence[dict[str, Any]]
     ranking = lines[0][0][1].ranking
     names = _names([rows[0][2] for rows in lines], name)
     drawn = [_line(label, rows) for label, rows in zip(names, lines, strict=True)]
-    metric = ranking.metric
     xs = {value for line in drawn for value in line["x"]}
     log_x = min(xs) > 0 and max(xs) / min(xs) >= 30
-    short = name.partition(".")[2] or name
+    short = in_words(name.partition(".")[2] or name)
     return plot(
-        f"{metric} against {short}", name, f"{ranking.statistic} of {metric}",
+        f"{_score(ranking)} against {short}", short, _score(ranking).lower(),
         sorted(drawn, key=lambda line: str(line["name"]))[:MOST_LINES],
         log=False, log_x=log_x,
     )  # fmt: skip
+
+
+def _score(ranking: Ranking) -> str:
+    """What ranks, in words."""
+    metric = in_words(ranking.metric)
+    return f"Mean digits of the {metric}" if has_digits(ranking) else f"Mean {metric}"
 
 
 def _line(label: str, rows: Iterable[tuple[float, Record, dict[str, Any]]]) -> Plot:

@@ -1,6 +1,6 @@
-"""Draw a figure as SVG, which readers see before Plotly is loaded, or without scripts.
+"""Draw a figure of lines as SVG, which is what readers see first, print, and see without scripts.
 
-Colors are classes of the style sheet.
+Colors and dashes are classes of the style sheet.
 """
 
 from __future__ import annotations
@@ -13,6 +13,10 @@ from .plots import Plot, extent
 
 WIDTH, HEIGHT = 460, 300
 LEFT, RIGHT, TOP, BOTTOM = 62, 22, 12, 44
+#: Lines of at most so many points show each as a dot.
+MOST_DOTS = 12
+
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 #: Maps a value to a pixel.
 Scale = Callable[[float], float]
@@ -21,13 +25,18 @@ Scale = Callable[[float], float]
 def draw(plot: Plot) -> str:
     """The figure as one SVG element; the page shows its title and legend as text."""
     x_ends = _ends([v for line in plot["lines"] for v in line["x"]], plot["x"]["log"])
-    y_ends = _ends([v for line in plot["lines"] for v in line["y"]], plot["y"]["log"])
-    x = _scale(x_ends, plot["x"]["log"], LEFT, WIDTH - RIGHT)
-    y = _scale(y_ends, plot["y"]["log"], HEIGHT - BOTTOM, TOP)
+    shown = [v for line in plot["lines"] for key in ("y", "low", "high") for v in line.get(key, ())]
+    y_ends = _ends(shown, plot["y"]["log"])
+    x = scale_of(x_ends, plot["x"]["log"], LEFT, WIDTH - RIGHT)
+    y = scale_of(y_ends, plot["y"]["log"], HEIGHT - BOTTOM, TOP)
+    lines = [
+        f'<g data-line="{i}">{"".join(_line(line, plot, x, y))}</g>'
+        for i, line in enumerate(plot["lines"])
+    ]
     parts = [
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(plot["title"])}">',
         *_axes(plot, x_ends, y_ends, x, y),
-        *(part for line in plot["lines"] for part in _line(line, plot, x, y)),
+        *lines,
         "</svg>",
     ]
     return "".join(parts)
@@ -40,7 +49,8 @@ def _ends(values: list[float | None], log: bool) -> tuple[float, float]:
     return (low - 0.5, high + 0.5) if low == high else (low, high)
 
 
-def _scale(ends: tuple[float, float], log: bool, start: float, end: float) -> Scale:
+def scale_of(ends: tuple[float, float], log: bool, start: float, end: float) -> Scale:
+    """The map that takes the ends of an axis to these pixels."""
     low, high = (math.log10(v) for v in ends) if log else ends
 
     def scale(value: float) -> float:
@@ -54,55 +64,82 @@ def _axes(
     plot: Plot, x_ends: tuple[float, float], y_ends: tuple[float, float], x: Scale, y: Scale
 ) -> Iterator[str]:
     bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
-    for tick, text in ticks(*y_ends, plot["y"]["log"]):
+    for tick, text in ticks(*y_ends, plot["y"]["log"], plot["y"]["integers"]):
         at = f"{y(tick):.1f}"
         yield f'<line class="grid" x1="{LEFT}" y1="{at}" x2="{right}" y2="{at}"/>'
         yield f'<text x="{LEFT - 6}" y="{y(tick) + 4:.1f}" text-anchor="end">{text}</text>'
-    for tick, text in ticks(*x_ends, plot["x"]["log"]):
+    for tick, text in ticks(*x_ends, plot["x"]["log"], plot["x"]["integers"]):
+        yield f'<path class="axis" d="M{x(tick):.1f} {bottom}v4"/>'
         yield f'<text x="{x(tick):.1f}" y="{bottom + 16}" text-anchor="middle">{text}</text>'
     yield f'<path class="axis" d="M{LEFT} {TOP}V{bottom}H{right}"/>'
     middle = (LEFT + right) / 2
     title = escape(plot["x"]["title"])
-    yield f'<text x="{middle}" y="{HEIGHT - 6}" text-anchor="middle">{title}</text>'
+    yield f'<text class="title" x="{middle}" y="{HEIGHT - 6}" text-anchor="middle">{title}</text>'
     yield (
-        f'<text transform="translate(12 {(TOP + bottom) / 2}) rotate(-90)" text-anchor="middle">'
-        f"{escape(plot['y']['title'])}</text>"
+        f'<text class="title" transform="translate(12 {(TOP + bottom) / 2}) rotate(-90)" '
+        f'text-anchor="middle">{escape(plot["y"]["title"])}</text>'
     )
 
 
-def ticks(low: float, high: float, log: bool) -> list[tuple[float, str]]:
-    """About six round values at most between the ends, with their text."""
+def ticks(low: float, high: float, log: bool, integers: bool = False) -> list[tuple[float, str]]:
+    """About six round values at most between the ends, with their text.
+
+    Without a logarithm, `integers` leaves out all others.
+    """
     if log:
         first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
         step = max(1, math.ceil((last - first + 1) / 6))
         exponents = list(range(first, last + 1, step))
         if len(exponents) > 1 or (low > 0 and high / low > 50):
-            return [(10.0**e, f"1e{e}" if abs(e) > 3 else f"{10.0**e:g}") for e in exponents]
+            return [(10.0**e, power(e)) for e in exponents]
     size = 10 ** math.floor(math.log10((high - low) / 5))
     step_size = next(m * size for m in (1, 2, 5, 10) if (high - low) / (m * size) <= 6)
+    if integers:
+        # A step that divides the range ends at a tick.
+        steps = [s for s in (1, 2, 4, 5) if (high - low) / s <= 6 and (high - low) % s == 0]
+        step_size = steps[0] if steps else max(1, round(step_size))
     start = math.ceil(low / step_size - 1e-9)
     count = math.floor(high / step_size + 1e-9) - start + 1
     values = [(start + i) * step_size for i in range(count)]
-    return [(v, f"{v:.6g}") for v in values if not log or v > 0]
+    return [(v, f"{v:.6g}".replace("-", "−")) for v in values if not log or v > 0]
+
+
+def power(exponent: int) -> str:
+    """A power of ten as an axis writes it: 0.01, 100, 10⁻⁸."""
+    if abs(exponent) <= 3:
+        return f"{10.0**exponent:g}"
+    return f"10{str(exponent).translate(_SUPERSCRIPTS)}"
+
+
+def style_of(line: Plot) -> str:
+    """The classes of a line: its color and its dashes."""
+    color = "reference" if line.get("reference") else f"c{line['color']}"
+    return f"{color} {line['dash']}"
 
 
 def _line(line: Plot, plot: Plot, x: Scale, y: Scale) -> Iterator[str]:
-    """One path, with gaps where a value is missing, and dots if there are few values."""
+    """One path, with gaps where a value is missing, its intervals, and dots for few values."""
     pieces: list[list[tuple[float, float]]] = [[]]
     for a, b in zip(line["x"], line["y"], strict=True):
         if _shown(a, plot["x"]["log"]) and _shown(b, plot["y"]["log"]):
             pieces[-1].append((x(a), y(b)))
         elif pieces[-1]:
             pieces.append([])
-    kind = "dotted" if line.get("dotted") else f"c{line['color']}"
+    style = style_of(line)
     path = "".join(
         "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in piece) for piece in pieces if piece
     )
     if path:
-        yield f'<path class="line {kind}" d="{path}"><title>{escape(line["name"])}</title></path>'
-    if len(line["x"]) <= 12 and not line.get("dotted"):
+        yield f'<path class="line {style}" d="{path}"><title>{escape(line["name"])}</title></path>'
+    if line.get("low"):
+        for a, low, high in zip(line["x"], line["low"], line["high"], strict=True):
+            bounds_shown = all(_shown(v, plot["y"]["log"]) for v in (low, high))
+            if bounds_shown and _shown(a, plot["x"]["log"]):
+                at = f"{x(a):.1f}"
+                yield f'<path class="bar {style}" d="M{at} {y(low):.1f}V{y(high):.1f}"/>'
+    if len(line["x"]) <= MOST_DOTS and not line.get("reference"):
         for a, b in (point for piece in pieces for point in piece):
-            yield f'<circle class="dot {kind}" cx="{a:.1f}" cy="{b:.1f}" r="3"/>'
+            yield f'<circle class="dot {style}" cx="{a:.1f}" cy="{b:.1f}" r="3"/>'
 
 
 def _shown(value: float | None, log: bool) -> bool:
@@ -115,10 +152,12 @@ def interval(
     """A row's interval plot: a bar from low to high, and a dot at the score; empty without one."""
     if at is None or not math.isfinite(at):
         return ""
-    width = 120
-    scale = _scale(ends, False, 4, width - 4)
+    width = 90
+    scale = scale_of(ends, False, 4, width - 4)
     bar = ""
     if low is not None and high is not None:
-        bar = f'<line x1="{scale(low):.1f}" x2="{scale(high):.1f}" y1="8" y2="8"/>'
-    dot = f'<circle cx="{scale(at):.1f}" cy="8" r="3.5"/>'
-    return f'<svg class="iv" width="{width}" height="16" aria-hidden="true">{bar}{dot}</svg>'
+        # Rounding may put a mean beside an interval of no width.
+        left, right = scale(min(low, at)), scale(max(high, at))
+        bar = f'<line x1="{left:.1f}" x2="{right:.1f}" y1="7" y2="7"/>'
+    dot = f'<circle cx="{scale(at):.1f}" cy="7" r="3.5"/>'
+    return f'<svg class="iv" width="{width}" height="14" aria-hidden="true">{bar}{dot}</svg>'

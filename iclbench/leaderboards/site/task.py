@@ -1,24 +1,104 @@
-"""What tasks/TASK.html shows: one table for each evaluation set, over all dtypes, and figures."""
+"""What tasks/TASK.html shows: what is asked, a plot, a table for each evaluation set, figures."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from ...api.errors import IclbenchError
 from ...api.record import Record
 from ...api.spec import digest_of
+from ...api.task import Task
+from ...plugins import host
 from .. import formats
 from ..board import Board
+from ..descriptions import Description, Descriptions
 from ..row import Row
-from . import svg
-from .figure import View, figure
-from .index import floor_text
+from . import citation, dotplot, svg
+from .example import example
+from .figure import View, figure, script_json
+from .formula import mathml
+from .home import floor_text
 from .plots import board_curves, extent, profiles, validation_curves
 from .series import series
 
 #: Rows that a table shows at first; a longer one is laid out when a reader asks for the rest.
 MOST_ROWS = 100
+#: Models in the plot of a page, and its width in pixels.
+MOST_DOTS, PLOT_WIDTH = 20, 400
+
+_TRACK = re.compile(r"(gpu-)?(\d+)([mh])")
+
+
+def task(name: str, boards: Sequence[Board], about: Descriptions) -> View:
+    """The whole page of a task; the evaluation set with the most rows comes first."""
+    described = about.task(name)
+    sections = [section(key, group, about) for key, group in by_evaluation(boards).items()]
+    sections.sort(key=lambda view: -view["count"])
+    board: Board = sections[0]["board"]
+    return {
+        "name": name,
+        "about": described,
+        "formula": mathml(described.formula),
+        "floor": floor_in_words(name, boards),
+        "score": score_in_words(board, described),
+        "tracks": tracks_in_words(boards),
+        "example": example(name, board.evaluation.task_args, board.dtype),
+        "sections": sections,
+        "figures": hyperparameter_figures(boards),
+        "bibtex": script_json("\n".join([
+            *(paper.bibtex(key) + "\n" for key, paper in described.papers), citation.bibtex(),
+        ])),
+    }  # fmt: skip
+
+
+def floor_in_words(name: str, boards: Sequence[Board]) -> str:
+    """What the floor of the task is, by the task itself, and what it is on its first board."""
+    kind = boards[0].evaluation.floor.kind
+    text = {
+        "exact": "The floor is the attainable error: that of the exact answer to the rounded "
+        "prompt, rounded once to the dtype.",
+        "bayes": "The floor is the error of the best predictor of an answer that the prompt does "
+        "not determine.",
+        "bound": "The floor is a bound that no model is expected to pass.",
+        "none": "There is no floor; the best row is the reference.",
+    }[kind]
+    try:
+        summary = host().load("task", name, Task).floor_summary
+    except IclbenchError:
+        summary = ""
+    if not summary:
+        return text
+    plain = summary.replace("`", "")
+    return f"{text} Here: {plain[:1].lower()}{plain[1:]}"
+
+
+def score_in_words(board: Board, about: Description) -> str:
+    """What ranks, on which scale."""
+    metric = about.metric(board.ranking.metric)
+    if board.has_digits:
+        return f"Ranked by the mean digits of the {metric}. {formats.DIGITS}"
+    return f"Ranked by the mean {metric}; {board.ranking.better} is better."
+
+
+def tracks_in_words(boards: Sequence[Board]) -> str:
+    """The tracks of the trained rows, each explained."""
+    names = sorted({row.track for board in boards for row in board.rows if row.is_trained})
+    parts = []
+    for name in names:
+        match = _TRACK.fullmatch(name)
+        if not name:
+            parts.append("open, a budget that each row chose itself")
+        elif match:
+            unit = {"m": "minutes", "h": "hours"}[match[3]]
+            of = "of one GPU" if match[1] else "of core time"
+            parts.append(f"{name}, {match[2]} {unit} {of} for each seed")
+        else:
+            parts.append(name)
+    listed = "; ".join(parts)
+    return f"A track is a class of training budgets. Here: {listed}." if parts else ""
 
 
 def by_evaluation(boards: Iterable[Board]) -> dict[str, list[Board]]:
@@ -42,8 +122,8 @@ def evaluation_title(board: Board) -> str:
     return args if board.title == board.task else f"{board.title} · {args}"
 
 
-def section(key: str, boards: Sequence[Board]) -> View:
-    """One evaluation set of a task: a table over all its dtypes, and figures."""
+def section(key: str, boards: Sequence[Board], about: Descriptions) -> View:
+    """One evaluation set of a task: a plot, a table over all its dtypes, and figures."""
     rows = [row for board in boards for row in board.rows]
     ends = {board.dtype: _interval_ends(board) for board in boards}
     views = [
@@ -51,11 +131,11 @@ def section(key: str, boards: Sequence[Board]) -> View:
         for board in boards
         for i, row in enumerate(board.rows)
     ]
+    metric = about.task(boards[0].task).metric(boards[0].ranking.metric)
     plots = [
         plot
         for board in boards
-        for plot in (profiles(board), *board_curves(board), *validation_curves(board))
-        if plot
+        for plot in (*board_curves(board, metric), *validation_curves(board, metric))
     ]
     # The hidden rows of a long table stay text until they are asked for, so that the page loads.
     is_long = len(views) > MOST_ROWS
@@ -63,29 +143,38 @@ def section(key: str, boards: Sequence[Board]) -> View:
         "key": key,
         "title": evaluation_title(boards[0]),
         "board": boards[0],
+        "dots": [
+            drawn
+            for board in boards
+            if (drawn := dotplot.board_dots(board, about, MOST_DOTS, "../", PLOT_WIDTH))
+        ],
         "rows": [view for view in views if not (is_long and view["hidden"])],
         "rest": [view for view in views if is_long and view["hidden"]],
         "count": len(views),
         "most": MOST_ROWS,
         "fitting": len(boards[0].rows),
         "score": formats.score_name(boards[0].ranking),
-        "ends": [
-            f"{dtype}: {' … '.join(formats.score(end, boards[0].ranking) for end in pair)}"
-            for dtype, pair in ends.items()
-        ],
         "floors": [
             (board.floor.label, board.dtype, floor_text(board)) for board in boards if board.floor
         ],
-        "has_tracks": any(board.has_tracks for board in boards),
-        "tracks": sorted({row.track for row in rows if row.track}),
         "stale": [row for row in rows if row.stale],
+        "profiles": [figure(plot) for board in boards if (plot := profiles(board))],
+        "figures": [figure(plot) for plot in plots],
+        "has_digits": boards[0].has_digits,
+        **_choices(boards, rows),
+    }
+
+
+def _choices(boards: Sequence[Board], rows: Sequence[Row]) -> View:
+    """What the filters offer."""
+    return {
+        "tracks": sorted({row.track for row in rows if row.track}),
+        "has_tracks": any(row.track for row in rows),
         "dtypes": [board.dtype for board in boards],
         "default_dtype": boards[0].dtype,
         "models": sorted({row.record.spec.model for row in rows}),
         "origins": sorted({row.origin for row in rows}),
         "budgets": sorted({row.steps for row in rows if row.steps is not None}),
-        "figures": [figure(plot) for plot in plots],
-        "has_digits": boards[0].has_digits,
     }
 
 
@@ -106,15 +195,17 @@ def _row(row: Row, ends: tuple[float, float], hidden: bool) -> View:
     """A row as text, and the numbers that its columns are sorted by."""
     statistics, ranking, environment = row.statistics, row.record.ranking, row.record.environment
     low, high = row.bounds.low, row.bounds.high
+    operations = row.record.operations.training if row.record.operations else None
     return {
         "row": row,
         "hidden": hidden,
         "rank": formats.rank(row),
+        "mark": formats.mark(row),
         "origin": formats.origin(row),
         "score": formats.score(row.score, ranking),
         "interval": formats.score_interval(row),
         "plot": svg.interval(low, high, row.score, ends),
-        "missing": formats.missing_digits(row),
+        "missing": formats.missing_digits(row) if row.has_digits else _beside_floor(row),
         "median": formats.number(statistics.median, ranking.scale),
         "worst": formats.number(row.worst, ranking.scale),
         "mean": formats.number(statistics.mean),
@@ -122,6 +213,7 @@ def _row(row: Row, ends: tuple[float, float], hidden: bool) -> View:
         "notes": formats.notes(row),
         "above": formats.difference(row.above, ranking.scale),
         "budget": formats.budget(row.steps, row.batch),
+        "compute": "" if operations is None else scientific(operations),
         "time": formats.seconds(row.seconds),
         "device": formats.device(environment.device, environment.threads),
         "sort": {
@@ -130,8 +222,22 @@ def _row(row: Row, ends: tuple[float, float], hidden: bool) -> View:
             "median": _sortable(statistics.median),
             "worst": _sortable(row.worst),
             "mean": _sortable(statistics.mean),
+            "compute": operations or 0,
         },
     }
+
+
+def scientific(value: float) -> str:
+    """A large number as 1.2·10¹²."""
+    exponent = int(np.floor(np.log10(value))) if value > 0 else 0
+    return f"{value / 10.0**exponent:.1f}·{svg.power(exponent)}" if exponent > 3 else f"{value:g}"
+
+
+def _beside_floor(row: Row) -> str:
+    """The difference of a mean to the floor's; empty without a floor."""
+    if row.score is None or row.floor_score is None:
+        return ""
+    return f"{row.score - row.floor_score:+.3g}".replace("-", "−")
 
 
 def _sortable(value: float | None) -> float:

@@ -1,22 +1,8 @@
-// The paired difference of two records, from the facts that the site holds for each.
+// Two records of a task beside each other, with the paired difference of their scores.
 "use strict";
 (() => {
-  const folder = `${document.currentScript.dataset.root}data/`;
   const evaluations = JSON.parse(document.getElementById("choices").textContent);
   const form = document.getElementById("choose");
-  const known = new Map();
-  const waiting = new Map();
-
-  // Called by data/ID.js: a page opened from a folder may load scripts but fetch nothing.
-  window.compared = (id, content) => { known.set(id, content); waiting.get(id)?.(content); };
-  const load = (id) => known.has(id) ? Promise.resolve(known.get(id)) : new Promise((done, failed) => {
-    waiting.set(id, done);
-    const script = document.createElement("script");
-    script.src = `${folder}${id}.js`;
-    script.onerror = failed;
-    document.head.append(script);
-  });
-  const numbers = (text) => new Float32Array(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
 
   const evaluation = () => evaluations.find((e) => e.key === form.evaluation.value);
   const fill = (a, b) => {
@@ -32,37 +18,13 @@
     const at = q * (sorted.length - 1), low = Math.floor(at);
     return sorted[low] + (at - low) * ((sorted[low + 1] ?? sorted[low]) - sorted[low]);
   };
-  // The 97.5% quantile of Student's t: with t = √ν tan θ its density is proportional to cos θ to the
-  // power of ν − 1.
-  const quantileOfT = (freedom) => {
-    const steps = 20000, nu = Math.min(freedom, 1e4), angle = (i) => i / steps * Math.PI / 2;
-    const density = (i) => Math.cos(angle(i + 0.5)) ** (nu - 1);
-    let total = 0, sum = 0, i = 0;
-    for (let j = 0; j < steps; j++) total += density(j);
-    while (sum + density(i) < 0.95 * total) sum += density(i++);
-    return Math.sqrt(nu) * Math.tan(angle(i + (0.95 * total - sum) / density(i)));
-  };
-  // As in ranking.py: prompts are paired, the seeds of both rows independent.
-  const difference = (a, b, differences) => {
-    const n = differences.length, average = differences.reduce((s, v) => s + v, 0) / n;
-    const prompts = differences.reduce((s, v) => s + (v - average) ** 2, 0) / (n * (n - 1));
-    const rounding = 1e-12 * Math.max(Math.abs(a.mean), Math.abs(b.mean));
-    const variance = prompts + a.seeds + b.seeds;
-    const squares = prompts ** 2 / (n - 1) + a.squares + b.squares;
-    const freedom = squares > 0 ? variance ** 2 / squares : n - 1;
-    const mean = a.mean - b.mean, half = quantileOfT(freedom) * Math.sqrt(variance + rounding ** 2);
-    return { mean, low: mean - half, high: mean + half };
-  };
-
   const show = async () => {
     const { rows, digits, lower, metric, score } = evaluation();
     const [a, b] = [form.a.value, form.b.value].map((id) => rows.find((r) => r.id === id));
     history.replaceState(null, "", `#a=${a.id}&b=${b.id}`);
-    const [x, y] = await Promise.all([load(a.id), load(b.id)]);
+    const [x, y] = await Promise.all([window.paired.load(a.id), window.paired.load(b.id)]);
     if (form.a.value !== a.id || form.b.value !== b.id) return;
-    const p = numbers(x.prompts), q = numbers(y.prompts);
-    const differences = Array.from(p, (v, i) => v - q[i]);
-    const paired = difference(x, y, differences);
+    const paired = window.paired.difference(x, y), { differences } = paired;
     const higher = digits || !lower;
     const text = (v) => (v >= 0 ? "+" : "−") + (digits ? Math.abs(v).toFixed(2) : Math.abs(v).toPrecision(3));
     const sure = paired.low > 0 || paired.high < 0;

@@ -1,0 +1,35 @@
+"""`iclbench leaderboard site`: static pages from records alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .common import end_with
+
+
+def site(
+    out: Annotated[Path, typer.Argument(help="The site's folder: new, empty, or of a site.")],
+    folder: Annotated[
+        Path, typer.Option("--from", metavar="DIR", help="The records are in DIR/records.")
+    ] = Path("leaderboards"),
+    docs: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Where pages link to for the documentation.")
+    ] = "",
+    source: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Where pages link to for the source code.")
+    ] = "",
+) -> None:
+    """Write a static site of all records in a folder; it needs no server and no network.
+
+    An address begins with https://, or is a path from the site's folder.
+    """
+    from ..leaderboards.site.build import make_site
+    from ..leaderboards.site.links import Links
+
+    problems: list[str] = []
+    pages = make_site(out, folder, problems.append, Links(docs, source))
+    typer.echo(f"{pages} pages: {out / 'index.html'}")
+    end_with(problems)

@@ -1,0 +1,105 @@
+"""Descriptions: what pages say of tasks and models, from the plugins that are installed.
+
+A task or model whose plugin is not installed, or says nothing of it, is called by its name.
+"""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..api.about import ABOUT_FILE, About, AboutFile, ModelAbout, Paper, TaskAbout
+from ..api.config import parse_config
+from ..api.errors import UsageError
+from ..discovery import Plugin
+from ..plugins import PluginHost, host
+from .reading import Refused
+
+#: The group of tasks that name none.
+OTHER = "Other tasks"
+
+
+@dataclass(frozen=True)
+class Description:
+    """A task or a model on a page; texts are empty where nothing is known."""
+
+    name: str
+    title: str
+    text: str = ""
+    formula: str = ""
+    papers: tuple[tuple[str, Paper], ...] = ()
+    #: Of a task: the family that it is shown with, and the metrics' names in words.
+    group: str = OTHER
+    metrics: tuple[tuple[str, str], ...] = ()
+    #: Of a model: what a layer keeps of a prompt.
+    state: str = ""
+    #: The plugin that provides it, with its distribution and version.
+    plugin: str = ""
+
+    def metric(self, name: str) -> str:
+        """A metric's name in words."""
+        return dict(self.metrics).get(name, name.replace("_", " "))
+
+
+class Descriptions:
+    """The descriptions of all tasks and models of the installed plugins."""
+
+    def __init__(self, refused: Refused, plugins: PluginHost | None = None) -> None:
+        """Read the plugins' files; `refused` gets a line for each that is not valid."""
+        self._tasks: dict[str, Description] = {}
+        self._models: dict[str, Description] = {}
+        for plugin in (plugins or host()).plugins:
+            try:
+                file = read_about(plugin)
+            except UsageError as error:
+                refused(str(error))
+                file = AboutFile()
+            self._tasks |= {d.name: d for d in _described(plugin, "task", file, file.tasks)}
+            self._models |= {d.name: d for d in _described(plugin, "model", file, file.models)}
+
+    def task(self, name: str) -> Description:
+        """What pages say of a task."""
+        return self._tasks.get(name) or Description(name, name)
+
+    def model(self, name: str) -> Description:
+        """What pages say of a model."""
+        return self._models.get(name) or Description(name, name)
+
+
+def read_about(plugin: Plugin) -> AboutFile:
+    """The plugin's file, empty if it has none; raises UsageError if it is not valid."""
+    module = sys.modules.get(plugin.module.split(":")[0])
+    for folder in getattr(module, "__path__", ()):
+        path = Path(folder) / ABOUT_FILE
+        if path.is_file():
+            try:
+                content = tomllib.loads(path.read_text("utf-8"))
+            except (OSError, ValueError) as error:
+                raise UsageError(f"{path}: {error}") from None
+            return parse_config(AboutFile, content, str(path))
+    return AboutFile()
+
+
+def _described(
+    plugin: Plugin, kind: str, file: AboutFile, known: dict[str, TaskAbout] | dict[str, ModelAbout]
+) -> Iterator[Description]:
+    for entry in plugin.entries.get(kind, ()):
+        about: About | None = known.get(entry.name)
+        if about is None:
+            summary = entry.summary[:1].upper() + entry.summary[1:]
+            yield Description(entry.name, entry.name, f"{summary}.", plugin=plugin.label)
+            continue
+        yield Description(
+            entry.name,
+            about.title,
+            about.text,
+            about.formula,
+            tuple((key, file.papers[key]) for key in about.papers),
+            group=about.group if isinstance(about, TaskAbout) else OTHER,
+            metrics=tuple(about.metrics.items()) if isinstance(about, TaskAbout) else (),
+            state=about.state if isinstance(about, ModelAbout) else "",
+            plugin=plugin.label,
+        )

@@ -1,0 +1,52 @@
+// The paired difference of two records, from the facts that the site holds for each.
+"use strict";
+window.paired = (() => {
+  const folder = `${document.currentScript.dataset.root}data/`;
+  const known = new Map();
+
+  // Called by data/ID.js: a page opened from a folder may load scripts but fetch nothing.
+  const waiting = new Map();
+  window.compared = (id, content) => waiting.get(id)?.(content);
+  const load = (id) => {
+    if (!known.has(id)) {
+      known.set(id, new Promise((done, failed) => {
+        waiting.set(id, (content) => done({ ...content, prompts: numbers(content.prompts) }));
+        const script = document.createElement("script");
+        script.src = `${folder}${id}.js`;
+        script.onerror = failed;
+        document.head.append(script);
+      }));
+    }
+    return known.get(id);
+  };
+  const numbers = (text) => new Float32Array(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
+
+  // The 97.5% quantile of Student's t: with t = √ν tan θ its density is proportional to cos θ to the
+  // power of ν − 1.
+  const quantiles = new Map();
+  const quantileOfT = (freedom) => {
+    const nu = Math.min(freedom, 1e4), key = nu.toPrecision(4);
+    if (quantiles.has(key)) return quantiles.get(key);
+    const steps = 20000, angle = (i) => i / steps * Math.PI / 2;
+    const density = (i) => Math.cos(angle(i + 0.5)) ** (nu - 1);
+    let total = 0, sum = 0, i = 0;
+    for (let j = 0; j < steps; j++) total += density(j);
+    while (sum + density(i) < 0.95 * total) sum += density(i++);
+    const value = Math.sqrt(nu) * Math.tan(angle(i + (0.95 * total - sum) / density(i)));
+    quantiles.set(key, value);
+    return value;
+  };
+  // As in ranking.py: prompts are paired, the seeds of both rows independent.
+  const difference = (a, b) => {
+    const differences = Array.from(a.prompts, (v, i) => v - b.prompts[i]);
+    const n = differences.length, average = differences.reduce((s, v) => s + v, 0) / n;
+    const prompts = differences.reduce((s, v) => s + (v - average) ** 2, 0) / (n * (n - 1));
+    const rounding = 1e-12 * Math.max(Math.abs(a.mean), Math.abs(b.mean));
+    const variance = prompts + a.seeds + b.seeds;
+    const squares = prompts ** 2 / (n - 1) + a.squares + b.squares;
+    const freedom = squares > 0 ? variance ** 2 / squares : n - 1;
+    const mean = a.mean - b.mean, half = quantileOfT(freedom) * Math.sqrt(variance + rounding ** 2);
+    return { mean, low: mean - half, high: mean + half, differences };
+  };
+  return { load, difference };
+})();

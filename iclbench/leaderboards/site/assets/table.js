@@ -1,0 +1,211 @@
+// A task's tables: filters, order and columns, kept in the address; comparisons of the rows that are
+// shown; and the shown table as CSV, LaTeX or BibTeX.
+"use strict";
+(() => {
+  const sections = [...document.querySelectorAll("section.evaluation")];
+  const dialog = document.getElementById("export");
+  // The first table's settings have plain names in the address, those of others begin with their key.
+  const settings = new URLSearchParams(location.hash.slice(1));
+  const clean = (text) => text.replace(/\s+/g, " ").trim();
+
+  class Table {
+    constructor(section, prefix) {
+      this.section = section;
+      this.prefix = prefix;
+      this.form = section.querySelector("form.filters");
+      this.table = section.querySelector("table.board");
+      this.body = this.table.tBodies[0];
+      this.moreButton = section.querySelector(".more");
+      this.columnsButton = section.querySelector(".columns");
+      // Only the first rows of a long table are shown until a reader asks for all.
+      this.most = Number(this.moreButton.dataset.most);
+      this.fields = [...this.form.elements].filter((field) => field.name);
+      this.first = new Map(this.fields.map((field) => [field.name, field.tagName === "SELECT" ? ([...field.options].find((o) => o.defaultSelected) ?? field.options[0]).value : ""]));
+      this.sorted = "";
+      this.listen();
+      this.read();
+    }
+
+    listen() {
+      this.form.addEventListener("input", () => { this.filter(); this.save(); });
+      this.form.addEventListener("submit", (e) => e.preventDefault());
+      this.section.querySelectorAll("[data-sort]").forEach((by) => by.addEventListener("click", () => {
+        const up = by.closest("th").getAttribute("aria-sort") !== "ascending";
+        this.sort(by, up);
+        this.filter();
+        this.save();
+      }));
+      this.moreButton.addEventListener("click", () => {
+        this.unpack();
+        const next = [...this.body.rows].find((row, i, all) => row.hidden && i > 0 && !all[i - 1].hidden);
+        this.most = Infinity;
+        this.filter();
+        next?.querySelector("a").focus();
+      });
+      this.columnsButton.addEventListener("click", () => {
+        this.showColumns(!this.table.classList.contains("all"));
+        this.save();
+      });
+      this.section.querySelectorAll("[data-export]").forEach((by) => by.addEventListener("click", () => this.export(by.dataset.export)));
+    }
+
+    // A long table keeps its further rows as text until they are needed.
+    unpack() {
+      const rest = this.section.querySelector("script.rest");
+      if (!rest) return;
+      this.body.insertAdjacentHTML("beforeend", rest.textContent);
+      rest.remove();
+    }
+
+    showColumns(all) {
+      this.table.classList.toggle("all", all);
+      this.columnsButton.textContent = all ? "Fewer columns" : "More columns";
+      this.columnsButton.setAttribute("aria-expanded", String(all));
+      if (all) this.compare();
+    }
+
+    // A click on a heading sorts; a second click reverses the order.
+    sort(by, up) {
+      this.unpack();
+      const heading = by.closest("th");
+      const column = [...heading.parentNode.children].indexOf(heading);
+      heading.parentNode.querySelectorAll("[aria-sort]").forEach((h) => h.removeAttribute("aria-sort"));
+      heading.setAttribute("aria-sort", up ? "ascending" : "descending");
+      const isNumber = by.dataset.sort === "n";
+      const value = (row) => isNumber ? Number(row.cells[column].dataset.v) : row.cells[column].textContent;
+      const rows = [...this.body.rows].map((row) => [value(row), row]);
+      rows.sort(([a], [b]) => (up ? 1 : -1) * (isNumber ? a - b : a.localeCompare(b)));
+      this.body.append(...rows.map((pair) => pair[1]));
+      this.sorted = `${up ? "" : "-"}${by.textContent}`;
+    }
+
+    filter() {
+      const { form } = this;
+      this.unpack();
+      const words = form.find.value.toLowerCase().split(/\s+/).filter(Boolean);
+      let shown = 0;
+      for (const row of this.body.rows) {
+        const { model, origin, track, dtype, budget } = row.dataset;
+        const text = words.length ? row.cells[1].textContent.toLowerCase() : "";
+        const fits = (!form.model.value || form.model.value === model)
+          && (!form.origin.value || form.origin.value === origin)
+          && (!form.track?.value || form.track.value === track)
+          && (!form.dtype.value || form.dtype.value === dtype)
+          && (form.budget.value === "" || Number(budget) <= Number(form.budget.value))
+          && words.every((word) => text.includes(word));
+        shown += fits;
+        row.hidden = !fits || shown > this.most;
+      }
+      form.querySelector("output").value = `${shown} of ${this.body.rows.length} rows`;
+      this.moreButton.textContent = `Show all ${shown}`;
+      this.moreButton.hidden = shown <= this.most;
+      if (this.table.classList.contains("all")) this.compare();
+    }
+
+    shownRows() { return [...this.body.rows].filter((row) => !row.hidden); }
+
+    // The paired difference of every shown row to the one above it.
+    async compare() {
+      const rows = this.shownRows(), run = this.comparing = {};
+      const digits = this.section.dataset.digits === "true";
+      const number = (v) => (v < 0 ? "−" : "+") + (digits ? Math.abs(v).toFixed(2) : String(Number(Math.abs(v).toPrecision(3))));
+      const facts = await Promise.all(rows.map((row) => window.paired.load(row.dataset.id)));
+      if (run !== this.comparing) return;
+      rows.forEach((row, i) => {
+        const cell = row.querySelector(".above");
+        if (i === 0) { cell.textContent = ""; return; }
+        // As in groups.py: this row minus the one above.
+        const { mean, low, high } = window.paired.difference(facts[i], facts[i - 1]);
+        cell.textContent = Number.isFinite(mean) ? `${number(mean)} [${number(low)}, ${number(high)}]${low > 0 || high < 0 ? " *" : ""}` : "";
+      });
+    }
+
+    save() {
+      for (const field of this.fields) {
+        const name = this.prefix + field.name;
+        if (field.value === this.first.get(field.name)) settings.delete(name); else settings.set(name, field.value);
+      }
+      const set = (name, value) => { if (value) settings.set(this.prefix + name, value); else settings.delete(this.prefix + name); };
+      set("sort", this.sorted);
+      set("columns", this.table.classList.contains("all") ? "all" : "");
+      history.replaceState(null, "", `#${settings}`);
+    }
+
+    read() {
+      const get = (name) => settings.get(this.prefix + name);
+      for (const field of this.fields) {
+        const value = get(field.name);
+        // The browser restores filters when a reader goes back to a page; the address counts.
+        field.value = value ?? this.first.get(field.name);
+        if (field.tagName === "SELECT" && field.selectedIndex < 0) field.value = this.first.get(field.name);
+      }
+      const wanted = get("sort");
+      const by = wanted && [...this.section.querySelectorAll("[data-sort]")].find((b) => b.textContent === wanted.replace(/^-/, ""));
+      if (by) this.sort(by, !wanted.startsWith("-"));
+      if (by || this.fields.some((field) => get(field.name) !== null)) this.filter();
+      if (get("columns") === "all") this.showColumns(true);
+    }
+
+    // The shown rows and columns as text: a list of rows, of which the first holds the headings.
+    content() {
+      const columns = [...this.table.tHead.rows[0].cells].map((cell, i) => [cell, i]).filter(([cell]) => cell.offsetParent !== null || getComputedStyle(cell).display !== "none");
+      const heads = columns.map(([cell]) => (cell.querySelector("button") ?? cell.firstChild).textContent.trim());
+      const rows = this.shownRows().map((row) => columns.map(([, i]) => {
+        const cell = row.cells[i], score = cell.querySelector(".score");
+        if (score) return [score.textContent, clean(cell.querySelector(".bounds").textContent)];
+        return [clean((cell.querySelector("a") ?? cell).textContent)];
+      }));
+      const at = columns.findIndex(([, i]) => this.table.tHead.rows[0].cells[i].querySelector("small")?.textContent === "95% interval");
+      heads.splice(at + 1, 0, "95% interval");
+      return [heads, ...rows.map((row) => row.flat())];
+    }
+
+    export(kind) {
+      const name = document.querySelector("h1 code")?.textContent ?? clean(document.querySelector("h1").textContent);
+      const text = kind === "bibtex" ? JSON.parse(document.getElementById("bibtex").textContent)
+        : kind === "csv" ? asCsv(this.content()) : asLatex(this.content(), clean(document.querySelector("h1").firstChild.textContent));
+      const ending = { csv: "csv", latex: "tex", bibtex: "bib" }[kind];
+      dialog.querySelector("h2").textContent = { csv: "The shown rows as CSV", latex: "The shown rows as LaTeX (booktabs)", bibtex: "BibTeX" }[kind];
+      dialog.querySelector("textarea").value = text;
+      const link = dialog.querySelector(".download");
+      URL.revokeObjectURL(link.href);
+      link.href = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
+      link.download = `${name}.${ending}`;
+      dialog.querySelector(".copy").textContent = "Copy";
+      dialog.showModal();
+    }
+  }
+
+  // A cell that a spreadsheet would run as a formula begins with an apostrophe.
+  const csvCell = (text) => {
+    const safe = /^[=+\-@]/.test(text) ? `'${text}` : text;
+    return /[",\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  };
+  const asCsv = (rows) => rows.map((row) => row.map(csvCell).join(",")).join("\n") + "\n";
+  const special = { "&": "\\&", "%": "\\%", "#": "\\#", _: "\\_", $: "\\$", "{": "\\{", "}": "\\}", "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "−": "$-$", "…": "--", "·": "$\\cdot$", "†": "\\dag{}", "‡": "\\ddag{}", "≤": "$\\le$", "×": "$\\times$", "λ": "$\\lambda$", "–": "--" };
+  const superscripts = "⁰¹²³⁴⁵⁶⁷⁸⁹⁻";
+  const latexCell = (text) => text
+    .replace(/[&%#_${}\\~^−…·†‡≤×λ–]/g, (c) => special[c])
+    .replace(/[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+/g, (run) => `$^{${[...run].map((c) => "0123456789-"[superscripts.indexOf(c)]).join("")}}$`)
+    .replace(/[●○◆▲■]\s*/g, "");
+  const asLatex = (rows, title) => {
+    const [heads, ...body] = rows.map((row) => row.map(latexCell));
+    const columns = heads.map((_, i) => i === 1 ? "l" : "r").join("");
+    const lines = body.map((row) => `    ${row.join(" & ")} \\\\`);
+    return ["\\begin{table}", "  \\centering", `  \\caption{${latexCell(title)}.}`, `  \\begin{tabular}{${columns}}`, "    \\toprule",
+      `    ${heads.join(" & ")} \\\\`, "    \\midrule", ...lines, "    \\bottomrule", "  \\end{tabular}", "\\end{table}", ""].join("\n");
+  };
+
+  dialog.querySelector(".copy").addEventListener("click", async (e) => {
+    const area = dialog.querySelector("textarea");
+    area.select();
+    try { await navigator.clipboard.writeText(area.value); } catch { document.execCommand("copy"); }
+    e.target.textContent = "Copied";
+  });
+  const tables = sections.map((section, i) => new Table(section, i === 0 ? "" : `${section.dataset.key}.`));
+  window.addEventListener("hashchange", () => {
+    [...settings.keys()].forEach((key) => settings.delete(key));
+    new URLSearchParams(location.hash.slice(1)).forEach((value, key) => settings.set(key, value));
+    tables.forEach((table) => { table.read(); table.filter(); });
+  });
+})();

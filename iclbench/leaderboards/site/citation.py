@@ -1,0 +1,37 @@
+"""How to cite the software: CITATION.cff and CITATION.bib, from the installed distribution."""
+
+from __future__ import annotations
+
+from importlib import metadata
+
+AUTHOR = "The iclbench contributors"
+
+
+def _facts() -> tuple[str, str, str]:
+    """The title, version and licence."""
+    about = metadata.metadata("iclbench")
+    summary = about["Summary"].removeprefix("A plugin-based ")
+    keys = ("License-Expression", "License")
+    licence = next((about[key] for key in keys if key in about), "Apache-2.0")
+    return f"iclbench: a {summary}", about["Version"], licence
+
+
+def cff() -> str:
+    """The citation in the Citation File Format 1.2."""
+    title, version, licence = _facts()
+    return (
+        "cff-version: 1.2.0\n"
+        'message: "If you use these results, please cite iclbench, and the papers of the models '
+        'and tasks."\n'
+        f'title: "{title}"\ntype: software\nauthors:\n  - name: "{AUTHOR}"\n'
+        f"version: {version}\nlicense: {licence}\n"
+    )
+
+
+def bibtex() -> str:
+    """The citation as an entry of BibTeX."""
+    title, version, licence = _facts()
+    return (
+        f"@software{{iclbench,\n  title   = {{{title}}},\n  author  = {{{{{AUTHOR}}}}},\n"
+        f"  version = {{{version}}},\n  license = {{{licence}}}\n}}\n"
+    )

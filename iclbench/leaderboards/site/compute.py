@@ -1,0 +1,97 @@
+"""The plot of digits against training compute, with the name of a model at the end of its curve."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from .plots import COLORS
+from .svg import Scale, power, scale_of, ticks
+
+#: The most curves whose names have room.
+MOST_CURVES = 10
+
+WIDTH, LEFT, RIGHT, TOP, BOTTOM = 340, 34, 208, 10, 133
+
+
+@dataclass(frozen=True)
+class CurveLine:
+    """A curve with its name and the page that it leads to."""
+
+    name: str
+    page: str
+    x: Sequence[float]
+    y: Sequence[float | None]
+
+
+def curves(lines: Sequence[CurveLine]) -> str:
+    """The curves as SVG, on a logarithmic axis of operations, every one named at its end."""
+    xs = [v for line in lines for v in line.x if v > 0]
+    ys = [v for line in lines for v in line.y if v is not None]
+    x_ends = (min(xs), max(xs)) if max(xs) > min(xs) else (min(xs) / 2, max(xs) * 2)
+    y_ends = (min(0.0, *ys), max(1.0, *ys))
+    x, y = scale_of(x_ends, True, LEFT, RIGHT), scale_of(y_ends, False, BOTTOM, TOP)
+    ends = [next((v for v in reversed(line.y) if v is not None), 0.0) for line in lines]
+    labels = spread([y(v) for v in ends], 13, TOP + 4, BOTTOM + 8)
+    parts = [
+        f'<svg viewBox="0 0 {WIDTH} {BOTTOM + 34}" role="img" '
+        'aria-label="Digits against training compute">',
+        *_axes(x_ends, y_ends, x, y),
+        *(_curve(line, i, labels[i], x, y) for i, line in enumerate(lines)),
+        "</svg>",
+    ]
+    return "".join(parts)
+
+
+def _axes(
+    x_ends: tuple[float, float], y_ends: tuple[float, float], x: Scale, y: Scale
+) -> Iterator[str]:
+    for tick, text in ticks(*y_ends, False):
+        yield f'<path class="grid" d="M{LEFT} {y(tick):.1f}H{RIGHT}"/>'
+        yield f'<text x="{LEFT - 5}" y="{y(tick) + 4:.1f}" text-anchor="end">{text}</text>'
+    first, last = math.ceil(math.log10(x_ends[0])), math.floor(math.log10(x_ends[1]))
+    for exponent in range(first, last + 1, max(1, math.ceil((last - first) / 4))):
+        at = f"{x(10.0**exponent):.1f}"
+        yield f'<path class="axis" d="M{at} {BOTTOM}v4"/>'
+        yield f'<text x="{at}" y="{BOTTOM + 16}" text-anchor="middle">{power(exponent)}</text>'
+    yield f'<path class="axis" d="M{LEFT} {TOP}V{BOTTOM}H{RIGHT}"/>'
+    middle = (LEFT + RIGHT) / 2
+    yield (
+        f'<text x="{middle}" y="{BOTTOM + 30}" text-anchor="middle">'
+        "operations of one seed's training</text>"
+    )
+
+
+def _curve(line: CurveLine, index: int, label: float, x: Scale, y: Scale) -> str:
+    points = [(x(a), y(b)) for a, b in zip(line.x, line.y, strict=True) if b is not None and a > 0]
+    if not points:
+        return ""
+    path = "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in points)
+    end, color = points[-1], f"c{index % COLORS}"
+    return (
+        f'<a href="{line.page}" class="{color}"><path class="line" d="{path}"/>'
+        f'<path class="axis" d="M{end[0] + 2:.1f} {end[1]:.1f}L{RIGHT + 8} {label:.1f}"/>'
+        f'<text x="{RIGHT + 11}" y="{label + 4:.1f}">{escape(line.name)}</text></a>'
+    )
+
+
+def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Positions near the wanted ones, in their order, at least `gap` apart and within the ends.
+
+    Where there is no room for all, they are as far apart as there is room.
+    """
+    order = sorted(range(len(wanted)), key=lambda i: wanted[i])
+    gap = min(gap, (high - low) / max(1, len(wanted) - 1))
+    placed: list[float] = []
+    for i in order:
+        placed.append(max(wanted[i], placed[-1] + gap if placed else low))
+    limit = high
+    for k in reversed(range(len(placed))):
+        placed[k] = min(placed[k], limit)
+        limit = placed[k] - gap
+    result = [0.0] * len(wanted)
+    for position, i in zip(placed, order, strict=True):
+        result[i] = position
+    return result

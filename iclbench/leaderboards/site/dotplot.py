@@ -1,0 +1,158 @@
+"""Dot plots: models' scores with their intervals, beside lines of reference, as SVG.
+
+A page explains the marks once: ┃ the floor, and the best construction, solver and chance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from .. import formats
+from ..board import Board
+from ..descriptions import Descriptions
+from ..row import Row, better
+from .svg import Scale, scale_of, ticks
+
+#: Models in a small plot.
+MOST_ROWS = 7
+
+WIDTH, LABELS, VALUES = 340, 128, 42
+ROW, TOP, BOTTOM = 17, 10, 34
+#: Characters of an axis's name that leave room for the dtype.
+MOST_NAME = 44
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A line of reference: its kind, which is a class of the style sheet, its name and value."""
+
+    kind: str
+    name: str
+    value: float
+
+
+def references(board: Board) -> list[Reference]:
+    """The floor, and the best row of each other origin and of chance, where there are any."""
+    found = []
+    if board.floor is not None and board.floor.score is not None:
+        found.append(Reference("attainable", board.floor.label, board.floor.score))
+    for kind in ("constructed", "solver", "chance"):
+        rows = [row for row in board.rows if _kind(row) == kind and row.score is not None]
+        best = max(rows, key=lambda row: row.goodness, default=None)
+        if best is not None and best.score is not None:
+            found.append(Reference(kind, best.label, best.score))
+    return found
+
+
+def _kind(row: Row) -> str:
+    return "chance" if row.record.chance else row.origin
+
+
+def board_dots(
+    board: Board, about: Descriptions, most: int, root: str = "", width: int = WIDTH
+) -> str | None:
+    """The trained models of a board, each by its best row; None without any.
+
+    `root` leads from the page to the site's folder; `width` is in pixels.
+    """
+    best: dict[str, Row] = {}
+    for row in sorted(board.rows, key=lambda row: -row.goodness):
+        if row.is_trained and row.score is not None:
+            best.setdefault(row.record.spec.model, row)
+    rows = list(best.values())[:most]
+    if not rows:
+        return None
+    marks = references(board)
+    ends = _ends(board, rows, marks)
+    is_reversed = better(board.ranking) == "lower"
+    left, right = LABELS, width - VALUES
+    frame = _Frame(
+        ends=ends,
+        x=scale_of(ends, False, *((right, left) if is_reversed else (left, right))),
+        bottom=TOP + ROW * len(rows) + 4,
+        width=width,
+        root=root,
+    )
+    metric = about.task(board.task).metric(board.ranking.metric)
+    name = f"digits of the {metric}"
+    if not board.has_digits:
+        name = f"{metric}, {better(board.ranking)} is better"
+    title = escape(f"{about.task(board.task).title}, {board.dtype}: {name}")
+    if len(name) <= MOST_NAME:
+        name = f"{name}, {board.dtype}"
+    names = [about.model(row.record.spec.model).title for row in rows]
+    parts = [
+        f'<svg viewBox="0 0 {width} {frame.bottom + BOTTOM}" role="img" aria-label="{title}">',
+        *_axis(frame, board.has_digits, name),
+        *(part for mark in marks for part in _mark(mark, board, frame)),
+        *(part for i, row in enumerate(rows) for part in _row(row, names[i], i, frame)),
+        "</svg>",
+    ]
+    return "".join(parts)
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """Where a plot has its values: its ends, their map to pixels, and its size."""
+
+    ends: tuple[float, float]
+    x: Scale
+    bottom: float
+    width: int
+    root: str
+
+    def at(self, value: float) -> float:
+        """The pixel of a value, or of the end beyond which it lies."""
+        return self.x(min(max(value, self.ends[0]), self.ends[1]))
+
+
+def _ends(board: Board, rows: Sequence[Row], marks: Sequence[Reference]) -> tuple[float, float]:
+    """From nothing, or chance, to the floor; what lies beyond is shown at the edge."""
+    if board.has_digits:
+        scores = [row.score or 0.0 for row in rows] + [mark.value for mark in marks]
+        return 0.0, max(1.0, math.ceil(max(scores)))
+    known = [mark.value for mark in marks]
+    chance = [mark.value for mark in marks if mark.kind == "chance"]
+    scores = [row.score for row in rows if row.score is not None]
+    if chance:
+        # Beyond chance there is nothing to tell models apart by.
+        is_lower = better(board.ranking) == "lower"
+        scores = [min(v, chance[0]) if is_lower else max(v, chance[0]) for v in scores]
+    low, high = min([*known, *scores]), max([*known, *scores])
+    margin = 0.06 * (high - low) or 0.5
+    return low - margin, high + margin
+
+
+def _axis(frame: _Frame, integers: bool, name: str) -> Iterator[str]:
+    for tick, text in ticks(*frame.ends, False, integers):
+        at = f"{frame.x(tick):.1f}"
+        yield f'<path class="grid" d="M{at} {TOP}V{frame.bottom}"/>'
+        yield f'<text x="{at}" y="{frame.bottom + 14}" text-anchor="middle">{text}</text>'
+    middle, y = frame.width / 2, frame.bottom + 29
+    yield f'<text x="{middle}" y="{y}" text-anchor="middle">{escape(name)}</text>'
+
+
+def _mark(mark: Reference, board: Board, frame: _Frame) -> Iterator[str]:
+    text = escape(f"{mark.name}: {formats.score(mark.value, board.ranking)}")
+    path = f"M{frame.at(mark.value):.1f} {TOP - 4}V{frame.bottom}"
+    yield f'<path class="mark {mark.kind}" d="{path}"><title>{text}</title></path>'
+
+
+def _row(row: Row, name: str, index: int, frame: _Frame) -> Iterator[str]:
+    y = TOP + ROW * index + ROW / 2 + 2
+    score = row.score or 0.0
+    low, high = row.bounds.low, row.bounds.high
+    value = formats.score(score, row.record.ranking).replace("-", "−")
+    interval = f" [{formats.score_interval(row)}]" if row.bounds.kind else ""
+    text = escape(f"{row.label}: {value}{interval}")
+    yield f'<a href="{frame.root}runs/{row.record.id}.html"><title>{text}</title>'
+    yield f'<text class="name" x="{LABELS - 8}" y="{y + 4}" text-anchor="end">{escape(name)}</text>'
+    if low is not None and high is not None:
+        # Rounding may put a mean beside an interval of no width.
+        a, b = frame.at(min(low, score)), frame.at(max(high, score))
+        yield f'<line class="whisker" x1="{a:.1f}" x2="{b:.1f}" y1="{y}" y2="{y}"/>'
+    yield f'<circle class="point" cx="{frame.at(score):.1f}" cy="{y}" r="4"/>'
+    yield f'<text class="name" x="{frame.width}" y="{y + 4}" text-anchor="end">{value}</text></a>'

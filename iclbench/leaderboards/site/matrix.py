@@ -1,0 +1,142 @@
+"""The table of index.html: models and tasks, for one origin, dtype and track at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from .. import formats
+from ..board import Board
+from ..descriptions import Descriptions
+from ..row import Row
+from .figure import View
+from .home import best_by_model, families
+from .scale import scale_of_board
+
+#: More columns than this have their names upright.
+MOST_COLUMNS = 18
+#: The color of the floor, in percent of the style sheet's.
+FULL = 85
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the switches choose; an empty track stands for any."""
+
+    origin: str
+    dtype: str
+    track: str
+
+
+def tables(boards: Sequence[Board], about: Descriptions) -> View:
+    """The choices of the switches, and a table for each that has rows; the first is shown."""
+    rows = [row for board in boards for row in board.rows]
+    origins = sorted({row.origin for row in rows}, key=lambda origin: (origin != "trained", origin))
+    dtypes = sorted({board.dtype for board in boards})
+    tracks = sorted({row.track or OPEN for row in rows if row.is_trained})
+    choices = [
+        Choice(origin, dtype, track)
+        for origin in origins
+        for dtype in dtypes
+        for track in ["", *(tracks if origin == "trained" and len(tracks) > 1 else [])]
+    ]
+    drawn = [table for choice in choices if (table := _table(choice, boards, about))]
+    return {"origins": origins, "dtypes": dtypes, "tracks": tracks if len(tracks) > 1 else [],
+            "tables": drawn}  # fmt: skip
+
+
+#: The track of rows that belong to none.
+OPEN = "open"
+
+
+def _fits(row: Row, choice: Choice) -> bool:
+    return row.origin == choice.origin and choice.track in {"", row.track or OPEN}
+
+
+def _table(choice: Choice, boards: Sequence[Board], about: Descriptions) -> View | None:
+    columns = list(_columns(choice, boards, about))
+    if not columns:
+        return None
+    models: dict[str, list[float]] = {}
+    for column in columns:
+        for model, cell in column["cells"].items():
+            models.setdefault(model, []).append(cell["percent"] or 0)
+    # The models with results on most tasks come first, then those nearest to the floors.
+    ordered = sorted(models, key=lambda m: (-len(models[m]), -sum(models[m]) / len(models[m]), m))
+    groups: dict[str, int] = {}
+    for column in columns:
+        groups[column["group"]] = groups.get(column["group"], 0) + 1
+    firsts = {column["group"]: i for i, column in reversed(list(enumerate(columns)))}
+    return {
+        "origin": choice.origin,
+        "dtype": choice.dtype,
+        "track": choice.track,
+        "groups": list(groups.items()),
+        "columns": columns,
+        "firsts": set(firsts.values()),
+        "is_dense": len(columns) > MOST_COLUMNS,
+        "rows": [
+            {"name": model, "title": about.model(model).title,
+             "cells": [column["cells"].get(model) for column in columns]}
+            for model in ordered
+        ],
+    }  # fmt: skip
+
+
+def _columns(choice: Choice, boards: Sequence[Board], about: Descriptions) -> Iterator[View]:
+    """A column for each title with fitting rows: its newest, then its largest such board."""
+    for group, members in families(boards, about).items():
+        chosen: dict[str, tuple[tuple[int, int, int], Board, list[Row]]] = {}
+        for board in members:
+            rows = [row for row in board.rows if _fits(row, choice)]
+            if board.dtype != choice.dtype or not rows:
+                continue
+            models = {row.record.spec.model for row in rows}
+            size = (board.task_version, len(models), len(rows))
+            if board.title not in chosen or size > chosen[board.title][0]:
+                chosen[board.title] = size, board, rows
+        for title in sorted(chosen):
+            _, board, rows = chosen[title]
+            yield _column(group, board, rows, about)
+
+
+def _column(group: str, board: Board, rows: Sequence[Row], about: Descriptions) -> View:
+    task, scale, ranking = about.task(board.task), scale_of_board(board), board.ranking
+    args = formats.arguments(board.evaluation.task_args)
+    metric = "digits" if board.has_digits else task.metric(ranking.metric)
+    cells = {}
+    for row in best_by_model(rows):
+        share = scale.share(row)
+        cells[row.record.spec.model] = {
+            "id": row.record.id,
+            "text": short_score(row),
+            "about": f"{row.label}: {formats.score(row.score, ranking)}"
+            + (f", {row.chance}" if row.chance else ""),
+            "percent": None if share is None else round(FULL * share),
+            "at_floor": row.at_floor,
+        }
+    best = "" if scale.best is None else _short(scale.best, board.has_digits)
+    return {
+        "group": group,
+        "task": board.task,
+        "title": task.title,
+        "about": f"{board.title} v{board.task_version}: {metric}; {args}, "
+        f"{board.evaluation.prompts} prompts",
+        "metric": metric,
+        "best": best,
+        "best_name": board.floor.label if board.floor else "best row",
+        "chance": "" if scale.chance is None else _short(scale.chance, board.has_digits),
+        "cells": cells,
+    }
+
+
+def short_score(row: Row) -> str:
+    """The score with three figures."""
+    return formats.NOT_FINITE if row.score is None else _short(row.score, row.has_digits)
+
+
+def _short(value: float, digits: bool) -> str:
+    text = f"{value:.1f}" if digits else f"{value:.3g}"
+    if not digits and abs(value) >= 1000:
+        text = f"{value:,.0f}" if abs(value) < 1e5 else f"{value:.0e}"
+    return text.replace("-", "−")

@@ -1,0 +1,127 @@
+"""What models/MODEL.html shows: what it is, every result, learning curves, and how to run it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from .. import formats
+from ..board import Board
+from ..curves import COST_TITLES, median_curve
+from ..descriptions import Descriptions
+from ..row import Row
+from .figure import View, figure
+from .formula import mathml
+from .plots import MOST_LINES, Plot, plot
+from .scale import scale_of_board
+
+
+class Scored(NamedTuple):
+    """A row with its board, and where it lies from chance, 0, to the floor, 1."""
+
+    row: Row
+    board: Board
+    share: float | None
+
+
+def by_model(boards: Iterable[Board]) -> dict[str, list[Board]]:
+    """The boards with rows of each model, in order of the models' names."""
+    models: dict[str, list[Board]] = {}
+    for board in boards:
+        for name in {row.record.spec.model for row in board.rows}:
+            models.setdefault(name, []).append(board)
+    return dict(sorted(models.items()))
+
+
+def model(name: str, boards: Sequence[Board], about: Descriptions) -> View:
+    """The whole page of a model."""
+    described = about.model(name)
+    scaled = [(board, scale_of_board(board)) for board in boards]
+    results = [Scored(row, b, scale.share(row)) for b, scale in scaled for row in _rows(b, name)]
+    return {
+        "about": described,
+        "formula": mathml(described.formula),
+        "measured_state": _measured_state([result.row for result in results]),
+        "results": [_result(result, about) for result in results],
+        "tasks": len({board.task for board in boards}),
+        "figures": [figure(p) for p in _learning_curves(name, boards, about)],
+        "commands": _commands(results),
+    }
+
+
+def _rows(board: Board, name: str) -> list[Row]:
+    return [row for row in board.rows if row.record.spec.model == name]
+
+
+def _result(result: Scored, about: Descriptions) -> View:
+    row, board, share = result
+    task = about.task(board.task)
+    args = formats.arguments(board.evaluation.task_args)
+    return {
+        "id": row.record.id,
+        "task": board.task,
+        "title": task.title,
+        "group": task.group,
+        "setting": f"{board.title}: {args}" if board.title != board.task else args,
+        "label": row.label,
+        "origin": formats.origin(row),
+        "track": row.track,
+        "dtype": board.dtype,
+        "rank": formats.rank(row),
+        "score": formats.score(row.score, board.ranking),
+        "unit": "digits" if board.has_digits else task.metric(board.ranking.metric),
+        "interval": formats.score_interval(row),
+        "floor": "" if board.floor is None else formats.score(board.floor.score, board.ranking),
+        "share": "" if share is None else f"{100 * share:.0f}%",
+        "notes": formats.notes(row),
+        "parameters": row.record.parameters,
+    }
+
+
+def _measured_state(rows: Sequence[Row]) -> str:
+    """Bytes per prompt that a layer keeps, from the records that tell it; empty without any."""
+    known = sorted({row.record.state_bytes for row in rows if row.record.state_bytes is not None})
+    if not known:
+        return ""
+    ends = f"{known[0]:,.0f}" if len(known) == 1 else f"{known[0]:,.0f} to {known[-1]:,.0f}"
+    return f"{ends} bytes a layer for a prompt, in these records"
+
+
+def _learning_curves(name: str, boards: Sequence[Board], about: Descriptions) -> list[Plot]:
+    """What was validated while the model was trained, against operations; a line for each task.
+
+    Digits share one figure; every other metric has its own.
+    """
+    lines: dict[str, list[Plot]] = {}
+    for board in boards:
+        trained = [row for row in _rows(board, name) if row.is_trained]
+        row = max(trained, key=lambda row: row.goodness, default=None)
+        curve = None if row is None else row.record.validation_curve
+        if row is None or curve is None:
+            continue
+        task = about.task(board.task)
+        unit = "digits" if board.has_digits else task.metric(board.ranking.metric)
+        cost = "operations" if None not in curve.operations else "steps"
+        line = {"name": f"{task.title}, {board.dtype}", "x": getattr(curve, cost),
+                "y": median_curve(curve)}  # fmt: skip
+        lines.setdefault(f"{unit}|{cost}", []).append(line)
+    plots = []
+    for key, members in sorted(lines.items(), key=lambda item: (not item[0].startswith("d"), item)):
+        unit, _, cost = key.partition("|")
+        title = f"{unit[:1].upper()}{unit[1:]} while training"
+        log_x = any(v > 0 for line in members for v in line["x"])
+        plots.append(plot(title, COST_TITLES[cost], f"mean {unit} on validation",
+                          members[:MOST_LINES], log=False, log_x=log_x))  # fmt: skip
+    return plots
+
+
+def _commands(results: Sequence[Scored]) -> list[tuple[str, str]]:
+    """A command for each origin: that of its row nearest to the floor of a board that has one."""
+    best: dict[str, tuple[tuple[bool, float], Row]] = {}
+    for row, board, share in results:
+        key = board.floor is not None, share or 0.0
+        if row.origin not in best or key > best[row.origin][0]:
+            best[row.origin] = key, row
+    order = sorted(best, key=lambda origin: (origin != "trained", origin))
+    return [(f"{origin}, on {best[origin][1].record.main.title}", best[origin][1].record.command)
+            for origin in order]  # fmt: skip

@@ -1,0 +1,110 @@
+"""The index of a site: what its search finds, and what programs read of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from importlib import metadata
+from typing import Any
+
+from ...api.spec import canonical_json
+from ..board import Board
+from ..build import by_task
+from ..descriptions import Description, Descriptions
+from ..row import Row
+from .figure import script_json
+from .model import by_model
+
+#: Raised by one whenever the meaning of a field of index.json changes.
+VERSION = 1
+
+
+def index(boards: Sequence[Board], about: Descriptions) -> dict[str, Any]:
+    """Tasks, models and boards with their rows, as index.json has them."""
+    return {
+        "version": VERSION,
+        "iclbench": metadata.version("iclbench"),
+        "tasks": [
+            {**_described(about.task(name)), "group": about.task(name).group,
+             "page": f"tasks/{name}.html", "csv": f"tasks/{name}.csv"}
+            for name in sorted(by_task(list(boards)))
+        ],
+        "models": [
+            {**_described(about.model(name)), "page": f"models/{name}.html"}
+            for name in sorted(by_model(boards))
+        ],
+        "boards": [_board(board) for board in boards],
+    }  # fmt: skip
+
+
+def _described(about: Description) -> dict[str, Any]:
+    papers = [paper.url for _, paper in about.papers]
+    return {"name": about.name, "title": about.title, "text": about.text, "papers": papers}
+
+
+def _board(board: Board) -> dict[str, Any]:
+    floor, ranking = board.floor, board.ranking
+    return {
+        "task": board.task,
+        "title": board.title,
+        "version": board.task_version,
+        "task_args": board.evaluation.task_args,
+        "dtype": board.dtype,
+        "prompts": board.evaluation.prompts,
+        "evaluation": board.evaluation.digest,
+        "metric": ranking.metric,
+        "statistic": ranking.statistic,
+        "better": ranking.better,
+        "floor": None if floor is None else {"kind": floor.kind, "name": floor.label,
+                                             "score": _number(floor.score)},
+        "rows": [_row(row) for row in board.rows],
+    }  # fmt: skip
+
+
+def _row(row: Row) -> dict[str, Any]:
+    record = row.record
+    operations = record.operations.training if record.operations else None
+    return {
+        "id": record.id,
+        "row": row.label,
+        "model": record.spec.model,
+        "origin": row.origin,
+        "track": row.track or None,
+        "rank": None if row.rank is None else [row.rank.first, row.rank.last],
+        "score": _number(row.score),
+        "low": _number(row.bounds.low),
+        "high": _number(row.bounds.high),
+        "chance": row.chance or None,
+        "at_floor": row.at_floor,
+        "seeds": row.seeds,
+        "parameters": record.parameters,
+        "operations": operations,
+        "page": f"runs/{record.id}.html",
+        "record": f"records/{row.file}",
+    }
+
+
+def _number(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def as_json(content: dict[str, Any]) -> bytes:
+    """index.json: one line, keys in order."""
+    return canonical_json(content).encode() + b"\n"
+
+
+def script(content: dict[str, Any]) -> str:
+    """data/search.js: kind, text and page of everything that the search finds."""
+    entries = [["task", _text(t), t["page"]] for t in content["tasks"]]
+    entries += [["model", _text(m), m["page"]] for m in content["models"]]
+    for board in content["boards"]:
+        for row in board["rows"]:
+            track = f", {row['track']}" if row["track"] else ""
+            text = f"{row['row']} on {board['title']}, {board['dtype']}, {row['origin']}{track}"
+            entries.append(["run", f"{text} {row['id']}", row["page"]])
+    return f"indexed({script_json(entries)});\n"
+
+
+def _text(entry: dict[str, Any]) -> str:
+    name, title = entry["name"], entry["title"]
+    return title if title == name else f"{title} ({name})"

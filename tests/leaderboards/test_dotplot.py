@@ -1,0 +1,79 @@
+"""Dot plots: dots lie in their intervals, and names at the ends of curves do not overlap."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iclbench.leaderboards.board import leaderboard
+from iclbench.leaderboards.descriptions import Descriptions
+from iclbench.leaderboards.site.compute import CurveLine, curves, spread
+from iclbench.leaderboards.site.dotplot import LABELS, VALUES, WIDTH, board_dots, references
+
+
+@pytest.fixture(scope="module")
+def about():
+    return Descriptions(print)
+
+
+def numbers(pattern: str, drawn: str) -> list[tuple[float, ...]]:
+    return [tuple(map(float, match.groups())) for match in re.finditer(pattern, drawn)]
+
+
+def test_a_dot_lies_in_its_interval_at_its_score(board, about):
+    drawn = board_dots(board, about, 7)
+    trained = [row for row in board.rows if row.is_trained]
+    best = max(trained, key=lambda row: row.goodness)
+    bars = numbers(r'class="whisker" x1="([\d.]+)" x2="([\d.]+)"', drawn)
+    dots = numbers(r'class="point" cx="([\d.]+)"', drawn)
+    # Both trained rows are of one model, which is shown by the better one.
+    assert len(bars) == len(dots) == 1
+    assert bars[0][0] <= dots[0][0] <= bars[0][1]
+    floor = board.floor.score
+    right = WIDTH - VALUES
+    end = -(-floor // 1)
+    expected = LABELS + min(max(best.score, 0.0), end) / end * (right - LABELS)
+    assert dots[0][0] == pytest.approx(expected, abs=0.06)
+
+
+def test_lines_of_reference_are_the_best_of_each_origin(board):
+    found = {mark.kind: mark for mark in references(board)}
+    assert found["attainable"].value == board.floor.score
+    solvers = [r.score for r in board.rows if r.origin == "solver" and not r.record.chance]
+    assert found["solver"].value == max(solvers)
+    assert found["chance"].name == "zero"
+    assert found["constructed"].name.startswith("baseconv")
+
+
+def test_lower_means_are_farther_right(leaderboards, about):
+    boards = leaderboard(leaderboards / "records")
+    board = next(b for b in boards if b.task == "categorical")
+    assert board_dots(board, about, 7) is None  # it has no trained row
+    marks = {mark.kind: mark.value for mark in references(board)}
+    assert marks["attainable"] < marks["chance"]
+
+
+@given(st.lists(st.floats(0, 200), min_size=1, max_size=10))
+def test_names_keep_their_order_and_distance(wanted):
+    placed = spread(wanted, 13.0, 0.0, 200.0)
+    in_order = sorted(range(len(wanted)), key=lambda i: wanted[i])
+    positions = [placed[i] for i in in_order]
+    assert all(b - a >= 13.0 - 1e-9 for a, b in itertools.pairwise(positions))
+    assert positions[0] >= -1e-9
+    assert positions[-1] <= 200.0 + 1e-9
+
+
+def test_curves_are_named_and_lead_to_their_runs():
+    lines = [
+        CurveLine("a <b>", "runs/1.html", [0.0, 1e6, 1e8], [0.1, None, 0.5]),
+        CurveLine("other", "runs/2.html", [1e5, 1e9], [0.1, 0.4]),
+    ]
+    drawn = curves(lines)
+    assert "a &lt;b&gt;" in drawn
+    assert drawn.count("<a href=") == 2
+    assert "10⁵" in drawn
+    assert "10⁹" in drawn

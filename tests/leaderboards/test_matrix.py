@@ -1,0 +1,93 @@
+"""The table of the home page: one origin at a time, and colors from chance to the floor."""
+
+from __future__ import annotations
+
+import pytest
+
+from iclbench.leaderboards.board import leaderboard
+from iclbench.leaderboards.descriptions import Descriptions
+from iclbench.leaderboards.site.home import families, findings, main_board
+from iclbench.leaderboards.site.matrix import FULL, tables
+from iclbench.leaderboards.site.scale import BoardScale, scale_of_board
+
+
+@pytest.fixture(scope="module")
+def boards(leaderboards):
+    return leaderboard(leaderboards / "records")
+
+
+@pytest.fixture(scope="module")
+def matrix(boards):
+    return tables(boards, Descriptions(print))
+
+
+def test_a_table_shows_one_origin_and_dtype_and_trained_ones_come_first(matrix, boards):
+    origins = {row.record.id: (row.origin, board.dtype) for board in boards for row in board.rows}
+    assert matrix["tables"][0]["origin"] == "trained"
+    shown = set()
+    for table in matrix["tables"]:
+        cells = [cell for row in table["rows"] for cell in row["cells"] if cell]
+        for cell in cells:
+            assert origins[cell["id"]] == (table["origin"], table["dtype"])
+        shown.add((table["origin"], table["dtype"]))
+    assert shown == set(origins.values())
+
+
+def test_no_row_and_no_column_is_empty(matrix):
+    for table in matrix["tables"]:
+        assert all(any(row["cells"]) for row in table["rows"])
+        assert all(column["cells"] for column in table["columns"])
+        assert sum(span for _, span in table["groups"]) == len(table["columns"])
+
+
+def test_a_model_that_ignores_its_input_is_white_and_an_exact_one_dark(matrix, board):
+    table = next(t for t in matrix["tables"] if (t["origin"], t["dtype"]) == ("solver", "float32"))
+    at = [column["task"] for column in table["columns"]].index("least-squares")
+    cells = {row["name"]: row["cells"][at] for row in table["rows"]}
+    assert cells["zero"]["percent"] == 0
+    assert cells["least-squares-qr"]["percent"] > 0.9 * FULL
+    assert table["columns"][at]["group"] == "Linear regression"
+
+
+def test_the_scale_goes_from_chance_to_the_floor(board):
+    scale = scale_of_board(board)
+    zero = next(row for row in board.rows if row.record.chance)
+    assert scale == BoardScale(zero.score, board.floor.score)
+    assert scale.share(zero) == 0.0
+    trained = next(row for row in board.rows if row.is_trained)
+    expected = (trained.score - zero.score) / (board.floor.score - zero.score)
+    assert scale.share(trained) == pytest.approx(min(1.0, max(0.0, expected)))
+
+
+def test_a_scale_that_points_the_wrong_way_colors_nothing(board):
+    trained = next(row for row in board.rows if row.is_trained)
+    assert BoardScale(3.0, 1.0).share(trained) is None
+    assert BoardScale(None, 1.0).share(trained) is None
+
+
+def test_families_are_named_by_the_plugins(boards):
+    about = Descriptions(print)
+    groups = families(boards, about)
+    assert next(iter(groups)) == "Linear regression"
+    assert {board.task for board in groups["Classification"]} == {"categorical"}
+    board = main_board(groups["Linear regression"])
+    assert board.task == "least-squares"
+    assert board.dtype == "float32"
+
+
+def test_findings_with_a_verdict_come_first_and_of_different_studies(tmp_path):
+    from iclbench.leaderboards.findings import Finding, Outcome
+
+    def outcome(records, verdict):
+        finding = Finding(
+            records=records, source="s", claim=f"{records} {verdict}", criterion="c",
+            written="2026-01-01", compare="value", first={"where": {}, "metric": "m"},
+            reproduced=(0, 1), contradicted=(2, 3),
+        )  # fmt: skip
+        return Outcome(finding, verdict)
+
+    outcomes = [outcome("a", "not run"), outcome("b", "reproduced"), outcome("b", "reproduced"),
+                outcome("c", "not shown")]  # fmt: skip
+    shown = findings(outcomes)
+    assert [f["claim"] for f in shown] == ["b reproduced", "c not shown", "a not run"]
+    assert all(f["page"].endswith(f["claim"].split()[0]) for f in shown)

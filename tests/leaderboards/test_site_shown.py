@@ -1,0 +1,251 @@
+"""The site of the published records in Chromium: wide and on a phone, light and dark.
+
+Each test leaves screenshots in build/screenshots, or in the folder that SCREENSHOTS names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+from browser import missing, open_browser
+
+from iclbench.leaderboards.board import leaderboard
+from iclbench.leaderboards.ranking import difference
+from iclbench.leaderboards.site.build import make_site
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(missing()), reason=str(missing())),
+]
+ROOT = Path(__file__).parents[2]
+PICTURES = Path(os.environ.get("SCREENSHOTS", ROOT / "build" / "screenshots"))
+PAGES = ("index.html", "tasks/least-squares.html", "models/baseconv.html", "findings.html")
+LOOKS = [(1400, False), (1400, True), (390, False), (390, True)]
+
+#: Every visible text with less contrast than 4.5 to its ground: its color, its ground, the text.
+CONTRAST = """
+const canvas = document.createElement('canvas'); canvas.width = canvas.height = 1;
+const context = canvas.getContext('2d', {willReadFrequently: true});
+const rgb = (c) => { context.clearRect(0, 0, 1, 1); context.fillStyle = c;
+  context.fillRect(0, 0, 1, 1); return [...context.getImageData(0, 0, 1, 1).data]; };
+const light = (c) => { const [r, g, b] = c.map((v) => v / 255)
+  .map((v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+const ground = (el) => { for (let e = el; e; e = e.parentElement) {
+  const c = rgb(getComputedStyle(e).backgroundColor); if (c[3] > 250) return c; }
+  return [255, 255, 255, 255]; };
+const bad = []; let seen = 0;
+const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+while (walker.nextNode()) {
+  const el = walker.currentNode.parentElement;
+  if (!walker.currentNode.nodeValue.trim() || !el.checkVisibility()) continue;
+  if (el.closest('title, script, option:disabled, [disabled]')) continue;
+  const style = getComputedStyle(el), color = rgb(el.closest('svg') ? style.fill : style.color);
+  const [a, b] = [light(color), light(ground(el))].sort((x, y) => y - x);
+  seen += 1;
+  if ((a + 0.05) / (b + 0.05) < 4.5) bad.push([String(color), String(ground(el)), el.textContent]);
+}
+return [seen, bad.slice(0, 5)];
+"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    out = tmp_path_factory.mktemp("published") / "site"
+    make_site(out, ROOT / "leaderboards", print)
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    print(f"screenshots: {PICTURES}")
+    return out
+
+
+@contextlib.contextmanager
+def opened(width: int, dark: bool):
+    """A browser; afterwards, nothing was asked of the network and the console is empty."""
+    with open_browser(width, 900 if width > 600 else 844, dark) as browser:
+        yield browser
+        assert browser.get_log("browser") == []
+        messages = [json.loads(e["message"])["message"] for e in browser.get_log("performance")]
+        urls = [m["params"]["request"]["url"] for m in messages
+                if m["method"] == "Network.requestWillBeSent"]  # fmt: skip
+        assert urls
+        assert {url.split(":")[0] for url in urls} <= {"file", "data", "about", "blob"}
+
+
+def visit(browser, page: Path, fragment: str = "") -> None:
+    browser.get("about:blank")
+    browser.get(page.as_uri() + fragment)
+    ready = "return location.pathname.endsWith(arguments[0]) && document.readyState === 'complete'"
+    until(browser, lambda: browser.execute_script(ready, page.name))
+
+
+def until(browser, condition):
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    return WebDriverWait(browser, 20).until(lambda _: condition())
+
+
+def find(browser, selector: str):
+    return browser.find_elements("css selector", selector)
+
+
+def shown(browser) -> list[str]:
+    rows = find(browser, "section.evaluation:first-of-type table.board tbody tr")
+    return [row.get_attribute("data-id") for row in rows if row.is_displayed()]
+
+
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
+def test_pages_can_be_read_in_either_theme_and_do_not_overflow(site, width, dark):
+    with opened(width, dark) as browser:
+        for page in PAGES:
+            visit(browser, site / page)
+            name = f"{Path(page).stem}-{width}-{'dark' if dark else 'light'}.png"
+            browser.save_screenshot(str(PICTURES / name))
+            seen, bad = browser.execute_script(CONTRAST)
+            assert seen > 20
+            assert bad == [], page
+            assert browser.execute_script("return document.body.scrollWidth") <= width, page
+        visit(browser, site / "tasks" / "least-squares.html")
+        # The score is in the window without scrolling the table sideways.
+        script = "arguments[0].scrollIntoView(); return arguments[0].getBoundingClientRect().right"
+        score = find(browser, "table.board .score")[0]
+        assert browser.execute_script(script, score) <= width
+        browser.save_screenshot(str(PICTURES / f"table-{name.removeprefix('findings-')}"))
+
+
+def test_home_tells_the_story_on_one_screen_and_keeps_its_switches(site):
+    with opened(1400, False) as browser:
+        visit(browser, site / "index.html")
+        panels = find(browser, ".panel")
+        assert len(panels) >= 7
+        bottom = max(panel.rect["y"] + panel.rect["height"] for panel in panels)
+        assert bottom <= 900
+        assert len(find(browser, ".findings li a")) == 3
+        table = find(browser, "#matrix table")[0]
+        assert table.size["width"] <= 1360
+        rows = find(browser, "#matrix tbody tr")
+        assert all(re.search(r"\d", row.text) for row in rows)
+        trained = [row.text for row in rows]
+        browser.find_element("name", "origin").send_keys("constructed")
+        until(browser, lambda: "origin=constructed" in browser.current_url)
+        constructed = [row.text for row in find(browser, "#matrix tbody tr")]
+        assert constructed != trained
+        visit(browser, site / "index.html", "#origin=constructed&dtype=float64")
+        assert browser.find_element("name", "dtype").get_property("value") == "float64"
+        assert "float64" in find(browser, "#matrix .scroll")[0].get_attribute("aria-label")
+        browser.save_screenshot(str(PICTURES / "home-constructed.png"))
+        ground = "return getComputedStyle(arguments[0]).backgroundColor"
+        visit(browser, site / "index.html", "#origin=solver")
+        zero = find(browser, "#matrix td[style='--p:0%']")[0]
+        full = find(browser, "#matrix td.at")[0]
+        assert browser.execute_script(ground, zero) != browser.execute_script(ground, full)
+
+
+def test_a_task_s_table_is_in_its_address_and_compares_what_is_shown(site):
+    records = ROOT / "leaderboards" / "records"
+    rows = {row.record.id: row for board in leaderboard(records) for row in board.rows}
+    page = site / "tasks" / "least-squares.html"
+    with opened(1400, True) as browser:
+        visit(browser, page)
+        heads = [h.text.split("\n")[0] for h in find(browser, "section:first-of-type thead th")]
+        assert len([h for h in heads if h]) == 6
+        visit(browser, page, "#origin=solver&sort=-digits&columns=all")
+        ids = shown(browser)
+        scores = [rows[i].score for i in ids]
+        assert scores == sorted(scores, reverse=True)
+        assert {rows[i].origin for i in ids} == {"solver"}
+        cell = f"tr[data-id='{ids[3]}'] .above"
+        until(browser, lambda: "[" in find(browser, cell)[0].text)
+        expected = difference(rows[ids[3]].ranked, rows[ids[2]].ranked)
+        text = find(browser, cell)[0].text.replace("−", "-")
+        numbers = [float(v) for v in re.findall(r"[+-]\d+\.\d\d", text)]
+        assert numbers == pytest.approx(list(expected[:3]), abs=0.006)
+        assert text.endswith("*") == expected.is_significant
+        browser.save_screenshot(str(PICTURES / "task-all-columns.png"))
+        find(browser, "button.columns")[0].send_keys("\n")
+        find(browser, "form.filters [name=find]")[0].send_keys("gradient")
+        assert "find=gradient" in browser.current_url
+        assert "columns" not in browser.current_url
+        fewer = shown(browser)
+        browser.refresh()
+        until(browser, lambda: shown(browser) == fewer)
+
+
+def test_the_shown_rows_are_exported(site):
+    with opened(1400, False) as browser:
+        visit(browser, site / "tasks" / "least-squares.html", "#origin=solver")
+        texts = {}
+        for kind in ("csv", "latex", "bibtex"):
+            find(browser, f"[data-export='{kind}']")[0].click()
+            area = find(browser, "dialog textarea")[0]
+            texts[kind] = area.get_property("value")
+            link = find(browser, "dialog .download")[0].get_attribute("href")
+            assert link.startswith("blob:")
+            if kind == "latex":
+                browser.save_screenshot(str(PICTURES / "task-latex.png"))
+            browser.execute_script("document.getElementById('export').close()")
+        ids = shown(browser)
+        lines = texts["csv"].splitlines()
+        assert lines[0] == "rank,model,digits,95% interval,vs. floor,parameters,compute"
+        assert len(lines) == len(ids) + 1
+        assert texts["latex"].count(r"\\") == len(ids) + 1
+        assert r"\toprule" in texts["latex"]
+        assert "_" not in texts["latex"].replace(r"\_", "")
+        assert "@software{iclbench," in texts["bibtex"]
+        assert "https://arxiv.org/abs/2503.12295" in texts["bibtex"]
+
+
+def test_figures_toggle_lines_print_and_are_explored_by_a_small_script(site):
+    with opened(1400, True) as browser:
+        visit(browser, site / "tasks" / "least-squares.html")
+        button = find(browser, "figure.plot .legend button")[0]
+        button.send_keys("\n")
+        assert button.get_attribute("aria-pressed") == "false"
+        assert not find(browser, "figure.plot .canvas [data-line='0']")[0].is_displayed()
+        assert browser.execute_script("return typeof window.uPlot") == "undefined"
+        find(browser, ".explore")[0].send_keys("\n")
+        until(browser, lambda: find(browser, "figure .uplot canvas"))
+        browser.save_screenshot(str(PICTURES / "figure-explored.png"))
+        scripts = sum(file.stat().st_size for file in (site / "assets").glob("*.js"))
+        assert scripts < 120_000
+        # Paper is light whatever the theme, and shows drawings but no controls.
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+        ground = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+        assert min(map(int, re.findall(r"\d+", ground)[:3])) > 240
+        assert not find(browser, "nav")[0].is_displayed()
+        assert find(browser, "figure.plot .canvas > svg")[0].is_displayed()
+
+
+def test_the_search_leads_to_tasks_models_and_runs(site):
+    from selenium.webdriver.common.keys import Keys
+
+    with opened(390, True) as browser:
+        visit(browser, site / "runs" / next((site / "runs").glob("*.html")).name)
+        field = browser.find_element("name", "q")
+        field.send_keys("baseconv least")
+        until(browser, lambda: find(browser, "#found a"))
+        assert all("baseconv" in a.text.lower() for a in find(browser, "#found a"))
+        browser.save_screenshot(str(PICTURES / "search-390.png"))
+        field.clear()
+        field.send_keys("least squares (")
+        until(browser, lambda: "least squares (" in find(browser, "#found a")[0].text.lower())
+        field.send_keys(Keys.ARROW_DOWN, Keys.ENTER)
+        until(browser, lambda: browser.current_url.endswith("tasks/least-squares.html"))
+
+
+def test_a_model_s_page_has_its_formula_curves_and_commands(site):
+    with opened(1400, False) as browser:
+        visit(browser, site / "models" / "baseconv.html")
+        assert find(browser, "math")[0].is_displayed()
+        text = find(browser, "main")[0].text
+        assert "iclbench run --model baseconv" in text
+        assert "numbers after S positions" in text
+        assert find(browser, "figure.plot svg")
+        results = len(find(browser, "table.results tbody tr"))
+        index = json.loads((site / "index.json").read_text("utf-8"))
+        known = [row for b in index["boards"] for row in b["rows"] if row["model"] == "baseconv"]
+        assert results == len(known)

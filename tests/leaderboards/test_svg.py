@@ -1,0 +1,65 @@
+"""Drawings of lines: points where the axes say, round ticks, intervals with their dots."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from iclbench.leaderboards.site import svg
+from iclbench.leaderboards.site.plots import MOST_LINES, plot
+
+
+def test_a_drawing_has_its_points_where_the_axes_say():
+    lines = [{"name": "a <b>", "x": [1, 10, 100], "y": [1e-2, None, 1.0]}]
+    drawn = svg.draw(plot("t", "x", "y", lines, log=True, log_x=True))
+    dots = [(float(a), float(b)) for a, b in re.findall(r'cx="([\d.]+)" cy="([\d.]+)"', drawn)]
+    left, right = svg.LEFT, svg.WIDTH - svg.RIGHT
+    assert dots == [(left, svg.HEIGHT - svg.BOTTOM), (right, svg.TOP)]
+    assert "a &lt;b&gt;" in drawn
+    # Half way up a logarithmic axis from 0.01 to 1.
+    middle = (svg.HEIGHT - svg.BOTTOM + svg.TOP) / 2
+    assert f'y2="{middle:.1f}"' in drawn
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "log", "texts"),
+    [
+        (0.0, 1.0, False, ["0", "0.2", "0.4", "0.6", "0.8", "1"]),
+        (1e-14, 1.0, True, ["10⁻¹⁴", "10⁻¹¹", "10⁻⁸", "10⁻⁵", "0.01"]),
+        (2.0, 9.0, True, ["2", "4", "6", "8"]),
+        (-1.0, 1.0, False, ["−1", "−0.5", "0", "0.5", "1"]),
+    ],
+)
+def test_ticks_are_round_and_few(low, high, log, texts):
+    assert [text for _, text in svg.ticks(low, high, log)] == texts
+
+
+@pytest.mark.parametrize(
+    ("high", "texts"),
+    [
+        (16, ["0", "4", "8", "12", "16"]),
+        (8, ["0", "2", "4", "6", "8"]),
+        (3, ["0", "1", "2", "3"]),
+        (7, ["0", "2", "4", "6"]),
+    ],
+)
+def test_ticks_of_integers_are_integers(high, texts):
+    assert [text for _, text in svg.ticks(0, high, False, integers=True)] == texts
+
+
+def test_an_interval_without_width_still_holds_its_dot():
+    drawn = svg.interval(1.0000000000000003, 1.0000000000000003, 1.0, (0.0, 2.0))
+    low, high, dot = (
+        float(re.search(rf' {name}="([\d.]+)"', drawn)[1]) for name in ("x1", "x2", "cx")
+    )
+    assert low <= dot <= high
+
+
+def test_axes_of_integers_are_known_and_lines_can_be_told_apart():
+    lines = [{"name": str(i), "x": [0, 2], "y": [0.5, 1]} for i in range(MOST_LINES)]
+    drawn = plot("t", "x", "y", [*lines, lines[0] | {"reference": True}], log=False)
+    assert drawn["x"]["integers"]
+    assert not drawn["y"]["integers"]
+    styles = [svg.style_of(line) for line in drawn["lines"]]
+    assert len(set(styles)) == MOST_LINES + 1
