@@ -51,7 +51,7 @@ if TYPE_CHECKING:
         with_lead,
     )
     from .api.random import philox, torch_generator
-    from .api.recipe import Recipe
+    from .api.recipe import Recipe, Stage
     from .api.record import GraderReport, GradingCost, Record
     from .api.scoring import Axis, Distance, FloorKind, Primary
     from .api.shift import Shift
@@ -120,7 +120,7 @@ _HOME = {
         "map_tensors to_device with_lead"
     ),
     "api.random": "philox torch_generator",
-    "api.recipe": "Recipe",
+    "api.recipe": "Recipe Stage",
     "api.record": "GraderReport GradingCost Record",
     "api.digits": "ErrorKind",
     "api.scoring": "Axis Distance FloorKind Primary",
@@ -224,6 +224,7 @@ __all__ = [
     "ShowsStates",
     "Signature",
     "Solver",
+    "Stage",
     "StatesSize",
     "Suite",
     "Task",
