@@ -36,7 +36,9 @@ if TYPE_CHECKING:
     from .api.executor import Executor, QueuedJob, QueueExecutor
     from .api.graded_task import GradedTask
     from .api.grader import Completion, Grader
+    from .api.input_shifts import input_shifts, value_shifts
     from .api.metric import Metric
+    from .api.prefixes import PrefixConfig, PrefixTask
     from .api.prompts import (
         Batch,
         Categorical,
@@ -101,10 +103,8 @@ if TYPE_CHECKING:
 #: The names of each module.
 _HOME = {
     "api.architecture": "Architecture Construction Solver",
-    "api.capabilities": (
-        "CAPABILITIES Decoder Decodes ExtendsPositions ShowsIterates ShowsStates "
-        "StatesSize TrainingContext TrainsFaster offers"
-    ),
+    "api.capabilities": "CAPABILITIES Decoder Decodes ExtendsPositions ShowsIterates ShowsStates "
+    "StatesSize TrainingContext TrainsFaster offers",
     "api.classification": "ClassificationConfig ClassificationTask",
     "api.config": "Config added_later",
     "api.draws": "Draws EvaluationRandom Random TrainingRandom",
@@ -114,11 +114,10 @@ _HOME = {
     "api.executor": "Executor QueueExecutor QueuedJob",
     "api.graded_task": "GradedTask",
     "api.grader": "Completion Grader",
-    "api.metric": "Metric",
-    "api.prompts": (
-        "Batch Categorical LinearSystem Regression Ridge Sequence Signature Text "
-        "map_tensors to_device with_lead"
-    ),
+    "api.input_shifts": "input_shifts value_shifts",
+    "api.metric": "Metric", "api.prefixes": "PrefixConfig PrefixTask",
+    "api.prompts": "Batch Categorical LinearSystem Regression Ridge Sequence Signature Text "
+    "map_tensors to_device with_lead",
     "api.random": "philox torch_generator",
     "api.recipe": "Recipe Stage",
     "api.record": "GraderReport GradingCost Record",
@@ -130,9 +129,7 @@ _HOME = {
     "api.suite": "Suite",
     "api.task": "Task TaskConfig training_batch",
     "api.tracker": "Tracker",
-    "console": "report",
-    "devices": "find_device",
-    "display.run": "run",
+    "console": "report", "devices": "find_device", "display.run": "run",
     "exchange.task_data": "export_task",
     "files": "file_digest require_writable write_atomically",
     "kit.cases": "check_plugin",
@@ -160,7 +157,7 @@ _HOME = {
     "sweeps.status": "sweep_status",
     "sweeps.sweep": "submit_sweep sweep",
     "training.interruption": "interruptible",
-}
+}  # fmt: skip
 _MODULE = {name: module for module, names in _HOME.items() for name in names.split()}
 
 __all__ = [
@@ -201,6 +198,8 @@ __all__ = [
     "Metric",
     "NamedMixer",
     "PluginError",
+    "PrefixConfig",
+    "PrefixTask",
     "Primary",
     "QueueExecutor",
     "QueuedJob",
@@ -263,6 +262,7 @@ __all__ = [
     "hookimpl",
     "host",
     "initialize",
+    "input_shifts",
     "interruptible",
     "leaderboard",
     "load_task",
@@ -283,6 +283,7 @@ __all__ = [
     "training_batch",
     "training_form",
     "unknown",
+    "value_shifts",
     "verify",
     "with_lead",
     "write_atomically",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 from ..api.recipe import Stage
@@ -34,7 +34,7 @@ class StagedTasks:
         """Divide `count` steps from `step` on at the ends of stages: pairs (first step, steps)."""
         stop = step + count
         marks = [step, *(end for end in self.ends if step < end < stop), stop]
-        for first, following in zip(marks, marks[1:], strict=False):
+        for first, following in pairwise(marks):
             yield first, following - first
 
 

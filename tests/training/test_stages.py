@@ -131,5 +131,7 @@ def test_unsuitable_stages_are_refused_in_a_line(recipe_args, message):
 
 
 def test_stages_are_scaled_with_the_schedule():
-    recipe = Recipe(steps=100, batch=1, schedule_steps=1000, stages=[Stage(steps=300, task_args={})])
+    recipe = Recipe(
+        steps=100, batch=1, schedule_steps=1000, stages=[Stage(steps=300, task_args={})]
+    )
     assert fit_schedule(recipe, 100).stages[0].steps == 30
