@@ -19,6 +19,9 @@ class LinearClassification(FunctionTask[FunctionConfig]):
 
     name = "linear-classification"
     version = 1
+    floor_summary = (
+        "No floor: the probability that w·x > 0, given the examples' signs, has no closed form."
+    )
     Config = FunctionConfig
     errors = {}
     grows = False

@@ -28,6 +28,7 @@ class ReluNetwork(FunctionTask[NetworkConfig]):
 
     name = "relu-network"
     version = 1
+    floor_summary = "No floor: the best predictor of a random network has no closed form."
     Config = NetworkConfig
     replica_args = FunctionTask.replica_args | {"scale"}
     recipes = {"smoke": SMOKE, "quick": quick(examples=16, hidden=8), "paper": paper(101, 26, 5)}

@@ -28,6 +28,7 @@ class DecisionTree(FunctionTask[TreeConfig]):
 
     name = "decision-tree"
     version = 1
+    floor_summary = "No floor: the best predictor of a random tree has no closed form."
     Config = TreeConfig
     replica_args = FunctionTask.replica_args | {"scale"}
     recipes = {"smoke": SMOKE, "quick": quick(examples=16, depth=2), "paper": paper(101, 26, 5)}
