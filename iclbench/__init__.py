@@ -36,8 +36,10 @@ if TYPE_CHECKING:
     from .api.executor import Executor, QueuedJob, QueueExecutor
     from .api.graded_task import GradedTask
     from .api.grader import Completion, Grader
+    from .api.input_shifts import input_shifts, value_shifts
     from .api.metric import Metric
     from .api.pool import PooledConfig, PooledTask
+    from .api.prefixes import PrefixConfig, PrefixTask
     from .api.prompts import (
         UNASKED,
         Batch,
@@ -53,7 +55,7 @@ if TYPE_CHECKING:
         with_lead,
     )
     from .api.random import philox, torch_generator
-    from .api.recipe import Recipe
+    from .api.recipe import Recipe, Stage
     from .api.record import GraderReport, GradingCost, Record
     from .api.scoring import Axis, Distance, FloorKind, Primary
     from .api.shift import Shift
@@ -104,10 +106,8 @@ if TYPE_CHECKING:
 #: The names of each module.
 _HOME = {
     "api.architecture": "Architecture Construction Solver",
-    "api.capabilities": (
-        "CAPABILITIES Decoder Decodes ExtendsPositions ShowsIterates ShowsStates "
-        "StatesSize TrainingContext TrainsFaster offers"
-    ),
+    "api.capabilities": "CAPABILITIES Decoder Decodes ExtendsPositions ShowsIterates ShowsStates "
+    "StatesSize TrainingContext TrainsFaster offers",
     "api.classification": "ClassificationConfig ClassificationTask",
     "api.config": "Config added_later",
     "api.draws": "Draws EvaluationRandom Random TrainingRandom",
@@ -117,14 +117,16 @@ _HOME = {
     "api.executor": "Executor QueueExecutor QueuedJob",
     "api.graded_task": "GradedTask",
     "api.grader": "Completion Grader",
+    "api.input_shifts": "input_shifts value_shifts",
     "api.metric": "Metric",
     "api.pool": "PooledConfig PooledTask",
+    "api.prefixes": "PrefixConfig PrefixTask",
     "api.prompts": (
         "UNASKED Batch Categorical LinearSystem Regression Ridge Sequence Signature Text "
         "map_tensors to_device with_lead"
     ),
     "api.random": "philox torch_generator",
-    "api.recipe": "Recipe",
+    "api.recipe": "Recipe Stage",
     "api.record": "GraderReport GradingCost Record",
     "api.digits": "ErrorKind",
     "api.scoring": "Axis Distance FloorKind Primary",
@@ -134,9 +136,7 @@ _HOME = {
     "api.suite": "Suite",
     "api.task": "Task TaskConfig training_batch",
     "api.tracker": "Tracker",
-    "console": "report",
-    "devices": "find_device",
-    "display.run": "run",
+    "console": "report", "devices": "find_device", "display.run": "run",
     "exchange.task_data": "export_task",
     "files": "file_digest require_writable write_atomically",
     "kit.cases": "check_plugin",
@@ -165,7 +165,7 @@ _HOME = {
     "sweeps.status": "sweep_status",
     "sweeps.sweep": "submit_sweep sweep",
     "training.interruption": "interruptible",
-}
+}  # fmt: skip
 _MODULE = {name: module for module, names in _HOME.items() for name in names.split()}
 
 __all__ = [
@@ -209,6 +209,8 @@ __all__ = [
     "PluginError",
     "PooledConfig",
     "PooledTask",
+    "PrefixConfig",
+    "PrefixTask",
     "Primary",
     "QueueExecutor",
     "QueuedJob",
@@ -232,6 +234,7 @@ __all__ = [
     "ShowsStates",
     "Signature",
     "Solver",
+    "Stage",
     "StatesSize",
     "Suite",
     "Task",
@@ -271,6 +274,7 @@ __all__ = [
     "hookimpl",
     "host",
     "initialize",
+    "input_shifts",
     "interruptible",
     "leaderboard",
     "load_task",
@@ -291,6 +295,7 @@ __all__ = [
     "training_batch",
     "training_form",
     "unknown",
+    "value_shifts",
     "verify",
     "with_lead",
     "write_atomically",

@@ -12,6 +12,7 @@ from iclbench.api.architecture import Architecture
 from iclbench.api.errors import UsageError
 from iclbench.api.spec import RunSpec
 from iclbench.plugins import host
+from iclbench.runs.models import given_models
 from iclbench.runs.plan import Plan, resolve
 from iclbench.runs.store import RecordStore
 from iclbench.sweeps.cells import Cells
@@ -61,4 +62,7 @@ def test_every_model_runs_on_every_task_that_it_accepts():
                 continue
             dtypes = ["float32"] if plan.spec.origin == "trained" else ["float32", "float64"]
             for dtype in dtypes:
-                assert (task, model, weights or "", dtype) in covered
+                if (task, model, weights or "", dtype) not in covered:
+                    assert dtype == "float64", (task, model, weights)
+                    with pytest.raises(UsageError, match="can't run in float64"):
+                        given_models(resolve(plan.request.model_copy(update={"dtype": dtype})))

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar, cast
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 Target = Literal[
     "query", "prefixes", "positions", "weights", "gradient", "solution", "class", "token"
@@ -52,6 +53,37 @@ class Regression(NamedTuple):
     def sequence(self) -> tuple[Tensor, Tensor]:
         """Return tokens (B, S, d) and no ids."""
         return self.tokens, _no_ids(self.tokens)
+
+    @classmethod
+    def interleaved(cls, x: Tensor, y: Tensor, *, separate: bool = False) -> Regression:
+        """The prompt x₁, y₁, x₂, … and last the query, S = 2N + 1, for targets after every prefix.
+
+        x is (B, N+1, D), the query last, and y (B, N, 1). A value's token is (y, 0, …, 0). With
+        `separate` tokens have the width D + 1, and an input's is (0, x).
+        """
+        batch, count, dim = x.shape
+        values = pad(y, (0, dim - 1 + separate))
+        inputs = pad(x, (1, 0)) if separate else x
+        # Stacking along a new dimension after the examples' interleaves them.
+        pairs = torch.stack([inputs[:, :-1], values], dim=2).view(batch, 2 * (count - 1), -1)
+        return cls(torch.cat([pairs, inputs[:, -1:]], dim=1), x[:, :-1], y, x[:, -1:])
+
+    def inputs(self) -> Tensor:
+        """The inputs of the examples, and the queries: (B, N + Q, D)."""
+        return torch.cat([self.x, self.query], dim=1)
+
+    def masked_after(self, prefix: int) -> Regression:
+        """An interleaved prompt with the answer after `prefix` examples, and the rest, replaced."""
+
+        def replaced(t: Tensor, start: int) -> Tensor:
+            # 1 − 3t changes every value but ¼, also zeros.
+            return torch.cat([t[:, :start], 1.0 - 3.0 * t[:, start:]], dim=1)
+
+        # The last read-out is the query's own, which it may see.
+        last = self.query if prefix == self.x.shape[1] else 1.0 - 3.0 * self.query
+        # Read-out k is token 2k; the next token is its answer.
+        tokens = replaced(self.tokens, 2 * prefix + 1)
+        return Regression(tokens, replaced(self.x, prefix + 1), replaced(self.y, prefix), last)
 
 
 class Ridge(NamedTuple):

@@ -9,6 +9,15 @@ from pydantic import Field, model_validator
 from .config import Config, added_later
 
 
+class Stage(Config):
+    """A part of a training, in which the training prompts have other arguments of the task."""
+
+    steps: int = Field(ge=1, description="number of updates that the stage takes")
+    task_args: dict[str, Any] = Field(
+        description="arguments of the task for training in this stage, among its `replica_args`"
+    )
+
+
 class Recipe(Config):
     """Optimizer, learning rate, schedule, steps and batch; every step draws fresh data."""
 
@@ -61,8 +70,12 @@ class Recipe(Config):
     schedule_steps: int | None = added_later(
         None,
         ge=1,
-        description="steps that warmup, decay_every and measure_every are given for; they are "
-        "scaled from it to the steps of the training; none: not scaled",
+        description="steps that warmup, decay_every, measure_every and stages are given for; they "
+        "are scaled from it to the steps of the training; none: not scaled",
+    )
+    stages: tuple[Stage, ...] = added_later(
+        (),
+        description="a curriculum: stages before the training prompts are those of the task itself",
     )
     model_args: dict[str, Any] = Field(
         {}, description="arguments of the model, for architectures that have them"
@@ -77,6 +90,15 @@ class Recipe(Config):
             raise ValueError(
                 f"a batch of {self.batch} can't be divided into {self.accumulate} equal parts "
                 "(accumulate)"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _stages_end_before_the_training(self) -> Recipe:
+        taken, steps = sum(stage.steps for stage in self.stages), self.schedule_steps or self.steps
+        if taken > steps:
+            raise ValueError(
+                f"the stages take {taken:,} steps of {steps:,}; schedule_steps scales them"
             )
         return self
 

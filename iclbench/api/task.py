@@ -62,7 +62,7 @@ class Task(Scoring, Generic[ConfigT]):
     #: them are comparable.
     training_only: ClassVar[frozenset[str]] = frozenset()
     #: Names in Config that affect the draws, but neither their shapes nor `loss`: replicas of one
-    #: program may differ in them.
+    #: program, and stages of a training, may differ in them.
     replica_args: ClassVar[frozenset[str]] = frozenset()
 
     #: The name of the shift that evaluation prompts have; empty: they are as in training.
@@ -114,6 +114,17 @@ class Task(Scoring, Generic[ConfigT]):
         task = type(self)(parse_config(type(self.config), values, f"shift {name}"))
         task.shift, task._shift = name, shift
         return task
+
+    def at_stage(self, args: Mapping[str, Any]) -> Self:
+        """The task that a stage of a training draws prompts from, with other arguments.
+
+        Raises UsageError for an argument that is not among `replica_args`.
+        """
+        for name in args:
+            if name not in self.replica_args:
+                raise unknown("argument of a stage", name, sorted(self.replica_args))
+        values = {**self.config.model_dump(), **args}
+        return type(self)(parse_config(type(self.config), values, f"task {self.name}: stage"))
 
     @property
     def scales_targets(self) -> bool:

@@ -158,6 +158,8 @@ def _task(request: RunSpec, task_class: type[Task[Any]], recipe: Recipe) -> Task
     config = parse_config(task_class.Config, values, f"task {request.task}")
     require_small_arguments(config, f"task {request.task}")
     task = task_class(config)
+    for stage in recipe.stages:
+        task.at_stage(stage.task_args)  # raises UsageError for what a stage can't set
     size = len(task.cases) * request.eval_prompts
     require_room(size, task.signature, f"task {request.task}")
     return task

@@ -35,6 +35,11 @@ class Figure(Config):
     )
     lines: tuple[str, ...] = Field(("model",), description="fields; each value gets its own line")
     panels: tuple[str, ...] = Field((), description="fields; each value gets its own panel")
+    shifts: tuple[str, ...] = Field(
+        (),
+        description="evaluations side by side in panels: names of shifts, or main for the task's "
+        "own distribution; default: main",
+    )
     log_x: bool | None = Field(None, description="logarithmic x axis; null: of costs and states")
     log_y: bool | None = Field(
         None,
@@ -49,6 +54,8 @@ class Figure(Config):
     def _fields_exist(self) -> Figure:
         if (self.x is None) == (self.maps is None):
             raise ValueError("a figure needs either x or maps")
+        if self.shifts and (self.panels or self.maps or self.x in {TRAINING, *COSTS}):
+            raise ValueError("shifts are panels of metrics: not with panels, maps or costs")
         x_field = () if self.x in {None, STATE, *NOT_FIELDS} else (self.x,)
         for name in (*self.lines, *self.panels, *x_field):
             group, _, key = name.partition(".")

@@ -14,14 +14,15 @@ from ..api.random import torch_generator
 from ..api.recipe import Recipe
 from ..api.task import Task
 from ..devices import one_thread
+from .stages import StagedTasks
 from .threads import Map
 
 
 class Data:
     """Chunks of training batches, every field (R, chunk, batch, …), with a generator per replica.
 
-    A replica's data depend on its task and seed alone: not on the other replicas, nor on when they
-    are drawn.
+    A replica's data depend on its task, its seed and the recipe's stages alone: not on the other
+    replicas, nor on when they are drawn.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class Data:
         dtype: torch.dtype,
     ) -> None:
         self.tasks, self.recipe, self.device, self.dtype = tasks, recipe, device, dtype
+        self.staged = StagedTasks(tasks, recipe.stages)
         self.generators = [torch_generator(device, "training data", seed) for seed in seeds]
         self.groups = groups_of(tasks, device)
         self.map: Map = map  # on a CPU, threads may draw the groups
@@ -41,29 +43,43 @@ class Data:
         self._next: Batch | None = None
         self._before: list[Tensor] = []  # the generators' states before `_next`
 
-    def draw(self, generators: Sequence[torch.Generator], batches: int) -> Batch:
-        """That many batches of every replica from these generators, one per replica."""
-        size = self.recipe.batch
+    def draw(self, generators: Sequence[torch.Generator], batches: int, step: int = 0) -> Batch:
+        """That many batches of every replica from these generators, one per replica.
+
+        All are of the stage that `step` belongs to.
+        """
+        size, tasks = self.recipe.batch, self.staged.at(step)
 
         def draw(replicas: list[int]) -> Batch:
             theirs = [generators[r] for r in replicas]
-            return self.tasks[replicas[0]].training_batches(batches, size, theirs, self.dtype)
+            return tasks[replicas[0]].training_batches(batches, size, theirs, self.dtype)
 
         with nullcontext() if self.map is map else one_thread():
             parts = list(self.map(draw, self.groups))
         return _joined(parts, [r for replicas in self.groups for r in replicas])
 
-    def next(self) -> Batch:
-        """The next chunk."""
+    def next(self, step: int = 0) -> Batch:
+        """The next chunk, whose first step is `step`."""
         chunk, self._next = self._next, None
-        return self.draw(self.generators, self.recipe.chunk) if chunk is None else chunk
+        return self._chunk(step) if chunk is None else chunk
 
-    def prepare(self) -> None:
-        """Draw the next chunk now if that saves time: before the host waits for this one."""
+    def _chunk(self, step: int) -> Batch:
+        """The batches of a chunk from `step` on, each of its stage."""
+        parts = [
+            self.draw(self.generators, count, first)
+            for first, count in self.staged.parts(step, self.recipe.chunk)
+        ]
+        if len(parts) == 1:
+            return parts[0]
+        prompt = map_tensors(lambda *t: torch.cat(t, dim=1), *(part.prompt for part in parts))
+        return Batch(prompt, torch.cat([part.target for part in parts], dim=1))
+
+    def prepare(self, step: int = 0) -> None:
+        """Draw the chunk from `step` on now if that saves time: before the host waits for this."""
         if self.ahead and self._next is None:
             self._before = [generator.get_state() for generator in self.generators]
             try:
-                self._next = self.draw(self.generators, self.recipe.chunk)
+                self._next = self._chunk(step)
             except torch.OutOfMemoryError:
                 self.restore(self._before)
                 self.ahead = False  # two chunks do not fit

@@ -135,7 +135,7 @@ class Training(TrainingState):
         count = min(self.recipe.chunk, self.recipe.steps - self.step)
         losses = []
         with self.choice.how.torch_threads():
-            chunk = self.data.next()
+            chunk = self.data.next(self.step)
             for index in range(count):
                 losses.append(self.take_step(chunk, index, self.step))
                 self.step += 1
@@ -144,7 +144,7 @@ class Training(TrainingState):
             del chunk  # so that its memory is free before the next is drawn
             together = torch.stack(losses)
         if self.step < self.recipe.steps:
-            self.data.prepare()
+            self.data.prepare(self.step)
         return together
 
     def _step(self, chunk: Batch, index: int, step: int) -> Tensor:
@@ -179,7 +179,7 @@ class Training(TrainingState):
 
     def measure(self, batches: int) -> list[Tensor]:
         """Return gradients (R, P) on that many fresh batches, at the current parameters."""
-        drawn = self.data.draw(self.measuring, batches)
+        drawn = self.data.draw(self.measuring, batches, self.step)
         return [self.program(batch_of(drawn, i))[1].clone() for i in range(batches)]
 
     def trial(self, batches: int = 1) -> Batch:

@@ -43,6 +43,10 @@ def fit_schedule(recipe: Recipe, steps: int) -> Recipe:
             "steps": steps,
             "warmup": round(scale * recipe.warmup),
             "decay_every": max(1, round(scale * recipe.decay_every)),
+            "stages": tuple(
+                stage.model_copy(update={"steps": max(1, round(scale * stage.steps))})
+                for stage in recipe.stages
+            ),
             "measure_every": max(most_often, round(scale * recipe.measure_every)),
         }
     )

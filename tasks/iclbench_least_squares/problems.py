@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from iclbench import Draws, Random, TaskConfig
+from iclbench import Draws, Random, TaskConfig, added_later
 
 
 class LeastSquaresConfig(TaskConfig):
@@ -20,12 +21,24 @@ class LeastSquaresConfig(TaskConfig):
     condition_number: float | None = Field(
         None, ge=1, description="of every prompt's design matrix; null leaves it Gaussian"
     )
+    normalized: bool = added_later(
+        False,
+        description="noisy values, and w*, times √(D/(D + σ²)): they are as large as without noise "
+        "(Garg et al. 2022)",
+    )
 
     @model_validator(mode="after")
-    def _design_can_have_the_condition_number(self) -> LeastSquaresConfig:
+    def _arguments_fit_each_other(self) -> LeastSquaresConfig:
         if self.condition_number is not None and self.examples < self.dim:
             raise ValueError("condition_number needs at least as many examples as dimensions")
+        if self.normalized and not self.noise:
+            raise ValueError("normalized needs noise")
         return self
+
+    @property
+    def scale(self) -> float:
+        """The factor on all values, and so on w*."""
+        return math.sqrt(self.dim / (self.dim + self.noise**2)) if self.normalized else 1.0
 
 
 class Problems(NamedTuple):
@@ -59,11 +72,13 @@ def draw_problems(config: LeastSquaresConfig, random: Random) -> Draws:
 def problems_from(config: LeastSquaresConfig, draws: Draws) -> Problems:
     """The problems of such draws."""
     x, w = draws["x"], draws["w"]
+    if config.normalized:
+        w = config.scale * w
     clean = x @ w
     # The query's value is in no prompt.
     y = clean[:, :-1]
     if config.noise:
-        y = y + config.noise * draws["noise"]
+        y = y + config.scale * config.noise * draws["noise"]
     return Problems(x, w, y, clean)
 
 

@@ -232,3 +232,21 @@ def test_the_command_and_a_sweep_write_the_page(cli, tmp_path):
     refused = cli("leaderboard", "figure", tmp_path / "records", "--x", "nonsense")
     assert refused.code == 2
     assert refused.err.count("\n") == 1
+
+
+def test_evaluations_under_shift_are_panels(tmp_path):
+    grid = [{"model": "averaging", "task_args": {"examples": [6, 8]}}]
+    defaults = {"task": "least-squares", "eval_prompts": 16, "shift": ["values-double"]}
+    drawn = sweep({"defaults": defaults, "grid": grid}, out=tmp_path).records
+    asked = Figure(x="task_args.examples", y="squared_error", shifts=("main", "values-double"))
+    figure = draw(asked, drawn)
+    assert [a.text for a in figure.layout.annotations[:2]] == ["main", "values-double"]
+    lines = [trace for trace in figure.data if trace.name == "averaging"]
+    ordered = sorted(drawn, key=lambda r: r.spec.task_args["examples"])
+    for line, name in zip(lines, ("main", "values-double"), strict=True):
+        statistics = [r.evaluations[name].metrics["squared_error"] for r in ordered]
+        assert list(line.y) == [s.digits.mean for s in statistics]
+    with pytest.raises(UsageError, match="no record has an evaluation under the shift skewed"):
+        draw(asked.model_copy(update={"shifts": ("skewed",)}), drawn)
+    with pytest.raises(UsageError, match="shifts are panels of metrics"):
+        parse_config(Figure, {"x": "dtype", "panels": ["model"], "shifts": ["main"]}, "figure")

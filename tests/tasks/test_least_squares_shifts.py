@@ -131,3 +131,19 @@ def test_every_shift_of_every_task_gives_other_prompts_with_a_digest_of_their_ow
             assert len(batches[0].target) == 4
             digests.add(moved.evaluation_digest(4, 0))
         assert len(digests) == 1 + len(plain.shifts), task
+
+
+def test_normalized_values_are_as_large_as_without_noise_and_the_floor_is_ridge():
+    """Of Garg et al. (2022): E y² = D with any noise, and the posterior mean has λ = σ²."""
+    args = {"dim": 4, "noise": 2.0, "normalized": True}
+    wide = load_task("least-squares-prefixes", examples=60, **args)
+    (batch,) = wide.evaluation_batches(PROMPTS, 0, torch.float64)
+    assert batch.prompt.y.square().mean() == pytest.approx(4.0, rel=0.1)
+    assert batch.target.square().mean() == pytest.approx(4.0 * 4.0 / 8.0, rel=0.1)
+    task = load_task("least-squares", examples=12, **args)
+    (batch,) = task.evaluation_batches(50, 0, torch.float64)
+    x, y, query = batch.prompt.x, batch.prompt.y, batch.prompt.query
+    ridge = torch.linalg.solve(x.mT @ x + 4.0 * torch.eye(4, dtype=x.dtype), x.mT @ y)
+    torch.testing.assert_close(task.exact_answer(batch), query @ ridge)
+    with pytest.raises(UsageError, match="normalized needs noise"):
+        load_task("least-squares", normalized=True)

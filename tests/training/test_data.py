@@ -102,8 +102,8 @@ def test_next_chunk_is_drawn_late_if_two_do_not_fit(monkeypatch):
     assert equal(source.next(), expected.next())
     draw, attempts = source.draw, []
 
-    def out_of_memory(generators, batches):
-        draw(generators, batches)
+    def out_of_memory(generators, batches, step):
+        draw(generators, batches, step)
         attempts.append(batches)
         raise torch.OutOfMemoryError
 
@@ -128,7 +128,7 @@ def test_drawing_ahead_gives_the_same_training(tmp_path):
     trainer = ahead(30)
     drawn = []
     prepare = trainer.data.prepare
-    trainer.data.prepare = lambda: drawn.append(trainer.step) or prepare()
+    trainer.data.prepare = lambda step: drawn.append(step) or prepare(step)
     assert same(trainer.run(None, lambda step, loss: None), whole)
     assert drawn == [5, 10, 15, 20, 25]  # nothing after the last step
 

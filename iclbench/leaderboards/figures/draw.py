@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...api.errors import UsageError, unknown
-from ...api.record import Record
+from ...api.record import MAIN, Record
 from ...api.statistics import finite
 from ...sweeps.figure import COSTS, CURVE, NOT_FIELDS, STATE, TRAINING, Figure
 from .. import escaping
@@ -49,13 +49,13 @@ def _draw_lines(figure: Figure, records: Sequence[Record]) -> go.Figure:
         if not records:
             raise UsageError("figure: no record tells the size of its model's state")
     metrics = _metrics(figure)
-    columns = _grouped(figure.panels, records)
+    columns = _columns(figure, records)
     names = list(_grouped(figure.lines, records))
     colors = dict(zip(names, _colors(len(names)), strict=True))
     drawing = make_subplots(
         len(metrics),
         len(columns),
-        column_titles=list(columns) if figure.panels else None,
+        column_titles=list(columns) if figure.panels or figure.shifts else None,
         shared_xaxes=len(metrics) > 1,
         shared_yaxes=len(columns) > 1,
         vertical_spacing=0.15 / len(metrics),
@@ -187,6 +187,22 @@ def _validation_curves(x: str, label: str, records: list[Record]) -> Iterable[Tr
                 "width": 0,
             },
         }
+
+
+def _columns(figure: Figure, records: Sequence[Record]) -> dict[str, list[Record]]:
+    """The records of each panel side by side, with the evaluation it shows as their main one."""
+    if not figure.shifts:
+        return _grouped(figure.panels, records)
+    columns = {name: [_under(r, name) for r in records if name in r.evaluations]
+               for name in figure.shifts}  # fmt: skip
+    for name, members in columns.items():
+        if not members:
+            raise UsageError(f"figure: no record has an evaluation under the shift {name}")
+    return {escaping.plotly(name): members for name, members in columns.items()}
+
+
+def _under(record: Record, shift: str) -> Record:
+    return record.model_copy(update={"evaluations": {MAIN: record.evaluations[shift]}})
 
 
 def _grouped(fields: tuple[str, ...], records: Iterable[Record]) -> dict[str, list[Record]]:

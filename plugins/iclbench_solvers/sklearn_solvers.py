@@ -1,0 +1,122 @@
+"""Lasso, decision trees and boosted trees by scikit-learn, fitted to each context.
+
+scikit-learn is the extra `trees`. It is imported when one of these solvers is built.
+"""
+
+from __future__ import annotations
+
+import importlib
+from abc import abstractmethod
+from typing import Any
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from iclbench import Config, Signature, UsageError
+
+from .solver import Examples, RegressionSolver
+
+
+class SklearnSolver(RegressionSolver):
+    """An estimator of scikit-learn, fitted to the examples of each prompt alone, on the CPU."""
+
+    #: What the estimator computes in. A run in float64 is refused where this is less.
+    dtype = torch.float64
+
+    def build(self, signature: Signature, config: Any) -> nn.Module:
+        """See `RegressionSolver`; raises UsageError without scikit-learn."""
+        try:
+            importlib.import_module("sklearn")
+        except ImportError:
+            raise UsageError(
+                f"{self.name} needs scikit-learn: pip install 'iclbench[trees]'"
+            ) from None
+        return super().build(signature, config)
+
+    def answer(self, examples: Examples, query: Tensor, config: Any) -> Tensor:
+        """The values (B, Q, K) at query (B, Q, D); 0 without examples."""
+        # By an operator of torch, so that the harness sees what precision is left.
+        x, y, asked = (t.to("cpu", self.dtype) for t in (examples.x, examples.y, query))
+        values = torch.zeros(*asked.shape[:2], y.shape[2], dtype=self.dtype)
+        if x.shape[1]:
+            for row in range(len(x)):
+                for column in range(y.shape[2]):
+                    model = self.estimator(config)
+                    model.fit(x[row].numpy(), y[row, :, column].numpy())
+                    values[row, :, column] = torch.as_tensor(model.predict(asked[row].numpy()))
+        return values.to(query)
+
+    @abstractmethod
+    def estimator(self, config: Any) -> Any:
+        """A new estimator."""
+
+
+class LassoConfig(Config):
+    """The penalty."""
+
+    alpha: float = Field(0.01, gt=0, description="α of ‖y − Xw‖²/2N + α‖w‖₁")
+
+
+class Lasso(SklearnSolver):
+    """The minimizer of ‖y − Xw‖²/2N + α‖w‖₁ by coordinate descent, without an intercept."""
+
+    name = "lasso"
+    Config = LassoConfig
+
+    def estimator(self, config: LassoConfig) -> Any:
+        """See `SklearnSolver`."""
+        module = importlib.import_module("sklearn.linear_model")
+        # As many steps as the source: small penalties converge slowly while k < D.
+        return module.Lasso(alpha=config.alpha, fit_intercept=False, max_iter=100_000)
+
+
+class TreeConfig(Config):
+    """The depth."""
+
+    depth: int | None = Field(None, ge=1, description="largest depth; null: until leaves are pure")
+
+
+class Cart(SklearnSolver):
+    """A regression tree, grown greedily by the squared error (Breiman et al. 1984)."""
+
+    name = "cart"
+    Config = TreeConfig
+    #: Trees compare inputs in float32.
+    dtype = torch.float32
+
+    def estimator(self, config: TreeConfig) -> Any:
+        """See `SklearnSolver`."""
+        module = importlib.import_module("sklearn.tree")
+        # Ties between splits are broken at random: with a seed, the same in every run.
+        return module.DecisionTreeRegressor(max_depth=config.depth, random_state=0)
+
+
+class BoostingConfig(Config):
+    """The trees."""
+
+    trees: int = Field(50, ge=1, description="number of trees")
+    depth: int = Field(3, ge=1, description="largest depth of a tree")
+    learning_rate: float = Field(0.1, gt=0, description="factor on each tree's predictions")
+
+
+class BoostedTrees(SklearnSolver):
+    """Gradient-boosted regression trees on the squared error (Friedman 2001).
+
+    Garg et al. (2022) use XGBoost, which adds a penalty on the leaves.
+    """
+
+    name = "boosted-trees"
+    Config = BoostingConfig
+    #: Trees compare inputs in float32.
+    dtype = torch.float32
+
+    def estimator(self, config: BoostingConfig) -> Any:
+        """See `SklearnSolver`."""
+        module = importlib.import_module("sklearn.ensemble")
+        return module.GradientBoostingRegressor(
+            n_estimators=config.trees,
+            max_depth=config.depth,
+            learning_rate=config.learning_rate,
+            random_state=0,
+        )
