@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
 .PHONY: help quickstart test test-slow fuzz lint docs docs-site picture notebooks data local-grader site \
-  notes campaign bench clean
+  notes campaign bench gpu-wheels gpu clean
 
 # Show this list.
 help:
@@ -89,10 +89,26 @@ campaign: $(VENV)/installed-campaign
 	  --workers $(JOBS) --out $(OUT) $(if $(STAGE),--stage $(STAGE)) $(if $(HOURS),--hours $(HOURS)) \
 	  $(if $(PLAN),--dry-run)
 
-DEVICE ?= cpu
 # Time training against the field's loops: DEVICE=cpu.
+bench: DEVICE ?= cpu
 bench: $(VENV)/installed-bench
 	$(BIN)/python -m benchmarks --device $(DEVICE) --json results/speed-$(DEVICE).json
+
+WHEELS ?= build/gpu/wheels
+# Fill WHEELS with what a GPU machine without a network lacks.
+gpu-wheels: $(VENV)/installed-bench $(VENV)/installed-dev
+	$(BIN)/python -m benchmarks.wheels $(WHEELS)
+
+PART ?= 1
+STATE ?= build/gpu/state
+gpu: DEVICE ?= cuda
+# Run PART=1…5 of what is measured on a GPU; needs no .venv.
+gpu:
+	@if [ -d $(WHEELS) ] && [ ! -d build/gpu/site ]; then \
+	  $(PYTHON) -m pip install --quiet --no-index --no-deps --no-compile --target build/gpu/site \
+	    $(WHEELS)/*.whl; fi
+	PYTHONPATH=.:plugins:tasks:build/gpu/site $(PYTHON) -m benchmarks.gpu $(PART) \
+	  --device $(DEVICE) --state $(STATE) $(ARGS)
 
 # Remove .venv and results.
 clean:

@@ -1,8 +1,7 @@
 """Discovery of plugins, with each broken plugin isolated from the others.
 
 Every entry point of the group `iclbench` is loaded separately. A plugin that fails to import, to
-validate or to answer a catalog hook is left out as a whole, with the reason, and does not affect
-the others.
+validate or to answer a catalog hook is left out as a whole, with the reason.
 """
 
 from __future__ import annotations
@@ -188,7 +187,7 @@ def _entry_points() -> tuple[list[metadata.EntryPoint], list[str]]:
             )
             continue
         if points:
-            by_distribution.setdefault(_distribution_of(points[0])[0], points)
+            by_distribution.setdefault(_name_and_version(points[0].dist)[0], points)
     points = [point for points in by_distribution.values() for point in points]
     return sorted(points, key=lambda point: (point.name, point.value)), problems
 
@@ -200,7 +199,7 @@ def _load(
 
     `taken` is a loaded plugin of the same name, if there is one.
     """
-    distribution, version = _distribution_of(point)
+    distribution, version = _name_and_version(point.dist)
     started = time.perf_counter()
     module: Any = None
     problem: str | None = None
@@ -271,9 +270,10 @@ def _label(name: str, distribution: str, version: str) -> str:
     return f"{name} ({distribution} {version})"
 
 
-def _distribution_of(point: metadata.EntryPoint) -> tuple[str, str]:
-    """The distribution's name and version; "unknown" if a damaged installation lacks one."""
-    fields = point.dist.metadata if point.dist else None
+@functools.cache  # parsing takes long: metadata hold a README
+def _name_and_version(distribution: metadata.Distribution | None) -> tuple[str, str]:
+    """A distribution's name and version; "unknown" if a damaged installation lacks one."""
+    fields = distribution.metadata if distribution else None
     name, version = (
         str(fields[key]) if fields and key in fields else "unknown" for key in ("Name", "Version")
     )

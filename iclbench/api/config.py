@@ -24,8 +24,10 @@ class Config(BaseModel):
     def _refuse_bool_as_number(cls, values: Any) -> Any:
         # pydantic accepts true as 1, so `layers=true` would train one layer.
         for name, value in values.items() if isinstance(values, dict) else ():
-            kind = cls.model_fields[name].annotation if name in cls.model_fields else None
-            if isinstance(value, bool) and kind in (int, float):
+            # The type of the value first: a record has thousands of them, and hardly any is a bool.
+            if not isinstance(value, bool) or name not in cls.model_fields:
+                continue
+            if cls.model_fields[name].annotation in (int, float):
                 raise ValueError(f"{name}: a number is needed (got {value})")
         return values
 

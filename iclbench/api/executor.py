@@ -5,16 +5,35 @@ from __future__ import annotations
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol
 
 from .config import Config
 from .errors import RunError
 
 Function = Callable[[Any], Any]
+
+
+class JobListener(Protocol):
+    """Is told what jobs do while they run, so that it can show it."""
+
+    def jobs_begin(self, count: int) -> None:
+        """So many jobs begin."""
+
+    def job_started(self, index: int) -> None:
+        """A job has started."""
+
+    def job_called(self, index: int, hook: str, values: Mapping[str, Any]) -> None:
+        """A job in another process has called a run hook.
+
+        Those of a job in this process reach its plugins.
+        """
+
+    def job_ended(self, index: int) -> None:
+        """A job has ended."""
 
 
 class Executor(ABC):
@@ -46,6 +65,8 @@ class Executor(ABC):
     workers: ClassVar[int] = 1
     #: Whether jobs run elsewhere, so that the devices of this machine don't matter.
     remote: ClassVar[bool] = False
+    #: Is told what jobs do, by executors that know; set before `map`.
+    listener: JobListener | None = None
 
     def __init__(self, config: Any = None, folder: str | os.PathLike[str] | None = None) -> None:
         """`folder` is for the executor's own files, such as logs; all machines share it."""

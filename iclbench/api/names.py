@@ -91,6 +91,9 @@ def _is_fine(content: Any) -> bool:
             elif kind is str:
                 if len(value) > MOST_TEXT or not value.isprintable():
                     return False
+            elif kind is float:
+                if not math.isfinite(value):
+                    return False
             elif kind is not bool and value is not None and _problem(value) is not None:
                 return False
         if not inner:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..console import report
-from .common import Device, Engine, Out, Strict, engine_name, sound_host
+from .common import Device, Engine, Out, Output, Strict, engine_name, job_reporter, sound_host
 from .interruption import stops_on_signals
 
 if TYPE_CHECKING:
@@ -50,10 +50,14 @@ def campaign(
     """
     sound_host(strict)
     with stops_on_signals(f"to continue: {shlex.join(['iclbench', *sys.argv[1:]])}"):
-        from ..runs.settings import Settings
-        from ..sweeps.campaign.cells import cells_of
-        from ..sweeps.campaign.files import read_campaign
-        from ..sweeps.campaign.run import run_campaign
+        from ..display.views import waiting
+
+        with waiting("loading torch"):
+            from ..display.progress import progress_of_jobs
+            from ..runs.settings import Settings
+            from ..sweeps.campaign.cells import cells_of
+            from ..sweeps.campaign.files import read_campaign
+            from ..sweeps.campaign.run import run_campaign
 
         content = read_campaign(file)
         if stage is not None:
@@ -62,9 +66,16 @@ def campaign(
         if dry_run:
             _print_plan(content, cells_of(content, settings), workers)
             return
-        failures = run_campaign(
-            content, settings, workers=workers, hours=hours, executor=executor, report=typer.echo
-        )
+        with progress_of_jobs("planning the campaign") as display:
+            failures = run_campaign(
+                content,
+                settings,
+                workers=workers,
+                hours=hours,
+                executor=executor,
+                report=job_reporter(display, Output()),
+                listener=display,
+            )
     for failure in failures:
         report(f"error: {failure}")
     if failures:

@@ -6,7 +6,7 @@ import hashlib
 import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, cast
 
 import typer
 
@@ -15,7 +15,8 @@ from ..console import report
 from ..plugins import PluginHost, host
 
 if TYPE_CHECKING:
-    from ..display.table import Table
+    from ..display.progress import ProgressDisplay
+    from ..display.table import Format, Table
     from ..training.gradients.choice import EngineName
 
 #: As in `training.gradients.choice`, which imports torch.
@@ -168,9 +169,46 @@ def chosen_sample(paths: list[Path], count: int) -> list[Path]:
     return sorted(ordered[:count])
 
 
+class Output(NamedTuple):
+    """How tables are printed: the options `--format`, `--columns` and `--sort`."""
+
+    style: Format = "table"
+    columns: str | None = None
+    sort: str | None = None
+
+    @property
+    def is_default(self) -> bool:
+        """Whether nothing was asked for."""
+        return self == Output()
+
+
+def job_reporter(display: ProgressDisplay, output: Output) -> Callable[[str], None]:
+    """Where a line per finished job goes.
+
+    Beside a display it is the display's; beside tables for other programs it is no output.
+    """
+    from ..display.views import on_terminal
+
+    return display.line if on_terminal() or not output.is_default else typer.echo
+
+
 def show_table(table: Table, style: str, columns: str | None, sort: str | None) -> None:
     """Print a table as the options ask for; raises UsageError for an unknown column."""
-    from ..display.table import Format
     from ..display.terminal import write_table
 
     write_table(table.sort(sort).select(columns), cast("Format", style))
+
+
+def show_tables(tables: Sequence[Table], output: Output) -> None:
+    """Print tables below one another; as one where that is CSV or JSON, or columns were asked for.
+
+    Raises UsageError for an unknown column.
+    """
+    from ..display.table import joined
+
+    if output.style in {"csv", "json"} or output.columns or output.sort:
+        tables = [joined(tables)]
+    for number, table in enumerate(tables):
+        if number:
+            typer.echo()
+        show_table(table, *output)

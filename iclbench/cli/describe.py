@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from ..api.errors import unknown
+from ..api.errors import UsageError, unknown
 from ..plugins import host
-from .common import Strict, sound_host
+from .common import Columns, Output, Sort, Strict, Style, show_tables, sound_host
 
 KINDS = (
     "model", "task", "recipe", "suite", "metric", "grader", "executor", "tracker", "command",
@@ -31,13 +31,18 @@ def describe(
             autocompletion=_complete,
         ),
     ],
+    style: Style = "table",
+    columns: Columns = None,
+    sort: Sort = None,
     strict: Strict = False,
 ) -> None:
     """Explain an entry: what it is, its arguments with their defaults, and how to use it.
 
-    Recipes of single tasks are found too, such as `paper`.
+    Recipes of single tasks are found too, such as `paper`. With --format, --columns or --sort,
+    print its tables alone.
     """
     from ..display import entries, lookup
+    from ..display.table import Table
     from ..display.terminal import print_parts
 
     *before, name = words
@@ -52,7 +57,15 @@ def describe(
         kinds = lookup.kinds_of(plugins, name)
     if not kinds:
         raise unknown("name", name, lookup.known_names(plugins, None))
-    for number, kind in enumerate(kinds):
+    pages = [list(entries.describe(plugins, kind, name)) for kind in kinds]
+    output = Output(style, columns, sort)
+    if not output.is_default:
+        tables = [part for page in pages for part in page if isinstance(part, Table)]
+        if not tables:
+            raise UsageError(f"the page of {name!r} has no table")
+        show_tables(tables, output)
+        return
+    for number, page in enumerate(pages):
         if number:
             typer.echo()
-        print_parts(list(entries.describe(plugins, kind, name)))
+        print_parts(page)

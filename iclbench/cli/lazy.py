@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 from typing import Any, NamedTuple
 
@@ -44,7 +45,9 @@ class VerbGroup(TyperGroup):
         """The command that the first argument names."""
         if args and args[0] in VERBS:
             self.commands[args[0]] = _load(args[0])
-        return super().resolve_command(ctx, args)
+        command = super().resolve_command(ctx, args)
+        gc.enable()  # which `main` has paused
+        return command
 
 
 def add_verbs(app: typer.Typer) -> None:

@@ -118,30 +118,27 @@ def costs(
     digits: Annotated[
         str, typer.Option(metavar="K,…", help="Mean digits of the validation, such as 1,2,3.")
     ] = "",
-    style: Annotated[str, typer.Option("--format", help="One of tabulate's formats.")] = "simple",
+    style: Style = "table",
+    columns: Columns = None,
+    sort: Sort = None,
 ) -> None:
     """Print what training and tuning each record took, in hours and operations, and the sums.
 
     With --digits, print what one seed's training cost until it reached so many.
     """
-    from tabulate import tabulate_formats
-
-    from ..leaderboards.costs import costs_of, render_costs, render_digits
+    from ..display.costs import costs_table, digits_table
+    from ..leaderboards.costs import costs_of, digits_of
     from ..leaderboards.reading import sound_records
     from ..runs.store import RecordStore
 
-    if style not in tabulate_formats:
-        raise unknown("format", style, tabulate_formats)
     paths = [p for f in folders or [Path("leaderboards/records")] for p in RecordStore(f).paths()]
     problems: list[str] = []
     records = [record for _, record in sound_records(paths, problems.append)]
     cells = costs_of(records)
     if not cells and not problems:
         raise UsageError("there are no records of training in these folders")
-    if digits:
-        typer.echo(render_digits(records, _numbers(digits), style))
-    else:
-        typer.echo(render_costs(cells, style))
+    table = digits_table(digits_of(records, _numbers(digits))) if digits else costs_table(cells)
+    show_table(table, style, columns, sort)
     end_with(problems)
 
 

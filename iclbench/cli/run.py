@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,6 +19,7 @@ from .common import (
     Device,
     Engine,
     Out,
+    Output,
     Sort,
     Strict,
     Style,
@@ -118,14 +119,6 @@ def run(
         plugins.require_sound()
     if code:
         raise typer.Exit(code)
-
-
-class Output(NamedTuple):
-    """How tables are printed; see `common.show_table`."""
-
-    style: Literal["table", "csv", "json", "markdown", "latex"]
-    columns: str | None
-    sort: str | None
 
 
 def _run_tasks(

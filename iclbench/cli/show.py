@@ -30,8 +30,8 @@ def show(
     """
     from dataclasses import replace
 
-    from ..display.boards import joined
     from ..display.records import metrics_table
+    from ..display.table import joined
     from ..leaderboards.reading import sound_records
 
     problems: list[str] = []

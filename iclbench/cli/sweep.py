@@ -12,21 +12,27 @@ import typer
 from ..api.options import parse_arguments
 from .common import (
     CheckpointSeconds,
+    Columns,
     Device,
     DryRun,
     Engine,
     ExecutorArgs,
     ExecutorName,
+    Output,
+    Sort,
     Strict,
+    Style,
     Workers,
     engine_name,
+    job_reporter,
     sound_host,
 )
 from .interruption import stops_on_signals
 
 if TYPE_CHECKING:
+    from ..api.executor import Executor
     from ..sweeps.files import SweepFile
-    from ..sweeps.sweep import SweepResult
+    from ..sweeps.sweep import HowToRun, SweepResult
 
 
 def sweep(
@@ -48,36 +54,35 @@ def sweep(
         bool, typer.Option("--status", help="Say what is done, running, waiting or failed.")
     ] = False,
     dry_run: DryRun = False,
+    style: Style = "table",
+    columns: Columns = None,
+    sort: Sort = None,
     strict: Strict = False,
 ) -> None:
     """Run every cell of a sweep file; existing records are skipped, failures stop nothing."""
+    output = Output(style, columns, sort)
     sound_host(strict)
     with stops_on_signals(f"to continue: {shlex.join(['iclbench', *sys.argv[1:]])}"):
         from ..sweeps.files import read_sweep_file
         from ..sweeps.programs import make_executor
-        from ..sweeps.sweep import submit_sweep
-        from ..sweeps.sweep import sweep as run_sweep
         from .sweep_status import print_plan, print_status
 
         sized = read_sweep_file(file).sized(recipe)
         folder = Path(out or sized.out)
         if status or dry_run:
-            print_status(sized, folder) if status else print_plan(sized, folder)
+            (print_status if status else print_plan)(sized, folder, output)
             return
-        result = (submit_sweep if detach else run_sweep)(
-            sized,
-            out=folder,
-            device=device,
-            executor=make_executor(
-                executor, parse_arguments(executor_args or [], "--executor-args"), folder
-            ),
-            workers=workers,
-            engine=engine_name(engine),
-            checkpoint_seconds=checkpoint_seconds,
-            report=typer.echo,
+        runner = make_executor(
+            executor, parse_arguments(executor_args or [], "--executor-args"), folder
         )
+        how: HowToRun = {
+            "device": device,
+            "engine": engine_name(engine),
+            "checkpoint_seconds": checkpoint_seconds,
+        }
+        result = _run(sized, folder, runner, workers, output, detach=detach, how=how)
     if result.records and not detach:
-        _show(sized, result, folder, folder / f"{file.stem}.html")
+        _show(sized, result, folder, folder / f"{file.stem}.html", output)
     for failure in result.failures:
         log = f"\n  log: {failure.log}" if failure.log else ""
         print(f"iclbench: failed: {failure.command}\n  {failure.reason}{log}", file=sys.stderr)
@@ -85,8 +90,36 @@ def sweep(
         raise typer.Exit(1)
 
 
-def _show(file: SweepFile, result: SweepResult, folder: Path, page: Path) -> None:
-    """Print the boards and the sweep's own table, and write its figure to `page`."""
+def _run(
+    file: SweepFile,
+    folder: Path,
+    executor: Executor,
+    workers: int | None,
+    output: Output,
+    *,
+    detach: bool,
+    how: HowToRun,
+) -> SweepResult:
+    """Run or submit the cells, and show how far they are."""
+    from ..display.views import waiting
+
+    with waiting("loading torch"):
+        from ..display.progress import progress_of_jobs
+        from ..sweeps.sweep import submit_sweep
+        from ..sweeps.sweep import sweep as run_sweep
+
+    with progress_of_jobs("reading the records") as display:
+        executor.listener = display
+        act = submit_sweep if detach else run_sweep
+        report = job_reporter(display, output)
+        return act(file, out=folder, executor=executor, workers=workers, report=report, **how)
+
+
+def _show(file: SweepFile, result: SweepResult, folder: Path, page: Path, output: Output) -> None:
+    """Print the boards and the sweep's own table, and write its figure to `page`.
+
+    Other programs read CSV and JSON, which have the boards alone.
+    """
     from ..display.boards import print_boards
     from ..leaderboards.board import boards
     from ..leaderboards.figures.draw import draw
@@ -95,9 +128,11 @@ def _show(file: SweepFile, result: SweepResult, folder: Path, page: Path) -> Non
     from ..runs.store import RecordStore
 
     store = RecordStore(folder)
-    print_boards(boards(result.records, store))
-    if file.table is not None:
+    tables = boards(result.records, store)
+    print_boards(tables, output.style, columns=output.columns, sort=output.sort)
+    is_for_programs = output.style in {"csv", "json"}
+    if file.table is not None and not is_for_programs:
         typer.echo("\n" + render_study(file.table, result.records, store))
     if file.figure is not None:
         write_page(draw(file.figure, result.records), page)
-        typer.echo(f"\nfigure: {page}")
+        typer.echo(f"\nfigure: {page}", err=is_for_programs)

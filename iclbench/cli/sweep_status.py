@@ -8,20 +8,28 @@ from typing import TYPE_CHECKING
 import typer
 
 from ..console import one_line
+from .common import Output, show_table
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..display.table import Table
+    from ..sweeps.cells import Cell
     from ..sweeps.files import SweepFile
-    from ..sweeps.status import CellStatus
+    from ..sweeps.status import CellStatus, SweepStatus
 
 #: The most lines about cells in one state.
 MOST_LINES = 20
 
 
-def print_status(file: SweepFile, folder: Path) -> None:
+def print_status(file: SweepFile, folder: Path, output: Output) -> None:
     """Print how many cells are in each state, and a line for each that is not done."""
     from ..sweeps.status import STATES, sweep_status
 
     status = sweep_status(file, out=folder)
+    if not output.is_default:
+        show_table(_status_table(status), *output)
+        return
     counts = [f"{status.count(state)} {state}" for state in STATES if status.count(state)]
     typer.echo(f"{len(status.cells)} runs: {', '.join(counts) or 'none'}")
     for state in STATES[1:]:
@@ -31,6 +39,36 @@ def print_status(file: SweepFile, folder: Path) -> None:
     _print_some([f"can't be run: {one.command}: {one.reason}" for one in status.unusable])
 
 
+def _status_table(status: SweepStatus) -> Table:
+    """Every cell with its state."""
+    from ..display.table import Column, Table
+
+    columns = (
+        Column("state"),
+        Column("model", fit="shorten"),
+        Column("task", fit="shorten", importance=2),
+        Column("reason", fit="wrap", importance=1),
+        Column("log", extra=True),
+        Column("command", fit="wrap", extra=True),
+    )
+    rows = [
+        {
+            "state": one.state,
+            "model": one.cell.model,
+            "task": one.cell.task,
+            "reason": one_line(one.reason),
+            "log": one.log,
+            "command": one.cell.command(),
+        }
+        for one in status.cells
+    ]
+    rows += [
+        {"state": "can't be run", "reason": one.reason, "command": one.command}
+        for one in status.unusable
+    ]
+    return Table(columns, rows)
+
+
 def _line(status: CellStatus) -> str:
     parts = [status.state, f"{status.cell.command()}"]
     parts += [one_line(status.reason)] if status.reason else []
@@ -38,11 +76,14 @@ def _line(status: CellStatus) -> str:
     return "\n  ".join([f"{parts[0]}: {parts[1]}", *parts[2:]])
 
 
-def print_plan(file: SweepFile, folder: Path) -> None:
+def print_plan(file: SweepFile, folder: Path, output: Output) -> None:
     """Print how many cells have records, and the programs of the others."""
     from ..sweeps.sweep import plan_sweep
 
     cells, programs = plan_sweep(file, out=folder)
+    if not output.is_default:
+        show_table(_programs_table(programs), *output)
+        return
     missing = sum(len(program) for program in programs)
     models = sum(max(1, cell.seeds) for program in programs for cell in program)
     typer.echo(
@@ -51,6 +92,31 @@ def print_plan(file: SweepFile, folder: Path) -> None:
     )
     _print_some([f"{len(program)} × {program[0].command()}" for program in programs])
     _print_some([f"can't be run: {one.command}: {one.reason}" for one in cells.failures])
+
+
+def _programs_table(programs: Sequence[Sequence[Cell]]) -> Table:
+    """Every run that has no record, with the number of the program that runs it."""
+    from ..display.table import Column, Table
+
+    columns = (
+        Column("program", right=True),
+        Column("model", fit="shorten"),
+        Column("task", fit="shorten"),
+        Column("models", right=True, importance=1),
+        Column("command", fit="wrap", extra=True),
+    )
+    rows = [
+        {
+            "program": number,
+            "model": cell.model,
+            "task": cell.task,
+            "models": max(1, cell.seeds),
+            "command": cell.command(),
+        }
+        for number, program in enumerate(programs, start=1)
+        for cell in program
+    ]
+    return Table(columns, rows)
 
 
 def _print_some(lines: list[str]) -> None:

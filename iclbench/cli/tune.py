@@ -11,16 +11,21 @@ from ..api.errors import IclbenchError, UsageError
 from ..api.options import parse_arguments
 from ..console import report
 from .common import (
+    Columns,
     Device,
     Engine,
     ExecutorArgs,
     ExecutorName,
     Out,
+    Output,
+    Sort,
     Strict,
+    Style,
     SuiteName,
     Trials,
     Workers,
     engine_name,
+    show_tables,
     sound_host,
 )
 from .interruption import stops_on_signals
@@ -28,8 +33,11 @@ from .spec_options import with_spec_options
 
 if TYPE_CHECKING:
     from ..api.tuning import TuningDocument
-    from ..display.table import Table
+    from ..display.progress import ProgressDisplay
+    from ..display.table import Cell, Table
     from ..runs.plan import Plan
+    from ..runs.settings import Settings
+    from ..sweeps.tuning.search import SearchSettings
 
 
 @with_spec_options
@@ -51,6 +59,9 @@ def tune(
     executor_args: ExecutorArgs = None,
     workers: Workers = None,
     engine: Engine = "auto",
+    style: Style = "table",
+    columns: Columns = None,
+    sort: Sort = None,
     strict: Strict = False,
 ) -> None:
     """Search for arguments at a tenth of the budget; write a tuning per board to OUT/tunings.
@@ -59,8 +70,11 @@ def tune(
     """
     sound_host(strict)
     with stops_on_signals("the same command continues"):
-        from ..runs.settings import Settings
-        from ..sweeps.tuning.search import SearchSettings
+        from ..display.views import waiting
+
+        with waiting("loading torch"):
+            from ..runs.settings import Settings
+            from ..sweeps.tuning.search import SearchSettings
 
         settings = Settings(out=Path(out), device=device, engine=engine_name(engine))
         search = SearchSettings(
@@ -72,29 +86,45 @@ def tune(
             executor=executor,
             executor_args=parse_arguments(executor_args or [], "--executor-args"),
         )
-        code = 0
-        for plan in _plans(model, task, suite, spec):
-            code = max(code, _tune(plan, settings, search))
+        plans = _plans(model, task, suite, spec)
+        code = _tune_all(plans, settings, search, Output(style, columns, sort))
     if code:
         raise typer.Exit(code)
 
 
-def _tune(plan: Plan, settings: Any, search: Any) -> int:
-    """Tune one plan and print the trials; returns the exit code."""
-    from ..display.terminal import print_table
+def _tune_all(plans: list[Plan], settings: Settings, search: SearchSettings, output: Output) -> int:
+    """Tune plans and print the trials of each, or all as one table; returns the exit code."""
+    from ..display.progress import progress_of_jobs
+
+    code, tables = 0, []
+    for plan in plans:
+        with progress_of_jobs(f"tuning {plan.spec.model} on {plan.spec.task}") as display:
+            failed, table = _tune(plan, settings, search, display)
+        code = max(code, failed)
+        if table is not None and output.is_default:
+            typer.echo()
+            show_tables([table], output)
+        elif table is not None:
+            tables.append(table)
+    if tables:
+        show_tables(tables, output)
+    return code
+
+
+def _tune(
+    plan: Plan, settings: Settings, search: SearchSettings, display: ProgressDisplay
+) -> tuple[int, Table | None]:
+    """Tune one plan; returns the exit code and the trials."""
     from ..runs.tuned import write_tuning
     from ..sweeps.tuning.search import tune as search_for
 
     try:
-        document = search_for(plan, settings, search, report)
+        document = search_for(plan, settings, search, display.line, listener=display)
     except IclbenchError as error:
         report(f"error: {plan.spec.model} on {plan.spec.task}: {error}")
-        return error.exit_code
+        return error.exit_code, None
     path = write_tuning(settings.out, document)
-    typer.echo()
-    print_table(_table(document), "a wider terminal shows them")
-    typer.echo(f"\ntuning: {path}")
-    return 0
+    return 0, _table(document, f"\ntuning: {path}")
 
 
 def _plans(model: str, task: str | None, suite: str | None, spec: dict[str, Any]) -> list[Plan]:
@@ -121,8 +151,8 @@ def _plans(model: str, task: str | None, suite: str | None, spec: dict[str, Any]
     return plans
 
 
-def _table(document: TuningDocument) -> Table:
-    """The trials, best first, and what they took."""
+def _table(document: TuningDocument, note: str) -> Table:
+    """The trials, best first, and what they took, above a note."""
     from ..display.table import Cell, Column, Table
 
     sign = (
@@ -134,10 +164,12 @@ def _table(document: TuningDocument) -> Table:
     )
     lines = [
         {
+            "model": document.model,
+            "task": document.task,
             "score": Cell("" if trial.score is None else f"{trial.score:.4g}", trial.score),
             "optimizer": trial.recipe_args["optimizer"],
             "schedule": trial.recipe_args["schedule"],
-            "rate": Cell(f"{trial.recipe_args['learning_rate']:g}", None),
+            "rate": _rate(trial.recipe_args["learning_rate"]),
             **trial.model_args,
             "steps": trial.steps or trial.failure,
         }
@@ -145,6 +177,8 @@ def _table(document: TuningDocument) -> Table:
     ]
     arguments = dict.fromkeys(name for trial in ordered for name in trial.model_args)
     columns = (
+        Column("model", extra=True),
+        Column("task", extra=True),
         Column("score", right=True, label=document.ranking.statistic),
         Column("rate", right=True),
         *(Column(name, right=True, importance=4) for name in arguments),
@@ -154,4 +188,10 @@ def _table(document: TuningDocument) -> Table:
     )
     title = f"{document.model} on {document.task}, {len(lines)} trials, "
     title += f"{document.cost.core_seconds:.0f} s of core time"
-    return Table(columns, lines, title=title)
+    return Table(columns, lines, title=title, notes=note.split("\n"))
+
+
+def _rate(value: float) -> Cell:
+    from ..display.table import Cell
+
+    return Cell(f"{value:g}", value)

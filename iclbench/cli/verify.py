@@ -2,27 +2,48 @@
 
 from __future__ import annotations
 
-import os
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
-from ..api.errors import IclbenchError, problem_with
 from ..console import report
-from .common import Device, Strict, chosen_sample, record_paths, sound_host
+from .common import (
+    Columns,
+    Device,
+    Output,
+    Sort,
+    Strict,
+    Style,
+    chosen_sample,
+    record_paths,
+    show_table,
+    sound_host,
+)
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from rich.status import Status
 
-    from ..api.record import Record
-    from ..runs.comparison import Check
+    from ..display.table import Table
+    from ..sweeps.verification import Outcome, Request
 
 
 def verify(
     records: Annotated[list[Path], typer.Argument(help="Records, or folders of records.")],
     device: Device = "auto",
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Records to verify at once, in processes with one thread each.  [default: the "
+            "cores or GPUs, if there are many records; with --retrain 1]",
+        ),
+    ] = None,
     retrain: Annotated[
         bool, typer.Option("--retrain", help="Train again too, and compare what is only claimed.")
     ] = False,
@@ -37,105 +58,98 @@ def verify(
         int | None,
         typer.Option(min=1, metavar="N", help="Only N records over all tasks, always the same."),
     ] = None,
+    style: Style = "table",
+    columns: Columns = None,
+    sort: Sort = None,
     strict: Strict = False,
 ) -> None:
     """Check each record's digests, rebuild its model and compare every fact that can be computed.
 
     Facts about the past are shown as claimed. Exits with 1 if a fact differs, and with 2 if a
-    record is damaged or can't be verified.
+    record is damaged or can't be verified. With --format, --columns or --sort, print one table, a
+    line per record, or with --all per fact.
     """
+    from ..display.views import waiting
+
     sound_host(strict)
+    with waiting("loading torch"):
+        from ..sweeps.verification import Request
+
+    output = Output(style, columns, sort)
+    paths = record_paths(records)
+    chosen = paths if sample is None else chosen_sample(paths, sample)
+    if output.is_default:
+        _print_head(len(chosen), len(paths))
+    summary = Summary(len(chosen), every, quiet=not output.is_default)
+    _verify(chosen, Request(device, retrain, write), workers, summary)
+    if not output.is_default:
+        show_table(summary.table(), *output)
+    elif len(chosen) > 1:
+        summary.show()
+    if summary.code:
+        raise typer.Exit(summary.code)
+
+
+def _verify(paths: list[Path], request: Request, workers: int | None, summary: Summary) -> None:
+    """Verify records and print how each ends."""
+    from ..sweeps.verification import default_workers, verify_all
+
+    with Progress(paths) as progress:
+        progress.show()
+        count = workers or default_workers(len(paths), request)
+        for outcome in verify_all(paths, request, count):
+            progress.pause()
+            summary.add(outcome)
+            progress.next()
+
+
+def _print_head(count: int, total: int) -> None:
+    """Say how far numbers may differ, and whether this is a sample."""
     from ..runs.comparison import DIGITS, NEAR_FLOOR, RELATIVE
 
     tolerances = ", ".join(f"{value:g} in {dtype}" for dtype, value in RELATIVE.items())
     typer.echo(
         f"tolerance: relative {tolerances}; within {NEAR_FLOOR:g} times the floor, {DIGITS} digits"
     )
-    paths = record_paths(records)
-    if sample is not None:
-        total, paths = len(paths), chosen_sample(paths, sample)
-        typer.echo(f"a sample: {len(paths)} of {total} records")
-    summary = Summary(len(paths), every)
-    with Progress(len(paths)) as progress:
-        for path in paths:
-            progress.begin(path)
-            try:
-                checks = _verify(path, device, retrain, write)
-            except Exception as error:
-                if os.environ.get("ICLBENCH_DEBUG"):
-                    raise
-                progress.pause()
-                report(f"error: {problem_with(path, error)}")
-                summary.refuse(error)
-                continue
-            progress.pause()
-            summary.add(path, checks)
-    if len(paths) > 1:
-        summary.show()
-    if summary.code:
-        raise typer.Exit(summary.code)
-
-
-def _verify(path: Path, device: str, retrain: bool, write: bool) -> list[Check]:
-    """All checks of one record; trains again only where everything else holds."""
-    from ..runs.verify import verify as verify_record
-
-    checks = verify_record(path, device)
-    if not all(check.holds for check in checks):
-        return checks
-    record = None
-    if retrain:
-        from ..runs.retraining import retrain as train_again
-
-        outcome = train_again(path, device)
-        checks += outcome.checks
-        record = outcome.record
-    elif write:
-        record = _evaluated(path, device)
-    if write and record is not None:
-        from ..runs.proofs import write_proof
-
-        write_proof(path, record)
-    return checks
-
-
-def _evaluated(path: Path, device: str) -> Record | None:
-    """The record with its proof renewed; None where it says more, that it was trained again."""
-    from ..runs.proofs import evaluated
-    from ..runs.store import read_record
-
-    record = read_record(path)
-    if record.proof is not None and record.proof.kind == "retrained":
-        return None
-    return evaluated(record, device)
+    if count < total:
+        typer.echo(f"a sample: {count} of {total} records")
 
 
 class Summary:
-    """Prints each record's outcome and counts them; `every` shows every fact and claim."""
+    """Prints each record's outcome and counts them; `every` shows every fact and claim.
 
-    def __init__(self, total: int, every: bool) -> None:
-        self.total, self.every = total, every
+    If `quiet`, only the problems are printed, and `table` has the outcomes.
+    """
+
+    def __init__(self, total: int, every: bool, quiet: bool) -> None:
+        self.total, self.every, self.quiet = total, every, quiet
         self.code = self.holding = self.differing = self.refused = self.facts = 0
+        self.outcomes: list[Outcome] = []
 
-    def refuse(self, error: Exception) -> None:
-        """Count a record that can't be verified."""
-        self.refused += 1
-        self.code = max(self.code, error.exit_code if isinstance(error, IclbenchError) else 2)
-
-    def add(self, path: Path, checks: list[Check]) -> None:
-        """Print and count a record that was verified.
-
-        That other code made a record matters only where a fact differs: it may be the reason.
-        """
-        from ..runs.code import stale_code
-        from ..runs.facts import OTHER_CODE, claims
-        from ..runs.store import read_record
-
-        failing = [check for check in checks if not check.holds]
-        self.facts += len(checks)
+    def add(self, outcome: Outcome) -> None:
+        """Print and count a record."""
+        self.outcomes += [outcome] if self.quiet else []
+        if outcome.problem:
+            report(f"error: {outcome.problem}")
+            self.refused += 1
+            self.code = max(self.code, outcome.exit_code)
+            return
+        failing = outcome.failing
+        self.facts += len(outcome.checks)
         self.holding += not failing
         self.differing += bool(failing)
         self.code = max(self.code, 1 if failing else 0)
+        if not self.quiet:
+            self._print(outcome)
+
+    def _print(self, outcome: Outcome) -> None:
+        """Print what holds, what doesn't, and what is only claimed.
+
+        That other code made a record matters only where a fact differs: it may be the reason.
+        """
+        from ..runs.facts import OTHER_CODE
+
+        path, checks, failing = outcome.path, outcome.checks, outcome.failing
         if failing:
             typer.echo(f"{path}: {len(failing)} of {len(checks)} facts do not hold")
         else:
@@ -144,14 +158,12 @@ class Summary:
         whole = self.every or self.total == 1
         for check in checks if self.every else failing or (examples if whole else []):
             typer.echo(f"  {check.difference}: {'holds' if check.holds else 'DIFFERS'}")
-        record = read_record(path)
-        stale = stale_code(record) if failing or self.every else []
         if whole:
-            claimed = {n: text for n, text in claims(record).items() if n != OTHER_CODE}
+            claimed = {n: text for n, text in outcome.claims.items() if n != OTHER_CODE}
             shown = "; ".join(f"{name}: {text}" for name, text in claimed.items())
             typer.echo(f"  claimed: {shown}")
-        if stale:
-            what = f"stale: {OTHER_CODE} {', '.join(stale)}"
+        if outcome.stale and (failing or self.every):
+            what = f"stale: {OTHER_CODE} {', '.join(outcome.stale)}"
             typer.echo(f"  {what}" if failing else f"  {what}; --write says that it holds")
 
     def show(self) -> None:
@@ -161,16 +173,62 @@ class Summary:
         facts += [f"{self.refused} can't be verified"] if self.refused else []
         typer.echo(f"{', '.join(facts)} ({self.facts:,} facts)")
 
+    def table(self) -> Table:
+        """The outcomes, a line per record, or per fact if every one is shown."""
+        from ..display.table import Column, Table
+
+        if self.every:
+            names = ("record", "fact", "recorded", "computed", "outcome")
+            facts = [
+                {
+                    "record": str(outcome.path),
+                    "fact": check.name,
+                    "recorded": _plain(check.recorded),
+                    "computed": _plain(check.measured),
+                    "outcome": "holds" if check.holds else "differs",
+                }
+                for outcome in self.outcomes
+                for check in outcome.checks
+            ]
+            return Table([Column(name, fit="wrap") for name in names], facts)
+        columns = (
+            Column("record", fit="shorten"),
+            Column("outcome"),
+            Column("facts", right=True),
+            Column("differing", right=True),
+            Column("reason", fit="wrap", importance=1),
+        )
+        return Table(columns, [_row(outcome) for outcome in self.outcomes])
+
+
+def _plain(value: Any) -> str | float | None:
+    """A number or a text as it is, anything else as JSON."""
+    is_plain = value is None or isinstance(value, str | int | float)
+    return value if is_plain else json.dumps(value, default=str)
+
+
+def _row(outcome: Outcome) -> dict[str, Any]:
+    """A record's outcome on one line; the reason names the first fact that differs."""
+    failing = outcome.failing
+    word = "can't be verified" if outcome.problem else "differs" if failing else "holds"
+    return {
+        "record": str(outcome.path),
+        "outcome": word,
+        "facts": len(outcome.checks),
+        "differing": len(failing),
+        "reason": outcome.problem or (failing[0].difference if failing else ""),
+    }
+
 
 class Progress:
-    """Says on a terminal which record is verified and how many there are; nothing elsewhere."""
+    """Says on a terminal which records are verified, and how many; nothing elsewhere."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, paths: list[Path]) -> None:
         from ..display.views import on_terminal
 
-        self.total, self.number = total, 0
+        self.paths, self.number = paths, 0
         self._status: Status | None = None
-        if on_terminal() and total > 1:
+        if on_terminal() and len(paths) > 1:
             from rich.console import Console
 
             self._status = Console(stderr=True).status("")
@@ -181,12 +239,17 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         self.pause()
 
-    def begin(self, path: Path) -> None:
-        """Show a record."""
-        self.number += 1
-        if self._status is not None:
-            self._status.update(Text(f"{self.number} of {self.total}: {path.name}"))
+    def show(self) -> None:
+        """Show how many records are done, and the first that is not."""
+        if self._status is not None and self.number < len(self.paths):
+            name = self.paths[self.number].name
+            self._status.update(Text(f"{self.number + 1} of {len(self.paths)}: {name}"))
             self._status.start()
+
+    def next(self) -> None:
+        """Count a record and show the next."""
+        self.number += 1
+        self.show()
 
     def pause(self) -> None:
         """Clear the line, so that something can be printed."""

@@ -12,7 +12,7 @@ from ..leaderboards import formats
 from ..leaderboards.board import Board
 from ..leaderboards.row import Floor, Row, has_digits
 from .shifts import shift_matrix
-from .table import Cell, Column, Format, Table
+from .table import Cell, Column, Format, Table, joined
 from .terminal import print_text, write_table
 
 #: Columns of every row in CSV and JSON, where all boards are one table.
@@ -87,12 +87,6 @@ def print_boards(
 def _by_name(asked: str | None) -> str | None:
     """Columns with the name of what ranks, which tables head by what it is."""
     return asked and re.sub(r"(?<![^,-])(digits|mean)(?![^,])", "score", asked)
-
-
-def joined(tables: Sequence[Table]) -> Table:
-    """The rows of all tables below one another, with the columns of any."""
-    columns = {column.name: column for table in tables for column in table.columns}
-    return Table(tuple(columns.values()), [row for table in tables for row in table.rows])
 
 
 def legend(boards: Sequence[Board]) -> list[str]:

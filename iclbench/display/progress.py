@@ -5,11 +5,23 @@ The display says which run of how many it is, the phase, the loss and the time l
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from ..api.budget import Budget
 from ..hookspecs import hookimpl
-from .views import NotebookView, PlainView, State, TerminalView, View, in_notebook, on_terminal
+from ..plugins import host
+from .views import (
+    JOB_SECONDS,
+    NotebookView,
+    PlainView,
+    State,
+    TerminalView,
+    View,
+    in_notebook,
+    on_terminal,
+)
 
 if TYPE_CHECKING:
     from ..api.record import Record
@@ -27,13 +39,20 @@ def training_cost(spec: ResolvedSpec) -> str:
 
 
 class ProgressDisplay:
-    """Shows the progress of `total` runs, one after another; use as a context manager."""
+    """Shows the progress of `total` runs, or of jobs of runs; use as a context manager.
+
+    It listens to run hooks (`host().observe`), and to an executor as its `listener`. Runs of this
+    process belong to the job that has started last.
+    """
 
     def __init__(self, total: int = 1) -> None:
         self.total = total
         self.number = 0
         self._view: View = PlainView()
-        self._state: State | None = None
+        #: What goes on, by the job's index; a run outside any job has the key None.
+        self._states: dict[int | None, State] = {}
+        self._job: int | None = None
+        self._are_jobs = False
 
     def __enter__(self) -> ProgressDisplay:
         if in_notebook():
@@ -45,36 +64,83 @@ class ProgressDisplay:
     def __exit__(self, *_: object) -> None:
         self._view.close()
 
+    def _show(self) -> None:
+        self._view.show(list(self._states.values()))
+
     def begin(self, number: int, name: str, phase: str = "preparing") -> None:
-        """Say which of the runs is next."""
+        """Say which of the runs is next; 0 for what comes before any."""
         self.number = number
-        self._state = State(name, number, self.total, phase)
-        self._view.show(self._state)
+        self._states = {None: State(name, number, self.total, phase)}
+        self._show()
+
+    def line(self, text: str) -> None:
+        """Print a line that stays, on standard error."""
+        self._view.line(text)
+
+    def jobs_begin(self, count: int) -> None:
+        """See `JobListener`."""
+        self.total, self._are_jobs, self._states = count, True, {}
+        if isinstance(self._view, PlainView):
+            self._view = PlainView(JOB_SECONDS)
+
+    def job_started(self, index: int) -> None:
+        """See `JobListener`."""
+        self._job = index
+        self._states[index] = State("", index + 1, self.total, "starting")
+        self._show()
+
+    def job_called(self, index: int, hook: str, values: Mapping[str, Any]) -> None:
+        """See `JobListener`."""
+        if hook == "iclbench_run_started":
+            self._run_started(index, values["spec"])
+        elif hook == "iclbench_training_step":
+            self._advance(index, values["step"], values["steps"], values["loss"])
+
+    def job_ended(self, index: int) -> None:
+        """See `JobListener`."""
+        self._states.pop(index, None)
+        self._job = None
+        self._show()
 
     @hookimpl
     def iclbench_run_started(self, spec: ResolvedSpec) -> None:
         """Show a run; of one that trains, also what its training takes."""
-        name = f"{spec.model} on {spec.task}"
+        self._run_started(self._job, spec)
+
+    def _run_started(self, job: int | None, spec: ResolvedSpec) -> None:
         is_trained = spec.origin == "trained"
         phase = "preparing the training" if is_trained else "evaluating"
-        self._state = State(name, max(self.number, 1), self.total, phase)
-        self._state.steps = spec.recipe_args.get("steps") if is_trained else None
-        if is_trained and isinstance(self._view, PlainView):
-            self._view.line(f"{self._state.title}: training {training_cost(spec)}")
-        self._view.show(self._state)
+        number = max(self.number, 1) if job is None else job + 1
+        state = State(f"{spec.model} on {spec.task}", number, self.total, phase)
+        before = self._states.get(job)
+        is_first = before is None or job is None or before.phase != phase
+        if is_trained and not is_first:
+            # The program trains several runs together.
+            assert before is not None
+            state.name, state.more = before.name, before.more + 1
+        state.steps = spec.recipe_args.get("steps") if is_trained else None
+        self._states[job] = state
+        if is_trained and not self._are_jobs and isinstance(self._view, PlainView):
+            self._view.line(f"{state.title}: training {training_cost(spec)}")
+        self._show()
 
     @hookimpl
     def iclbench_training_step(
         self, spec: ResolvedSpec, step: int, loss: list[float], steps: int
     ) -> None:
         """Show the step, the loss and the time left."""
-        if self._state is not None:
-            self._state.advance(step, steps, loss)
-            self._view.show(self._state)
+        self._advance(self._job, step, steps, loss)
+
+    def _advance(self, job: int | None, step: int, steps: int, loss: list[float]) -> None:
+        if job in self._states:
+            self._states[job].advance(step, steps, loss)
+            self._show()
 
     @hookimpl
     def iclbench_run_finished(self, spec: ResolvedSpec, record: Record) -> None:
-        """Print the result."""
+        """Print the result; of jobs, the executor's user says how they ended."""
+        if self._are_jobs:
+            return
         ranking = record.ranking
         value = ranking.score(record.metrics[ranking.metric])
         shown = "not finite" if value is None else f"{value:.4g}"
@@ -83,3 +149,15 @@ class ProgressDisplay:
         for seed in record.seeds:
             if seed.diverged_at is not None:
                 self._view.line(f"  seed {seed.seed} diverged at step {seed.diverged_at}")
+
+
+@contextmanager
+def progress_of_jobs(what: str) -> Iterator[ProgressDisplay]:
+    """A display for an executor's `listener`; until jobs start, it says what is prepared."""
+    with ProgressDisplay() as display:
+        display.begin(0, what)
+        host().observe(display, "progress")
+        try:
+            yield display
+        finally:
+            host().forget(display)

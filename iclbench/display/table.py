@@ -93,6 +93,14 @@ class Table:
         return replace(self, rows=[self.rows[index] for _, index in order])
 
 
+def joined(tables: Sequence[Table]) -> Table:
+    """The rows of all tables below one another, with the columns of any."""
+    if len(tables) == 1:
+        return tables[0]
+    columns = {column.name: column for table in tables for column in table.columns}
+    return Table(tuple(columns.values()), [row for table in tables for row in table.rows])
+
+
 def cell_of(content: Any) -> Cell:
     """The content of a place in a row as a cell."""
     if isinstance(content, Cell):

@@ -12,8 +12,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from rich.cells import cell_len
-
 from .table import Column, Format, Table, cell_of, shown_columns
 
 if TYPE_CHECKING:
@@ -38,6 +36,15 @@ def write_table(table: Table, style: Format = "table") -> None:
         from .formats import WRITERS
 
         print(WRITERS[style](table).rstrip("\n"))
+
+
+def cell_len(text: str) -> int:
+    """How many columns of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len as width_of
+
+    return width_of(text)
 
 
 def terminal_width() -> int | None:

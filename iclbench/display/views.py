@@ -7,7 +7,7 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -21,6 +21,10 @@ from rich.text import Text
 
 #: Shortest time between two plain lines about training.
 PLAIN_SECONDS = 10.0
+#: The same for jobs, each of which has a line when it ends.
+JOB_SECONDS = 60.0
+#: The most runs that are shown at once.
+MOST_SHOWN = 8
 
 
 def duration(seconds: float) -> str:
@@ -47,6 +51,8 @@ class State:
     phase: str
     step: int = 0
     steps: int | None = None
+    #: How many more runs are trained together with the one that is named.
+    more: int = 0
     loss: str = ""
     started: float = field(init=False)
     #: When the first and the last steps were reported, and how many: before them is set-up.
@@ -79,8 +85,9 @@ class State:
     @property
     def title(self) -> str:
         """The run, and its place among all."""
-        place = f"{self.number} of {self.total}: " if self.total > 1 else ""
-        return f"{place}{self.name}"
+        place = f"{self.number} of {self.total}" if self.total > 1 and self.number else ""
+        more = f" and {self.more} more" if self.more else ""
+        return ": ".join(filter(None, [place, f"{self.name}{more}"]))
 
     @property
     def details(self) -> str:
@@ -94,8 +101,8 @@ class State:
 class View(Protocol):
     """Where progress is shown."""
 
-    def show(self, state: State) -> None:
-        """Show what has changed."""
+    def show(self, states: Sequence[State]) -> None:
+        """Show all that goes on."""
 
     def line(self, text: str) -> None:
         """Print a line that stays."""
@@ -105,10 +112,10 @@ class View(Protocol):
 
 
 class TerminalView:
-    """Two lines at the bottom of the terminal, refreshed four times a second."""
+    """Two lines per run at the bottom of the terminal, refreshed four times a second."""
 
     def __init__(self) -> None:
-        self._state: State | None = None
+        self._states: Sequence[State] = ()
         self._spinner = Spinner("dots")
         self._console = Console(stderr=True, highlight=False)
         self._live = Live(
@@ -120,9 +127,11 @@ class TerminalView:
         self._live.start()
 
     def _render(self) -> Any:
-        state = self._state
-        if state is None:
-            return Text()
+        shown = [self._lines(state) for state in self._states[:MOST_SHOWN]]
+        hidden = len(self._states) - len(shown)
+        return Group(*shown, *([Text(f"  and {hidden} more")] if hidden else []))
+
+    def _lines(self, state: State) -> Group:
         line = Table.grid(padding=(0, 1))
         line.add_row(self._spinner, Text(state.title, style="bold", no_wrap=True))
         done = state.step if state.steps else None
@@ -132,9 +141,9 @@ class TerminalView:
         below.add_row(Text(" "), bar, Text(state.details, no_wrap=True, overflow="ellipsis"))
         return Group(line, below)
 
-    def show(self, state: State) -> None:
-        """Take up a state; the next refresh shows it."""
-        self._state = state
+    def show(self, states: Sequence[State]) -> None:
+        """Take up what goes on; the next refresh shows it."""
+        self._states = states
 
     def line(self, text: str) -> None:
         """Print a line above the display."""
@@ -142,7 +151,7 @@ class TerminalView:
 
     def close(self) -> None:
         """Remove the display."""
-        self._state = None
+        self._states = ()
         self._live.stop()
 
 
@@ -155,42 +164,45 @@ class NotebookView:
         self._handle: Any = display({"text/plain": ""}, raw=True, display_id=True)
         self._lines: list[str] = []
 
-    def _draw(self, state: State | None) -> None:
+    def _draw(self, states: Sequence[State]) -> None:
         parts = [html.escape(line) for line in self._lines]
         texts = list(self._lines)
-        if state is not None:
+        for state in states:
             bar = f'<progress value="{state.step}" max="{state.steps or 1}"></progress>'
             parts.append(f"{html.escape(state.title)} {bar} {html.escape(state.details)}")
             texts.append(f"{state.title}: {state.details}")
         content = {"text/html": "<br>".join(parts), "text/plain": "\n".join(texts)}
         self._handle.update(content, raw=True)
 
-    def show(self, state: State) -> None:
-        """Redraw the bar."""
-        self._draw(state)
+    def show(self, states: Sequence[State]) -> None:
+        """Redraw the bars."""
+        self._draw(states)
 
     def line(self, text: str) -> None:
         """Keep a line above the bar."""
         self._lines.append(text)
-        self._draw(None)
+        self._draw(())
 
     def close(self) -> None:
         """Leave the lines alone."""
-        self._draw(None)
+        self._draw(())
 
 
 class PlainView:
-    """Lines on standard error: when a run starts, every ten seconds, and when it ends."""
+    """Lines on standard error: when a run starts, every few seconds, and when it ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float = PLAIN_SECONDS) -> None:
+        self._seconds = seconds
         self._last = time.monotonic()
         self._titles: set[str] = set()
 
-    def show(self, state: State) -> None:
-        """Print the state, if the last line is long ago."""
-        if state.step and time.monotonic() - self._last >= PLAIN_SECONDS:
+    def show(self, states: Sequence[State]) -> None:
+        """Print the states, if the last line is long ago."""
+        under_way = [state for state in states if state.step]
+        if under_way and time.monotonic() - self._last >= self._seconds:
             self._last = time.monotonic()
-            self.line(f"{state.title}: {state.details}")
+            for state in under_way:
+                self.line(f"{state.title}: {state.details}")
 
     def line(self, text: str) -> None:
         """Print a line."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tabulate import tabulate
-
 from ..api.record import Record
 from ..api.spec import RunSpec
 from ..api.tuning import TuningCost
@@ -86,57 +84,40 @@ def _tuning_seconds(document: dict[str, object], on_gpu: bool) -> float:
     return (cost.device_seconds or 0.0) if on_gpu else cost.core_seconds
 
 
-def render_costs(cells: Sequence[CellCost], style: str = "simple") -> str:
-    """A table of the costs, and one line for each kind of hours with their sums."""
-    lines = [
-        {
-            "board": cell.board,
-            "model": cell.model,
-            "track": cell.track,
-            "seeds": str(cell.seeds),
-            "steps": f"{cell.steps:,}",
-            "hours": _hours(cell.hours),
-            "tuning": _hours(cell.tuning_hours) if cell.tuning_hours else "",
-            "operations": "" if cell.operations is None else f"{cell.operations:.2e}",
-        }
-        for cell in cells
-    ]
-    align = ["left", "left", "left", *["right"] * 5]
-    table = tabulate(lines, headers="keys", tablefmt=style, disable_numparse=True, colalign=align)
+def sums_of(cells: Sequence[CellCost]) -> list[str]:
+    """One line for each kind of hours, with their sums."""
     kinds = {"core": [c for c in cells if not c.on_gpu], "device": [c for c in cells if c.on_gpu]}
-    sums = [_sum(kind, members) for kind, members in kinds.items() if members]
-    return "\n\n".join([table, *sums])
+    return [_sum(kind, members) for kind, members in kinds.items() if members]
 
 
-def render_digits(records: Iterable[Record], wanted: Sequence[float], style: str) -> str:
-    """A table of what one seed's training cost until the validation reached so many mean digits.
+@dataclass(frozen=True)
+class DigitsCost:
+    """What one seed's training cost until the validation reached so many mean digits.
 
-    Records that do not rank by digits, or that were not validated, are left out.
+    None stands for digits that were not reached, and for operations that can't be counted.
     """
-    lines = []
+
+    board: str
+    model: str
+    track: str
+    digits: float
+    steps: int | None
+    seconds: float | None
+    operations: float | None
+
+
+def digits_of(records: Iterable[Record], wanted: Sequence[float]) -> list[DigitsCost]:
+    """The cost of each number of digits; of records that rank by digits and were validated."""
+    costs = []
     for board, label, record in _labelled(records):
         curve = record.validation_curve
         if curve is None or curve.statistic != "mean digits":
             continue
         for digits in wanted:
             cost = cost_of_digits(curve, digits)
-            operations = None if cost is None else cost.operations
-            lines.append(
-                {
-                    "board": board,
-                    "model": label,
-                    "track": record.track or "",
-                    "digits": f"{digits:g}",
-                    "steps": "not reached" if cost is None else f"{cost.steps:,}",
-                    "seconds": "" if cost is None else f"{cost.seconds:.3g}",
-                    "operations": "" if operations is None else f"{operations:.2e}",
-                }
-            )
-    align = ["left", "left", "left", *["right"] * 4]
-    return tabulate(
-        lines, headers="keys", tablefmt=style, disable_numparse=True,
-        colalign=align if lines else None,
-    )  # fmt: skip
+            facts = (None,) * 3 if cost is None else (cost.steps, cost.seconds, cost.operations)
+            costs.append(DigitsCost(board, label, record.track or "", digits, *facts))
+    return costs
 
 
 def _sum(kind: str, cells: Sequence[CellCost]) -> str:
@@ -154,8 +135,3 @@ def _sum(kind: str, cells: Sequence[CellCost]) -> str:
     if uncounted:
         text += f"; the operations of {uncounted} can't be counted"
     return text
-
-
-def _hours(value: float | None) -> str:
-    """Hours with three figures at most; empty where they were not measured."""
-    return "" if value is None else f"{value:.3g}"

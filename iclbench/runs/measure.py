@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from ..api.draws import DrawsDigest
 from ..api.errors import RunError, UsageError
 from ..api.evaluation import EvaluationContext
 from ..api.grader import Grader
@@ -22,10 +19,8 @@ from ..precision import DTYPES
 from .evaluate import evaluate, floor, limits_of
 from .models import Model
 from .plan import Plan
+from .shared_prompts import evaluation_parts
 from .statistics import Values
-
-#: Prompts are made and measured in parts of this size: a million at once would take gigabytes.
-PART_PROMPTS = 16_384
 
 
 class Measured(NamedTuple):
@@ -74,8 +69,9 @@ def measure(
     requested = list(plan.metrics)
     by_part: list[dict[str, Values]] = []
     floor_values: dict[str, np.ndarray] = {}
-    target_size, digest = 0.0, plan.task.draws_digest()
-    for batches in _evaluation_parts(plan, digest):
+    target_size = 0.0
+    parts, digest = evaluation_parts(plan)
+    for batches in parts:
         limits = limits_of(plan.task, batches)
         by_model = [
             evaluate(plan.task, module, batches, context, requested, limits=limits)
@@ -95,22 +91,6 @@ def measure(
         torch.cuda.synchronize(device)
     seconds = time.perf_counter() - started
     return Measured(values, floor_values, seconds, target_size, digest.hexdigest())
-
-
-def _evaluation_parts(plan: Plan, digest: DrawsDigest) -> Iterator[list[Batch]]:
-    """The evaluation prompts of a plan, in parts that fit in memory; adds their draws to `digest`.
-
-    A thread makes the next part while this one is used.
-    """
-    spec = plan.spec
-    parts = plan.task.evaluation_parts(
-        spec.eval_prompts, spec.eval_seed, DTYPES[spec.dtype], PART_PROMPTS, digest
-    )
-    with ThreadPoolExecutor(max_workers=1) as maker:
-        following = maker.submit(next, parts, None)
-        while (part := following.result()) is not None:
-            following = maker.submit(next, parts, None)
-            yield part
 
 
 def _target_size(batches: list[Batch]) -> float:

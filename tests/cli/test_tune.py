@@ -85,3 +85,15 @@ def test_a_solver_has_nothing_to_tune(cli, tmp_path):
     outcome = cli("tune", "--model", "zero", "--task", "least-squares", "--out", tmp_path)
     assert outcome.code == 2
     assert "nothing is trained, so there is nothing to tune" in outcome.err
+
+
+def test_trials_and_pages_of_entries_are_tables_for_programs_too(cli, tmp_path):
+    args = (*TASK, "--trials", "2", "--out", tmp_path, "--format", "json", "--sort", "-rate")
+    outcome = cli("tune", "--model", "lsa", *args)
+    rows = json.loads(outcome.out)
+    assert [row["model"] for row in rows] == ["lsa", "lsa"]
+    assert rows[0]["rate"] >= rows[1]["rate"]
+    page = json.loads(cli("describe", "model", "transformer", "--format", "json").out)
+    assert {"layers", "width"} <= {row["argument"] for row in page}
+    assert "has no table" in cli("describe", "model", "zero", "--format", "csv").err
+    assert "unknown column" in cli("describe", "transformer", "--columns", "nonesuch").err

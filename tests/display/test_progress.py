@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
 import types
 
@@ -10,9 +11,14 @@ import pytest
 from rich.console import Console
 
 from iclbench import run
+from iclbench.api.config import parse_config
 from iclbench.display import views
-from iclbench.display.progress import ProgressDisplay
+from iclbench.display.progress import ProgressDisplay, progress_of_jobs
 from iclbench.display.views import NotebookView, PlainView, State, TerminalView, duration
+from iclbench.sweeps.executors.local import Local
+from iclbench.sweeps.files import SweepFile
+from iclbench.sweeps.jobs import run_job
+from iclbench.sweeps.sweep import sweep
 
 TINY = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "recipe": "smoke",
         "seeds": 2, "eval_prompts": 64}  # fmt: skip
@@ -69,7 +75,7 @@ def test_a_plain_line_comes_every_ten_seconds(clock, capsys):
     for second in range(1, 25):
         clock[0] = 100.0 + second
         state.advance(second, 100, [1.0])
-        view.show(state)
+        view.show([state])
     assert len(capsys.readouterr().err.splitlines()) == 2
 
 
@@ -82,7 +88,7 @@ def test_a_terminal_shows_the_run_before_its_first_step(monkeypatch):
     )  # fmt: skip
     view = TerminalView()
     try:
-        view.show(State("transformer on least-squares", 1, 2, "preparing the training"))
+        view.show([State("transformer on least-squares", 1, 2, "preparing the training")])
         view._live.refresh()
         assert "1 of 2: transformer on least-squares" in screen.getvalue()
         assert "preparing the training" in screen.getvalue()
@@ -102,7 +108,7 @@ def test_a_notebook_shows_a_bar_and_keeps_the_lines(monkeypatch):
     view = NotebookView()
     state = State("<model>", 1, 1, "training", steps=10)
     state.advance(5, 10, [1.0])
-    view.show(state)
+    view.show([state])
     assert '<progress value="5" max="10">' in shown[-1]["text/html"]
     assert "&lt;model&gt;" in shown[-1]["text/html"]
     view.line("the result")
@@ -124,3 +130,60 @@ def test_a_dumb_terminal_gets_lines(monkeypatch):
     assert not views.on_terminal()
     with ProgressDisplay() as display:
         assert isinstance(display._view, PlainView)
+
+
+def test_jobs_of_other_processes_are_shown_one_below_the_other(monkeypatch, tmp_path):
+    shown = []
+    monkeypatch.setattr(PlainView, "show", lambda _, states: shown.append(titles(states)))
+    jobs = [
+        {"requests": [{**TINY, "model": model, "seeds": [0]}], "out": str(tmp_path),
+         "device": "cpu", "engine": "auto", "checkpoint_seconds": 30.0}
+        for model in ("lsa", "elsa")
+    ]  # fmt: skip
+    executor = Local()
+    with progress_of_jobs("planning") as display:
+        executor.listener = display
+        outcomes = dict(executor.map(run_job, jobs, workers=2))
+    assert outcomes == {0: [None], 1: [None]}
+    assert shown[0] == ["planning: preparing"]
+    every = {line for lines in shown for line in lines}
+    for number, model in enumerate(("lsa", "elsa"), start=1):
+        assert f"{number} of 2: starting" in every
+        assert f"{number} of 2: {model} on least-squares: preparing the training" in every
+        assert f"{number} of 2: {model} on least-squares: evaluating" in every
+    assert shown[-1] == []
+
+
+def titles(states):
+    return [f"{state.title}: {state.phase}" for state in states]
+
+
+def test_jobs_of_this_process_have_the_hooks_runs(monkeypatch, tmp_path):
+    shown = []
+    monkeypatch.setattr(PlainView, "show", lambda _, states: shown.append(titles(states)))
+    cells = {"model": "lsa", "recipe_args": {"learning_rate": [1e-3, 1e-2]}}
+    with progress_of_jobs("planning") as display:
+        executor = Local()
+        executor.listener = display
+        file = parse_config(SweepFile, {"defaults": TINY, "grid": [cells]}, "sweep")
+        result = sweep(file, out=tmp_path, executor=executor)
+    assert len(result.records) == 2
+    # The two cells train as one program.
+    assert ["lsa on least-squares and 1 more: preparing the training"] in shown
+
+
+def test_a_sweep_is_shown_from_its_first_second(cli, monkeypatch, tmp_path):
+    shown = []
+    monkeypatch.setattr(PlainView, "show", lambda _, states: shown.append(titles(states)))
+    file = tmp_path / "a.toml"
+    file.write_text('[defaults]\ntask = "least-squares"\n[[grid]]\nmodel = "zero"\n')
+    outcome = cli("sweep", file, "--out", tmp_path / "out", "--format", "csv")
+    assert shown[0] == ["reading the records: preparing"]
+    assert outcome.out.splitlines()[0].startswith("board,task,dtype,")
+    assert "1 runs: 0 skipped, 1 to run" in outcome.err
+    listed = cli("sweep", file, "--out", tmp_path / "out", "--status", "--format", "json").out
+    assert [(row["state"], row["model"]) for row in json.loads(listed)] == [("done", "zero")]
+    missing = cli(
+        "sweep", file, "--out", tmp_path / "new", "--dry-run", "--columns", "model,models"
+    )
+    assert missing.out.split() == ["model", "models", "-" * 13, "zero", "1"]

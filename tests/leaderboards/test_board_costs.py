@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from iclbench import RecordStore, RunSpec, run
-from iclbench.leaderboards.costs import costs_of, render_costs, render_digits
+from iclbench.display.costs import costs_table, digits_table
+from iclbench.display.table import value_of
+from iclbench.leaderboards.costs import costs_of, digits_of
 from iclbench.leaderboards.curves import cost_of_digits
 from iclbench.runs.plan import resolve
 from iclbench.runs.run import run_plans
@@ -55,7 +59,7 @@ def test_costs_are_those_of_all_seeds_and_a_tuning_counts_once(records):
 
 def test_what_was_not_measured_is_said(records):
     unmeasured = [r.model_copy(update={"budget": None, "operations": None}) for r in records]
-    text = render_costs(costs_of(unmeasured))
+    text = "\n".join(costs_table(costs_of(unmeasured)).notes)
     assert "the hours of 3 were not measured" in text
     assert "the operations of 3 can't be counted" in text
 
@@ -66,15 +70,24 @@ def test_the_command_prints_a_line_per_cell_and_the_sum(cli, folder):
     assert "least-squares (dim=2, examples=4) float32" in outcome.out
     assert "3 cells: " in outcome.out
     assert "zero" not in outcome.out
+    rows = json.loads(
+        cli("leaderboard", "costs", folder, "--format", "json", "--sort", "-steps").out
+    )
+    assert [row["steps"] for row in rows] == sorted((row["steps"] for row in rows), reverse=True)
+    head, *lines = cli(
+        "leaderboard", "costs", folder, "--format", "csv", "--columns", "model,hours"
+    ).out.splitlines()
+    assert (head, len(lines)) == ("model,hours", 3)
+    assert "unknown column" in cli("leaderboard", "costs", folder, "--columns", "nonesuch").err
 
 
 def test_digits_are_looked_up_in_the_validation_curve(cli, folder, records):
-    text = render_digits(records, [-5.0, 99.0], "simple")
+    table = digits_table(digits_of(records, [-5.0, 99.0]))
     (record,) = [r for r in records if r.spec.model == "lsa"]
     cost = cost_of_digits(record.validation_curve, -5.0)
-    line = next(line for line in text.splitlines() if " lsa " in line and "-5" in line)
-    assert f"{cost.operations:.2e}" in line
-    assert text.count("not reached") == 3
+    (row,) = (r for r in table.rows if r["model"].startswith("lsa") and value_of(r["digits"]) == -5)
+    assert value_of(row["operations"]) == cost.operations
+    assert [row["steps"].text for row in table.rows].count("not reached") == 3
     assert "not reached" in cli("leaderboard", "costs", folder, "--digits", "99").out
     assert "--digits takes numbers" in cli("leaderboard", "costs", folder, "--digits", "many").err
 

@@ -116,7 +116,7 @@ def test_parts_of_an_evaluation_set_are_the_set(task):
 
 def test_a_run_in_parts_has_the_values_of_a_run_at_once(tmp_path, monkeypatch):
     whole = run(model="zero", **TINY, out=tmp_path / "whole")
-    monkeypatch.setattr("iclbench.runs.measure.PART_PROMPTS", 10)
+    monkeypatch.setattr("iclbench.runs.shared_prompts.PART_PROMPTS", 10)
     parts = run(model="zero", **TINY, out=tmp_path / "parts")
     a, b = (
         read_values(RecordStore(tmp_path / folder).path(whole.spec), record.main.values)

@@ -15,7 +15,7 @@ from typing import Any
 
 from ...api.config import parse_config
 from ...api.errors import IclbenchError
-from ...api.executor import Executor
+from ...api.executor import Executor, JobListener
 from ...api.spec import RunSpec
 from ...api.tuning import TuningDocument
 from ...console import report as report_now
@@ -46,11 +46,13 @@ def run_campaign(
     hours: float | None = None,
     executor: str = "local",
     report: Reporter = lambda line: None,
+    listener: JobListener | None = None,
 ) -> list[str]:
     """Run all cells that are left, in order; returns the reasons of those that failed, a line each.
 
-    With `hours`, no cell starts that takes longer than what remains of them. Raises Interrupted
-    after a signal; trials, checkpoints and records are kept.
+    With `hours`, no cell starts that takes longer than what remains of them. `report` gets a line
+    per cell that ended, and `listener` what the executor tells. Raises Interrupted after a signal;
+    trials, checkpoints and records are kept.
     """
     require_writable(settings.out)
     until = None if hours is None else time.time() + 3600 * hours
@@ -67,6 +69,7 @@ def run_campaign(
             tried |= {_name(cell) for cell in missing}
             jobs = [_job(cell, campaign, settings, until) for cell in missing]
             program = host().load("executor", executor, Executor)()
+            program.listener = listener
             with closing(program.map(run_cell, jobs, workers)) as outcomes:
                 for finished, (index, outcome) in enumerate(outcomes, start=1):
                     cell, reason = missing[index], None if outcome is None else str(outcome)

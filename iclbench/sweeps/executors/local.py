@@ -11,8 +11,8 @@ import pickle
 import signal
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
@@ -20,8 +20,11 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from ...api.errors import Interrupted, RunError, first_line
-from ...api.executor import Executor
+from ...api.executor import Executor, JobListener
+from ...api.spec import ResolvedSpec
 from ...console import report
+from ...hookspecs import hookimpl
+from ...plugins import host
 from ...training.interruption import SIGNALS, ignore, interruptible
 
 #: A job with its index.
@@ -37,12 +40,19 @@ class Local(Executor):
         self, function: Callable[[Any], Any], jobs: Sequence[Any], workers: int
     ) -> Generator[Numbered, None, None]:
         """See `Executor.map`."""
+        if self.listener is not None:
+            self.listener.jobs_begin(len(jobs))
         if workers == 1:
             for index, job in enumerate(jobs):
-                yield index, _outcome(function, job)
+                if self.listener is not None:
+                    self.listener.job_started(index)
+                outcome = _outcome(function, job)
+                if self.listener is not None:
+                    self.listener.job_ended(index)
+                yield index, outcome
             return
         # For small models, one thread in each process beats several threads in one process.
-        team = _Team(function, list(enumerate(jobs)), workers)
+        team = _Team(function, list(enumerate(jobs)), workers, self.listener)
         try:
             team.fill()
             while team.busy:
@@ -86,8 +96,14 @@ class _Worker:
 class _Team:
     """The workers of one `map`, and the jobs that wait for one."""
 
-    def __init__(self, function: Callable[[Any], Any], jobs: list[Numbered], workers: int) -> None:
-        self.function, self.workers = function, workers
+    def __init__(
+        self,
+        function: Callable[[Any], Any],
+        jobs: list[Numbered],
+        workers: int,
+        listener: JobListener | None = None,
+    ) -> None:
+        self.function, self.workers, self.listener = function, workers, listener
         self.waiting = jobs[::-1]
         self.members: list[_Worker] = []
         self.gpus = visible_gpus()
@@ -103,9 +119,11 @@ class _Team:
             idle = next((worker for worker in self.members if worker.index is None), None)
             worker = idle or self._start()
             worker.index, job = self.waiting.pop()
+            if self.listener is not None:
+                self.listener.job_started(worker.index)
             # `collect` tells of a process that has died before.
             with suppress(OSError):
-                worker.connection.send((self.function, job))
+                worker.connection.send((self.function, job, self.listener is not None))
 
     def _start(self) -> _Worker:
         context = multiprocessing.get_context("spawn")
@@ -126,20 +144,26 @@ class _Team:
         return min(self.gpus, key=used.count, default=None)
 
     def collect(self) -> list[Numbered]:
-        """Wait for jobs to finish; returns their outcomes."""
+        """Wait until workers have something to tell; returns the outcomes of jobs that ended."""
         finished: list[Numbered] = []
         ready = wait([worker.connection for worker in self.busy])
         for worker in self.busy:
             if worker.connection not in ready:
                 continue
-            index, worker.index = worker.index, None
-            assert index is not None
+            assert worker.index is not None
             try:
                 outcome = worker.connection.recv()
             except (EOFError, OSError):
                 worker.process.join()
                 self.members.remove(worker)
                 outcome = RunError(_death(worker.process.exitcode))
+            if isinstance(outcome, _HookCall):
+                if self.listener is not None:
+                    self.listener.job_called(worker.index, outcome.hook, outcome.values)
+                continue
+            index, worker.index = worker.index, None
+            if self.listener is not None:
+                self.listener.job_ended(index)
             finished.append((index, outcome))
         return finished
 
@@ -156,6 +180,48 @@ class _Team:
             for worker in self.members:
                 worker.process.kill()
             raise
+
+
+@dataclass(frozen=True)
+class _HookCall:
+    """What a worker tells of a job that goes on: a run hook was called."""
+
+    hook: str
+    values: Mapping[str, Any]
+
+
+class _Forwarding:
+    """An observer that passes on what the progress display shows."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+
+    def _send(self, hook: str, **values: Any) -> None:
+        with suppress(OSError):
+            self.connection.send(_HookCall(hook, values))
+
+    @hookimpl
+    def iclbench_run_started(self, spec: ResolvedSpec) -> None:
+        """Pass it on."""
+        self._send("iclbench_run_started", spec=spec)
+
+    @hookimpl
+    def iclbench_training_step(
+        self, spec: ResolvedSpec, step: int, loss: list[float], steps: int
+    ) -> None:
+        """Pass it on."""
+        self._send("iclbench_training_step", spec=spec, step=step, loss=loss, steps=steps)
+
+
+@contextmanager
+def _forwarding(connection: Connection) -> Iterator[None]:
+    """Pass on the run hooks that are called in the block."""
+    observer = _Forwarding(connection)
+    host().observe(observer, "forwarding")
+    try:
+        yield
+    finally:
+        host().forget(observer)
 
 
 def _death(code: int | None) -> str:
@@ -203,14 +269,15 @@ def _answer_all(connection: Connection) -> None:
     with suppress(EOFError, OSError):  # the parent wants no more
         while True:
             request = connection.recv_bytes()
-            connection.send_bytes(_answer(request))
+            connection.send_bytes(_answer(request, connection))
 
 
-def _answer(request: bytes) -> bytes:
-    """The pickled outcome of a pickled (function, job)."""
+def _answer(request: bytes, connection: Connection) -> bytes:
+    """The pickled outcome of a pickled (function, job, whether somebody listens)."""
     try:
-        function, job = pickle.loads(request)
-        return pickle.dumps(function(job))
+        function, job, is_heard = pickle.loads(request)
+        with _forwarding(connection) if is_heard else nullcontext():
+            return pickle.dumps(function(job))
     except Exception as error:
         return pickle.dumps(RunError(first_line(error)))
 

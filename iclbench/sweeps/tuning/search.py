@@ -13,6 +13,7 @@ from typing import Any
 
 from ...api.budget import Budget
 from ...api.errors import IclbenchError, RunError
+from ...api.executor import JobListener
 from ...api.record import Record
 from ...api.spec import RunSpec
 from ...api.tuning import (
@@ -59,8 +60,11 @@ def tune(
     settings: Settings,
     search: SearchSettings | None = None,
     report: Reporter = lambda line: None,
+    listener: JobListener | None = None,
 ) -> TuningDocument:
     """Search for the arguments of a plan, on prompts and seeds that its board doesn't use.
+
+    `report` gets a line per finished program of trials, and `listener` what the executor tells.
 
     Raises UsageError for a plan that trains nothing, and RunError if no trial gives a score.
     """
@@ -69,7 +73,7 @@ def tune(
     points = points_of(space, plan, search.trials, search.search_seed)
     store = RecordStore(settings.out / FOLDER)
     plans, failures = _resolved([_request(plan, point, search.seeds) for point in points])
-    failures |= _run(plans, points, settings, search, report)
+    failures |= _run(plans, points, settings, search, report, listener=listener)
     trials, records = [], []
     for index, point in enumerate(points):
         record = store.find(plans[index].spec) if index in plans else None
@@ -130,6 +134,8 @@ def _run(
     settings: Settings,
     search: SearchSettings,
     report: Reporter,
+    *,
+    listener: JobListener | None,
 ) -> dict[int, str]:
     """Run the trials, one program after another; returns why trials failed, by index."""
     groups: dict[tuple[int, str], list[int]] = {}
@@ -143,6 +149,7 @@ def _run(
     ]
     failures: dict[int, str] = {}
     executor = make_executor(search.executor, search.executor_args, trial_settings.out)
+    executor.listener = listener
     workers = search.workers or executor.workers
     with closing(executor.map(run_job, jobs, workers)) as outcomes:
         for finished, (job, outcome) in enumerate(outcomes, start=1):

@@ -1,0 +1,234 @@
+"""The parts of `python -m benchmarks.gpu`, which return exit codes: 0 done, 3 not yet, 1 failed."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import torch
+
+from iclbench import RecordStore, RunSpec
+from iclbench.api.config import parse_config
+from iclbench.devices import torch_build
+from iclbench.precision import DTYPES, full_precision
+from iclbench.runs.models import initial_module
+from iclbench.runs.plan import Plan, resolve
+from iclbench.training.gradients.choice import EngineName
+from iclbench.training.loop import Training
+from iclbench.training.state import Replica
+
+from .configurations import CONFIGURATIONS
+from .engine import EngineLoop
+from .loops import makers
+from .timing import Clock
+
+if TYPE_CHECKING:
+    from .gpu import Slice
+
+ROOT = Path(__file__).parents[1]
+NOT_YET = 3
+
+#: The models whose engines are compared, on small prompts.
+COMPARED = {
+    "transformer": ("least-squares-prefixes", {"layers": 2, "width": 16}),
+    "baseconv": ("least-squares-prefixes", {"layers": 2, "width": 16}),
+    "lsa": ("least-squares", {"layers": 2}),
+    "elsa": ("least-squares", {"layers": 1}),
+    "linear-transformer": ("linear-system", {"layers": 3}),
+    "gd-transformer": ("categorical", {"blocks": 2}),
+}
+#: The largest relative difference of losses after thirty steps, by dtype.
+AGREE = {"float64": 1e-9, "float32": 1e-3}
+#: Models of the rows, on `least-squares`.
+ROWS = ("transformer", "baseconv", "linear-transformer", "lsa-tokens", "gd-transformer")
+#: Seconds that a run gets to save its checkpoint.
+SAVING = 30.0
+
+
+def machine(device: str) -> dict[str, str]:
+    """The device and the versions that a result depends on."""
+    name = torch.cuda.get_device_name() if device == "cuda" else "cpu"
+    return {"device": name, "build": torch_build()}
+
+
+def tests(call: Slice) -> int:
+    """The tests marked `gpu`; without a GPU they are skipped."""
+    # Other files need packages that the machine may lack.
+    marked = (p for p in (ROOT / "tests").rglob("test_*.py") if "pytest.mark.gpu" in p.read_text())
+    files = sorted(str(path.relative_to(ROOT)) for path in marked)
+    words = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "-p", "no:cacheprovider",
+             *(files[:1] if call.toy else files)]  # fmt: skip
+    with (call.folder / "tests.txt").open("w") as log:
+        log.write(f"{machine(call.device)}\n")
+        log.flush()
+        try:
+            done = subprocess.run(
+                words, cwd=ROOT, stdout=log, stderr=log, timeout=call.left, check=False
+            )
+        except subprocess.TimeoutExpired:
+            log.write("ran out of time\n")
+            return 1
+    print("\n".join((call.folder / "tests.txt").read_text().splitlines()[-25:]))
+    return int(done.returncode != 0)
+
+
+def agreement(call: Slice) -> int:
+    """Thirty steps of each model by each engine against `plain`: the losses must agree."""
+    result = call.read("agreement.json") or {"machine": machine(call.device), "rows": []}
+    rows = result["rows"]
+    known = {(r["model"], r["dtype"], r["replicas"], r["asked"]) for r in rows}
+    for model, dtype, replicas in _cases(call):
+        asked = [e for e in get_args(EngineName) if e != "plain"]
+        left = [engine for engine in asked if (model, dtype, replicas, engine) not in known]
+        if not left:
+            continue
+        if call.left < 30 and rows:
+            return NOT_YET
+        _, _, expected = _losses(model, dtype, replicas, "plain", call.device)
+        for engine in left:
+            used, note, losses = _losses(model, dtype, replicas, engine, call.device)
+            difference = float(((losses - expected) / expected).abs().max())
+            rows.append({"model": model, "dtype": dtype, "replicas": replicas, "asked": engine,
+                         "used": used, "note": note, "difference": difference,
+                         "agrees": difference < AGREE[dtype]})  # fmt: skip
+            print(rows[-1], flush=True)
+            call.write("agreement.json", result)
+    return int(not all(row["agrees"] for row in rows))
+
+
+def _cases(call: Slice) -> Iterator[tuple[str, str, int]]:
+    for dtype in AGREE:
+        for replicas in (1, 4):
+            for model in list(COMPARED)[2:3] if call.toy else COMPARED:
+                yield model, dtype, replicas
+
+
+def _losses(
+    model: str, dtype: str, replicas: int, engine: EngineName, device: str
+) -> tuple[str, str | None, torch.Tensor]:
+    """The engine that was used, why it was not another, and the loss curve of a training."""
+    task, model_args = COMPARED[model]
+    plan = _plan(
+        model,
+        task,
+        model_args,
+        {"steps": 30, "batch": 8, "chunk": 5},
+        replicas=replicas,
+        dtype=dtype,
+    )
+    with full_precision(DTYPES[dtype]):
+        training = _training(plan, replicas, device, engine)
+        trained = training.run(None, lambda step, loss: None)
+    return training.engine, training.note, torch.tensor(trained.curve, dtype=torch.float64)
+
+
+def _plan(
+    model: str,
+    task: str,
+    model_args: dict[str, Any],
+    recipe_args: dict[str, Any],
+    *,
+    replicas: int,
+    dtype: str,
+) -> Plan:
+    request = {"model": model, "task": task, "model_args": model_args, "recipe": "smoke",
+               "recipe_args": recipe_args, "seeds": replicas, "dtype": dtype}  # fmt: skip
+    return resolve(parse_config(RunSpec, request, "gpu"))
+
+
+def _training(plan: Plan, replicas: int, device: str, engine: EngineName) -> Training:
+    assert plan.recipe is not None
+    dtype = DTYPES[plan.spec.dtype]
+    modules = [initial_module(plan, seed).to(dtype) for seed in range(replicas)]
+    members = [Replica(seed, 1e-3) for seed in range(replicas)]
+    place = torch.device(device)
+    return Training(
+        modules, members, plan.task, plan.recipe, device=place, dtype=dtype, engine=engine
+    )
+
+
+def speed(call: Slice) -> int:
+    """`python -m benchmarks`, one configuration after another."""
+    path = call.folder / "speed.json"
+    chosen = [c for c in CONFIGURATIONS if not call.toy or c.name == "lsa, 1 layer"]
+    for configuration in chosen:
+        content = call.read("speed.json") or {"configurations": []}
+        if configuration.name in {row["name"] for row in content["configurations"]}:
+            continue
+        words = [sys.executable, "-m", "benchmarks", "--device", call.device, "--json", str(path),
+                 "--only", configuration.name, *(["--quick"] if call.toy else [])]  # fmt: skip
+        try:
+            subprocess.run(words, cwd=ROOT, timeout=call.left, check=True)
+        except subprocess.TimeoutExpired:
+            return NOT_YET
+        except subprocess.CalledProcessError:
+            return 1
+    return 0
+
+
+def many(call: Slice) -> int:
+    """4,096 one-layer models as one graph, beside a loop over one of them."""
+    count, steps = (8, 40) if call.toy else (4096, 400)
+    configuration = next(c for c in CONFIGURATIONS if c.name == "linear attention 1 × 16")
+    configuration = dataclasses.replace(configuration, chunk=20)
+    plain = makers(configuration, call.device)["plain loop"]()
+    with full_precision(torch.float32):
+        engine = EngineLoop(configuration, count, call.device)
+        rates = {}
+        for name, loop, models in (("loop", plain, 1), ("engine", engine, count)):
+            loop.advance(2 * configuration.chunk)  # the graph is captured
+            clock = Clock(call.device)
+            loop.advance(steps)
+            rates[name] = models * steps / clock.read()[0]
+    result = {
+        "machine": machine(call.device),
+        "models": count,
+        "engine": engine.training.engine,
+        "note": engine.note,
+        "model_steps_per_second": rates["engine"],
+        "loop_steps_per_second": rates["loop"],
+        "ratio": rates["engine"] / rates["loop"],
+        "memory_bytes": torch.cuda.max_memory_allocated() if call.device == "cuda" else None,
+    }
+    call.write("many.json", result)
+    print(result)
+    return 0
+
+
+def rows(call: Slice) -> int:
+    """Rows of `least-squares`, one run after another; a run that is stopped saves a checkpoint."""
+    out = call.folder / "results"
+    models = ("lsa",) if call.toy else ROWS
+    small = ["--task-args", "dim=2,examples=4", "--eval-prompts", "32"] if call.toy else []
+    for model in models:
+        if any(out.glob(f"least-squares/{model}-*.json")):
+            continue
+        if call.left < (1 if call.toy else 60):
+            return NOT_YET
+        words = [sys.executable, "-m", "iclbench", "run", "--model", model, "--task",
+                 "least-squares", *small, "--budget", call.budget, "--seeds", str(call.seeds),
+                 "--device", call.device, "--out", str(out)]  # fmt: skip
+        code, was_stopped = _stopped_in_time(words, call.left - (0 if call.toy else SAVING))
+        if code and was_stopped:
+            return NOT_YET
+        if code:
+            return 1
+    print(f"{len(list(RecordStore(out).paths()))} records")
+    return 0
+
+
+def _stopped_in_time(words: list[str], seconds: float) -> tuple[int, bool]:
+    """The exit code of a command, and whether it got SIGTERM, after so many seconds."""
+    process = subprocess.Popen(words, cwd=ROOT)
+    try:
+        return process.wait(timeout=max(1.0, seconds)), False
+    except subprocess.TimeoutExpired:
+        process.terminate()
+        return process.wait(), True
+
+
+PARTS: dict[int, Callable[[Slice], int]] = {1: tests, 2: agreement, 3: speed, 4: many, 5: rows}

@@ -1,0 +1,119 @@
+"""Reading, verifying and making records.
+
+    python -m benchmarks.records [--records 1000] [--verified 24] [--json FILE]
+
+Prints, with the date and commit, the CPU seconds of processes with one thread (which a busy machine
+affects less than the wall clock) and their wall-clock seconds:
+
+- `leaderboard show` of so many records on a hundred boards, and of none;
+- `verify` of records of one board in this process, and with a worker per core;
+- a solver's run, and `import torch` alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tabulate import tabulate
+
+from iclbench import Record, RecordStore, run
+from iclbench.api.record import MAIN
+
+ROOT = Path(__file__).parents[1]
+BOARDS = 100
+TASK = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "eval_prompts": 256}
+
+
+def seconds_of(*words: str) -> tuple[float, float]:
+    """The CPU and wall-clock seconds of a Python process and of those that it starts."""
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    subprocess.run([sys.executable, *words], check=True, stdout=subprocess.DEVNULL, env=environment)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return cpu, time.perf_counter() - began
+
+
+def many(folder: Path, count: int) -> None:
+    """Write sound records that differ in an argument, on boards that differ in another."""
+    first = run("constant", **TASK, model_args={"value": 0.0}, out=folder)
+    store = RecordStore(folder)
+    for index in range(1, count):
+        store.write(variant(first, index))
+
+
+def variant(first: Record, index: int) -> Record:
+    """The record as if it were of another model on one of the boards."""
+    noise = (index % BOARDS) / 1000
+    args = {"value": float(index)}
+    spec = first.spec.model_copy(
+        update={"model_args": args, "task_args": {**first.spec.task_args, "noise": noise}}
+    )
+    board = first.main.model_copy(update={"task_args": {**first.main.task_args, "noise": noise}})
+    return first.model_copy(
+        update={"spec": spec, "id": spec.id, "evaluations": {MAIN: board}}
+    ).sealed()
+
+
+def measurements(folder: Path, records: int, verified: int) -> Iterator[dict[str, object]]:
+    """The lines of the table."""
+
+    def line(what: str, *words: str) -> dict[str, object]:
+        cpu, wall = seconds_of(*words)
+        return {"what": what, "CPU s": round(cpu, 2), "wall s": round(wall, 2)}
+
+    solver = ["run", "--model", "averaging", "--task", "least-squares", "--out"]
+    yield line("import torch", "-c", "import torch")
+    yield line("a solver's run", "-m", "iclbench", *solver, str(folder / "solver"))
+    show = ["-m", "iclbench", "leaderboard", "show"]
+    yield line("leaderboard show, 1 record", *show, str(folder / "solver"))
+    many(folder / "many", records)
+    yield line(f"leaderboard show, {records:,} records", *show, str(folder / "many"))
+    for value in range(verified):
+        run("constant", **TASK, model_args={"value": float(value)}, out=folder / "verified")
+    verify = ["-m", "iclbench", "verify", str(folder / "verified"), "--workers"]
+    for workers in (1, os.cpu_count() or 1):
+        yield line(f"verify, {verified} records, workers: {workers}", *verify, str(workers))
+
+
+def commit() -> str:
+    """The commit of the source tree, with a mark if it was changed."""
+    words = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
+    return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--records", type=int, default=1000)
+    parser.add_argument("--verified", type=int, default=24)
+    parser.add_argument("--json", type=Path, help="write the numbers to this file")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        rows = list(measurements(Path(folder), arguments.records, arguments.verified))
+    content = {
+        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="minutes"),
+        "commit": commit(),
+        "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1),
+        "rows": rows,
+    }
+    print(
+        f"{content['created']}, commit {content['commit']}, {content['cores']} cores, load average "
+        f"{content['load']}\n\n{tabulate(rows, headers='keys', tablefmt='github')}"
+    )
+    if arguments.json:
+        arguments.json.write_text(json.dumps(content, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""Wheels for a GPU machine without a network: those of our dependencies that it lacks.
+
+    python -m benchmarks.wheels FOLDER
+
+The machine has Python 3.12, torch, numpy, scipy, pandas and pyarrow with their own dependencies.
+Everything else that `python -m benchmarks.gpu` needs is downloaded in the version that is installed
+here, and a wheel has the metadata of iclbench, which name its plugins: its code is that of the
+source tree. Exits with an error if wheels and source tree are too large together.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterable, Iterator
+from importlib import metadata
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[1]
+#: What the machine has, each with its dependencies.
+GIVEN = ("torch", "numpy", "scipy", "pandas", "pyarrow")
+#: Dependencies that no part imports: of figures, graders, downloads of data.
+UNUSED = ("plotly", "openai", "datasets", "hf-xet")
+#: What the tests and the field's loop need.
+ALSO = ("pytest", "hypothesis", "transformers")
+PYTHON, PLATFORMS = "3.12", ("manylinux_2_28", "manylinux_2_27", "manylinux_2_17", "manylinux2014")
+#: The most bytes of the source tree and the wheels.
+MOST_BYTES = 50 * 2**20
+
+
+def missing() -> list[str]:
+    """The distributions to bring, by name."""
+    given = set(closure(GIVEN))
+    return sorted(set(closure(["iclbench", *ALSO])) - given - {"iclbench"})
+
+
+def closure(names: Iterable[str]) -> Iterator[str]:
+    """The distributions and all that they need, as far as they are installed here."""
+    seen: set[str] = set()
+    waiting: list[str] = [canonicalize_name(name) for name in names]
+    while waiting:
+        name = waiting.pop()
+        if name not in seen and name not in UNUSED:
+            seen.add(name)
+            yield name
+            waiting += requirements(name)
+
+
+def requirements(name: str) -> list[str]:
+    """What a distribution needs on the machine, without extras; [] if it is not installed here."""
+    try:
+        lines = metadata.requires(name) or []
+    except metadata.PackageNotFoundError:
+        return []
+    machine = {"python_version": PYTHON, "python_full_version": f"{PYTHON}.3", "extra": "",
+               "sys_platform": "linux", "platform_system": "Linux", "os_name": "posix",
+               "platform_machine": "x86_64", "implementation_name": "cpython",
+               "platform_python_implementation": "CPython"}  # fmt: skip
+    needs = [Requirement(line) for line in lines]
+    return [canonicalize_name(r.name) for r in needs if not r.marker or r.marker.evaluate(machine)]
+
+
+def download(folder: Path) -> None:
+    """Fill the folder; wheels that are there already stay."""
+    folder.mkdir(parents=True, exist_ok=True)
+    pip = [sys.executable, "-m", "pip", "--quiet"]
+    platforms = [f"--platform={name}_x86_64" for name in PLATFORMS]
+    wanted = [f"{name}=={metadata.version(name)}" for name in missing()]
+    subprocess.run(
+        [*pip, "download", "--no-deps", "--only-binary=:all:", f"--python-version={PYTHON}",
+         "--implementation=cp", *platforms, "--dest", str(folder), *wanted],
+        check=True,
+    )  # fmt: skip
+    for earlier in folder.glob("iclbench-*.whl"):
+        earlier.unlink()
+    with tempfile.TemporaryDirectory() as temporary:
+        subprocess.run(
+            [*pip, "wheel", "--no-deps", "--wheel-dir", temporary, str(ROOT)], check=True
+        )
+        (wheel,) = Path(temporary).glob("*.whl")
+        keep_metadata(wheel, folder / wheel.name)
+
+
+def keep_metadata(wheel: Path, path: Path) -> None:
+    """Write a wheel that has the metadata of another and no code."""
+    with zipfile.ZipFile(wheel) as source, zipfile.ZipFile(path, "w") as target:
+        names = [n for n in source.namelist() if ".dist-info/" in n and "/RECORD" not in n]
+        for name in names:
+            target.writestr(name, source.read(name))
+        record = f"{names[0].partition('/')[0]}/RECORD"
+        target.writestr(record, "".join(f"{name},,\n" for name in (*names, record)))
+
+
+def tree_bytes() -> int:
+    """The size of the tracked files without `leaderboards/`."""
+    words = ["git", "-C", str(ROOT), "ls-files", "-z", "--", ".", ":!leaderboards"]
+    names = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    paths = [ROOT / name for name in names.split("\0") if name]
+    return sum(path.stat().st_size for path in paths if path.is_file())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("folder", type=Path)
+    folder = parser.parse_args().folder
+    download(folder)
+    wheels = [path.stat().st_size for path in folder.glob("*.whl")]
+    tree = tree_bytes()
+    print(
+        f"{len(wheels)} wheels in {folder}: {sum(wheels) / 1e6:.1f} MB; the tree without "
+        f"leaderboards/: {tree / 1e6:.1f} MB"
+    )
+    if sum(wheels) + tree > MOST_BYTES:
+        raise SystemExit(f"wheels: together more than {MOST_BYTES / 1e6:.0f} MB")
+
+
+if __name__ == "__main__":
+    main()

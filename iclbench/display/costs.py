@@ -1,0 +1,65 @@
+"""Costs as tables: what training and tuning took, and what so many digits took."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..leaderboards.costs import CellCost, DigitsCost, sums_of
+from .table import Cell, Column, Table
+
+_WHOSE = (Column("board", fit="shorten"), Column("model", fit="shorten"), Column("track"))
+
+
+def costs_table(cells: Sequence[CellCost]) -> Table:
+    """A line per trained record in hours and operations of all seeds, above the sums."""
+    columns = (
+        *_WHOSE,
+        Column("seeds", right=True, importance=3),
+        Column("steps", right=True, importance=2),
+        Column("hours", right=True),
+        Column("tuning", right=True),
+        Column("operations", right=True, importance=1),
+    )
+    rows = [
+        {
+            "board": cell.board,
+            "model": cell.model,
+            "track": cell.track,
+            "seeds": cell.seeds,
+            "steps": Cell(f"{cell.steps:,}", cell.steps),
+            "hours": _figure(cell.hours, ".3g"),
+            "tuning": _figure(cell.tuning_hours or None, ".3g"),
+            "operations": _figure(cell.operations, ".2e"),
+        }
+        for cell in cells
+    ]
+    return Table(columns, rows, notes=[line for text in sums_of(cells) for line in ("", text)])
+
+
+def digits_table(costs: Sequence[DigitsCost]) -> Table:
+    """What one seed's training cost until the validation reached so many mean digits."""
+    columns = (
+        *_WHOSE,
+        Column("digits", right=True),
+        Column("steps", right=True),
+        Column("seconds", right=True),
+        Column("operations", right=True, importance=1),
+    )
+    rows = [
+        {
+            "board": cost.board,
+            "model": cost.model,
+            "track": cost.track,
+            "digits": Cell(f"{cost.digits:g}", cost.digits),
+            "steps": Cell("not reached" if cost.steps is None else f"{cost.steps:,}", cost.steps),
+            "seconds": _figure(cost.seconds, ".3g"),
+            "operations": _figure(cost.operations, ".2e"),
+        }
+        for cost in costs
+    ]
+    return Table(columns, rows)
+
+
+def _figure(value: float | None, form: str) -> Cell:
+    """A number; empty where it was not measured."""
+    return Cell("" if value is None else format(value, form), value)

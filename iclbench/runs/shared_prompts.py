@@ -1,0 +1,82 @@
+"""Evaluation prompts that several records share: within a block they are made once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from ..api.draws import DrawsDigest
+from ..api.prompts import Batch
+from ..precision import DTYPES
+from .plan import Plan
+
+#: Prompts are made and measured in parts of this size: a million at once would take gigabytes.
+PART_PROMPTS = 16_384
+#: The number of sets that are kept.
+KEPT = 4
+
+
+class _Set(NamedTuple):
+    batches: list[Batch]
+    digest: DrawsDigest
+
+
+#: The sets of the block, and of those around it.
+_blocks: list[dict[tuple[Any, ...], _Set]] = []
+
+
+@contextmanager
+def shared_prompts() -> Iterator[None]:
+    """Within the block, plans with the same evaluation set get the same prompts.
+
+    Only where nothing changes the tasks' code meanwhile. Sets of more than one part are not kept.
+    """
+    _blocks.append(_blocks[-1] if _blocks else {})
+    try:
+        yield
+    finally:
+        _blocks.pop()
+
+
+def evaluation_parts(plan: Plan) -> tuple[Iterator[list[Batch]], DrawsDigest]:
+    """The evaluation prompts of a plan, in parts that fit in memory, and the digest of their draws.
+
+    The digest is whole once all parts are taken. A thread makes the next part while one is used.
+    """
+    spec, task = plan.spec, plan.task
+    key = (type(task), task.config.model_dump_json(), task.shift, spec.eval_prompts,
+           spec.eval_seed, spec.dtype)  # fmt: skip
+    known = _blocks[-1].get(key) if _blocks else None
+    if known is not None:
+        return iter([known.batches]), known.digest
+    digest = task.draws_digest()
+    return _kept(_made(plan, digest), key, digest), digest
+
+
+def _made(plan: Plan, digest: DrawsDigest) -> Iterator[list[Batch]]:
+    spec = plan.spec
+    parts = plan.task.evaluation_parts(
+        spec.eval_prompts, spec.eval_seed, DTYPES[spec.dtype], PART_PROMPTS, digest
+    )
+    with ThreadPoolExecutor(max_workers=1) as maker:
+        following = maker.submit(next, parts, None)
+        while (part := following.result()) is not None:
+            following = maker.submit(next, parts, None)
+            yield part
+
+
+def _kept(
+    parts: Iterator[list[Batch]], key: tuple[Any, ...], digest: DrawsDigest
+) -> Iterator[list[Batch]]:
+    """The parts; a set that has only one is kept for the block."""
+    taken: list[list[Batch]] = []
+    for part in parts:
+        taken = [*taken[:1], part]
+        yield part
+    if _blocks and len(taken) == 1:
+        sets = _blocks[-1]
+        while len(sets) >= KEPT:
+            sets.pop(next(iter(sets)))
+        sets[key] = _Set(taken[0], digest)

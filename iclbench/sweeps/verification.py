@@ -1,0 +1,155 @@
+"""Verifying many records: those of a board together, on all cores, with the outcomes in order."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..api.errors import IclbenchError, problem_with
+from ..api.record import Record
+from ..runs.code import stale_code
+from ..runs.comparison import Check
+from ..runs.facts import claims
+from ..runs.proofs import evaluated, write_proof
+from ..runs.retraining import retrain
+from ..runs.shared_prompts import shared_prompts
+from ..runs.store import read_record
+from ..runs.verify import verify
+from .executors.local import Local, visible_gpus
+
+#: The fewest records for which another process is worth its start, and the most of one job.
+FEWEST, MOST = 8, 8
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of each record: to verify it, and after that to train it again or to prove it.
+
+    Only a record that holds gets a proof, which `write` puts into it.
+    """
+
+    device: str = "auto"
+    retrain: bool = False
+    write: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What verifying the record in `path` has given: checks, or the problem that prevents them.
+
+    `stale` names the plugins whose code is not that which made the record.
+    """
+
+    path: Path
+    checks: list[Check] = field(default_factory=list)
+    claims: dict[str, str] = field(default_factory=dict)
+    stale: list[str] = field(default_factory=list)
+    problem: str = ""
+    exit_code: int = 0
+
+    @property
+    def failing(self) -> list[Check]:
+        """The checks that do not hold."""
+        return [check for check in self.checks if not check.holds]
+
+
+def default_workers(records: int, request: Request) -> int:
+    """A process per core, or per GPU where that is used, but none for a few records alone.
+
+    A training uses all cores itself.
+    """
+    if request.retrain:
+        return 1
+    places = len(visible_gpus()) if request.device != "cpu" else 0
+    return max(1, min(places or _cores(), records // FEWEST))
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def verify_all(paths: Sequence[Path], request: Request, workers: int) -> Iterator[Outcome]:
+    """Yield the outcome of every record, in the order of `paths`.
+
+    Several workers are processes with one thread each. Nothing about one record stops the others.
+    """
+    if workers == 1:
+        with shared_prompts():
+            for path in paths:
+                yield _outcome(path, request)
+        return
+    jobs = [(part, request) for part in _parts(paths)]
+    ended: dict[Path, Outcome] = {}
+    waiting = list(paths)
+    with closing(Local().map(verify_job, jobs, workers)) as outcomes:
+        for index, result in outcomes:
+            paths_of_job, _ = jobs[index]
+            if isinstance(result, BaseException):
+                ended |= {
+                    p: Outcome(p, problem=f"{p}: {result}", exit_code=1) for p in paths_of_job
+                }
+            else:
+                ended |= {outcome.path: outcome for outcome in result}
+            while waiting and waiting[0] in ended:
+                yield ended[waiting.pop(0)]
+
+
+def _parts(paths: Sequence[Path]) -> Iterator[list[Path]]:
+    """At most so many records per job; those of a task are neighbours, and share prompts."""
+    part: list[Path] = []
+    for path in dict.fromkeys(paths):
+        if part and (len(part) == MOST or path.parent != part[0].parent):
+            yield part
+            part = []
+        part.append(path)
+    if part:
+        yield part
+
+
+def verify_job(job: tuple[list[Path], Request]) -> list[Outcome]:
+    """The outcomes of a job's records."""
+    paths, request = job
+    with shared_prompts():
+        return [_outcome(path, request) for path in paths]
+
+
+def _outcome(path: Path, request: Request) -> Outcome:
+    try:
+        checks = _checks(path, request)
+        record = read_record(path)
+        return Outcome(path, checks, claims(record), stale_code(record))
+    except Exception as error:
+        if os.environ.get("ICLBENCH_DEBUG"):
+            raise
+        code = error.exit_code if isinstance(error, IclbenchError) else 2
+        return Outcome(path, problem=problem_with(path, error), exit_code=code)
+
+
+def _checks(path: Path, request: Request) -> list[Check]:
+    """All checks of one record; trains again only where everything else holds."""
+    checks = verify(path, request.device)
+    if not all(check.holds for check in checks):
+        return checks
+    proved: Record | None = None
+    if request.retrain:
+        outcome = retrain(path, request.device)
+        checks += outcome.checks
+        proved = outcome.record
+    elif request.write:
+        proved = _proved(path, request.device)
+    if request.write and proved is not None:
+        write_proof(path, proved)
+    return checks
+
+
+def _proved(path: Path, device: str) -> Record | None:
+    """The record with its proof renewed; None where it says more, that it was trained again."""
+    record = read_record(path)
+    if record.proof is not None and record.proof.kind == "retrained":
+        return None
+    return evaluated(record, device)

@@ -1,0 +1,95 @@
+"""Verifying many records: in processes, in order, with prompts that are made once."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+
+from iclbench import RecordStore, RunSpec, run
+from iclbench.api.task import Task
+from iclbench.runs.plan import resolve
+from iclbench.runs.shared_prompts import evaluation_parts, shared_prompts
+from iclbench.sweeps import verification
+from iclbench.sweeps.verification import Request, default_workers, verify_all
+
+TINY = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "eval_prompts": 32}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    out = tmp_path_factory.mktemp("results")
+    for model in ("zero", "averaging", "ridge"):
+        run(model, **TINY, out=out)
+    return out
+
+
+@pytest.fixture
+def paths(folder):
+    return list(RecordStore(folder).paths())
+
+
+def test_workers_give_the_outcomes_of_one_process_in_order(paths, tmp_path, monkeypatch):
+    monkeypatch.setattr(verification, "MOST", 1)
+    damaged = tmp_path / "broken-0123456789abcdef.json"
+    damaged.write_text("{}")
+    asked = [paths[2], damaged, paths[0], paths[1]]
+    alone, together = (list(verify_all(asked, Request("cpu"), n)) for n in (1, 2))
+    assert [outcome.path for outcome in together] == asked
+    assert [outcome.problem for outcome in together] == [outcome.problem for outcome in alone]
+    assert (together[1].exit_code, together[1].checks) == (2, [])
+    for one, two in zip(alone, together, strict=True):
+        assert [check.name for check in one.checks] == [check.name for check in two.checks]
+        assert not two.failing
+
+
+def test_a_record_that_differs_is_named_by_the_command(cli, folder, paths, tmp_path):
+    outcome = cli("verify", folder, "--workers", 1, "--format", "json", "--sort", "-record")
+    rows = json.loads(outcome.out)
+    assert [row["record"] for row in rows] == sorted(map(str, paths), reverse=True)
+    assert {(row["outcome"], row["differing"]) for row in rows} == {("holds", 0)}
+    facts = json.loads(cli("verify", paths[0], "--all", "--format", "json").out)
+    assert len(facts) == rows[-1]["facts"]
+    (tmp_path / "truncated-0123456789abcdef.json").write_text("{")
+    refused = cli("verify", tmp_path, "--columns", "outcome")
+    assert refused.code == 2
+    assert "can't be verified" in refused.out
+
+
+def test_prompts_of_a_board_are_made_once_within_a_block(paths, monkeypatch):
+    made = []
+    parts = Task.evaluation_parts
+    monkeypatch.setattr(
+        Task, "evaluation_parts", lambda *args: made.append(args[0].name) or parts(*args)
+    )
+    assert not any(outcome.failing for outcome in verify_all(paths, Request("cpu"), 1))
+    assert made == ["least-squares"]
+    plans = [resolve(RunSpec(model="zero", **{**TINY, **change})) for change in (
+        {}, {"dtype": "float64"}, {"eval_seed": 1}, {"task_args": {"dim": 2, "examples": 5}},
+    )]  # fmt: skip
+    made.clear()
+    with shared_prompts():
+        digests = [digest_of(plan) for plan in plans for _ in range(2)]
+    assert len(made) == 4
+    assert digests[::2] == digests[1::2]
+    # A dtype rounds the same draws.
+    assert len(set(digests)) == 3
+
+
+def digest_of(plan):
+    parts, digest = evaluation_parts(plan)
+    (batches,) = parts
+    assert batches[0].target.dtype == torch.float64
+    return digest.hexdigest()
+
+
+def test_few_records_need_no_further_process(monkeypatch):
+    monkeypatch.setattr(verification, "_cores", lambda: 16)
+    monkeypatch.setattr(verification, "visible_gpus", list)
+    counts = {n: default_workers(n, Request()) for n in (0, 1, 15, 16, 1000)}
+    assert counts == {0: 1, 1: 1, 15: 1, 16: 2, 1000: 16}
+    assert default_workers(1000, Request(retrain=True)) == 1
+    monkeypatch.setattr(verification, "visible_gpus", lambda: ["0"])
+    assert default_workers(1000, Request()) == 1
+    assert default_workers(1000, Request("cpu")) == 16

@@ -1,0 +1,105 @@
+"""Every part of `make gpu` works on a CPU at toy size, and goes on from what it left."""
+
+from __future__ import annotations
+
+import json
+import sys
+import zipfile
+
+import pytest
+
+from benchmarks import gpu, wheels
+from benchmarks.gpu import main, pack, unpack
+
+
+@pytest.fixture
+def part(tmp_path, monkeypatch):
+    def run(number, *options, minutes=9.0):
+        words = ["gpu", number, "--device", "cpu", "--toy", "--minutes", minutes,
+                 "--out", tmp_path / "out", "--state", tmp_path / "out", *options]  # fmt: skip
+        monkeypatch.setattr(sys, "argv", [str(word) for word in words])
+        with pytest.raises(SystemExit) as end:
+            main()
+        assert len(list((tmp_path / "out").iterdir())) <= 8
+        return end.value.code
+
+    run.out = tmp_path / "out"
+    return run
+
+
+@pytest.mark.slow
+def test_part_1_runs_the_tests_for_gpus(part):
+    assert part(1) == 0
+    text = (part.out / "part-1-tests.txt").read_text()
+    assert "skipped" in text.splitlines()[-1]
+
+
+@pytest.mark.slow
+def test_part_2_compares_every_engine_and_goes_on(part):
+    assert part(2) == 0
+    path = part.out / "part-2-agreement.json"
+    rows = json.loads(path.read_text())["rows"]
+    assert {row["asked"] for row in rows} == {"auto", "vmapped", "threaded", "compiled", "graph"}
+    assert all(row["agrees"] for row in rows)
+    before = path.read_bytes()
+    assert part(2) == 0
+    assert path.read_bytes() == before
+
+
+@pytest.mark.slow
+def test_part_3_times_the_loops(part):
+    pytest.importorskip("transformers")
+    assert part(3) == 0
+    (row,) = json.loads((part.out / "part-3-speed.json").read_text())["configurations"]
+    assert row["name"] == "lsa, 1 layer"
+
+
+@pytest.mark.slow
+def test_part_4_trains_many_models_as_one(part):
+    assert part(4) == 0
+    content = json.loads((part.out / "part-4-many.json").read_text())
+    assert content["models"] == 8
+    assert content["ratio"] > 0
+
+
+@pytest.mark.slow
+def test_part_5_goes_on_from_its_checkpoint(part, monkeypatch):
+    monkeypatch.setattr(gpu, "PACKING", 0.0)
+    options = ("--seeds", 1, "--budget", "10s")
+    codes = [part(5, *options, minutes=0.2)]
+    while codes[-1] == 3 and len(codes) < 8:
+        codes.append(part(5, *options, minutes=0.2))
+    assert codes[-1] == 0
+    assert codes[0] == 3
+
+
+def test_what_a_part_leaves_is_put_back(tmp_path, monkeypatch):
+    monkeypatch.setattr(gpu, "MOST_BYTES", 100)
+    work, back = tmp_path / "a" / "work", tmp_path / "b" / "work"
+    (work / "results").mkdir(parents=True)
+    back.mkdir(parents=True)
+    (work / "results" / "x.bin").write_bytes(bytes(range(256)))
+    (work / "agreement.json").write_text("{}")
+    pack(work, 2, tmp_path / "out")
+    assert len(list((tmp_path / "out").glob("part-2.tar.gz.*"))) > 1
+    assert (tmp_path / "out" / "part-2-agreement.json").exists()
+    unpack(tmp_path / "out", 2, back)
+    assert (back / "results" / "x.bin").read_bytes() == bytes(range(256))
+    monkeypatch.setattr(gpu, "MOST_BYTES", 20)
+    with pytest.raises(SystemExit, match="more than 8"):
+        pack(work, 2, tmp_path / "out")
+
+
+def test_the_wheels_are_those_that_the_machine_lacks(tmp_path):
+    missing = set(wheels.missing())
+    assert {"pydantic", "pydantic-core", "typer", "python-flint", "pytest", "hypothesis"} <= missing
+    assert not missing & {"torch", "numpy", "sympy", "pandas", "jinja2", "plotly", "iclbench"}
+    whole, bare = tmp_path / "whole.whl", tmp_path / "bare.whl"
+    with zipfile.ZipFile(whole, "w") as archive:
+        archive.writestr("iclbench/__init__.py", "")
+        archive.writestr("iclbench-1.dist-info/METADATA", "Name: iclbench\n")
+        archive.writestr("iclbench-1.dist-info/RECORD", "")
+    wheels.keep_metadata(whole, bare)
+    names = zipfile.ZipFile(bare).namelist()
+    assert names == ["iclbench-1.dist-info/METADATA", "iclbench-1.dist-info/RECORD"]
+    assert wheels.tree_bytes() < wheels.MOST_BYTES
