@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import json
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+
+#: Where tests leave pictures of pages for a reviewer; git ignores it.
+SCREENSHOTS = Path(__file__).parents[1] / "build" / "screenshots"
 
 
 def missing() -> str | None:
@@ -49,3 +55,22 @@ def open_browser(width: int = 1280, height: int = 900, dark: bool = False) -> It
     finally:
         driver.quit()
         service.stop()
+
+
+def save_screenshot(driver: Any, name: str) -> Path:
+    """Write a picture of the whole page, at most 4,000 px of it, to SCREENSHOTS/NAME.png."""
+    size = driver.execute_cdp_cmd("Page.getLayoutMetrics", {})["cssContentSize"]
+    clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], 4000), "scale": 1}
+    options = {"captureBeyondViewport": True, "clip": clip}
+    data = driver.execute_cdp_cmd("Page.captureScreenshot", options)["data"]
+    path = SCREENSHOTS / f"{name}.png"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(base64.b64decode(data))
+    return path
+
+
+def requests_of(driver: Any) -> list[str]:
+    """The addresses that pages have asked for since the last call."""
+    messages = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
+    sent = [m["params"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+    return [parameters["request"]["url"] for parameters in sent]

@@ -29,6 +29,7 @@ VERBS = {
     "new": Verb("new:new", "Write a plugin that passes its own tests."),
     "check": Verb("check:check", "Check a plugin's conformance."),
     "leaderboard": Verb("leaderboard:app", "Ranked tables and figures from records."),
+    "view": Verb("view:view", "Show a folder's records in a browser, live."),
     "show": Verb("show:show", "Show the numbers and curves of records."),
     "verify": Verb("verify:verify", "Check records and measure them again."),
     "submit": Verb("submit:submit", "Put records into published leaderboards."),

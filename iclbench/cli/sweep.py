@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def sweep(
-    file: Annotated[Path, typer.Argument(help="A sweep file, TOML.")],
+    file: Annotated[Path, typer.Argument(help="A sweep file, TOML, or a study's name.")],
     out: Annotated[str | None, typer.Option(metavar="DIR", help="Overrides the file's.")] = None,
     device: Device = "auto",
     executor: ExecutorName = "local",
@@ -67,6 +67,7 @@ def sweep(
         from ..sweeps.programs import make_executor
         from .sweep_status import print_plan, print_status
 
+        file = _file_of(file)
         sized = read_sweep_file(file).sized(recipe)
         folder = Path(out or sized.out)
         if status or dry_run:
@@ -88,6 +89,16 @@ def sweep(
         print(f"iclbench: failed: {failure.command}\n  {failure.reason}{log}", file=sys.stderr)
     if result.failures:
         raise typer.Exit(1)
+
+
+def _file_of(given: Path) -> Path:
+    """The sweep file itself, or that of the study with this name."""
+    from ..leaderboards.studies import find_study
+    from ..plugins import host
+
+    if given.suffix == ".toml" or given.exists():
+        return given
+    return find_study(given.as_posix(), host()).path
 
 
 def _run(

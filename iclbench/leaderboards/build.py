@@ -30,7 +30,7 @@ def build(
     the two files is not valid, or `folder` can't be written; the tables stay as they were then.
     """
     folder = Path(folder)
-    boards, cited = published(folder, refused), read_cited(folder)
+    boards, cited = published(folder / "records", refused), read_cited(folder)
     files = {"README.md": overview_page(boards).encode()}
     files["precision.md"] = precision_page(boards).encode()
     for task, task_boards in by_task(boards).items():
@@ -58,9 +58,8 @@ def build(
     return [folder / name for name in files]
 
 
-def published(folder: Path, refused: Refused, *, whole: bool = False) -> list[Board]:
-    """The boards of `folder`/records, as `sound_boards`; raises UsageError if there is none."""
-    records = folder / "records"
+def published(records: Path, refused: Refused, *, whole: bool = False) -> list[Board]:
+    """The boards of a folder of records, as `sound_boards`; raises UsageError if there is none."""
     if not records.is_dir():
         raise UsageError(f"there is no folder {records}")
     boards = sound_boards(RecordStore(records), refused, whole=whole)

@@ -1,7 +1,7 @@
 """Findings: what papers report, by which criterion a study shows it here, and the verdict.
 
-`leaderboards/findings.toml` holds claims and criteria, written before the runs. The verdict follows
-from the studies' records alone.
+`leaderboards/findings.toml` holds claims and criteria, and says which were written before the runs.
+The verdict follows from the studies' records alone.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ class Finding(Config):
     source: str = Field(min_length=1, max_length=300, description="paper, and figure or section")
     claim: str = Field(min_length=1, max_length=300)
     criterion: str = Field(min_length=1, max_length=500, description="the ranges in words")
-    written: datetime.date = Field(description="when the criterion was written, before the run")
+    written: datetime.date = Field(description="when the criterion was written")
+    after_run: bool = Field(False, description="whether the records existed by then")
     compare: Literal["value", "ratio", "difference"]
     first: Value
     second: Value | None = None

@@ -29,13 +29,15 @@ def findings_page(outcomes: Sequence[Outcome]) -> str:
     parts = [
         f"{GENERATED}\n\n# Findings of papers",
         f"{len(outcomes)} findings: {summary}. The criteria are in [findings.toml](findings.toml), "
-        "each with the day on which it was written, before the study was run. A verdict follows "
+        "each with the day on which it was written: before the study was run, unless it says "
+        "*after the run*. A verdict follows "
         "from the study's records alone: the number must be in the range over all seeds, and for "
         f"most seeds. {meanings}. [All tasks](README.md)",
         _table(outcomes),
         "## Criteria",
         "\n".join(
-            f"{number}. {markdown(outcome.finding.criterion)} Written {outcome.finding.written}."
+            f"{number}. {markdown(outcome.finding.criterion)} Written {outcome.finding.written}"
+            f"{', after the run' * outcome.finding.after_run}."
             for number, outcome in enumerate(outcomes, start=1)
         ),
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 import sys
 import tomllib
 from collections.abc import Iterable, Sequence
@@ -29,9 +31,12 @@ class Study:
 
     @property
     def caption(self) -> str:
-        """The file's first comment, which describes the figure."""
-        first = self.path.read_text("utf-8").partition("\n")[0]
-        return first.removeprefix("#").strip() if first.startswith("#") else ""
+        """The first sentence of the file's first comment, which describes the figure."""
+        lines = self.path.read_text("utf-8").splitlines()
+        comment = itertools.takewhile(lambda line: line.startswith("#"), lines)
+        text = " ".join(line.removeprefix("#").strip() for line in comment)
+        # A sentence ends before a capital; "B.3" and "W_e" don't.
+        return re.split(r"(?<=[.?!])\s+(?=[A-Z])", text, maxsplit=1)[0]
 
 
 def studies(host: PluginHost) -> list[Study]:

@@ -72,7 +72,32 @@ class Krylov(Metric):
         count = estimates.shape[1]
         systems = Systems(fresh, max(MAX_DEGREE, count))
         layers = [systems.describe(estimates[:, index], index) for index in range(1, count)]
-        return {"eigenvalues": systems.points.tolist(), "layers": layers}
+        return {"eigenvalues": systems.points.tolist(), "layers": layers,
+                "plots": _plots(len(layers))}  # fmt: skip
+
+
+def _plots(layers: int) -> list[dict[str, Any]]:
+    """What pages draw: errors by layer, misfits by degree, and each layer's polynomial."""
+    kinds = {"": "model", "chebyshev_": "Chebyshev", "best_": "best polynomial",
+             "cg_": "conjugate gradients"}  # fmt: skip
+    errors = [{"name": name, "path": f"layers.*.{key}error"} for key, name in kinds.items()]
+    misfits = [{"name": f"layer {i + 1}", "path": f"layers.{i}.misfit"} for i in range(layers)]
+    plots: list[dict[str, Any]] = [
+        {"title": "Error after each layer", "x": {"title": "layer"},
+         "y": {"title": "median squared error", "log": True}, "lines": errors},
+        {"title": "Misfit of polynomials", "x": {"title": "degree + 1"},
+         "y": {"title": "fraction that remains", "log": True}, "lines": misfits},
+    ]  # fmt: skip
+    for i in range(layers):
+        lines = [
+            {"name": name, "path": f"layers.{i}.{key or 'residual_'}polynomial"}
+            for key, name in kinds.items()
+        ]
+        plots.append({
+            "title": f"Residual polynomial of layer {i + 1}", "lines": lines,
+            "x": {"title": "eigenvalue", "path": "eigenvalues"}, "y": {"title": "1 − λp(λ)"},
+        })  # fmt: skip
+    return plots
 
 
 class Systems:

@@ -62,6 +62,17 @@ class Calibration(Metric):
             "accuracy": accuracy.tolist(),
             "confidence": mean.tolist(),
             "count": count.long().tolist(),
+            "plots": [
+                {
+                    "title": "Reliability",
+                    "x": {"title": "confidence", "path": "confidence"},
+                    "y": {"title": "fraction that is right"},
+                    "lines": [
+                        {"name": "model", "path": "accuracy"},
+                        {"name": "calibrated", "path": "confidence"},
+                    ],
+                }
+            ],
         }
 
 

@@ -27,7 +27,7 @@ def draw_maps(metric: str, rows: Sequence[tuple[str, Record]], title: str) -> go
     import plotly.graph_objects as go
     from plotly.subplots import make_subplots
 
-    by_record = [(label, _maps(metric, record)) for label, record in rows]
+    by_record = [(label, maps_of(metric, record)) for label, record in rows]
     columns = max(len(maps) for _, maps in by_record)
     names = [
         escaping.plotly(str(maps[i]["name"])) if i < len(maps) else ""
@@ -43,10 +43,10 @@ def draw_maps(metric: str, rows: Sequence[tuple[str, Record]], title: str) -> go
         horizontal_spacing=GAP / width,
         vertical_spacing=GAP / height,
     )
-    ranges = _color_ranges([heat_map for _, maps in by_record for heat_map in maps])
+    ranges = color_ranges([heat_map for _, maps in by_record for heat_map in maps])
     for row, (_, maps) in enumerate(by_record, start=1):
         for column, heat_map in enumerate(maps, start=1):
-            trace = _heat_map(heat_map, ranges[_group(heat_map)])
+            trace = _heat_map(heat_map, ranges[group_of(heat_map)])
             figure.add_trace(trace, row=row, col=column)
             if "points" in heat_map:
                 points = {"mode": "text", "textfont": {"color": "#c0392b"}, "showlegend": False}
@@ -80,7 +80,8 @@ def _heat_map(heat_map: dict[str, Any], color_range: tuple[float, float]) -> go.
     )
 
 
-def _maps(metric: str, record: Record) -> list[dict[str, Any]]:
+def maps_of(metric: str, record: Record) -> list[dict[str, Any]]:
+    """The maps of a record's first seed; raises UsageError if it has none of this metric."""
     if metric not in record.analyses:
         raise UsageError(f"figure: {unknown('analysis', metric, list(record.analyses))}")
     maps: list[dict[str, Any]] = record.analyses[metric][0].get("maps", [])
@@ -89,16 +90,17 @@ def _maps(metric: str, record: Record) -> list[dict[str, Any]]:
     return maps
 
 
-def _group(heat_map: dict[str, Any]) -> str:
+def group_of(heat_map: dict[str, Any]) -> str:
+    """The name of the color scale that a map shares."""
     return str(heat_map.get("group") or heat_map["name"])
 
 
-def _color_ranges(maps: list[dict[str, Any]]) -> dict[str, tuple[float, float]]:
+def color_ranges(maps: list[dict[str, Any]]) -> dict[str, tuple[float, float]]:
     """Each group's smallest and largest value; ± the largest magnitude if both signs occur."""
     by_group: dict[str, list[float]] = {}
     for heat_map in maps:
         values = [v for line in heat_map["values"] for v in line if v is not None]
-        by_group.setdefault(_group(heat_map), []).extend(values)
+        by_group.setdefault(group_of(heat_map), []).extend(values)
     ranges = {}
     for group, values in by_group.items():
         low, high = min(values, default=0.0), max(values, default=1.0)

@@ -26,14 +26,17 @@ from ..findings_page import VERDICTS
 from ..formats import BOUNDS_LEGEND, DIGITS, LEGEND
 from ..reading import Refused
 from ..row import Row
-from . import citation, compare, home, matrix, model, run, search, task
+from . import citation, compare, home, matrix, model, more_pages, run, search, task
 from .links import Links
+from .more_pages import MorePages
+from .prompts import Prompts
 
 #: Marks the folder of a site, so that no other folder is overwritten.
 MARKER = ".iclbench-site"
 
 #: The folders of pages that a later build may leave out; other files in a site's folder stay.
-FOLDERS = ("assets", "compare", "data", "models", "records", "runs", "tasks")
+FOLDERS = ("assets", "compare", "data", "models", "records", "runs", "tasks",
+           *more_pages.FOLDERS)  # fmt: skip
 
 #: What is copied from the package's assets, by the name that templates use.
 ASSETS = {
@@ -43,22 +46,29 @@ ASSETS = {
     "table": "table.js",
     "paired": "paired.js",
     "compare": "compare.js",
+    "clipboard": "clipboard.js",
+    "live": "live.js",
     "uplot": "vendor/uplot.min.js",
 }
 #: The style sheet, and that of the plotting library, which are one file of the site.
-STYLES = ("site.css", "vendor/uplot.css")
+STYLES = ("site.css", "pages.css", "vendor/uplot.css")
 
 
 @dataclass(frozen=True)
 class Content:
     """What a site shows."""
 
+    folder: Path
     records: Path
     boards: list[Board]
     cited: dict[str, list[Cited]]
     outcomes: list[Outcome]
     about: Descriptions
+    more: MorePages
     links: Links = field(default_factory=Links)
+    #: Whether pages listen for newer ones.
+    live: bool = False
+    prompts: Prompts = field(default_factory=Prompts)
 
 
 def make_site(
@@ -66,8 +76,13 @@ def make_site(
     folder: str | Path = "leaderboards",
     refused: Refused = report,
     links: Links | None = None,
+    *,
+    records: Path | None = None,
+    live: bool = False,
 ) -> int:
-    """Write the site of `folder`/records to `out`; returns the number of pages.
+    """Write the site of `folder`/records, or of `records`, to `out`; returns the number of pages.
+
+    The pages of a `live` site load themselves again when the server that shows them says so.
 
     `refused` gets a line for each record that is damaged and left out, and for each plugin whose
     descriptions are not valid. Raises UsageError if `out` holds anything but a site or can't be
@@ -75,9 +90,11 @@ def make_site(
     valid; the pages stay as they were then.
     """
     out, folder = Path(out), Path(folder)
-    boards = published(folder, refused, whole=True)
-    content = Content(folder / "records", boards, read_cited(folder), outcomes(folder, refused),
-                      Descriptions(refused), links or Links())  # fmt: skip
+    records = records or folder / "records"
+    boards, judged = published(records, refused, whole=True), outcomes(folder, refused)
+    content = Content(folder, records, boards, read_cited(folder), judged, Descriptions(refused),
+                      MorePages(folder, records, boards, judged, refused), links or Links(),
+                      live)  # fmt: skip
     if _holds_something_else(out):
         raise UsageError(f"{out} holds something other than a site of iclbench")
     with staged(out) as new:
@@ -127,11 +144,18 @@ class Site:
                        model=model.model(name, boards, self.content.about))  # fmt: skip
         for board in self.boards:
             for row in board.rows:
-                self._copy_files(row)
-                name = f"runs/{row.record.id}.html"
-                self._page("run.html", name, run=run.run(row, board))
+                self._copy_files(row, self.content.records, "records")
+                self._run(row, board, self.content.records, "records")
                 self._file(f"data/{row.record.id}.js", compare.comparison_script(row).encode())
+        self.content.more.write(self._page, self._copy_files, self._run, self.content.prompts)
         self._data()
+
+    def _run(self, row: Row, board: Board, records: Path, base: str, study: str = "") -> None:
+        """Write the page of a record of the folder `records`, whose files are at `base`."""
+        view = run.run(row, board, records, base, self.content.prompts)
+        place = f"{base}/{row.record.id}.html" if study else f"runs/{row.record.id}.html"
+        has_task = row.record.spec.task in self.tasks
+        self._page("run.html", place, run=view, study=study, has_task=has_task)
 
     def _menu(self) -> dict[str, Any]:
         """What the head and the foot of every page list."""
@@ -141,7 +165,7 @@ class Site:
             "tasks": {group: [about.task(name) for name in by_task(boards)]
                       for group, boards in groups.items()},
             "models": [about.model(name) for name in sorted(model.by_model(self.boards))],
-            "pages": [("Findings", "findings.html")] if self.content.outcomes else [],
+            "pages": self.content.more.links,
             "docs": links.docs,
             "source": links.source,
             "parquet": _has_parquet(),
@@ -161,7 +185,8 @@ class Site:
         )
         if self.content.outcomes:
             self._page("findings.html", "findings.html", verdicts=VERDICTS,
-                       studies=home.by_study(self.content.outcomes))  # fmt: skip
+                       studies=home.by_study(self.content.outcomes),
+                       pages={one.name for one in self.content.more.shown})  # fmt: skip
 
     def _task(self, name: str, boards: list[Board]) -> None:
         view = task.task(name, boards, self.content.about)
@@ -201,24 +226,24 @@ class Site:
         self._file("assets/uplot.LICENSE", (package / "vendor" / "uplot.LICENSE").read_bytes())
         return names
 
-    def _copy_files(self, row: Row) -> None:
-        """Copy the record with all its files."""
-        records = self.content.records
-        self._file(f"records/{row.file}", read_regular_file(records / row.file, MOST_BYTES))
+    def _copy_files(self, row: Row, records: Path, base: str) -> None:
+        """Copy a record of the folder `records` with all its files to `base` in the site."""
+        self._file(f"{base}/{row.file}", read_regular_file(records / row.file, MOST_BYTES))
         if row.held_out is not None:
-            name = held_out_path(PurePosixPath("records", row.file)).as_posix()
+            name = held_out_path(PurePosixPath(base, row.file)).as_posix()
             path = held_out_path(records / row.file)
             self._file(name, read_regular_file(path, MOST_BYTES))
         objects = Objects(records)
         for reference in row.record.files():
-            if self.out / "records" / reference.name not in self.written:
-                self._file(f"records/{reference.name}", objects.read(reference))
+            if self.out / base / reference.name not in self.written:
+                self._file(f"{base}/{reference.name}", objects.read(reference))
 
     def _page(self, template: str, name: str, **content: Any) -> None:
         text = self.templates.get_template(template).render(
             root="../" * name.count("/"),
             assets=self.assets,
             menu=self.menu,
+            live=self.content.live,
             legend=LEGEND,
             digits_legend=DIGITS,
             bounds_legend=BOUNDS_LEGEND,

@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 import json
-from pathlib import PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from ...api.record import Record
 from ...api.statistics import Statistics
 from ...runs.facts import claims
-from ...runs.heldout import held_out_path
+from ...runs.objects import Objects
+from ...runs.store import read_values
 from .. import formats
 from ..board import Board
 from ..row import Row, floor_label, mean_bounds
+from .answers import MOST as MOST_ENDINGS
+from .answers import endings
 from .figure import View, figure
 from .home import floor_text
 from .plots import record_curves
+from .prompts import Prompts, values_at
+from .run_parts import bibtex, files, proved, validation_plots
 
 _QUANTILES = ("q01", "q05", "median", "q95", "q99", "max")
-#: What the page calls a record's files; all others hold a metric's values.
-_FILE_TITLES = {
-    "weights": "weights (safetensors)",
-    "answers": "answers (JSON lines)",
-    "grades": "the grader's answers (JSON lines)",
-}
 
 
-def run(row: Row, board: Board) -> View:
-    """A row's own page; its record and files are at records/TASK/ in the site."""
+def run(row: Row, board: Board, folder: Path, base: str, prompts: Prompts) -> View:
+    """A row's own page.
+
+    `folder` holds its record, which is at `base` in the site with all its files.
+    """
     record, ranking = row.record, row.record.ranking
     metrics = [_metric(name, statistics, row.seeds) for name, statistics in record.metrics.items()]
     metrics += [_metric(f"{floor_label(record)}: {n}", s) for n, s in record.floor.items()]
@@ -50,7 +52,7 @@ def run(row: Row, board: Board) -> View:
         "held_out": _held_out(row),
         "worst": formats.number(row.worst, ranking.scale),
         "notes": formats.notes(row),
-        "proof": _proof(record),
+        "proved": proved(record),
         "claims": claims(record, row.stale),
         "origin": formats.origin(row),
         "budget": formats.budget(row.steps, row.batch),
@@ -60,9 +62,12 @@ def run(row: Row, board: Board) -> View:
         "metrics": metrics,
         "seeds": seeds,
         "spec": [(key, _text(value)) for key, value in spec.items() if value not in (None, {}, [])],
-        "figures": [figure(plot) for plot in record_curves(record)],
-        "files": _files(row),
-        "path": _path(row).as_posix(),
+        "figures": [figure(plot) for plot in (*record_curves(record), *validation_plots(record))],
+        "samples": _samples(record, folder / row.file, prompts),
+        "endings": endings(record, Objects(folder))[:MOST_ENDINGS],
+        "files": files(row, folder, base),
+        "path": f"{base}/{row.file}",
+        "bibtex": bibtex(record),
         "tuning": json.dumps(record.tuning.document, indent=1) if record.tuning else "",
         "analyses": json.dumps(record.analyses, indent=1) if record.analyses else "",
     }
@@ -80,8 +85,19 @@ def _held_out(row: Row) -> str:
     return f"{score}, difference {bounds}, {significant}; {row.held_out.created[:10]}"
 
 
-def _path(row: Row) -> PurePosixPath:
-    return PurePosixPath("records") / row.file
+def _samples(record: Record, path: Path, prompts: Prompts) -> View:
+    """The first prompts of the evaluation set, with every metric of each seed there."""
+    drawn = prompts.of(record)
+    if isinstance(drawn, str):
+        return {"prompts": [], "reason": drawn}
+    single = {n: ref for n, ref in record.main.values.items() if len(ref.shape or ()) == 2}
+    measured = values_at(record, read_values(path, single))
+    seeds = ["" if seed.seed is None else f"seed {seed.seed}" for seed in record.seeds]
+    views = [
+        prompt | {"metrics": [(line["metric"], line["prompts"][i]) for line in measured]}
+        for i, prompt in enumerate(drawn)
+    ]
+    return {"prompts": views, "seeds": seeds}
 
 
 def _text(value: Any) -> str:
@@ -102,25 +118,3 @@ def _metric(name: str, statistics: Statistics, seeds: int = 0) -> dict[str, str]
         "95% interval of the mean": formats.interval(mean_bounds(statistics), write, seeds),
         **{name: write(getattr(statistics, name)) for name in _QUANTILES},
     }
-
-
-def _proof(record: Record) -> str:
-    """What has been checked, where and when."""
-    proof = record.proof
-    if proof is None:
-        return "nobody has checked this record yet"
-    bits = "" if proof.same_bits is None else f", {'same' if proof.same_bits else 'other'} bits"
-    return f"{proof.kind}{bits}, {proof.created[:10]}, on {proof.environment.device}"
-
-
-def _files(row: Row) -> list[tuple[str, str]]:
-    """The record and every file that it names: what each is, and its path in the site."""
-    path = _path(row)
-    files = [("record (JSON)", path.as_posix())]
-    if row.held_out is not None:
-        files.append(("held-out evaluation (JSON)", held_out_path(path).as_posix()))
-    files += [
-        (_FILE_TITLES.get(kind, f"{kind} of every prompt"), f"records/{reference.name}")
-        for kind, reference in row.record.named_files()
-    ]
-    return files

@@ -1,0 +1,58 @@
+"""`iclbench view`: the pages of a folder's records in a browser, which follow new records."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..api.errors import Interrupted, UsageError
+from ..console import report
+
+
+def view(
+    folder: Annotated[Path, typer.Argument(help="A folder of records, or of leaderboards.")] = Path(
+        "results"
+    ),
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, metavar="N", help="The port; 0 takes any free one.")
+    ] = 8700,
+    open_browser: Annotated[
+        bool | None,
+        typer.Option("--open/--no-open", help="Open a browser; default: on a terminal."),
+    ] = None,
+) -> None:
+    """Serve the site of a folder on 127.0.0.1; pages reload when records arrive.
+
+    A record that can't be read is named once, and stops nothing. Ctrl-C ends it.
+    """
+    from ..leaderboards.site.live import LiveSite
+    from ..leaderboards.site.server import Server
+    from ..training.interruption import interruptible
+
+    if not folder.is_dir():
+        raise UsageError(f"there is no folder {folder}")
+    site = LiveSite(folder, report)
+    watch = threading.Thread(target=site.watch, daemon=True)
+    try:
+        with interruptible(), Server(site, port) as server:
+            watch.start()
+            typer.echo(f"{folder}: {server.url} (Ctrl-C ends it)")
+            # A reader of the output learns the address at once.
+            sys.stdout.flush()
+            is_terminal = sys.stdout.isatty()
+            if is_terminal if open_browser is None else open_browser:
+                webbrowser.open(server.url)
+            server.serve_forever(poll_interval=0.2)
+    except Interrupted:
+        # Asked to end, which is how it ends.
+        pass
+    finally:
+        site.close()
+        if watch.is_alive():
+            # A build ends soon, and must not write on while the process ends.
+            watch.join(timeout=20)

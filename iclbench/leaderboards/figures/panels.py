@@ -1,0 +1,293 @@
+"""What a `Figure` shows: panels of lines, from records, before anything draws them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...api.errors import UsageError, unknown
+from ...api.record import MAIN, Record
+from ...api.statistics import finite
+from ...sweeps.figure import COSTS, CURVE, NOT_FIELDS, STATE, TRAINING, Figure
+from ..curves import COST_TITLES, median_curve, seed_scores
+from ..row import has_digits, shown_name, shown_score
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a panel: its points, and how far its bars reach above and below them.
+
+    Lines of one `group` have one color. A `floor` is a line of reference, without bars.
+    """
+
+    group: str
+    name: str
+    x: list[Any]
+    y: list[float | None]
+    mode: str = "lines"
+    above: list[float | None] | None = None
+    below: list[float | None] | None = None
+    floor: bool = False
+    in_legend: bool = True
+    #: Bars are drawn thin, where there are many points.
+    dense: bool = False
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Lines on one pair of axes. `column` is the value that its records share, or empty."""
+
+    column: str
+    x_title: str
+    y_title: str
+    log_x: bool
+    log_y: bool
+    #: Whether y is digits, which are logarithms already.
+    in_digits: bool
+    lines: tuple[Line, ...]
+
+
+def panels(figure: Figure, records: Sequence[Record]) -> list[list[Panel]]:
+    """One row of panels per metric, one column per value of `figure.panels`.
+
+    Raises UsageError without records, and for an unknown metric or an axis that no record has.
+    """
+    if not records:
+        raise UsageError("a figure needs records")
+    if figure.x in COSTS and not any(record.validation_curve for record in records):
+        raise UsageError(f"a figure against {figure.x} needs records of trainings with validation")
+    if figure.x == STATE:
+        records = [record for record in records if record.state_bytes is not None]
+        if not records:
+            raise UsageError("figure: no record tells the size of its model's state")
+    columns = _columns(figure, records)
+    return [
+        [_panel(figure, metric, title, members) for title, members in columns.items()]
+        for metric in _metrics(figure)
+    ]
+
+
+def _panel(figure: Figure, metric: str | None, title: str, members: list[Record]) -> Panel:
+    lines = [
+        line
+        for label, group in grouped(figure.lines, members).items()
+        for line in _lines(figure, metric, label, group)
+    ]
+    if figure.x == STATE:
+        lines.append(_floor_over_states(_metric(metric, members[0]), members))
+    log_x = figure.log_x or (figure.log_x is None and figure.x in {STATE, *COSTS})
+    return Panel(
+        column=title,
+        x_title=_x_title(figure, metric, members[0]),
+        y_title=_y_title(figure, metric, members[0]),
+        log_x=bool(log_x),
+        log_y=_is_log(figure, metric, members[0]),
+        in_digits=_in_digits(figure, metric, members[0]),
+        lines=tuple(lines),
+    )
+
+
+def _lines(figure: Figure, metric: str | None, label: str, records: list[Record]) -> Iterable[Line]:
+    if figure.x == TRAINING:
+        return _training_curves(label, records)
+    if figure.x in COSTS:
+        return _validation_curves(figure.x, label, records)
+    if figure.x == CURVE:
+        return _curves(metric, label, records)
+    return _points(str(figure.x), metric, label, records)
+
+
+def _points(x: str, metric: str | None, label: str, records: list[Record]) -> Iterable[Line]:
+    """One line with a point per record, and the floor below it."""
+    points = sorted(((_field(r, x), r) for r in records), key=lambda point: _order(point[0]))
+    xs = [value for value, _ in points]
+    name = _metric(metric, points[0][1])
+    values = [_value(record, name) for _, record in points]
+    ranges = [_range_over_seeds(record, name) for _, record in points]
+    # A line between categories would suggest values in between.
+    is_numeric = all(isinstance(v, int | float) for v in xs)
+    yield Line(
+        group=label,
+        name=label,
+        x=xs,
+        y=list(values),
+        mode="lines+markers" if is_numeric else "markers",
+        above=[high - v for (_, high), v in zip(ranges, values, strict=True)],
+        below=[v - low for (low, _), v in zip(ranges, values, strict=True)],
+    )
+    if x != STATE:
+        floors = [shown_score(r.floor[name], r.ranking) if name in r.floor else None
+                  for _, r in points]  # fmt: skip
+        yield _floor_line(label, xs, floors)
+
+
+def _floor_line(label: str, xs: list[Any], ys: list[float | None]) -> Line:
+    return Line(label, f"{label}: floor", xs, ys, floor=True, in_legend=False)
+
+
+def _floor_over_states(metric: str, records: list[Record]) -> Line:
+    """The floor from the smallest state to the largest, the same for all models of a board."""
+    states = [record.state_bytes for record in records if record.state_bytes is not None]
+    floor = records[0].floor.get(metric)
+    score = None if floor is None else shown_score(floor, records[0].ranking)
+    return Line("floor", "floor", [min(states), max(states)], [score, score], floor=True)
+
+
+def _curves(metric: str | None, label: str, records: list[Record]) -> Iterable[Line]:
+    """One line per record along the second axis of the metric, and the floor's."""
+    for record in records:
+        name = _metric(metric, record)
+        if name not in record.curves:
+            raise UsageError(f"figure: {record.spec.model} has no curve of {name}")
+        curve = record.curves[name]
+        mode = "lines" if len(curve.values) > 1 else "markers"
+        yield Line(label, label, list(curve.values), list(curve.median), mode)
+        if name in record.main.floor.curves:
+            floor = record.main.floor.curves[name]
+            yield _floor_line(label, list(curve.values), list(floor.median))
+
+
+def _training_curves(label: str, records: list[Record]) -> Iterable[Line]:
+    """One line per seed of each trained record."""
+    for record in records:
+        if record.training is None:
+            continue
+        by_seed = zip(*record.training.curve, strict=True)
+        for seed, losses in zip(record.seeds, by_seed, strict=True):
+            name = f"{label}, seed {seed.seed}"
+            yield Line(label, name, list(record.training.curve_steps), list(losses))
+
+
+def _validation_curves(x: str, label: str, records: list[Record]) -> Iterable[Line]:
+    """One line per record: the median over seeds at each point, with their range as bars."""
+    for record in records:
+        curve = record.validation_curve
+        if curve is None:
+            continue
+        scores = seed_scores(curve)
+        middle = np.median(scores, axis=0)
+        with np.errstate(invalid="ignore"):
+            above, below = scores.max(axis=0) - middle, middle - scores.min(axis=0)
+        yield Line(
+            group=label,
+            name=label,
+            x=list(getattr(curve, x)),
+            y=list(median_curve(curve)),
+            mode="lines+markers",
+            above=[finite(value) for value in above],
+            below=[finite(value) for value in below],
+            dense=True,
+        )
+
+
+def _columns(figure: Figure, records: Sequence[Record]) -> dict[str, list[Record]]:
+    """The records of each panel side by side, with the evaluation it shows as their main one."""
+    if not figure.shifts:
+        return grouped(figure.panels, records)
+    columns = {name: [_under(r, name) for r in records if name in r.evaluations]
+               for name in figure.shifts}  # fmt: skip
+    for name, members in columns.items():
+        if not members:
+            raise UsageError(f"figure: no record has an evaluation under the shift {name}")
+    return columns
+
+
+def _under(record: Record, shift: str) -> Record:
+    return record.model_copy(update={"evaluations": {MAIN: record.evaluations[shift]}})
+
+
+def grouped(fields: tuple[str, ...], records: Iterable[Record]) -> dict[str, list[Record]]:
+    """The records by their values of these fields, in order of appearance."""
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        groups.setdefault(label_of(fields, record), []).append(record)
+    return groups
+
+
+def label_of(fields: tuple[str, ...], record: Record) -> str:
+    """A record's values of these fields as text; fields that it lacks are left out."""
+    parts = []
+    for name in fields:
+        value = _field(record, name)
+        if value is not None:
+            parts.append(str(value) if name == "model" else f"{name.split('.')[-1]}={value}")
+    return " ".join(parts)
+
+
+def _field(record: Record, name: str) -> Any:
+    """The value of a spec's field, by its dotted name, or the state; None if there is none."""
+    if name == STATE:
+        return record.state_bytes
+    group, _, key = name.partition(".")
+    content = getattr(record.spec, group)
+    return content.get(key) if key else content
+
+
+def _metrics(figure: Figure) -> list[str | None]:
+    """The metrics of the figure, one row of panels each; None is the one the task ranks by."""
+    if figure.x in {TRAINING, *COSTS} or figure.y is None:
+        return [None]
+    return [figure.y] if isinstance(figure.y, str) else list(figure.y)
+
+
+def _metric(wanted: str | None, record: Record) -> str:
+    name = wanted or record.ranking.metric
+    if name not in record.metrics:
+        raise UsageError(f"figure: {unknown('metric', name, list(record.metrics))}")
+    return name
+
+
+def _value(record: Record, name: str) -> float:
+    value = shown_score(record.metrics[name], record.ranking)
+    return math.nan if value is None else value
+
+
+def _range_over_seeds(record: Record, name: str) -> tuple[float, float]:
+    values = [shown_score(seed[name], record.ranking) for seed in record.main.seeds]
+    known = [v for v in values if v is not None]
+    return (min(known), max(known)) if known else (math.nan, math.nan)
+
+
+def _order(value: Any) -> tuple[bool, float, str]:
+    """A sort key: numbers first, by size, then everything else as text."""
+    is_number = isinstance(value, int | float)
+    return (not is_number, float(value) if is_number else 0.0, str(value))
+
+
+def _x_title(figure: Figure, metric: str | None, record: Record) -> str:
+    if figure.x == CURVE:
+        return record.curves[_metric(metric, record)].axis
+    if figure.x == STATE:
+        return "state after a prompt, bytes a layer"
+    if figure.x in COSTS:
+        return COST_TITLES[str(figure.x)]
+    return "step" if figure.x == TRAINING else str(figure.x).split(".")[-1]
+
+
+def _y_title(figure: Figure, metric: str | None, record: Record) -> str:
+    if figure.x == TRAINING:
+        return "training loss"
+    if figure.x in COSTS:
+        return f"validation: {record.ranking.statistic} of {record.ranking.metric}"
+    name = _metric(metric, record)
+    if figure.x == CURVE:
+        return f"median {name}"
+    return shown_name(name, record.metrics[name], record.ranking)
+
+
+def _is_log(figure: Figure, metric: str | None, record: Record) -> bool:
+    """Digits are logarithms already; curves and losses of a task that ranks by them span many."""
+    if figure.x in COSTS:
+        return bool(figure.log_y)
+    is_log = has_digits(record.ranking) if figure.log_y is None else figure.log_y
+    return is_log and not _in_digits(figure, metric, record)
+
+
+def _in_digits(figure: Figure, metric: str | None, record: Record) -> bool:
+    if figure.x in NOT_FIELDS or not has_digits(record.ranking):
+        return False
+    return record.metrics[_metric(metric, record)].digits is not None

@@ -1,0 +1,169 @@
+"""A page for each further metric: the maps, plots and numbers that records hold of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ...api.record import Record
+from .. import formats
+from ..board import Board
+from ..row import Row
+from .figure import View, figure
+from .heat import draw_maps, maps_in
+from .plots import MOST_LINES, Plot, plot
+
+#: Numbers of one analysis that are listed, and plots of it.
+MOST_NUMBERS, MOST_PLOTS = 60, 24
+#: A row, its board, and the folder of its page in the site.
+Placed = tuple[Row, Board, str]
+
+
+def by_metric(placed: Sequence[Placed]) -> dict[str, list[Placed]]:
+    """The rows of each metric that was asked for beside the task's own, by its name."""
+    result: dict[str, list[Placed]] = {}
+    for row, board, base in placed:
+        for name in dict.fromkeys([*row.record.spec.metrics, *row.record.analyses]):
+            result.setdefault(name, []).append((row, board, base))
+    return dict(sorted(result.items()))
+
+
+def metric_page(name: str, members: Sequence[Placed], everyone: Sequence[Placed]) -> View:
+    """What all records hold of one metric."""
+    return {"metric": name, "records": [_record(name, *one, everyone) for one in members]}
+
+
+def _record(name: str, row: Row, board: Board, base: str, everyone: Sequence[Placed]) -> View:
+    record = row.record
+    analyses = [one for one in record.analyses.get(name, []) if isinstance(one, dict)]
+    return {
+        "page": f"{base}/{record.id}.html",
+        "label": row.label,
+        "board": f"{board.title}, {board.dtype}",
+        "maps": draw_maps(maps_in(record, name)) if analyses else [],
+        "figures": [figure(one) for one in _plots(analyses[0])] if analyses else [],
+        "seeds": ["value" if s.seed is None else f"seed {s.seed}" for s in record.seeds],
+        "numbers": _numbers_by_seed(analyses),
+        "values": _values(name, record, everyone),
+        "curves": [figure(one) for one in _curves(name, record, everyone)],
+    }
+
+
+def _further(name: str, record: Record, everyone: Sequence[Placed]) -> list[str]:
+    """The metrics that records of the same task have only if they were asked for this one."""
+    if name not in record.spec.metrics:
+        return []
+    others = [r.record for r, _, _ in everyone if r.record.spec.task == record.spec.task]
+    others = [other for other in others if name not in other.spec.metrics]
+    if not others and name in record.analyses:
+        # What belongs to the task alone is not known, and the analysis has its own numbers.
+        return []
+    own = {record.ranking.metric}.union(*(other.metrics for other in others))
+    return [metric for metric in record.metrics if metric not in own]
+
+
+def _values(name: str, record: Record, everyone: Sequence[Placed]) -> list[View]:
+    return [
+        {
+            "metric": metric,
+            "median": formats.number(record.metrics[metric].median),
+            "mean": formats.number(record.metrics[metric].mean),
+            "floor": formats.number(record.floor[metric].mean) if metric in record.floor else "",
+        }
+        for metric in _further(name, record, everyone)
+    ]
+
+
+def _curves(name: str, record: Record, everyone: Sequence[Placed]) -> Iterator[Plot]:
+    for metric in _further(name, record, everyone):
+        curve = record.curves.get(metric)
+        if curve is not None and len(curve.values) > 1:
+            lines = [{"name": "median", "x": curve.values, "y": curve.median}]
+            yield plot(f"{metric} along {curve.axis}", curve.axis, f"median {metric}", lines,
+                       log=_spans(lines))  # fmt: skip
+
+
+def _numbers_by_seed(analyses: Sequence[dict[str, Any]]) -> list[View]:
+    """The single numbers of every seed's analysis, by their path."""
+    by_seed = [dict(_numbers("", analysis)) for analysis in analyses]
+    names = list(dict.fromkeys(name for numbers in by_seed for name in numbers))[:MOST_NUMBERS]
+    return [
+        {"name": name, "values": [formats.linear(numbers.get(name)) for numbers in by_seed]}
+        for name in names
+    ]
+
+
+def _numbers(path: str, content: Any) -> Iterator[tuple[str, float]]:
+    """Numbers by their path; lists of numbers, maps and descriptions of plots are left out."""
+    if isinstance(content, dict):
+        for key, value in content.items():
+            if key not in {"maps", "plots"}:
+                yield from _numbers(f"{path} {key}".strip(), value)
+    elif isinstance(content, list):
+        for index, value in enumerate(content):
+            if isinstance(value, dict):
+                yield from _numbers(f"{path} {index}", value)
+    elif _is_number(content):
+        yield path, float(content)
+
+
+def _plots(analysis: dict[str, Any]) -> list[Plot]:
+    """The plots that an analysis describes under `plots`; what is not as described is left out."""
+    described = analysis.get("plots")
+    drawn = [_plot(one, analysis) for one in described] if isinstance(described, list) else []
+    return [one for one in drawn if one is not None][:MOST_PLOTS]
+
+
+def _plot(described: Any, analysis: dict[str, Any]) -> Plot | None:
+    """A plot {title, x, y, lines}: an axis is {title[, log, path]}, a line {name, path}."""
+    if not isinstance(described, dict):
+        return None
+    title, axes = str(described.get("title", ""))[:100], []
+    for key in ("x", "y"):
+        axis = described.get(key)
+        axes.append(axis if isinstance(axis, dict) else {})
+    given = _at(analysis, axes[0].get("path"))
+    lines = []
+    for line in described.get("lines") or ():
+        ys = _at(analysis, line.get("path")) if isinstance(line, dict) else None
+        if ys:
+            xs = given if given and len(given) == len(ys) else list(range(1, len(ys) + 1))
+            lines.append({"name": str(line.get("name", ""))[:60], "x": xs, "y": ys})
+    if not lines:
+        return None
+    x_title, y_title = (str(axis.get("title", ""))[:60] for axis in axes)
+    log_x, log_y = (axis.get("log") is True for axis in axes)
+    return plot(title, x_title, y_title, lines[:MOST_LINES], log=log_y, log_x=log_x)
+
+
+def _at(analysis: Any, path: Any) -> list[Any] | None:
+    """The list of numbers at a path such as layers.0.misfit; with *, one number of every item."""
+    if not isinstance(path, str):
+        return None
+    values = _walk(analysis, path.split("."))
+    sound = isinstance(values, list) and all(v is None or _is_number(v) for v in values)
+    return values if sound else None
+
+
+def _walk(content: Any, parts: Sequence[str]) -> Any:
+    if not parts:
+        return content
+    first, rest = parts[0], parts[1:]
+    if first == "*":
+        return [_walk(item, rest) for item in content] if isinstance(content, list) else None
+    if isinstance(content, dict):
+        return _walk(content.get(first), rest)
+    if isinstance(content, list) and first.isdecimal() and int(first) < len(content):
+        return _walk(content[int(first)], rest)
+    return None
+
+
+def _is_number(value: Any) -> bool:
+    is_real = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_real and math.isfinite(value)
+
+
+def _spans(lines: Sequence[Plot]) -> bool:
+    values = [v for line in lines for v in line["y"] if v is not None]
+    return bool(values) and min(values) > 0 and max(values) > 30 * min(values)

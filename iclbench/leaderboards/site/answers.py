@@ -1,0 +1,73 @@
+"""What models wrote: the graded endings of a record, in the order of its evaluation set."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from ...api.record import Record
+from ...runs.objects import Objects
+from ..row import Row
+from .figure import View
+
+#: Endings of a record's own page, and beginnings of the page on which models are compared.
+MOST, MOST_COMPARED = 12, 20
+#: Characters of a beginning or an ending.
+MOST_TEXT = 1500
+
+
+def endings(record: Record, objects: Objects) -> list[View]:
+    """Each graded ending with its beginning and scores; [] without a grader's file.
+
+    Lines that hold anything else are left out: a record may come from anyone.
+    """
+    reference = record.grader.answers if record.grader else None
+    if reference is None:
+        return []
+    views = []
+    for line in objects.read(reference).decode("utf-8", "replace").splitlines():
+        try:
+            content = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(content, dict) and _is_ending(content):
+            views.append(_view(content))
+    return views
+
+
+def _is_ending(content: dict[str, Any]) -> bool:
+    texts = (content.get("beginning"), content.get("ending"))
+    return all(isinstance(text, str) for text in texts)
+
+
+def _view(content: dict[str, Any]) -> View:
+    scores = content.get("scores")
+    pairs = scores.items() if isinstance(scores, dict) else ()
+    shown = [
+        (str(name)[:40], "none" if value is None else f"{value:.3g}")
+        for name, value in pairs
+        if value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+    ]
+    return {
+        "beginning": content["beginning"][:MOST_TEXT],
+        "ending": content["ending"][:MOST_TEXT],
+        "scores": shown,
+    }
+
+
+def compared(rows: Sequence[Row], objects: Objects) -> list[View]:
+    """The endings of every row for each beginning, the first MOST_COMPARED of them.
+
+    One ending a model and beginning: that of its first seed.
+    """
+    by_beginning: dict[str, list[View]] = {}
+    for row in rows:
+        seen: set[str] = set()
+        for ending in endings(row.record, objects):
+            if ending["beginning"] not in seen:
+                seen.add(ending["beginning"])
+                entry = {"row": row, "ending": ending["ending"], "scores": ending["scores"]}
+                by_beginning.setdefault(ending["beginning"], []).append(entry)
+    items = list(by_beginning.items())[:MOST_COMPARED]
+    return [{"beginning": beginning, "endings": members} for beginning, members in items]

@@ -1,0 +1,104 @@
+"""Dot plots in HTML: a line of text with its dots on a common axis, readable on a phone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from . import svg
+from .figure import View
+from .plots import extent
+
+#: Labels of an axis.
+MOST_TICKS = 4
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A value with its range, in the color and with the name of its line."""
+
+    value: float
+    text: str
+    color: int = 0
+    name: str = ""
+    low: float | None = None
+    high: float | None = None
+    #: A line of reference, such as the floor, is drawn hollow.
+    reference: bool = False
+
+
+def dot_plot(
+    title: str, axis: str, lines: Sequence[tuple[str, Sequence[Dot]]], *, log: bool
+) -> View:
+    """The view of a dot plot, a line per label; what an axis can't show is left out."""
+    values = [v for _, dots in lines for d in dots for v in (d.value, d.low, d.high)]
+    low, high = extent(values, log) or ((1.0, 10.0) if log else (0.0, 1.0))
+    ends = _widened(low, high, log)
+    return {
+        "title": title,
+        "axis": axis,
+        "ticks": _ticks(ends, log),
+        "lines": [
+            {"label": label, "dots": [_dot(d, ends, log) for d in dots if _shown(d.value, log)]}
+            for label, dots in lines
+        ],
+        "legend": _legend(lines),
+    }
+
+
+def _ticks(ends: tuple[float, float], log: bool) -> list[tuple[str, str]]:
+    """Few enough ticks for a phone: their places in percent, and texts."""
+    ticks = svg.ticks(*ends, log)
+    step = math.ceil(len(ticks) / MOST_TICKS) if ticks else 1
+    return [(f"{_at(v, ends, log):.2f}", text) for v, text in ticks[::step]]
+
+
+def _widened(low: float, high: float, log: bool) -> tuple[float, float]:
+    """Room on both sides, so that no dot is cut."""
+    if log:
+        span = math.log10(high / low) if high > low else 1.0
+        edge = max(0.06 * span, (2 - span) / 2)  # two decades, at least
+        return low / 10**edge, high * 10**edge
+    span = high - low if high > low else max(abs(high), 1.0)
+    return low - 0.06 * span, high + 0.06 * span
+
+
+def _at(value: float, ends: tuple[float, float], log: bool) -> float:
+    """The value's place on the axis, in percent."""
+    low, high = ends
+    if log:
+        return 100 * math.log(value / low) / math.log(high / low)
+    return 100 * (value - low) / (high - low)
+
+
+def _shown(value: float | None, log: bool) -> bool:
+    return value is not None and math.isfinite(value) and (value > 0 or not log)
+
+
+def _dot(dot: Dot, ends: tuple[float, float], log: bool) -> View:
+    at = _at(dot.value, ends, log)
+    low, high = (
+        _at(v, ends, log) if v is not None and _shown(v, log) else at for v in (dot.low, dot.high)
+    )
+    return {
+        "left": f"{at:.2f}",
+        "low": f"{low:.2f}",
+        "width": f"{high - low:.2f}",
+        "color": "dotted" if dot.reference else f"c{dot.color % 10}",
+        "text": dot.text,
+        "name": dot.name,
+    }
+
+
+def _legend(lines: Sequence[tuple[str, Sequence[Dot]]]) -> list[dict[str, str]]:
+    """The named lines in order of appearance; none for a single one."""
+    names = {
+        dot.name: "dotted" if dot.reference else f"c{dot.color % 10}"
+        for _, dots in lines
+        for dot in dots
+        if dot.name
+    }
+    if len(names) < 2:
+        return []
+    return [{"name": name, "color": color} for name, color in names.items()]

@@ -1,0 +1,212 @@
+"""The studies: a gallery of the papers' figures beside ours, and a page for each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...api.errors import UsageError
+from ...api.record import Record
+from ...plugins import host
+from ...runs.store import RecordStore
+from ...sweeps.files import QUICK, SweepFile, read_sweep_file
+from ...sweeps.sweep import recorded
+from .. import formats
+from ..board import Board
+from ..findings import STUDIES, Outcome
+from ..findings_page import VERDICTS
+from ..reading import Refused, sound_boards
+from ..row import Row, has_digits
+from ..studies import Study, caption, studies
+from ..study_notes import StudyNotes, read_notes
+from .figure import View
+from .study_figure import published_view, study_views
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A folder of a study's records, with all that its pages show."""
+
+    name: str
+    boards: list[Board]
+    study: Study | None
+    notes: StudyNotes | None
+    outcomes: list[Outcome]
+    #: The figure at each size that has records.
+    figures: list[View]
+
+    @property
+    def rows(self) -> Iterator[tuple[Row, Board]]:
+        """Every row with its board."""
+        yield from ((row, board) for board in self.boards for row in board.rows)
+
+    @property
+    def title(self) -> str:
+        """What the study is called: its name, or its folder's."""
+        return self.study.name if self.study else self.name
+
+
+def shown_studies(folder: Path, judged: Sequence[Outcome], refused: Refused) -> list[Shown]:
+    """The studies in `folder`/studies that have a sound record, with the findings' verdicts.
+
+    `refused` gets a line for each record that is left out, and for a figure that can't be drawn.
+    Raises UsageError if `folder`/studies.toml is not valid.
+    """
+    parent = folder / STUDIES
+    if not parent.is_dir():
+        return []
+    by_folder = {study.name.replace("/", "-"): study for study in studies(host())}
+    notes = read_notes(folder)
+    # Findings that still wait for their run come last.
+    judged = sorted(judged, key=lambda outcome: outcome.verdict == "not run")
+    result = []
+    for path in sorted(parent.iterdir()):
+        boards = sound_boards(RecordStore(path), refused, whole=True) if path.is_dir() else []
+        if not boards:
+            continue
+        study = by_folder.get(path.name)
+        shown = Shown(
+            name=path.name,
+            boards=boards,
+            study=study,
+            notes=notes.get(path.name),
+            outcomes=[o for o in judged if o.finding.records == path.name],
+            figures=_figures(study, path, boards, refused) if study else [],
+        )
+        result.append(shown)
+    return result
+
+
+def _figures(study: Study, folder: Path, boards: Sequence[Board], refused: Refused) -> list[View]:
+    """The study's figure at each size that is complete, or else at the one with most records."""
+    records = [record for board in boards for record in board.records]
+    try:
+        file = read_sweep_file(study.path)
+        sizes = {name: file.sized(name) for name in (QUICK, *file.recipes)}
+        members = {name: _members(sized, folder, records) for name, sized in sizes.items()}
+        complete = [name for name, (kept, missing) in members.items() if kept and not missing]
+        chosen = complete or [max(members, key=lambda name: len(members[name][0]))]
+        others = _of_no_size(records, members) if not complete else []
+        return [
+            _figure(study, name, sizes[name], [*members[name][0], *others], members[name][1])
+            for name in chosen
+        ]
+    except UsageError as error:
+        refused(f"the figure of {study.name} is left out: {error}")
+        return []
+
+
+def _members(file: SweepFile, folder: Path, sound: Sequence[Record]) -> tuple[list[Record], int]:
+    """The sound records of the sweep in its order, and the number of its runs without one."""
+    known = {record.id: record for record in sound}
+    result = recorded(file, folder)
+    kept = [known[record.id] for record in result.records if record.id in known]
+    return kept, len(result.records) + len(result.failures) - len(kept)
+
+
+def _of_no_size(
+    records: Sequence[Record], members: dict[str, tuple[list[Record], int]]
+) -> list[Record]:
+    """Records made with other arguments than those of the sweep today."""
+    known = {record.id for kept, _ in members.values() for record in kept}
+    return [record for record in records if record.id not in known]
+
+
+def _figure(study: Study, size: str, file: SweepFile, records: list[Record], missing: int) -> View:
+    described = file.figure
+    if described is None:
+        raise UsageError("the sweep has no figure")
+    flag = "" if size == QUICK else f" --recipe {size}"
+    return {
+        "size": size,
+        "title": described.title,
+        "caption": caption(described.title or study.caption, records),
+        "missing": missing,
+        "digits": any(has_digits(record.ranking) for record in records),
+        "parts": study_views(described, records),
+        "ids": {record.id for record in records},
+        "commands": [
+            f"iclbench sweep {study.name}{flag} --out results",
+            f"iclbench leaderboard figure {study.name}{flag} --records results",
+        ],
+    }
+
+
+def gallery(shown: Sequence[Shown], waiting: Sequence[Outcome] = ()) -> View:
+    """The gallery: a card per study, in groups by paper, and how often each verdict occurs.
+
+    `waiting` are findings of studies without any record.
+    """
+    papers: dict[str, list[View]] = {}
+    for one in shown:
+        source = one.notes.source.partition(",")[0] if one.notes else "Other studies"
+        papers.setdefault(source, []).append(card(one))
+    counts = Counter(o.verdict for one in shown for o in one.outcomes)
+    counts.update(outcome.verdict for outcome in waiting)
+    return {
+        "papers": sorted(papers.items()),
+        "verdicts": [(name, text, counts[name]) for name, text in VERDICTS.items()],
+        "count": len(shown),
+        "waiting": [_finding(outcome) for outcome in waiting],
+    }
+
+
+def card(one: Shown) -> View:
+    """What a study's card and page show."""
+    return {
+        "name": one.name,
+        "title": one.title,
+        "about": one.study.caption if one.study else "",
+        "notes": one.notes,
+        "question": one.notes.question if one.notes else "",
+        "published": published_view(one.notes) if one.notes else None,
+        "findings": [_finding(outcome) for outcome in one.outcomes],
+        "verdicts": _verdicts(one.outcomes),
+        "figures": one.figures,
+        "count": sum(len(board.rows) for board in one.boards),
+    }
+
+
+def _verdicts(judged: Sequence[Outcome]) -> list[tuple[str, int]]:
+    """How often each verdict occurs, in the order in which they are explained."""
+    counts = Counter(outcome.verdict for outcome in judged)
+    return [(name, counts[name]) for name in VERDICTS if counts[name]]
+
+
+def _finding(outcome: Outcome) -> View:
+    return {
+        "finding": outcome.finding,
+        "verdict": outcome.verdict,
+        "key": key_of(outcome.verdict),
+        "number": "" if outcome.number is None else f"{outcome.number:.3g}",
+        "by_seed": ", ".join(f"{value:.3g}" for value in outcome.by_seed),
+    }
+
+
+def key_of(verdict: str) -> str:
+    """A verdict as a class of the style sheet."""
+    return verdict.replace(" ", "-")
+
+
+def study_page(one: Shown) -> View:
+    """A study's own page: its card, and a line for every record."""
+    lines = [
+        {
+            "id": row.record.id,
+            "label": row.label,
+            "task": board.title,
+            "dtype": board.dtype,
+            "origin": formats.origin(row),
+            "score_name": formats.score_name(board.ranking),
+            "score": formats.score(row.score, board.ranking),
+            "interval": formats.score_interval(row),
+            "seeds": row.seeds or "",
+            "budget": formats.budget(row.steps, row.batch),
+            "file": row.file,
+            "drawn": any(row.record.id in figure["ids"] for figure in one.figures),
+        }
+        for row, board in one.rows
+    ]
+    return card(one) | {"records": lines}

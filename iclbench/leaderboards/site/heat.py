@@ -1,0 +1,144 @@
+"""Matrices as heat maps in SVG: the maps of an analysis, whose content may be anything."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from html import escape
+from typing import Any
+
+from ...api.record import Record
+from ..figures.maps import color_ranges, group_of
+from .figure import View
+
+#: Shades on either side of 0; the classes of the style sheet are h-8 … h8.
+SHADES = 8
+#: Larger maps are left out: a page must stay readable.
+MOST_CELLS = 40_000
+#: Maps up to this size are also shown as numbers.
+MOST_NUMBERS = 200
+
+
+def maps_in(record: Record, metric: str, seed: int = 0) -> list[dict[str, Any]]:
+    """The maps of a seed's analysis that can be drawn; whatever else it holds is left out."""
+    analysis = record.analyses[metric][seed]
+    maps = analysis.get("maps") if isinstance(analysis, dict) else None
+    return [one for one in maps if _is_map(one)] if isinstance(maps, list) else []
+
+
+def _is_map(content: Any) -> bool:
+    """Whether this is {name, values} with a matrix of numbers or nulls."""
+    if not isinstance(content, dict) or "name" not in content:
+        return False
+    rows = content.get("values")
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, list) for row in rows):
+        return False
+    widths = {len(row) for row in rows}
+    if len(widths) != 1 or not 0 < len(rows) * max(widths) <= MOST_CELLS:
+        return False
+    return all(value is None or _is_number(value) for row in rows for value in row)
+
+
+def _is_number(value: Any) -> bool:
+    is_real = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_real and math.isfinite(value)
+
+
+def draw_maps(maps: Sequence[dict[str, Any]]) -> list[View]:
+    """Views of maps; those of one `group` share a color scale, which is symmetric about 0.
+
+    A map with `y` is drawn upwards, as a plane; others have their first row at the top.
+    """
+    ranges = color_ranges(list(maps))
+    return [_view(one, ranges[group_of(one)]) for one in maps]
+
+
+def _view(content: dict[str, Any], ends: tuple[float, float]) -> View:
+    name = str(content["name"])
+    rows: list[list[float | None]] = content["values"]
+    upward = rows[::-1] if "y" in content else rows
+    cells = len(rows) * len(rows[0])
+    return {
+        "name": name,
+        "svg": _svg(name, upward, content, ends),
+        "low": f"{ends[0]:.3g}",
+        "high": f"{ends[1]:.3g}",
+        "signed": ends[0] < 0,
+        "numbers": [[_text(v) for v in row] for row in rows] if cells <= MOST_NUMBERS else None,
+    }
+
+
+def _text(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g}"
+
+
+def _svg(
+    name: str, rows: list[list[float | None]], content: dict[str, Any], ends: tuple[float, float]
+) -> str:
+    """One path per shade, of runs of equal cells, so that a plane of points stays small."""
+    height, width = len(rows), len(rows[0])
+    runs: dict[int, list[str]] = {}
+    for y, row in enumerate(rows):
+        for x, length, shade in _runs([_shade(value, ends) for value in row]):
+            runs.setdefault(shade, []).append(f"M{x} {y}h{length}v1h-{length}z")
+    paths = [f'<path class="h{shade}" d="{"".join(d)}"/>' for shade, d in sorted(runs.items())]
+    points = "".join(_points(content, width, height))
+    return (
+        f'<svg class="heatmap" viewBox="0 0 {width} {height}" preserveAspectRatio="none" '
+        f'shape-rendering="crispEdges" role="img" aria-label="{escape(name)}">'
+        f"{''.join(paths)}</svg>{points}"
+    )
+
+
+def _shade(value: float | None, ends: tuple[float, float]) -> int | None:
+    low, high = ends
+    if value is None:
+        return None
+    if low < 0:
+        return round(SHADES * min(max(value / high, -1.0), 1.0)) if high > 0 else 0
+    part = (value - low) / (high - low) if high > low else 0.0
+    return round(SHADES * min(max(part, 0.0), 1.0))
+
+
+def _runs(shades: list[int | None]) -> Iterator[tuple[int, int, int]]:
+    """(start, length, shade) of equal neighbors; cells without a value are left out."""
+    start = 0
+    for at in range(1, len(shades) + 1):
+        if at == len(shades) or shades[at] != shades[start]:
+            shade = shades[start]
+            if shade is not None:
+                yield start, at - start, shade
+            start = at
+
+
+def _points(content: dict[str, Any], width: int, height: int) -> Iterator[str]:
+    """The labelled points on top of a plane, in percent of its sides."""
+    points: Any = content.get("points")
+    xs: Any = content.get("x")
+    ys: Any = content.get("y")
+    if not isinstance(points, dict) or not (_are_numbers(xs, width) and _are_numbers(ys, height)):
+        return
+    columns = [points.get(key) for key in ("x", "y", "text")]
+    if not all(isinstance(column, list) for column in columns):
+        return
+    for x, y, text in zip(*columns, strict=False):
+        if not (_is_number(x) and _is_number(y) and isinstance(text, str | int)):
+            continue
+        left, bottom = (_percent(v, axis) for v, axis in ((x, xs), (y, ys)))
+        if 0 <= left <= 100 and 0 <= bottom <= 100:
+            yield (
+                f'<b class="point" style="left:{left:.1f}%;bottom:{bottom:.1f}%">'
+                f"{escape(str(text)[:8])}</b>"
+            )
+
+
+def _are_numbers(values: Any, count: int) -> bool:
+    return isinstance(values, list) and len(values) == count and all(map(_is_number, values))
+
+
+def _percent(value: float, axis: list[float]) -> float:
+    """Where a value lies between the outer edges of an axis's first and last cell."""
+    if len(axis) < 2 or axis[0] == axis[-1]:
+        return 50.0
+    part = (value - axis[0]) / (axis[-1] - axis[0])
+    return 100 * (part * (len(axis) - 1) + 0.5) / len(axis)

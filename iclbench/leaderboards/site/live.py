@@ -1,0 +1,108 @@
+"""A site that follows a folder of records: built again when a record arrives or changes."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from ...api.errors import UsageError
+from ...runs.store import RecordStore
+from .build import make_site
+
+#: Seconds between two looks at the folder.
+INTERVAL = 1.0
+
+#: A record's path, and its size and time: what tells that the folder has changed.
+Signature = frozenset[tuple[str, int, int]]
+
+
+class LiveSite:
+    """The newest site of a folder, in a temporary folder of its own.
+
+    `folder` holds records, or a folder `records` with them and, as leaderboards do, studies and
+    cited results. `report` gets a line once for every problem.
+    """
+
+    def __init__(self, folder: Path, report: Callable[[str], None]) -> None:
+        self.folder, self._report = folder, report
+        self._base = Path(tempfile.mkdtemp(prefix="iclbench-view-"))
+        self._reported: set[str] = set()
+        self._changed = threading.Condition()
+        self._stop = threading.Event()
+        self._built: Signature | None = None
+        #: Counts the sites that were built; 0 before the first.
+        self.version = 0
+        #: Where the newest site is, and the names of its files; None without a sound record.
+        self.files: dict[str, Path] = {}
+
+    @property
+    def records(self) -> Path:
+        """The folder of the records themselves."""
+        inner = self.folder / "records"
+        return inner if inner.is_dir() else self.folder
+
+    def refresh(self) -> bool:
+        """Build the site if the records are not those of the last one; whether it did."""
+        now = self._signature()
+        if now == self._built:
+            return False
+        out = self._base / str(self.version + 1)
+        try:
+            make_site(out, self.folder, self._refused, records=self.records, live=True)
+            files = {p.relative_to(out).as_posix(): p for p in out.rglob("*") if p.is_file()}
+        except UsageError as error:
+            # No record yet, or none that is sound: the page says so, and waits.
+            self._refused(str(error))
+            files = {}
+        self._built, old = now, self._base / str(self.version)
+        with self._changed:
+            self.files, self.version = files, self.version + 1
+            self._changed.notify_all()
+        shutil.rmtree(old, ignore_errors=True)
+        return True
+
+    def _signature(self) -> Signature:
+        facts = set()
+        for path in [*RecordStore(self.records).paths(), *self.folder.glob("*.toml")]:
+            with suppress(OSError):  # it was deleted meanwhile
+                status = path.stat()
+                facts.add((str(path), status.st_size, status.st_mtime_ns))
+        return frozenset(facts)
+
+    def _refused(self, line: str) -> None:
+        # A build that is cut off at the end has nothing to say.
+        if line not in self._reported and not self._stop.is_set():
+            self._reported.add(line)
+            self._report(line)
+
+    @property
+    def problems(self) -> list[str]:
+        """The problems so far, one line each."""
+        return sorted(self._reported)
+
+    def watch(self) -> None:
+        """Refresh until `close` is called; for a thread. A failed build stops nothing."""
+        while not self._stop.is_set():
+            try:
+                self.refresh()
+            except Exception as error:
+                self._refused(f"the site can't be built: {type(error).__name__}: {error}")
+            self._stop.wait(INTERVAL)
+
+    def wait_for_change(self, version: int, seconds: float) -> int:
+        """The version of the site, at once if it is not `version`, else after at most so long."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.version != version, timeout=seconds)
+            return self.version
+
+    def close(self) -> None:
+        """Stop watching, and delete the site."""
+        self._stop.set()
+        with self._changed:
+            self.version += 1
+            self._changed.notify_all()
+        shutil.rmtree(self._base, ignore_errors=True)

@@ -1,0 +1,146 @@
+"""Matrices of scores: rows by shift, and models by the state that they keep of a prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from ...api.record import Ranking
+from ...sweeps.figure import STATE, Figure
+from .. import formats
+from ..board import Board
+from ..row import Row
+from ..shift_table import Line, shift_lines
+from .figure import View
+from .plots import extent
+from .study_figure import study_views
+from .task import evaluation_title
+
+
+def shift_matrix(board: Board) -> View | None:
+    """A board's models under each shift that their records hold; None without shifts."""
+    lines = shift_lines(board)
+    if not lines:
+        return None
+    columns = [(row.record.id, row.label, row.origin) for row in board.rows]
+    return {
+        "title": f"{evaluation_title(board)}, {board.dtype}",
+        "columns": columns,
+        "lines": [_shift_line(line, board.ranking) for line in lines],
+        "reasons": sorted({cell for line in lines for cell in line.cells if isinstance(cell, str)}),
+    }
+
+
+def _shift_line(line: Line, ranking: Ranking) -> View:
+    values = [cell for cell in line.cells if isinstance(cell, float)]
+    in_digits = line.score == "digits"
+    write = formats.digits if in_digits else formats.linear
+    if in_digits:
+        ends = (0.0, max([line.floor or 0.0, *values, 1e-9]))
+    else:
+        ends = extent([*values, *([] if line.floor is None else [line.floor])], log=False) or (0, 1)
+    reverse = not in_digits and ranking.better == "lower"
+    return {
+        "shift": line.shift,
+        "score": line.score,
+        "floor": "" if line.floor is None else write(line.floor),
+        "cells": [_cell(cell, ends, write, reverse=reverse) for cell in line.cells],
+    }
+
+
+def _cell(
+    value: float | str | None,
+    ends: tuple[float, float],
+    write: Callable[[float | None], str],
+    *,
+    reverse: bool,
+) -> View:
+    """A score with its shade in percent; a reason why it does not apply, or nothing."""
+    if not isinstance(value, float):
+        return {"text": "" if value is None else "n/a", "reason": value or "", "percent": None}
+    low, high = ends
+    part = (min(max(value, low), high) - low) / (high - low) if high > low else 0.0
+    return {
+        "text": write(value),
+        "reason": "",
+        "percent": round(100 * (1 - part if reverse else part)),
+    }
+
+
+def state_views(boards: Sequence[Board]) -> list[View]:
+    """The score against the state of a layer on each board with two sizes of it or more."""
+    views = []
+    for board in boards:
+        rows = [row for row in board.rows if row.record.state_bytes is not None]
+        if len({row.record.state_bytes for row in rows}) < 2:
+            continue
+        figure = Figure(x=STATE, title="")
+        parts = study_views(figure, [row.record for row in rows])
+        title = f"{evaluation_title(board)}, {board.dtype}"
+        views.append({"title": title, "parts": parts, "rows": [_state_row(r, board) for r in
+                      sorted(rows, key=lambda r: r.record.state_bytes or 0.0)],
+                      "score": formats.score_name(board.ranking)})  # fmt: skip
+    return views
+
+
+def _state_row(row: Row, board: Board) -> View:
+    return {
+        "id": row.record.id,
+        "label": row.label,
+        "bytes": f"{row.record.state_bytes:,.0f}",
+        "score": formats.score(row.score, board.ranking),
+        "interval": formats.score_interval(row),
+    }
+
+
+def state_matrix(boards: Sequence[Board]) -> View | None:
+    """Models by size of state against the configurations of their task, the best row of each.
+
+    None unless two boards of one dtype rank models that tell their state.
+    """
+    told = [b for b in boards if any(row.record.state_bytes is not None for row in b.rows)]
+    if len(told) < 2 or len({b.dtype for b in told}) > 1:
+        return None
+    best: dict[tuple[str, float], dict[int, Row]] = {}
+    for number, board in enumerate(told):
+        for row in board.rows:
+            state = row.record.state_bytes
+            if state is not None:
+                cells = best.setdefault((row.record.spec.model, state), {})
+                if number not in cells or row.goodness > cells[number].goodness:
+                    cells[number] = row
+    ranking = told[0].ranking
+    scores = [row.score for cells in best.values() for row in cells.values()]
+    ends = extent(scores, log=False) or (0.0, 1.0)
+    lines = [
+        {
+            "model": model,
+            "bytes": f"{state:,.0f}",
+            "cells": [_best(cells.get(i), ends, ranking) for i in range(len(told))],
+        }
+        for (model, state), cells in sorted(best.items(), key=lambda item: (item[0][1], item[0][0]))
+    ]
+    titles = _differing([board.evaluation.task_args for board in told])
+    return {"titles": titles, "lines": lines, "score": formats.score_name(ranking)}
+
+
+def _best(row: Row | None, ends: tuple[float, float], ranking: Ranking) -> View:
+    score = None if row is None or row.score is None else float(row.score)
+    lower = ranking.statistic == "mean" and ranking.better == "lower"
+    cell = _cell(score, ends, lambda value: formats.score(value, ranking), reverse=lower)
+    return cell | {"id": row.record.id if row else ""}
+
+
+def _differing(arguments: Sequence[dict[str, Any]]) -> list[str]:
+    """Each configuration by the arguments that tell it from the others."""
+    names = sorted({name for args in arguments for name in args})
+    shown = [n for n in names if len({str(args.get(n)) for args in arguments}) > 1]
+    return [formats.arguments({n: args[n] for n in shown if n in args}) for args in arguments]
+
+
+def by_dtype(boards: Iterable[Board]) -> dict[str, list[Board]]:
+    """A task's boards of each dtype."""
+    groups: dict[str, list[Board]] = {}
+    for board in boards:
+        groups.setdefault(board.dtype, []).append(board)
+    return groups

@@ -1,0 +1,112 @@
+"""The pages of their own kind: studies, shifts, states, analyses and samples.
+
+A page is written where records hold what it shows; no task and no model is named here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from ..board import Board
+from ..build import by_task
+from ..findings import Outcome
+from ..reading import Refused
+from .analyses import Placed, by_metric, metric_page
+from .figure import View
+from .gallery import gallery, shown_studies, study_page
+from .matrices import by_dtype, shift_matrix, state_matrix, state_views
+from .prompts import Prompts
+from .samples import sample_sets
+
+#: The folders of these pages in a site.
+FOLDERS = ("analyses", "samples", "shifts", "states", "studies")
+#: A link's text, and the page that it leads to.
+Link = tuple[str, str]
+
+
+#: Writes a page from a template; its name in the site; and what the template shows.
+WritePage = Callable[..., None]
+
+
+class MorePages:
+    """The further pages of a site. `links` are those that every page of the site offers."""
+
+    def __init__(
+        self,
+        folder: Path,
+        records: Path,
+        boards: list[Board],
+        judged: Sequence[Outcome],
+        refused: Refused,
+    ) -> None:
+        self.folder, self.records, self.boards = folder, records, boards
+        self.shown = shown_studies(folder, judged, refused)
+        names = {one.name for one in self.shown}
+        self.waiting = [o for o in judged if o.finding.records not in names]
+        self.links: list[Link] = [("Studies", "studies.html")] if self.shown else []
+        self.links.append(("Samples", "matrices.html"))
+
+    def write(self, page: WritePage, copy: WritePage, run: WritePage, prompts: Prompts) -> None:
+        """Write all of them, with the files of the studies' records.
+
+        `page` writes a page, `copy` a record's files, and `run` a record's page.
+        """
+        if self.shown:
+            page("studies.html", "studies.html", gallery=gallery(self.shown, self.waiting))
+        for one in self.shown:
+            base = f"studies/{one.name}"
+            page("study.html", f"{base}.html", study=study_page(one))
+            for row, board in one.rows:
+                copy(row, self.folder / base, base)
+                run(row, board, self.folder / base, base, one.name)
+        kinds = [
+            ("Samples", "Prompts with their targets and every model's error, and graded endings.",
+             self._of_tasks(page, "samples", partial(self._samples, prompts))),
+            ("Shifts", "Models by evaluation distributions other than the trained one.",
+             self._of_tasks(page, "shifts", _shifts)),
+            ("State", "The score against what a layer keeps of a prompt.",
+             self._of_tasks(page, "states", _states)),
+            ("Analyses", "Maps, plots and numbers of metrics that look into a model.",
+             self._analyses(page)),
+        ]  # fmt: skip
+        page("matrices.html", "matrices.html", kinds=[kind for kind in kinds if kind[2]])
+
+    def _of_tasks(
+        self, page: WritePage, kind: str, content_of: Callable[[list[Board]], View | None]
+    ) -> list[Link]:
+        """Write the page of this kind of every task that has something on it."""
+        links = []
+        for task, boards in by_task(self.boards).items():
+            content = content_of(boards)
+            if content is not None:
+                page(f"{kind}.html", f"{kind}/{task}.html", task=task, **content)
+                links.append((task, f"{kind}/{task}.html"))
+        return links
+
+    def _samples(self, prompts: Prompts, boards: list[Board]) -> View | None:
+        sets = sample_sets(boards, self.records, prompts)
+        return {"sets": sets} if sets else None
+
+    def _analyses(self, page: WritePage) -> list[Link]:
+        placed: list[Placed] = [(r, board, "runs") for board in self.boards for r in board.rows]
+        for one in self.shown:
+            placed += [(row, board, f"studies/{one.name}") for row, board in one.rows]
+        links = []
+        for name, members in by_metric(placed).items():
+            view = metric_page(name, members, placed)
+            page("analysis.html", f"analyses/{name}.html", analysis=view)
+            links.append((name, f"analyses/{name}.html"))
+        return links
+
+
+def _shifts(boards: list[Board]) -> View | None:
+    matrices = [m for board in boards if (m := shift_matrix(board))]
+    return {"matrices": matrices} if matrices else None
+
+
+def _states(boards: list[Board]) -> View | None:
+    views = state_views(boards)
+    matrices = [m for group in by_dtype(boards).values() if (m := state_matrix(group))]
+    return {"views": views, "matrices": matrices} if views or matrices else None

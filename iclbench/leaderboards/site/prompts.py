@@ -1,0 +1,130 @@
+"""The first prompts of an evaluation set, as numbers beside what each model did there.
+
+A record keeps every prompt's error, not the answer. The prompts and targets are drawn again from
+the task, which needs no model; the digest of all draws must be the record's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ...api.errors import IclbenchError
+from ...api.prompts import Batch
+from ...api.record import Record
+from ...api.spec import canonical_json
+from ...api.task import Task
+from ...runs.load import load_task
+from ...runs.sizes import require_room, require_small_arguments
+from .figure import View
+
+#: Prompts that a page shows, and the rows and columns of a field that it prints.
+COUNT, MOST_ROWS, MOST_COLUMNS = 3, 12, 8
+
+
+@dataclass
+class Prompts:
+    """The first prompts of evaluation sets, each drawn once; None with a reason where it can't."""
+
+    _drawn: dict[str, list[View] | str] = field(default_factory=dict)
+
+    def of(self, record: Record) -> list[View] | str:
+        """The views of the record's first prompts, or the reason why there are none."""
+        main, spec = record.main, record.spec
+        key = canonical_json(
+            [spec.task, spec.task_version, main.task_args, main.digest, spec.dtype]
+        )
+        if key not in self._drawn:
+            try:
+                self._drawn[key] = _draw(record)
+            except IclbenchError as error:
+                self._drawn[key] = str(error)
+            except Exception as error:  # a plugin's own mistake must not stop the site
+                self._drawn[key] = f"the task failed to draw them: {type(error).__name__}"
+        return self._drawn[key]
+
+
+def _draw(record: Record) -> list[View] | str:
+    spec, main = record.spec, record.main
+    task = load_task(spec.task, **main.task_args)
+    if task.version != spec.task_version:
+        return f"version {task.version} of the task is installed, and the record has another"
+    if type(task).evaluation_batches is not Task.evaluation_batches:
+        return "this task's prompts come from data, which pages do not load"
+    require_small_arguments(task.config, f"task {spec.task}")
+    require_room(main.prompts, task.signature, f"task {spec.task}")
+    if task.evaluation_digest(main.prompts, main.seed) != main.digest:
+        return "the task that is installed draws other prompts than the record's"
+    batches = task.evaluation_batches(COUNT, main.seed, getattr(torch, spec.dtype))
+    return [_prompt(batches[0], i) for i in range(len(batches[0].target))]
+
+
+def _prompt(batch: Batch, index: int) -> View:
+    """A prompt's fields in tables, those with as many rows side by side, and its target."""
+    prompt = batch.prompt
+    # `tokens` repeats the other fields as a sequence.
+    repeated = {"tokens"} if len(prompt._fields) > 1 else set()
+    values = {name: getattr(prompt, name)[index] for name in prompt._fields if name not in repeated}
+    groups: dict[int, list[tuple[str, Tensor]]] = {}
+    for name, value in values.items():
+        groups.setdefault(len(value) if value.ndim else 0, []).append((name, value))
+    tables = [_table(members) for rows, members in groups.items() if rows]
+    scalars = [(name, _number(value.item())) for name, value in groups.get(0, [])]
+    return {
+        "number": index + 1,
+        "tables": tables,
+        "scalars": scalars,
+        "target": _table([("target", batch.target[index])]),
+    }
+
+
+def _table(members: Sequence[tuple[str, Tensor]]) -> View:
+    """Fields with the same number of rows as one table; what doesn't fit is said, not shown."""
+    columns: list[tuple[str, list[str]]] = []
+    for name, value in members:
+        matrix = value.reshape(len(value), -1) if value.ndim else value.reshape(1, 1)
+        width = matrix.shape[1]
+        for j in range(min(width, MOST_COLUMNS)):
+            title = name if width == 1 else f"{name}{_subscript(j + 1)}"
+            columns.append((title, [_number(v) for v in matrix[:MOST_ROWS, j].tolist()]))
+        if width > MOST_COLUMNS:
+            columns.append((f"{width - MOST_COLUMNS} more", ["…"] * min(len(matrix), MOST_ROWS)))
+    rows = len(members[0][1]) if members[0][1].ndim else 1
+    return {
+        "name": ", ".join(name for name, _ in members),
+        "titles": [title for title, _ in columns],
+        "rows": list(zip(*(cells for _, cells in columns), strict=True)),
+        "more": max(rows - MOST_ROWS, 0),
+    }
+
+
+def _subscript(number: int) -> str:
+    return str(number).translate(str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉"))
+
+
+def _number(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def values_at(record: Record, values: dict[str, np.ndarray]) -> list[View]:
+    """Each metric's value at the first prompts: a line per metric, a cell per prompt and seed.
+
+    Metrics with a second axis are left out, as are sets of several cases, whose prompts differ.
+    """
+    lines = []
+    for name, array in values.items():
+        if array.ndim == 2 and array.shape[1] == record.main.prompts:
+            shown = array[:, :COUNT].T
+            lines.append({"metric": name, "prompts": [[_value(v) for v in row] for row in shown]})
+    return lines
+
+
+def _value(value: float) -> str:
+    if not np.isfinite(value):
+        return "∞"
+    return f"{value:.2e}" if value and abs(value) < 1e-2 else f"{value:.3g}"

@@ -1,0 +1,142 @@
+"""Parts of a run's page: what is proved, its files, how to cite it, and its validation."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+
+from ...api.record import Record
+from ...api.results import FileReference
+from ...runs.heldout import held_out_path
+from ...runs.objects import Objects
+from ..curves import COST_TITLES, seed_scores
+from ..row import Row
+from .figure import View
+from .plots import MOST_LINES, Plot, plot
+
+#: What the page calls a record's files; all others hold a metric's values.
+_FILE_TITLES = {
+    "weights": "weights",
+    "answers": "answers",
+    "grades": "the grader's answers",
+}
+_PROVED = {
+    "evaluated": "the models were built again and gave these numbers",
+    "retrained": "training was repeated and gave these numbers again",
+}
+#: Characters that TeX gives a meaning to.
+_TEX = re.compile(r"[\\{}$&#%_^~]")
+_TEX_WORDS = {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
+
+
+def proved(record: Record) -> list[tuple[str, str]]:
+    """What somebody other than the record's author has checked; empty if nobody has."""
+    proof = record.proof
+    if proof is None:
+        return []
+    facts = [
+        ("checked", _PROVED[proof.kind]),
+        ("when", proof.created[:10]),
+        ("where", f"{proof.environment.device}, {proof.environment.threads} threads"),
+    ]
+    if proof.same_bits is not None:
+        facts.append(("weights", "the same bits" if proof.same_bits else "other bits"))
+    if proof.tolerance:
+        facts.append(("tolerance", proof.tolerance))
+    code = ", ".join(f"{p.name} {p.version}" for p in proof.plugins)
+    return [*facts, ("by the code of", code)] if code else facts
+
+
+def bibtex(record: Record) -> str:
+    """An entry that cites this record by its id and digest; its author is not known."""
+    spec = record.spec
+    title = _tex(f"{spec.model} on {spec.task} v{spec.task_version}")
+    lines = [
+        f"@misc{{iclbench-{record.id},",
+        f"  title = {{{title}: record {record.id} of iclbench}},",
+        f"  year = {{{record.created[:4]}}},",
+        f"  note = {{SHA-256 {record.digest}}},",
+        f"  howpublished = {{{_tex(record.command)}}},",
+        "}",
+    ]
+    return "\n".join(lines)
+
+
+def _tex(text: str) -> str:
+    return _TEX.sub(lambda m: _TEX_WORDS.get(m[0], f"\\{m[0]}"), text)
+
+
+def files(row: Row, folder: Path, base: str) -> list[View]:
+    """The record and every file that it names, with its path in the site, size and SHA-256.
+
+    `folder` holds the records, `base` is where they are in the site.
+    """
+    path, objects = folder / row.file, Objects(folder)
+    place = PurePosixPath(base) / row.file
+    views = [_whole("record", "json", path, place)]
+    if row.held_out is not None:
+        kept = held_out_path(path)
+        views.append(_whole("held-out evaluation", "json", kept, held_out_path(place)))
+    for kind, reference in row.record.named_files():
+        title = _FILE_TITLES.get(kind, f"{kind} of every prompt")
+        size = objects.path(reference).stat().st_size
+        views.append(_file(title, _shape(reference), f"{base}/{reference.name}", size,
+                           reference.sha256))  # fmt: skip
+    return views
+
+
+def _whole(title: str, kind: str, path: Path, place: PurePosixPath) -> View:
+    data = path.read_bytes()
+    return _file(title, kind, place.as_posix(), len(data), hashlib.sha256(data).hexdigest())
+
+
+def _file(title: str, kind: str, path: str, size: int, sha256: str) -> View:
+    return {"title": title, "kind": kind, "path": path, "bytes": _bytes(size), "sha256": sha256}
+
+
+def _shape(reference: FileReference) -> str:
+    if reference.shape is None:
+        return reference.format
+    return f"{reference.format}, {' × '.join(map(str, reference.shape))}"
+
+
+def _bytes(size: int) -> str:
+    """A size in powers of 1,000."""
+    for unit, scale in (("MB", 1e6), ("kB", 1e3)):
+        if size >= scale:
+            return f"{size / scale:.1f} {unit}"
+    return f"{size} B"
+
+
+def validation_plots(record: Record) -> list[Plot]:
+    """What was validated while each seed was trained, against steps and operations."""
+    curve = record.validation_curve
+    if curve is None:
+        return []
+    scores = np.where(np.isfinite(seed_scores(curve)), seed_scores(curve), np.nan)
+    word = "digits" if curve.statistic == "mean digits" else curve.metric.replace("_", " ")
+    plots = []
+    for cost, words in (("steps", "training steps"), ("operations", "training compute")):
+        xs = getattr(curve, cost)
+        if None in xs or sum(x > 0 for x in xs) < 2:
+            continue
+        lines = [
+            {"name": f"seed {seed.seed}", "x": xs, "y": [_known(v) for v in by_seed]}
+            for seed, by_seed in zip(record.seeds, scores, strict=True)
+        ]
+        values = [v for line in lines for v in line["y"] if v is not None]
+        # Digits are logarithms already.
+        log = (
+            word != "digits" and bool(values) and min(values) > 0 and max(values) > 30 * min(values)
+        )
+        title = "step" if cost == "steps" else COST_TITLES[cost]
+        plots.append(plot(f"Validation against {words}", title, f"mean {word} on validation",
+                          lines[:MOST_LINES], log=log, log_x=True))  # fmt: skip
+    return plots
+
+
+def _known(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

@@ -1,0 +1,50 @@
+"""Samples of a task: its first prompts with every model's error there, and graded endings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ...runs.objects import Objects
+from ...runs.store import read_values
+from ..board import Board
+from ..row import Row
+from .answers import compared
+from .figure import View
+from .prompts import Prompts, values_at
+from .task import evaluation_title
+
+#: Models beside a prompt.
+MOST_ROWS = 40
+
+
+def sample_sets(boards: Sequence[Board], folder: Path, prompts: Prompts) -> list[View]:
+    """The samples of each board that has some; `folder` holds the records."""
+    return [view for board in boards if (view := _samples(board, folder, prompts))]
+
+
+def _samples(board: Board, folder: Path, prompts: Prompts) -> View | None:
+    drawn = prompts.of(board.rows[0].record)
+    stories = compared(board.rows, Objects(folder))
+    if isinstance(drawn, str) and not stories:
+        return None
+    rows = board.rows[:MOST_ROWS]
+    errors = [] if isinstance(drawn, str) else [(row, _values(row, folder)) for row in rows]
+    return {
+        "title": f"{evaluation_title(board)}, {board.dtype}",
+        "metric": board.ranking.metric,
+        "stories": stories,
+        "seeds": max((row.seeds for row in board.rows), default=1) or 1,
+        "prompts": [
+            prompt | {"rows": [(row, cells[i]) for row, cells in errors if cells]}
+            for i, prompt in enumerate(() if isinstance(drawn, str) else drawn)
+        ],
+    }
+
+
+def _values(row: Row, folder: Path) -> list[list[str]]:
+    """The ranked metric at each of the first prompts, for every seed; [] where it is of cases."""
+    metric = row.record.ranking.metric
+    values = read_values(folder / row.file, {metric: row.record.main.values[metric]})
+    lines = values_at(row.record, values)
+    return lines[0]["prompts"] if lines else []

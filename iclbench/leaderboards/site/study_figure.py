@@ -1,0 +1,147 @@
+"""A study's figure on the site: line plots, dot plots over categories, or maps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from ...api.record import Record
+from ...sweeps.figure import Figure
+from ..figures.panels import Line, Panel, label_of, panels
+from ..formats import linear
+from ..study_notes import StudyNotes
+from .dot_list import Dot, dot_plot
+from .figure import View, figure
+from .heat import draw_maps, maps_in
+from .plots import in_words, plot
+
+
+def study_views(described: Figure, records: Sequence[Record]) -> list[View]:
+    """The parts of a figure, each with its `kind`: lines, dots or maps.
+
+    Raises UsageError where the records lack what the figure shows.
+    """
+    if described.maps is not None:
+        return [_maps(described.maps, described.lines, records)]
+    rows = panels(described, records)
+    return [_panel(panel, described.log_y is None) for row in rows for panel in row]
+
+
+def published_view(notes: StudyNotes) -> View | None:
+    """The numbers that the paper states, as a dot plot; None if it states none."""
+    if not notes.published:
+        return None
+    values = [one.value for one in notes.published]
+    is_log = max(values) > 30 * min(values) or max(values) < 1e-2 or min(values) >= 100
+    lines = [
+        (f"{one.name}", [Dot(one.value, one.text, reference=one.bound is not None)])
+        for one in notes.published
+    ]
+    return dot_plot("stated in the paper", notes.metric, lines, log=is_log)
+
+
+def _maps(metric: str, fields: tuple[str, ...], records: Sequence[Record]) -> View:
+    """One row of maps per record; they share the scales of their groups."""
+    by_record = [(label_of(fields, record), maps_in(record, metric)) for record in records]
+    views = iter(draw_maps([one for _, maps in by_record for one in maps]))
+    rows = [{"label": label, "maps": [next(views) for _ in maps]} for label, maps in by_record]
+    return {"kind": "maps", "title": metric, "rows": rows}
+
+
+def _panel(panel: Panel, free: bool) -> View:
+    """A panel; where the figure leaves it `free`, values over many magnitudes get a log axis."""
+    if free and not panel.in_digits and _spans(panel):
+        panel = replace(panel, log_y=True)
+    words = in_words(panel.y_title)
+    title = words[:1].upper() + words[1:]
+    title += f", {panel.column}" if panel.column else ""
+    numeric = [_is_numeric([x for x in line.x if x is not None]) for line in panel.lines]
+    if all(numeric) and len({x for line in panel.lines for x in line.x if x is not None}) > 1:
+        return _lines(panel, title)
+    return _dots(panel, title)
+
+
+def _spans(panel: Panel) -> bool:
+    """Whether the values are positive and span more than two orders of magnitude."""
+    values = [v for line in panel.lines for v in map(_finite, line.y) if v is not None]
+    positive = [v for v in values if v > 0]
+    return len(positive) == len(values) > 0 and max(positive) > 100 * min(positive)
+
+
+def _is_numeric(values: Sequence[Any]) -> bool:
+    return all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+
+
+def _lines(panel: Panel, title: str) -> View:
+    """A line plot; a point without an x becomes a line of reference over the whole axis."""
+    xs = [x for line in panel.lines for x in line.x if x is not None]
+    solid: list[dict[str, Any]] = []
+    dotted: list[dict[str, Any]] = []
+    floors: set[tuple[Any, ...]] = set()
+    for line in panel.lines:
+        pairs = [(x, _finite(y)) for x, y in zip(line.x, line.y, strict=True)]
+        known = [(x, y) for x, y in pairs if x is not None]
+        level = next((y for x, y in pairs if x is None), None)
+        if line.floor:
+            if tuple(known) not in floors and any(y is not None for _, y in known):
+                floors.add(tuple(known))
+                name = "floor" if not dotted else f"{line.group}: floor"
+                dotted.append({**_points(known, name), "reference": True})
+        elif known:
+            solid.append(_points(known, line.name) | _bars(line))
+        elif level is not None:
+            ends = [(min(xs), level), (max(xs), level)]
+            solid.append(_points(ends, line.name))
+    # Floors that differ by a line would hide it.
+    shown = [*solid, *dotted[:1]] if len(dotted) > 3 else [*solid, *dotted]
+    axes = in_words(panel.x_title), in_words(panel.y_title)
+    drawn = plot(title, *axes, shown, log=panel.log_y, log_x=panel.log_x)
+    return {"kind": "lines", "title": title, "figure": figure(drawn)}
+
+
+def _points(pairs: Sequence[tuple[Any, float | None]], name: str) -> dict[str, Any]:
+    return {"name": name, "x": [x for x, _ in pairs], "y": [y for _, y in pairs]}
+
+
+def _bars(line: Line) -> dict[str, Any]:
+    """The ends of a line's bars, where it has them at every point."""
+    if line.above is None or line.below is None or None in line.x:
+        return {}
+    low, high = [], []
+    for y, above, below in zip(line.y, line.above, line.below, strict=True):
+        known = all(_finite(v) is not None for v in (y, above, below))
+        low.append((y or 0.0) - (below or 0.0) if known else None)
+        high.append((y or 0.0) + (above or 0.0) if known else None)
+    return {"low": low, "high": high}
+
+
+def _dots(panel: Panel, title: str) -> View:
+    """A dot plot with a line per category of the x axis."""
+    categories: dict[str, list[Dot]] = {}
+    colors = {name: i for i, name in enumerate(dict.fromkeys(g.group for g in panel.lines))}
+    for line in panel.lines:
+        for i, (x, y) in enumerate(zip(line.x, line.y, strict=True)):
+            value = _finite(y)
+            if value is None:
+                continue
+            above, below = (
+                _finite(side[i]) if side is not None else None for side in (line.above, line.below)
+            )
+            dot = Dot(
+                value,
+                linear(value),
+                colors[line.group],
+                "floor" if line.floor else line.name,
+                low=None if below is None else value - below,
+                high=None if above is None else value + above,
+                reference=line.floor,
+            )
+            categories.setdefault("all" if x is None else str(x), []).append(dot)
+    drawn = dot_plot(title, in_words(panel.y_title), list(categories.items()), log=panel.log_y)
+    return {"kind": "dots", "title": title, "dots": drawn}
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

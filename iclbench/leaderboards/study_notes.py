@@ -1,0 +1,76 @@
+"""What the studies ask and what their papers show, from `leaderboards/studies.toml`."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from ..api.config import Config, parse_config
+from ..api.errors import UsageError
+from ..api.names import is_plain_name
+
+FILE = "studies.toml"
+
+
+class Published(Config):
+    """A number that a paper states."""
+
+    name: str = Field(min_length=1, max_length=100, description="the line or model of the figure")
+    value: float = Field(gt=0)
+    approximate: bool = Field(False, description="an order of magnitude, or read from a caption")
+    bound: Literal["below", "above"] | None = Field(
+        None, description="if the paper says that the number is below or above this one"
+    )
+
+    @property
+    def text(self) -> str:
+        """The number as a figure shows it."""
+        sign = {"below": "< ", "above": "> "}.get(self.bound or "", "≈ " * self.approximate)
+        shown = f"{self.value:,.0f}" if 1 <= self.value < 1e6 else _short(self.value)
+        return f"{sign}{shown}"
+
+
+def _short(value: float) -> str:
+    """Three digits at most, and an exponent without a leading 0."""
+    return re.sub(r"e([+-])0+", r"e\1", f"{value:.3g}")
+
+
+class StudyNotes(Config):
+    """A study's question, and what the paper's figure shows."""
+
+    records: str = Field(description="folder of the study's records")
+    question: str = Field(min_length=1, max_length=200)
+    source: str = Field(min_length=1, max_length=200, description="paper, and figure or section")
+    link: str = Field(pattern=r"^https://[\w./?=&%-]+$", max_length=200)
+    shows: str = Field(min_length=1, max_length=800, description="the paper's figure in words")
+    metric: str = Field("", max_length=100, description="what the published numbers are")
+    published: tuple[Published, ...] = ()
+
+
+class _File(Config):
+    study: list[StudyNotes] = []
+
+
+def read_notes(folder: Path) -> dict[str, StudyNotes]:
+    """The notes in `folder`/studies.toml by the folder of the records; none without the file.
+
+    Raises UsageError with the reason for a file that is not valid.
+    """
+    path = folder / FILE
+    if not path.exists():
+        return {}
+    try:
+        content = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: {error}") from None
+    notes = parse_config(_File, content, str(path)).study
+    for one in notes:
+        if not is_plain_name(one.records):
+            raise UsageError(f"{path}: {one.records[:100]!r} is not a plain name of a folder")
+        if one.published and not one.metric:
+            raise UsageError(f"{path}: {one.records} has numbers without a metric")
+    return {one.records: one for one in notes}
