@@ -1,4 +1,4 @@
-// Buttons that copy what stands beside them, or in the element that they name.
+// Buttons that copy their own text, or the command before them.
 "use strict";
 (() => {
   const write = async (text) => {
@@ -14,29 +14,13 @@
     area.remove();
     return done;
   };
-  const button = (label, text) => {
-    const by = document.createElement("button");
-    by.type = "button";
-    by.className = "copy";
-    by.textContent = label;
+  document.querySelectorAll("button.copy").forEach((by) => {
+    const label = by.textContent;
+    by.setAttribute("aria-live", "polite");
     by.addEventListener("click", async () => {
-      const done = await write(text());
-      by.textContent = done ? "Copied" : "Select and copy by hand";
-      by.setAttribute("aria-live", "polite");
+      const done = await write(by.dataset.text ?? by.previousElementSibling.textContent.trim());
+      by.textContent = done ? "Copied" : "Copy by hand";
       setTimeout(() => { by.textContent = label; }, 1600);
-    });
-    return by;
-  };
-  // Every command gets a button of its own.
-  document.querySelectorAll("pre.command").forEach((block) => {
-    const box = document.createElement("div");
-    box.className = "copyable";
-    block.replaceWith(box);
-    box.append(block, button("Copy", () => block.textContent.trim()));
-  });
-  document.querySelectorAll(".copies").forEach((row) => {
-    row.querySelectorAll("[data-copy]").forEach((source) => {
-      row.append(button(source.dataset.copy, () => source.textContent));
     });
   });
 })();
