@@ -229,6 +229,8 @@ def test_the_search_leads_to_tasks_models_and_runs(site):
         field.send_keys("baseconv least")
         until(browser, lambda: find(browser, "#found a"))
         assert all("baseconv" in a.text.lower() for a in find(browser, "#found a"))
+        box = find(browser, "#found")[0].rect
+        assert 0 <= box["x"] <= box["x"] + box["width"] <= 390
         browser.save_screenshot(str(PICTURES / "search-390.png"))
         field.clear()
         field.send_keys("least squares (")

@@ -36,7 +36,7 @@
     });
     const series = plot.lines.map((line, i) => ({ label: line.name, spanGaps: false, width: 2,
       stroke: line.reference ? color("soft") : color(`c${line.color}`), dash: dashes[line.dash],
-      show: figure.querySelector(`[data-line="${i}"]`)?.getAttribute("aria-pressed") !== "false",
+      show: figure.querySelector(`.legend [data-line="${i}"]`)?.getAttribute("aria-pressed") !== "false",
       points: { show: line.x.length <= 12 && !line.reference, size: 6 }, value: (u, v) => value(v) }));
     const previous = live.get(figure);
     previous?.destroy();
