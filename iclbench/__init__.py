@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from .api.graded_task import GradedTask
     from .api.grader import Completion, Grader
     from .api.metric import Metric
+    from .api.pool import PooledConfig, PooledTask
     from .api.prompts import (
+        UNASKED,
         Batch,
         Categorical,
         LinearSystem,
@@ -84,6 +86,7 @@ if TYPE_CHECKING:
     from .nn.mixers import NamedMixer, find_mixer
     from .nn.model import SequenceModel
     from .nn.predictions import SeveralPredictions
+    from .nn.tokens import TokenTask
     from .nn.training_form import training_form
     from .plugins import host
     from .precision import full_precision
@@ -115,8 +118,9 @@ _HOME = {
     "api.graded_task": "GradedTask",
     "api.grader": "Completion Grader",
     "api.metric": "Metric",
+    "api.pool": "PooledConfig PooledTask",
     "api.prompts": (
-        "Batch Categorical LinearSystem Regression Ridge Sequence Signature Text "
+        "UNASKED Batch Categorical LinearSystem Regression Ridge Sequence Signature Text "
         "map_tensors to_device with_lead"
     ),
     "api.random": "philox torch_generator",
@@ -147,6 +151,7 @@ _HOME = {
     "nn.mixers": "NamedMixer find_mixer",
     "nn.model": "SequenceModel",
     "nn.predictions": "SeveralPredictions",
+    "nn.tokens": "TokenTask",
     "nn.training_form": "training_form",
     "plugins": "host",
     "precision": "full_precision",
@@ -165,6 +170,7 @@ _MODULE = {name: module for module, names in _HOME.items() for name in names.spl
 
 __all__ = [
     "CAPABILITIES",
+    "UNASKED",
     "Architecture",
     "Axis",
     "BackboneArchitecture",
@@ -201,6 +207,8 @@ __all__ = [
     "Metric",
     "NamedMixer",
     "PluginError",
+    "PooledConfig",
+    "PooledTask",
     "Primary",
     "QueueExecutor",
     "QueuedJob",
@@ -229,6 +237,7 @@ __all__ = [
     "Task",
     "TaskConfig",
     "Text",
+    "TokenTask",
     "Tracker",
     "TrainingContext",
     "TrainingRandom",

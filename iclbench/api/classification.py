@@ -2,46 +2,34 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TypeVar
 
-import torch
 from pydantic import Field
 from torch import Tensor
 
-from .draws import Draws, TrainingRandom
-from .prompts import Batch, Categorical, Signature, map_tensors, to_device
-from .random import torch_generator
-from .task import Primary, Task, TaskConfig
+from .pool import PooledConfig, PooledTask
+from .prompts import Batch, Categorical, Signature
+from .task import Primary
 
 
-class ClassificationConfig(TaskConfig):
+class ClassificationConfig(PooledConfig):
     """The queries, and the contexts that training sees."""
 
     queries: int = Field(1, ge=1, description="Q, inputs whose class is asked for in one prompt")
-    pool: int | None = Field(
-        None,
-        ge=1,
-        description="L, number of fixed training contexts, the same in every run; null: all fresh",
-    )
 
 
 ConfigT = TypeVar("ConfigT", bound=ClassificationConfig)
 
 
-class ClassificationTask(Task[ConfigT]):
+class ClassificationTask(PooledTask[ConfigT]):
     """Contexts of examples (x, class) and queries; fresh ones, or a fixed pool of them.
 
     The metrics are the accuracy and the cross-entropy; models are ranked by the mean of the latter.
     """
 
-    training_only = frozenset({"pool"})
     exact = True
     errors = {}
-
-    def __init__(self, config: ConfigT) -> None:
-        super().__init__(config)
-        self._pools: dict[tuple[torch.device, torch.dtype], Batch] = {}
+    pool_stream = "categorical pool"
 
     @property
     def primary(self) -> Primary:
@@ -62,32 +50,6 @@ class ClassificationTask(Task[ConfigT]):
             classes=classes,
             shapes={"x": (examples, dim), "y": (examples,), "query": (queries, dim)},
         )
-
-    def training_prompts(self, random: TrainingRandom, dtype: torch.dtype) -> Batch:
-        """Fresh contexts, or those of the pool in shuffled passes.
-
-        Every call starts a new pass. Passes are whole if the number of rows per replica (a
-        recipe's chunk times its batch) is a multiple of L; otherwise the last one is cut short.
-        """
-        if self.config.pool is None:
-            return super().training_prompts(random, dtype)
-        return self.pooled(random.passes(self.config.pool), dtype)
-
-    @cached_property
-    def pool_draws(self) -> Draws:
-        """The draws of the pool, made on the CPU from `task_seed`: the same on every device."""
-        assert self.config.pool is not None
-        generator = torch_generator("cpu", "categorical pool", self.name, self.config.task_seed)
-        return self.draw(TrainingRandom([generator], [self.config.pool], torch.float64))
-
-    def pooled(self, chosen: Tensor, dtype: torch.dtype) -> Batch:
-        """The chosen contexts of the pool (n,), on the device of `chosen`."""
-        key = (chosen.device, dtype)
-        if key not in self._pools:
-            pool = self.round_and_arrange(self.pool_draws, dtype)
-            self._pools[key] = Batch(to_device(pool.prompt, key[0]), pool.target.to(key[0]))
-        pool = self._pools[key]
-        return Batch(map_tensors(lambda t: t[chosen], pool.prompt), pool.target[chosen])
 
     def loss(self, prediction: Tensor, target: Tensor) -> Tensor:
         """The mean cross-entropy of the queries' classes, (B,)."""

@@ -19,6 +19,9 @@ Target = Literal[
     "query", "prefixes", "positions", "weights", "gradient", "solution", "class", "token"
 ]
 
+UNASKED = -1
+"""The target, among ids or classes, at a read-out position where a prompt asks for nothing."""
+
 
 class Prompt(Protocol):
     """A NamedTuple of tensors with a sequence form."""
@@ -130,8 +133,10 @@ class Text(NamedTuple):
 class Batch(NamedTuple):
     """A prompt with its target.
 
-    `target` has the shape of a prediction, (B, P, W), or (B, P) for classes and tokens. `truth`
-    holds tensors (B, …) that only the task may use, for its metrics and bounds.
+    `target` has the shape of a prediction, (B, P, W), or (B, P) for classes and tokens. There it is
+    `UNASKED` at read-out positions where the prompt asks for nothing: prompts may ask at positions
+    of their own. `truth` holds tensors (B, …) that only the task may use, for its metrics and
+    bounds.
     """
 
     prompt: Any
@@ -156,7 +161,8 @@ class Signature:
     input_width: int
     #: W, the number of values per read-out.
     output_width: int
-    #: Positions at which the prediction is read out.
+    #: Positions at which the prediction is read out. All of them may be one position, whose state
+    #: then answers P questions: see `reads_one_state`.
     readout: tuple[int, ...]
     #: Whether later tokens contain the answers.
     causal: bool = False
@@ -168,6 +174,15 @@ class Signature:
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     #: Whether prompts and targets may also be smaller than stated here.
     varies: bool = False
+
+    @property
+    def reads_one_state(self) -> bool:
+        """Whether several predictions are read from the state of a single position.
+
+        A linear map would predict the same each time, so the model decodes the state: it needs a
+        read-out that knows which of the P predictions it makes.
+        """
+        return len(self.readout) > 1 and len(set(self.readout)) == 1
 
     def target_shape(self, target: Tensor) -> tuple[int, ...]:
         """Return the shape that `target` must have: (B, P, W), or (B, P) for classes and tokens.

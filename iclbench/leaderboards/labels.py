@@ -12,6 +12,9 @@ from .formats import argument
 
 Facts = dict[str, Any]
 
+#: Shown wherever it is set: the number of prompts that a model was trained on.
+BUDGET = "task_args.pool"
+
 #: A fact that a label leaves out: it is the absence of a setting.
 UNSET = "none"
 
@@ -33,6 +36,7 @@ def labels_of(records: Sequence[Record]) -> list[str]:
     for record, known in zip(records, facts, strict=True):
         names = {n for n in of_model[record.spec.model] if not n.startswith("model_args.")}
         names |= {n for n in of_formula[_formula(record)] if n.startswith("model_args.")}
+        names |= {BUDGET} if known.get(BUDGET) is not None else set()
         # A fact that a record lacks, such as a solver's recipe, shows in the column of origins.
         shown = [
             f"{name.split('.')[-1]}={_written(known[name])}"

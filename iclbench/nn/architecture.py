@@ -34,8 +34,8 @@ class SequenceArchitecture(Architecture):
             return "it is built for prompts of one size, and the task has several"
         if signature.causal and not config.causal:
             return "it is not causal, so it would read the answers; set causal=true"
-        if config.tied and signature.target != "token":
-            return "tied=true is for tasks that ask for a token"
+        if config.tied and (signature.target != "token" or signature.reads_one_state):
+            return "tied=true is for tasks that ask for a token of each position"
         return None
 
     def build(self, signature: Signature, config: Any) -> SequenceModel:

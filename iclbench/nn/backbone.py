@@ -15,8 +15,9 @@ from ..api.config import Config
 from ..api.prompts import Signature
 from .block import Embed, initialize
 from .generation import BackboneDecoder
-from .logits import FactoredLogits
+from .logits import FactoredLogits, factors_logits
 from .model import as_slice
+from .readout import new_readout
 from .training_form import training_form
 
 
@@ -67,7 +68,7 @@ class BackboneModel(nn.Module):
     ) -> None:
         super().__init__()
         self.embed, self.backbone = Embed(signature, width), backbone
-        self.readout = nn.Linear(width, signature.output_width)
+        self.readout = new_readout(signature, width)
         self.length, self.answers_tokens = signature.length, signature.target == "token"
         self.readout_positions = as_slice(signature.readout)
         for part in (self.embed, self.readout):
@@ -106,11 +107,13 @@ class BackboneModel(nn.Module):
 class FastBackboneModel(nn.Module):
     """A `BackboneModel` with the backbone's form for training, and factored logits."""
 
+    readout: Any
+
     def __init__(self, model: BackboneModel, context: TrainingContext) -> None:
         super().__init__()
         self.embed, self.readout = model.embed, model.readout
         self.readout_positions = model.readout_positions
-        self.factored = context.factored_logits and model.answers_tokens
+        self.factored = factors_logits(model, context)
         context = replace(context, length=model.length, factored_logits=False)
         backbone = training_form(model.backbone, context)
         assert backbone is not None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -22,6 +24,11 @@ class SequenceConfig(Config):
     tied: bool = added_later(
         False,
         description="for token targets: the embedding table is also the read-out, without bias",
+    )
+    positions: Literal["learned", "none"] = added_later(
+        "learned",
+        description="a learned vector for each position, or none; a model without them also takes "
+        "longer prompts than it was trained on, unless its mixer is built for one length",
     )
 
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from ..api.capabilities import TrainingContext
 from .block import Block
-from .logits import FactoredLogits
+from .logits import FactoredLogits, factors_logits
 from .training_form import training_form
 
 
@@ -21,12 +21,12 @@ class FastSequenceModel(nn.Module):
 
     def __init__(self, model: Any, context: TrainingContext) -> None:
         super().__init__()
-        self.embed, self.positions = model.embed, model.positions
+        self.embed, self.positions, self.length = model.embed, model.positions, model.length
         self.norm, self.readout = model.norm, model.readout
-        self.factored = context.factored_logits and model.answers_tokens
+        self.factored = factors_logits(model, context)
         self.readout_positions = model.readout_positions
         # Mixers return states: only this model may factor its logits.
-        context = replace(context, length=len(model.positions), factored_logits=False)
+        context = replace(context, length=model.length, factored_logits=False)
         blocks: list[nn.Module] = [fast_block(block, context) for block in model.blocks[:-1]]
         last = model.blocks[-1]
         if isinstance(self.readout_positions, slice):
@@ -38,9 +38,10 @@ class FastSequenceModel(nn.Module):
     def forward(self, prompt: Any) -> Tensor | FactoredLogits:
         """Return the prediction (B, P, W) at the signature's read-out positions."""
         real, ids = prompt.sequence()
-        length, positions = ids.shape[1], self.positions
-        # Slicing would copy the gradient, so skip it at full length.
-        x = self.embed(real, ids) + (positions if length == len(positions) else positions[:length])
+        x, length, positions = self.embed(real, ids), ids.shape[1], self.positions
+        if positions is not None:
+            # Slicing would copy the gradient, so skip it at full length.
+            x = x + (positions if length == self.length else positions[:length])
         for block in self.blocks:
             x = block(x)
         # Already at the read-outs only: the last block has selected them.

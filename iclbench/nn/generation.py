@@ -80,7 +80,7 @@ class SequenceDecoder:
         model, end = self.model, self.count + ids.shape[1]
         # A text has no real features.
         real = torch.zeros(*ids.shape, 0, device=ids.device)
-        x = model.embed(real, ids) + model.positions[self.count : end]
+        x = model.embedded(real, ids, self.count)
         for i, block in enumerate(model.blocks):
             mixed, self.caches[i] = block.mixer.extend(block.norm1(x), self.caches[i])
             x = block.feed(x + mixed)

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import linear
+
+from ..api.capabilities import TrainingContext
 
 #: Largest number of logits held at once: 64 MiB of float32.
 MAX_LOGITS = 2**24
@@ -24,6 +26,26 @@ class FactoredLogits(NamedTuple):
     states: Tensor
     weight: Tensor
     bias: Tensor | None
+
+
+def factors_logits(model: Any, context: TrainingContext) -> bool:
+    """Whether the training form of a model with a linear `readout` returns `FactoredLogits`."""
+    linear_readout = isinstance(model.readout, nn.Linear)
+    return context.factored_logits and model.answers_tokens and linear_readout
+
+
+def logits_at(prediction: Tensor | FactoredLogits, index: Tensor) -> Tensor | FactoredLogits:
+    """Return the logits (B, n, V), or their factors, at n of the P read-outs of each prompt.
+
+    `index` (B, n) counts the read-outs. Factors of the others are never multiplied.
+    """
+    if isinstance(prediction, FactoredLogits):
+        return prediction._replace(states=_rows_at(prediction.states, index))
+    return _rows_at(prediction, index)
+
+
+def _rows_at(values: Tensor, index: Tensor) -> Tensor:
+    return values.gather(1, index.unsqueeze(2).expand(-1, -1, values.shape[2]))
 
 
 def token_loss(prediction: Tensor | FactoredLogits, target: Tensor) -> Tensor:

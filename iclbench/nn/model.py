@@ -12,13 +12,14 @@ from ..api.prompts import Signature
 from .block import Embed, SequenceConfig, initialize, new_block, new_norm
 from .fast import FastSequenceModel
 from .generation import SequenceDecoder
+from .readout import new_readout
 
 
 class SequenceModel(nn.Module):
     """Embedding, learned positions, blocks, norm and read-out.
 
     Constructions write `embed`, `positions`, `blocks.i.{norm1, mixer, norm2, mlp}`, `norm` and
-    `readout`, so these names are public.
+    `readout`, so these names are public. `positions` is None if the configuration has none.
     """
 
     def __init__(
@@ -26,16 +27,19 @@ class SequenceModel(nn.Module):
     ) -> None:
         super().__init__()
         self.embed = Embed(signature, config.width)
-        self.positions = nn.Parameter(torch.empty(signature.length, config.width))
+        shape = (signature.length, config.width)
+        self.length, learned = signature.length, config.positions == "learned"
+        self.positions = nn.Parameter(torch.empty(shape)) if learned else None
         blocks = [new_block(mixer, config) for mixer in mixers]
         self.blocks = nn.ModuleList(blocks)
         self.norm = new_norm(config)
-        self.readout = nn.Linear(config.width, signature.output_width)
+        self.readout = new_readout(signature, config.width)
         self.answers_tokens = signature.target == "token"
         self.readout_positions = as_slice(signature.readout)
         self._has_cache = config.causal and all(_extends(mixer) for mixer in mixers)
         # The mixers have initialized themselves.
-        nn.init.normal_(self.positions, std=config.init_std)
+        if self.positions is not None:
+            nn.init.normal_(self.positions, std=config.init_std)
         for part in (self.embed, self.readout, *(block.mlp for block in blocks)):
             if part is not None:
                 initialize(part, config.init_std)
@@ -52,9 +56,14 @@ class SequenceModel(nn.Module):
         prediction: Tensor = self.readout(self.norm(states[:, self.readout_positions]))
         return prediction
 
+    def embedded(self, real: Tensor, ids: Tensor, start: int = 0) -> Tensor:
+        """Return the first block's input (B, S, width) of tokens from position `start` on."""
+        x: Tensor = self.embed(real, ids)
+        return x if self.positions is None else x + self.positions[start : start + ids.shape[1]]
+
     def hidden(self, real: Tensor, ids: Tensor) -> Tensor:
         """Return the last block's states (B, S, width) of features (B, S, d) and ids (B, S)."""
-        x: Tensor = self.embed(real, ids) + self.positions[: ids.shape[1]]
+        x = self.embedded(real, ids)
         for block in self.blocks:
             x = block(x)
         return x
@@ -86,10 +95,13 @@ def _extends(mixer: Any) -> bool:
 def as_slice(positions: tuple[int, ...]) -> slice | list[int]:
     """Return the positions as a slice if they are evenly spaced, else as a list.
 
-    Indexing a GPU tensor by a list would copy it to the GPU at every step.
+    Indexing a GPU tensor by a list would copy it to the GPU at every step. A position that is
+    repeated is read once: see `Signature.reads_one_state`.
     """
     first, last = positions[0], positions[-1]
-    step = positions[1] - first if len(positions) > 1 else 1
+    if set(positions) == {first}:
+        return slice(first, first + 1, 1)
+    step = positions[1] - first
     if step > 0 and positions == tuple(range(first, last + 1, step)):
         return slice(first, last + 1, step)
     return list(positions)

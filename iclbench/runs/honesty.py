@@ -21,6 +21,8 @@ from ..api.task import Task, training_batch
 #: Numbers that a model sees in all, and the limits of prompts: a model that sees few numbers per
 #: prompt needs many, since a perturbation moves few across a boundary of float32's rounding.
 NUMBERS, FEWEST_PROMPTS, MOST_PROMPTS = 2**15, 8, 512
+#: The most numbers that it predicts at once, as logits of a large vocabulary are many.
+PREDICTED = 2**24
 #: Size of the perturbation, relative to each number: below float32's rounding, above float64's.
 PERTURBATION = 1e-9
 #: Largest relative second difference of a model in float64: above float64's rounding amplified by a
@@ -43,7 +45,8 @@ def find_lower_precision(module: nn.Module, task: Task[Any]) -> str | None:
     trainable = any(True for _ in module.parameters())
     numbers = task.signature.length * max(1, task.signature.input_width)
     most = MOST_PROMPTS if trainable else FEWEST_PROMPTS
-    count = max(FEWEST_PROMPTS, min(most, NUMBERS // numbers))
+    predicted = len(task.signature.readout) * task.signature.output_width
+    count = max(FEWEST_PROMPTS, min(most, NUMBERS // numbers, PREDICTED // predicted))
     batch = training_batch(task, count, torch_generator("cpu", "precision"), torch.float64)
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         with LowerPrecision([*batch.prompt, *module.parameters()]) as seen:

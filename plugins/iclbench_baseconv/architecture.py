@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import nn
 
-from iclbench import SequenceArchitecture, SequenceConfig
+from iclbench import SequenceArchitecture, SequenceConfig, added_later
 
 from .constructions import (
     AffineMap,
@@ -30,6 +30,15 @@ class BaseConvConfig(SequenceConfig):
     convolution: Literal["auto", "direct", "fft"] = Field(
         "auto", description="direct sum or FFT; auto is direct up to 128 positions"
     )
+    taps: int | None = added_later(
+        None, ge=1, description="length of the filters; null: that of the prompt"
+    )
+
+    @model_validator(mode="after")
+    def _short_filters_are_causal(self) -> BaseConvConfig:
+        if self.taps is not None and not self.causal:
+            raise ValueError("taps is for causal=true")
+        return self
 
 
 class BaseConv(SequenceArchitecture):
@@ -56,4 +65,5 @@ class BaseConv(SequenceArchitecture):
             bias=config.bias,
             convolution=config.convolution,
             init_std=config.init_std,
+            taps=config.taps,
         )

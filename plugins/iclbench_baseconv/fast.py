@@ -24,11 +24,12 @@ class FastBaseConv(nn.Module):
         """Map (B, S, C) to (B, P, C)."""
         layer, positions = self.layer, self.positions
         projected = by_channel(u, layer.input) + layer.input_bias
+        h = layer.impulse_response(u.shape[1])
         if is_direct(layer.convolution, u.shape[1]):
-            convolved = convolve_by_channel(projected, layer.filter, layer.causal, positions)
+            convolved = convolve_by_channel(projected, h, layer.causal, positions)
         else:
             # An FFT computes all positions anyway.
-            convolved = convolve_fft(projected, layer.filter, layer.causal)[:, positions]
+            convolved = convolve_fft(projected, h, layer.causal)[:, positions]
         # Only the convolution mixes positions; the gate needs no others than these.
         gate = by_channel(u[:, positions], layer.gate) + self._at(layer.gate_bias)
         gated = gate * (convolved + self._at(layer.filter_bias))

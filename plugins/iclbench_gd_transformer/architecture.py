@@ -97,7 +97,7 @@ class GDTransformer(Architecture):
     def supports(self, signature: Signature, config: GDTransformerConfig) -> str | None:
         """Accept tasks that ask for a class, with x, y and query of known shapes, or for tokens."""
         if signature.target == "token":
-            return text_refusal(config)
+            return text_refusal(signature, config)
         missing = [name for name in ("x", "y", "query") if name not in signature.shapes]
         if missing:
             return f"it needs the shape of {', '.join(missing)}, which the task does not state"
@@ -124,7 +124,7 @@ class CausalGDTransformer(GDTransformer):
         """Accept tasks that ask for tokens."""
         if signature.target != "token":
             return f"it answers token, not {signature.target}"
-        return text_refusal(config)
+        return text_refusal(signature, config)
 
     def build(self, signature: Signature, config: GDTransformerConfig) -> nn.Module:
         """Return a model for the signature's vocabulary and length."""

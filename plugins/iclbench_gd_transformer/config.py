@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from iclbench import Config, added_later
+from iclbench import Config, Signature, added_later
 
 from .kernels import DEGREE, Kernel
 
@@ -74,8 +74,10 @@ def class_refusal(config: GDTransformerConfig) -> str | None:
     return None
 
 
-def text_refusal(config: GDTransformerConfig) -> str | None:
+def text_refusal(signature: Signature, config: GDTransformerConfig) -> str | None:
     """Why a configuration does not fit a task that asks for tokens, or None."""
+    if signature.reads_one_state:
+        return "it answers at positions of their own, and the task asks one position several times"
     if config.form == "free":
         return "form=free is for classes; on text, use transformer as the free model"
     if config.erase is not None:

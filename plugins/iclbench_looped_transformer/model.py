@@ -47,7 +47,7 @@ class LoopedModel(SequenceModel):
 
     def loop(self, real: Tensor, ids: Tensor) -> Iterator[Tensor]:
         """Yield the states (B, S, width) after each loop."""
-        prompt = self.embed(real, ids) + self.positions[: ids.shape[1]]
+        prompt = self.embedded(real, ids)
         states = torch.zeros_like(prompt)
         for index in range(self.loops):
             if self.injection or index == 0:
