@@ -16,7 +16,7 @@ from ..api.prompts import Signature
 from .block import Embed, initialize
 from .generation import BackboneDecoder
 from .logits import FactoredLogits, factors_logits
-from .model import as_slice
+from .model import read_positions
 from .readout import new_readout
 from .training_form import training_form
 
@@ -70,7 +70,7 @@ class BackboneModel(nn.Module):
         self.embed, self.backbone = Embed(signature, width), backbone
         self.readout = new_readout(signature, width)
         self.length, self.answers_tokens = signature.length, signature.target == "token"
-        self.readout_positions = as_slice(signature.readout)
+        self.readout_positions = read_positions(signature)
         for part in (self.embed, self.readout):
             initialize(part, init_std)
 

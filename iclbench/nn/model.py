@@ -35,7 +35,7 @@ class SequenceModel(nn.Module):
         self.norm = new_norm(config)
         self.readout = new_readout(signature, config.width)
         self.answers_tokens = signature.target == "token"
-        self.readout_positions = as_slice(signature.readout)
+        self.readout_positions = read_positions(signature)
         self._has_cache = config.causal and all(_extends(mixer) for mixer in mixers)
         # The mixers have initialized themselves.
         if self.positions is not None:
@@ -92,16 +92,19 @@ def _extends(mixer: Any) -> bool:
     return offers(mixer, ExtendsPositions) and bool(mixer.extends)
 
 
+def read_positions(signature: Signature) -> slice | list[int]:
+    """Return the positions whose states are read; one that is asked several times is read once."""
+    positions = signature.readout
+    return as_slice(positions[:1] if signature.reads_one_state else positions)
+
+
 def as_slice(positions: tuple[int, ...]) -> slice | list[int]:
     """Return the positions as a slice if they are evenly spaced, else as a list.
 
-    Indexing a GPU tensor by a list would copy it to the GPU at every step. A position that is
-    repeated is read once: see `Signature.reads_one_state`.
+    Indexing a GPU tensor by a list would copy it to the GPU at every step.
     """
     first, last = positions[0], positions[-1]
-    if set(positions) == {first}:
-        return slice(first, first + 1, 1)
-    step = positions[1] - first
+    step = positions[1] - first if len(positions) > 1 else 1
     if step > 0 and positions == tuple(range(first, last + 1, step)):
         return slice(first, last + 1, step)
     return list(positions)

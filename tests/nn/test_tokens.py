@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from iclbench import UNASKED, Batch, FactoredLogits, Signature, Text, load_task
-from iclbench.nn.model import as_slice
+from iclbench.nn.model import read_positions
 from iclbench.nn.readout import StateDecoder, new_readout, sinusoids
 from iclbench.nn.tokens import rightness
 from iclbench_transformer.architecture import Transformer, TransformerConfig
@@ -85,7 +85,7 @@ def test_repeated_positions_are_read_once_and_decoded():
     signature = Signature(Text, "token", 6, 0, 4, (5, 5, 5), vocabulary=4)
     assert signature.reads_one_state
     assert not Signature(Text, "token", 6, 0, 4, (5,), vocabulary=4).reads_one_state
-    assert as_slice((5, 5, 5)) == slice(5, 6, 1)
+    assert read_positions(signature) == slice(5, 6, 1)
     decoder = new_readout(signature, 8)
     assert isinstance(decoder, StateDecoder)
     # Independently: the layers in order, with the sinusoid of each rank.
