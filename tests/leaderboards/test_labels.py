@@ -11,6 +11,12 @@ def test_labels_tell_rows_of_one_model_apart(board):
     assert {"zero", "least-squares-qr", "baseconv layers=1", "baseconv layers=2"} <= labels
 
 
+def test_a_label_always_shows_a_fixed_pool(tmp_path):
+    record = run(task="memorization", model="transformer", recipe="smoke", seeds=1,
+                 eval_prompts=8, out=tmp_path)  # fmt: skip
+    assert labels_of([record]) == ["transformer pool=320"]
+
+
 def test_a_label_names_only_what_differs(tmp_path):
     grid = {"model": "gradient-descent", "model_args": {"steps": [1, 4]}}
     defaults = {"task": "least-squares", "eval_prompts": 8}

@@ -7,6 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from iclbench import TrainingContext
 from iclbench.runs.checks import check_architecture
 from iclbench_baseconv.architecture import BaseConv, BaseConvConfig
 from iclbench_baseconv.convolution import DIRECT_UP_TO, convolve
@@ -79,7 +80,27 @@ def test_layer_matches_equation_2(bias, causal):
     assert layer.gate_bias.shape == ((6, 4) if bias == "position" else (4,))
 
 
-@pytest.mark.parametrize("args", [{}, {"causal": False}, {"bias": "position"}, {"mlp": False}])
+@pytest.mark.parametrize("convolution", ["direct", "fft"])
+def test_a_short_filter_is_a_long_one_with_zeros(convolution):
+    torch.manual_seed(0)
+    options = {"bias": "channel", "convolution": convolution, "init_std": 0.5}
+    short = BaseConvMixer(4, 9, True, **options, taps=3).double()
+    full = BaseConvMixer(4, 9, True, **options).double()
+    state = short.state_dict()
+    state["filter"] = torch.cat([state["filter"], torch.zeros(6, 4, dtype=torch.float64)])
+    full.load_state_dict(state)
+    u = torch.randn(2, 9, 4, dtype=torch.float64)
+    torch.testing.assert_close(short(u), full(u))
+    form = short.for_training(TrainingContext(torch.device("cpu"), torch.float64, 2))
+    torch.testing.assert_close(form(u), full(u))
+    # It keeps the two inputs before the present one, at any length.
+    assert short.state_sizes(9) == (2 * 4,)
+    assert short(u[:, :2]).shape == (2, 2, 4)
+
+
+@pytest.mark.parametrize(
+    "args", [{}, {"causal": False}, {"bias": "position"}, {"mlp": False}, {"taps": 3}]
+)
 def test_it_conforms(args):
     config = BaseConvConfig(layers=2, width=8, **args)
     check_architecture(BaseConv(), LeastSquares(FixedConfig(examples=6)), config)
