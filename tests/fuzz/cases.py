@@ -88,7 +88,6 @@ COMMANDS = (
     "push records --to ./copy --task least-squares --all --yes", "pull ./copy --out out/pulled",
     "pull datasets/someone/results --max-size 0.1 --no-verify", "push records --to someone/name",
     "export out/data --task least-squares --prompts 16 --task-args dim=2,examples=4 --seed 3",
-    "tune --model transformer --task least-squares --trials 2 --budget 1m --seeds 2",
     "campaign missing.toml --stage boards --hours 0.1 --out out/campaign", "new solver my-solver",
 )  # fmt: skip
 
@@ -271,7 +270,7 @@ def command_case(seed: int, root: Path, records: Path) -> Outcome:
     random_ = random.Random(f"command {seed}")
     words = mutate_words(random_.choice(COMMANDS).split(), random_)
     words = [word.replace("\0", "?") for word in words if word != "--retrain"]
-    if {"run", "tune", "campaign"} & set(words):
+    if {"run", "campaign"} & set(words):
         # Twice, since an option may take the first one as its value.
         words += ["--dry-run", "--dry-run"]
     with arena(root, records) as work:
