@@ -80,4 +80,4 @@ def test_bad_arguments_get_one_line(args, reason):
 def test_a_hybrid_supports_what_all_its_mixers_support():
     config = HybridConfig(mixers=("attention",), tied=True)
     reason = Hybrid().supports(SIGNATURE, config)
-    assert reason == "mixer attention: tied=true is for tasks that ask for a token"
+    assert reason == "mixer attention: tied=true is for tasks that ask for a token of each position"

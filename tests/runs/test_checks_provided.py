@@ -47,7 +47,8 @@ def is_slow(architecture, task):
 def pairs():
     """Every architecture, in a small configuration, with every task that it supports."""
     for architecture in ARCHITECTURES:
-        config = small_config(architecture, layers=2, width=8, value=1.0, loops=3, trained_loops=2)
+        config = small_config(architecture, layers=2, width=8, value=1.0, loops=3, trained_loops=2,
+                              tasks=4)  # fmt: skip
         for task in TASKS:
             if architecture().supports(task.signature, config) is None:
                 name = f"{architecture.name}-{task.name}"
