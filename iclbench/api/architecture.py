@@ -46,6 +46,8 @@ class Architecture(ABC):
     #: Names in Config that affect only the initial parameters. Replicas that differ in nothing else
     #: are trained as one program.
     replica_args: ClassVar[frozenset[str]] = frozenset()
+    #: Whether it computes in float64 too. If not, a run in float64 is refused.
+    float64: ClassVar[bool] = True
     #: Values of arguments in Config that tuning chooses from; empty: the usual depths and widths.
     search_args: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
 

@@ -13,6 +13,7 @@ from ..console import report
 from .common import (
     Columns,
     Device,
+    DryRun,
     Engine,
     ExecutorArgs,
     ExecutorName,
@@ -62,6 +63,7 @@ def tune(
     style: Style = "table",
     columns: Columns = None,
     sort: Sort = None,
+    dry_run: DryRun = False,
     strict: Strict = False,
 ) -> None:
     """Search for arguments at a tenth of the budget; write a tuning per board to OUT/tunings.
@@ -87,9 +89,21 @@ def tune(
             executor_args=parse_arguments(executor_args or [], "--executor-args"),
         )
         plans = _plans(model, task, suite, spec)
-        code = _tune_all(plans, settings, search, Output(style, columns, sort))
+        output = Output(style, columns, sort)
+        if dry_run:
+            show_tables(_planned(plans, settings, search), output)
+            return
+        code = _tune_all(plans, settings, search, output)
     if code:
         raise typer.Exit(code)
+
+
+def _planned(plans: list[Plan], settings: Settings, search: SearchSettings) -> list[Table]:
+    """The trials of each plan, and what they would cost."""
+    from ..display.trials import planned_table
+    from ..sweeps.tuning.search import planned_trials
+
+    return [planned_table(plan, planned_trials(plan, settings, search)) for plan in plans]
 
 
 def _tune_all(plans: list[Plan], settings: Settings, search: SearchSettings, output: Output) -> int:

@@ -84,6 +84,8 @@ def resolve(request: RunSpec) -> Plan:
     reason = architecture.supports(task.signature, config)
     if reason is not None:
         raise UnsupportedError(f"{request.model} can't do {request.task}: {reason}")
+    if request.dtype == "float64" and not architecture.float64:
+        raise UnsupportedError(f"{request.model} can't run in float64: it computes in float32")
     metrics = tuple(_metric(name, task) for name in request.metrics)
     grader, grader_args = _grader(request, task)
     trained = origin == "trained"

@@ -39,6 +39,26 @@ def test_a_tuning_is_found_printed_and_used(cli, tmp_path):
     assert "edited or renamed" in refused.err
 
 
+def test_what_a_search_would_run_is_said_and_nothing_is_written(cli, tmp_path):
+    out = tmp_path / "out"
+    args = ("tune", "--model", "baseconv", *TASK, *SPACE, "--out", out)
+    planned = cli(*args, "--dry-run")
+    assert planned.code == 0, planned.err
+    assert "baseconv on least-squares, 4 trials: 4 to run" in planned.out
+    assert not out.exists()
+    budget = cli(*args, "--budget", "10m", "--dry-run")
+    assert "4 to run, 4m of core time in all" in budget.out
+    assert cli(*args).code == 0
+    rows = json.loads(cli(*args, "--dry-run", "--format", "json").out)
+    assert {row["does"] for row in rows} == {"record exists"}
+    (path,) = (out / "tunings").glob("*.json")
+    trials = read_tuning(path).trials
+    assert [row["rate"] for row in rows] == [t.recipe_args["learning_rate"] for t in trials]
+    odd = ("--model-args", "heads=4", "--trials", "4", "--space", 'model_args={"width":[6]}')
+    refused = cli("tune", "--model", "transformer", *TASK, *odd, "--out", out, "--dry-run")
+    assert "can't run: " in refused.out
+
+
 def test_a_tuning_of_something_else_is_refused(cli, tmp_path):
     out = tmp_path / "out"
     cli("tune", "--model", "baseconv", *TASK, "--trials", "1", "--out", out)

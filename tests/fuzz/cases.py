@@ -78,6 +78,7 @@ COMMANDS = (
     "run --model baseconv --task least-squares --weights gd-causal --weights-args steps=3",
     "run --model zero --task least-squares --dtype float64 --eval-prompts 16 --eval-seed 3",
     "run --model transformer --task least-squares --freeze a.* --perturb 0.1 --metrics squared",
+    "tune --model baseconv --task least-squares --trials 3 --budget 1m",
     "ls", "ls --json", "plugins", "describe transformer", "describe least-squares --json",
     "show records", "verify records --all --sample 1", "submit records --to out/boards --check",
     "leaderboard show --out records --format markdown --commands", "leaderboard build out/boards",
@@ -270,7 +271,7 @@ def command_case(seed: int, root: Path, records: Path) -> Outcome:
     random_ = random.Random(f"command {seed}")
     words = mutate_words(random_.choice(COMMANDS).split(), random_)
     words = [word.replace("\0", "?") for word in words if word != "--retrain"]
-    if {"run", "campaign"} & set(words):
+    if {"run", "campaign", "tune"} & set(words):
         # Twice, since an option may take the first one as its value.
         words += ["--dry-run", "--dry-run"]
     with arena(root, records) as work:

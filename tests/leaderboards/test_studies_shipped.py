@@ -73,8 +73,6 @@ def test_every_cell_of_a_further_size_can_be_planned(path, size):
         assert all(resolve(spec).spec.id for spec in specs)
 
 
-# scikit-learn's Lasso says so on prompts of more dimensions than examples.
-@pytest.mark.filterwarnings("ignore:Objective did not converge")
 @pytest.mark.slow
 @pytest.mark.parametrize("path", STUDIES, ids=lambda p: f"{p.parents[1].name}-{p.stem}")
 def test_every_cell_can_be_run_and_the_figure_drawn(path, tmp_path):

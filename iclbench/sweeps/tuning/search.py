@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...api.budget import Budget
 from ...api.errors import IclbenchError, RunError
@@ -55,6 +55,20 @@ class SearchSettings:
     executor_args: Mapping[str, Any] = field(default_factory=dict)
 
 
+class PlannedTrial(NamedTuple):
+    """A trial: its arguments, its run and whether that has a record, or why it can't run."""
+
+    point: Point
+    plan: Plan | None
+    exists: bool
+    failure: str | None
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether it is still to be run."""
+        return self.plan is not None and not self.exists
+
+
 def tune(
     plan: Plan,
     settings: Settings,
@@ -82,12 +96,21 @@ def tune(
     return _document(plan, space, trials, records, search)
 
 
+def planned_trials(plan: Plan, settings: Settings, search: SearchSettings) -> list[PlannedTrial]:
+    """The trials that `tune` would run, in order; raises UsageError as `tune` does."""
+    points = points_of(search_space(plan, search.space), plan, search.trials, search.search_seed)
+    plans, failures = _resolved([_request(plan, point, search.seeds) for point in points])
+    store = RecordStore(settings.out / FOLDER)
+    exists = {index for index, trial in plans.items() if store.path(trial.spec).exists()}
+    return [
+        PlannedTrial(point, plans.get(index), index in exists, failures.get(index))
+        for index, point in enumerate(points)
+    ]
+
+
 def missing_trials(plan: Plan, settings: Settings, search: SearchSettings) -> int:
     """How many trials of a search have no record yet; those that can't run are not counted."""
-    points = points_of(search_space(plan, search.space), plan, search.trials, search.search_seed)
-    plans, _ = _resolved([_request(plan, point, search.seeds) for point in points])
-    store = RecordStore(settings.out / FOLDER)
-    return sum(not store.path(trial.spec).exists() for trial in plans.values())
+    return sum(trial.is_missing for trial in planned_trials(plan, settings, search))
 
 
 def trial_budget(budget: str) -> str:
