@@ -28,7 +28,8 @@ def clean(tmp_path_factory):
     """Runs the wheel's command in a clean environment and an empty folder."""
     folder = tmp_path_factory.mktemp("wheel")
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    hosted = {"GITHUB_SERVER_URL": "https://git.example", "GITHUB_REPOSITORY": "lab/iclbench"}
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True, env={**os.environ, **hosted})
     (wheel,) = folder.glob("*.whl")
     venv.create(folder / "env", with_pip=False, symlinks=os.name != "nt")
     names = {"base": str(folder / "env"), "platbase": str(folder / "env")}
@@ -60,6 +61,16 @@ def clean(tmp_path_factory):
     run.folder = work
     run.site = site
     return run
+
+
+@pytest.mark.slow
+def test_the_wheel_names_the_repository_that_built_it(clean):
+    (metadata,) = clean.site.glob("iclbench-*.dist-info/METADATA")
+    lines = metadata.read_text("utf-8").splitlines()
+    assert "Project-URL: Repository, https://git.example/lab/iclbench" in lines
+    linked = [line.split("/blob/main/")[1] for line in lines if "/blob/main/" in line]
+    assert len(linked) == 3
+    assert all((ROOT / page).is_file() for page in linked)
 
 
 @pytest.mark.slow
