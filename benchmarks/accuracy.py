@@ -5,10 +5,11 @@
 
 Trains one model after another, each in its own process with one thread: iclbench's by the recipe
 `quick` and by published tunings, and, where a clone of their repository is given, those of Garg et
-al. (github.com/dtsip/in-context-learning) and of precision-ls (github.com/HazyResearch/precision-ls)
-by their own code. Those need `scikit-learn`, `transformers`, `einops` and `PyYAML`. All are
-evaluated on the same prompts. A training ends at the limit of seconds or with its recipe. Time
-includes making the model and choosing an engine, not imports and evaluations.
+al. (github.com/dtsip/in-context-learning) and of precision-ls (Liu et al.,
+github.com/HazyResearch/precision-ls) by their own code. Those need `scikit-learn`, `transformers`,
+`einops` and `PyYAML`. All are evaluated on the same prompts. A training ends at the limit of
+seconds or with its recipe. Time includes making the model and choosing an engine, not imports and
+evaluations.
 
 `--json` keeps the rows that the file holds of other trainings.
 """
