@@ -41,3 +41,9 @@ def test_looking_around_imports_no_heavy_module(run_without_heavy_modules, argum
 def test_importing_a_heavy_module_would_be_noticed(run_without_heavy_modules, name):
     done = run_without_heavy_modules("-c", f"import {name}")
     assert (done.returncode, done.stderr) == (1, f"{name} was imported\n")
+
+
+def test_making_and_printing_a_board_imports_no_pandas(tmp_path):
+    modules = "iclbench.runs.run, iclbench.display.boards, iclbench.leaderboards.costs"
+    done = run_python("-c", f"import sys, {modules}; print('pandas' in sys.modules)", path=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "False\n")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from ..api.costs import ValidationCurve
 from ..api.record import Record
 from ..api.spec import canonical_json
 from ..api.statistics import finite
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: The scores of a point of a curve.
 SCORES = ("mean", "q05", "median", "q95")
@@ -64,6 +66,8 @@ def median_curve(curve: ValidationCurve) -> list[float | None]:
 
 def curves_table(records: Iterable[Record]) -> pd.DataFrame:
     """The validation curves of all records: one line for each seed and point."""
+    import pandas as pd
+
     lines = [line for record in records for line in _lines(record)]
     return pd.DataFrame(lines)
 

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from ..api.errors import UsageError
 from ..api.spec import canonical_json
 from .escaping import csv_cell
 from .row import PROFILE, Row
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 _UNKNOWN = (None,) * len(PROFILE)
 
 
 def export_table(rows: Iterable[Row]) -> pd.DataFrame:
     """One line per row of any boards, in their order."""
+    # Imported here: it takes half a second, and a run prints its board without it.
+    import pandas as pd
+
     table = pd.DataFrame([_line(row) for row in rows])
     if table.empty:
         return table

@@ -1,0 +1,173 @@
+"""Time to accuracy: core seconds to a median squared error on least squares (D = 5, N = 20).
+
+    python -m benchmarks.accuracy --garg CLONE --precision-ls CLONE --seconds 480 --json FILE
+    python -m benchmarks.accuracy --report FILE
+
+Trains one model after another, each in its own process with one thread: iclbench's by the recipe
+`quick` and by published tunings, and, where a clone of their repository is given, those of Garg et
+al. (github.com/dtsip/in-context-learning) and of precision-ls (Liu et al.,
+github.com/HazyResearch/precision-ls) by their own code. Those need `scikit-learn`, `transformers`,
+`einops` and `PyYAML`. All are evaluated on the same prompts. A training ends at the limit of
+seconds or with its recipe. Time includes making the model and choosing an engine, not imports and
+evaluations.
+
+`--json` keeps the rows that the file holds of other trainings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import datetime
+import functools
+import json
+import multiprocessing
+import os
+import platform
+import sys
+from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import torch
+from tabulate import tabulate
+
+from iclbench.runs.tuned import read_tuning
+
+from .accuracy_trainings import DIM, EXAMPLES, Watch, garg, ours, precision_ls
+from .records import ROOT, commit
+
+LEVELS = (1e-1, 1e-2, 1e-3)
+TUNINGS = ROOT / "leaderboards/tunings"
+#: Makes and runs a training, given its limit in core seconds.
+Train = Callable[[float], Watch]
+
+
+def trainings(clone: str | None, precision_clone: str | None) -> dict[str, Train]:
+    """Every training by name; those of a paper where its clone is given."""
+    named: dict[str, Train] = {}
+    for model in ("transformer", "baseconv"):
+        named[f"iclbench, {model}, quick"] = functools.partial(ours, model=model)
+    for path in sorted(TUNINGS.glob("*.json")):
+        tuning = read_tuning(path)
+        args = tuning.task_args
+        if (tuning.task, args.get("dim"), args.get("examples")) == ("least-squares", DIM, EXAMPLES):
+            train = functools.partial(ours, model=tuning.model, tuning=str(path))
+            named[f"iclbench, {tuning.model}, tuned"] = train
+    if clone is not None:
+        for size, shape in (("tiny", "3 × 64"), ("small", "6 × 128"), ("standard", "12 × 256")):
+            name = f"Garg et al., {size} ({shape})"
+            named[name] = functools.partial(garg, clone=clone, size=size)
+    if precision_clone is not None:
+        for mixer, layers in (("attn", 2), ("base_conv", 2), ("attn", 12), ("base_conv", 12)):
+            train = functools.partial(
+                precision_ls, clone=precision_clone, mixer=mixer, layers=layers
+            )
+            named[f"precision-ls, {mixer} ({layers} × 256)"] = train
+    return named
+
+
+def measure(name: str, train: Train, limit: float, threads: int) -> dict[str, Any]:
+    """The row of one training; runs in its own process."""
+    torch.set_num_threads(threads)
+    with contextlib.redirect_stdout(sys.stderr):
+        watch = train(limit)
+    return {
+        "training": name,
+        "limit": limit,
+        "threads": threads,
+        "steps": watch.steps,
+        "points": watch.points,
+        **facts(),
+    }
+
+
+def facts() -> dict[str, Any]:
+    """When and where a row was measured."""
+    return {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "commit": commit(),
+        "processor": platform.processor() or platform.machine(),
+        "torch": torch.__version__,
+    }
+
+
+def seconds_to(level: float, points: list[tuple[int, float, float]]) -> float | None:
+    """Core seconds at the first evaluation with at most this error; None if there was none."""
+    return next((seconds for _, seconds, error in points if error <= level), None)
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """The rows beside one another."""
+    lines = []
+    for row in rows:
+        reached = {level: seconds_to(level, row["points"]) for level in LEVELS}
+        steps, seconds, _ = row["points"][-1]
+        lines.append(
+            {
+                "training": row["training"],
+                **{
+                    f"s to {level:.0e}": "–" if time is None else f"{time:.0f}"
+                    for level, time in reached.items()
+                },
+                "lowest": f"{min(error for *_, error in row['points']):.1e}",
+                "core s": f"{seconds:.0f} of {row['limit']:.0f}",
+                "steps": f"{steps:,}",
+                "date, commit": f"{row['date']}, {row['commit']}",
+            }
+        )
+    return tabulate(lines, headers="keys", tablefmt="github", disable_numparse=True)
+
+
+def read_rows(path: Path | None) -> dict[str, dict[str, Any]]:
+    """The rows of a file by name; none without a file."""
+    if path is None or not path.exists():
+        return {}
+    return {row["training"]: row for row in json.loads(path.read_text())}
+
+
+def chosen(named: Mapping[str, Train], words: list[str]) -> dict[str, Train]:
+    """The trainings whose names contain one of the words; raises SystemExit if there is none."""
+    found = {name: named[name] for name in named if not words or any(w in name for w in words)}
+    if not found:
+        raise SystemExit(f"benchmarks: no training is named so; there are {'; '.join(named)}")
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--garg", metavar="CLONE", help="a clone of dtsip/in-context-learning")
+    parser.add_argument(
+        "--precision-ls", metavar="CLONE", help="a clone of HazyResearch/precision-ls"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=480.0, help="limit of core seconds for each"
+    )
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--only", nargs="*", default=[], help="trainings whose names contain this")
+    parser.add_argument("--json", type=Path, help="write the rows to this file, or update them")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="print a file's table only")
+    arguments = parser.parse_args()
+    if arguments.report is not None:
+        print(table(list(read_rows(arguments.report).values())))
+        return
+    for clone in filter(None, (arguments.garg, arguments.precision_ls)):
+        if not Path(clone, "src/train.py").is_file():
+            parser.error(f"{clone} is no clone: it has no src/train.py")
+    os.environ["OMP_NUM_THREADS"] = str(arguments.threads)
+    rows = read_rows(arguments.json)
+    selected = chosen(trainings(arguments.garg, arguments.precision_ls), arguments.only)
+    # A process for each: the papers' modules share names, and no training profits from another.
+    processes = multiprocessing.get_context("spawn")
+    for name, train in selected.items():
+        with ProcessPoolExecutor(1, mp_context=processes) as pool:
+            limits = arguments.seconds, arguments.threads
+            rows[name] = pool.submit(measure, name, train, *limits).result()
+        if arguments.json is not None:
+            arguments.json.write_text(json.dumps(list(rows.values()), indent=1) + "\n")
+    print(table(list(rows.values())))
+
+
+if __name__ == "__main__":
+    main()

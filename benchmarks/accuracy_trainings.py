@@ -1,0 +1,289 @@
+"""Trainings whose time to an error is measured: iclbench's, and those of two papers' own code.
+
+The papers' code is imported from clones of their repositories and runs unchanged: their `train`
+iterates over a progress bar, in whose place `Watch` counts the time of the steps and evaluates the
+model between two of them. A process can import one clone only, since both have a module `train`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import math
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import torch
+import yaml
+from torch import Tensor, nn
+
+from iclbench import Batch, RunSpec, load_task
+from iclbench.api.config import parse_config
+from iclbench.precision import full_precision
+from iclbench.runs.models import initial_module
+from iclbench.runs.plan import resolve
+from iclbench.runs.tuned import read_tuning, tuned
+from iclbench.training.loop import Training
+from iclbench.training.state import Replica
+
+DIM, EXAMPLES = 5, 20
+#: Prompts that every training is evaluated on; their seed is that of no board.
+PROMPTS, SEED = 1024, 29
+#: Evaluations follow one another when the training has taken a tenth more time.
+GROWTH = 1.1
+#: What the papers' training imports for arguments, logging and other baselines, and never calls.
+UNUSED = ("wandb", "quinine", "funcy", "xgboost", "munch")
+
+#: Predicts w*ᵀx_query, (B, 1, 1), of a batch.
+Predict = Callable[[Batch], Tensor]
+
+
+class Watch:
+    """Core seconds of a training, and its median squared error from time to time.
+
+    `points` are (steps, core seconds, error). Time counts from construction, which should precede
+    that of the model, and stops during an evaluation.
+    """
+
+    def __init__(self, limit: float, predict: Predict | None = None) -> None:
+        self.limit, self.predict = limit, predict
+        self.points: list[tuple[int, float, float]] = []
+        self.steps = 0
+        self.task = load_task("least-squares", dim=DIM, examples=EXAMPLES)
+        (self.batch,) = self.task.evaluation_batches(PROMPTS, SEED, torch.float32)
+        self._counted, self._since, self._due = 0.0, time.process_time(), 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Core seconds of the training so far."""
+        return self._counted + time.process_time() - self._since
+
+    def after(self, steps: int, *, last: bool = False) -> bool:
+        """Evaluate if that is due; return whether there is time left."""
+        self.steps = steps
+        seconds = self.seconds
+        over = seconds >= self.limit
+        if over or last or seconds >= self._due:
+            self._counted = seconds
+            self.points.append((steps, seconds, self.error()))
+            self._due, self._since = GROWTH * seconds, time.process_time()
+        return not over
+
+    def error(self) -> float:
+        """The median over the prompts; infinite where a prediction isn't finite."""
+        assert self.predict is not None
+        with torch.no_grad():
+            errors = self.task.metrics(self.predict(self.batch), self.batch)["squared_error"]
+        median = float(np.median(np.asarray(errors)))
+        return median if math.isfinite(median) else math.inf
+
+    def bar(self, steps: Iterable[int]) -> _Bar:
+        """Stand in for a progress bar: it ends with the time or the steps."""
+        return _Bar(self, steps)
+
+
+class _Bar:
+    def __init__(self, watch: Watch, steps: Iterable[int]) -> None:
+        self.watch, self.steps = watch, steps
+
+    def __iter__(self) -> Iterator[int]:
+        for step in self.steps:
+            if not self.watch.after(step):
+                return
+            yield step
+        self.watch.after(self.watch.steps + 1, last=True)
+
+    def set_description(self, text: str) -> None:
+        """Take the text that a terminal would show."""
+
+
+def ours(
+    limit: float, model: str = "transformer", tuning: str | None = None, **request: Any
+) -> Watch:
+    """Train by the recipe `quick`, or by what a tuning's file chose, as `iclbench run` does."""
+    task_args = {"dim": DIM, "examples": EXAMPLES}
+    spec = {"model": model, "task": "least-squares", "task_args": task_args, "seeds": 1, **request}
+    plan = resolve(parse_config(RunSpec, spec, "benchmark"))
+    if tuning is not None:
+        plan = tuned(plan, read_tuning(Path(tuning)))
+        # The tuning's trials ended early; the training goes on until the limit.
+        plan = resolve(plan.request.model_copy(update={"recipe_args": _endless(plan.request)}))
+    recipe = plan.recipe
+    assert recipe is not None
+    with full_precision(torch.float32):
+        watch = Watch(limit)
+        training = Training(
+            [initial_module(plan, 0)],
+            [Replica(0, recipe.learning_rate)],
+            plan.task,
+            recipe,
+            device=torch.device("cpu"),
+            dtype=torch.float32,
+        )
+        module = initial_module(plan, 0)
+
+        def predict(batch: Batch) -> Tensor:
+            module.load_state_dict(training.replicas.state_dict(0))
+            prediction: Tensor = module.eval()(batch.prompt)
+            return prediction
+
+        watch.predict = predict
+        going = watch.after(0)
+        while going and training.step < recipe.steps:
+            training.advance()
+            going = watch.after(training.step, last=training.step == recipe.steps)
+    return watch
+
+
+def _endless(request: RunSpec) -> dict[str, Any]:
+    """The recipe's arguments without an end where the schedule doesn't depend on it."""
+    args = dict(request.recipe_args)
+    if args.get("schedule") == "constant":
+        args["steps"] = 10**9
+    return args
+
+
+def garg(limit: float, clone: str, size: str) -> Watch:
+    """Train `src/train.py` of Garg et al. with a model of `conf/models`, at D = 5 and 21 points.
+
+    Their curriculum over points ends at 21 and that over dimensions starts at its end.
+    """
+    folder = Path(clone) / "src"
+    arguments = read_yaml(folder / "conf/linear_regression.yaml")
+    arguments = merged(arguments, read_yaml(folder / f"conf/models/{size}.yaml"))
+    points = arguments["training"]["curriculum"]["points"]
+    arguments = merged(
+        arguments,
+        {
+            "model": {"n_dims": DIM, "n_positions": EXAMPLES + 1},
+            "training": {
+                "curriculum": {"points": {**points, "end": EXAMPLES + 1}, "dims": {"end": DIM}},
+                "num_tasks": None,
+                "num_training_examples": None,
+                "resume_id": None,
+            },
+        },
+    )
+
+    def predict(model: nn.Module, batch: Batch) -> Tensor:
+        x, y = _with_query(batch)
+        out: Tensor = model(x, y)
+        return out[:, -1:, None]
+
+    return _theirs(folder, arguments, limit, predict)
+
+
+def precision_ls(limit: float, clone: str, mixer: str, layers: int) -> Watch:
+    """Train `src/train.py` of precision-ls by `least_squares.yaml` and its replication script.
+
+    The script sets a learning rate of 1e-4; the model predicts the weights from D = 5, N = 20.
+    """
+    folder = Path(clone) / "src"
+    schema_defaults = {
+        "model": {"seq_op": mixer, "n_layer": layers},
+        "training": {
+            "learning_rate": 1e-4,
+            "data_kwargs": {"device": "cpu"},
+            "save_every_steps": 1000,
+            "resume_id": None,
+            "dtype": "float32",
+            "l1_reg": 0,
+            "ema_decay": 0,
+            "ema_lambda": 0,
+            "track_grad": False,
+        },
+    }
+    arguments = read_yaml(folder / "conf/least_squares/least_squares.yaml")
+
+    def predict(model: nn.Module, batch: Batch) -> Tensor:
+        weights: Tensor = model(torch.cat([batch.prompt.x, batch.prompt.y], dim=2))[:, -1:, :DIM]
+        return batch.prompt.query @ weights.mT
+
+    return _theirs(folder, merged(arguments, schema_defaults), limit, predict)
+
+
+def _with_query(batch: Batch) -> tuple[Tensor, Tensor]:
+    """The inputs (B, N+1, D), the query last, and the outputs (B, N+1) with 0 in its place."""
+    prompt = batch.prompt
+    x = torch.cat([prompt.x, prompt.query], dim=1)
+    y = torch.cat([prompt.y[:, :, 0], prompt.y.new_zeros(len(prompt.y), 1)], dim=1)
+    return x, y
+
+
+def _theirs(
+    folder: Path, arguments: dict[str, Any], limit: float, predict: Callable[..., Tensor]
+) -> Watch:
+    """Run the clone's `train(model, args)` under a watch."""
+    # A run of theirs called a test writes no log and no checkpoint.
+    arguments = merged(arguments, {"test_run": True, "out_dir": str(folder / "no such folder")})
+    with _importable(folder):
+        train, models = importlib.import_module("train"), importlib.import_module("models")
+    torch.manual_seed(0)
+    watch = Watch(limit)
+    args = Arguments(arguments)
+    model = models.build_model(args.model)
+    model.train()
+
+    def evaluated(batch: Batch) -> Tensor:
+        model.eval()
+        prediction = predict(model, batch)
+        model.train()
+        return prediction
+
+    watch.predict = evaluated
+    with (
+        mock.patch.object(train, "tqdm", watch.bar),
+        # Garg et al. move every batch to a GPU.
+        mock.patch.object(torch.Tensor, "cuda", lambda tensor: tensor),
+    ):
+        train.train(model, args)
+    return watch
+
+
+class Arguments(dict[str, Any]):
+    """A nested table whose values are attributes too, as the papers' code reads its arguments."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            value = self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+        return Arguments(value) if isinstance(value, dict) else value
+
+
+@contextmanager
+def _importable(folder: Path) -> Iterator[None]:
+    """Put the folder first on the path, and mocks where unused libraries are missing."""
+    missing = [name for name in UNUSED if importlib.util.find_spec(name) is None]
+    sys.modules.update({name: mock.MagicMock(__spec__=None) for name in missing})
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+        for name in missing:
+            del sys.modules[name]
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """A file of arguments with those that it inherits, later ones first."""
+    content: dict[str, Any] = yaml.safe_load(path.read_text())
+    arguments: dict[str, Any] = {}
+    for name in content.pop("inherit", []):
+        arguments = merged(arguments, read_yaml(path.parent / name))
+    return merged(arguments, content)
+
+
+def merged(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """Both tables; where both have a value, that of the second."""
+    both = dict(first)
+    for key, value in second.items():
+        nested = isinstance(value, dict) and isinstance(both.get(key), dict)
+        both[key] = merged(both[key], value) if nested else value
+    return both
