@@ -43,10 +43,12 @@ def synthesize(store: RecordStore, count: int) -> list[Record]:
             update={
                 "task": task,
                 "model": f"model-{i % 40}",
-                "model_args": {"ridge": 10.0 ** -(i % 7), "layers": i // 40 % 12},
+                # The last argument makes every record one of its own.
+                "model_args": {"ridge": 10.0 ** -(i % 7), "layers": i // 40 % 12,
+                               "width": 8 * (1 + i // 480)},
                 "dtype": ("float32", "float64")[i // 40 % 2],
             }
-        )
+        )  # fmt: skip
         noise = 10 ** rng.normal(-(i % 13), 1, size=arrays["squared_error"].shape)
         values = arrays["squared_error"] * noise
         statistics = summarize(values, "squared")

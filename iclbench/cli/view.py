@@ -49,7 +49,7 @@ def view(
                 webbrowser.open(server.url)
             server.serve_forever(poll_interval=0.2)
     except Interrupted:
-        # Asked to end, which is how it ends.
+        # Ctrl-C or a signal to end is how a server stops, so the command did what was asked.
         pass
     finally:
         site.close()

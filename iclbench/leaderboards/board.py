@@ -56,29 +56,34 @@ class Board:
         return tuple(row.record for row in self.rows)
 
     @property
+    def _first(self) -> Record:
+        """Any of the records: what comparable ones share is asked often, on boards of thousands."""
+        return self.rows[0].record
+
+    @property
     def task(self) -> str:
         """The task's name."""
-        return self.records[0].spec.task
+        return self._first.spec.task
 
     @property
     def task_version(self) -> int:
         """The task's version."""
-        return self.records[0].spec.task_version
+        return self._first.spec.task_version
 
     @property
     def dtype(self) -> str:
         """What the models compute in: float32 or float64."""
-        return self.records[0].spec.dtype
+        return self._first.spec.dtype
 
     @property
     def ranking(self) -> Ranking:
         """The metric and the statistic that rank."""
-        return self.records[0].ranking
+        return self._first.ranking
 
     @property
     def evaluation(self) -> Evaluation:
         """The prompts of the board; `seconds` is that of the first row."""
-        return self.records[0].main
+        return self._first.main
 
     @property
     def title(self) -> str:
@@ -104,8 +109,8 @@ class Board:
             f"{self.ranking.metric} on {self.evaluation.prompts} prompts, ranked by its "
             f"{self.ranking.statistic}"
         )
-        if _grading(self.records[0]):
-            text += f", graded by {grader_name(self.records[0])}"
+        if _grading(self._first):
+            text += f", graded by {grader_name(self._first)}"
         return text
 
     def __repr__(self) -> str:

@@ -5,14 +5,14 @@ They are shown apart, below a task's tables, and never ranked.
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 
 from pydantic import Field
 
-from ..api.config import Config, parse_config
+from ..api.config import Config
 from ..api.errors import UsageError
 from ..api.names import is_plain_name
+from .documents import read_document
 
 FILE = "cited.toml"
 
@@ -47,14 +47,8 @@ def read_cited(folder: Path) -> dict[str, list[Cited]]:
     Raises UsageError with the reason for a file that is not valid.
     """
     path = folder / FILE
-    if not path.exists():
-        return {}
-    try:
-        content = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path}: {error}") from None
     by_task: dict[str, list[Cited]] = {}
-    for entry in parse_config(_File, content, str(path)).cited:
+    for entry in read_document(path, _File).cited:
         if not is_plain_name(entry.task):
             raise UsageError(f"{path}: {entry.task[:100]!r} is not the name of a task")
         by_task.setdefault(entry.task, []).append(entry)

@@ -6,16 +6,15 @@ A task or model whose plugin is not installed, or says nothing of it, is called 
 from __future__ import annotations
 
 import sys
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..api.about import ABOUT_FILE, About, AboutFile, ModelAbout, Paper, TaskAbout
-from ..api.config import parse_config
 from ..api.errors import UsageError
 from ..discovery import Plugin
 from ..plugins import PluginHost, host
+from .documents import read_document
 from .reading import Refused
 
 #: The group of tasks that name none.
@@ -75,11 +74,7 @@ def read_about(plugin: Plugin) -> AboutFile:
     for folder in getattr(module, "__path__", ()):
         path = Path(folder) / ABOUT_FILE
         if path.is_file():
-            try:
-                content = tomllib.loads(path.read_text("utf-8"))
-            except (OSError, ValueError) as error:
-                raise UsageError(f"{path}: {error}") from None
-            return parse_config(AboutFile, content, str(path))
+            return read_document(path, AboutFile)
     return AboutFile()
 
 

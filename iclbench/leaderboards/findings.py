@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime
 import math
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +16,13 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from ..api.config import Config, parse_config
+from ..api.config import Config
 from ..api.errors import UsageError
 from ..api.names import is_plain_name
 from ..api.record import Record
 from ..api.statistics import Statistics
 from ..runs.store import RecordStore
+from .documents import read_document
 from .reading import Refused, sound_records
 
 FILE = "findings.toml"
@@ -113,14 +113,7 @@ def read_findings(folder: Path) -> list[Finding]:
 
     Raises UsageError with the reason for a file that is not valid.
     """
-    path = folder / FILE
-    if not path.exists():
-        return []
-    try:
-        content = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path}: {error}") from None
-    return parse_config(_File, content, str(path)).finding
+    return read_document(folder / FILE, _File).finding
 
 
 def outcomes(folder: Path, refused: Refused) -> list[Outcome]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
 
-from ..api.config import Config, parse_config
+from ..api.config import Config
 from ..api.errors import UsageError
 from ..api.names import is_plain_name
+from .documents import read_document
 
 FILE = "studies.toml"
 
@@ -61,13 +61,7 @@ def read_notes(folder: Path) -> dict[str, StudyNotes]:
     Raises UsageError with the reason for a file that is not valid.
     """
     path = folder / FILE
-    if not path.exists():
-        return {}
-    try:
-        content = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path}: {error}") from None
-    notes = parse_config(_File, content, str(path)).study
+    notes = read_document(path, _File).study
     for one in notes:
         if not is_plain_name(one.records):
             raise UsageError(f"{path}: {one.records[:100]!r} is not a plain name of a folder")

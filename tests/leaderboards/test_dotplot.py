@@ -25,7 +25,7 @@ def numbers(pattern: str, drawn: str) -> list[tuple[float, ...]]:
 
 
 def test_a_dot_lies_in_its_interval_at_its_score(board, about):
-    drawn = board_dots(board, about, 7)
+    drawn = board_dots(board, "", about, 7)
     trained = [row for row in board.rows if row.is_trained]
     best = max(trained, key=lambda row: row.goodness)
     bars = numbers(r'class="whisker" x1="([\d.]+)" x2="([\d.]+)"', drawn)
@@ -52,7 +52,7 @@ def test_lines_of_reference_are_the_best_of_each_origin(board):
 def test_lower_means_are_farther_right(leaderboards, about):
     boards = leaderboard(leaderboards / "records")
     board = next(b for b in boards if b.task == "categorical")
-    assert board_dots(board, about, 7) is None  # it has no trained row
+    assert board_dots(board, "", about, 7) is None  # it has no trained row
     marks = {mark.kind: mark.value for mark in references(board)}
     assert marks["attainable"] < marks["chance"]
 

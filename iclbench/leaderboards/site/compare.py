@@ -13,7 +13,8 @@ from ..board import Board
 from ..ranking import seed_variance
 from ..row import Row
 from .figure import View, script_json
-from .task import by_evaluation, evaluation_title
+from .settings import by_evaluation
+from .task import evaluation_title
 
 
 def choices(boards: Sequence[Board]) -> View:

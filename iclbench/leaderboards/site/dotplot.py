@@ -14,6 +14,7 @@ from .. import formats
 from ..board import Board
 from ..descriptions import Descriptions
 from ..row import Row, better
+from .settings import trained
 from .svg import Scale, scale_of, ticks
 
 #: Models in a small plot.
@@ -52,15 +53,15 @@ def _kind(row: Row) -> str:
 
 
 def board_dots(
-    board: Board, about: Descriptions, most: int, root: str = "", width: int = WIDTH
+    board: Board, track: str, about: Descriptions, most: int, *, root: str = "", width: int = WIDTH
 ) -> str | None:
-    """The trained models of a board, each by its best row; None without any.
+    """The models that were trained in a track of a board, each by its best row; None without any.
 
     `root` leads from the page to the site's folder; `width` is in pixels.
     """
     best: dict[str, Row] = {}
-    for row in sorted(board.rows, key=lambda row: -row.goodness):
-        if row.is_trained and row.score is not None:
+    for row in trained(board, track):
+        if row.score is not None:
             best.setdefault(row.record.spec.model, row)
     rows = list(best.values())[:most]
     if not rows:
@@ -82,7 +83,7 @@ def board_dots(
         name = f"{metric}, {better(board.ranking)} is better"
     title = escape(f"{about.task(board.task).title}, {board.dtype}: {name}")
     if len(name) <= MOST_NAME:
-        name = f"{name}, {board.dtype}"
+        name = f"{name}, {board.dtype}{f', {track}' * bool(track)}"
     names = [about.model(row.record.spec.model).title for row in rows]
     parts = [
         f'<svg viewBox="0 0 {width} {frame.bottom + BOTTOM}" role="img" aria-label="{title}">',

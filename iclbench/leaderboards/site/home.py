@@ -10,7 +10,7 @@ from ..curves import median_curve
 from ..descriptions import Descriptions
 from ..findings import Outcome
 from ..row import Row
-from . import compute, dotplot
+from . import compute, dotplot, settings
 from .figure import View
 
 #: Where the findings of a study are explained.
@@ -34,13 +34,17 @@ def families(boards: Iterable[Board], about: Descriptions) -> dict[str, list[Boa
 
 
 def main_board(boards: Sequence[Board]) -> Board:
-    """The board that stands for a family: by digits if any is, with the most trained models."""
+    """The board that stands for a family: of a track, then by digits, with most trained models.
 
-    def key(board: Board) -> tuple[bool, bool, int, int, str]:
+    Only the boards count that stand for their tasks.
+    """
+
+    def key(board: Board) -> tuple[bool, bool, bool, int, int, str]:
         models = {row.record.spec.model for row in board.rows if row.is_trained}
-        return bool(models), board.has_digits, len(models), len(board.rows), board.title
+        return (bool(models), board.has_tracks, board.has_digits, len(models), len(board.rows),
+                board.title)  # fmt: skip
 
-    return max(boards, key=key)
+    return max(settings.main_boards(boards), key=key)
 
 
 def panels(boards: Sequence[Board], about: Descriptions) -> list[View]:
@@ -48,12 +52,17 @@ def panels(boards: Sequence[Board], about: Descriptions) -> list[View]:
     views = []
     for group, members in families(boards, about).items():
         board = main_board(members)
-        drawn = dotplot.board_dots(board, about, most=dotplot.MOST_ROWS)
-        if drawn is None:
-            continue
-        task = about.task(board.task)
-        views.append({"group": group, "task": board.task, "title": task.title, "svg": drawn})
+        for track in settings.tracks(board)[:1]:
+            drawn = dotplot.board_dots(board, track, about, most=dotplot.MOST_ROWS)
+            if drawn is not None:
+                views.append({"group": group, "svg": drawn, **_setting(board, track, about)})
     return views
+
+
+def _setting(board: Board, track: str, about: Descriptions) -> View:
+    """What a panel says of its board."""
+    title = about.task(board.task).title
+    return {"task": board.task, "title": title, "setting": settings.in_words(board, track)}
 
 
 def best_by_model(rows: Iterable[Row]) -> list[Row]:
@@ -67,25 +76,28 @@ def best_by_model(rows: Iterable[Row]) -> list[Row]:
 
 
 def compute_panel(boards: Sequence[Board], about: Descriptions) -> View | None:
-    """Digits against operations of training, of the board by digits with the most such curves."""
+    """Digits against operations of training, on the board by digits that has most such curves.
 
-    def curves(board: Board) -> list[Row]:
-        trained = [row for row in board.rows if _has_operations(row)]
-        return best_by_model(trained)[: compute.MOST_CURVES]
-
-    ranked = [board for board in boards if board.has_digits]
-    board = max(ranked, key=lambda board: len(curves(board)), default=None)
-    rows = [] if board is None else curves(board)
-    if board is None or not rows:
+    A board of a track comes before others, as it does among the evaluations of a task.
+    """
+    drawn = [
+        (board, track, best_by_model(filter(_has_operations, settings.trained(board, track))))
+        for board in settings.main_boards(boards)
+        for track in settings.tracks(board)[:1]
+        if board.has_digits
+    ]
+    known = [one for one in drawn if one[2]]
+    if not known:
         return None
+    board, track, rows = max(known, key=lambda one: (bool(one[1]), len(one[2])))
     lines = []
-    for row in rows:
+    for row in rows[: compute.MOST_CURVES]:
         curve = row.record.validation_curve
         assert curve is not None
         x = [v for v in curve.operations if v is not None]
         name = about.model(row.record.spec.model).title
         lines.append(compute.CurveLine(name, f"runs/{row.record.id}.html", x, median_curve(curve)))
-    return {"task": board.task, "title": about.task(board.task).title, "svg": compute.curves(lines)}
+    return {"svg": compute.curves(lines), **_setting(board, track, about)}
 
 
 def _has_operations(row: Row) -> bool:

@@ -127,8 +127,9 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.write(line.encode())
                 self.wfile.flush()
                 version = now
-        except OSError:
-            pass
+        except (ConnectionError, TimeoutError):
+            # The page was closed, which only a write finds out: no failure of the server.
+            self.close_connection = True
 
     def log_message(self, *args: object) -> None:
         """Say nothing: a request is no news."""

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from ...api.errors import IclbenchError
-from ...api.record import Record
-from ...api.spec import digest_of
 from ...api.task import Task
 from ...plugins import host
 from .. import formats
 from ..board import Board
 from ..descriptions import Description, Descriptions
 from ..row import Row
-from . import citation, dotplot, svg
+from . import citation, dotplot, settings, svg
 from .example import example
 from .figure import View, figure, script_json
 from .formula import mathml
@@ -29,14 +26,12 @@ MOST_ROWS = 100
 #: Models in the plot of a page, and its width in pixels.
 MOST_DOTS, PLOT_WIDTH = 20, 400
 
-_TRACK = re.compile(r"(gpu-)?(\d+)([mh])")
-
 
 def task(name: str, boards: Sequence[Board], about: Descriptions) -> View:
-    """The whole page of a task; the evaluation set with the most rows comes first."""
+    """The whole page of a task; the evaluation set that stands for it comes first."""
     described = about.task(name)
-    sections = [section(key, group, about) for key, group in by_evaluation(boards).items()]
-    sections.sort(key=lambda view: -view["count"])
+    evaluations = settings.by_evaluation(boards)
+    sections = [section(key, group, about) for key, group in evaluations.items()]
     board: Board = sections[0]["board"]
     return {
         "name": name,
@@ -86,34 +81,9 @@ def score_in_words(board: Board, about: Description) -> str:
 def tracks_in_words(boards: Sequence[Board]) -> str:
     """The tracks of the trained rows, each explained."""
     names = sorted({row.track for board in boards for row in board.rows if row.is_trained})
-    parts = []
-    for name in names:
-        match = _TRACK.fullmatch(name)
-        if not name:
-            parts.append("open, a budget that each row chose itself")
-        elif match:
-            unit = {"m": "minutes", "h": "hours"}[match[3]]
-            of = "of one GPU" if match[1] else "of core time"
-            parts.append(f"{name}, {match[2]} {unit} {of} for each seed")
-        else:
-            parts.append(name)
+    parts = [settings.track_in_words(name) for name in names]
     listed = "; ".join(parts)
     return f"A track is a class of training budgets. Here: {listed}." if parts else ""
-
-
-def by_evaluation(boards: Iterable[Board]) -> dict[str, list[Board]]:
-    """The boards of each evaluation set, by a key: one board per dtype."""
-    groups: dict[str, list[Board]] = {}
-    for board in boards:
-        groups.setdefault(_evaluation_key(board.records[0]), []).append(board)
-    return groups
-
-
-def _evaluation_key(record: Record) -> str:
-    """Records with the same key were evaluated on the same draws, in any dtype."""
-    evaluation, spec = record.main, record.spec
-    content = [spec.task, spec.task_version, evaluation.task_args, evaluation.digest]
-    return digest_of(content)[:12]
 
 
 def evaluation_title(board: Board) -> str:
@@ -142,12 +112,15 @@ def section(key: str, boards: Sequence[Board], about: Descriptions) -> View:
     return {
         "key": key,
         "title": evaluation_title(boards[0]),
+        "budget": ", ".join(track or settings.OPEN for track in settings.tracks(boards[0])),
         "board": boards[0],
         "dots": [
             drawn
             for board in boards
-            if (drawn := dotplot.board_dots(board, about, MOST_DOTS, "../", PLOT_WIDTH))
+            for track in settings.tracks(board)
+            if (drawn := _dots(board, track, about))
         ],
+        "marks": {mark.kind for board in boards for mark in dotplot.references(board)},
         "rows": [view for view in views if not (is_long and view["hidden"])],
         "rest": [view for view in views if is_long and view["hidden"]],
         "count": len(views),
@@ -163,6 +136,11 @@ def section(key: str, boards: Sequence[Board], about: Descriptions) -> View:
         "has_digits": boards[0].has_digits,
         **_choices(boards, rows),
     }
+
+
+def _dots(board: Board, track: str, about: Descriptions) -> str | None:
+    """The dot plot of a track's rows."""
+    return dotplot.board_dots(board, track, about, MOST_DOTS, root="../", width=PLOT_WIDTH)
 
 
 def _choices(boards: Sequence[Board], rows: Sequence[Row]) -> View:

@@ -1,0 +1,88 @@
+"""Which evaluation of a task stands for it: one with a track of training budgets comes first.
+
+Rows of a track had the same budget, so their differences are those of the models; elsewhere each
+row chose its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from ...api.record import Record
+from ...api.spec import digest_of
+from .. import formats
+from ..board import Board
+from ..row import Row
+
+#: What a page calls the budgets of rows without a track.
+OPEN = "open budgets"
+
+_TRACK = re.compile(r"(gpu-)?(\d+)([mh])")
+
+
+def by_evaluation(boards: Iterable[Board]) -> dict[str, list[Board]]:
+    """The boards of each evaluation set, by a key: one board per dtype.
+
+    Sets whose rows have a track come first, and among those the one with the most rows.
+    """
+    groups: dict[str, list[Board]] = {}
+    for board in boards:
+        groups.setdefault(_evaluation_key(board.rows[0].record), []).append(board)
+    return dict(sorted(groups.items(), key=_standing))
+
+
+def _standing(group: tuple[str, list[Board]]) -> tuple[bool, int]:
+    boards = group[1]
+    has_tracks = any(board.has_tracks for board in boards)
+    return not has_tracks, -sum(len(board.rows) for board in boards)
+
+
+def _evaluation_key(record: Record) -> str:
+    """Records with the same key were evaluated on the same draws, in any dtype."""
+    evaluation, spec = record.main, record.spec
+    content = [spec.task, spec.task_version, evaluation.task_args, evaluation.digest]
+    return digest_of(content)[:12]
+
+
+def main_boards(boards: Iterable[Board]) -> list[Board]:
+    """The boards of the first evaluation set of each task."""
+    tasks: dict[str, list[Board]] = {}
+    for board in boards:
+        tasks.setdefault(board.task, []).append(board)
+    first = [next(iter(by_evaluation(members).values())) for members in tasks.values()]
+    return [board for group in first for board in group]
+
+
+def tracks(board: Board) -> list[str]:
+    """The tracks of the trained rows: those of most models first, and rows without one last."""
+    models: dict[str, set[str]] = {}
+    for row in board.rows:
+        if row.is_trained:
+            models.setdefault(row.track, set()).add(row.record.spec.model)
+    return sorted(models, key=lambda track: (not track, -len(models[track]), track))
+
+
+def trained(board: Board, track: str) -> list[Row]:
+    """The trained rows of a track, best first; an empty one stands for rows without."""
+    rows = [row for row in board.rows if row.is_trained and row.track == track]
+    return sorted(rows, key=lambda row: -row.goodness)
+
+
+def track_in_words(track: str) -> str:
+    """What a track allows, such as `10m, 10 minutes of core time for each seed`."""
+    match = _TRACK.fullmatch(track)
+    if not track:
+        return "open, a budget that each row chose itself"
+    if not match:
+        return track
+    count = int(match[2])
+    unit = {"m": "minute", "h": "hour"}[match[3]] + "s" * (count != 1)
+    of = "of one GPU" if match[1] else "of core time"
+    return f"{track}, {count} {unit} {of} for each seed"
+
+
+def in_words(board: Board, track: str) -> str:
+    """The budget of a plot's rows and the task's arguments, on a line."""
+    args = formats.arguments(board.evaluation.task_args)
+    return " · ".join(part for part in (f"track {track}" if track else OPEN, args) if part)

@@ -1,0 +1,102 @@
+"""Which evaluation stands for a task: one with a track, and its rows of one track alone."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from iclbench import RecordStore
+from iclbench.api.record import MAIN
+from iclbench.leaderboards.board import boards
+from iclbench.leaderboards.descriptions import Descriptions
+from iclbench.leaderboards.site import settings
+from iclbench.leaderboards.site.dotplot import board_dots
+from iclbench.leaderboards.site.home import compute_panel, main_board, panels
+from iclbench.leaderboards.site.task import task
+from iclbench.runs.store import read_record
+
+
+@pytest.fixture(scope="module")
+def tracked(leaderboards, tmp_path_factory):
+    """The boards of least-squares, and one more: a trained row of the track 10m in five dimensions.
+
+    The row of three layers was trained in the track, and one of two layers in an open budget.
+    """
+    old = RecordStore(leaderboards / "records")
+    records = [read_record(path) for path in old.paths()]
+    new = []
+    for record in records:
+        new.append(record)
+        if record.spec.origin == "trained":
+            args = {**record.main.task_args, "dim": 5}
+            spec = record.spec.model_copy(update={"task_args": args})
+            main = record.main.model_copy(update={"task_args": args})
+            track = "10m" if record.spec.model_args["layers"] == 1 else None
+            new.append(record.model_copy(
+                update={"spec": spec, "id": spec.id, "evaluations": {MAIN: main}, "track": track}
+            ))  # fmt: skip
+    store = RecordStore(tmp_path_factory.mktemp("tracked"))
+    for path in old.folder.rglob("objects/**/*"):
+        if path.is_file():
+            target = store.folder / path.relative_to(old.folder)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(path.read_bytes())
+    for record in new:
+        store.write(record.sealed())
+    return boards([read_record(path) for path in store.paths()], store)
+
+
+@pytest.fixture(scope="module")
+def about():
+    return Descriptions(print)
+
+
+def least_squares(found):
+    return [board for board in found if board.task == "least-squares"]
+
+
+def test_an_evaluation_with_a_track_comes_before_a_larger_one(tracked, about):
+    first, *rest = settings.by_evaluation(least_squares(tracked)).values()
+    assert [len(board.rows) for board in first] == [2]
+    assert sum(len(board.rows) for board in rest[0]) > 2
+    sections = task("least-squares", least_squares(tracked), about)["sections"]
+    assert [section["budget"] for section in sections] == ["10m, open budgets", "open budgets"]
+    assert "dim=5" in sections[0]["title"]
+
+
+def test_without_tracks_the_largest_evaluation_stands_for_a_task(tracked):
+    open_ones = [board for board in least_squares(tracked) if not board.has_tracks]
+    assert len(settings.main_boards(open_ones)) == 2  # both dtypes
+    assert len(settings.main_boards(tracked)) == len({b.task for b in tracked})
+
+
+def test_home_shows_the_track_and_says_so(tracked, about):
+    assert main_board(least_squares(tracked)).has_tracks
+    panel = panels(least_squares(tracked), about)[0]
+    assert panel["setting"].startswith("track 10m · dim=5")
+    shown = re.findall(r"runs/([\w-]+)\.html", panel["svg"])
+    row = next(r for board in tracked for r in board.rows if r.track == "10m")
+    assert shown == [row.record.id]
+    compute = compute_panel(tracked, about)
+    assert compute["setting"] == panel["setting"]
+    assert re.findall(r"runs/([\w-]+)\.html", compute["svg"]) == [row.record.id]
+
+
+def test_the_rows_of_a_track_have_a_plot_of_their_own(tracked, about):
+    board = next(board for board in tracked if board.has_tracks)
+    assert settings.tracks(board) == ["10m", ""]
+    plots = [board_dots(board, track, about, 7) for track in settings.tracks(board)]
+    assert "float32, 10m" in plots[0]
+    assert "10m" not in plots[1]
+    assert board_dots(board, "2h", about, 7) is None
+
+
+@pytest.mark.parametrize(
+    ("track", "words"),
+    [("10m", "10m, 10 minutes of core time for each seed"),
+     ("gpu-1h", "gpu-1h, 1 hour of one GPU for each seed"),
+     ("", "open, a budget that each row chose itself"), ("paper", "paper")],
+)  # fmt: skip
+def test_a_track_in_words(track, words):
+    assert settings.track_in_words(track) == words
