@@ -55,7 +55,7 @@ if TYPE_CHECKING:
         with_lead,
     )
     from .api.random import philox, torch_generator
-    from .api.recipe import Recipe, Stage
+    from .api.recipe import Recipe, Stage, smoke_recipe
     from .api.record import GraderReport, GradingCost, Record
     from .api.scoring import Axis, Distance, FloorKind, Primary
     from .api.shift import Shift
@@ -119,7 +119,7 @@ _HOME = {
     "api.prefixes": "PrefixConfig PrefixTask",
     "api.prompts": "UNASKED Batch Categorical LinearSystem Regression Ridge Sequence Signature "
     "Text map_tensors to_device with_lead",
-    "api.random": "philox torch_generator", "api.recipe": "Recipe Stage",
+    "api.random": "philox torch_generator", "api.recipe": "Recipe Stage smoke_recipe",
     "api.record": "GraderReport GradingCost Record", "api.digits": "ErrorKind",
     "api.scoring": "Axis Distance FloorKind Primary", "api.shift": "Shift",
     "api.spec": "RunSpec digest_of", "api.statistics": "finite", "api.suite": "Suite",
@@ -260,6 +260,7 @@ __all__ = [
     "report",
     "require_writable",
     "run",
+    "smoke_recipe",
     "submit_sweep",
     "sweep",
     "sweep_status",

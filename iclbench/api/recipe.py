@@ -110,6 +110,12 @@ SMOKE = Recipe(
     model_args={"layers": 1, "width": 16},
 )
 
+
+def smoke_recipe(**task_args: Any) -> Recipe:
+    """The recipe `smoke` with arguments of a task: seconds, to see that everything runs."""
+    return SMOKE.model_copy(update={"task_args": task_args})
+
+
 QUICK = Recipe(
     steps=1500,
     batch=64,

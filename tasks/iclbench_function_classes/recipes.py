@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from iclbench import Recipe, Stage
+from iclbench import Recipe, Stage, smoke_recipe
 
 #: Updates between two steps of the source's curriculum, and their number.
 INTERVAL, INCREMENTS = 2_000, 15
 
-SMOKE = Recipe(
-    steps=20,
-    batch=16,
-    schedule="cosine",
-    model_args={"layers": 1, "width": 16},
-    task_args={"dim": 4, "examples": 8, "sparsity": 2, "depth": 2, "hidden": 4},
-)
-"""Takes seconds, to see that everything runs."""
+SMOKE = smoke_recipe(dim=4, examples=8, sparsity=2, depth=2, hidden=4)
 
 
 def quick(**task_args: Any) -> Recipe:

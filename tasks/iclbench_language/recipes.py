@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iclbench import Recipe
+from iclbench import Recipe, smoke_recipe
 
 #: A transformer of RegBench's size. Of its settings, dropout of 0.1 and a last learning rate of a
 #: tenth of the first are absent here.
@@ -34,10 +34,4 @@ QUICK = Recipe(
 )
 
 #: A smoke test: the first 32 ids of few automata.
-SMOKE = Recipe(
-    steps=20,
-    batch=16,
-    schedule="cosine",
-    model_args={"layers": 1, "width": 16},
-    task_args={"length": 32, "automata": 64, "evaluation_automata": 16},
-)
+SMOKE = smoke_recipe(length=32, automata=64, evaluation_automata=16)

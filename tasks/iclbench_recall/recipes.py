@@ -1,15 +1,8 @@
 """Recipes of the recall tasks."""
 
-from iclbench import Recipe
+from iclbench import Recipe, smoke_recipe
 
-MQAR_SMOKE = Recipe(
-    steps=20,
-    batch=16,
-    learning_rate=1e-3,
-    schedule="cosine",
-    model_args={"layers": 1, "width": 16},
-    task_args={"vocabulary": 64, "pool": 320},
-)
+MQAR_SMOKE = smoke_recipe(vocabulary=64, pool=320)
 
 #: Mixers in turn: a convolution of three taps, then attention (Arora et al. 2024, Based, figure 2).
 CONVOLUTION_FIRST = {
@@ -74,14 +67,7 @@ MEMORIZATION_PAPER = MAD_PAPER.model_copy(
     update={"steps": 400, "chunk": 2, "task_args": {"pool": 256}}
 )
 
-MAD_SMOKE = Recipe(
-    steps=20,
-    batch=16,
-    learning_rate=1e-3,
-    schedule="cosine",
-    model_args={"layers": 1, "width": 16},
-    task_args={"pool": 320},
-)
+MAD_SMOKE = smoke_recipe(pool=320)
 
 MAD_QUICK = Recipe(
     steps=800,

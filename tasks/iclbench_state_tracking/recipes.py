@@ -1,15 +1,8 @@
 """Recipes of the word problems."""
 
-from iclbench import Recipe
+from iclbench import Recipe, smoke_recipe
 
-SMOKE = Recipe(
-    steps=20,
-    batch=16,
-    learning_rate=1e-3,
-    schedule="cosine",
-    model_args={"layers": 1, "width": 16},
-    task_args={"length": 8},
-)
+SMOKE = smoke_recipe(length=8)
 
 #: Words are short, so that products late in them give a signal; shifts make them longer.
 QUICK = Recipe(

@@ -1,15 +1,8 @@
 """Recipes for task diversity: small ones, and that of Raventós et al. (2023)."""
 
-from iclbench import Recipe
+from iclbench import Recipe, smoke_recipe
 
-SMOKE = Recipe(
-    steps=20,
-    batch=16,
-    schedule="cosine",
-    model_args={"layers": 1, "width": 16},
-    task_args={"dim": 3, "examples": 4, "tasks": 8},
-)
-"""Takes seconds, to see that everything runs."""
+SMOKE = smoke_recipe(dim=3, examples=4, tasks=8)
 
 QUICK = Recipe(
     steps=3_000,
