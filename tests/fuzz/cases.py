@@ -78,7 +78,6 @@ COMMANDS = (
     "run --model baseconv --task least-squares --weights gd-causal --weights-args steps=3",
     "run --model zero --task least-squares --dtype float64 --eval-prompts 16 --eval-seed 3",
     "run --model transformer --task least-squares --freeze a.* --perturb 0.1 --metrics squared",
-    "tune --model baseconv --task least-squares --trials 3 --budget 1m",
     "ls", "ls --json", "plugins", "describe transformer", "describe least-squares --json",
     "show records", "verify records --all --sample 1", "submit records --to out/boards --check",
     "leaderboard show --out records --format markdown --commands", "leaderboard build out/boards",
@@ -90,6 +89,7 @@ COMMANDS = (
     "pull datasets/someone/results --max-size 0.1 --no-verify", "push records --to someone/name",
     "export out/data --task least-squares --prompts 16 --task-args dim=2,examples=4 --seed 3",
     "campaign missing.toml --stage boards --hours 0.1 --out out/campaign", "new solver my-solver",
+    "tune --model baseconv --task least-squares --trials 3 --budget 1m",
 )  # fmt: skip
 
 
