@@ -19,7 +19,7 @@ from pydantic import Field, model_validator
 from ..api.config import Config
 from ..api.errors import UsageError
 from ..api.names import is_plain_name
-from ..api.record import Record
+from ..api.record import MAIN, Record
 from ..api.statistics import Statistics
 from ..runs.store import RecordStore
 from .documents import read_document
@@ -43,6 +43,7 @@ class Value(Config):
         description="fields of the spec, such as model_args.layers, that only this record has"
     )
     metric: str | None = None
+    shift: str | None = Field(None, description="takes the metric under this shift")
     statistic: Literal["mean", "median", "q95", "q99"] = "median"
     at: float | None = Field(None, description="the value of a curve's axis; takes its median")
     analysis: str | None = Field(
@@ -53,6 +54,8 @@ class Value(Config):
     def _names_one_number(self) -> Value:
         if (self.metric is None) == (self.analysis is None):
             raise ValueError("a value is either of a metric or of an analysis")
+        if self.analysis is not None and self.shift is not None:
+            raise ValueError("an analysis is of the model as a whole and has no shift")
         return self
 
 
@@ -193,20 +196,23 @@ def _numbers(value: Value, record: Record) -> tuple[float, list[float]]:
         by_seed = [_at_path(record, value.analysis, i) for i in range(len(record.seeds))]
         return float(np.median(by_seed)), by_seed
     metric = str(value.metric)
+    evaluation = record.evaluations.get(value.shift or MAIN)
+    if evaluation is None:
+        raise UsageError(f"{FILE}: a record of {value.where} was not evaluated under {value.shift}")
     if value.at is not None:
-        curve = record.curves.get(metric)
+        curve = evaluation.curves.get(metric)
         if curve is None or value.at not in curve.values:
             raise UsageError(f"{FILE}: a record of {value.where} has no {metric} at {value.at:g}")
         # Records keep no curves of single seeds.
         return _finite_or_infinite(curve.median[curve.values.index(value.at)]), []
-    if metric not in record.metrics:
+    if metric not in evaluation.metrics:
         raise UsageError(f"{FILE}: a record of {value.where} has no metric {metric}")
 
     def read(statistics: Statistics) -> float:
         return _finite_or_infinite(getattr(statistics, value.statistic))
 
-    by_seed = [read(metrics[metric]) for metrics in record.main.seeds]
-    return read(record.metrics[metric]), by_seed
+    by_seed = [read(metrics[metric]) for metrics in evaluation.seeds]
+    return read(evaluation.metrics[metric]), by_seed
 
 
 def _at_path(record: Record, path: str, seed: int) -> float:

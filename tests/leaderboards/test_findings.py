@@ -118,11 +118,23 @@ def test_without_a_record_nothing_was_run_and_several_are_refused(records):
         ({"in_kind": (5, 6)}, "must be so in kind"),
         ({"contradicted": (0, 5)}, "and contradict it"),
         ({"first": {"where": {}}}, "either of a metric or of an analysis"),
+        ({"first": {"where": {}, "analysis": "a.b", "shift": "scale"}}, "has no shift"),
     ],
 )
 def test_invalid_findings_are_refused(changes, reason):
     with pytest.raises(UsageError, match=reason):
         finding(**changes)
+
+
+def test_a_number_may_be_of_a_shift(tmp_path):
+    shown = run(model="zero", **TINY, shift=["values-triple"], out=tmp_path)
+    first = {"metric": "squared_error", "where": {"model": "zero"}}
+    ranges = {"reproduced": (8.9, 9.1), "in_kind": None, "contradicted": (0, 1)}
+    shifted = finding(first={**first, "shift": "values-triple"}, second=first, **ranges)
+    # Targets three times as large have squared errors nine times as large where 0 is predicted.
+    assert judge(shifted, [shown]).verdict == "reproduced"
+    with pytest.raises(UsageError, match="not evaluated under other"):
+        judge(finding(first={**first, "shift": "other"}, second=first), [shown])
 
 
 def test_build_writes_the_page_of_the_findings(cli, studies, tmp_path):
