@@ -23,11 +23,11 @@ quickstart: $(VENV)/installed
 
 # Fast tests on all cores, one thread per process.
 test: $(VENV)/installed-dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 # Tests that take minutes.
 test-slow: $(VENV)/installed-dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto -m slow
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal -m slow
 
 CASES ?= 500
 SEED ?= 0

@@ -111,6 +111,7 @@ def test_plugin_is_under_25_lines_of_code():
     assert code_lines((EXAMPLE / "iclbench_hyena_lite.py").read_text(encoding="utf-8")) < 25
 
 
+@pytest.mark.slow
 def test_imports_are_from_the_wheels(environment: Environment, tmp_path: Path):
     script = "import importlib, sys\nfor name in sys.argv[1:]:\n"
     script += "    print(importlib.import_module(name).__file__)"
@@ -120,6 +121,7 @@ def test_imports_are_from_the_wheels(environment: Environment, tmp_path: Path):
     assert all(Path(file).is_relative_to(environment.packages) for file in files)
 
 
+@pytest.mark.slow
 def test_documented_command_runs_it(environment: Environment, tmp_path: Path):
     assert COMMAND in (EXAMPLE / "README.md").read_text(encoding="utf-8")
     program, *arguments = COMMAND.split()

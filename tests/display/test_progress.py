@@ -132,6 +132,7 @@ def test_a_dumb_terminal_gets_lines(monkeypatch):
         assert isinstance(display._view, PlainView)
 
 
+@pytest.mark.slow
 def test_jobs_of_other_processes_are_shown_one_below_the_other(monkeypatch, tmp_path):
     shown = []
     monkeypatch.setattr(PlainView, "show", lambda _, states: shown.append(titles(states)))

@@ -57,6 +57,7 @@ def run_pytest(tmp_path):
     return run
 
 
+@pytest.mark.slow
 def test_checks_are_tests_and_failures_are_one_sentence(run_pytest):
     done = run_pytest("shout", "--iclbench", "-v", "-k", "not say")
     assert done.returncode == 1, done.stdout + done.stderr

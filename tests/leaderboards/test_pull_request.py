@@ -226,6 +226,7 @@ def test_anything_else_is_refused(repository, results, spoil, reason):
     assert not any("\n" in problem for problem in problems)
 
 
+@pytest.mark.slow
 def test_the_command_runs_the_base_branch_and_says_why(repository, results):
     with_huge_file(repository, add_records(repository, results))
     head = repository.commit()

@@ -112,6 +112,7 @@ def test_every_module_is_one_step_of_gradient_descent(
     assert (model(batch.prompt)[:, 0, 0] - answer).abs().max() <= bound
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dtype", "bound"), [(torch.float32, 2e-13), (torch.float64, 1e-30)], ids=str
 )
@@ -164,6 +165,7 @@ def test_record_shows_the_difference_at_every_step(tmp_path):
         assert all(check.holds for check in verify(path))
 
 
+@pytest.mark.slow
 def test_training_starts_from_the_construction(tmp_path):
     for model in ("lsa", "elsa"):
         record = run(

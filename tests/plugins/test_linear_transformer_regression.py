@@ -110,6 +110,7 @@ def test_the_full_form_refuses_regression(tmp_path):
             out=tmp_path)  # fmt: skip
 
 
+@pytest.mark.slow
 def test_training_learns_least_squares(tmp_path):
     record = run(
         model="linear-transformer",

@@ -71,7 +71,9 @@ def test_one_boosted_tree_at_full_rate_is_a_tree_and_more_fit_better():
     assert errors[0] > errors[1] > errors[2]
 
 
-@pytest.mark.parametrize("model", ["lasso", "cart", "boosted-trees"])
+@pytest.mark.parametrize(
+    "model", ["lasso", "cart", pytest.param("boosted-trees", marks=pytest.mark.slow)]
+)
 def test_every_prefix_is_answered_and_float64_is_refused_where_inputs_are_rounded(model, tmp_path):
     request = {"model": model, "task": "decision-tree", "task_args": SMALL, "out": tmp_path,
                "eval_prompts": 8}  # fmt: skip

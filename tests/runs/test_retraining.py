@@ -104,13 +104,8 @@ CLAIMED: dict[str, tuple[Forgery, str]] = {
 }  # fmt: skip
 
 
-#: Forgeries that train a second record take more than five seconds.
-SLOW = {"weights of more steps, made elsewhere", "constructed as trained, made elsewhere"}
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in CLAIMED]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CLAIMED)
 def test_a_forgery_of_the_past_is_claimed_and_training_again_refuses_it(records, name):
     forgery, claim = CLAIMED[name]
     path = forgery(records)

@@ -97,6 +97,7 @@ def test_weights_are_the_same_bits_with_and_without_a_curve(tmp_path, monkeypatc
     assert with_curve.training.curve == without.training.curve
 
 
+@pytest.mark.slow
 def test_validation_takes_at_most_its_share_of_a_longer_training(tmp_path, monkeypatch):
     """With a fixed limit of 0 seconds, what is measured stays within 3%."""
     monkeypatch.setattr(validation, "LEAST_SECONDS", 0.0)

@@ -68,6 +68,7 @@ def with_fields(outcome, **fields):
     return {**outcome, **fields} if isinstance(outcome, dict) else outcome
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "reason"),
     [

@@ -83,6 +83,7 @@ def test_visible_gpus_are_all_of_the_machine_otherwise(monkeypatch):
     assert local.visible_gpus() == ["0", "1"]
 
 
+@pytest.mark.slow
 def test_workers_end_with_a_parent_that_is_killed(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(

@@ -30,6 +30,7 @@ def paths(folder):
     return list(RecordStore(folder).paths())
 
 
+@pytest.mark.slow
 def test_workers_give_the_outcomes_of_one_process_in_order(paths, tmp_path, monkeypatch):
     monkeypatch.setattr(verification, "MOST", 1)
     damaged = tmp_path / "broken-0123456789abcdef.json"

@@ -16,6 +16,7 @@ CONTEXT = EvaluationContext(torch.device("cpu"), torch.Generator(), None, 7)
 NAMES = ("least-squares-features", "gradient", "gradient-steps")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @given(dim=st.integers(1, 4), examples=st.integers(1, 7), features=st.sampled_from([0, 1, 2]))
 def test_the_tasks_conform_in_every_shape(name, dim, examples, features):

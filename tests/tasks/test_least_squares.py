@@ -30,12 +30,14 @@ def prefixes(**config) -> LeastSquaresPrefixes:
     return LeastSquaresPrefixes(LeastSquaresConfig(**config))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["query", "weights"])
 @given(dim=st.integers(1, 7), examples=st.integers(1, 9), noise=st.sampled_from([0.0, 0.3]))
 def test_fixed_conforms_in_every_shape(target, dim, examples, noise):
     check_task(fixed(dim=dim, examples=examples, noise=noise, target=target), n=3)
 
 
+@pytest.mark.slow
 @given(dim=st.integers(1, 5), examples=st.integers(1, 7))
 def test_prefixes_conform_in_every_shape(dim, examples):
     check_task(prefixes(dim=dim, examples=examples), n=3)
@@ -67,6 +69,7 @@ def test_both_tasks_see_the_same_problems():
     assert torch.equal(a.target[:, 0], b.target[:, -1])
 
 
+@pytest.mark.slow
 def test_least_squares_on_k_examples_has_error_d_minus_k():
     """Without noise, E[err²] is D − k up to k = D, and 0 beyond."""
     task = prefixes()

@@ -45,6 +45,7 @@ def answer_exactly(x, y, u, penalty) -> Fraction:
     return sum(Fraction(float(v)) * row[d] for v, row in zip(u, rows, strict=True))
 
 
+@pytest.mark.slow
 @given(
     dim=st.integers(1, 5),
     examples=st.integers(1, 9),
