@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .api.evaluation import EvaluationContext, predict
     from .api.exact import evaluate_exactly, exact_least_squares, exact_matmul, exact_solve
     from .api.executor import Executor, QueuedJob, QueueExecutor
+    from .api.floor import FloorKind
     from .api.graded_task import GradedTask
     from .api.grader import Completion, Grader
     from .api.input_shifts import input_shifts, value_shifts
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
     from .api.random import philox, torch_generator
     from .api.recipe import Recipe, Stage, smoke_recipe
     from .api.record import GraderReport, GradingCost, Record
-    from .api.scoring import Axis, Distance, FloorKind, Primary
+    from .api.scoring import Axis, Distance, Primary
     from .api.shift import Shift
     from .api.spec import RunSpec, digest_of
     from .api.statistics import finite
@@ -121,7 +122,7 @@ _HOME = {
     "Text map_tensors to_device with_lead",
     "api.random": "philox torch_generator", "api.recipe": "Recipe Stage smoke_recipe",
     "api.record": "GraderReport GradingCost Record", "api.digits": "ErrorKind",
-    "api.scoring": "Axis Distance FloorKind Primary", "api.shift": "Shift",
+    "api.floor": "FloorKind", "api.scoring": "Axis Distance Primary", "api.shift": "Shift",
     "api.spec": "RunSpec digest_of", "api.statistics": "finite", "api.suite": "Suite",
     "api.task": "Task TaskConfig training_batch", "api.tracker": "Tracker",
     "console": "report", "devices": "find_device", "display.run": "run",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -32,6 +33,10 @@ __all__ = ["hub", "make_grader", "openai_server", "package_folder", "sample_plug
 # No deadline, so that a busy machine fails no test; the same examples every time.
 settings.register_profile("iclbench", deadline=None, derandomize=True)
 settings.load_profile("iclbench")
+
+# A shell starts programs in the background with SIGINT ignored, and tests send it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class Outcome(NamedTuple):

@@ -7,6 +7,8 @@ from importlib import metadata
 import pytest
 from support import run_python
 
+from iclbench import run
+
 HEAVY = ("torch", "datasets", "tokenizers", "huggingface_hub", "tensorboard", "wandb", "mlflow")
 
 
@@ -43,7 +45,20 @@ def test_importing_a_heavy_module_would_be_noticed(run_without_heavy_modules, na
     assert (done.returncode, done.stderr) == (1, f"{name} was imported\n")
 
 
-def test_making_and_printing_a_board_imports_no_pandas(tmp_path):
-    modules = "iclbench.runs.run, iclbench.display.boards, iclbench.leaderboards.costs"
-    done = run_python("-c", f"import sys, {modules}; print('pandas' in sys.modules)", path=tmp_path)
+def test_a_run_imports_no_pandas(tmp_path):
+    program = "import sys, iclbench.runs.run; print('pandas' in sys.modules)"
+    done = run_python("-c", program, path=tmp_path)
     assert (done.returncode, done.stdout) == (0, "False\n")
+
+
+def test_boards_are_made_and_printed_without_torch_and_pandas(tmp_path):
+    run(model="zero", task="least-squares", eval_prompts=32, out=tmp_path / "records")
+    words = ["leaderboard", "show", str(tmp_path / "records")]
+    program = (
+        f"import sys; sys.argv[1:] = {words}\nfrom iclbench.cli import main\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "print({'torch', 'pandas'} & set(sys.modules))"
+    )
+    done = run_python("-c", program, path=tmp_path)
+    assert "least-squares v" in done.stdout
+    assert done.stdout.endswith("set()\n")

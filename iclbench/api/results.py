@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from .config import Config, added_later
+from .floor import FloorKind
 from .names import Label
 from .statistics import Curve, Statistics
 
@@ -30,7 +31,7 @@ class FileReference(Config):
 class FloorReport(Config):
     """The task's floor on the prompts of an evaluation."""
 
-    kind: Literal["exact", "bayes", "bound", "none"] = Field(
+    kind: FloorKind = Field(
         description="exact: the exact answer to the rounded prompt, rounded once; bayes: the best "
         "predictor under noise; bound: a bound on the metrics, or another reference"
     )

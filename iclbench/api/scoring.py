@@ -11,23 +11,8 @@ from torch import Tensor
 
 from .digits import ErrorKind
 from .evaluation import EvaluationContext
+from .floor import FLOOR_NAMES, FloorKind
 from .prompts import Batch, Signature, real_dtype
-
-FloorKind = Literal["exact", "bayes", "bound", "none"]
-"""What a task's floor is.
-
-exact: the attainable error, that of the exact answer to the rounded prompt, rounded once to the
-run's dtype; bayes: the error of the best predictor of a target that the prompt does not determine;
-bound: values that no predictor is expected to pass; none: there is no floor, and the row of a
-reference is a target at most.
-"""
-
-FLOOR_NAMES: Mapping[FloorKind, str] = {
-    "exact": "attainable",
-    "bayes": "Bayes predictor",
-    "bound": "bound",
-    "none": "reference",
-}
 
 #: An error of a kind is proportional to this power of the distance.
 POWERS: Mapping[ErrorKind, int] = {"squared": 2, "absolute": 1}

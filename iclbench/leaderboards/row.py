@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from ..api.floor import FLOOR_NAMES
 from ..api.record import Ranking, Record
-from ..api.scoring import FLOOR_NAMES
 from ..api.statistics import Digits, IntervalKind, Statistics
 from ..runs.heldout import HeldOut
 from .ranking import Difference, Rank
@@ -221,7 +221,7 @@ def mean_bounds(statistics: Statistics) -> Bounds:
 
 def profile(digits: np.ndarray) -> tuple[float, ...]:
     """The fraction of values with at least k digits, for each k in PROFILE."""
-    return tuple(float((digits >= k).mean()) for k in PROFILE)
+    return tuple((digits.reshape(-1, 1) >= np.array(PROFILE)).mean(axis=0).tolist())
 
 
 def floor_of(record: Record) -> Floor | None:

@@ -11,13 +11,8 @@ from ..api.record import Record
 from ..api.tuning import tuning_bytes
 from ..files import write_atomically
 from ..runs.comparison import Check
-from ..runs.heldout import (
-    HeldOut,
-    evaluate_held_out,
-    has_held_out,
-    held_out_path,
-    write_held_out,
-)
+from ..runs.heldout import HeldOut, has_held_out, held_out_path, write_held_out
+from ..runs.heldout_evaluation import evaluate_held_out
 from ..runs.objects import Objects
 from ..runs.proofs import evaluated
 from ..runs.store import RecordStore, read_record

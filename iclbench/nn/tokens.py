@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 
 from ..api.evaluation import EvaluationContext, Model
+from ..api.floor import FloorKind
 from ..api.pool import PooledConfig, PooledTask
 from ..api.prompts import UNASKED, Batch, Text, map_tensors, to_device
-from ..api.scoring import FloorKind, Primary
+from ..api.scoring import Primary
 from .logits import FactoredLogits, logits_at, token_loss
 
 #: Logits that an evaluation holds at once.

@@ -31,7 +31,7 @@ from .comparison import RELATIVE, Check, close, compare_analyses, same
 from .exclusive import exclusive
 from .facts import compare_facts, recompute
 from .grading import Grading, RecordedGrader
-from .heldout import compare_held_out
+from .heldout_evaluation import compare_held_out
 from .measure import analyse, axes_of, measure
 from .models import Model, given_models
 from .objects import Objects

@@ -14,7 +14,8 @@ from iclbench.display.boards import board_table
 from iclbench.display.formats import as_markdown
 from iclbench.leaderboards.board import leaderboard
 from iclbench.leaderboards.escaping import markdown
-from iclbench.runs.heldout import HeldOut, evaluate_held_out, write_held_out
+from iclbench.runs.heldout import HeldOut, write_held_out
+from iclbench.runs.heldout_evaluation import evaluate_held_out
 from iclbench.runs.plan import resolve
 from iclbench.runs.run import run_plans
 from iclbench.runs.settings import Settings

@@ -13,14 +13,13 @@ from support import TINY
 from iclbench import RecordError, RecordStore, UsageError, run
 from iclbench.api.spec import digest_of
 from iclbench.runs.heldout import (
-    _difference,
     draw_salt,
-    evaluate_held_out,
     held_out_path,
     held_out_seed,
     read_held_out,
     write_held_out,
 )
+from iclbench.runs.heldout_evaluation import _difference, evaluate_held_out
 from iclbench.runs.store import read_record
 from iclbench.runs.verify import verify
 
