@@ -170,9 +170,14 @@ def seconds(value: float) -> str:
     return f"{value:.1f} s"
 
 
+def in_words(name: str) -> str:
+    """A name of the code as an axis writes it."""
+    return name.replace("_", " ")
+
+
 def device(name: str, threads: int) -> str:
     """The device; for a CPU with its number of threads."""
-    return f"{name} ({threads} threads)" if name == "cpu" else name
+    return f"{name} ({threads} thread{'s' * (threads != 1)})" if name == "cpu" else name
 
 
 def arguments(values: dict[str, Any], without: frozenset[str] = frozenset({"task_seed"})) -> str:

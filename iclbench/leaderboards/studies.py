@@ -102,7 +102,8 @@ def records_of(study: Study, size: str, folder: Path | None) -> tuple[SweepFile,
 def caption(title: str, records: Sequence[Record], missing: int = 0) -> str:
     """A figure's caption: models, budget, seeds, prompts, device, and how many runs are missing."""
     models = _distinct(record.spec.model for record in records)
-    parts = [f"{title.rstrip('.')}. " if title else "", f"Models: {models}. "]
+    end = "" if title.endswith((".", "?", "!")) else "."
+    parts = [f"{title}{end} " if title else "", f"Models: {models}. "]
     trained = [(r.training, r.spec.seeds) for r in records if r.training]
     if trained:
         budgets = _distinct(formats.budget(t.steps, t.batch) for t, _ in trained)

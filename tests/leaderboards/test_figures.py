@@ -40,9 +40,26 @@ def test_points_are_the_records_scores_with_the_range_over_seeds(records):
     assert line.y[0] - line.error_y.arrayminus[0] == pytest.approx(min(seeds))
     floor = lines["baseconv: floor"]
     assert list(floor.y) == [r.floor["squared_error"].digits.mean for r in ordered]
-    assert figure.layout.yaxis.title.text == "digits of squared_error"
+    assert figure.layout.yaxis.title.text == "digits of squared error"
     assert figure.layout.yaxis.type == "linear"
     assert "of the absolute error" in figure.layout.title.text
+
+
+def test_an_axis_with_few_numbers_has_a_tick_at_each(records):
+    trained = [r for r in records if r.spec.model == "baseconv"]
+    figure = draw(Figure(x="model_args.layers"), trained)
+    assert list(figure.layout.xaxis.tickvals) == [1, 2]
+
+
+def test_scores_of_several_scales_need_panels_of_their_own(records, tmp_path):
+    guessed = run(model="class-frequency", task="categorical", eval_prompts=32, out=tmp_path)
+    both = [records[0], guessed]
+    with pytest.raises(UsageError, match=r"digits of squared_error .* --panels keeps them apart"):
+        draw(Figure(x="model"), both)
+    figure = draw(Figure(x="model", panels=("task",)), both)
+    titles = [figure.layout.yaxis.title.text, figure.layout.yaxis2.title.text]
+    assert titles == ["digits of squared error", "mean nll"]
+    assert figure.layout.yaxis2.matches is None
 
 
 def test_each_value_of_a_field_gets_a_line(records):
@@ -80,7 +97,7 @@ def test_curves_run_along_their_axis(records):
     assert list(line.y) == solved[0].curves["prefix_error"].median
     assert list(floor.y) == solved[0].main.floor.curves["prefix_error"].median
     assert figure.layout.xaxis.title.text == "prefix"
-    assert figure.layout.yaxis.title.text == "median prefix_error"
+    assert figure.layout.yaxis.title.text == "median prefix error"
     assert figure.layout.yaxis.type == "log"
 
 
@@ -207,7 +224,7 @@ def test_the_command_and_a_sweep_write_the_page(cli, tmp_path):
     drawn = cli("leaderboard", "figure", tmp_path / "records", "--x", "curve", "--y",
                 "prefix_error", "--file", page)  # fmt: skip
     assert drawn.code == 0
-    assert "prefix_error" in page.read_text("utf-8")
+    assert "median prefix error" in page.read_text("utf-8")
     file = tmp_path / "steps.toml"
     file.write_text(
         """

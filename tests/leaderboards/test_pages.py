@@ -31,7 +31,7 @@ def test_a_task_page_shows_every_row_with_its_command(built):
     page = (built / "tasks" / "least-squares.md").read_text("utf-8")
     assert page.startswith(GENERATED)
     for text in ("float32", "float64", "◆ constructed: gd-causal", "○ trained, not tuned",
-                 "20 × 16", "cpu (1 threads)", "iclbench run --model zero", "64 prompts",
+                 "20 × 16", "cpu (1 thread)", "iclbench run --model zero", "64 prompts",
                  "attainable", "1% worst", "−log₁₀ of the absolute error"):  # fmt: skip
         assert text in page
     board = next(b for b in leaderboard(built / "records") if len(b.rows) == 5)

@@ -9,14 +9,19 @@ from ...api.errors import UsageError
 from ...api.record import Record
 from ...sweeps.figure import NOT_FIELDS, Figure
 from .. import escaping
+from ..formats import in_words
 from ..row import has_digits
 from .maps import draw_maps
-from .panels import Line, label_of, panels
+from .panels import Line, Panel, label_of, panels
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 FLOOR_LINE = {"dash": "dot", "color": "gray"}
+#: Pixels of a figure without its panels, of a row of panels, and of one with an axis of its own.
+FRAME, ROW, COLUMN = 200, 300, 320
+#: An axis with at most so many different numbers has a tick at each.
+MOST_TICKS = 10
 
 
 def draw(figure: Figure, records: Sequence[Record]) -> go.Figure:
@@ -38,14 +43,17 @@ def _draw_panels(figure: Figure, records: Sequence[Record], title: str) -> go.Fi
     columns = [panel.column for panel in rows[0]]
     names = {line.group: None for row in rows for panel in row for line in panel.lines}
     colors = dict(zip(names, _colors(len(names)), strict=True))
+    # Panels side by side share an axis where they show the same.
+    shares = all(len({(panel.y_title, panel.log_y) for panel in row}) == 1 for row in rows)
+    gap = 0.1 if shares else 0.3
     drawing = make_subplots(
         len(rows),
         len(columns),
         column_titles=[escaping.plotly(c) for c in columns] if any(columns) else None,
         shared_xaxes=len(rows) > 1,
-        shared_yaxes=len(columns) > 1,
+        shared_yaxes=len(columns) > 1 and shares,
         vertical_spacing=0.15 / len(rows),
-        horizontal_spacing=0.1 / len(columns),
+        horizontal_spacing=gap / len(columns),
     )
     in_legend: set[str] = set()
     for row, members in enumerate(rows, start=1):
@@ -54,18 +62,36 @@ def _draw_panels(figure: Figure, records: Sequence[Record], title: str) -> go.Fi
                 trace = _trace(line, colors[line.group], repeated=line.name in in_legend)
                 in_legend.add(line.name)
                 drawing.add_trace(trace, row=row, col=column)
-        kind = "log" if members[0].log_y else "linear"
-        drawing.update_yaxes(type=kind, exponentformat="power", row=row)
-        drawing.update_yaxes(title=escaping.plotly(members[0].y_title), row=row, col=1)
-    drawing.update_xaxes(title=escaping.plotly(rows[0][0].x_title), row=len(rows))
-    if rows[0][0].log_x:
-        drawing.update_xaxes(type="log")
+            kind = "log" if panel.log_y else "linear"
+            name = escaping.plotly(in_words(panel.y_title)) if column == 1 or not shares else None
+            drawing.update_yaxes(type=kind, exponentformat="power", title=name, row=row, col=column)
+    drawing.update_xaxes(title=escaping.plotly(in_words(rows[0][0].x_title)), row=len(rows))
+    for column in range(len(columns)):
+        ticks = _ticks([row[column] for row in rows])
+        drawing.update_xaxes(ticks, type="log" if rows[0][0].log_x else None, col=column + 1)
     about = ""
     if figure.x not in NOT_FIELDS:
         explained = "; digits are −log₁₀ of the absolute error" * has_digits(records[0].ranking)
         about = f"<br><sub>bars are the range over seeds{explained}</sub>"
-    drawing.update_layout(title=title + about, template="plotly_white")
+    drawing.update_layout(
+        title=title + about,
+        template="plotly_white",
+        height=FRAME + ROW * len(rows),
+        width=None if shares else max(900, FRAME + COLUMN * len(columns)),
+        margin_t=120,
+    )
+    # Plotly writes the titles of columns as annotations.
+    drawing.update_annotations(font_size=13)
     return drawing
+
+
+def _ticks(column: Sequence[Panel]) -> dict[str, Any]:
+    """Ticks at the values of the x axis, where they are few numbers; Plotly's own otherwise."""
+    values = {x for panel in column for line in panel.lines for x in line.x}
+    numbers = {x for x in values if isinstance(x, int | float) and not isinstance(x, bool)}
+    if numbers != values or len(values) > MOST_TICKS:
+        return {}
+    return {"tickvals": sorted(numbers), "ticktext": [f"{x:,g}" for x in sorted(numbers)]}
 
 
 def _trace(line: Line, color: str, *, repeated: bool) -> go.Scatter:
@@ -94,4 +120,5 @@ def _trace(line: Line, color: str, *, repeated: bool) -> go.Scatter:
 def _colors(count: int) -> list[str]:
     import plotly.express.colors as palettes
 
-    return [palettes.qualitative.D3[i % 10] for i in range(count)]
+    known = palettes.qualitative.D3 if count <= 10 else palettes.qualitative.Dark24
+    return [known[i % len(known)] for i in range(count)]

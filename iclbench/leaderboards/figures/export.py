@@ -48,7 +48,7 @@ def with_caption(drawing: go.Figure, caption: str) -> go.Figure:
     drawing.update_layout(height=height, width=drawing.layout.width or 900, margin_b=bottom)
     drawing.add_annotation(
         text="<br>".join(lines), showarrow=False, align="left", font={"size": 12},
-        xref="paper", yref="paper", x=0, xanchor="left", y=0, yanchor="top", yshift=-60,
+        xref="paper", yref="paper", x=0, xanchor="left", y=0, yanchor="bottom", yshift=10 - bottom,
     )  # fmt: skip
     return drawing
 

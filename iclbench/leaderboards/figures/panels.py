@@ -72,6 +72,7 @@ def panels(figure: Figure, records: Sequence[Record]) -> list[list[Panel]]:
 
 
 def _panel(figure: Figure, metric: str | None, title: str, members: list[Record]) -> Panel:
+    _require_one_scale(figure, metric, members)
     lines = [
         line
         for label, group in grouped(figure.lines, members).items()
@@ -89,6 +90,16 @@ def _panel(figure: Figure, metric: str | None, title: str, members: list[Record]
         in_digits=_in_digits(figure, metric, members[0]),
         lines=tuple(lines),
     )
+
+
+def _require_one_scale(figure: Figure, metric: str | None, records: list[Record]) -> None:
+    """Raise UsageError where a panel's records have scores that no axis can show together."""
+    if figure.x == TRAINING:
+        return
+    by_title = {_y_title(figure, metric, record): record.spec.task for record in records}
+    if len(by_title) > 1:
+        scales = " and ".join(f"the {title} of {task}" for title, task in by_title.items())
+        raise UsageError(f"figure: one panel can't show {scales}; --panels keeps them apart")
 
 
 def _lines(figure: Figure, metric: str | None, label: str, records: list[Record]) -> Iterable[Line]:
@@ -214,7 +225,9 @@ def label_of(fields: tuple[str, ...], record: Record) -> str:
     for name in fields:
         value = _field(record, name)
         if value is not None:
-            parts.append(str(value) if name == "model" else f"{name.split('.')[-1]}={value}")
+            parts.append(
+                str(value) if name in {"model", "task"} else f"{name.split('.')[-1]}={value}"
+            )
     return " ".join(parts)
 
 

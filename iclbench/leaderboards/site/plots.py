@@ -10,6 +10,7 @@ from ...api.record import Record
 from ...api.statistics import Curve
 from ..board import Board
 from ..curves import COST_TITLES, median_curve
+from ..formats import in_words
 from ..row import PROFILE, Row, floor_label
 
 #: Colors of the style sheet; with dashes, twice as many lines can be told apart.
@@ -150,11 +151,6 @@ def record_curves(record: Record) -> list[Plot]:
         plots.append(plot("Training loss", "training step", "training loss", lines[:MOST_LINES],
                           log=_is_log(lines), log_x=log_x))  # fmt: skip
     return plots
-
-
-def in_words(name: str) -> str:
-    """A name of the code as an axis writes it."""
-    return name.replace("_", " ")
 
 
 def _capital(text: str) -> str:

@@ -7,8 +7,9 @@ from typing import Any
 
 from ...api.record import Ranking, Record
 from ...api.spec import canonical_json
+from ..formats import in_words
 from ..row import has_digits
-from .plots import MOST_LINES, Plot, in_words, plot
+from .plots import MOST_LINES, Plot, plot
 
 _GROUPS = ("model_args", "weights_args", "recipe_args", "task_args")
 

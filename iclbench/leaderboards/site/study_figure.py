@@ -10,12 +10,12 @@ from typing import Any
 from ...api.record import Record
 from ...sweeps.figure import Figure
 from ..figures.panels import Line, Panel, label_of, panels
-from ..formats import linear
+from ..formats import in_words, linear
 from ..study_notes import StudyNotes
 from .dot_list import Dot, dot_plot
 from .figure import View, figure
 from .heat import draw_maps, maps_in
-from .plots import in_words, plot
+from .plots import plot
 
 
 def study_views(described: Figure, records: Sequence[Record]) -> list[View]:
