@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from ..leaderboards.board import Board
-from ..leaderboards.shift_table import shift_lines
+from ..leaderboards.shift_table import shift_lines, shifted_rows
 from .table import Cell, Column, Table
 
 
 def shift_matrix(board: Board) -> Table | None:
-    """A line for every shift and a column for every row of the board; None without shifts.
+    """A line for every shift and a column for every row that has any; None without shifts.
 
     Below it stand the reasons why a shift does not apply to a model.
     """
-    lines = shift_lines(board)
+    lines, members = shift_lines(board), shifted_rows(board)
     if not lines:
         return None
     models = [
         Column(row.record.id, right=True, importance=2 + i, label=row.label)
-        for i, row in enumerate(board.rows)
+        for i, row in enumerate(members)
     ]
     columns = (Column("shift"), Column("score", importance=1), Column("floor", right=True), *models)
     rows, reasons = [], []
     for line in lines:
         cells = {"shift": line.shift, "score": line.score, "floor": _cell(line.floor)}
-        for row, cell in zip(board.rows, line.cells, strict=True):
+        for row, cell in zip(members, line.cells, strict=True):
             cells[row.record.id] = _cell(cell)
             if isinstance(cell, str):
                 reasons.append(f"{row.label} under {line.shift}: n/a, {cell}")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ..api.record import MAIN, Ranking, Record
 from ..api.results import Evaluation
 from .board import Board
-from .row import has_digits
+from .row import Row, has_digits
 
 #: The first line of a matrix: the prompts that models train on.
 TRAINED = "as in training"
@@ -19,8 +19,8 @@ TRAINED = "as in training"
 class Line:
     """A line of the matrix. `score` is what its cells are: `digits`, or the mean of a metric.
 
-    `cells` are in the order of the board's rows: a score, None for a record without the shift, or
-    the reason why it does not apply.
+    `cells` are in the order of `shifted_rows`: a score, None for a record without the shift, or the
+    reason why it does not apply.
     """
 
     shift: str
@@ -29,13 +29,20 @@ class Line:
     cells: tuple[float | str | None, ...]
 
 
+def shifted_rows(board: Board) -> list[Row]:
+    """The rows of a board that were evaluated under any shift, or can't be."""
+    return [
+        row for row in board.rows if len(row.record.evaluations) > 1 or row.record.not_applicable
+    ]
+
+
 def shift_lines(board: Board) -> list[Line]:
     """The lines of a board: training's prompts first, then every shift; empty without shifts.
 
     Where a shift scales the targets, a second line has the digits relative to their root mean
     square.
     """
-    records = board.records
+    records = [row.record for row in shifted_rows(board)]
     names = sorted({name for r in records for name in (*r.evaluations, *r.not_applicable)} - {MAIN})
     if not names:
         return []

@@ -10,7 +10,7 @@ from ...sweeps.figure import STATE, Figure
 from .. import formats
 from ..board import Board
 from ..row import Row
-from ..shift_table import Line, shift_lines
+from ..shift_table import Line, shift_lines, shifted_rows
 from .figure import View
 from .plots import extent
 from .study_figure import study_views
@@ -22,7 +22,7 @@ def shift_matrix(board: Board) -> View | None:
     lines = shift_lines(board)
     if not lines:
         return None
-    columns = [(row.record.id, row.label, row.origin) for row in board.rows]
+    columns = [(row.record.id, row.label, row.origin) for row in shifted_rows(board)]
     return {
         "title": f"{evaluation_title(board)}, {board.dtype}",
         "columns": columns,

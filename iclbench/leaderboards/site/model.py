@@ -110,16 +110,19 @@ def _learning_curves(name: str, boards: Sequence[Board], about: Descriptions) ->
         unit, _, cost = key.partition("|")
         title = f"{unit[:1].upper()}{unit[1:]} while training"
         log_x = any(v > 0 for line in members for v in line["x"])
-        plots.append(plot(title, COST_TITLES[cost], f"mean {unit} on validation",
+        plots.append(plot(title, COST_TITLES[cost], "mean on validation prompts",
                           members[:MOST_LINES], log=False, log_x=log_x))  # fmt: skip
     return plots
 
 
 def _commands(results: Sequence[Scored]) -> list[tuple[str, str]]:
-    """A command for each origin: that of its row nearest to the floor of a board that has one."""
-    best: dict[str, tuple[tuple[bool, float], Row]] = {}
+    """A command for each origin: that of its row nearest to the floor of a board that has one.
+
+    Rows of a training budget come before those of an open one.
+    """
+    best: dict[str, tuple[tuple[bool, bool, float], Row]] = {}
     for row, board, share in results:
-        key = board.floor is not None, share or 0.0
+        key = bool(row.track), board.floor is not None, share or 0.0
         if row.origin not in best or key > best[row.origin][0]:
             best[row.origin] = key, row
     order = sorted(best, key=lambda origin: (origin != "trained", origin))
