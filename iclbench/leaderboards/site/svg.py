@@ -101,7 +101,16 @@ def ticks(low: float, high: float, log: bool, integers: bool = False) -> list[tu
     start = math.ceil(low / step_size - 1e-9)
     count = math.floor(high / step_size + 1e-9) - start + 1
     values = [(start + i) * step_size for i in range(count)]
-    return [(v, f"{v:.6g}".replace("-", "−")) for v in values if not log or v > 0]
+    return [(v, _short(v)) for v in values if not log or v > 0]
+
+
+def _short(value: float) -> str:
+    """A round value as an axis writes it: −0.5, 2000, 2·10⁹."""
+    mantissa, _, exponent = f"{value:.6g}".replace("-", "−").partition("e")
+    if not exponent:
+        return mantissa
+    raised = power(int(exponent.replace("−", "-")))
+    return raised if mantissa == "1" else f"{mantissa}·{raised}"
 
 
 def power(exponent: int) -> str:
