@@ -27,7 +27,7 @@ test: $(VENV)/installed-dev
 
 # Tests that take minutes.
 test-slow: $(VENV)/installed-dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal -m slow
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal --durations 20 -m slow
 
 CASES ?= 500
 SEED ?= 0

@@ -18,6 +18,9 @@ BUDGET = "task_args.pool"
 #: A fact that a label leaves out: it is the absence of a setting.
 UNSET = "none"
 
+#: The groups of arguments that tell a model's rows from each other.
+_GROUPS = ("model_args", "weights_args", "recipe_args")
+
 #: A recipe's settings that repeat the arguments of model and task, or that change no result.
 _DERIVED = ("recipe_args.model_args", "recipe_args.task_args", "recipe_args.chunk")
 
@@ -44,7 +47,22 @@ def labels_of(records: Sequence[Record]) -> list[str]:
             if known.get(name, UNSET) != UNSET
         ]
         labels.append(" ".join([record.spec.model, *shown]))
-    return labels
+    return _told_apart(labels, records)
+
+
+def _told_apart(labels: Sequence[str], records: Sequence[Record]) -> list[str]:
+    """The labels, where equal ones are followed by the parts of arguments that differ."""
+    parts = [_parts(record) for record in records]
+    members: dict[str, list[int]] = {}
+    for i, label in enumerate(labels):
+        members.setdefault(label, []).append(i)
+    differing = {label: sorted(_differing([parts[i] for i in group]))
+                 for label, group in members.items()}  # fmt: skip
+    return [
+        " ".join([label, *(f"{name.rpartition('.')[2]}={_written(parts[i][name])}"
+                           for name in differing[label] if name in parts[i])])
+        for i, label in enumerate(labels)
+    ]  # fmt: skip
 
 
 def _written(value: Any) -> str:
@@ -83,11 +101,26 @@ def _formula(record: Record) -> tuple[str, ...]:
     return spec.model, spec.origin, str(spec.weights or ""), args
 
 
+def _parts(record: Record) -> Facts:
+    """The innermost values of arguments that have parts, such as those of an optimizer."""
+    parts: Facts = {}
+    for group in _GROUPS:
+        waiting = [(f"{group}.{k}", v) for k, v in getattr(record.spec, group).items()]
+        while waiting:
+            name, value = waiting.pop()
+            if isinstance(value, dict):
+                waiting += [(f"{name}.{k}", v) for k, v in value.items()]
+            elif name.count(".") > 1 and not name.startswith(_DERIVED):
+                parts[name] = value
+    return parts
+
+
 def _facts(record: Record) -> Facts:
     spec = record.spec
     facts: Facts = {}
-    for group in ("model_args", "weights_args", "recipe_args"):
-        facts.update({f"{group}.{k}": v for k, v in getattr(spec, group).items()})
+    for group in _GROUPS:
+        arguments = getattr(spec, group).items()
+        facts.update({f"{group}.{k}": v for k, v in arguments if not isinstance(v, dict)})
     if spec.origin == "trained":
         facts.update({"recipe": spec.recipe, "seeds": spec.seeds})
         for name, value in spec.task_args.items():

@@ -26,6 +26,18 @@ def test_a_label_names_only_what_differs(tmp_path):
     assert labels_of(records[:1]) == ["gradient-descent"]
 
 
+def test_parts_of_an_argument_show_only_where_nothing_else_differs(tmp_path):
+    mixers = [["baseconv", "attention"], ["baseconv", "delta-net"]]
+    spec = {"model": "hybrid", "task": "least-squares-prefixes", "recipe": "smoke", "seeds": 1,
+            "eval_prompts": 8, "out": tmp_path}  # fmt: skip
+    apart = [run(**spec, model_args={"mixers": names}) for names in mixers]
+    assert [label.startswith("hybrid mixers=") for label in labels_of(apart)] == [True, True]
+    assert not any("taps" in label or "heads" in label for label in labels_of(apart))
+    taps = [{"mixers": mixers[0], "mixer_args": {"baseconv": {"taps": n}}} for n in (2, 3)]
+    alike = [run(**spec, model_args=args) for args in taps]
+    assert labels_of(alike) == ["hybrid taps=2", "hybrid taps=3"]
+
+
 def test_seeds_that_differ_are_a_range(tmp_path):
     spec = {"model": "baseconv", "task": "least-squares", "recipe": "smoke", "eval_prompts": 8}
     records = [run(**spec, seeds=seeds, out=tmp_path) for seeds in (1, 3)]
