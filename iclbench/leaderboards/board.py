@@ -156,7 +156,7 @@ def boards(records: Sequence[Record], store: RecordStore) -> Boards:
 
     Raises RecordError if the values of a record's prompts are missing or were changed.
     """
-    paths = {record.id: store.path(record.spec) for record in records}
+    paths = {record.id: store.path_of(record) for record in records}
     groups: dict[str, list[Record]] = {}
     for record in records:
         groups.setdefault(_comparable(record), []).append(record)

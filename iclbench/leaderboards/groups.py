@@ -15,6 +15,7 @@ import numpy as np
 
 from ..api.digits import digits
 from ..api.record import PluginReference, Record
+from ..api.results import FileReference
 from ..runs.code import stale_code
 from ..runs.heldout import read_held_out
 from ..runs.statistics import GRADE, by_prompt
@@ -74,7 +75,8 @@ def rows_of(
     `paths` maps a record's id to its file; `installed` is as in `stale_code`. Raises RecordError if
     the values of a record's prompts are missing or were changed.
     """
-    measured = [_measured(paths[record.id], record) for record in records]
+    floors: dict[FileReference, np.ndarray] = {}
+    measured = [_measured(paths[record.id], record, floors) for record in records]
     if records[0].ranking.metric.startswith(GRADE):
         measured = _graded_for_all(measured)
     labels, rows = labels_of(records), []
@@ -150,7 +152,8 @@ def _against_chance(record: Record, bounds: Bounds, chance: float | None) -> str
     return "worse than chance" if is_worse else ""
 
 
-def _measured(path: Path, record: Record) -> Measured:
+def _measured(path: Path, record: Record, floors: dict[FileReference, np.ndarray]) -> Measured:
+    """What a record measured; `floors` has the digits of floors, which rows of a board share."""
     name = record.ranking.metric
     references, floor_references = record.main.values, record.main.floor.values
     values = by_prompt(read_values(path, {name: references[name]})[name])
@@ -160,9 +163,11 @@ def _measured(path: Path, record: Record) -> Measured:
     reached = digits(values, kind.error)
     if name not in floor_references:
         return Measured(values, reached, reached)
-    floor = read_values(path, {name: floor_references[name]})[name]
-    attainable = digits(by_prompt(floor[None])[0], kind.error)
-    return Measured(values, ranked_values(reached, attainable), reached, attainable)
+    reference = floor_references[name]
+    if reference not in floors:
+        floor = read_values(path, {name: reference})[name]
+        floors[reference] = digits(by_prompt(floor[None])[0], kind.error)
+    return Measured(values, ranked_values(reached, floors[reference]), reached, floors[reference])
 
 
 def _graded_for_all(measured: Sequence[Measured]) -> list[Measured]:

@@ -52,7 +52,7 @@ def sound_boards(
 
 def _require_place(store: RecordStore, path: Path, record: Record) -> None:
     """Raise RecordError for a copy of a record under another name: a run has one row."""
-    place = store.path(record.spec)
+    place = store.path_of(record)
     if path != place:
         raise RecordError(f"the record of this run is {place.relative_to(store.folder)}")
 
@@ -66,6 +66,6 @@ def _has_a_board(store: RecordStore, record: Record, refused: Refused) -> bool:
     try:
         boards([record], store)
     except Exception as error:
-        refused(problem_with(store.path(record.spec), error))
+        refused(problem_with(store.path_of(record), error))
         return False
     return True

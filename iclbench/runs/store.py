@@ -121,6 +121,10 @@ class RecordStore:
         """The path of a run's record."""
         return self.folder / spec.task / f"{spec.model}-{spec.id}.json"
 
+    def path_of(self, record: Record) -> Path:
+        """The path of a record, by the id that it has."""
+        return self.folder / record.spec.task / f"{record.spec.model}-{record.id}.json"
+
     def find(self, spec: RunName) -> Record | None:
         """The run's record, or None; raises RecordError when it is damaged."""
         path = self.path(spec)
