@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ...api.errors import UsageError, unknown
+from ...api.errors import UsageError
 from ...api.record import MAIN, Record
 from ...api.statistics import finite
-from ...sweeps.figure import COSTS, CURVE, NOT_FIELDS, STATE, TRAINING, Figure
-from ..curves import COST_TITLES, median_curve, seed_scores
-from ..row import has_digits, shown_name, shown_score
+from ...sweeps.figure import COSTS, CURVE, STATE, TRAINING, Figure
+from ..curves import median_curve, seed_scores
+from ..row import shown_score
+from .axes import in_digits, is_log, metric_of, x_title, y_title
 
 
 @dataclass(frozen=True)
@@ -79,15 +80,15 @@ def _panel(figure: Figure, metric: str | None, title: str, members: list[Record]
         for line in _lines(figure, metric, label, group)
     ]
     if figure.x == STATE:
-        lines.append(_floor_over_states(_metric(metric, members[0]), members))
+        lines.append(_floor_over_states(metric_of(metric, members[0]), members))
     log_x = figure.log_x or (figure.log_x is None and figure.x in {STATE, *COSTS})
     return Panel(
         column=title,
-        x_title=_x_title(figure, metric, members[0]),
-        y_title=_y_title(figure, metric, members[0]),
+        x_title=x_title(figure, metric, members[0]),
+        y_title=y_title(figure, metric, members[0]),
         log_x=bool(log_x),
-        log_y=_is_log(figure, metric, members[0]),
-        in_digits=_in_digits(figure, metric, members[0]),
+        log_y=is_log(figure, metric, members[0]),
+        in_digits=in_digits(figure, metric, members[0]),
         lines=tuple(lines),
     )
 
@@ -96,7 +97,7 @@ def _require_one_scale(figure: Figure, metric: str | None, records: list[Record]
     """Raise UsageError where a panel's records have scores that no axis can show together."""
     if figure.x == TRAINING:
         return
-    by_title = {_y_title(figure, metric, record): record.spec.task for record in records}
+    by_title = {y_title(figure, metric, record): record.spec.task for record in records}
     if len(by_title) > 1:
         scales = " and ".join(f"the {title} of {task}" for title, task in by_title.items())
         raise UsageError(f"figure: one panel can't show {scales}; --panels keeps them apart")
@@ -116,7 +117,7 @@ def _points(x: str, metric: str | None, label: str, records: list[Record]) -> It
     """One line with a point per record, and the floor below it."""
     points = sorted(((_field(r, x), r) for r in records), key=lambda point: _order(point[0]))
     xs = [value for value, _ in points]
-    name = _metric(metric, points[0][1])
+    name = metric_of(metric, points[0][1])
     values = [_value(record, name) for _, record in points]
     ranges = [_range_over_seeds(record, name) for _, record in points]
     # A line between categories would suggest values in between.
@@ -151,7 +152,7 @@ def _floor_over_states(metric: str, records: list[Record]) -> Line:
 def _curves(metric: str | None, label: str, records: list[Record]) -> Iterable[Line]:
     """One line per record along the second axis of the metric, and the floor's."""
     for record in records:
-        name = _metric(metric, record)
+        name = metric_of(metric, record)
         if name not in record.curves:
             raise UsageError(f"figure: {record.spec.model} has no curve of {name}")
         curve = record.curves[name]
@@ -247,13 +248,6 @@ def _metrics(figure: Figure) -> list[str | None]:
     return [figure.y] if isinstance(figure.y, str) else list(figure.y)
 
 
-def _metric(wanted: str | None, record: Record) -> str:
-    name = wanted or record.ranking.metric
-    if name not in record.metrics:
-        raise UsageError(f"figure: {unknown('metric', name, list(record.metrics))}")
-    return name
-
-
 def _value(record: Record, name: str) -> float:
     value = shown_score(record.metrics[name], record.ranking)
     return math.nan if value is None else value
@@ -269,38 +263,3 @@ def _order(value: Any) -> tuple[bool, float, str]:
     """A sort key: numbers first, by size, then everything else as text."""
     is_number = isinstance(value, int | float)
     return (not is_number, float(value) if is_number else 0.0, str(value))
-
-
-def _x_title(figure: Figure, metric: str | None, record: Record) -> str:
-    if figure.x == CURVE:
-        return record.curves[_metric(metric, record)].axis
-    if figure.x == STATE:
-        return "state after a prompt, bytes a layer"
-    if figure.x in COSTS:
-        return COST_TITLES[str(figure.x)]
-    return "step" if figure.x == TRAINING else str(figure.x).split(".")[-1]
-
-
-def _y_title(figure: Figure, metric: str | None, record: Record) -> str:
-    if figure.x == TRAINING:
-        return "training loss"
-    if figure.x in COSTS:
-        return f"validation: {record.ranking.statistic} of {record.ranking.metric}"
-    name = _metric(metric, record)
-    if figure.x == CURVE:
-        return f"median {name}"
-    return shown_name(name, record.metrics[name], record.ranking)
-
-
-def _is_log(figure: Figure, metric: str | None, record: Record) -> bool:
-    """Digits are logarithms already; curves and losses of a task that ranks by them span many."""
-    if figure.x in COSTS:
-        return bool(figure.log_y)
-    is_log = has_digits(record.ranking) if figure.log_y is None else figure.log_y
-    return is_log and not _in_digits(figure, metric, record)
-
-
-def _in_digits(figure: Figure, metric: str | None, record: Record) -> bool:
-    if figure.x in NOT_FIELDS or not has_digits(record.ranking):
-        return False
-    return record.metrics[_metric(metric, record)].digits is not None

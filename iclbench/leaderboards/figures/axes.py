@@ -1,0 +1,58 @@
+"""What the axes of a figure show: the metric, its title, and whether it is on a log scale."""
+
+from __future__ import annotations
+
+from ...api.errors import UsageError, unknown
+from ...api.record import Record
+from ...sweeps.figure import COSTS, CURVE, NOT_FIELDS, STATE, TRAINING, Figure
+from ..curves import COST_TITLES
+from ..row import has_digits, shown_name
+
+
+def metric_of(wanted: str | None, record: Record) -> str:
+    """The wanted metric, or the one that ranks; raises UsageError if the record lacks it."""
+    name = wanted or record.ranking.metric
+    if name not in record.metrics:
+        raise UsageError(f"figure: {unknown('metric', name, list(record.metrics))}")
+    return name
+
+
+def x_title(figure: Figure, metric: str | None, record: Record) -> str:
+    """The title of the x axis."""
+    if figure.x == CURVE:
+        return record.curves[metric_of(metric, record)].axis
+    if figure.x == STATE:
+        return "state after a prompt, bytes a layer"
+    if figure.x in COSTS:
+        return COST_TITLES[str(figure.x)]
+    return "step" if figure.x == TRAINING else str(figure.x).split(".")[-1]
+
+
+def y_title(figure: Figure, metric: str | None, record: Record) -> str:
+    """The title of the y axis."""
+    if figure.x == TRAINING:
+        return "training loss"
+    if figure.x in COSTS:
+        return f"validation: {record.ranking.statistic} of {record.ranking.metric}"
+    name = metric_of(metric, record)
+    if figure.x == CURVE:
+        return f"median {name}"
+    return shown_name(name, record.metrics[name], record.ranking)
+
+
+def is_log(figure: Figure, metric: str | None, record: Record) -> bool:
+    """Whether the y axis is logarithmic.
+
+    Digits are logarithms already; curves and losses of a task that ranks by them span many.
+    """
+    if figure.x in COSTS:
+        return bool(figure.log_y)
+    wanted = has_digits(record.ranking) if figure.log_y is None else figure.log_y
+    return wanted and not in_digits(figure, metric, record)
+
+
+def in_digits(figure: Figure, metric: str | None, record: Record) -> bool:
+    """Whether the y axis shows digits."""
+    if figure.x in NOT_FIELDS or not has_digits(record.ranking):
+        return False
+    return record.metrics[metric_of(metric, record)].digits is not None
