@@ -76,22 +76,25 @@ def show(
     rows, with numbers in full.
     """
     from ..display.boards import overview_table, print_boards
-    from ..leaderboards.reading import sound_boards
+    from ..leaderboards.board import comparable
+    from ..leaderboards.reading import boards_of, records_of
     from ..runs.store import RecordStore
 
     if folder is not None and out is not None:
         raise UsageError("give the folder once: as an argument or by --out")
     store = RecordStore(_records(folder or out))
     problems: list[str] = []
-    boards = sound_boards(store, problems.append, task=task)
-    if not boards and not problems:
+    records = records_of(store, problems.append, task=task)
+    if not records and not problems:
         where = f"there are no records in {store.folder}"
         raise UsageError(where + (f" of {task}" if task else ""))
     plain = style == "table" and columns is None and sort is None and not commands
-    if plain and task is None and not every and len(boards) > MOST_BOARDS:
-        show_table(overview_table(boards), "table", None, None)
+    groups = comparable(records) if plain and task is None and not every else []
+    if len(groups) > MOST_BOARDS:
+        show_table(overview_table(groups), "table", None, None)
         typer.echo("\n--task NAME shows the boards of a task, --all shows all in full.")
     else:
+        boards = boards_of(records, store, problems.append)
         print_boards(boards, style, columns=columns, sort=sort, commands=commands)
     end_with(problems)
 

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..api.record import Ranking
+from ..api.record import Ranking, Record
 from ..leaderboards import formats
 from ..leaderboards.board import Board
-from ..leaderboards.row import Floor, Row, has_digits
+from ..leaderboards.labels import labels_of
+from ..leaderboards.row import Floor, Row, floor_of, goodness, has_digits, score_of
 from .shifts import shift_matrix
 from .table import Cell, Column, Format, Table, joined
 from .terminal import print_text, write_table
@@ -150,9 +151,12 @@ def _notes(row: Row) -> str:
     return ", ".join(filter(None, ["at the floor" if row.at_floor else "", formats.notes(row)]))
 
 
-def overview_table(boards: Sequence[Board]) -> Table:
-    """One line per board: its best trained row beside the best of all and the floor."""
-    lines = [_overview_line(board) for board in boards]
+def overview_table(groups: Sequence[Sequence[Record]]) -> Table:
+    """One line per board: its best trained row beside the best of all and the floor.
+
+    `groups` are the records of each board: what is shown follows from their statistics alone.
+    """
+    lines = [_overview_line(records) for records in groups]
     columns = (
         Column("board", fit="shorten"),
         Column("rows", right=True, importance=3),
@@ -166,25 +170,33 @@ def overview_table(boards: Sequence[Board]) -> Table:
     return Table(columns, lines)
 
 
-def _overview_line(board: Board) -> Line:
-    def best(rows: Sequence[Row]) -> tuple[str, Cell]:
-        if not rows:
-            return "", Cell("", None)
-        first = max(rows, key=lambda row: row.goodness)
-        return first.label, Cell(formats.score(first.score, board.ranking), first.score)
+def _overview_line(records: Sequence[Record]) -> Line:
+    first = records[0]
+    title, ranking, dtype = first.main.title, first.ranking, first.spec.dtype
+    labelled = list(zip(records, labels_of(records), strict=True))
 
-    trained, score = best([row for row in board.rows if row.is_trained])
-    other, of_it = best([row for row in board.rows if not row.is_trained])
-    floor = None if board.floor is None else board.floor.score
+    def best(is_trained: bool) -> tuple[str, Cell]:
+        candidates = [
+            (r, label) for r, label in labelled if is_trained == (r.spec.origin == "trained")
+        ]
+        if not candidates:
+            return "", Cell("", None)
+        record, label = max(candidates, key=lambda pair: goodness(pair[0]))
+        return label, Cell(formats.score(score_of(record), ranking), score_of(record))
+
+    trained, score = best(True)
+    other, of_it = best(False)
+    floor = floor_of(first)
+    floor_score = None if floor is None else floor.score
     return {
-        "board": board.title if board.dtype == "float32" else f"{board.title} {board.dtype}",
-        "rows": len(board.rows),
+        "board": title if dtype == "float32" else f"{title} {dtype}",
+        "rows": len(records),
         "best trained": trained,
         "score": score._replace(style="bold"),
         "best other": other,
         "of it": of_it,
-        "floor": Cell("" if floor is None else formats.score(floor, board.ranking), floor),
-        "metric": f"{board.ranking.statistic} of {board.ranking.metric}",
+        "floor": Cell("" if floor is None else formats.score(floor_score, ranking), floor_score),
+        "metric": f"{ranking.statistic} of {ranking.metric}",
     }
 
 

@@ -157,12 +157,17 @@ def boards(records: Sequence[Record], store: RecordStore) -> Boards:
     Raises RecordError if the values of a record's prompts are missing or were changed.
     """
     paths = {record.id: store.path_of(record) for record in records}
+    installed = installed_code()
+    rows = [rows_of(paths, group, installed) for group in comparable(records)]
+    return Boards(Board(of_board, floor_of(of_board[0].record)) for of_board in rows)
+
+
+def comparable(records: Sequence[Record]) -> list[list[Record]]:
+    """The records of each board, in the order of `boards`."""
     groups: dict[str, list[Record]] = {}
     for record in records:
         groups.setdefault(_comparable(record), []).append(record)
-    installed = installed_code()
-    rows = [rows_of(paths, groups[key], installed) for key in sorted(groups)]
-    return Boards(Board(of_board, floor_of(of_board[0].record)) for of_board in rows)
+    return [groups[key] for key in sorted(groups)]
 
 
 def _comparable(record: Record) -> str:

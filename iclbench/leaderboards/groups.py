@@ -6,7 +6,6 @@ reference, in the order of the same statistic.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,16 +21,13 @@ from ..runs.statistics import GRADE, by_prompt
 from ..runs.store import read_values
 from .labels import labels_of
 from .ranking import (
-    Difference,
     Rank,
-    at_floor,
     best_first,
-    difference,
     includes_chance,
     ranked_values,
     ranks,
 )
-from .row import Bounds, Row, better, bounds_of, floor_of, has_digits, profile, worst
+from .row import Bounds, Row, better, bounds_of, floor_of, has_digits, score_of, worst
 
 #: Why a row has no rank.
 ONE_SEED, REFERENCE = "one seed", "reference"
@@ -60,7 +56,8 @@ class Standing:
     label: str
     rank: Rank | None
     unranked: str
-    above: Difference | None
+    #: `ranked` of the row above; None for the first.
+    above: np.ndarray | None
     #: The best statistic of the board's rows of chance; None if there is none.
     chance: float | None
 
@@ -115,11 +112,10 @@ def _standings(
     reasons = {i: _unranked(records[i]) for i in ordered}
     ranked = [i for i in ordered if not reasons[i]]
     by_row = dict(zip(ranked, ranks([measured[i].ranked for i in ranked], direction), strict=True))
-    above = [difference(measured[b].ranked, measured[a].ranked)
-             for a, b in itertools.pairwise(ordered)]  # fmt: skip
+    above = [None, *(measured[i].ranked for i in ordered[:-1])]
     return [
-        (i, Standing(labels[i], by_row.get(i), reasons[i], paired, chance))
-        for i, paired in zip(ordered, [None, *above], strict=True)
+        (i, Standing(labels[i], by_row.get(i), reasons[i], ranked_above, chance))
+        for i, ranked_above in zip(ordered, above, strict=True)
     ]
 
 
@@ -196,19 +192,16 @@ def _row(
         ranked=measured.ranked,
         rank=standing.rank,
         unranked=standing.unranked,
-        above=standing.above,
+        ranked_above=standing.above,
+        digits=measured.digits,
+        floor_digits=measured.floor_digits,
         statistics=statistics,
-        score=ranking.score(statistics),
+        score=score_of(record),
         bounds=bounds,
         seed_scores=tuple(ranking.score(seed[ranking.metric]) for seed in record.main.seeds),
         floor_score=floor.score if floor else None,
         worst=worst(statistics, ranking),
-        at_floor=record.main.floor.kind == "exact"
-        and measured.digits is not None
-        and measured.floor_digits is not None
-        and at_floor(measured.digits, measured.floor_digits),
         chance=_against_chance(record, bounds, standing.chance),
-        profile=None if measured.digits is None else profile(measured.digits),
         stale=stale,
         held_out=read_held_out(path, record),
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import gc
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from ..api.errors import RecordError, problem_with
@@ -24,30 +26,56 @@ def sound_records(paths: Iterable[Path], refused: Refused) -> Iterator[tuple[Pat
             refused(problem_with(path, error))
 
 
+def records_of(
+    store: RecordStore, refused: Refused, *, task: str | None = None, whole: bool = False
+) -> list[Record]:
+    """The store's sound records, of one task if given; if `whole`, with all files that they name.
+
+    Values are read by what makes boards of the records.
+    """
+    paths = (p for p in store.paths() if task in {None, p.parent.name})
+    records = []
+    with _without_collection():
+        for path, record in sound_records(paths, refused):
+            try:
+                _require_place(store, path, record)
+                if whole:
+                    _require_files(path, record)
+            except RecordError as error:
+                refused(problem_with(path, error))
+            else:
+                records.append(record)
+    return records
+
+
 def sound_boards(
     store: RecordStore, refused: Refused, *, task: str | None = None, whole: bool = False
 ) -> Boards:
-    """The boards of the store's sound records, of one task if given.
+    """The boards of `records_of`. A record's values must be sound too."""
+    records = records_of(store, refused, task=task, whole=whole)
+    return boards_of(records, store, refused)
 
-    A record's values must be sound too; if `whole`, so must be all files that it names.
-    """
-    records = []
-    for path, record in sound_records(store.paths(), refused):
-        if task not in {None, record.spec.task}:
-            continue
+
+def boards_of(records: Sequence[Record], store: RecordStore, refused: Refused) -> Boards:
+    """The boards of those records of a store whose values are sound."""
+    with _without_collection():
         try:
-            _require_place(store, path, record)
-            if whole:
-                _require_files(path, record)
-        except RecordError as error:
-            refused(problem_with(path, error))
-        else:
-            records.append(record)
+            return boards(records, store)
+        except Exception:
+            # Only where a value is unsound are values read twice, to learn of which record.
+            return boards([r for r in records if _has_a_board(store, r, refused)], store)
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Pause the collection of cycles: thousands of records stay, and have none to look for."""
+    was_on = gc.isenabled()
+    gc.disable()
     try:
-        return boards(records, store)
-    except Exception:
-        # Only where a value is unsound are values read twice, to learn of which record.
-        return boards([r for r in records if _has_a_board(store, r, refused)], store)
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _require_place(store: RecordStore, path: Path, record: Record) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from ..api.floor import FLOOR_NAMES
 from ..api.record import Ranking, Record
 from ..api.statistics import Digits, IntervalKind, Statistics
 from ..runs.heldout import HeldOut
-from .ranking import Difference, Rank
+from .ranking import Difference, Rank, at_floor, difference
 
 #: The digits k at which a precision profile is taken.
 PROFILE = range(17)
@@ -60,8 +61,11 @@ class Row:
     #: None for a row that is not ranked; `unranked` then is the reason.
     rank: Rank | None
     unranked: str
-    #: The paired difference to the row above in its group, of `ranked`; None for the first.
-    above: Difference | None
+    #: `ranked` of the row above in its group; None for the first.
+    ranked_above: np.ndarray | None
+    #: The digits of the values and of the floor's, where digits rank and the floor is known.
+    digits: np.ndarray | None
+    floor_digits: np.ndarray | None
 
     statistics: Statistics
     #: The statistic that ranks: overall, its bounds, for each seed, and of the floor.
@@ -71,17 +75,36 @@ class Row:
     floor_score: float | None
     #: The 1% worst: the 99% quantile of the metric, or the 1% quantile if higher is better.
     worst: float | None
-    #: Whether the median and the 1% worst are those of an exact floor, up to one digit.
-    at_floor: bool
     #: `chance` for a model that ignores the examples; `at chance` where the bounds include the
     #: statistic of the board's best such row, `worse than chance` beyond it; empty otherwise.
     chance: str
-    #: The fraction of values solved to at least k digits, k in PROFILE; None without digits.
-    profile: tuple[float, ...] | None
     #: The plugins whose installed code is not what made the record.
     stale: tuple[str, ...]
     #: The same weights on prompts that were drawn after the submission; None where there are none.
     held_out: HeldOut | None = None
+
+    # What few pages show is computed when it is asked for: tables of 10,000 rows need none of it.
+
+    @cached_property
+    def above(self) -> Difference | None:
+        """The paired difference to the row above in its group, of `ranked`; None for the first."""
+        if self.ranked_above is None:
+            return None
+        return difference(self.ranked, self.ranked_above)
+
+    @cached_property
+    def at_floor(self) -> bool:
+        """Whether the median and the 1% worst are those of an exact floor, up to one digit."""
+        if self.record.main.floor.kind != "exact":
+            return False
+        if self.digits is None or self.floor_digits is None:
+            return False
+        return at_floor(self.digits, self.floor_digits)
+
+    @cached_property
+    def profile(self) -> tuple[float, ...] | None:
+        """The fraction of values solved to at least k digits, k in PROFILE; None without digits."""
+        return None if self.digits is None else profile(self.digits)
 
     @property
     def has_digits(self) -> bool:
@@ -103,9 +126,7 @@ class Row:
     @property
     def goodness(self) -> float:
         """The score with a sign that makes more better; −∞ where there is none."""
-        if self.score is None:
-            return -math.inf
-        return self.score if better(self.record.ranking) == "higher" else -self.score
+        return goodness(self.record)
 
     @property
     def origin(self) -> str:
@@ -169,6 +190,19 @@ class Row:
     def proof(self) -> str:
         """What has been checked: evaluated or retrained; empty for nothing."""
         return self.record.proof.kind if self.record.proof else ""
+
+
+def score_of(record: Record) -> float | None:
+    """The statistic that ranks."""
+    return record.ranking.score(record.metrics[record.ranking.metric])
+
+
+def goodness(record: Record) -> float:
+    """The score with a sign that makes more better; −∞ where there is none."""
+    score = score_of(record)
+    if score is None:
+        return -math.inf
+    return score if better(record.ranking) == "higher" else -score
 
 
 def has_digits(ranking: Ranking) -> bool:

@@ -135,7 +135,7 @@ def test_markdown_and_latex_are_tables_of_the_same_rows(board, capsys):
 
 
 def test_an_overview_has_a_line_for_each_board(boards):
-    table = overview_table(boards)
+    table = overview_table([board.records for board in boards])
     assert len(table.rows) == len(boards)
     line = next(row for row in table.rows if row["board"] == "least-squares")
     board = next(b for b in boards if b.task == "least-squares")
