@@ -186,6 +186,14 @@ def arguments(values: dict[str, Any], without: frozenset[str] = frozenset({"task
     return ", ".join(f"{k}={argument(v)}" for k, v in shown.items())
 
 
+def in_label(value: Any) -> str:
+    """An argument's value in a label: names joined by `+`, consecutive integers as a range."""
+    if isinstance(value, list | tuple):
+        are_names = value and all(isinstance(v, str) for v in value)
+        return "+".join(value) if are_names else argument(value)
+    return str(value)
+
+
 def argument(value: Any) -> str:
     """An argument's value; consecutive integers of a list as a range, such as 0-4."""
     if isinstance(value, list | tuple):

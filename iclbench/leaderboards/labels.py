@@ -8,7 +8,7 @@ from typing import Any
 
 from ..api.record import Record
 from ..api.spec import canonical_json
-from .formats import argument
+from .formats import in_label
 
 Facts = dict[str, Any]
 
@@ -26,28 +26,42 @@ _DERIVED = ("recipe_args.model_args", "recipe_args.task_args", "recipe_args.chun
 
 
 def labels_of(records: Sequence[Record]) -> list[str]:
-    """One label per record of a board."""
+    """One label per record of a board.
+
+    Rows of different tracks differ in almost every setting, so the track alone tells them apart.
+    """
     facts = [_facts(record) for record in records]
-    by_model: dict[str, list[Facts]] = {}
+    by_model: dict[tuple[str, ...], list[Facts]] = {}
     by_formula: dict[tuple[str, ...], list[Facts]] = {}
     for record, known in zip(records, facts, strict=True):
-        by_model.setdefault(record.spec.model, []).append(known)
+        by_model.setdefault(_model(record), []).append(known)
         by_formula.setdefault(_formula(record), []).append(known)
     of_model = {model: _differing(group) for model, group in by_model.items()}
     of_formula = {formula: _differing(group) for formula, group in by_formula.items()}
     labels = []
     for record, known in zip(records, facts, strict=True):
-        names = {n for n in of_model[record.spec.model] if not n.startswith("model_args.")}
+        names = {n for n in of_model[_model(record)] if not n.startswith("model_args.")}
         names |= {n for n in of_formula[_formula(record)] if n.startswith("model_args.")}
         names |= {BUDGET} if known.get(BUDGET) is not None else set()
         # A fact that a record lacks, such as a solver's recipe, shows in the column of origins.
         shown = [
-            f"{name.split('.')[-1]}={_written(known[name])}"
+            f"{name.split('.')[-1]}={in_label(known[name])}"
             for name in sorted(names)
             if known.get(name, UNSET) != UNSET
         ]
         labels.append(" ".join([record.spec.model, *shown]))
-    return _told_apart(labels, records)
+    return _told_apart(_with_tracks(labels, records), records)
+
+
+def _with_tracks(labels: Sequence[str], records: Sequence[Record]) -> list[str]:
+    """The labels, where equal ones of several tracks are followed by their track."""
+    tracks: dict[str, set[str]] = {}
+    for label, record in zip(labels, records, strict=True):
+        tracks.setdefault(label, set()).add(record.track or "")
+    return [
+        f"{label} track={record.track}" if record.track and len(tracks[label]) > 1 else label
+        for label, record in zip(labels, records, strict=True)
+    ]
 
 
 def _told_apart(labels: Sequence[str], records: Sequence[Record]) -> list[str]:
@@ -59,14 +73,10 @@ def _told_apart(labels: Sequence[str], records: Sequence[Record]) -> list[str]:
     differing = {label: sorted(_differing([parts[i] for i in group]))
                  for label, group in members.items()}  # fmt: skip
     return [
-        " ".join([label, *(f"{name.rpartition('.')[2]}={_written(parts[i][name])}"
+        " ".join([label, *(f"{name.rpartition('.')[2]}={in_label(parts[i][name])}"
                            for name in differing[label] if name in parts[i])])
         for i, label in enumerate(labels)
     ]  # fmt: skip
-
-
-def _written(value: Any) -> str:
-    return argument(value) if isinstance(value, list | tuple) else str(value)
 
 
 def grader_name(record: Record) -> str:
@@ -91,6 +101,11 @@ def _differing(facts: Sequence[Facts]) -> set[str]:
     }
 
 
+def _model(record: Record) -> tuple[str, ...]:
+    """The model, in one track."""
+    return record.spec.model, record.track or ""
+
+
 def _formula(record: Record) -> tuple[str, ...]:
     """What determines the model's arguments: records that differ in it are not told apart by them.
 
@@ -98,7 +113,7 @@ def _formula(record: Record) -> tuple[str, ...]:
     """
     spec = record.spec
     args = canonical_json(spec.weights_args) if spec.origin == "constructed" else ""
-    return spec.model, spec.origin, str(spec.weights or ""), args
+    return *_model(record), spec.origin, str(spec.weights or ""), args
 
 
 def _parts(record: Record) -> Facts:

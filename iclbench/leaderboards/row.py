@@ -149,6 +149,11 @@ class Row:
         return self.record.track or ""
 
     @property
+    def label_in_track(self) -> str:
+        """The label where the track is shown beside it."""
+        return self.label.removesuffix(f" track={self.track}")
+
+    @property
     def construction(self) -> str | None:
         """The name of the construction, if the weights are constructed."""
         return self.record.spec.weights if self.origin == "constructed" else None

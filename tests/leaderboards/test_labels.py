@@ -42,3 +42,17 @@ def test_seeds_that_differ_are_a_range(tmp_path):
     spec = {"model": "baseconv", "task": "least-squares", "recipe": "smoke", "eval_prompts": 8}
     records = [run(**spec, seeds=seeds, out=tmp_path) for seeds in (1, 3)]
     assert labels_of(records) == ["baseconv seeds=0", "baseconv seeds=0-2"]
+
+
+def test_the_track_alone_tells_rows_of_two_budgets_apart(tmp_path):
+    spec = {"model": "transformer", "task": "least-squares", "seeds": 1, "eval_prompts": 8}
+    small = {"model_args": {"layers": 1, "width": 8}, "recipe_args": {"learning_rate": 1e-3}}
+    one = run(**spec, **small, budget="1s", out=tmp_path)
+    other = one.model_copy(update={"track": "10m", "spec": one.spec.model_copy(update={
+        "budget": "10m", "model_args": {"layers": 4}, "seeds": (0, 1)})})  # fmt: skip
+    third = other.model_copy(update={"spec": other.spec.model_copy(update={
+        "model_args": {"layers": 2}})})  # fmt: skip
+    assert labels_of([one, other]) == ["transformer track=1s", "transformer track=10m"]
+    assert labels_of([one, other, third]) == [
+        "transformer", "transformer layers=4", "transformer layers=2"
+    ]  # fmt: skip

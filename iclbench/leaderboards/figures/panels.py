@@ -14,6 +14,7 @@ from ...api.record import MAIN, Record
 from ...api.statistics import finite
 from ...sweeps.figure import COSTS, CURVE, STATE, TRAINING, Figure
 from ..curves import median_curve, seed_scores
+from ..formats import in_label
 from ..row import shown_score
 from .axes import in_digits, is_log, metric_of, x_title, y_title
 
@@ -226,9 +227,8 @@ def label_of(fields: tuple[str, ...], record: Record) -> str:
     for name in fields:
         value = _field(record, name)
         if value is not None:
-            parts.append(
-                str(value) if name in {"model", "task"} else f"{name.split('.')[-1]}={value}"
-            )
+            text = in_label(value)
+            parts.append(text if name in {"model", "task"} else f"{name.split('.')[-1]}={text}")
     return " ".join(parts)
 
 

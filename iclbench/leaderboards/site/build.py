@@ -27,6 +27,7 @@ from ..formats import BOUNDS_LEGEND, DIGITS, LEGEND
 from ..reading import Refused
 from ..row import Row
 from . import citation, compare, home, matrix, model, more_pages, run, search, task
+from .code import with_code
 from .links import Links
 from .more_pages import MorePages
 from .prompts import Prompts
@@ -129,6 +130,7 @@ class Site:
             trim_blocks=True,
             lstrip_blocks=True,
         )
+        self.templates.filters["code"] = with_code
         self.tasks = by_task(content.boards)
         self.menu = self._menu()
 

@@ -40,7 +40,7 @@ def _choice(row: Row) -> View:
     track = f" · {row.track}" if row.track else ""
     return {
         "id": row.record.id,
-        "name": f"{row.label} · {row.record.spec.dtype} · {row.origin}{track}",
+        "name": f"{row.label_in_track} · {row.record.spec.dtype} · {row.origin}{track}",
         "score": formats.score(row.score, ranking),
         "interval": formats.score_interval(row),
         "median": formats.number(row.statistics.median, ranking.scale),

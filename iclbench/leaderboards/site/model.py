@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from ...api.errors import UsageError
+from ...api.spec import RunSpec
 from .. import formats
 from ..board import Board
 from ..curves import COST_TITLES, median_curve
@@ -63,7 +65,7 @@ def _result(result: Scored, about: Descriptions) -> View:
         "title": task.title,
         "group": task.group,
         "setting": f"{board.title}: {args}" if board.title != board.task else args,
-        "label": row.label,
+        "label": row.label_in_track,
         "origin": formats.origin(row),
         "track": row.track,
         "dtype": board.dtype,
@@ -93,17 +95,18 @@ def _learning_curves(name: str, boards: Sequence[Board], about: Descriptions) ->
     Digits share one figure; every other metric has its own.
     """
     lines: dict[str, list[Plot]] = {}
+    drawn = []
     for board in boards:
         trained = [row for row in _rows(board, name) if row.is_trained]
         row = max(trained, key=lambda row: row.goodness, default=None)
-        curve = None if row is None else row.record.validation_curve
-        if row is None or curve is None:
-            continue
+        if row is not None and row.record.validation_curve is not None:
+            drawn.append((board, row.record.validation_curve))
+    names = _names_of_evaluations([board for board, _ in drawn], about)
+    for (board, curve), line_name in zip(drawn, names, strict=True):
         task = about.task(board.task)
         unit = "digits" if board.has_digits else task.metric(board.ranking.metric)
         cost = "operations" if None not in curve.operations else "steps"
-        line = {"name": f"{task.title}, {board.dtype}", "x": getattr(curve, cost),
-                "y": median_curve(curve)}  # fmt: skip
+        line = {"name": line_name, "x": getattr(curve, cost), "y": median_curve(curve)}
         lines.setdefault(f"{unit}|{cost}", []).append(line)
     plots = []
     for key, members in sorted(lines.items(), key=lambda item: (not item[0].startswith("d"), item)):
@@ -113,6 +116,18 @@ def _learning_curves(name: str, boards: Sequence[Board], about: Descriptions) ->
         plots.append(plot(title, COST_TITLES[cost], "mean on validation prompts",
                           members[:MOST_LINES], log=False, log_x=log_x))  # fmt: skip
     return plots
+
+
+def _names_of_evaluations(boards: Sequence[Board], about: Descriptions) -> list[str]:
+    """The title and dtype of each, with the arguments that differ where a task has several."""
+    names = [f"{about.task(board.task).title}, {board.dtype}" for board in boards]
+    told_apart = []
+    for board, name in zip(boards, names, strict=True):
+        alike = [b.evaluation.task_args for b, n in zip(boards, names, strict=True) if n == name]
+        own = board.evaluation.task_args
+        differing = {k: v for k, v in own.items() if any(args.get(k) != v for args in alike)}
+        told_apart.append(", ".join(filter(None, [name, formats.arguments(differing)])))
+    return told_apart
 
 
 def _commands(results: Sequence[Scored]) -> list[tuple[str, str]]:
@@ -126,5 +141,14 @@ def _commands(results: Sequence[Scored]) -> list[tuple[str, str]]:
         if row.origin not in best or key > best[row.origin][0]:
             best[row.origin] = key, row
     order = sorted(best, key=lambda origin: (origin != "trained", origin))
-    return [(f"{origin}, on {best[origin][1].record.main.title}", best[origin][1].record.command)
-            for origin in order]  # fmt: skip
+    records = [best[origin][1].record for origin in order]
+    return [(f"{r.spec.origin}, on {r.main.title}", _without_shifts(r.command)) for r in records]
+
+
+def _without_shifts(command: str) -> str:
+    """The command without the evaluations under shift, which are not part of the run."""
+    try:
+        request = RunSpec.from_command(command)
+    except UsageError:  # a forged record, which is shown as it is
+        return command
+    return request.model_copy(update={"shift": ()}).command()

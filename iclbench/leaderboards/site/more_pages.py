@@ -19,6 +19,7 @@ from .gallery import gallery, shown_studies, study_page
 from .matrices import by_dtype, shift_matrix, state_matrix, state_views
 from .prompts import Prompts
 from .samples import sample_sets
+from .settings import by_evaluation
 
 #: The folders of these pages in a site.
 FOLDERS = ("analyses", "samples", "shifts", "states", "studies")
@@ -76,10 +77,14 @@ class MorePages:
     def _of_tasks(
         self, page: WritePage, kind: str, content_of: Callable[[list[Board]], View | None]
     ) -> list[Link]:
-        """Write the page of this kind of every task that has something on it."""
+        """Write the page of this kind of every task that has something on it.
+
+        As on a task's page, the evaluation set that stands for the task comes first.
+        """
         links = []
         for task, boards in by_task(self.boards).items():
-            content = content_of(boards)
+            evaluations = by_evaluation(boards).values()
+            content = content_of([board for of_set in evaluations for board in of_set])
             if content is not None:
                 page(f"{kind}.html", f"{kind}/{task}.html", task=task, **content)
                 links.append((task, f"{kind}/{task}.html"))

@@ -66,7 +66,7 @@ def names_of(rows: Sequence[Row]) -> list[str]:
     for row in rows:
         origin = f" ({row.origin})" if has_origins and not row.is_trained else ""
         track = f", {row.track or 'open budget'}" if has_tracks and row.is_trained else ""
-        names.append(f"{row.label}{track}{origin}")
+        names.append(f"{row.label_in_track}{track}{origin}")
     return names
 
 

@@ -25,6 +25,8 @@ Scale = Callable[[float], float]
 def draw(plot: Plot) -> str:
     """The figure as one SVG element; the page shows its title and legend as text."""
     x_ends = _ends([v for line in plot["lines"] for v in line["x"]], plot["x"]["log"])
+    if all(len(line["x"]) == 1 for line in plot["lines"] if not line.get("reference")):
+        x_ends = _widened(x_ends, plot["x"]["log"])  # a dot on the axis would be hard to see
     shown = [v for line in plot["lines"] for key in ("y", "low", "high") for v in line.get(key, ())]
     y_ends = _ends(shown, plot["y"]["log"])
     x = scale_of(x_ends, plot["x"]["log"], LEFT, WIDTH - RIGHT)
@@ -47,6 +49,13 @@ def _ends(values: list[float | None], log: bool) -> tuple[float, float]:
     if log:
         return (low / 2, high * 2) if low == high else (low, high)
     return (low - 0.5, high + 0.5) if low == high else (low, high)
+
+
+def _widened(ends: tuple[float, float], log: bool) -> tuple[float, float]:
+    """The ends with a margin of a twentieth on each side."""
+    low, high = (math.log10(v) for v in ends) if log else ends
+    margin = (high - low) / 20
+    return (10 ** (low - margin), 10 ** (high + margin)) if log else (low - margin, high + margin)
 
 
 def scale_of(ends: tuple[float, float], log: bool, start: float, end: float) -> Scale:
