@@ -11,6 +11,7 @@ from .. import formats
 from ..board import Board
 from ..row import Row
 from ..shift_table import Line, shift_lines, shifted_rows
+from . import settings
 from .figure import View
 from .plots import extent
 from .study_figure import study_views
@@ -68,25 +69,31 @@ def _cell(
 
 
 def state_views(boards: Sequence[Board]) -> list[View]:
-    """The score against the state of a layer on each board with two sizes of it or more."""
-    views = []
-    for board in boards:
-        rows = [row for row in board.rows if row.record.state_bytes is not None]
-        if len({row.record.state_bytes for row in rows}) < 2:
-            continue
-        figure = Figure(x=STATE, title="")
-        parts = study_views(figure, [row.record for row in rows])
-        title = f"{evaluation_title(board)}, {board.dtype}"
-        views.append({"title": title, "parts": parts, "rows": [_state_row(r, board) for r in
-                      sorted(rows, key=lambda r: r.record.state_bytes or 0.0)],
-                      "score": formats.score_name(board.ranking)})  # fmt: skip
-    return views
+    """The score against the state of a layer in each track with two sizes of it or more."""
+    return [
+        _state_view(board, track, rows)
+        for board in boards
+        for track in settings.tracks(board)
+        if (rows := [r for r in settings.trained(board, track) if r.record.state_bytes is not None])
+        and len({row.record.state_bytes for row in rows}) > 1
+    ]
+
+
+def _state_view(board: Board, track: str, rows: Sequence[Row]) -> View:
+    by_size = sorted(rows, key=lambda row: row.record.state_bytes or 0.0)
+    budget = f"track {track}" if track else settings.OPEN
+    return {
+        "title": f"{evaluation_title(board)}, {board.dtype}, {budget}",
+        "parts": study_views(Figure(x=STATE, title=""), [row.record for row in by_size]),
+        "rows": [_state_row(row, board) for row in by_size],
+        "score": formats.score_name(board.ranking),
+    }
 
 
 def _state_row(row: Row, board: Board) -> View:
     return {
         "id": row.record.id,
-        "label": row.label,
+        "label": row.label_in_track,
         "bytes": f"{row.record.state_bytes:,.0f}",
         "score": formats.score(row.score, board.ranking),
         "interval": formats.score_interval(row),
