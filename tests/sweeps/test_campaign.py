@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,28 @@ def test_a_cell_is_tuned_and_run_once_and_is_done_then(folder):
     run_campaign(content, settings, report=lines.append)
     assert len(lines) == 2
     assert {path: path.stat().st_mtime_ns for path in store.paths()} == before
+
+
+def test_what_is_published_is_done(folder):
+    entry = {"file": str(folder / "sweep.toml"), "out": "study"}
+    stages = [first(), {"name": "s", "summary": "a sweep", "sweep": [entry]}]
+    content, settings = campaign(folder, *stages, trials=2), Settings(folder / "out")
+    assert run_campaign(content, settings) == []
+    boards = folder / "boards"
+    shutil.copytree(settings.out / "least-squares", boards / "records" / "least-squares")
+    shutil.copytree(settings.out / "tunings", boards / "tunings")
+    shutil.copytree(settings.out / "sweeps" / "study", boards / "studies" / "study")
+    elsewhere = Settings(folder / "elsewhere")
+    assert not any(cell.done for cell in cells_of(content, elsewhere))
+    published = content.model_copy(update={"published": boards})
+    cells = cells_of(published, elsewhere)
+    assert [cell.problem for cell in cells if not cell.done] == []
+    assert all(cell.done for cell in cells)
+    (trained,) = (cell.plan for cell in cells if cell.plan and cell.plan.recipe)
+    RecordStore(boards / "records").path(trained.spec).unlink()
+    waiting = [cell for cell in cells_of(published, elsewhere) if not cell.done]
+    # The tuning is still there, so only the training is left.
+    assert [(cell.model, cell.left) for cell in waiting] == [("lsa", 0)]
 
 
 def test_hours_are_those_of_the_budgets_that_are_left(folder):
@@ -255,4 +278,7 @@ def test_the_campaign_of_the_published_boards_can_be_planned(tmp_path):
     content = read_campaign(ROOT / "leaderboards" / "campaign.toml")
     cells = cells_of(content, Settings(tmp_path))
     assert [cell.problem for cell in cells if cell.failed] == []
-    assert hours_left(cells) > 30
+    everything = content.model_copy(update={"published": None})
+    assert hours_left(cells_of(everything, Settings(tmp_path))) > 30
+    # Rows that are published are those of the plan.
+    assert sum(cell.done for cell in cells) > 10

@@ -1,4 +1,4 @@
-"""Cells: what a campaign consists of, and what is left of each, from its output folder alone."""
+"""Cells: what a campaign consists of, and what is left of each, as folders of records tell."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ from .files import Campaign, Stage, SweepEntry
 
 #: The folder of the sweeps' records, in the output folder.
 SWEEPS = "sweeps"
+#: That of a study's records, below the published boards.
+STUDIES = "studies"
 
 
 @dataclass(frozen=True)
@@ -182,13 +184,17 @@ def _restricted(suite: Suite, boards: tuple[str, ...]) -> Suite:
 
 
 class _Progress:
-    """What an output folder holds of the cells: tunings, trials and records."""
+    """What the output folder and the published boards hold of the cells."""
 
     def __init__(self, campaign: Campaign, settings: Settings) -> None:
         self.campaign, self.settings = campaign, settings
-        folder = settings.out / FOLDER
-        self.tunings = read_tunings([folder]) if any(folder.glob("*.json")) else []
-        self.store = RecordStore(settings.out)
+        folders = [folder / FOLDER for folder in (settings.out, campaign.published) if folder]
+        self.tunings = read_tunings([f for f in folders if any(f.glob("*.json"))])
+        self.stores = [RecordStore(settings.out), *self._published("records")]
+
+    def _published(self, folder: str) -> list[RecordStore]:
+        published = self.campaign.published
+        return [] if published is None else [RecordStore(published / folder)]
 
     def of(self, cell: Cell, plan: Plan, document: TuningDocument | None = None) -> Cell:
         """The cell with its plan, tuned if it has been, and with what is left of it."""
@@ -200,7 +206,7 @@ class _Progress:
                 plan = tuned(plan, document)
             else:
                 left = missing_trials(plan, self.settings, self.campaign.search(cell.model))
-        if (plan.tuning is not None or not is_searched) and self.store.path(plan.spec).exists():
+        if (plan.tuning is not None or not is_searched) and _has_record(plan, self.stores):
             return replace(cell, plan=plan, done=True)
         seconds = _seconds(plan)
         if left and plan.spec.budget is not None:
@@ -213,15 +219,20 @@ class _Progress:
         return choose_tuning(plan, [t for t in enough if t.budget == plan.spec.budget])
 
     def of_sweep(self, stage: Stage, entry: SweepEntry) -> Cell:
-        """The cell of a sweep. Grids that take weights of another count once those are there."""
+        """The cell of a sweep. Grids that take weights of another count once those are there.
+
+        A sweep is published whole or not at all: it runs in one folder.
+        """
         cell = Cell(stage.name, entry.out, entry.size, sweep=entry)
         try:
             file = read_sweep_file(entry.file).sized(entry.size)
-            plans, waiting = _plans_of(file, sweep_folder(self.settings, entry))
+            if any(_is_whole(file, s) for s in self._published(f"{STUDIES}/{entry.out}")):
+                return replace(cell, done=True)
+            own = RecordStore(sweep_folder(self.settings, entry))
+            plans, waiting = _plans_of(file, own)
         except IclbenchError as error:
             return replace(cell, sweep=None, problem=str(error))
-        store = RecordStore(sweep_folder(self.settings, entry))
-        missing = [plan for plan in plans if not store.path(plan.spec).exists()]
+        missing = [plan for plan in plans if not _has_record(plan, [own])]
         left = len(missing) + waiting
         whole = len(plans) + waiting
         stepped = sum(plan.recipe is not None and not plan.spec.budget for plan in missing)
@@ -230,14 +241,24 @@ class _Progress:
         return replace(cell, done=not left, left=left, seconds_left=seconds)
 
 
+def _has_record(plan: Plan, stores: Iterable[RecordStore]) -> bool:
+    return any(store.path(plan.spec).exists() for store in stores)
+
+
 def sweep_folder(settings: Settings, entry: SweepEntry) -> Path:
     """Where the records of a sweep go."""
     return settings.out / SWEEPS / entry.out
 
 
-def _plans_of(file: SweepFile, folder: Path) -> tuple[list[Plan], int]:
+def _is_whole(file: SweepFile, store: RecordStore) -> bool:
+    """Whether every run of a sweep has a record in the store."""
+    plans, waiting = _plans_of(file, store)
+    return not waiting and all(_has_record(plan, [store]) for plan in plans)
+
+
+def _plans_of(file: SweepFile, store: RecordStore) -> tuple[list[Plan], int]:
     """The plans of a sweep, and how many grids wait for the weights of others."""
-    cells = Cells(file, RecordStore(folder))
+    cells = Cells(file, store)
     for grids in stages_of(file):
         cells.resolve(grids)
     plans = [cells.plan(cell) for cell in cells.in_order()]

@@ -68,6 +68,9 @@ class Campaign(Config):
     trials: int = Field(12, ge=0, description="of each tuning; 0: nothing is tuned")
     search_seed: int = Field(0, ge=0, description="of the tunings")
     space: dict[str, dict[str, Any]] = Field({}, description="changes to each model's search space")
+    published: Path | None = Field(
+        None, description="folder of published boards, relative to the file: rows there are done"
+    )
     stage: tuple[Stage, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
@@ -121,4 +124,5 @@ def read_campaign(path: Path) -> Campaign:
         )
         for stage in campaign.stage
     )
-    return campaign.model_copy(update={"stage": stages})
+    published = campaign.published and path.parent / campaign.published
+    return campaign.model_copy(update={"stage": stages, "published": published})
