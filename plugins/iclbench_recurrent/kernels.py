@@ -78,24 +78,33 @@ def _find_problem(mixer: RecurrentMixer, context: TrainingContext) -> str | None
 
 
 def find_mismatch(mixer: RecurrentMixer, form: Form, context: TrainingContext) -> str | None:
-    """Return how outputs and gradients of a kernel differ from the native form's, or None.
+    """Return how outputs and gradients of a kernel differ from the native form's, or None."""
+    try:
+        differing = differences(mixer, form, context)
+    except Exception as error:
+        return f"the kernel fails with {type(error).__name__}: {' '.join(str(error).split())}"
+    for what, difference in differing.items():
+        # Written so that NaN counts as different.
+        if not difference <= TOLERANCE:
+            return f"the kernel's {what} differ by {difference:.1e}, more than {TOLERANCE:.0e}"
+    return None
+
+
+def differences(mixer: RecurrentMixer, form: Form, context: TrainingContext) -> dict[str, float]:
+    """Return the difference of a kernel's outputs and gradients, relative to the native norms.
 
     The inputs are those of this mixer's recurrence for random states. The native form computes in
     float64, so that the difference is the kernel's.
     """
     inputs = _inputs_of(mixer, context)
     exact = _results(mixer.chunked, [t.double() for t in inputs])
-    try:
-        actual = _results(form, inputs)
-    except Exception as error:
-        return f"the kernel fails with {type(error).__name__}: {' '.join(str(error).split())}"
-    for i, (kernel, native) in enumerate(zip(actual, exact, strict=True)):
-        what = "outputs" if i == 0 else f"gradient {i}"
-        difference = float((kernel.double() - native).norm() / native.norm())
-        # Written so that NaN counts as different.
-        if not difference <= TOLERANCE:
-            return f"the kernel's {what} differ by {difference:.1e}, more than {TOLERANCE:.0e}"
-    return None
+    actual = _results(form, inputs)
+    return {
+        "outputs" if i == 0 else f"gradient {i}": float(
+            (kernel.double() - native).norm() / native.norm()
+        )
+        for i, (kernel, native) in enumerate(zip(actual, exact, strict=True))
+    }
 
 
 def _inputs_of(mixer: RecurrentMixer, context: TrainingContext) -> list[Tensor]:
