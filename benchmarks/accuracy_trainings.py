@@ -1,4 +1,4 @@
-"""Trainings whose time to an error is measured: iclbench's, and those of two papers' own code.
+"""Trainings whose time to an error, or speed, is measured: iclbench's, and two papers' own code.
 
 The papers' code is imported from clones of their repositories and runs unchanged: their `train`
 iterates over a progress bar, in whose place `Watch` counts the time of the steps and evaluates the
@@ -12,7 +12,7 @@ import importlib.util
 import math
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -76,8 +76,12 @@ class Watch:
         return not over
 
     def error(self) -> float:
-        """The median over the prompts; infinite where a prediction isn't finite."""
-        assert self.predict is not None
+        """The median over the prompts; infinite where a prediction isn't finite.
+
+        NaN without `predict`, when only the speed is measured.
+        """
+        if self.predict is None:
+            return math.nan
         with torch.no_grad():
             errors = self.task.metrics(self.predict(self.batch), self.batch)["squared_error"]
         median = float(np.median(np.asarray(errors)))
@@ -104,7 +108,12 @@ class _Bar:
 
 
 def ours(
-    limit: float, model: str = "transformer", tuning: str | None = None, **request: Any
+    limit: float,
+    model: str = "transformer",
+    tuning: str | None = None,
+    *,
+    evaluates: bool = True,
+    **request: Any,
 ) -> Watch:
     """Train by the recipe `quick`, or by what a tuning's file chose, as `iclbench run` does."""
     task_args = {"dim": DIM, "examples": EXAMPLES}
@@ -133,7 +142,7 @@ def ours(
             prediction: Tensor = module.eval()(batch.prompt)
             return prediction
 
-        watch.predict = predict
+        watch.predict = predict if evaluates else None
         going = watch.after(0)
         while going and training.step < recipe.steps:
             training.advance()
@@ -149,10 +158,17 @@ def _endless(request: RunSpec) -> dict[str, Any]:
     return args
 
 
-def garg(limit: float, clone: str, size: str) -> Watch:
+def garg(
+    limit: float,
+    clone: str,
+    size: str,
+    changes: Mapping[str, Any] | None = None,
+    evaluates: bool = True,
+) -> Watch:
     """Train `src/train.py` of Garg et al. with a model of `conf/models`, at D = 5 and 21 points.
 
-    Their curriculum over points ends at 21 and that over dimensions starts at its end.
+    Their curriculum over points ends at 21 and that over dimensions starts at its end. `changes`
+    replace arguments.
     """
     folder = Path(clone) / "src"
     arguments = read_yaml(folder / "conf/linear_regression.yaml")
@@ -176,13 +192,24 @@ def garg(limit: float, clone: str, size: str) -> Watch:
         out: Tensor = model(x, y)
         return out[:, -1:, None]
 
-    return _theirs(folder, arguments, limit, predict)
+    arguments = merged(arguments, changes or {})
+    return _theirs(folder, arguments, limit, predict if evaluates else None)
 
 
-def precision_ls(limit: float, clone: str, mixer: str, layers: int) -> Watch:
-    """Train `src/train.py` of precision-ls by `least_squares.yaml` and its replication script.
+def precision_ls(
+    limit: float,
+    clone: str,
+    mixer: str,
+    layers: int,
+    *,
+    config: str = "least_squares",
+    changes: Mapping[str, Any] | None = None,
+    evaluates: bool = True,
+) -> Watch:
+    """Train `src/train.py` of precision-ls by a file of `conf/least_squares`.
 
-    The script sets a learning rate of 1e-4; the model predicts the weights from D = 5, N = 20.
+    Its replication script sets a learning rate of 1e-4. With `least_squares`, the model predicts
+    the weights from D = 5, N = 20; only then it can be evaluated. `changes` replace arguments.
     """
     folder = Path(clone) / "src"
     schema_defaults = {
@@ -199,13 +226,14 @@ def precision_ls(limit: float, clone: str, mixer: str, layers: int) -> Watch:
             "track_grad": False,
         },
     }
-    arguments = read_yaml(folder / "conf/least_squares/least_squares.yaml")
+    arguments = read_yaml(folder / f"conf/least_squares/{config}.yaml")
+    arguments = merged(merged(arguments, schema_defaults), changes or {})
 
     def predict(model: nn.Module, batch: Batch) -> Tensor:
         weights: Tensor = model(torch.cat([batch.prompt.x, batch.prompt.y], dim=2))[:, -1:, :DIM]
         return batch.prompt.query @ weights.mT
 
-    return _theirs(folder, merged(arguments, schema_defaults), limit, predict)
+    return _theirs(folder, arguments, limit, predict if evaluates else None)
 
 
 def _with_query(batch: Batch) -> tuple[Tensor, Tensor]:
@@ -217,9 +245,9 @@ def _with_query(batch: Batch) -> tuple[Tensor, Tensor]:
 
 
 def _theirs(
-    folder: Path, arguments: dict[str, Any], limit: float, predict: Callable[..., Tensor]
+    folder: Path, arguments: dict[str, Any], limit: float, predict: Callable[..., Tensor] | None
 ) -> Watch:
-    """Run the clone's `train(model, args)` under a watch."""
+    """Run the clone's `train(model, args)` under a watch, which evaluates only with `predict`."""
     # A run of theirs called a test writes no log and no checkpoint.
     arguments = merged(arguments, {"test_run": True, "out_dir": str(folder / "no such folder")})
     with _importable(folder):
@@ -231,12 +259,13 @@ def _theirs(
     model.train()
 
     def evaluated(batch: Batch) -> Tensor:
+        assert predict is not None
         model.eval()
         prediction = predict(model, batch)
         model.train()
         return prediction
 
-    watch.predict = evaluated
+    watch.predict = evaluated if predict else None
     with (
         mock.patch.object(train, "tqdm", watch.bar),
         # Garg et al. move every batch to a GPU.
@@ -280,7 +309,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     return merged(arguments, content)
 
 
-def merged(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+def merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
     """Both tables; where both have a value, that of the second."""
     both = dict(first)
     for key, value in second.items():

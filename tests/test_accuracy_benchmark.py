@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import math
 import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
 
-from benchmarks import accuracy, accuracy_trainings
+from benchmarks import accuracy, accuracy_trainings, field
 from benchmarks.accuracy import chosen, read_rows, seconds_to, table, trainings
 from benchmarks.accuracy_trainings import Arguments, Watch, garg, merged, ours, precision_ls
+from benchmarks.field import pairs, steps_per_second
 
 POINTS = [(0, 1.0, 2.0), (10, 5.0, 0.09), (20, 6.0, 0.2), (30, 9.0, 0.01)]
 
@@ -61,6 +63,8 @@ def clone(tmp_path, monkeypatch):
         "conf/models/tiny.yaml": "model: {n_layer: 3}\n",
         "conf/least_squares/least_squares.yaml": "inherit: [../base.yaml]\n"
         "training: {curriculum: {points: {start: 20, end: 20}}}\n",
+        "conf/least_squares/least_squares_icl.yaml": "inherit: [../base.yaml]\n"
+        "training: {curriculum: {points: {start: 6, end: 20}}}\n",
     }
     for name, text in files.items():
         path = tmp_path / "src" / name
@@ -164,3 +168,27 @@ def test_tables_of_arguments_are_merged_and_read_by_attribute():
     assert Arguments(both).a.c == 4
     with pytest.raises(AttributeError, match="e"):
         _ = Arguments(both).e
+
+
+def test_speed_alone_is_measured_without_evaluations(clone):
+    """The pairs of `benchmarks.field`: a paper's training and ours of the same model."""
+    named = pairs(clone, clone)
+    assert len(named) == 6
+    theirs, engine = named["precision-ls, transformer, 2 layers"]
+    watch = theirs(100.0)
+    assert watch.steps == 3
+    assert all(math.isnan(error) for *_, error in watch.points)
+    assert engine.keywords["model_args"] == {"layers": 2, "width": 64}
+    assert engine(0.0).steps == 0
+
+
+def test_the_first_quarter_of_the_time_warms_up():
+    points = [(0, 0.0, 0.0), (2, 10.0, 0.0), (6, 20.0, 0.0), (16, 40.0, 0.0)]
+    speed = steps_per_second(lambda limit: SimpleNamespace(points=points), 40.0)
+    assert speed == (16 - 2) / (40 - 10)
+
+
+def test_ratios_are_medians_over_rounds():
+    row = {"training": "a", "theirs": [1.0, 2.0, 4.0], "engine": [3.0, 4.0, 20.0],
+           "date": "d", "commit": "c"}  # fmt: skip
+    assert "3.00 (2.00–5.00)" in field.table([row])
