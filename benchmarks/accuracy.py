@@ -23,7 +23,6 @@ import functools
 import json
 import multiprocessing
 import os
-import platform
 import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
@@ -36,7 +35,7 @@ from tabulate import tabulate
 from iclbench.runs.tuned import read_tuning
 
 from .accuracy_trainings import DIM, EXAMPLES, Watch, garg, ours, precision_ls
-from .records import ROOT, commit
+from .measured import ROOT, commit, processor
 
 LEVELS = (1e-1, 1e-2, 1e-3)
 TUNINGS = ROOT / "leaderboards/tunings"
@@ -88,7 +87,7 @@ def facts() -> dict[str, Any]:
     return {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "commit": commit(),
-        "processor": platform.processor() or platform.machine(),
+        "processor": processor(),
         "torch": torch.__version__,
     }
 

@@ -13,8 +13,6 @@ affects less than the wall clock) and their wall-clock seconds:
 from __future__ import annotations
 
 import argparse
-import datetime
-import json
 import os
 import resource
 import subprocess
@@ -24,12 +22,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tabulate import tabulate
-
 from iclbench import Record, RecordStore, run
 from iclbench.api.record import MAIN
 
-ROOT = Path(__file__).parents[1]
+from .measured import measured, publish
+
 BOARDS = 100
 TASK = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "eval_prompts": 256}
 
@@ -70,7 +67,7 @@ def measurements(folder: Path, records: int, verified: int) -> Iterator[dict[str
 
     def line(what: str, *words: str) -> dict[str, object]:
         cpu, wall = seconds_of(*words)
-        return {"what": what, "CPU s": round(cpu, 2), "wall s": round(wall, 2)}
+        return {"what": what, "CPU s": f"{cpu:.2f}", "wall s": f"{wall:.2f}"}
 
     solver = ["run", "--model", "averaging", "--task", "least-squares", "--out"]
     yield line("import torch", "-c", "import torch")
@@ -86,12 +83,6 @@ def measurements(folder: Path, records: int, verified: int) -> Iterator[dict[str
         yield line(f"verify, {verified} records, workers: {workers}", *verify, str(workers))
 
 
-def commit() -> str:
-    """The commit of the source tree, with a mark if it was changed."""
-    words = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
-    return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--records", type=int, default=1000)
@@ -100,19 +91,11 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         rows = list(measurements(Path(folder), arguments.records, arguments.verified))
-    content = {
-        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="minutes"),
-        "commit": commit(),
-        "cores": os.cpu_count(),
-        "load": round(os.getloadavg()[0], 1),
-        "rows": rows,
-    }
-    print(
-        f"{content['created']}, commit {content['commit']}, {content['cores']} cores, load average "
-        f"{content['load']}\n\n{tabulate(rows, headers='keys', tablefmt='github')}"
+    command = (
+        f"python -m benchmarks.records --records {arguments.records} "
+        f"--verified {arguments.verified}"
     )
-    if arguments.json:
-        arguments.json.write_text(json.dumps(content, indent=1) + "\n")
+    publish(measured(command, rows), arguments.json)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The speed of stacked groups of replicas on a CPU, by the size of operators.
 
-    python -m benchmarks.stacking [--threads N]
+    python -m benchmarks.stacking [--threads N] [--json FILE]
 
 For models of several sizes, prints the mean number of elements that an operator of one replica's
 step writes, and the speed of a step of 16 replicas in groups of 2, 4, 8 and 16, or in parallel
@@ -13,16 +13,15 @@ from __future__ import annotations
 import argparse
 import statistics
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import torch
-from tabulate import tabulate
 
 from iclbench import TrainingContext, full_precision
 from iclbench.devices import one_thread
 from iclbench.training.gradients.binding import NoFormError
 from iclbench.training.gradients.capacity import (
-    CPU_ELEMENTS,
     cpu_group_size,
     elements_per_operator,
 )
@@ -34,6 +33,7 @@ from iclbench.training.threads import map_at_once
 
 from .configurations import PREFIXES, Configuration
 from .engine import EngineLoop
+from .measured import measured, publish
 from .timing import Clock, clock_kind
 
 REPLICAS, ROUNDS, GROUPS = 16, 5, (2, 4, 8, 16)
@@ -99,14 +99,13 @@ def row(configuration: Configuration) -> dict[str, object]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--threads", type=int, default=1)
-    torch.set_num_threads(parser.parse_args().threads)
-    print(
-        f"torch {torch.__version__}, threads: {torch.get_num_threads()}; at most "
-        f"{CPU_ELEMENTS:,} elements per operator and thread\n"
-    )
+    parser.add_argument("--json", type=Path, help="write the table to this file")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
     with full_precision(torch.float32):
         rows = [row(configuration) for configuration in cases()]
-    print(tabulate(rows, headers="keys", tablefmt="github", disable_numparse=True))
+    command = f"python -m benchmarks.stacking --threads {arguments.threads}"
+    publish(measured(command, rows), arguments.json)
 
 
 if __name__ == "__main__":

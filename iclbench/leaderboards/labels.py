@@ -54,10 +54,14 @@ def labels_of(records: Sequence[Record]) -> list[str]:
 
 
 def _with_tracks(labels: Sequence[str], records: Sequence[Record]) -> list[str]:
-    """The labels, where equal ones of several tracks are followed by their track."""
+    """The labels, where equal ones of trained rows in several tracks are followed by their track.
+
+    Rows with other weights are told apart by their origin.
+    """
     tracks: dict[str, set[str]] = {}
     for label, record in zip(labels, records, strict=True):
-        tracks.setdefault(label, set()).add(record.track or "")
+        if record.spec.origin == "trained":
+            tracks.setdefault(label, set()).add(record.track or "")
     return [
         f"{label} track={record.track}" if record.track and len(tracks[label]) > 1 else label
         for label, record in zip(labels, records, strict=True)

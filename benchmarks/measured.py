@@ -1,0 +1,81 @@
+"""Tables of measurements with when, where and by which code they were made.
+
+    python -m benchmarks.measured FILE
+
+Prints the table in a file that a benchmark wrote with `--json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from tabulate import tabulate
+
+ROOT = Path(__file__).parents[1]
+
+Content = dict[str, Any]
+
+
+def commit() -> str:
+    """The commit of the source tree, with a mark if it was changed."""
+    words = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
+    return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
+
+
+def measured(command: str, rows: Sequence[dict[str, Any]]) -> Content:
+    """What a file of measurements holds: the rows, the command and the circumstances."""
+    return {
+        "command": command,
+        "created": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "commit": commit(),
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1),
+        "torch": torch.__version__,
+        "rows": list(rows),
+    }
+
+
+def processor() -> str:
+    """The processor's name."""
+    path = Path("/proc/cpuinfo")
+    lines = path.read_text().splitlines() if path.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def text(content: Content) -> str:
+    """The table below a line about its circumstances."""
+    facts = (
+        f"`{content['command']}`, {content['created']}, commit {content['commit']}, "
+        f"{content['processor']}, {content['cores']} cores at a load average of {content['load']}, "
+        f"torch {content['torch']}:"
+    )
+    table = tabulate(content["rows"], headers="keys", tablefmt="github", disable_numparse=True)
+    return f"{facts}\n\n{table}"
+
+
+def publish(content: Content, path: Path | None) -> None:
+    """Print the table, and write the file if there is to be one."""
+    print(text(content))
+    if path is not None:
+        path.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("file", type=Path)
+    print(text(json.loads(parser.parse_args().file.read_text())))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,18 @@
+"""Tables of measurements name the command, the commit and the machine that made them."""
+
+from __future__ import annotations
+
+import json
+
+from benchmarks.measured import measured, publish, text
+
+
+def test_a_table_says_where_it_is_from_and_is_printed_again_from_its_file(tmp_path, capsys):
+    content = measured("python -m benchmarks.x", [{"what": "a", "s": "1.50"}])
+    publish(content, tmp_path / "x.json")
+    printed = capsys.readouterr().out
+    assert printed.rstrip() == text(json.loads((tmp_path / "x.json").read_text()))
+    first, _, table = printed.partition("\n\n")
+    for fact in ("`python -m benchmarks.x`", content["commit"], content["torch"], "load average"):
+        assert fact in first
+    assert "| a      | 1.50 |" in table
