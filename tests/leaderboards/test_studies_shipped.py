@@ -17,10 +17,10 @@ STUDIES = sorted([*ROOT.glob("tasks/*/sweeps/*.toml"), *ROOT.glob("plugins/*/swe
 
 
 def short(path: Path) -> dict:
-    """The study with one step of training, one seed and few prompts."""
+    """The study with one step of training, one seed, few prompts and small systems."""
     content = tomllib.loads(path.read_text("utf-8"))
     small = {"batch": 4, "learning_rate": 1e-6}
-    content["defaults"] |= {"seeds": 1, "eval_prompts": 16}
+    content["defaults"] |= {"seeds": 1, "eval_prompts": 8}
     # A budget would set the steps.
     content["defaults"].pop("budget", None)
     for part in (content["defaults"], *content["grid"]):
@@ -32,6 +32,8 @@ def short(path: Path) -> dict:
             part["recipe_args"] = {**kept, **small, "steps": steps}
         if isinstance(part.get("task_args"), dict) and "iterates" in part["task_args"]:
             part["task_args"] = {**part["task_args"], "iterates": 3}
+        if "256" in str(part.get("task_args", {}).get("evaluate")):
+            part["task_args"] = {**part["task_args"], "evaluate": "2-9,16"}
     return content
 
 
