@@ -17,7 +17,7 @@ VERDICTS: dict[Verdict, str] = {
     "in kind": "the effect is there, but smaller",
     "not shown": "neither that nor the opposite",
     "contradicted": "the opposite, at this budget",
-    "not run": "the study has no record yet",
+    "not run": "the study has no record of this budget yet",
 }
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from iclbench.leaderboards.board import leaderboard
 from iclbench.leaderboards.descriptions import Descriptions
+from iclbench.leaderboards.findings import Finding, Outcome
 from iclbench.leaderboards.site.home import families, findings, main_board
 from iclbench.leaderboards.site.matrix import FULL, tables
 from iclbench.leaderboards.site.scale import BoardScale, scale_of_board
@@ -75,19 +76,24 @@ def test_families_are_named_by_the_plugins(boards):
     assert board.dtype == "float32"
 
 
-def test_findings_with_a_verdict_come_first_and_of_different_studies(tmp_path):
-    from iclbench.leaderboards.findings import Finding, Outcome
+def _outcome(records, verdict):
+    finding = Finding(
+        records=records, source="s", claim=f"{records} {verdict}", criterion="c",
+        written="2026-01-01", compare="value", first={"where": {}, "metric": "m"},
+        reproduced=(0, 1), contradicted=(2, 3),
+    )  # fmt: skip
+    return Outcome(finding, verdict)
 
-    def outcome(records, verdict):
-        finding = Finding(
-            records=records, source="s", claim=f"{records} {verdict}", criterion="c",
-            written="2026-01-01", compare="value", first={"where": {}, "metric": "m"},
-            reproduced=(0, 1), contradicted=(2, 3),
-        )  # fmt: skip
-        return Outcome(finding, verdict)
 
-    outcomes = [outcome("a", "not run"), outcome("b", "reproduced"), outcome("b", "reproduced"),
-                outcome("c", "not shown")]  # fmt: skip
+def test_findings_with_a_verdict_come_first_and_of_different_studies():
+    outcomes = [_outcome("a", "not run"), _outcome("b", "reproduced"),
+                _outcome("b", "reproduced"), _outcome("c", "not shown")]  # fmt: skip
     shown = findings(outcomes)
     assert [f["claim"] for f in shown] == ["b reproduced", "c not shown", "a not run"]
-    assert all(f["page"].endswith(f["claim"].split()[0]) for f in shown)
+    assert [f["page"] for f in shown] == ["studies/b.html", "studies/c.html", "findings.html#a"]
+
+
+def test_findings_of_every_verdict_are_shown_before_a_second_of_one():
+    outcomes = [_outcome("a", "reproduced"), _outcome("b", "reproduced"),
+                _outcome("c", "in kind"), _outcome("d", "contradicted")]  # fmt: skip
+    assert [f["verdict"] for f in findings(outcomes)] == ["reproduced", "contradicted", "in kind"]

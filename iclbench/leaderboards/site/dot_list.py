@@ -40,11 +40,17 @@ def dot_plot(
         "axis": axis,
         "ticks": _ticks(ends, log),
         "lines": [
-            {"label": label, "dots": [_dot(d, ends, log) for d in dots if _shown(d.value, log)]}
+            {"label": label, "dots": [_dot(d, ends, log) for d in _drawn(dots, log)]}
             for label, dots in lines
         ],
         "legend": _legend(lines),
     }
+
+
+def _drawn(dots: Sequence[Dot], log: bool) -> list[Dot]:
+    """What an axis can show, with hollow dots of reference first, so that they hide no other."""
+    shown = [dot for dot in dots if _shown(dot.value, log)]
+    return sorted(shown, key=lambda dot: not dot.reference)
 
 
 def _ticks(ends: tuple[float, float], log: bool) -> list[tuple[str, str]]:

@@ -22,6 +22,8 @@ MOST_ROWS = 7
 
 WIDTH, LABELS, VALUES = 340, 128, 42
 ROW, TOP, BOTTOM = 17, 10, 34
+#: Where the axis of digits begins at the lowest.
+LEAST_DIGITS = -1.0
 #: Characters of an axis's name that leave room for the dtype.
 MOST_NAME = 44
 
@@ -78,7 +80,7 @@ def board_dots(
         root=root,
     )
     metric = about.task(board.task).metric(board.ranking.metric)
-    name = f"digits of the {metric}"
+    name = f"digits of the {metric.removeprefix('squared ')}"
     if not board.has_digits:
         name = f"{metric}, {better(board.ranking)} is better"
     title = escape(f"{about.task(board.task).title}, {board.dtype}: {name}")
@@ -114,7 +116,8 @@ def _ends(board: Board, rows: Sequence[Row], marks: Sequence[Reference]) -> tupl
     """From nothing, or chance, to the floor; what lies beyond is shown at the edge."""
     if board.has_digits:
         scores = [row.score or 0.0 for row in rows] + [mark.value for mark in marks]
-        return 0.0, max(1.0, math.ceil(max(scores)))
+        low = min([0.0, *scores, *(row.bounds.low or 0.0 for row in rows)])
+        return max(low, LEAST_DIGITS), max(1.0, math.ceil(max(scores)))
     known = [mark.value for mark in marks]
     chance = [mark.value for mark in marks if mark.kind == "chance"]
     scores = [row.score for row in rows if row.score is not None]
@@ -155,5 +158,15 @@ def _row(row: Row, name: str, index: int, frame: _Frame) -> Iterator[str]:
         # Rounding may put a mean beside an interval of no width.
         a, b = frame.at(min(low, score)), frame.at(max(high, score))
         yield f'<line class="whisker" x1="{a:.1f}" x2="{b:.1f}" y1="{y}" y2="{y}"/>'
-    yield f'<circle class="point" cx="{frame.at(score):.1f}" cy="{y}" r="4"/>'
+    yield _point(score, y, frame)
     yield f'<text class="name" x="{frame.width}" y="{y + 4}" text-anchor="end">{value}</text></a>'
+
+
+def _point(score: float, y: float, frame: _Frame) -> str:
+    """A dot, or an arrow at the end of the axis beyond which the score lies."""
+    x, low, high = frame.at(score), *frame.ends
+    if low <= score <= high:
+        return f'<circle class="point" cx="{x:.1f}" cy="{y}" r="4"/>'
+    points_right = (score > high) == (frame.x(high) > frame.x(low))
+    tip = x + (5 if points_right else -5)
+    return f'<path class="point beyond" d="M{tip:.1f} {y}L{x:.1f} {y - 5}V{y + 5}Z"/>'

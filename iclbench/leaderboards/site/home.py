@@ -13,11 +13,11 @@ from ..row import Row
 from . import compute, dotplot, settings
 from .figure import View
 
-#: Where the findings of a study are explained.
-STUDY = "findings.html#{}"
-#: The findings that are shown, and the order in which verdicts are preferred.
+#: Where the findings of a study are explained, and those whose study has no page.
+STUDY, FINDINGS = "studies/{}.html", "findings.html#{}"
+#: The findings that are shown, and the order of verdicts: one of each comes first.
 MOST_FINDINGS = 3
-_VERDICTS = ("reproduced", "contradicted", "in kind", "not shown", "not run")
+_VERDICTS = ("reproduced", "contradicted", "not shown", "in kind", "not run")
 
 
 def families(boards: Iterable[Board], about: Descriptions) -> dict[str, list[Board]]:
@@ -106,20 +106,23 @@ def _has_operations(row: Row) -> bool:
 
 
 def findings(outcomes: Sequence[Outcome]) -> list[View]:
-    """The findings of papers to show first: with a verdict, and of different studies."""
+    """The findings of papers to show first: of different verdicts and different studies."""
     ordered = sorted(outcomes, key=lambda outcome: _VERDICTS.index(outcome.verdict))
-    studies: set[str] = set()
+    seen: set[str] = set()
     first: list[Outcome] = []
     rest: list[Outcome] = []
     for outcome in ordered:
-        (rest if outcome.finding.records in studies else first).append(outcome)
-        studies.add(outcome.finding.records)
+        new = {outcome.verdict, outcome.finding.records}
+        (rest if seen & new else first).append(outcome)
+        seen |= new
     return [
         {
             "claim": outcome.finding.claim,
             "source": outcome.finding.source,
             "verdict": outcome.verdict,
-            "page": STUDY.format(outcome.finding.records),
+            "page": (FINDINGS if outcome.verdict == "not run" else STUDY).format(
+                outcome.finding.records
+            ),
         }
         for outcome in [*first, *rest][:MOST_FINDINGS]
     ]

@@ -12,7 +12,7 @@ from ...plugins import host
 from .. import formats
 from ..board import Board
 from ..descriptions import Description, Descriptions
-from ..row import Row
+from ..row import Row, better
 from . import citation, dotplot, settings, svg
 from .example import example
 from .figure import View, figure, script_json
@@ -134,6 +134,7 @@ def section(key: str, boards: Sequence[Board], about: Descriptions) -> View:
         "profiles": [figure(plot) for board in boards if (plot := profiles(board))],
         "figures": [figure(plot) for plot in plots],
         "has_digits": boards[0].has_digits,
+        "best_first": "down" if better(boards[0].ranking) == "higher" else "up",
         **_choices(boards, rows),
     }
 

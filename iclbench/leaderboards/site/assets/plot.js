@@ -18,7 +18,7 @@
   const value = (v) => v === null || v === undefined ? "–" : Math.abs(v) >= 1e5 || (v !== 0 && Math.abs(v) < 1e-3) ? v.toExponential(3) : String(Number(v.toPrecision(5)));
   const axis = (a, size) => ({ label: a.title, labelSize: 22, labelFont: "13px system-ui", font: "12px system-ui", size,
     stroke: color("soft"), grid: { stroke: color("line"), width: 1 }, ticks: { stroke: color("line"), width: 1 },
-    ...(a.integers && { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 1e5, 1e6] }),
+    ...(a.integers && !a.log && { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 1e5, 1e6] }),
     values: (u, splits) => splits.map((v) => v === null ? "" : plain(v)) });
   const dashes = { dotted: [2, 4], dashed: [7, 4] };
 

@@ -6,6 +6,7 @@
   const dialog = document.getElementById("export");
   // The first table's settings have plain names in the address, those of others begin with their key.
   const settings = new URLSearchParams(location.hash.slice(1));
+  const superscripts = "⁰¹²³⁴⁵⁶⁷⁸⁹⁻";
   const clean = (text) => text.replace(/\s+/g, " ").trim();
 
   class Table {
@@ -30,7 +31,9 @@
       this.form.addEventListener("input", () => { this.filter(); this.save(); });
       this.form.addEventListener("submit", (e) => e.preventDefault());
       this.section.querySelectorAll("[data-sort]").forEach((by) => by.addEventListener("click", () => {
-        const up = by.closest("th").getAttribute("aria-sort") !== "ascending";
+        // The best come first, whichever end of the scale that is.
+        const order = by.closest("th").getAttribute("aria-sort");
+        const up = order ? order !== "ascending" : by.dataset.first !== "down";
         this.sort(by, up);
         this.filter();
         this.save();
@@ -146,18 +149,23 @@
       if (get("columns") === "all") this.showColumns(true);
     }
 
-    // The shown rows and columns as text: a list of rows, of which the first holds the headings.
+    // The shown rows as text: a list of rows, of which the first holds the headings. Beside the shown
+    // columns come those without which two rows could look alike.
     content() {
-      const columns = [...this.table.tHead.rows[0].cells].map((cell, i) => [cell, i]).filter(([cell]) => cell.offsetParent !== null || getComputedStyle(cell).display !== "none");
-      const heads = columns.map(([cell]) => (cell.querySelector("button") ?? cell.firstChild).textContent.trim());
-      const rows = this.shownRows().map((row) => columns.map(([, i]) => {
+      const heading = (cell) => (cell.querySelector("button") ?? cell.firstChild).textContent.trim();
+      const identity = ["origin", "track", "dtype"];
+      const columns = [...this.table.tHead.rows[0].cells].map((cell, i) => [heading(cell), i, cell])
+        .filter(([head, , cell]) => identity.includes(head) || getComputedStyle(cell).display !== "none");
+      const heads = columns.flatMap(([head, , cell]) => cell.querySelector("small")?.textContent === "95% interval" ? [head, "low", "high"] : [head]);
+      const rows = this.shownRows().map((row) => columns.flatMap(([, i]) => {
         const cell = row.cells[i], score = cell.querySelector(".score");
-        if (score) return [score.textContent, clean(cell.querySelector(".bounds").textContent)];
-        return [clean((cell.querySelector("a") ?? cell).textContent)];
+        if (score) {
+          const [low, high = ""] = clean(cell.querySelector(".bounds").textContent).split(" … ");
+          return [score.textContent, low, high];
+        }
+        return [clean((cell.querySelector("a") ?? cell).textContent).replace(/^[●○◆▲■]\s*/, "")];
       }));
-      const at = columns.findIndex(([, i]) => this.table.tHead.rows[0].cells[i].querySelector("small")?.textContent === "95% interval");
-      heads.splice(at + 1, 0, "95% interval");
-      return [heads, ...rows.map((row) => row.flat())];
+      return [heads, ...rows];
     }
 
     export(kind) {
@@ -176,18 +184,21 @@
     }
   }
 
+  // Numbers as programs read them: 1.1·10¹² is 1.1e12, 51,809 is 51809, and a minus is ASCII.
+  const plainNumber = (text) => {
+    const ascii = text.replaceAll("−", "-").replace(/·10([⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+)$/, (_, power) => `e${[...power].map((c) => "0123456789-"[superscripts.indexOf(c)]).join("")}`);
+    return /^[+-]?[\d,]+(\.\d+)?(e[+-]?\d+)?$/.test(ascii) ? ascii.replaceAll(",", "") : null;
+  };
   // A cell that a spreadsheet would run as a formula begins with an apostrophe.
   const csvCell = (text) => {
-    const safe = /^[=+\-@]/.test(text) ? `'${text}` : text;
+    const safe = plainNumber(text) ?? (/^[=+\-@]/.test(text) ? `'${text}` : text);
     return /[",\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
   };
   const asCsv = (rows) => rows.map((row) => row.map(csvCell).join(",")).join("\n") + "\n";
   const special = { "&": "\\&", "%": "\\%", "#": "\\#", _: "\\_", $: "\\$", "{": "\\{", "}": "\\}", "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "−": "$-$", "…": "--", "·": "$\\cdot$", "†": "\\dag{}", "‡": "\\ddag{}", "≤": "$\\le$", "×": "$\\times$", "λ": "$\\lambda$", "–": "--" };
-  const superscripts = "⁰¹²³⁴⁵⁶⁷⁸⁹⁻";
-  const latexCell = (text) => text
+  const latexCell = (text) => text.replace(/^-(?=[\d.])/, "−")
     .replace(/[&%#_${}\\~^−…·†‡≤×λ–]/g, (c) => special[c])
-    .replace(/[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+/g, (run) => `$^{${[...run].map((c) => "0123456789-"[superscripts.indexOf(c)]).join("")}}$`)
-    .replace(/[●○◆▲■]\s*/g, "");
+    .replace(/[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+/g, (run) => `$^{${[...run].map((c) => "0123456789-"[superscripts.indexOf(c)]).join("")}}$`);
   const asLatex = (rows, title) => {
     const [heads, ...body] = rows.map((row) => row.map(latexCell));
     const columns = heads.map((_, i) => i === 1 ? "l" : "r").join("");
