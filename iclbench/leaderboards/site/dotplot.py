@@ -71,7 +71,8 @@ def board_dots(
     marks = references(board)
     ends = _ends(board, rows, marks)
     is_reversed = better(board.ranking) == "lower"
-    left, right = LABELS, width - VALUES
+    longest = max(len(formats.score(row.score, board.ranking)) for row in rows)
+    left, right = LABELS, width - max(VALUES, 7 * longest + 10)
     frame = _Frame(
         ends=ends,
         x=scale_of(ends, False, *((right, left) if is_reversed else (left, right))),
