@@ -210,7 +210,9 @@ class Site:
         """Write what programs read: the index, the table of all rows, and the citation."""
         index = search.index(self.boards, self.content.about)
         self._file("index.json", search.as_json(index))
-        self._file("data/search.js", search.script(index).encode())
+        studies = [(s.notes.question if s.notes else s.title, s.name)
+                   for s in self.content.more.shown]  # fmt: skip
+        self._file("data/search.js", search.script(index, studies).encode())
         table = export_table(row for board in self.boards for row in board.rows)
         self._file("rows.csv", as_csv(table))
         if _has_parquet():

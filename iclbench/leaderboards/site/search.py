@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import metadata
 from typing import Any
 
@@ -93,9 +93,13 @@ def as_json(content: dict[str, Any]) -> bytes:
     return canonical_json(content).encode() + b"\n"
 
 
-def script(content: dict[str, Any]) -> str:
-    """data/search.js: kind, text and page of everything that the search finds."""
+def script(content: dict[str, Any], studies: Iterable[tuple[str, str]] = ()) -> str:
+    """data/search.js: kind, text and page of everything that the search finds.
+
+    `studies` are the questions and names of the studies.
+    """
     entries = [["task", _text(t), t["page"]] for t in content["tasks"]]
+    entries += [["study", f"{text} ({name})", f"studies/{name}.html"] for text, name in studies]
     entries += [["model", _text(m), m["page"]] for m in content["models"]]
     for board in content["boards"]:
         for row in board["rows"]:

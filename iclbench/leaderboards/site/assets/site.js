@@ -41,8 +41,13 @@
     document.head.append(script);
   });
   const MOST = 12;
-  // Tasks and models come before runs, and names that begin with the words before others.
-  const rank = (entry, words) => ["task", "model"].includes(entry.kind) * -2 - entry.lower.startsWith(words[0]);
+  // Tasks, models and studies come before runs, the name itself before names that begin with it,
+  // and those before others.
+  const rank = (entry, words) => {
+    const name = words.join(" ");
+    const isItself = entry.lower === name || entry.lower.endsWith(`(${name})`);
+    return (entry.kind !== "run") * -4 - isItself * 2 - entry.lower.startsWith(words[0]);
+  };
   const close = () => { list.hidden = true; form.q.setAttribute("aria-expanded", "false"); form.q.removeAttribute("aria-activedescendant"); at = -1; };
   const mark = (next) => {
     const options = [...list.querySelectorAll("a")];
