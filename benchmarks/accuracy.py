@@ -119,6 +119,32 @@ def table(rows: list[dict[str, Any]]) -> str:
     return tabulate(lines, headers="keys", tablefmt="github", disable_numparse=True)
 
 
+def against_papers(rows: list[dict[str, Any]]) -> str:
+    """How long our trainings of the same architecture take to the lowest error of each paper's."""
+    lines = []
+    for row in rows:
+        name = row["training"]
+        if name.startswith("iclbench"):
+            continue
+        model = "baseconv" if "base_conv" in name else "transformer"
+        seconds = row["points"][-1][1]
+        lowest = min(error for *_, error in row["points"])
+        for recipe in ("quick", "tuned"):
+            ours = [r for r in rows if r["training"] == f"iclbench, {model}, {recipe}"]
+            time = seconds_to(lowest, ours[0]["points"]) if ours else None
+            lines.append(
+                {
+                    "of a paper": name,
+                    "lowest": f"{lowest:.1e}",
+                    "in core s": f"{seconds:.0f}",
+                    "iclbench": f"{model}, {recipe}",
+                    "core s to it": "–" if time is None else f"{time:.0f}",
+                    "faster by": "–" if time is None else f"{seconds / time:.0f}",
+                }
+            )
+    return tabulate(lines, headers="keys", tablefmt="github", disable_numparse=True)
+
+
 def read_rows(path: Path | None) -> dict[str, dict[str, Any]]:
     """The rows of a file by name; none without a file."""
     if path is None or not path.exists():
@@ -149,7 +175,8 @@ def main() -> None:
     parser.add_argument("--report", type=Path, metavar="FILE", help="print a file's table only")
     arguments = parser.parse_args()
     if arguments.report is not None:
-        print(table(list(read_rows(arguments.report).values())))
+        rows = list(read_rows(arguments.report).values())
+        print(f"{table(rows)}\n\n{against_papers(rows)}")
         return
     for clone in filter(None, (arguments.garg, arguments.precision_ls)):
         if not Path(clone, "src/train.py").is_file():
@@ -165,7 +192,7 @@ def main() -> None:
             rows[name] = pool.submit(measure, name, train, *limits).result()
         if arguments.json is not None:
             arguments.json.write_text(json.dumps(list(rows.values()), indent=1) + "\n")
-    print(table(list(rows.values())))
+    print(f"{table(list(rows.values()))}\n\n{against_papers(list(rows.values()))}")
 
 
 if __name__ == "__main__":

@@ -1,25 +1,27 @@
-"""Time to load pages of a site with many records: `python -m benchmarks.site [RECORDS]`.
+"""Time to build a site of many records and to load its pages.
+
+    python -m benchmarks.site [--records 2000] [--json FILE]
 
 The records are synthetic, from one run of a solver; half of them are of one task. Needs Chromium.
 """
 
 from __future__ import annotations
 
-import os
-import sys
+import argparse
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tabulate import tabulate
 
 from iclbench import Record, RecordStore, run
 from iclbench.api.record import MAIN
 from iclbench.leaderboards.site.build import make_site
 from iclbench.runs.statistics import summarize
 from iclbench.runs.store import read_values
+
+from .measured import measured, publish
 
 #: The element that a page must show before it counts as loaded.
 PAGES = {
@@ -101,10 +103,10 @@ def load_times(folder: Path, run_id: str) -> list[dict[str, object]]:
             rows.append(
                 {
                     "page": page,
-                    "kB": round(size),
-                    "load event": round(browser.execute_script(script), 2),
-                    "shown": round(seconds, 2),
-                    "main thread": round(busy_seconds(browser) - before, 2),
+                    "kB": f"{size:,.0f}",
+                    "load event, s": f"{browser.execute_script(script):.2f}",
+                    "shown, s": f"{seconds:.2f}",
+                    "main thread, s": f"{busy_seconds(browser) - before:.2f}",
                 }
             )
     return rows
@@ -112,15 +114,23 @@ def load_times(folder: Path, run_id: str) -> list[dict[str, object]]:
 
 def main() -> None:
     """Print a table."""
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--records", type=int, default=2000)
+    parser.add_argument("--json", type=Path, help="write the table to this file")
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        records = synthesize(RecordStore(folder / "leaderboards" / "records"), count)
+        store = RecordStore(folder / "leaderboards" / "records")
+        records = synthesize(store, arguments.records)
         started = time.perf_counter()
         pages = make_site(folder / "site", folder / "leaderboards")
-        print(f"{count} records, {pages} pages in {time.perf_counter() - started:.0f} s\n")
-        print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n")
-        print(tabulate(load_times(folder / "site", records[1].id), headers="keys"))
+        built = {
+            "page": f"all {pages:,}, built",
+            "shown, s": f"{time.perf_counter() - started:.0f}",
+        }
+        rows = [*load_times(folder / "site", records[1].id), built]
+    command = f"python -m benchmarks.site --records {arguments.records}"
+    publish(measured(command, rows), arguments.json)
 
 
 if __name__ == "__main__":
