@@ -29,7 +29,8 @@ import torch
 from tabulate import tabulate
 
 from .accuracy import chosen, facts
-from .accuracy_trainings import EXAMPLES, Watch, garg, ours, precision_ls
+from .accuracy_trainings import garg, ours, precision_ls
+from .watch import EXAMPLES, Watch
 
 BATCH, WIDTH = 256, 64
 #: Every curriculum at its end, so that all steps are alike.

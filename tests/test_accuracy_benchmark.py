@@ -10,10 +10,12 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from benchmarks import accuracy, accuracy_trainings, field
+from benchmarks import accuracy, field
+from benchmarks import watch as watching
 from benchmarks.accuracy import chosen, read_rows, seconds_to, table, trainings
-from benchmarks.accuracy_trainings import Arguments, Watch, garg, merged, ours, precision_ls
+from benchmarks.accuracy_trainings import Arguments, garg, merged, ours, precision_ls
 from benchmarks.field import pairs, steps_per_second
+from benchmarks.watch import Watch
 
 POINTS = [(0, 1.0, 2.0), (10, 5.0, 0.09), (20, 6.0, 0.2), (30, 9.0, 0.01)]
 
@@ -70,7 +72,7 @@ def clone(tmp_path, monkeypatch):
         path = tmp_path / "src" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    monkeypatch.setattr(accuracy_trainings, "PROMPTS", 16)
+    monkeypatch.setattr(watching, "PROMPTS", 16)
     yield str(tmp_path)
     for name in ("train", "models"):
         sys.modules.pop(name, None)
@@ -99,7 +101,7 @@ def test_a_training_ends_at_its_limit(clone):
 
 
 def test_quick_takes_its_steps_and_the_time_of_evaluations_is_not_counted(monkeypatch):
-    monkeypatch.setattr(accuracy_trainings, "PROMPTS", 16)
+    monkeypatch.setattr(watching, "PROMPTS", 16)
     recipe = {"recipe_args": {"steps": 4, "batch": 4, "chunk": 2}, "model_args": {"layers": 1}}
     watch = ours(100.0, **recipe)
     assert watch.steps == watch.points[-1][0] == 4
@@ -111,7 +113,7 @@ def test_quick_takes_its_steps_and_the_time_of_evaluations_is_not_counted(monkey
 
 @pytest.mark.slow  # its optimizer's package takes long to import
 def test_a_published_tuning_is_trained_until_the_limit(monkeypatch):
-    monkeypatch.setattr(accuracy_trainings, "PROMPTS", 16)
+    monkeypatch.setattr(watching, "PROMPTS", 16)
     tuned = [train for name, train in trainings(None, None).items() if "tuned" in name]
     assert tuned
     watch = tuned[0](0.0)
@@ -120,7 +122,7 @@ def test_a_published_tuning_is_trained_until_the_limit(monkeypatch):
 
 def test_a_watch_counts_time_between_evaluations_only(monkeypatch):
     clock = iter([0.0, 2.0, 100.0, 101.0, 110.0])
-    monkeypatch.setattr(accuracy_trainings.time, "process_time", lambda: next(clock))
+    monkeypatch.setattr(watching.time, "process_time", lambda: next(clock))
     watch = Watch(10.0, lambda batch: torch.zeros(len(batch.target), 1, 1))
     assert watch.after(1)  # at 2 s; the evaluation ends at 100
     assert watch.after(2)  # at 3 s
