@@ -25,9 +25,9 @@ Plot = dict[str, Any]
 def plot(title: str, x: str, y: str, lines: Sequence[Plot], *, log: bool, log_x: bool = False) -> (
     Plot
 ):  # fmt: skip
-    """A figure of lines {x, y, name[, low, high, reference]} with titled axes.
+    """A figure of lines {x, y, name[, low, high, reference, hue]} with titled axes.
 
-    Colors go by order; an axis of integers alone has no other ticks.
+    Colors go by `hue`, or else by order; an axis of integers alone has no other ticks.
     """
     return {
         "title": title,
@@ -40,6 +40,7 @@ def plot(title: str, x: str, y: str, lines: Sequence[Plot], *, log: bool, log_x:
 def _style(index: int, line: Plot) -> Plot:
     if line.get("reference"):
         return {"color": 0, "dash": "dotted"}
+    index = line.get("hue", index)
     return {"color": index % COLORS, "dash": "dashed" if index % MOST_LINES >= COLORS else "solid"}
 
 

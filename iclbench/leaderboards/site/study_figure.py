@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,8 +25,11 @@ def study_views(described: Figure, records: Sequence[Record]) -> list[View]:
     """
     if described.maps is not None:
         return [_maps(described.maps, described.lines, records)]
-    rows = panels(described, records)
-    return [_panel(panel, described.log_y is None) for row in rows for panel in row]
+    drawn = [panel for row in panels(described, records) for panel in row]
+    # A line has the same color in every panel.
+    groups = dict.fromkeys(line.group for panel in drawn for line in panel.lines)
+    hues = {group: hue for hue, group in enumerate(groups)}
+    return [_panel(panel, described.log_y is None, hues) for panel in drawn]
 
 
 def published_view(notes: StudyNotes) -> View | None:
@@ -50,8 +53,11 @@ def _maps(metric: str, fields: tuple[str, ...], records: Sequence[Record]) -> Vi
     return {"kind": "maps", "title": metric, "rows": rows}
 
 
-def _panel(panel: Panel, free: bool) -> View:
-    """A panel; where the figure leaves it `free`, values over many magnitudes get a log axis."""
+def _panel(panel: Panel, free: bool, hues: Mapping[str, int]) -> View:
+    """A panel, with the hue of each group of lines.
+
+    Where the figure leaves it `free`, values over many magnitudes get a logarithmic axis.
+    """
     if free and not panel.in_digits and _spans(panel):
         panel = replace(panel, log_y=True)
     words = in_words(panel.y_title)
@@ -59,8 +65,8 @@ def _panel(panel: Panel, free: bool) -> View:
     title += f", {panel.column}" if panel.column else ""
     numeric = [_is_numeric([x for x in line.x if x is not None]) for line in panel.lines]
     if all(numeric) and len({x for line in panel.lines for x in line.x if x is not None}) > 1:
-        return _lines(panel, title)
-    return _dots(panel, title)
+        return _lines(panel, title, hues)
+    return _dots(panel, title, hues)
 
 
 def _spans(panel: Panel) -> bool:
@@ -74,7 +80,7 @@ def _is_numeric(values: Sequence[Any]) -> bool:
     return all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
 
 
-def _lines(panel: Panel, title: str) -> View:
+def _lines(panel: Panel, title: str, hues: Mapping[str, int]) -> View:
     """A line plot; a point without an x becomes a line of reference over the whole axis."""
     xs = [x for line in panel.lines for x in line.x if x is not None]
     solid: list[dict[str, Any]] = []
@@ -90,10 +96,10 @@ def _lines(panel: Panel, title: str) -> View:
                 name = "floor" if not dotted else f"{line.group}: floor"
                 dotted.append({**_points(known, name), "reference": True})
         elif known:
-            solid.append(_points(known, line.name) | _bars(line))
+            solid.append(_points(known, line.name) | _bars(line) | {"hue": hues[line.group]})
         elif level is not None:
             ends = [(min(xs), level), (max(xs), level)]
-            solid.append(_points(ends, line.name))
+            solid.append(_points(ends, line.name) | {"hue": hues[line.group]})
     # Floors that differ by a line would hide it.
     shown = [*solid, *dotted[:1]] if len(dotted) > 3 else [*solid, *dotted]
     axes = in_words(panel.x_title), in_words(panel.y_title)
@@ -117,10 +123,9 @@ def _bars(line: Line) -> dict[str, Any]:
     return {"low": low, "high": high}
 
 
-def _dots(panel: Panel, title: str) -> View:
+def _dots(panel: Panel, title: str, hues: Mapping[str, int]) -> View:
     """A dot plot with a line per category of the x axis."""
     categories: dict[str, list[Dot]] = {}
-    colors = {name: i for i, name in enumerate(dict.fromkeys(g.group for g in panel.lines))}
     for line in panel.lines:
         for i, (x, y) in enumerate(zip(line.x, line.y, strict=True)):
             value = _finite(y)
@@ -132,7 +137,7 @@ def _dots(panel: Panel, title: str) -> View:
             dot = Dot(
                 value,
                 linear(value),
-                colors[line.group],
+                hues[line.group],
                 "floor" if line.floor else line.name,
                 low=None if below is None else value - below,
                 high=None if above is None else value + above,

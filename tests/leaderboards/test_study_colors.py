@@ -1,0 +1,34 @@
+"""A line of a study's figure has the same color in every panel."""
+
+from __future__ import annotations
+
+import pytest
+
+from iclbench import sweep
+from iclbench.leaderboards.site.study_figure import study_views
+from iclbench.sweeps.figure import Figure
+
+
+@pytest.mark.parametrize("x", ["task_args.examples", "model"])
+def test_a_model_keeps_its_color_in_panels_that_lack_others(tmp_path, x):
+    args = {"task_args": {"dim": 2, "examples": [4, 6]}, "eval_prompts": 8}
+    grids = [
+        {"model": ["zero", "least-squares-qr"], "task": "least-squares", **args},
+        {"model": "least-squares-qr", "task": "least-squares-prefixes", **args},
+    ]
+    records = sweep({"grid": grids}, out=tmp_path).records
+    whole, part = study_views(Figure(x=x, panels=("task",)), records)
+    if x == "model":  # dots over categories
+        colors = [
+            {dot["color"] for line in view["dots"]["lines"] for dot in line["dots"]
+             if dot["name"] == "least-squares-qr"}
+            for view in (whole, part)
+        ]  # fmt: skip
+    else:
+        colors = [
+            {item["style"] for item in view["figure"]["legend"]
+             if item["name"] == "least-squares-qr"}
+            for view in (whole, part)
+        ]  # fmt: skip
+    assert colors[0] == colors[1]
+    assert len(colors[0]) == 1
