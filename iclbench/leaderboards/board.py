@@ -163,11 +163,19 @@ def boards(records: Sequence[Record], store: RecordStore) -> Boards:
 
 
 def comparable(records: Sequence[Record]) -> list[list[Record]]:
-    """The records of each board, in the order of `boards`."""
+    """The records of each board, in the order of `boards`.
+
+    Of a task's boards, those with rows of a training budget come first.
+    """
     groups: dict[str, list[Record]] = {}
     for record in records:
         groups.setdefault(_comparable(record), []).append(record)
-    return [groups[key] for key in sorted(groups)]
+
+    def standing(key: str) -> tuple[str, bool, str]:
+        members = groups[key]
+        return members[0].spec.task, not any(record.track for record in members), key
+
+    return [groups[key] for key in sorted(groups, key=standing)]
 
 
 def _comparable(record: Record) -> str:
