@@ -84,15 +84,19 @@ def _table(choice: Choice, boards: Sequence[Board], about: Descriptions) -> View
 
 
 def _columns(choice: Choice, boards: Sequence[Board], about: Descriptions) -> Iterator[View]:
-    """A column for each title with fitting rows: its newest, then its largest such board."""
+    """A column for each title with fitting rows.
+
+    Of its boards of the newest version, one with a training budget comes first, as on the page of
+    the task, and then the one with most models.
+    """
     for group, members in families(boards, about).items():
-        chosen: dict[str, tuple[tuple[int, int, int], Board, list[Row]]] = {}
+        chosen: dict[str, tuple[tuple[int, bool, int, int], Board, list[Row]]] = {}
         for board in members:
             rows = [row for row in board.rows if _fits(row, choice)]
             if board.dtype != choice.dtype or not rows:
                 continue
             models = {row.record.spec.model for row in rows}
-            size = (board.task_version, len(models), len(rows))
+            size = (board.task_version, board.has_tracks, len(models), len(rows))
             if board.title not in chosen or size > chosen[board.title][0]:
                 chosen[board.title] = size, board, rows
         for title in sorted(chosen):
