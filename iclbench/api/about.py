@@ -15,6 +15,9 @@ from .config import Config
 ABOUT_FILE = "about.toml"
 
 Line = Annotated[str, StringConstraints(max_length=600, pattern=r"^[^\r\n]*$")]
+#: What an argument is called with its value for `{}`; or a text for each value, and for others `*`.
+#: One that is not worth saying has an empty text.
+Words = Line | dict[str, Line]
 Title = Annotated[str, StringConstraints(min_length=1, max_length=40, pattern=r"^[^\r\n]+$")]
 
 
@@ -55,6 +58,7 @@ class About(Config):
     text: Line = Field(description="two sentences: what a task asks, or what a model is")
     formula: Line = Field("", description="in LaTeX's mathematical mode")
     papers: tuple[str, ...] = Field((), description="keys of the file's papers")
+    arguments: dict[str, Words] = Field({}, description="its arguments in words")
 
 
 class TaskAbout(About):
@@ -71,8 +75,12 @@ class ModelAbout(About):
 
 
 class AboutFile(Config):
-    """The whole file: tables `tasks`, `models` and `papers`, by name."""
+    """The whole file: tables `tasks`, `models` and `papers`, by name.
 
+    `arguments` are those of all its tasks and models; a task's own texts come first.
+    """
+
+    arguments: dict[str, Words] = {}
     tasks: dict[str, TaskAbout] = {}
     models: dict[str, ModelAbout] = {}
     papers: dict[str, Paper] = {}

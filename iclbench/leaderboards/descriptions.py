@@ -6,14 +6,16 @@ A task or model whose plugin is not installed, or says nothing of it, is called 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from ..api.about import ABOUT_FILE, About, AboutFile, ModelAbout, Paper, TaskAbout
+from ..api.about import ABOUT_FILE, About, AboutFile, ModelAbout, Paper, TaskAbout, Words
 from ..api.errors import UsageError
 from ..discovery import Plugin
 from ..plugins import PluginHost, host
+from . import wording
 from .documents import read_document
 from .reading import Refused
 
@@ -37,10 +39,16 @@ class Description:
     state: str = ""
     #: The plugin that provides it, with its distribution and version.
     plugin: str = ""
+    #: Its arguments in words.
+    arguments: Mapping[str, Words] = field(default_factory=dict)
 
     def metric(self, name: str) -> str:
         """A metric's name in words."""
         return dict(self.metrics).get(name, name.replace("_", " "))
+
+    def settings(self, arguments: Mapping[str, Any]) -> str:
+        """Arguments in words, on a line."""
+        return wording.settings(self.arguments, arguments)
 
 
 class Descriptions:
@@ -85,7 +93,8 @@ def _described(
         about: About | None = known.get(entry.name)
         if about is None:
             summary = entry.summary[:1].upper() + entry.summary[1:]
-            yield Description(entry.name, entry.name, f"{summary}.", plugin=plugin.label)
+            yield Description(entry.name, entry.name, f"{summary}.", plugin=plugin.label,
+                              arguments=file.arguments)  # fmt: skip
             continue
         yield Description(
             entry.name,
@@ -97,4 +106,5 @@ def _described(
             metrics=tuple(about.metrics.items()) if isinstance(about, TaskAbout) else (),
             state=about.state if isinstance(about, ModelAbout) else "",
             plugin=plugin.label,
+            arguments={**file.arguments, **about.arguments},
         )

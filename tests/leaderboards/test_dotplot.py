@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from iclbench.leaderboards.board import leaderboard
 from iclbench.leaderboards.descriptions import Descriptions
-from iclbench.leaderboards.site.compute import CurveLine, curves, spread
+from iclbench.leaderboards.site.compute import CurveLine, curves
 from iclbench.leaderboards.site.dotplot import LABELS, VALUES, WIDTH, board_dots, references
+from iclbench.leaderboards.site.end_labels import spread
 
 
 @pytest.fixture(scope="module")

@@ -31,14 +31,14 @@ def test_points_are_the_records_scores_with_the_range_over_seeds(records):
     trained = [r for r in records if r.spec.model == "baseconv"]
     figure = draw(Figure(x="model_args.layers"), trained)
     lines = named(figure)
-    line = lines["baseconv"]
+    line = lines["BaseConv"]
     ordered = sorted(trained, key=lambda r: r.spec.model_args["layers"])
     assert list(line.x) == [1, 2]
     assert list(line.y) == [r.metrics["squared_error"].digits.mean for r in ordered]
     seeds = [s["squared_error"].digits.mean for s in ordered[0].main.seeds]
     assert line.y[0] + line.error_y.array[0] == pytest.approx(max(seeds))
     assert line.y[0] - line.error_y.arrayminus[0] == pytest.approx(min(seeds))
-    floor = lines["baseconv: floor"]
+    floor = lines["BaseConv: floor"]
     assert list(floor.y) == [r.floor["squared_error"].digits.mean for r in ordered]
     assert figure.layout.yaxis.title.text == "digits of squared error"
     assert figure.layout.yaxis.type == "linear"
@@ -58,27 +58,27 @@ def test_scores_of_several_scales_need_panels_of_their_own(records, tmp_path):
         draw(Figure(x="model"), both)
     figure = draw(Figure(x="model", panels=("task",)), both)
     titles = [figure.layout.yaxis.title.text, figure.layout.yaxis2.title.text]
-    assert titles == ["digits of squared error", "mean nll"]
+    assert titles == ["digits of squared error", "mean negative log-likelihood"]
     assert figure.layout.yaxis2.matches is None
 
 
 def test_each_value_of_a_field_gets_a_line(records):
     solved = [r for r in records if r.spec.model == "gradient-descent"]
     lines = named(draw(Figure(x="dtype", lines=("model", "model_args.steps")), solved))
-    assert {"gradient-descent steps=1", "gradient-descent steps=4"} <= set(lines)
+    assert {"Gradient descent, 1 step", "Gradient descent, 4 steps"} <= set(lines)
 
 
 def test_scores_are_drawn_against_the_state_of_a_layer(records):
     figure = draw(Figure(x="state_bytes"), records)
     lines = named(figure)
     # Solvers carry no state.
-    assert set(lines) == {"baseconv", "floor"}
+    assert set(lines) == {"BaseConv", "floor"}
     trained = [r for r in records if r.spec.model == "baseconv"]
     length = 2 * 20 + 1
     assert {r.state_sizes for r in trained} == {(length * 16,), (length * 16,) * 2}
-    assert list(lines["baseconv"].x) == [4 * length * 16] * 2
+    assert list(lines["BaseConv"].x) == [4 * length * 16] * 2
     scores = {r.metrics["squared_error"].digits.mean for r in trained}
-    assert set(lines["baseconv"].y) == scores
+    assert set(lines["BaseConv"].y) == scores
     assert set(lines["floor"].y) == {trained[0].floor["squared_error"].digits.mean}
     assert figure.layout.xaxis.type == "log"
     assert figure.layout.xaxis.title.text == "state after a prompt, bytes a layer"
@@ -104,7 +104,7 @@ def test_curves_run_along_their_axis(records):
 def test_training_curves_have_a_line_per_seed(records):
     trained = [r for r in records if r.spec.model == "baseconv"][:1]
     figure = draw(Figure(x="training"), trained)
-    assert [trace.name for trace in figure.data] == ["baseconv, seed 0", "baseconv, seed 1"]
+    assert [trace.name for trace in figure.data] == ["BaseConv, seed 0", "BaseConv, seed 1"]
     assert list(figure.data[0].y) == [row[0] for row in trained[0].training.curve]
 
 
@@ -134,7 +134,7 @@ def test_metrics_are_stacked_panels_and_fields_are_panels_side_by_side(tmp_path)
     asked = {"x": "model_args.neighbours", "y": ["accuracy", "nll"], "log_x": True,
              "panels": ["task_args.examples"]}  # fmt: skip
     figure = draw(parse_config(Figure, asked, "figure"), records)
-    shown = [t for t in figure.data if t.name == "nearest-neighbour-vote"]
+    shown = [t for t in figure.data if t.name == "Neighbour vote"]
     assert [t.xaxis for t in shown] == ["x", "x2", "x3", "x4"]
     assert [t.showlegend for t in shown] == [None, False, False, False]
     for trace, (metric, examples) in zip(
@@ -143,11 +143,11 @@ def test_metrics_are_stacked_panels_and_fields_are_panels_side_by_side(tmp_path)
         members = [r for r in records if r.spec.task_args["examples"] == examples]
         assert list(trace.x) == [1, 3]
         assert list(trace.y) == [r.metrics[metric].mean for r in members]
-    assert [a.text for a in figure.layout.annotations] == ["examples=5", "examples=10"]
+    assert [a.text for a in figure.layout.annotations] == ["N\u00a0=\u00a05", "N\u00a0=\u00a010"]
     assert figure.layout.xaxis4.type == "log"
     assert figure.layout.yaxis3.type == "linear"
     titles = [figure.layout[f"yaxis{i}"].title.text or "" for i in ("", 3)]
-    assert titles == ["mean accuracy", "mean nll"]
+    assert titles == ["mean accuracy", "mean negative log-likelihood"]
     logarithmic = draw(Figure(x="model_args.neighbours", y="nll", log_y=True), records)
     assert logarithmic.layout.yaxis.type == "log"
 
@@ -185,7 +185,7 @@ def test_maps_have_a_row_per_record_and_a_column_per_map(tmp_path, provide):
     assert figure.layout.yaxis2.autorange is None
     assert [t.text for t in figure.data if t.type == "scatter"] == [("7",)] * 2
     texts = [a.text for a in figure.layout.annotations]
-    assert {"signed", "placed", "beside", "zero", "averaging"} == set(texts)
+    assert {"signed", "placed", "beside", "Zero", "Averaging"} == set(texts)
     with pytest.raises(UsageError, match="did you mean 'mapping'"):
         draw(Figure(maps="maping"), records)
 
@@ -245,7 +245,7 @@ def test_the_command_and_a_sweep_write_the_page(cli, tmp_path):
     panels = cli("leaderboard", "figure", tmp_path / "records", "--x", "model", "--y",
                  "squared_error, prefix_error", "--panels", "dtype", "--file", page)  # fmt: skip
     assert panels.code == 0
-    assert "dtype=float32" in page.read_text("utf-8")
+    assert "float32" in page.read_text("utf-8")
     refused = cli("leaderboard", "figure", tmp_path / "records", "--x", "nonsense")
     assert refused.code == 2
     assert refused.err.count("\n") == 1
@@ -257,8 +257,8 @@ def test_evaluations_under_shift_are_panels(tmp_path):
     drawn = sweep({"defaults": defaults, "grid": grid}, out=tmp_path).records
     asked = Figure(x="task_args.examples", y="squared_error", shifts=("main", "values-double"))
     figure = draw(asked, drawn)
-    assert [a.text for a in figure.layout.annotations[:2]] == ["main", "values-double"]
-    lines = [trace for trace in figure.data if trace.name == "averaging"]
+    assert [a.text for a in figure.layout.annotations[:2]] == ["as trained", "values-double"]
+    lines = [trace for trace in figure.data if trace.name == "Averaging"]
     ordered = sorted(drawn, key=lambda r: r.spec.task_args["examples"])
     for line, name in zip(lines, ("main", "values-double"), strict=True):
         statistics = [r.evaluations[name].metrics["squared_error"] for r in ordered]

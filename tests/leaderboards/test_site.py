@@ -233,7 +233,10 @@ def test_a_figure_is_shown_at_once_and_becomes_interactive_in_place(browser, sit
     visit(browser, site / "tasks" / "least-squares-prefixes.html")
     assert browser.find_element("css selector", ".canvas > svg").is_displayed()
     assert browser.execute_script("return typeof window.uPlot") == "undefined"
-    box = "return document.querySelector('.canvas').getBoundingClientRect().toJSON()"
+    box = (
+        "const b = document.querySelector('.canvas').getBoundingClientRect();"
+        " return [b.x, b.y + scrollY, b.width, b.height]"
+    )
     before = browser.execute_script(box)
     browser.find_element("css selector", ".explore").send_keys("\n")
     wait(browser, ".explore", "Interactive")

@@ -62,7 +62,7 @@ def test_an_evaluation_with_a_track_comes_before_a_larger_one(tracked, about):
     assert sum(len(board.rows) for board in rest[0]) > 2
     sections = task("least-squares", least_squares(tracked), about)["sections"]
     assert [section["budget"] for section in sections] == ["10m, open budgets", "open budgets"]
-    assert "dim=5" in sections[0]["title"]
+    assert "D\u00a0=\u00a05" in sections[0]["title"]
 
 
 def test_without_tracks_the_largest_evaluation_stands_for_a_task(tracked):
@@ -74,7 +74,7 @@ def test_without_tracks_the_largest_evaluation_stands_for_a_task(tracked):
 def test_home_shows_the_track_and_says_so(tracked, about):
     assert main_board(least_squares(tracked)).has_tracks
     panel = panels(least_squares(tracked), about)[0]
-    assert panel["setting"].startswith("track 10m · dim=5")
+    assert panel["setting"].startswith("track 10m · D\u00a0=\u00a05")
     shown = re.findall(r"runs/([\w-]+)\.html", panel["svg"])
     row = next(r for board in tracked for r in board.rows if r.track == "10m")
     assert shown == [row.record.id]

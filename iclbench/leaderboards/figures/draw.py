@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from ...api.errors import UsageError
 from ...api.record import Record
+from ...console import report
 from ...sweeps.figure import NOT_FIELDS, Figure
 from .. import escaping
-from ..formats import in_words
+from ..descriptions import Descriptions
 from ..row import has_digits
 from .maps import draw_maps
-from .panels import Line, Panel, label_of, panels
+from .panels import Line, Panel, panels
+from .wording import label_in_words, worded
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -26,20 +28,23 @@ MOST_TICKS = 10
 
 def draw(figure: Figure, records: Sequence[Record]) -> go.Figure:
     """Draw the figure of these records; raises UsageError for an unknown metric or analysis."""
+    about = Descriptions(report)
     title = escaping.plotly(figure.title)
     if figure.maps is not None:
         if not records:
             raise UsageError("a figure needs records")
-        rows = [(escaping.plotly(label_of(figure.lines, r)), r) for r in records]
+        rows = [(escaping.plotly(label_in_words(figure.lines, r, about)), r) for r in records]
         return draw_maps(figure.maps, rows, title)
-    return _draw_panels(figure, records, title)
+    return _draw_panels(figure, records, title, about)
 
 
-def _draw_panels(figure: Figure, records: Sequence[Record], title: str) -> go.Figure:
+def _draw_panels(
+    figure: Figure, records: Sequence[Record], title: str, about: Descriptions
+) -> go.Figure:
     """One row of panels per metric, one column per value of `panels`."""
     from plotly.subplots import make_subplots
 
-    rows = panels(figure, records)
+    rows = worded(panels(figure, records), figure, records, about)
     columns = [panel.column for panel in rows[0]]
     names = {line.group: None for row in rows for panel in row for line in panel.lines}
     colors = dict(zip(names, _colors(len(names)), strict=True))
@@ -63,18 +68,18 @@ def _draw_panels(figure: Figure, records: Sequence[Record], title: str) -> go.Fi
                 in_legend.add(line.name)
                 drawing.add_trace(trace, row=row, col=column)
             kind = "log" if panel.log_y else "linear"
-            name = escaping.plotly(in_words(panel.y_title)) if column == 1 or not shares else None
+            name = escaping.plotly(panel.y_title) if column == 1 or not shares else None
             drawing.update_yaxes(type=kind, exponentformat="power", title=name, row=row, col=column)
-    drawing.update_xaxes(title=escaping.plotly(in_words(rows[0][0].x_title)), row=len(rows))
+    drawing.update_xaxes(title=escaping.plotly(rows[0][0].x_title), row=len(rows))
     for column in range(len(columns)):
         ticks = _ticks([row[column] for row in rows])
         drawing.update_xaxes(ticks, type="log" if rows[0][0].log_x else None, col=column + 1)
-    about = ""
+    explanation = ""
     if figure.x not in NOT_FIELDS:
         explained = "; digits are −log₁₀ of the absolute error" * has_digits(records[0].ranking)
-        about = f"<br><sub>bars are the range over seeds{explained}</sub>"
+        explanation = f"<br><sub>bars are the range over seeds{explained}</sub>"
     drawing.update_layout(
-        title=title + about,
+        title=title + explanation,
         template="plotly_white",
         height=FRAME + ROW * len(rows),
         width=None if shares else max(900, FRAME + COLUMN * len(columns)),

@@ -116,7 +116,7 @@ def _lines(figure: Figure, metric: str | None, label: str, records: list[Record]
 
 def _points(x: str, metric: str | None, label: str, records: list[Record]) -> Iterable[Line]:
     """One line with a point per record, and the floor below it."""
-    points = sorted(((_field(r, x), r) for r in records), key=lambda point: _order(point[0]))
+    points = sorted(((field_of(r, x), r) for r in records), key=lambda point: _order(point[0]))
     xs = [value for value, _ in points]
     name = metric_of(metric, points[0][1])
     values = [_value(record, name) for _, record in points]
@@ -225,14 +225,14 @@ def label_of(fields: tuple[str, ...], record: Record) -> str:
     """A record's values of these fields as text; fields that it lacks are left out."""
     parts = []
     for name in fields:
-        value = _field(record, name)
+        value = field_of(record, name)
         if value is not None:
             text = in_label(value)
             parts.append(text if name in {"model", "task"} else f"{name.split('.')[-1]}={text}")
     return " ".join(parts)
 
 
-def _field(record: Record, name: str) -> Any:
+def field_of(record: Record, name: str) -> Any:
     """The value of a spec's field, by its dotted name, or the state; None if there is none."""
     if name == STATE:
         return record.state_bytes

@@ -93,9 +93,10 @@ def make_site(
     out, folder = Path(out), Path(folder)
     records = records or folder / "records"
     boards, judged = published(records, refused, whole=True), outcomes(folder, refused)
-    content = Content(folder, records, boards, read_cited(folder), judged, Descriptions(refused),
-                      MorePages(folder, records, boards, judged, refused), links or Links(),
-                      live)  # fmt: skip
+    about = Descriptions(refused)
+    content = Content(folder, records, boards, read_cited(folder), judged, about,
+                      MorePages(folder, records, boards, judged, refused, about=about),
+                      links or Links(), live)  # fmt: skip
     if _holds_something_else(out):
         raise UsageError(f"{out} holds something other than a site of iclbench")
     with staged(out) as new:
@@ -203,7 +204,7 @@ class Site:
             f"compare/{name}.html",
             task=name,
             title=self.content.about.task(name).title,
-            choices=compare.choices(boards),
+            choices=compare.choices(boards, self.content.about.task(name)),
         )
 
     def _data(self) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import formats
 from ..board import Board
+from ..descriptions import Description
 from ..ranking import seed_variance
 from ..row import Row
 from .figure import View, script_json
@@ -17,12 +18,12 @@ from .settings import by_evaluation
 from .task import evaluation_title
 
 
-def choices(boards: Sequence[Board]) -> View:
+def choices(boards: Sequence[Board], about: Description) -> View:
     """The evaluation sets of a task, and the rows of each that can be compared."""
     evaluations = [
         {
             "key": key,
-            "title": evaluation_title(group[0]),
+            "title": evaluation_title(group[0], about),
             "prompts": group[0].evaluation.prompts,
             "score": formats.score_name(group[0].ranking),
             "metric": group[0].ranking.metric,

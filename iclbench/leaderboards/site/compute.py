@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 
+from .end_labels import LINE, label, spread
 from .plots import COLORS
 from .svg import Scale, power, scale_of, ticks
 
@@ -34,7 +34,7 @@ def curves(lines: Sequence[CurveLine]) -> str:
     y_ends = (min(0.0, *ys), max(1.0, *ys))
     x, y = scale_of(x_ends, True, LEFT, RIGHT), scale_of(y_ends, False, BOTTOM, TOP)
     ends = [next((v for v in reversed(line.y) if v is not None), 0.0) for line in lines]
-    labels = spread([y(v) for v in ends], 13, TOP + 4, BOTTOM + 8)
+    labels = spread([y(v) for v in ends], LINE, TOP + 4, BOTTOM + 8)
     parts = [
         f'<svg viewBox="0 0 {WIDTH} {BOTTOM + 34}" role="img" '
         'aria-label="Digits against training compute">',
@@ -64,7 +64,7 @@ def _axes(
     )
 
 
-def _curve(line: CurveLine, index: int, label: float, x: Scale, y: Scale) -> str:
+def _curve(line: CurveLine, index: int, at: float, x: Scale, y: Scale) -> str:
     points = [(x(a), y(b)) for a, b in zip(line.x, line.y, strict=True) if b is not None and a > 0]
     if not points:
         return ""
@@ -72,26 +72,5 @@ def _curve(line: CurveLine, index: int, label: float, x: Scale, y: Scale) -> str
     end, color = points[-1], f"c{index % COLORS}"
     return (
         f'<a href="{line.page}" class="{color}"><path class="line" d="{path}"/>'
-        f'<path class="axis" d="M{end[0] + 2:.1f} {end[1]:.1f}L{RIGHT + 8} {label:.1f}"/>'
-        f'<text x="{RIGHT + 11}" y="{label + 4:.1f}">{escape(line.name)}</text></a>'
+        f"{''.join(label(line.name, end, RIGHT, at))}</a>"
     )
-
-
-def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Positions near the wanted ones, in their order, at least `gap` apart and within the ends.
-
-    Where there is no room for all, they are as far apart as there is room.
-    """
-    order = sorted(range(len(wanted)), key=lambda i: wanted[i])
-    gap = min(gap, (high - low) / max(1, len(wanted) - 1))
-    placed: list[float] = []
-    for i in order:
-        placed.append(max(wanted[i], placed[-1] + gap if placed else low))
-    limit = high
-    for k in reversed(range(len(placed))):
-        placed[k] = min(placed[k], limit)
-        limit = placed[k] - gap
-    result = [0.0] * len(wanted)
-    for position, i in zip(placed, order, strict=True):
-        result[i] = position
-    return result

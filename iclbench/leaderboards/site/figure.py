@@ -16,8 +16,9 @@ View = dict[str, Any]
 
 def figure(plot: Plot) -> View:
     """The view of a plot."""
-    legend = [{"name": line["name"], "style": svg.style_of(line)} for line in plot["lines"]]
-    return {"title": plot["title"], "svg": svg.draw(plot), "legend": legend,
+    legend = [{"name": line["name"], "style": svg.style_of(line), "shown": line["shown"]}
+              for line in plot["lines"]]  # fmt: skip
+    return {"title": plot["title"], "wide": plot["wide"], "svg": svg.draw(plot), "legend": legend,
             "data": script_json(_finite(plot))}  # fmt: skip
 
 

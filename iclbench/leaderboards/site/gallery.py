@@ -15,6 +15,7 @@ from ...sweeps.files import QUICK, SweepFile, read_sweep_file
 from ...sweeps.sweep import recorded
 from .. import formats
 from ..board import Board
+from ..descriptions import Descriptions
 from ..findings import STUDIES, Outcome
 from ..findings_page import VERDICTS
 from ..reading import Refused, sound_boards
@@ -48,7 +49,9 @@ class Shown:
         return self.study.name if self.study else self.name
 
 
-def shown_studies(folder: Path, judged: Sequence[Outcome], refused: Refused) -> list[Shown]:
+def shown_studies(
+    folder: Path, judged: Sequence[Outcome], refused: Refused, about: Descriptions
+) -> list[Shown]:
     """The studies in `folder`/studies that have a sound record, with the findings' verdicts.
 
     `refused` gets a line for each record that is left out, and for a figure that can't be drawn.
@@ -73,13 +76,15 @@ def shown_studies(folder: Path, judged: Sequence[Outcome], refused: Refused) -> 
             study=study,
             notes=notes.get(path.name),
             outcomes=[o for o in judged if o.finding.records == path.name],
-            figures=_figures(study, path, boards, refused) if study else [],
+            figures=_figures(study, path, boards, refused, about) if study else [],
         )
         result.append(shown)
     return result
 
 
-def _figures(study: Study, folder: Path, boards: Sequence[Board], refused: Refused) -> list[View]:
+def _figures(
+    study: Study, folder: Path, boards: Sequence[Board], refused: Refused, about: Descriptions
+) -> list[View]:
     """The study's figure at each size that is complete, or else at the one with most records."""
     records = [record for board in boards for record in board.records]
     try:
@@ -90,7 +95,9 @@ def _figures(study: Study, folder: Path, boards: Sequence[Board], refused: Refus
         chosen = complete or [max(members, key=lambda name: len(members[name][0]))]
         others = _of_no_size(records, members) if not complete else []
         return [
-            _figure(study, name, sizes[name], [*members[name][0], *others], members[name][1])
+            _figure(
+                study, name, sizes[name], ([*members[name][0], *others], members[name][1]), about
+            )
             for name in chosen
         ]
     except UsageError as error:
@@ -114,7 +121,14 @@ def _of_no_size(
     return [record for record in records if record.id not in known]
 
 
-def _figure(study: Study, size: str, file: SweepFile, records: list[Record], missing: int) -> View:
+def _figure(
+    study: Study,
+    size: str,
+    file: SweepFile,
+    members: tuple[list[Record], int],
+    about: Descriptions,
+) -> View:
+    records, missing = members
     described = file.figure
     if described is None:
         raise UsageError("the sweep has no figure")
@@ -125,7 +139,7 @@ def _figure(study: Study, size: str, file: SweepFile, records: list[Record], mis
         "caption": caption(described.title or study.caption, records),
         "missing": missing,
         "digits": any(has_digits(record.ranking) for record in records),
-        "parts": study_views(described, records),
+        "parts": study_views(described, records, about),
         "ids": {record.id for record in records},
         "commands": [
             f"iclbench sweep {study.name}{flag} --out results",

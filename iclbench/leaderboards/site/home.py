@@ -61,8 +61,9 @@ def panels(boards: Sequence[Board], about: Descriptions) -> list[View]:
 
 def _setting(board: Board, track: str, about: Descriptions) -> View:
     """What a panel says of its board."""
-    title = about.task(board.task).title
-    return {"task": board.task, "title": title, "setting": settings.in_words(board, track)}
+    task = about.task(board.task)
+    setting = settings.in_words(board, track, task)
+    return {"task": board.task, "title": task.title, "setting": setting}
 
 
 def best_by_model(rows: Iterable[Row]) -> list[Row]:

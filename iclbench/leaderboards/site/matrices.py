@@ -9,6 +9,7 @@ from ...api.record import Ranking
 from ...sweeps.figure import STATE, Figure
 from .. import formats
 from ..board import Board
+from ..descriptions import Description, Descriptions
 from ..row import Row
 from ..shift_table import Line, shift_lines, shifted_rows
 from . import settings
@@ -18,14 +19,14 @@ from .study_figure import study_views
 from .task import evaluation_title
 
 
-def shift_matrix(board: Board) -> View | None:
+def shift_matrix(board: Board, about: Description) -> View | None:
     """A board's models under each shift that their records hold; None without shifts."""
     lines = shift_lines(board)
     if not lines:
         return None
     columns = [(row.record.id, row.label, row.origin) for row in shifted_rows(board)]
     return {
-        "title": f"{evaluation_title(board)}, {board.dtype}",
+        "title": f"{evaluation_title(board, about)}, {board.dtype}",
         "columns": columns,
         "lines": [_shift_line(line, board.ranking) for line in lines],
         "reasons": sorted({cell for line in lines for cell in line.cells if isinstance(cell, str)}),
@@ -68,10 +69,10 @@ def _cell(
     }
 
 
-def state_views(boards: Sequence[Board]) -> list[View]:
+def state_views(boards: Sequence[Board], about: Descriptions) -> list[View]:
     """The score against the state of a layer in each track with two sizes of it or more."""
     return [
-        _state_view(board, track, rows)
+        _state_view(board, track, rows, about)
         for board in boards
         for track in settings.tracks(board)
         if (rows := [r for r in settings.trained(board, track) if r.record.state_bytes is not None])
@@ -79,12 +80,12 @@ def state_views(boards: Sequence[Board]) -> list[View]:
     ]
 
 
-def _state_view(board: Board, track: str, rows: Sequence[Row]) -> View:
+def _state_view(board: Board, track: str, rows: Sequence[Row], about: Descriptions) -> View:
     by_size = sorted(rows, key=lambda row: row.record.state_bytes or 0.0)
     budget = f"track {track}" if track else settings.OPEN
     return {
-        "title": f"{evaluation_title(board)}, {board.dtype}, {budget}",
-        "parts": study_views(Figure(x=STATE, title=""), [row.record for row in by_size]),
+        "title": f"{evaluation_title(board, about.task(board.task))}, {board.dtype}, {budget}",
+        "parts": study_views(Figure(x=STATE, title=""), [row.record for row in by_size], about),
         "rows": [_state_row(row, board) for row in by_size],
         "score": formats.score_name(board.ranking),
     }
@@ -100,7 +101,7 @@ def _state_row(row: Row, board: Board) -> View:
     }
 
 
-def state_matrix(boards: Sequence[Board]) -> View | None:
+def state_matrix(boards: Sequence[Board], about: Description) -> View | None:
     """Models by size of state against the configurations of their task, the best row of each.
 
     None unless two boards of one dtype rank models that tell their state.
@@ -127,7 +128,7 @@ def state_matrix(boards: Sequence[Board]) -> View | None:
         }
         for (model, state), cells in sorted(best.items(), key=lambda item: (item[0][1], item[0][0]))
     ]
-    titles = _differing([board.evaluation.task_args for board in told])
+    titles = _differing([board.evaluation.task_args for board in told], about)
     return {"titles": titles, "lines": lines, "score": formats.score_name(ranking)}
 
 
@@ -138,11 +139,11 @@ def _best(row: Row | None, ends: tuple[float, float], ranking: Ranking) -> View:
     return cell | {"id": row.record.id if row else ""}
 
 
-def _differing(arguments: Sequence[dict[str, Any]]) -> list[str]:
+def _differing(arguments: Sequence[dict[str, Any]], about: Description) -> list[str]:
     """Each configuration by the arguments that tell it from the others."""
     names = sorted({name for args in arguments for name in args})
     shown = [n for n in names if len({str(args.get(n)) for args in arguments}) > 1]
-    return [formats.arguments({n: args[n] for n in shown if n in args}) for args in arguments]
+    return [about.settings({n: args[n] for n in shown if n in args}) for args in arguments]
 
 
 def by_dtype(boards: Iterable[Board]) -> dict[str, list[Board]]:

@@ -106,7 +106,7 @@ def _columns(choice: Choice, boards: Sequence[Board], about: Descriptions) -> It
 
 def _column(group: str, board: Board, rows: Sequence[Row], about: Descriptions) -> View:
     task, scale, ranking = about.task(board.task), scale_of_board(board), board.ranking
-    args = formats.arguments(board.evaluation.task_args)
+    args = task.settings(board.evaluation.task_args)
     metric = "digits" if board.has_digits else task.metric(ranking.metric)
     cells = {}
     for row in best_by_model(rows):

@@ -47,7 +47,7 @@ def model(name: str, boards: Sequence[Board], about: Descriptions) -> View:
         "results": [_result(result, about) for result in results],
         "tasks": len({board.task for board in boards}),
         "figures": [figure(p) for p in _learning_curves(name, boards, about)],
-        "commands": _commands(results),
+        "commands": _commands(results, about),
     }
 
 
@@ -58,7 +58,7 @@ def _rows(board: Board, name: str) -> list[Row]:
 def _result(result: Scored, about: Descriptions) -> View:
     row, board, share = result
     task = about.task(board.task)
-    args = formats.arguments(board.evaluation.task_args)
+    args = task.settings(board.evaluation.task_args)
     return {
         "id": row.record.id,
         "task": board.task,
@@ -119,18 +119,23 @@ def _learning_curves(name: str, boards: Sequence[Board], about: Descriptions) ->
 
 
 def _names_of_evaluations(boards: Sequence[Board], about: Descriptions) -> list[str]:
-    """The title and dtype of each, with the arguments that differ where a task has several."""
-    names = [f"{about.task(board.task).title}, {board.dtype}" for board in boards]
+    """The title of each, with the dtype, arguments and prompts that tell a task's apart."""
+    dtypes = {board.dtype for board in boards}
+    names = [about.task(b.task).title + f", {b.dtype}" * (len(dtypes) > 1) for b in boards]
     told_apart = []
     for board, name in zip(boards, names, strict=True):
         alike = [b.evaluation.task_args for b, n in zip(boards, names, strict=True) if n == name]
         own = board.evaluation.task_args
         differing = {k: v for k, v in own.items() if any(args.get(k) != v for args in alike)}
-        told_apart.append(", ".join(filter(None, [name, formats.arguments(differing)])))
-    return told_apart
+        settings = about.task(board.task).settings(differing)
+        told_apart.append(", ".join(filter(None, [name, settings])))
+    return [
+        f"{name}, {board.evaluation.prompts:,} prompts" if told_apart.count(name) > 1 else name
+        for name, board in zip(told_apart, boards, strict=True)
+    ]
 
 
-def _commands(results: Sequence[Scored]) -> list[tuple[str, str]]:
+def _commands(results: Sequence[Scored], about: Descriptions) -> list[tuple[str, str]]:
     """A command for each origin: that of its row nearest to the floor of a board that has one.
 
     Rows of a training budget come before those of an open one.
@@ -142,7 +147,10 @@ def _commands(results: Sequence[Scored]) -> list[tuple[str, str]]:
             best[row.origin] = key, row
     order = sorted(best, key=lambda origin: (origin != "trained", origin))
     records = [best[origin][1].record for origin in order]
-    return [(f"{r.spec.origin}, on {r.main.title}", _without_shifts(r.command)) for r in records]
+    return [
+        (f"{r.spec.origin}, on {about.task(r.spec.task).title}", _without_shifts(r.command))
+        for r in records
+    ]
 
 
 def _without_shifts(command: str) -> str:

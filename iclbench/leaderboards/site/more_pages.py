@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ..board import Board
 from ..build import by_task
+from ..descriptions import Descriptions
 from ..findings import Outcome
 from ..reading import Refused
 from .analyses import Placed, by_metric, metric_page
@@ -41,9 +42,12 @@ class MorePages:
         boards: list[Board],
         judged: Sequence[Outcome],
         refused: Refused,
+        *,
+        about: Descriptions,
     ) -> None:
         self.folder, self.records, self.boards = folder, records, boards
-        self.shown = shown_studies(folder, judged, refused)
+        self.about = about
+        self.shown = shown_studies(folder, judged, refused, about)
         names = {one.name for one in self.shown}
         self.waiting = [o for o in judged if o.finding.records not in names]
         self.links: list[Link] = [("Studies", "studies.html")] if self.shown else []
@@ -66,9 +70,9 @@ class MorePages:
             ("Samples", "Prompts with their targets and every model's error, and graded endings.",
              self._of_tasks(page, "samples", partial(self._samples, prompts))),
             ("Shifts", "Models by evaluation distributions other than the trained one.",
-             self._of_tasks(page, "shifts", _shifts)),
+             self._of_tasks(page, "shifts", self._shifts)),
             ("State", "The score against what a layer keeps of a prompt.",
-             self._of_tasks(page, "states", _states)),
+             self._of_tasks(page, "states", self._states)),
             ("Analyses", "Maps, plots and numbers of metrics that look into a model.",
              self._analyses(page)),
         ]  # fmt: skip
@@ -91,8 +95,20 @@ class MorePages:
         return links
 
     def _samples(self, prompts: Prompts, boards: list[Board]) -> View | None:
-        sets = sample_sets(boards, self.records, prompts)
+        sets = sample_sets(boards, self.records, prompts, self.about)
         return {"sets": sets} if sets else None
+
+    def _shifts(self, boards: list[Board]) -> View | None:
+        about = self.about.task(boards[0].task)
+        matrices = [m for board in boards if (m := shift_matrix(board, about))]
+        return {"matrices": matrices} if matrices else None
+
+    def _states(self, boards: list[Board]) -> View | None:
+        about = self.about.task(boards[0].task)
+        views = state_views(boards, self.about)
+        groups = by_dtype(boards).values()
+        matrices = [m for group in groups if (m := state_matrix(group, about))]
+        return {"views": views, "matrices": matrices} if views or matrices else None
 
     def _analyses(self, page: WritePage) -> list[Link]:
         placed: list[Placed] = [(r, board, "runs") for board in self.boards for r in board.rows]
@@ -104,14 +120,3 @@ class MorePages:
             page("analysis.html", f"analyses/{name}.html", analysis=view)
             links.append((name, f"analyses/{name}.html"))
         return links
-
-
-def _shifts(boards: list[Board]) -> View | None:
-    matrices = [m for board in boards if (m := shift_matrix(board))]
-    return {"matrices": matrices} if matrices else None
-
-
-def _states(boards: list[Board]) -> View | None:
-    views = state_views(boards)
-    matrices = [m for group in by_dtype(boards).values() if (m := state_matrix(group))]
-    return {"views": views, "matrices": matrices} if views or matrices else None

@@ -27,14 +27,34 @@ def plot(title: str, x: str, y: str, lines: Sequence[Plot], *, log: bool, log_x:
 ):  # fmt: skip
     """A figure of lines {x, y, name[, low, high, reference, hue]} with titled axes.
 
-    Colors go by `hue`, or else by order; an axis of integers alone has no other ticks.
+    Colors go by `hue`, or else by order; an axis of integers alone has no other ticks. Where there
+    are more lines than colors, they have names at their ends if these lie apart, and the plot is
+    wide; if not, a reader asks for the rest in the legend.
     """
+    crowded = sum(not line.get("reference") for line in lines) > COLORS
+    wide = crowded and _end_apart(lines)
     return {
         "title": title,
         "x": {"title": x, "log": log_x, "integers": _are_integers(lines, "x")},
         "y": {"title": y, "log": log, "integers": _are_integers(lines, "y")},
-        "lines": [line | _style(i, line) for i, line in enumerate(lines)],
+        "wide": wide,
+        "lines": [
+            line | _style(i, line) | {"shown": not crowded or wide or _is_first(i, line)}
+            for i, line in enumerate(lines)
+        ],
     }
+
+
+def _is_first(index: int, line: Plot) -> bool:
+    """Whether a crowded plot shows a line at first."""
+    return index < COLORS - 2 or bool(line.get("reference") or line.get("prominent"))
+
+
+def _end_apart(lines: Sequence[Plot]) -> bool:
+    """Whether most lines end at values of their own."""
+    ends = [next((v for v in reversed(line["y"]) if v is not None), 0.0) for line in lines]
+    size = (max(ends) - min(ends)) or 1.0
+    return len({round(100 * end / size) for end in ends}) > len(ends) / 2
 
 
 def _style(index: int, line: Plot) -> Plot:
@@ -75,10 +95,12 @@ def profiles(board: Board) -> Plot | None:
     """The precision profile of each model's best row; None if digits do not rank."""
     rows = [row for row in best_of_models(board.rows) if row.profile is not None]
     end = PROFILE_ENDS.get(board.dtype, PROFILE[-1])
+    best = {row.origin: row for row in reversed(rows)}
     lines = [
-        {"name": name, "x": list(PROFILE)[: end + 1], "y": list(row.profile or ())[: end + 1]}
+        {"name": name, "x": list(PROFILE)[: end + 1], "y": list(row.profile or ())[: end + 1],
+         "prominent": row is best[row.origin]}
         for name, row in zip(names_of(rows), rows, strict=True)
-    ]
+    ]  # fmt: skip
     if not lines:
         return None
     return plot(f"Prompts solved to k digits, {board.dtype}", "digits k of the absolute error",

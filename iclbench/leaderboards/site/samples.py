@@ -8,6 +8,7 @@ from pathlib import Path
 from ...runs.objects import Objects
 from ...runs.store import read_values
 from ..board import Board
+from ..descriptions import Descriptions
 from ..row import Row
 from .answers import compared
 from .figure import View
@@ -18,12 +19,14 @@ from .task import evaluation_title
 MOST_ROWS = 40
 
 
-def sample_sets(boards: Sequence[Board], folder: Path, prompts: Prompts) -> list[View]:
+def sample_sets(
+    boards: Sequence[Board], folder: Path, prompts: Prompts, about: Descriptions
+) -> list[View]:
     """The samples of each board that has some; `folder` holds the records."""
-    return [view for board in boards if (view := _samples(board, folder, prompts))]
+    return [view for board in boards if (view := _samples(board, folder, prompts, about))]
 
 
-def _samples(board: Board, folder: Path, prompts: Prompts) -> View | None:
+def _samples(board: Board, folder: Path, prompts: Prompts, about: Descriptions) -> View | None:
     drawn = prompts.of(board.rows[0].record)
     stories = compared(board.rows, Objects(folder))
     if isinstance(drawn, str) and not stories:
@@ -31,7 +34,7 @@ def _samples(board: Board, folder: Path, prompts: Prompts) -> View | None:
     rows = board.rows[:MOST_ROWS]
     errors = [] if isinstance(drawn, str) else [(row, _values(row, folder)) for row in rows]
     return {
-        "title": f"{evaluation_title(board)}, {board.dtype}",
+        "title": f"{evaluation_title(board, about.task(board.task))}, {board.dtype}",
         "metric": board.ranking.metric,
         "stories": stories,
         "seeds": max((row.seeds for row in board.rows), default=1) or 1,

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 
 from ...api.record import Record
 from ...api.spec import digest_of
-from .. import formats
 from ..board import Board
+from ..descriptions import Description
 from ..row import Row
 
 #: What a page calls the budgets of rows without a track.
@@ -82,7 +82,7 @@ def track_in_words(track: str) -> str:
     return f"{track}, {count} {unit} {of} for each seed"
 
 
-def in_words(board: Board, track: str) -> str:
+def in_words(board: Board, track: str, about: Description) -> str:
     """The budget of a plot's rows and the task's arguments, on a line."""
-    args = formats.arguments(board.evaluation.task_args)
+    args = about.settings(board.evaluation.task_args)
     return " · ".join(part for part in (f"track {track}" if track else OPEN, args) if part)

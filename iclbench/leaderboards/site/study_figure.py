@@ -9,8 +9,10 @@ from typing import Any
 
 from ...api.record import Record
 from ...sweeps.figure import Figure
-from ..figures.panels import Line, Panel, label_of, panels
-from ..formats import in_words, linear
+from ..descriptions import Descriptions
+from ..figures.panels import Line, Panel, panels
+from ..figures.wording import label_in_words, worded
+from ..formats import linear
 from ..study_notes import StudyNotes
 from .dot_list import Dot, dot_plot
 from .figure import View, figure
@@ -18,14 +20,15 @@ from .heat import draw_maps, maps_in
 from .plots import plot
 
 
-def study_views(described: Figure, records: Sequence[Record]) -> list[View]:
+def study_views(described: Figure, records: Sequence[Record], about: Descriptions) -> list[View]:
     """The parts of a figure, each with its `kind`: lines, dots or maps.
 
     Raises UsageError where the records lack what the figure shows.
     """
     if described.maps is not None:
-        return [_maps(described.maps, described.lines, records)]
-    drawn = [panel for row in panels(described, records) for panel in row]
+        return [_maps(described.maps, described.lines, records, about)]
+    rows = worded(panels(described, records), described, records, about)
+    drawn = [panel for row in rows for panel in row]
     # A line has the same color in every panel.
     groups = dict.fromkeys(line.group for panel in drawn for line in panel.lines)
     hues = {group: hue for hue, group in enumerate(groups)}
@@ -45,9 +48,11 @@ def published_view(notes: StudyNotes) -> View | None:
     return dot_plot("stated in the paper", notes.metric, lines, log=is_log)
 
 
-def _maps(metric: str, fields: tuple[str, ...], records: Sequence[Record]) -> View:
+def _maps(
+    metric: str, fields: tuple[str, ...], records: Sequence[Record], about: Descriptions
+) -> View:
     """One row of maps per record; they share the scales of their groups."""
-    by_record = [(label_of(fields, record), maps_in(record, metric)) for record in records]
+    by_record = [(label_in_words(fields, r, about), maps_in(r, metric)) for r in records]
     views = iter(draw_maps([one for _, maps in by_record for one in maps]))
     rows = [{"label": label, "maps": [next(views) for _ in maps]} for label, maps in by_record]
     return {"kind": "maps", "title": metric, "rows": rows}
@@ -60,8 +65,7 @@ def _panel(panel: Panel, free: bool, hues: Mapping[str, int]) -> View:
     """
     if free and not panel.in_digits and _spans(panel):
         panel = replace(panel, log_y=True)
-    words = in_words(panel.y_title)
-    title = words[:1].upper() + words[1:]
+    title = panel.y_title[:1].upper() + panel.y_title[1:]
     title += f", {panel.column}" if panel.column else ""
     numeric = [_is_numeric([x for x in line.x if x is not None]) for line in panel.lines]
     if all(numeric) and len({x for line in panel.lines for x in line.x if x is not None}) > 1:
@@ -102,8 +106,7 @@ def _lines(panel: Panel, title: str, hues: Mapping[str, int]) -> View:
             solid.append(_points(ends, line.name) | {"hue": hues[line.group]})
     # Floors that differ by a line would hide it.
     shown = [*solid, *dotted[:1]] if len(dotted) > 3 else [*solid, *dotted]
-    axes = in_words(panel.x_title), in_words(panel.y_title)
-    drawn = plot(title, *axes, shown, log=panel.log_y, log_x=panel.log_x)
+    drawn = plot(title, panel.x_title, panel.y_title, shown, log=panel.log_y, log_x=panel.log_x)
     return {"kind": "lines", "title": title, "figure": figure(drawn)}
 
 
@@ -144,7 +147,7 @@ def _dots(panel: Panel, title: str, hues: Mapping[str, int]) -> View:
                 reference=line.floor,
             )
             categories.setdefault("all" if x is None else str(x), []).append(dot)
-    drawn = dot_plot(title, in_words(panel.y_title), list(categories.items()), log=panel.log_y)
+    drawn = dot_plot(title, panel.y_title, list(categories.items()), log=panel.log_y)
     return {"kind": "dots", "title": title, "dots": drawn}
 
 

@@ -9,14 +9,20 @@ import math
 from collections.abc import Callable, Iterator
 from html import escape
 
+from . import end_labels
 from .plots import Plot, extent
 
 WIDTH, HEIGHT = 460, 300
 LEFT, RIGHT, TOP, BOTTOM = 62, 22, 12, 44
+#: The pixels of a plot whose lines have their names at their ends, and of the room for these.
+WIDE, NAMES = 760, 210
 #: Lines of at most so many points show each as a dot.
 MOST_DOTS = 12
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+#: Of a line that a reader has to ask for.
+_OFF = ' class="off"'
 
 #: Maps a value to a pixel.
 Scale = Callable[[float], float]
@@ -29,19 +35,39 @@ def draw(plot: Plot) -> str:
         x_ends = _widened(x_ends, plot["x"]["log"])  # a dot on the axis would be hard to see
     shown = [v for line in plot["lines"] for key in ("y", "low", "high") for v in line.get(key, ())]
     y_ends = _ends(shown, plot["y"]["log"])
-    x = scale_of(x_ends, plot["x"]["log"], LEFT, WIDTH - RIGHT)
+    width, right = (WIDE, WIDE - NAMES) if plot["wide"] else (WIDTH, WIDTH - RIGHT)
+    x = scale_of(x_ends, plot["x"]["log"], LEFT, right)
     y = scale_of(y_ends, plot["y"]["log"], HEIGHT - BOTTOM, TOP)
+    names = _names(plot, x, y, right) if plot["wide"] else {}
     lines = [
-        f'<g data-line="{i}">{"".join(_line(line, plot, x, y))}</g>'
+        f'<g data-line="{i}"{"" if line["shown"] else _OFF}>'
+        f"{''.join(_line(line, plot, x, y))}{names.get(i, '')}</g>"
         for i, line in enumerate(plot["lines"])
     ]
     parts = [
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(plot["title"])}">',
-        *_axes(plot, x_ends, y_ends, x, y),
+        f'<svg viewBox="0 0 {width} {HEIGHT}" role="img" aria-label="{escape(plot["title"])}">',
+        *_axes(plot, (x_ends, y_ends), x, y, right),
         *lines,
         "</svg>",
     ]
     return "".join(parts)
+
+
+def _names(plot: Plot, x: Scale, y: Scale, right: float) -> dict[int, str]:
+    """The name of each line with a point, as it stands beside its end."""
+    ends = {}
+    for i, line in enumerate(plot["lines"]):
+        points = [(x(a), y(b)) for a, b in zip(line["x"], line["y"], strict=True)
+                  if _shown(a, plot["x"]["log"]) and _shown(b, plot["y"]["log"])]  # fmt: skip
+        if points:
+            ends[i] = points[-1]
+    heights = [at for _, at in ends.values()]
+    placed = end_labels.spread(heights, end_labels.LINE, TOP, HEIGHT - BOTTOM + 20)
+    return {
+        i: f'<g class="{style_of(plot["lines"][i])}">'
+        f"{''.join(end_labels.label(plot['lines'][i]['name'], end, right, at))}</g>"
+        for (i, end), at in zip(ends.items(), placed, strict=True)
+    }
 
 
 def _ends(values: list[float | None], log: bool) -> tuple[float, float]:
@@ -70,9 +96,13 @@ def scale_of(ends: tuple[float, float], log: bool, start: float, end: float) -> 
 
 
 def _axes(
-    plot: Plot, x_ends: tuple[float, float], y_ends: tuple[float, float], x: Scale, y: Scale
+    plot: Plot,
+    ends: tuple[tuple[float, float], tuple[float, float]],
+    x: Scale,
+    y: Scale,
+    right: int,
 ) -> Iterator[str]:
-    bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
+    (x_ends, y_ends), bottom = ends, HEIGHT - BOTTOM
     for tick, text in ticks(*y_ends, plot["y"]["log"], plot["y"]["integers"]):
         at = f"{y(tick):.1f}"
         yield f'<line class="grid" x1="{LEFT}" y1="{at}" x2="{right}" y2="{at}"/>'

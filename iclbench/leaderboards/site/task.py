@@ -86,9 +86,9 @@ def tracks_in_words(boards: Sequence[Board]) -> str:
     return f"A track is a class of training budgets. Here: {listed}." if parts else ""
 
 
-def evaluation_title(board: Board) -> str:
-    """The task's arguments, after its title if that is not its name."""
-    args = formats.arguments(board.evaluation.task_args) or "default arguments"
+def evaluation_title(board: Board, about: Description) -> str:
+    """The task's arguments in words, after its title if that is not its name."""
+    args = about.settings(board.evaluation.task_args) or "default arguments"
     return args if board.title == board.task else f"{board.title} · {args}"
 
 
@@ -111,7 +111,8 @@ def section(key: str, boards: Sequence[Board], about: Descriptions) -> View:
     is_long = len(views) > MOST_ROWS
     return {
         "key": key,
-        "title": evaluation_title(boards[0]),
+        "title": evaluation_title(boards[0], about.task(boards[0].task)),
+        "args": formats.arguments(boards[0].evaluation.task_args),
         "budget": ", ".join(track or settings.OPEN for track in settings.tracks(boards[0])),
         "board": boards[0],
         "dots": [

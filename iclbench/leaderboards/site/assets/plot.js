@@ -82,6 +82,17 @@
     figure.querySelectorAll(`.canvas [data-line="${line}"]`).forEach((part) => part.classList.toggle("off", !on));
     live.get(figure)?.setSeries(Number(line) + 1, { show: on });
   }));
+  // A line stands out while the pointer or the focus is on its name or on the line itself.
+  document.querySelectorAll("figure.plot").forEach((figure) => {
+    const near = (event, on) => {
+      const line = event.target.closest("[data-line]")?.dataset.line;
+      if (line === undefined) return;
+      figure.querySelector(".canvas").classList.toggle("faded", on);
+      figure.querySelectorAll(`.canvas [data-line="${line}"]`).forEach((part) => part.classList.toggle("near", on));
+    };
+    for (const on of ["mouseover", "focusin"]) figure.addEventListener(on, (event) => near(event, true));
+    for (const off of ["mouseout", "focusout"]) figure.addEventListener(off, (event) => near(event, false));
+  });
   document.addEventListener("theme", () => [...live.keys()].forEach(render));
   window.addEventListener("resize", () => live.forEach((drawn, figure) => {
     const box = figure.querySelector(".canvas").getBoundingClientRect();

@@ -1,0 +1,113 @@
+"""A figure's panels with names in words instead of those of the code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from ...api.record import MAIN, Record
+from ...sweeps.figure import Figure
+from ..descriptions import Description, Descriptions
+from ..formats import in_label, in_words
+from ..wording import axis, setting
+from .panels import Line, Panel, field_of, label_of
+
+#: What the distribution that a model was trained on is called beside shifts of it.
+AS_TRAINED = "as trained"
+
+#: The groups of a spec's arguments; the first two belong to its model, the others to its task.
+_OF_MODEL, _OF_TASK = ("model_args", "weights_args"), ("task_args", "recipe_args")
+
+
+def worded(
+    rows: Sequence[Sequence[Panel]],
+    figure: Figure,
+    records: Sequence[Record],
+    about: Descriptions,
+) -> list[list[Panel]]:
+    """The panels of these records, with models, tasks, arguments and metrics in words."""
+    words = _Words(figure, records, about)
+    return [[words.panel(panel) for panel in row] for row in rows]
+
+
+def label_in_words(fields: Sequence[str], record: Record, about: Descriptions) -> str:
+    """A record's values of these fields in words; those that are not worth saying are left out."""
+    return ", ".join(filter(None, (_value(name, record, about) for name in fields)))
+
+
+def _value(name: str, record: Record, about: Descriptions) -> str:
+    value = field_of(record, name)
+    if value is None:
+        return ""
+    if name == "model":
+        return about.model(value).title
+    if name == "task":
+        return about.task(value).title
+    group, _, argument = name.partition(".")
+    if not argument:
+        return in_label(value)
+    return setting(_owner(group, record, about).arguments, argument, value)
+
+
+def _owner(group: str, record: Record, about: Descriptions) -> Description:
+    spec = record.spec
+    return about.model(spec.model) if group in _OF_MODEL else about.task(spec.task)
+
+
+def _told_apart(words: dict[str, str]) -> dict[str, str]:
+    """What each label reads; labels that would read the same, or nothing, stay as they are."""
+    said = list(words.values())
+    return {label: text for label, text in words.items() if text and said.count(text) == 1}
+
+
+class _Words:
+    """What a figure's lines, columns and values of the x axis are called."""
+
+    def __init__(self, figure: Figure, records: Sequence[Record], about: Descriptions) -> None:
+        self.records, self.about = records, about
+        self.lines, self.columns = (
+            _told_apart({label_of(fields, r): label_in_words(fields, r, about) for r in records})
+            for fields in (figure.lines, figure.panels)
+        )
+        self.columns[MAIN] = AS_TRAINED
+        x = str(figure.x)
+        has_names = "." in x or x in {"model", "task"}
+        self.ticks = (
+            _told_apart({str(field_of(r, x)): _value(x, r, about) for r in records})
+            if has_names
+            else {}
+        )
+
+    def panel(self, panel: Panel) -> Panel:
+        return replace(
+            panel,
+            column=self.columns.get(panel.column, panel.column),
+            x_title=self._axis(panel.x_title),
+            y_title=self._metric(panel.y_title),
+            lines=tuple(map(self._line, panel.lines)),
+        )
+
+    def _line(self, line: Line) -> Line:
+        name = self.lines.get(line.group, line.group) + line.name.removeprefix(line.group)
+        return replace(line, name=name, x=[self._tick(x) for x in line.x])
+
+    def _tick(self, x: Any) -> Any:
+        is_category = isinstance(x, str | bool)
+        return self.ticks.get(str(x), x) if is_category else x
+
+    def _axis(self, title: str) -> str:
+        """An argument's name in words, by the first record that has it."""
+        for record in self.records:
+            for group in (*_OF_MODEL, *_OF_TASK):
+                if title in getattr(record.spec, group):
+                    return axis(_owner(group, record, self.about).arguments, title)
+        return in_words(title)
+
+    def _metric(self, title: str) -> str:
+        """A title that ends with a metric's name, with what the task calls it."""
+        name = title.rpartition(" ")[2]
+        task = next((r.spec.task for r in self.records if name in r.metrics), None)
+        if task is None:
+            return in_words(title)
+        return title.removesuffix(name) + self.about.task(task).metric(name)

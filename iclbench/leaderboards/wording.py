@@ -1,0 +1,62 @@
+"""Wording: the arguments of tasks and models as a reader says them, such as D = 5, N = 20."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..api.about import Words
+from . import formats
+
+#: Arguments of the harness's own sequence model and tasks. `*` stands for every other value.
+HARNESS: Mapping[str, Words] = {
+    "task_seed": {"0": "", "*": "task seed {}"},
+    "layers": {"1": "1 layer", "*": "{} layers"},
+    "width": "width {}",
+    "heads": {"1": "1 head", "*": "{} heads"},
+    "layer_norm": {"true": "LayerNorm", "false": "no LayerNorm"},
+    "mlp": {"true": "MLP", "false": "no MLP"},
+    "mlp_ratio": "MLP ratio {}",
+    "causal": {"true": "causal", "false": "not causal"},
+    "init_std": "initial σ = {}",
+    "learning_rate": "learning rate {}",
+    "steps": {"1": "1 step", "*": "{} steps"},
+}
+#: Stands for the value in a text, and for all values that have no text of their own.
+VALUE, OTHERS = "{}", "*"
+
+
+def setting(words: Mapping[str, Words], name: str, value: Any) -> str:
+    """An argument in words, as `name=value` where there are none, or empty if not worth saying."""
+    text = _text(words, name, value)
+    if text is None:
+        return f"{name}={formats.argument(value)}"
+    # Spaces that don't break keep `N = 20` on one line.
+    return text.replace(VALUE, _shown(value)).replace(" = ", "\u00a0=\u00a0")
+
+
+def settings(words: Mapping[str, Words], arguments: Mapping[str, Any]) -> str:
+    """Arguments in words, on a line; those that are null are left out."""
+    said = (setting(words, name, value) for name, value in arguments.items() if value is not None)
+    return ", ".join(filter(None, said))
+
+
+def axis(words: Mapping[str, Words], name: str) -> str:
+    """What an axis with an argument's values is called."""
+    text = words.get(name, HARNESS.get(name))
+    if isinstance(text, Mapping):
+        text = text.get(OTHERS)
+    if not text or VALUE not in text:
+        return formats.in_words(name)
+    return text.replace(VALUE, "").strip(" =")
+
+
+def _text(words: Mapping[str, Words], name: str, value: Any) -> str | None:
+    text = words.get(name, HARNESS.get(name))
+    if isinstance(text, Mapping):
+        return text.get(formats.argument(value), text.get(OTHERS))
+    return text
+
+
+def _shown(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else formats.in_label(value)

@@ -1,0 +1,42 @@
+"""Plots with more lines than colors: names at their ends, or a choice of lines."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+from iclbench.leaderboards.site.figure import figure
+from iclbench.leaderboards.site.plots import COLORS, plot
+
+COUNT = COLORS + 5
+
+
+def lines(ends):
+    return [{"name": f"model {i}", "x": [0, 1], "y": [0.0, end]} for i, end in enumerate(ends)]
+
+
+def test_lines_that_end_apart_have_their_names_there():
+    view = figure(plot("t", "x", "y", lines(map(float, range(COUNT))), log=False))
+    assert view["wide"]
+    assert all(line["shown"] for line in view["legend"])
+    named = re.findall(r'<text class="end" x="[\d.]+" y="([\d.]+)">(model \d+)</text>', view["svg"])
+    assert [name for _, name in named] == [f"model {i}" for i in range(COUNT)]
+    heights = sorted(float(y) for y, _ in named)
+    assert min(b - a for a, b in itertools.pairwise(heights)) > 10
+
+
+def test_lines_that_end_together_wait_in_the_legend():
+    drawn = lines([1.0] * COUNT)
+    drawn[-1]["prominent"] = True
+    view = figure(plot("t", "x", "y", drawn, log=False))
+    assert not view["wide"]
+    shown = [line["name"] for line in view["legend"] if line["shown"]]
+    assert shown == [*(f"model {i}" for i in range(COLORS - 2)), f"model {COUNT - 1}"]
+    assert view["svg"].count('class="off"') == COUNT - len(shown)
+    assert "text class" not in view["svg"].replace('text class="title"', "")
+
+
+def test_few_lines_are_all_shown_without_names():
+    view = figure(plot("t", "x", "y", lines([1.0] * COLORS), log=False))
+    assert not view["wide"]
+    assert all(line["shown"] for line in view["legend"])
