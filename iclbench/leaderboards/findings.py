@@ -42,6 +42,7 @@ class Value(Config):
     where: dict[str, Any] = Field(
         description="fields of the spec, such as model_args.layers, that only this record has"
     )
+    lacks: tuple[str, ...] = Field((), description="fields of the spec that it leaves at null")
     metric: str | None = None
     shift: str | None = Field(None, description="takes the metric under this shift")
     statistic: Literal["mean", "median", "q95", "q99"] = "median"
@@ -177,7 +178,12 @@ def _compared(finding: Finding, values: Sequence[float]) -> float:
 
 def _record_of(value: Value, records: Sequence[Record]) -> Record | None:
     """The one record with these fields, or None; raises UsageError for several."""
-    members = [r for r in records if all(_field(r, k) == v for k, v in value.where.items())]
+    members = [
+        r
+        for r in records
+        if all(_field(r, k) == v for k, v in value.where.items())
+        and all(_field(r, k) is None for k in value.lacks)
+    ]
     if len(members) > 1:
         raise UsageError(f"{FILE}: {len(members)} records have {value.where}")
     return members[0] if members else None

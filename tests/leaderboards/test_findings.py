@@ -207,3 +207,15 @@ def test_a_number_of_an_analysis_is_found(tmp_path):
     (tmp_path / "findings.toml").write_text(text.replace('budget = "20m"', 'budget = "1s"'))
     (outcome,) = [o for o in outcomes(tmp_path, print) if o.verdict != "not run"]
     assert len(outcome.by_seed) == 2
+
+
+def test_a_record_is_told_by_what_it_lacks(records):
+    known = {"compare": "value", "second": None}
+    zero = judge(
+        finding(first=value(model="zero") | {"lacks": ["model_args.layers"]}, **known), records
+    )
+    assert zero.number == next(
+        r.metrics["squared_error"].median for r in records if r.spec.model == "zero"
+    )
+    deep = judge(finding(first=DEEP | {"lacks": ["model_args.layers"]}, **known), records)
+    assert deep.verdict == "not run"
