@@ -32,6 +32,7 @@ from .common import (
     sound_host,
 )
 from .interruption import stops_on_signals
+from .record_weights import with_files_of_weights
 from .shifting import shifted
 from .spec_options import with_spec_options
 from .suites import SuiteRun
@@ -93,7 +94,8 @@ def run(
     one alone. What is run on a suite is run on every board that the model supports; the fields that
     are given replace those of the suite.
 
-    With --weights RECORD.json and --shift alone, the record gets evaluations under shift.
+    With --weights RECORD.json and --shift alone, the record gets evaluations under shift. With a
+    model and a task, --weights and --init take the weights that a record names.
     """
     from ..display.views import waiting
 
@@ -111,6 +113,7 @@ def run(
         if not models and record.endswith(".json"):
             _print_boards([shifted(record, spec, settings)], Path(record).parents[1], output)
             return
+        spec = with_files_of_weights(spec)
         if suite is not None:
             code = _run_suite(suite, task, models, spec, prepare, dry_run, output)
         else:

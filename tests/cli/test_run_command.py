@@ -211,3 +211,22 @@ def test_strict_fails_when_an_observer_was_dropped(cli, tmp_path):
     assert outcome.code == 2
     assert "no luck" in outcome.err
     assert " zero " in outcome.out
+
+
+def test_weights_are_those_that_a_record_names(cli, tmp_path):
+    run = ("run", "--model", "lsa", *TASK, *TINY)
+    assert cli(*run, "--out", tmp_path / "trained").code == 0
+    (record,) = (tmp_path / "trained").glob("least-squares/*.json")
+    loaded = cli(*run, "--weights", record, "--out", tmp_path / "loaded")
+    assert loaded.code == 0
+    (copy,) = (tmp_path / "loaded").glob("least-squares/*.json")
+    first, second = (json.loads(path.read_text("utf-8")) for path in (record, copy))
+    assert second["spec"]["origin"] == "loaded"
+    digests = [r["evaluations"]["main"]["metrics"] for r in (first, second)]
+    assert digests[0] == digests[1]
+    assert cli(*run, "--init", record, "--out", tmp_path / "tuned").code == 0
+    assert cli("run", "--model", "zero", *TASK, "--out", tmp_path / "solved").code == 0
+    (solved,) = (tmp_path / "solved").glob("least-squares/*.json")
+    refused = cli(*run, "--weights", solved, "--out", tmp_path / "refused")
+    assert refused.code == 2
+    assert refused.err.strip().endswith("is the record of a solver model without weights")

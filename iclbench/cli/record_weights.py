@@ -1,0 +1,32 @@
+"""A record's path in place of a checkpoint's: `--weights RECORD.json`, `--init RECORD.json`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ..api.errors import UsageError
+
+#: Options that take the path of a checkpoint.
+OPTIONS = ("weights", "init")
+
+
+def with_files_of_weights(spec: dict[str, Any]) -> dict[str, Any]:
+    """The options, with the file of its weights for every record that they name.
+
+    Raises RecordError for a record that can't be read, and UsageError for one without weights.
+    """
+    found = {
+        name: _weights_file(spec[name]) for name in OPTIONS if str(spec.get(name)).endswith(".json")
+    }
+    return {**spec, **found}
+
+
+def _weights_file(path: str) -> str:
+    from ..runs.objects import Objects
+    from ..runs.store import read_record
+
+    record = read_record(Path(path))
+    if record.weights_file is None:
+        raise UsageError(f"{path} is the record of a {record.spec.origin} model without weights")
+    return str(Objects.beside(Path(path)).path(record.weights_file))
