@@ -12,6 +12,11 @@ from .floor import FloorKind
 from .names import Label
 from .statistics import Curve, Statistics
 
+#: Prompts whose answers a record holds, and the most numbers of one answer.
+FIRST_PROMPTS, MOST_NUMBERS = 3, 32
+#: Numbers by seed, prompt and place in the answer; None where one is not finite.
+Answers = tuple[tuple[tuple[float | None, ...], ...], ...]
+
 
 class FileReference(Config):
     """A file of the store. Its name is its content's: `objects/AB/ABCDEF….FORMAT`."""
@@ -69,6 +74,9 @@ class Evaluation(Config):
         description="metric → its value for every seed and prompt, (seeds, prompts[, axis])"
     )
     seconds: float
+    answers: Answers | None = added_later(
+        None, description="what each seed answers to the first prompts, where it is a few numbers"
+    )
 
     def _repr_html_(self) -> str:
         """The metrics beside their floors, as a notebook shows them."""
@@ -101,7 +109,19 @@ class Evaluation(Config):
         for name, reference in self.floor.values.items():
             if not _is_array(reference, 1):
                 raise ValueError(f"the floor's values of {name!r} are not those of prompts")
+        self._check_answers()
         return self
+
+    def _check_answers(self) -> None:
+        if self.answers is None:
+            return
+        prompts = {len(prompts) for prompts in self.answers}
+        numbers = {len(numbers) for prompts in self.answers for numbers in prompts}
+        if len(self.answers) != len(self.seeds) or len(prompts) != 1 or len(numbers) != 1:
+            raise ValueError("the answers are not those of its seeds and first prompts")
+        if max(prompts) > FIRST_PROMPTS or max(numbers) > MOST_NUMBERS:
+            raise ValueError(f"the answers are of more than {FIRST_PROMPTS} prompts, or longer "
+                             f"than {MOST_NUMBERS} numbers")  # fmt: skip
 
 
 def _is_array(reference: FileReference, axes: int) -> bool:

@@ -17,6 +17,7 @@ from ..api.random import torch_generator
 from ..api.task import Axis
 from ..precision import DTYPES
 from .evaluate import evaluate, floor, limits_of
+from .first_answers import first_answers
 from .models import Model
 from .plan import Plan
 from .shared_prompts import evaluation_parts
@@ -27,8 +28,8 @@ class Measured(NamedTuple):
     """Metrics by name, (seeds, prompts[, axis]); those of the floor, (prompts[, axis]); seconds.
 
     Errors are within the limits of `iclbench.runs.limits`. The floor is that of the first 4,096
-    prompts. `target_size` is the root mean square of the first part's targets, 0 for classes, and
-    `digest` that of all prompts' raw draws.
+    prompts. `target_size` is the root mean square of the first part's targets, 0 for classes,
+    `digest` that of all prompts' raw draws, and `answers` those of `first_answers`.
     """
 
     values: dict[str, Values]
@@ -36,6 +37,7 @@ class Measured(NamedTuple):
     seconds: float
     target_size: float
     digest: str
+    answers: np.ndarray | None = None
 
 
 def measure(
@@ -69,7 +71,7 @@ def measure(
     requested = list(plan.metrics)
     by_part: list[dict[str, Values]] = []
     floor_values: dict[str, np.ndarray] = {}
-    target_size = 0.0
+    target_size, answers = 0.0, None
     parts, digest = evaluation_parts(plan)
     for batches in parts:
         limits = limits_of(plan.task, batches)
@@ -86,11 +88,12 @@ def measure(
             floor_values = floor(
                 plan.task, batches, modules[-1], requested, contexts[-1], limits=limits
             )
+            answers = first_answers(modules, batches[0], device)
     values = {name: np.concatenate([p[name] for p in by_part], axis=1) for name in by_part[0]}
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     seconds = time.perf_counter() - started
-    return Measured(values, floor_values, seconds, target_size, digest.hexdigest())
+    return Measured(values, floor_values, seconds, target_size, digest.hexdigest(), answers)
 
 
 def _target_size(batches: list[Batch]) -> float:

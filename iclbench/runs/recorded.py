@@ -15,12 +15,13 @@ from ..api.results import Evaluation
 from ..api.statistics import Curve, Statistics
 from ..api.task import Axis
 from .comparison import DIGITS, Check, compare_curves, compare_statistics, same, same_statistics
+from .first_answers import as_array
 from .measure import Measured
 from .plan import Plan
-from .rounding import FACTOR, spread
+from .rounding import ANSWERS, FACTOR, spread
 from .statistics import Summary, summarize_run
 from .store import read_values
-from .values import MEAN_DIGITS_NAME, Arithmetic, compare_values
+from .values import MEAN_DIGITS_NAME, Arithmetic, compare_answers, compare_values
 
 #: The facts of a statistic that are words, by the ends of their names.
 WORDS = (" reliable", " interval")
@@ -108,8 +109,19 @@ class Recorded:
             same(f"{prefix}floor prompts", floor.prompts, rows),
             *compare_values(prefix, self.values, measured.values, arithmetic, moves),
             *compare_values(f"{prefix}floor ", *floors, arithmetic),
+            *self._compare_answers(measured, arithmetic, moves),
             *self._compare_summary(summary, arithmetic),
         ]
+
+    def _compare_answers(
+        self, now: Measured, arithmetic: Arithmetic, moves: Mapping[str, np.ndarray] | None
+    ) -> list[Check]:
+        """A check of the answers, which older records lack."""
+        if self.evaluation.answers is None:
+            return []
+        recorded, spread = as_array(self.evaluation.answers), (moves or {}).get(ANSWERS, 0.0)
+        name = f"{self.prefix}{ANSWERS}"
+        return [compare_answers(name, recorded, now.answers, arithmetic, spread)]
 
     def _compare_summary(self, now: Summary, arithmetic: Arithmetic) -> list[Check]:
         recorded, floor, prefix = self.evaluation, self.evaluation.floor, self.prefix

@@ -16,6 +16,7 @@ from ..api.results import Evaluation, FloorReport
 from ..api.statistics import finite
 from ..training.loop import Trained
 from .code import harness_reference, installed_code
+from .first_answers import as_numbers
 from .grading import Grading
 from .measure import Measured
 from .models import Model
@@ -87,6 +88,7 @@ def evaluation(plan: Plan, measured: Measured, summary: Summary, objects: Object
         floor=floor_report(plan, measured.floor_values, summary, objects),
         values=objects.write_arrays(measured.values),
         seconds=measured.seconds,
+        answers=None if measured.answers is None else as_numbers(measured.answers),
     )
 
 

@@ -27,6 +27,8 @@ from .statistics import Values
 #: what another machine may do, hence the factor.
 DRAWS = 8
 FACTOR = 4.0
+#: What the answers to the first prompts are called among metrics.
+ANSWERS = "answers to the first prompts"
 
 
 def measure_rounded(
@@ -47,13 +49,19 @@ def spread(measured: Measured, moved: Sequence[Measured]) -> dict[str, Values]:
     Values that are not finite in any draw may move arbitrarily far.
     """
     spreads = {}
-    for name, values in measured.values.items():
-        changes = [np.abs(other.values[name] - values) for other in moved if name in other.values]
+    for name, values in _compared(measured).items():
+        others = [_compared(other) for other in moved]
+        changes = [np.abs(other[name] - values) for other in others if name in other]
         if not changes:  # grades, which are not given again
             continue
         largest = np.nan_to_num(np.max(changes, axis=0), nan=np.inf)
         spreads[name] = FACTOR * np.maximum(largest, np.median(largest))
     return spreads
+
+
+def _compared(measured: Measured) -> dict[str, Values]:
+    """The metrics' values, and the first answers under a name that no metric has."""
+    return measured.values | ({} if measured.answers is None else {ANSWERS: measured.answers})
 
 
 def _moved(module: nn.Module, generator: torch.Generator) -> nn.Module:

@@ -104,6 +104,21 @@ def compare_values(
             )
 
 
+def compare_answers(
+    name: str,
+    recorded: np.ndarray,
+    measured: np.ndarray | None,
+    arithmetic: Arithmetic,
+    spread: np.ndarray | float = 0.0,
+) -> Check:
+    """A check of the models' answers to the first prompts, (seeds, prompts, numbers)."""
+    now = np.zeros(0) if measured is None else np.where(np.isfinite(measured), measured, np.nan)
+    if recorded.shape != now.shape:
+        return same(f"{name}, shape", list(recorded.shape), list(now.shape))
+    agreeing = _agreeing(recorded, now, arithmetic, spread)
+    return Check(name, now.size, agreeing, agreeing == now.size)
+
+
 def _strays(count: int) -> int:
     """How many of so many values may differ: a part of them, and two of any number over 100."""
     return max(int(STRAY * count), 2 if count > 100 else 0)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ..api.errors import IclbenchError, problem_with
 from ..api.record import Record
+from ..runs.add_answers import with_answers
 from ..runs.code import stale_code
 from ..runs.comparison import Check
 from ..runs.facts import claims
@@ -148,8 +149,11 @@ def _checks(path: Path, request: Request) -> list[Check]:
 
 
 def _proved(path: Path, device: str) -> Record | None:
-    """The record with its proof renewed; None where it says more, that it was trained again."""
+    """The record with its proof renewed; None where it says more, that it was trained again.
+
+    A record that was made without answers to the first prompts gets them.
+    """
     record = read_record(path)
     if record.proof is not None and record.proof.kind == "retrained":
         return None
-    return evaluated(record, device)
+    return evaluated(with_answers(path, record, device), device)

@@ -14,7 +14,7 @@ from iclbench import RecordStore, UsageError
 from iclbench.leaderboards.findings import outcomes
 from iclbench.leaderboards.site import analyses, dot_list, heat
 from iclbench.leaderboards.site.build import make_site
-from iclbench.leaderboards.site.prompts import Prompts, values_at
+from iclbench.leaderboards.site.prompts import Prompts, answers_at, values_at
 from iclbench.leaderboards.site.run_parts import bibtex
 from iclbench.leaderboards.study_notes import read_notes
 from iclbench.runs.load import load_task
@@ -184,6 +184,39 @@ def test_sample_prompts_are_those_of_the_evaluation_set_with_their_errors(folder
     (line,) = [one for one in values_at(record, values) if one["metric"] == "squared_error"]
     shown = [[float(v) for v in row] for row in line["prompts"]]
     np.testing.assert_allclose(shown, values["squared_error"][:, :3].T, rtol=0.01)
+
+
+def test_answers_stand_beside_the_targets_on_both_pages(site, folder):
+    samples = read(site, "samples/least-squares.html")
+    assert "answer, by seed" in samples
+    for record in trained(folder):
+        page = read(site, f"runs/{record.id}.html")
+        assert "what the model answered" in page
+        for i in range(3):
+            answers = answers_at(record, i, is_class=False)
+            assert [float(text) for text in answers] == pytest.approx(
+                [by_prompt[i][0] for by_prompt in record.main.answers], rel=1e-3
+            )
+            for text in answers:
+                assert f"<td>{text}</td>" in page
+                assert f'<td class="answer">{text}</td>' in samples
+
+
+def test_an_answer_is_the_likeliest_class_or_the_first_numbers(folder):
+    record = trained(folder)[0]
+
+    def shown(numbers, is_class):
+        answers = (((*numbers,),) * 3,)
+        main = record.main.model_copy(update={"answers": answers})
+        changed = record.model_copy(update={"evaluations": {"main": main}})
+        return answers_at(changed, 0, is_class)
+
+    assert shown([-3.0, -0.1, -2.0], True) == ["1"]
+    assert shown([-3.0, None, -2.0], True) == ["∞"]
+    assert shown([0.5, None], False) == ["0.5 ∞"]
+    assert shown(map(float, range(9)), False) == ["0 1 2 3 4 5 …"]
+    older = record.main.model_copy(update={"answers": None})
+    assert answers_at(record.model_copy(update={"evaluations": {"main": older}}), 0, False) == []
 
 
 @pytest.mark.parametrize(

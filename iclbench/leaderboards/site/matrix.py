@@ -140,7 +140,8 @@ def short_score(row: Row) -> str:
 
 
 def _short(value: float, digits: bool) -> str:
-    text = f"{value:.1f}" if digits else f"{value:.3g}"
+    # Adding 0 makes a rounded −0 positive.
+    text = f"{round(value, 1) + 0.0:.1f}" if digits else f"{value:.3g}"
     if not digits and abs(value) >= 1000:
         text = f"{value:,.0f}" if abs(value) < 1e5 else f"{value:.0e}"
     return text.replace("-", "−")

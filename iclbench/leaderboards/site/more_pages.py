@@ -90,8 +90,8 @@ class MorePages:
             evaluations = by_evaluation(boards).values()
             content = content_of([board for of_set in evaluations for board in of_set])
             if content is not None:
-                page(f"{kind}.html", f"{kind}/{task}.html", task=task, **content)
-                links.append((task, f"{kind}/{task}.html"))
+                page(f"{kind}.html", f"{kind}/{task}.html", task=self.about.task(task), **content)
+                links.append((self.about.task(task).title, f"{kind}/{task}.html"))
         return links
 
     def _samples(self, prompts: Prompts, boards: list[Board]) -> View | None:

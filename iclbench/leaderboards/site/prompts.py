@@ -1,11 +1,13 @@
-"""The first prompts of an evaluation set, as numbers beside what each model did there.
+"""The first prompts of an evaluation set, as numbers beside what each model answered.
 
-A record keeps every prompt's error, not the answer. The prompts and targets are drawn again from
-the task, which needs no model; the digest of all draws must be the record's.
+A record keeps the answers to these where they are a few numbers, and every prompt's error. The
+prompts and targets are drawn again from the task, which needs no model; the digest of all draws
+must be the record's.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +19,7 @@ from torch import Tensor
 from ...api.errors import IclbenchError
 from ...api.prompts import Batch
 from ...api.record import Record
+from ...api.results import FIRST_PROMPTS
 from ...api.spec import canonical_json
 from ...api.task import Task
 from ...runs.load import load_task
@@ -24,7 +27,9 @@ from ...runs.sizes import require_room, require_small_arguments
 from .figure import View
 
 #: Prompts that a page shows, and the rows and columns of a field that it prints.
-COUNT, MOST_ROWS, MOST_COLUMNS = 3, 12, 8
+COUNT, MOST_ROWS, MOST_COLUMNS = FIRST_PROMPTS, 12, 8
+#: Numbers of an answer that are printed.
+MOST_ANSWER = 6
 
 
 @dataclass
@@ -80,6 +85,7 @@ def _prompt(batch: Batch, index: int) -> View:
         "tables": tables,
         "scalars": scalars,
         "target": _table([("target", batch.target[index])]),
+        "is_class": not batch.target.is_floating_point(),
     }
 
 
@@ -109,6 +115,21 @@ def _subscript(number: int) -> str:
 
 def _number(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def answers_at(record: Record, index: int, is_class: bool) -> list[str]:
+    """What each seed answered to a prompt: its numbers, or the likeliest class; [] if not kept."""
+    if record.main.answers is None:
+        return []
+    return [_answer(by_prompt[index], is_class) for by_prompt in record.main.answers]
+
+
+def _answer(numbers: Sequence[float | None], is_class: bool) -> str:
+    known = [math.nan if v is None else v for v in numbers]
+    if is_class:
+        return "∞" if any(map(math.isnan, known)) else str(int(np.argmax(known)))
+    shown = ["∞" if math.isnan(v) else _number(v) for v in known[:MOST_ANSWER]]
+    return " ".join([*shown, *(["…"] if len(known) > MOST_ANSWER else [])])
 
 
 def values_at(record: Record, values: dict[str, np.ndarray]) -> list[View]:

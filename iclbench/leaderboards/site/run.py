@@ -19,7 +19,7 @@ from .answers import endings
 from .figure import View, figure
 from .home import floor_text
 from .plots import record_curves
-from .prompts import Prompts, values_at
+from .prompts import Prompts, answers_at, values_at
 from .run_parts import bibtex, files, proved, validation_plots
 
 _QUANTILES = ("q01", "q05", "median", "q95", "q99", "max")
@@ -93,10 +93,12 @@ def _samples(record: Record, path: Path, prompts: Prompts) -> View:
     single = {n: ref for n, ref in record.main.values.items() if len(ref.shape or ()) == 2}
     measured = values_at(record, read_values(path, single))
     seeds = ["" if seed.seed is None else f"seed {seed.seed}" for seed in record.seeds]
-    views = [
-        prompt | {"metrics": [(line["metric"], line["prompts"][i]) for line in measured]}
-        for i, prompt in enumerate(drawn)
-    ]
+    views = []
+    for i, prompt in enumerate(drawn):
+        answers = answers_at(record, i, prompt["is_class"])
+        lines = [("answer", answers)] if answers else []
+        lines += [(line["metric"], line["prompts"][i]) for line in measured]
+        views.append(prompt | {"metrics": lines})
     return {"prompts": views, "seeds": seeds}
 
 

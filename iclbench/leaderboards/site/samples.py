@@ -12,7 +12,7 @@ from ..descriptions import Descriptions
 from ..row import Row
 from .answers import compared
 from .figure import View
-from .prompts import Prompts, values_at
+from .prompts import Prompts, answers_at, values_at
 from .task import evaluation_title
 
 #: Models beside a prompt.
@@ -35,11 +35,18 @@ def _samples(board: Board, folder: Path, prompts: Prompts, about: Descriptions) 
     errors = [] if isinstance(drawn, str) else [(row, _values(row, folder)) for row in rows]
     return {
         "title": f"{evaluation_title(board, about.task(board.task))}, {board.dtype}",
-        "metric": board.ranking.metric,
+        "metric": about.task(board.task).metric(board.ranking.metric),
         "stories": stories,
         "seeds": max((row.seeds for row in board.rows), default=1) or 1,
         "prompts": [
-            prompt | {"rows": [(row, cells[i]) for row, cells in errors if cells]}
+            prompt
+            | {
+                "rows": [
+                    (row, answers_at(row.record, i, prompt["is_class"]), cells[i])
+                    for row, cells in errors
+                    if cells
+                ]
+            }
             for i, prompt in enumerate(() if isinstance(drawn, str) else drawn)
         ],
     }

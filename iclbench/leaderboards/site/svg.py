@@ -116,8 +116,14 @@ def _axes(
     yield f'<text class="title" x="{middle}" y="{HEIGHT - 6}" text-anchor="middle">{title}</text>'
     yield (
         f'<text class="title" transform="translate(12 {(TOP + bottom) / 2}) rotate(-90)" '
-        f'text-anchor="middle">{escape(plot["y"]["title"])}</text>'
+        f'text-anchor="middle"{_fitting(plot["y"]["title"])}>{escape(plot["y"]["title"])}</text>'
     )
+
+
+def _fitting(title: str) -> str:
+    """A smaller size for a title that is longer than the axis."""
+    longest = (HEIGHT - TOP) / 6.5
+    return f' style="font-size:{12 * longest / len(title):.1f}px"' if len(title) > longest else ""
 
 
 def ticks(low: float, high: float, log: bool, integers: bool = False) -> list[tuple[float, str]]:
