@@ -1,4 +1,4 @@
-"""The pages of their own kind: studies, shifts, states, analyses and samples.
+"""The pages of their own kind: suites, studies, shifts, states, analyses and samples.
 
 A page is written where records hold what it shows; no task and no model is named here.
 """
@@ -21,6 +21,7 @@ from .matrices import by_dtype, shift_matrix, state_matrix, state_views
 from .prompts import Prompts
 from .samples import sample_sets
 from .settings import by_evaluation
+from .suites import suite_views
 
 #: The folders of these pages in a site.
 FOLDERS = ("analyses", "samples", "shifts", "states", "studies")
@@ -50,7 +51,9 @@ class MorePages:
         self.shown = shown_studies(folder, judged, refused, about)
         names = {one.name for one in self.shown}
         self.waiting = [o for o in judged if o.finding.records not in names]
-        self.links: list[Link] = [("Studies", "studies.html")] if self.shown else []
+        self.suites = suite_views(boards, about, refused)
+        self.links: list[Link] = [("Suites", "suites.html")] if self.suites else []
+        self.links += [("Studies", "studies.html")] if self.shown else []
         self.links.append(("Samples", "matrices.html"))
 
     def write(self, page: WritePage, copy: WritePage, run: WritePage, prompts: Prompts) -> None:
@@ -58,6 +61,8 @@ class MorePages:
 
         `page` writes a page, `copy` a record's files, and `run` a record's page.
         """
+        if self.suites:
+            page("suites.html", "suites.html", suites=self.suites)
         if self.shown:
             page("studies.html", "studies.html", gallery=gallery(self.shown, self.waiting))
         for one in self.shown:

@@ -1,0 +1,184 @@
+"""What suites.html shows: where models lie between chance and what can be reached, by board."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ...api.errors import IclbenchError
+from ...api.record import Record
+from ...api.suite import Suite, SuiteBoard
+from ...plugins import host
+from ...runs.suites import find_suite, records_of
+from ..board import Board
+from ..descriptions import Descriptions
+from ..formats import MARKS, UNTUNED
+from ..suite_score import Entry, Score, SuiteTable, mean_score, score_suite
+from .figure import View, figure
+from .plots import plot
+
+#: A suite has a section if so much of its boards has a trained row, and a plot of so many models.
+LEAST_PART, LEAST_MODELS = 0.25, 4
+#: The color of a score of 1, in percent of the style sheet's.
+FULL = 85
+
+
+def suite_views(
+    boards: Sequence[Board], about: Descriptions, refused: Callable[[str], object]
+) -> list[View]:
+    """The suites of the installed plugins that records have trained rows of.
+
+    `refused` gets a line for a suite that is not valid.
+    """
+    records = [row.record for board in boards for row in board.rows]
+    views = []
+    for _, entry in host().entries("suite"):
+        try:
+            suite = find_suite(entry.name)
+            table = score_suite(suite, records_of(suite, records))
+        except IclbenchError as error:
+            refused(f"suite {entry.name} is left out: {error}")
+            continue
+        known = {name for e in _trained(table) for name, score in e.scores.items() if score}
+        if len(known) >= LEAST_PART * len(suite.boards):
+            views.append(suite_view(table, about))
+    return views
+
+
+def suite_view(table: SuiteTable, about: Descriptions) -> View:
+    """A suite's table of trained models, that of the others, and plots against their size."""
+    suite = table.suite
+    shown = [board for board in suite.boards if any(board.name in e.scores for e in table.entries)]
+    others = [entry for entry in table.entries if entry.origin != "trained"]
+    return {
+        "name": suite.name,
+        "version": suite.version,
+        "summary": suite.summary,
+        "columns": [_column(board, table, about) for board in shown],
+        "absent": [board.name for board in suite.boards if board not in shown],
+        "tables": [
+            ("Trained models", [_row(e, shown, suite, about) for e in _trained(table)]),
+            ("Solvers and constructions", [_row(e, shown, suite, about) for e in others]),
+        ],
+        "figures": _plots(_trained(table), about),
+    }
+
+
+def _trained(table: SuiteTable) -> list[Entry]:
+    return [entry for entry in table.entries if entry.origin == "trained"]
+
+
+def _column(board: SuiteBoard, table: SuiteTable, about: Descriptions) -> View:
+    scale, task = table.scales[board.name], about.task(board.fields["task"])
+    args = task.settings(board.fields.get("task_args", {}))
+    ends = [
+        f"{name} ({'unknown' if value is None else format(value, '.4g')}) is {end}"
+        for end, name, value in (
+            (0, board.chance, scale.chance),
+            (1, scale.reference_name, scale.reference),
+        )
+    ]
+    return {
+        "task": task.name,
+        "title": board.name.replace("-", " "),
+        "about": "; ".join(filter(None, [task.title, args, *ends])),
+    }
+
+
+def _row(entry: Entry, boards: Sequence[SuiteBoard], suite: Suite, about: Descriptions) -> View:
+    first = next(iter(entry.records.values()))
+    done = sum(score is not None for score in entry.scores.values())
+    low, high = entry.parameters
+    return {
+        "model": first.spec.model,
+        "title": entry.label.replace(first.spec.model, about.model(first.spec.model).title, 1),
+        "mark": UNTUNED if entry.tuned == "untuned" else MARKS.get(entry.origin, ""),
+        "track": entry.track,
+        "tuned": entry.tuned,
+        "mean": _percent(entry.mean),
+        "interval": _interval(entry.mean),
+        "boards": f"{done} of {len(suite.boards)}",
+        "parameters": f"{low:,}" if low == high else f"{low:,}–{high:,}",
+        "cells": [_cell(entry, board.name) for board in boards],
+    }
+
+
+def _cell(entry: Entry, board: str) -> View | None:
+    record, score = entry.records.get(board), entry.scores.get(board)
+    if record is None or score is None:
+        return None
+    share = min(1.0, max(0.0, score.value))
+    return {
+        "id": record.id,
+        "text": _percent(score),
+        "about": _interval(score),
+        "percent": round(FULL * share),
+    }
+
+
+def _percent(score: Score | None) -> str:
+    # Adding 0 turns a rounded −0 into 0.
+    return "" if score is None else f"{round(100 * score.value) + 0:d}%".replace("-", "−")
+
+
+def _interval(score: Score | None) -> str:
+    if score is None or score.low is None or score.high is None:
+        return ""
+    return f"{100 * score.low:.1f} … {100 * score.high:.1f}%".replace("-", "−")
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Models of one track with scores on the same boards, whose means can be compared."""
+
+    track: str
+    boards: frozenset[str]
+    members: tuple[Entry, ...]
+
+    def mean(self, entry: Entry) -> float:
+        """The entry's mean over the group's boards, in percent."""
+        mean = mean_score(score for name in self.boards if (score := entry.scores.get(name)))
+        assert mean is not None
+        return 100 * mean.value
+
+
+def _group(entries: Sequence[Entry]) -> _Group | None:
+    """The group with the most scores; None without enough models."""
+    scored = [(entry.track, _boards(entry), entry) for entry in entries]
+    groups = [
+        _Group(track, boards, tuple(e for t, has, e in scored if t == track and has >= boards))
+        for track, boards in dict.fromkeys((track, has) for track, has, _ in scored if has)
+    ]
+    large = [group for group in groups if len(group.members) >= LEAST_MODELS]
+    return max(large, key=lambda group: len(group.members) * len(group.boards), default=None)
+
+
+def _boards(entry: Entry) -> frozenset[str]:
+    return frozenset(name for name, score in entry.scores.items() if score is not None)
+
+
+def _plots(entries: Sequence[Entry], about: Descriptions) -> list[View]:
+    """The mean of comparable models against their parameters and the state of a layer."""
+    group = _group(entries)
+    if group is None:
+        return []
+    count = len(group.boards)
+    over = f"{count} boards" if count > 1 else next(iter(group.boards)).replace("-", " ")
+    sizes: dict[str, Callable[[Record], float | None]] = {
+        "parameters": lambda record: float(record.parameters),
+        "state after a prompt, bytes a layer": lambda record: record.state_bytes,
+    }
+    drawn = []
+    for axis, size in sizes.items():
+        lines = []
+        for entry in group.members:
+            records = [entry.records[name] for name in group.boards]
+            known = [value for record in records if (value := size(record))]
+            if known:
+                name = about.model(records[0].spec.model).title
+                lines.append({"name": name, "x": [max(known)], "y": [group.mean(entry)]})
+        if len(lines) >= LEAST_MODELS:
+            title = f"Score on {over} against {axis.partition(' ')[0]}, track {group.track}"
+            y = "from chance, 0, to the reference, 100%"
+            drawn.append(figure(plot(title, axis, y, lines, log=False, log_x=True)))
+    return drawn

@@ -1,0 +1,102 @@
+"""The page of suites: scores by board, what has no row, and plots of comparable models alone."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from iclbench import Suite, run
+from iclbench.leaderboards.descriptions import Descriptions
+from iclbench.leaderboards.site import suites
+from iclbench.leaderboards.suite_score import score_suite
+from iclbench.runs.suites import records_of
+
+SUITE = Suite(
+    name="two-of-three",
+    version=1,
+    summary="three boards",
+    defaults={"eval_prompts": 32, "chance": "zero"},
+    board=tuple(
+        {"name": name, "task": task, "task_args": {"dim": 2, "examples": 4}}
+        for name, task in (("plain", "least-squares"), ("penalized", "ridge"),
+                           ("steps", "gradient"))
+    ),
+)  # fmt: skip
+MODELS = ("transformer", "baseconv", "lsa-tokens", "elsa-tokens")
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory):
+    """Every model on the first board, and the first of them on the second too."""
+    out, made = tmp_path_factory.mktemp("suite"), []
+    plain, penalized, _ = SUITE.boards
+    cells = [(plain, m) for m in MODELS] + [(penalized, MODELS[0])]
+    for board, model in cells:
+        request = board.request(model, recipe="smoke", seeds=2)
+        made.append(run(out=out, **request.model_dump()))
+    made += [run(out=out, **b.request("zero").model_dump()) for b in (plain, penalized)]
+    return made
+
+
+@pytest.fixture(scope="module")
+def view(records):
+    table = score_suite(SUITE, records_of(SUITE, records))
+    return suites.suite_view(table, Descriptions(pytest.fail))
+
+
+def test_a_row_has_its_score_on_every_board_and_their_mean(view, records):
+    (title, rows), (others, solvers) = view["tables"]
+    assert (title, others) == ("Trained models", "Solvers and constructions")
+    assert [row["boards"] for row in rows] == ["2 of 3", *["1 of 3"] * 3]
+    first = rows[0]
+    assert (first["model"], first["title"]) == ("transformer", "Transformer")
+    assert first["mark"] == "○"
+    shown = {cell["id"] for row in rows for cell in row["cells"] if cell}
+    assert shown == {record.id for record in records if record.spec.model != "zero"}
+    values = [float(cell["text"].rstrip("%").replace("−", "-")) for cell in first["cells"]]
+    mean = float(first["mean"].rstrip("%"))
+    assert mean == pytest.approx(sum(max(0.0, v) for v in values) / 2, abs=1.0)
+    assert [cell is None for cell in rows[1]["cells"]] == [False, True]
+    assert [cell["text"] for cell in solvers[0]["cells"]] == ["0%", "0%"]
+
+
+def test_a_column_says_what_counts_as_none_and_as_all(view):
+    assert [column["title"] for column in view["columns"]] == ["plain", "penalized"]
+    assert view["absent"] == ["steps"]
+    about = view["columns"][0]["about"]
+    assert about.startswith("Least squares; D\u00a0=\u00a02, N\u00a0=\u00a04; zero (")
+    assert "is 0" in about
+    assert "attainable (" in about
+    assert about.endswith("is 1")
+
+
+def test_models_are_plotted_over_the_boards_that_all_of_them_have(view):
+    by_parameters, by_state = view["figures"]
+    assert by_parameters["title"] == "Score on plain against parameters, track open"
+    assert by_state["title"] == "Score on plain against state, track open"
+    assert len(by_parameters["legend"]) == len(MODELS)
+
+
+def test_a_suite_with_few_rows_or_a_mistake_has_no_section(records, provide):
+    boards = [SimpleNamespace(rows=[SimpleNamespace(record=record) for record in records])]
+    about, refused = Descriptions(pytest.fail), []
+    provide("suite", "two-of-three", SUITE)
+    provide("suite", "misnamed", SUITE)
+    more = [{"name": f"b{i}", "task": "read"} for i in range(9)]
+    large = {"name": "large", "board": (*SUITE.board, *more)}
+    provide("suite", "large", SUITE.model_copy(update=large))
+    names = [view["name"] for view in suites.suite_views(boards, about, refused.append)]
+    assert names == ["two-of-three"]
+    (line,) = refused
+    assert "misnamed" in line
+
+
+def test_scores_of_seldom_kinds_are_written():
+    from iclbench.leaderboards.suite_score import Score
+
+    assert suites._percent(Score(-0.001, None, None)) == "0%"
+    assert suites._percent(Score(-0.2, None, None)) == "−20%"
+    assert suites._percent(None) == ""
+    assert suites._interval(Score(0.5, 0.25, 0.755)) == "25.0 … 75.5%"
+    assert suites._interval(Score(0.5, None, None)) == ""
