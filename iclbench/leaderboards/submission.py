@@ -10,6 +10,7 @@ from ..api.errors import RecordError, UsageError, problem_with
 from ..api.record import Record
 from ..api.tuning import tuning_bytes
 from ..files import write_atomically
+from ..runs.add_answers import with_answers
 from ..runs.comparison import Check
 from ..runs.heldout import HeldOut, has_held_out, held_out_path, write_held_out
 from ..runs.heldout_evaluation import evaluate_held_out
@@ -89,7 +90,8 @@ def examine_all(
 def publish(submission: Submission, store: RecordStore) -> Path:
     """Copy the record's files, then the record with its proof; returns the path in the store.
 
-    Its tuning goes to the folder of tunings beside the store.
+    A record that was made without answers to the first prompts gets them. Its tuning goes to the
+    folder of tunings beside the store.
     """
     target = store.path(submission.record.spec)
     if not submission.new:
@@ -100,7 +102,8 @@ def publish(submission: Submission, store: RecordStore) -> Path:
     if submission.record.tuning is not None:
         tuning = submission.record.tuning
         write_atomically(store.folder.parent / tuning_path(tuning), tuning_bytes(tuning))
-    return store.write(evaluated(submission.record, submission.device))
+    answered = with_answers(submission.path, submission.record, submission.device)
+    return store.write(evaluated(answered, submission.device))
 
 
 def add_held_out(submission: Submission, path: Path, salt: str) -> HeldOut | None:

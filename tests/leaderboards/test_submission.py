@@ -194,6 +194,15 @@ def test_a_published_record_says_that_it_was_evaluated_here(cli, results, tmp_pa
     assert all(read_record(path).proof is None for path in RecordStore(results).paths())
 
 
+def test_a_record_without_answers_gets_them_when_it_is_published(cli, results, tmp_path):
+    path = next(results.glob("*/zero*.json"))
+    before = read_record(path).main.answers
+    reseal(path, lambda content: content["evaluations"]["main"].pop("answers"))
+    assert cli("submit", path, "--to", tmp_path / "boards").code == 0
+    (published,) = RecordStore(tmp_path / "boards" / "records").paths()
+    assert read_record(published).main.answers == before
+
+
 def test_measuring_a_record_again_renews_its_proof(cli, results):
     path = next(results.glob("*/zero*.json"))
     reseal(path, lambda content: content["plugins"][0].update(source="0" * 64))
