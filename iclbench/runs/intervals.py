@@ -162,7 +162,9 @@ def _of_positive(mean: np.ndarray, half: np.ndarray) -> np.ndarray:
     """
     relative = np.divide(half, mean, out=np.zeros_like(mean), where=mean > 0)
     logarithm = relative + relative**2 / 2
-    return np.stack([mean * np.exp(-logarithm), mean * np.exp(logarithm)])
+    # With few heavy-tailed prompts the upper bound overflows; such an interval is not trusted.
+    with np.errstate(over="ignore"):
+        return np.stack([mean * np.exp(-logarithm), mean * np.exp(logarithm)])
 
 
 def _of_fraction(mean: np.ndarray, half: np.ndarray, scale: np.ndarray, prompts: int) -> np.ndarray:

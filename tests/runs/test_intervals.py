@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -177,3 +178,9 @@ def test_a_million_prompts_need_no_more_than_a_few_copies_of_their_values():
     tracemalloc.stop()
     assert interval.low[0] < 1 < interval.high[0]
     assert peak < 10 * values.nbytes
+
+
+def test_few_heavy_tailed_prompts_overflow_without_a_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert bounds([[1.0, 1e-6], [31.0, 1e-2]], "error")[2] == "range over seeds"
