@@ -119,9 +119,11 @@ class Evaluation(Config):
         numbers = {len(numbers) for prompts in self.answers for numbers in prompts}
         if len(self.answers) != len(self.seeds) or len(prompts) != 1 or len(numbers) != 1:
             raise ValueError("the answers are not those of its seeds and first prompts")
-        if max(prompts) > FIRST_PROMPTS or max(numbers) > MOST_NUMBERS:
-            raise ValueError(f"the answers are of more than {FIRST_PROMPTS} prompts, or longer "
-                             f"than {MOST_NUMBERS} numbers")  # fmt: skip
+        if prompts != {min(FIRST_PROMPTS, self.prompts)} or not 1 <= max(numbers) <= MOST_NUMBERS:
+            raise ValueError(
+                f"the answers are not those of {FIRST_PROMPTS} prompts, or not 1 to {MOST_NUMBERS} "
+                "numbers long"
+            )
 
 
 def _is_array(reference: FileReference, axes: int) -> bool:

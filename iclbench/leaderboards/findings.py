@@ -177,7 +177,13 @@ def _compared(finding: Finding, values: Sequence[float]) -> float:
 
 
 def _record_of(value: Value, records: Sequence[Record]) -> Record | None:
-    """The one record with these fields, or None; raises UsageError for several."""
+    """The one record with these fields, or None; raises UsageError for several.
+
+    Also for a field to lack that no record has, which may be misspelt.
+    """
+    for name in value.lacks:
+        if records and all(_field(r, name) is None for r in records):
+            raise UsageError(f"{FILE}: no record has the field {name}, which one should lack")
     members = [
         r
         for r in records
@@ -185,7 +191,8 @@ def _record_of(value: Value, records: Sequence[Record]) -> Record | None:
         and all(_field(r, k) is None for k in value.lacks)
     ]
     if len(members) > 1:
-        raise UsageError(f"{FILE}: {len(members)} records have {value.where}")
+        lacking = f" and lack {', '.join(value.lacks)}" if value.lacks else ""
+        raise UsageError(f"{FILE}: {len(members)} records have {value.where}{lacking}")
     return members[0] if members else None
 
 

@@ -46,9 +46,9 @@ def axis(words: Mapping[str, Words], name: str) -> str:
     text = words.get(name, HARNESS.get(name))
     if isinstance(text, Mapping):
         text = text.get(OTHERS)
-    if not text or VALUE not in text:
+    if not text or not (text.startswith(VALUE) or text.endswith(VALUE)):
         return formats.in_words(name)
-    return text.replace(VALUE, "").strip(" =")
+    return text.replace(VALUE, "").strip(" =") or formats.in_words(name)
 
 
 def _text(words: Mapping[str, Words], name: str, value: Any) -> str | None:

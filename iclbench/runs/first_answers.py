@@ -29,7 +29,9 @@ def first_answers(
             # A stream of its own, so that models that draw numbers are measured as before.
             context = EvaluationContext(device, torch_generator("cpu", "first answers"))
             answers.append(predict(module, prompt, context).flatten(1).numpy())
-    return np.stack(answers) if answers[0].shape[1] <= MOST_NUMBERS else None
+            if answers[0].shape[1] > MOST_NUMBERS:
+                return None
+    return np.stack(answers)
 
 
 def as_numbers(answers: np.ndarray) -> Answers:

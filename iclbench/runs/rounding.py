@@ -49,19 +49,27 @@ def spread(measured: Measured, moved: Sequence[Measured]) -> dict[str, Values]:
     Values that are not finite in any draw may move arbitrarily far.
     """
     spreads = {}
-    for name, values in _compared(measured).items():
-        others = [_compared(other) for other in moved]
-        changes = [np.abs(other[name] - values) for other in others if name in other]
+    for name, values in measured.values.items():
+        changes = [np.abs(other.values[name] - values) for other in moved if name in other.values]
         if not changes:  # grades, which are not given again
             continue
         largest = np.nan_to_num(np.max(changes, axis=0), nan=np.inf)
         spreads[name] = FACTOR * np.maximum(largest, np.median(largest))
+    if measured.answers is not None:
+        spreads[ANSWERS] = _spread_of_answers(measured.answers, moved)
     return spreads
 
 
-def _compared(measured: Measured) -> dict[str, Values]:
-    """The metrics' values, and the first answers under a name that no metric has."""
-    return measured.values | ({} if measured.answers is None else {ANSWERS: measured.answers})
+def _spread_of_answers(answers: np.ndarray, moved: Sequence[Measured]) -> np.ndarray:
+    """How far rounding moves each answer, at least as far as the median of its seed's.
+
+    An answer that is not finite in a draw says nothing of how far it moves.
+    """
+    others = [other.answers for other in moved if other.answers is not None]
+    changes = [np.abs(other - answers) for other in others]
+    largest = np.max([np.where(np.isfinite(change), change, 0.0) for change in changes], axis=0)
+    least = np.median(largest, axis=(1, 2), keepdims=True)
+    return np.asarray(FACTOR * np.maximum(largest, least))
 
 
 def _moved(module: nn.Module, generator: torch.Generator) -> nn.Module:

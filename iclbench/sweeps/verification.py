@@ -149,11 +149,12 @@ def _checks(path: Path, request: Request) -> list[Check]:
 
 
 def _proved(path: Path, device: str) -> Record | None:
-    """The record with its proof renewed; None where it says more, that it was trained again.
+    """The record with its proof renewed, or the old one where that says that it was trained again.
 
-    A record that was made without answers to the first prompts gets them.
+    A record that was made without answers to the first prompts gets them. None if nothing changes.
     """
     record = read_record(path)
+    answered = with_answers(path, record, device)
     if record.proof is not None and record.proof.kind == "retrained":
-        return None
-    return evaluated(with_answers(path, record, device), device)
+        return None if answered is record else answered
+    return evaluated(answered, device)

@@ -225,6 +225,11 @@ def test_weights_are_those_that_a_record_names(cli, tmp_path):
     digests = [r["evaluations"]["main"]["metrics"] for r in (first, second)]
     assert digests[0] == digests[1]
     assert cli(*run, "--init", record, "--out", tmp_path / "tuned").code == 0
+    (weights,) = (tmp_path / "trained").glob("objects/*/*.safetensors")
+    weights.write_bytes(weights.read_bytes()[:-4] + b"0000")
+    changed = cli(*run, "--weights", record, "--out", tmp_path / "changed")
+    assert changed.code == 2
+    assert "SHA-256" in changed.err
     assert cli("run", "--model", "zero", *TASK, "--out", tmp_path / "solved").code == 0
     (solved,) = (tmp_path / "solved").glob("least-squares/*.json")
     refused = cli(*run, "--weights", solved, "--out", tmp_path / "refused")

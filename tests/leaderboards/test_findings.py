@@ -210,12 +210,18 @@ def test_a_number_of_an_analysis_is_found(tmp_path):
 
 
 def test_a_record_is_told_by_what_it_lacks(records):
+    zero = next(r for r in records if r.spec.model == "zero")
+    spec = zero.spec.model_copy(update={"model_args": {"normalize": True}})
+    other = zero.model_copy(update={"spec": spec})
     known = {"compare": "value", "second": None}
-    zero = judge(
-        finding(first=value(model="zero") | {"lacks": ["model_args.layers"]}, **known), records
+    lacking = {"lacks": ["model_args.normalize"]}
+    with pytest.raises(UsageError, match="2 records have"):
+        judge(finding(first=value(model="zero"), **known), [other, zero])
+    told = judge(finding(first=value(model="zero") | lacking, **known), [other, zero])
+    assert told.number == zero.metrics["squared_error"].median
+    assert (
+        judge(finding(first=value(model="zero") | lacking, **known), [other]).verdict == "not run"
     )
-    assert zero.number == next(
-        r.metrics["squared_error"].median for r in records if r.spec.model == "zero"
-    )
-    deep = judge(finding(first=DEEP | {"lacks": ["model_args.layers"]}, **known), records)
-    assert deep.verdict == "not run"
+    misspelt = {"lacks": ["model_arg.normalize"]}
+    with pytest.raises(UsageError, match="no record has the field model_arg.normalize"):
+        judge(finding(first=value(model="zero") | misspelt, **known), [other, zero])

@@ -193,7 +193,7 @@ def test_answers_stand_beside_the_targets_on_both_pages(site, folder):
         page = read(site, f"runs/{record.id}.html")
         assert "what the model answered" in page
         for i in range(3):
-            answers = answers_at(record, i, is_class=False)
+            answers = answers_at(record, i, 0)
             assert [float(text) for text in answers] == pytest.approx(
                 [by_prompt[i][0] for by_prompt in record.main.answers], rel=1e-3
             )
@@ -205,18 +205,20 @@ def test_answers_stand_beside_the_targets_on_both_pages(site, folder):
 def test_an_answer_is_the_likeliest_class_or_the_first_numbers(folder):
     record = trained(folder)[0]
 
-    def shown(numbers, is_class):
+    def shown(numbers, classes):
         answers = (((*numbers,),) * 3,)
         main = record.main.model_copy(update={"answers": answers})
         changed = record.model_copy(update={"evaluations": {"main": main}})
-        return answers_at(changed, 0, is_class)
+        return answers_at(changed, 0, classes)
 
-    assert shown([-3.0, -0.1, -2.0], True) == ["1"]
-    assert shown([-3.0, None, -2.0], True) == ["∞"]
-    assert shown([0.5, None], False) == ["0.5 ∞"]
-    assert shown(map(float, range(9)), False) == ["0 1 2 3 4 5 …"]
+    assert shown([-3.0, -0.1, -2.0], 1) == ["1"]
+    assert shown([-3.0, None, -2.0], 1) == ["∞"]
+    # Two queries of three classes.
+    assert shown([0.0, 1.0, 0.0, 9.0, 1.0, 0.0], 2) == ["1 0"]
+    assert shown([0.5, None], 0) == ["0.5 ∞"]
+    assert shown(map(float, range(9)), 0) == ["0 1 2 3 4 5 …"]
     older = record.main.model_copy(update={"answers": None})
-    assert answers_at(record.model_copy(update={"evaluations": {"main": older}}), 0, False) == []
+    assert answers_at(record.model_copy(update={"evaluations": {"main": older}}), 0, 0) == []
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 
 from iclbench.leaderboards.site.figure import figure
@@ -40,3 +41,23 @@ def test_few_lines_are_all_shown_without_names():
     view = figure(plot("t", "x", "y", lines([1.0] * COLORS), log=False))
     assert not view["wide"]
     assert all(line["shown"] for line in view["legend"])
+
+
+def test_ends_are_compared_as_the_axis_shows_them():
+    small = lines([10.0**-i for i in range(COUNT)])
+    for line in small:
+        line["y"][0] = 1.0
+    assert plot("t", "x", "y", small, log=True)["wide"]
+    assert not plot("t", "x", "y", small, log=False)["wide"]
+
+
+def test_lines_of_one_color_count_once():
+    drawn = [line | {"hue": i % 4} for i, line in enumerate(lines([1.0] * COUNT))]
+    assert all(line["shown"] for line in plot("t", "x", "y", drawn, log=False)["lines"])
+
+
+def test_hostile_and_missing_ends_stop_no_page():
+    hostile = [math.nan, math.inf, 1e307, -1e307, None]
+    view = figure(plot("t", "x", "y", lines((hostile * COUNT)[:COUNT]), log=False))
+    assert view["svg"].startswith("<svg")
+    assert plot("t", "x", "y", lines([None] * COUNT), log=True)["wide"] is False

@@ -34,7 +34,7 @@ def records(tmp_path_factory):
     cells = [(plain, m) for m in MODELS] + [(penalized, MODELS[0])]
     for board, model in cells:
         request = board.request(model, recipe="smoke", seeds=2)
-        made.append(run(out=out, **request.model_dump()))
+        made.append(run(out=out, **request.model_dump()).model_copy(update={"track": "1m"}))
     made += [run(out=out, **b.request("zero").model_dump()) for b in (plain, penalized)]
     return made
 
@@ -58,24 +58,29 @@ def test_a_row_has_its_score_on_every_board_and_their_mean(view, records):
     mean = float(first["mean"].rstrip("%"))
     assert mean == pytest.approx(sum(max(0.0, v) for v in values) / 2, abs=1.0)
     assert [cell is None for cell in rows[1]["cells"]] == [False, True]
-    assert [cell["text"] for cell in solvers[0]["cells"]] == ["0%", "0%"]
+    assert [cell["text"] for cell in solvers[0]["cells"]] == ["0.0%", "0.0%"]
 
 
 def test_a_column_says_what_counts_as_none_and_as_all(view):
     assert [column["title"] for column in view["columns"]] == ["plain", "penalized"]
     assert view["absent"] == ["steps"]
-    about = view["columns"][0]["about"]
-    assert about.startswith("Least squares; D\u00a0=\u00a02, N\u00a0=\u00a04; zero (")
-    assert "is 0" in about
-    assert "attainable (" in about
-    assert about.endswith("is 1")
+    column = view["columns"][0]
+    assert column["about"] == "Least squares, D\u00a0=\u00a02, N\u00a0=\u00a04"
+    assert [name for _, name in column["ends"]] == ["zero", "attainable"]
+    assert float(column["ends"][1][0]) > 6
 
 
 def test_models_are_plotted_over_the_boards_that_all_of_them_have(view):
     by_parameters, by_state = view["figures"]
-    assert by_parameters["title"] == "Score on plain against parameters, track open"
-    assert by_state["title"] == "Score on plain against state, track open"
+    assert by_parameters["title"] == "Score on plain against parameters, track 1m"
+    assert by_state["title"] == "Score on plain against state, track 1m"
     assert len(by_parameters["legend"]) == len(MODELS)
+
+
+def test_rows_that_chose_their_own_budgets_are_not_plotted(records):
+    without = [record.model_copy(update={"track": None}) for record in records]
+    table = score_suite(SUITE, records_of(SUITE, without))
+    assert suites.suite_view(table, Descriptions(pytest.fail))["figures"] == []
 
 
 def test_a_suite_with_few_rows_or_a_mistake_has_no_section(records, provide):
@@ -95,8 +100,10 @@ def test_a_suite_with_few_rows_or_a_mistake_has_no_section(records, provide):
 def test_scores_of_seldom_kinds_are_written():
     from iclbench.leaderboards.suite_score import Score
 
-    assert suites._percent(Score(-0.001, None, None)) == "0%"
-    assert suites._percent(Score(-0.2, None, None)) == "−20%"
+    assert suites._percent(Score(-0.0001, None, None)) == "0.0%"
+    assert suites._percent(Score(-0.2, None, None)) == "−20.0%"
+    assert suites._percent(Score(-1e12, None, None)) == "< −999%"
+    assert suites._percent(Score(float("inf"), None, None)) == "< −999%"
     assert suites._percent(None) == ""
     assert suites._interval(Score(0.5, 0.25, 0.755)) == "25.0 … 75.5%"
     assert suites._interval(Score(0.5, None, None)) == ""

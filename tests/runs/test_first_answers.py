@@ -11,7 +11,10 @@ from small_runs import TINY
 from iclbench import RecordStore, run, verify
 from iclbench.runs.first_answers import as_array, as_numbers, first_answers
 from iclbench.runs.load import load_task
+from iclbench.runs.measure import Measured
+from iclbench.runs.rounding import ANSWERS, spread
 from iclbench.runs.store import read_record, read_values
+from iclbench.runs.values import Arithmetic, compare_answers
 
 
 def edited(path, answers):
@@ -37,7 +40,6 @@ def test_the_answers_have_the_errors_of_the_record(copied):
 @pytest.mark.parametrize("forged", [
     lambda answers: [[[2 * v[0]] for v in prompts] for prompts in answers],
     lambda answers: answers[::-1],
-    lambda answers: [prompts[:2] for prompts in answers],
     lambda answers: [[[None] for _ in prompts] for prompts in answers],
 ])  # fmt: skip
 def test_forged_answers_do_not_hold(copied, forged):
@@ -45,6 +47,24 @@ def test_forged_answers_do_not_hold(copied, forged):
     names = failing(edited(copied, forged(answers)))
     assert len(names) == 1
     assert next(iter(names)).startswith("answers to the first prompts")
+
+
+def arithmetic(size=1.0):
+    return Arithmetic("float32", {}, size, {})
+
+
+def test_no_seed_hides_what_another_did_not_answer():
+    """A diverged seed, or one with large answers, gives the others no tolerance."""
+    sound = np.array([[[0.1], [0.2], [0.3]]])
+    forged = np.array([[[999.0], [-999.0], [7.0]]])
+    for other in (np.nan, 1e8):
+        lost = np.full_like(sound, other)
+        now, recorded = np.concatenate([lost, sound]), np.concatenate([lost, forged])
+        measured = Measured({}, {}, 0.0, 1.0, "", now)
+        moved = [measured._replace(answers=now + 1e-8) for _ in range(3)]
+        slack = spread(measured, moved)[ANSWERS]
+        assert not compare_answers("answers", recorded, now, arithmetic(), slack).holds
+        assert compare_answers("answers", now, now, arithmetic(), slack).holds
 
 
 def test_a_record_without_answers_holds_and_gets_them(copied, cli):
@@ -59,7 +79,8 @@ def test_a_record_without_answers_holds_and_gets_them(copied, cli):
 
 def test_answers_that_do_not_fit_are_refused(copied, cli):
     answers = read_record(copied).main.answers
-    for changed in ([], [answers[0]], [[[0.0] * 40] * 3] * 2, [[[0.0]] * 9] * 2, [[[0.0], []]] * 2):
+    for changed in ([], [answers[0]], [[[0.0] * 40] * 3] * 2, [[[0.0]] * 9] * 2, [[[0.0], []]] * 2,
+                    [[[0.0]]] * 2, [[[]] * 3] * 2):  # fmt: skip
         path = edited(copied, changed)
         outcome = cli("verify", path)
         assert outcome.code == 2

@@ -14,7 +14,7 @@ from ..descriptions import Descriptions
 from ..row import has_digits
 from .maps import draw_maps
 from .panels import Line, Panel, panels
-from .wording import label_in_words, worded
+from .wording import labels_in_words, worded
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -33,7 +33,8 @@ def draw(figure: Figure, records: Sequence[Record]) -> go.Figure:
     if figure.maps is not None:
         if not records:
             raise UsageError("a figure needs records")
-        rows = [(escaping.plotly(label_in_words(figure.lines, r, about)), r) for r in records]
+        labels = labels_in_words(figure.lines, records, about)
+        rows = [(escaping.plotly(x), r) for x, r in zip(labels, records, strict=True)]
         return draw_maps(figure.maps, rows, title)
     return _draw_panels(figure, records, title, about)
 

@@ -16,8 +16,12 @@ from .panels import Line, Panel, field_of, label_of
 #: What the distribution that a model was trained on is called beside shifts of it.
 AS_TRAINED = "as trained"
 
-#: The groups of a spec's arguments; the first two belong to its model, the others to its task.
-_OF_MODEL, _OF_TASK = ("model_args", "weights_args"), ("task_args", "recipe_args")
+#: The groups of a spec's arguments that belong to its model; others belong to its task.
+_OF_MODEL = ("model_args", "weights_args")
+
+
+#: Fields whose values need no name.
+_SAY_THEMSELVES = frozenset({"dtype", "origin", "init", "weights"})
 
 
 def worded(
@@ -31,7 +35,15 @@ def worded(
     return [[words.panel(panel) for panel in row] for row in rows]
 
 
-def label_in_words(fields: Sequence[str], record: Record, about: Descriptions) -> str:
+def labels_in_words(
+    fields: tuple[str, ...], records: Sequence[Record], about: Descriptions
+) -> list[str]:
+    """Each record's values of these fields, in words where these tell the records apart."""
+    words = _told_apart({label_of(fields, r): _label(fields, r, about) for r in records})
+    return [words.get(label, label) for label in (label_of(fields, r) for r in records)]
+
+
+def _label(fields: Sequence[str], record: Record, about: Descriptions) -> str:
     """A record's values of these fields in words; those that are not worth saying are left out."""
     return ", ".join(filter(None, (_value(name, record, about) for name in fields)))
 
@@ -46,7 +58,7 @@ def _value(name: str, record: Record, about: Descriptions) -> str:
         return about.task(value).title
     group, _, argument = name.partition(".")
     if not argument:
-        return in_label(value)
+        return in_label(value) if name in _SAY_THEMSELVES else f"{in_words(name)} {in_label(value)}"
     return setting(_owner(group, record, about).arguments, argument, value)
 
 
@@ -65,13 +77,13 @@ class _Words:
     """What a figure's lines, columns and values of the x axis are called."""
 
     def __init__(self, figure: Figure, records: Sequence[Record], about: Descriptions) -> None:
-        self.records, self.about = records, about
+        self.records, self.about, self.x = records, about, str(figure.x)
         self.lines, self.columns = (
-            _told_apart({label_of(fields, r): label_in_words(fields, r, about) for r in records})
+            _told_apart({label_of(fields, r): _label(fields, r, about) for r in records})
             for fields in (figure.lines, figure.panels)
         )
         self.columns[MAIN] = AS_TRAINED
-        x = str(figure.x)
+        x = self.x
         has_names = "." in x or x in {"model", "task"}
         self.ticks = (
             _told_apart({str(field_of(r, x)): _value(x, r, about) for r in records})
@@ -97,11 +109,11 @@ class _Words:
         return self.ticks.get(str(x), x) if is_category else x
 
     def _axis(self, title: str) -> str:
-        """An argument's name in words, by the first record that has it."""
+        """What an argument on the axis is called, by the first record that has it."""
+        group, _, argument = self.x.partition(".")
         for record in self.records:
-            for group in (*_OF_MODEL, *_OF_TASK):
-                if title in getattr(record.spec, group):
-                    return axis(_owner(group, record, self.about).arguments, title)
+            if argument and argument in getattr(record.spec, group):
+                return axis(_owner(group, record, self.about).arguments, argument)
         return in_words(title)
 
     def _metric(self, title: str) -> str:

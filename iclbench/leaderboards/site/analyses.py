@@ -66,13 +66,19 @@ def _further(name: str, record: Record, everyone: Sequence[Placed]) -> list[str]
 def _values(name: str, record: Record, everyone: Sequence[Placed]) -> list[View]:
     return [
         {
-            "metric": metric,
-            "median": formats.number(record.metrics[metric].median),
-            "mean": formats.number(record.metrics[metric].mean),
-            "floor": formats.number(record.floor[metric].mean) if metric in record.floor else "",
+            "metric": formats.in_words(metric),
+            "median": _written(record.metrics[metric].median),
+            "mean": _written(record.metrics[metric].mean),
+            "floor": _written(record.floor[metric].mean) if metric in record.floor else "",
         }
         for metric in _further(name, record, everyone)
     ]
+
+
+def _written(value: float | None) -> str:
+    """A number without an exponent where it is of the size of 1."""
+    is_plain = value is not None and (value == 0 or 1e-2 <= abs(value) < 1e4)
+    return formats.linear(value) if is_plain else formats.number(value)
 
 
 def _curves(name: str, record: Record, everyone: Sequence[Placed]) -> Iterator[Plot]:
@@ -80,7 +86,8 @@ def _curves(name: str, record: Record, everyone: Sequence[Placed]) -> Iterator[P
         curve = record.curves.get(metric)
         if curve is not None and len(curve.values) > 1:
             lines = [{"name": "median", "x": curve.values, "y": curve.median}]
-            yield plot(f"{metric} along {curve.axis}", curve.axis, f"median {metric}", lines,
+            words = formats.in_words(metric)
+            yield plot(f"{words[:1].upper()}{words[1:]}", curve.axis, f"median {words}", lines,
                        log=_spans(lines))  # fmt: skip
 
 

@@ -143,7 +143,10 @@ def _differing(arguments: Sequence[dict[str, Any]], about: Description) -> list[
     """Each configuration by the arguments that tell it from the others."""
     names = sorted({name for args in arguments for name in args})
     shown = [n for n in names if len({str(args.get(n)) for args in arguments}) > 1]
-    return [about.settings({n: args[n] for n in shown if n in args}) for args in arguments]
+    told = [{n: args[n] for n in shown if n in args} for args in arguments]
+    words = [about.settings(args) for args in told]
+    are_apart = all(words) and len(set(words)) == len(words)
+    return words if are_apart else [formats.arguments(args) for args in told]
 
 
 def by_dtype(boards: Iterable[Board]) -> dict[str, list[Board]]:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ...api.record import Record
 from ...api.statistics import Curve
 from ..board import Board
@@ -16,6 +18,8 @@ from ..row import PROFILE, Row, floor_label
 #: Colors of the style sheet; with dashes, twice as many lines can be told apart.
 COLORS = 10
 MOST_LINES = 2 * COLORS
+#: Lines whose names have room at their ends.
+MOST_NAMES = 22
 #: The digits at which each dtype's precision profile ends.
 PROFILE_ENDS = {"float32": 8, "float64": 16}
 
@@ -31,8 +35,9 @@ def plot(title: str, x: str, y: str, lines: Sequence[Plot], *, log: bool, log_x:
     are more lines than colors, they have names at their ends if these lie apart, and the plot is
     wide; if not, a reader asks for the rest in the legend.
     """
-    crowded = sum(not line.get("reference") for line in lines) > COLORS
-    wide = crowded and _end_apart(lines)
+    own = [line for line in lines if not line.get("reference")]
+    crowded = len({line.get("hue", i) for i, line in enumerate(own)}) > COLORS
+    wide = crowded and len(lines) <= MOST_NAMES and _end_apart(own, log)
     return {
         "title": title,
         "x": {"title": x, "log": log_x, "integers": _are_integers(lines, "x")},
@@ -50,11 +55,13 @@ def _is_first(index: int, line: Plot) -> bool:
     return index < COLORS - 2 or bool(line.get("reference") or line.get("prominent"))
 
 
-def _end_apart(lines: Sequence[Plot]) -> bool:
-    """Whether most lines end at values of their own."""
-    ends = [next((v for v in reversed(line["y"]) if v is not None), 0.0) for line in lines]
-    size = (max(ends) - min(ends)) or 1.0
-    return len({round(100 * end / size) for end in ends}) > len(ends) / 2
+def _end_apart(lines: Sequence[Plot], log: bool) -> bool:
+    """Whether most lines end at heights of their own on the axis."""
+    shown = [[v for v in line["y"] if extent([v], log)] for line in lines]
+    ends = np.array([values[-1] for values in shown if values])
+    heights = np.log10(ends) if log else ends / (np.abs(ends).max(initial=0.0) or 1.0)
+    size = np.ptp(heights) if len(heights) else 0.0
+    return len(set(np.round(100 * heights / (size or 1.0)))) > len(lines) / 2
 
 
 def _style(index: int, line: Plot) -> Plot:

@@ -65,7 +65,8 @@ def _draw(record: Record) -> list[View] | str:
     require_room(main.prompts, task.signature, f"task {spec.task}")
     if task.evaluation_digest(main.prompts, main.seed) != main.digest:
         return "the task that is installed draws other prompts than the record's"
-    batches = task.evaluation_batches(COUNT, main.seed, getattr(torch, spec.dtype))
+    count = min(COUNT, main.prompts)
+    batches = task.evaluation_batches(count, main.seed, getattr(torch, spec.dtype))
     return [_prompt(batches[0], i) for i in range(len(batches[0].target))]
 
 
@@ -85,7 +86,7 @@ def _prompt(batch: Batch, index: int) -> View:
         "tables": tables,
         "scalars": scalars,
         "target": _table([("target", batch.target[index])]),
-        "is_class": not batch.target.is_floating_point(),
+        "classes": 0 if batch.target.is_floating_point() else batch.target[index].numel(),
     }
 
 
@@ -117,19 +118,24 @@ def _number(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def answers_at(record: Record, index: int, is_class: bool) -> list[str]:
-    """What each seed answered to a prompt: its numbers, or the likeliest class; [] if not kept."""
+def answers_at(record: Record, index: int, classes: int) -> list[str]:
+    """What each seed answered to a prompt: its numbers, or the likeliest of each of the classes.
+
+    [] for a record without answers.
+    """
     if record.main.answers is None:
         return []
-    return [_answer(by_prompt[index], is_class) for by_prompt in record.main.answers]
+    return [_answer(by_prompt[index], classes) for by_prompt in record.main.answers]
 
 
-def _answer(numbers: Sequence[float | None], is_class: bool) -> str:
+def _answer(numbers: Sequence[float | None], classes: int) -> str:
     known = [math.nan if v is None else v for v in numbers]
-    if is_class:
-        return "∞" if any(map(math.isnan, known)) else str(int(np.argmax(known)))
-    shown = ["∞" if math.isnan(v) else _number(v) for v in known[:MOST_ANSWER]]
-    return " ".join([*shown, *(["…"] if len(known) > MOST_ANSWER else [])])
+    if classes and len(known) % classes == 0:
+        by_position = np.reshape(known, (classes, -1))
+        shown = ["∞" if np.isnan(one).any() else str(int(one.argmax())) for one in by_position]
+    else:
+        shown = ["∞" if math.isnan(v) else _number(v) for v in known]
+    return " ".join([*shown[:MOST_ANSWER], *(["…"] if len(shown) > MOST_ANSWER else [])])
 
 
 def values_at(record: Record, values: dict[str, np.ndarray]) -> list[View]:

@@ -95,7 +95,7 @@ def _samples(record: Record, path: Path, prompts: Prompts) -> View:
     seeds = ["" if seed.seed is None else f"seed {seed.seed}" for seed in record.seeds]
     views = []
     for i, prompt in enumerate(drawn):
-        answers = answers_at(record, i, prompt["is_class"])
+        answers = answers_at(record, i, prompt["classes"])
         lines = [("answer", answers)] if answers else []
         lines += [(line["metric"], line["prompts"][i]) for line in measured]
         views.append(prompt | {"metrics": lines})

@@ -37,12 +37,13 @@ def _samples(board: Board, folder: Path, prompts: Prompts, about: Descriptions) 
         "title": f"{evaluation_title(board, about.task(board.task))}, {board.dtype}",
         "metric": about.task(board.task).metric(board.ranking.metric),
         "stories": stories,
+        "has_answers": any(row.record.main.answers for row in rows),
         "seeds": max((row.seeds for row in board.rows), default=1) or 1,
         "prompts": [
             prompt
             | {
                 "rows": [
-                    (row, answers_at(row.record, i, prompt["is_class"]), cells[i])
+                    (row, answers_at(row.record, i, prompt["classes"]), cells[i])
                     for row, cells in errors
                     if cells
                 ]

@@ -11,7 +11,7 @@ from ...api.record import Record
 from ...sweeps.figure import Figure
 from ..descriptions import Descriptions
 from ..figures.panels import Line, Panel, panels
-from ..figures.wording import label_in_words, worded
+from ..figures.wording import labels_in_words, worded
 from ..formats import linear
 from ..study_notes import StudyNotes
 from .dot_list import Dot, dot_plot
@@ -52,7 +52,8 @@ def _maps(
     metric: str, fields: tuple[str, ...], records: Sequence[Record], about: Descriptions
 ) -> View:
     """One row of maps per record; they share the scales of their groups."""
-    by_record = [(label_in_words(fields, r, about), maps_in(r, metric)) for r in records]
+    labels = labels_in_words(fields, records, about)
+    by_record = [(x, maps_in(r, metric)) for x, r in zip(labels, records, strict=True)]
     views = iter(draw_maps([one for _, maps in by_record for one in maps]))
     rows = [{"label": label, "maps": [next(views) for _ in maps]} for label, maps in by_record]
     return {"kind": "maps", "title": metric, "rows": rows}

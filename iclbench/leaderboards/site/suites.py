@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,8 @@ from .plots import plot
 
 #: A suite has a section if so much of its boards has a trained row, and a plot of so many models.
 LEAST_PART, LEAST_MODELS = 0.25, 4
+#: The lowest score that is written.
+LEAST = -9.99
 #: The color of a score of 1, in percent of the style sheet's.
 FULL = 85
 
@@ -71,17 +74,12 @@ def _trained(table: SuiteTable) -> list[Entry]:
 def _column(board: SuiteBoard, table: SuiteTable, about: Descriptions) -> View:
     scale, task = table.scales[board.name], about.task(board.fields["task"])
     args = task.settings(board.fields.get("task_args", {}))
-    ends = [
-        f"{name} ({'unknown' if value is None else format(value, '.4g')}) is {end}"
-        for end, name, value in (
-            (0, board.chance, scale.chance),
-            (1, scale.reference_name, scale.reference),
-        )
-    ]
+    ends = (scale.chance, board.chance), (scale.reference, scale.reference_name)
     return {
         "task": task.name,
         "title": board.name.replace("-", " "),
-        "about": "; ".join(filter(None, [task.title, args, *ends])),
+        "about": ", ".join(filter(None, [task.title, args])),
+        "ends": [("unknown" if value is None else f"{value:.4g}", name) for value, name in ends],
     }
 
 
@@ -91,7 +89,7 @@ def _row(entry: Entry, boards: Sequence[SuiteBoard], suite: Suite, about: Descri
     low, high = entry.parameters
     return {
         "model": first.spec.model,
-        "title": entry.label.replace(first.spec.model, about.model(first.spec.model).title, 1),
+        "title": _title(entry, about),
         "mark": UNTUNED if entry.tuned == "untuned" else MARKS.get(entry.origin, ""),
         "track": entry.track,
         "tuned": entry.tuned,
@@ -117,14 +115,21 @@ def _cell(entry: Entry, board: str) -> View | None:
 
 
 def _percent(score: Score | None) -> str:
-    # Adding 0 turns a rounded −0 into 0.
-    return "" if score is None else f"{round(100 * score.value) + 0:d}%".replace("-", "−")
+    return "" if score is None else f"{_written(score.value)}%"
 
 
 def _interval(score: Score | None) -> str:
     if score is None or score.low is None or score.high is None:
         return ""
-    return f"{100 * score.low:.1f} … {100 * score.high:.1f}%".replace("-", "−")
+    return f"{_written(score.low)} … {_written(score.high)}%"
+
+
+def _written(part: float) -> str:
+    """A part in percent; what is far below 0 is not written out."""
+    if not math.isfinite(part) or part < LEAST:
+        return f"< {100 * LEAST:.0f}".replace("-", "−")
+    # Adding 0 turns a rounded −0 into 0.
+    return f"{round(100 * part, 1) + 0.0:.1f}".replace("-", "−")
 
 
 @dataclass(frozen=True)
@@ -132,7 +137,7 @@ class _Group:
     """Models of one track with scores on the same boards, whose means can be compared."""
 
     track: str
-    boards: frozenset[str]
+    boards: tuple[str, ...]
     members: tuple[Entry, ...]
 
     def mean(self, entry: Entry) -> float:
@@ -145,16 +150,24 @@ class _Group:
 def _group(entries: Sequence[Entry]) -> _Group | None:
     """The group with the most scores; None without enough models."""
     scored = [(entry.track, _boards(entry), entry) for entry in entries]
-    groups = [
-        _Group(track, boards, tuple(e for t, has, e in scored if t == track and has >= boards))
-        for track, boards in dict.fromkeys((track, has) for track, has, _ in scored if has)
-    ]
+    # Rows without a track chose their own budgets.
+    kinds = dict.fromkeys((track, has) for track, has, _ in scored if has and track != "open")
+    groups = []
+    for track, boards in kinds:
+        members = tuple(e for t, has, e in scored if t == track and set(has) >= set(boards))
+        groups.append(_Group(track, boards, members))
     large = [group for group in groups if len(group.members) >= LEAST_MODELS]
     return max(large, key=lambda group: len(group.members) * len(group.boards), default=None)
 
 
-def _boards(entry: Entry) -> frozenset[str]:
-    return frozenset(name for name, score in entry.scores.items() if score is not None)
+def _boards(entry: Entry) -> tuple[str, ...]:
+    return tuple(sorted(name for name, score in entry.scores.items() if score is not None))
+
+
+def _title(entry: Entry, about: Descriptions) -> str:
+    """The entry's label, with the title of its model for the name."""
+    model = next(iter(entry.records.values())).spec.model
+    return entry.label.replace(model, about.model(model).title, 1)
 
 
 def _plots(entries: Sequence[Entry], about: Descriptions) -> list[View]:
@@ -163,7 +176,7 @@ def _plots(entries: Sequence[Entry], about: Descriptions) -> list[View]:
     if group is None:
         return []
     count = len(group.boards)
-    over = f"{count} boards" if count > 1 else next(iter(group.boards)).replace("-", " ")
+    over = f"{count} boards" if count > 1 else group.boards[0].replace("-", " ")
     sizes: dict[str, Callable[[Record], float | None]] = {
         "parameters": lambda record: float(record.parameters),
         "state after a prompt, bytes a layer": lambda record: record.state_bytes,
@@ -175,8 +188,9 @@ def _plots(entries: Sequence[Entry], about: Descriptions) -> list[View]:
             records = [entry.records[name] for name in group.boards]
             known = [value for record in records if (value := size(record))]
             if known:
-                name = about.model(records[0].spec.model).title
-                lines.append({"name": name, "x": [max(known)], "y": [group.mean(entry)]})
+                lines.append(
+                    {"name": _title(entry, about), "x": [max(known)], "y": [group.mean(entry)]}
+                )
         if len(lines) >= LEAST_MODELS:
             title = f"Score on {over} against {axis.partition(' ')[0]}, track {group.track}"
             y = "from chance, 0, to the reference, 100%"

@@ -86,7 +86,8 @@
   document.querySelectorAll("figure.plot").forEach((figure) => {
     const near = (event, on) => {
       const line = event.target.closest("[data-line]")?.dataset.line;
-      if (line === undefined) return;
+      // The name of a hidden line lets no other fade.
+      if (line === undefined || (on && !figure.querySelector(`.canvas [data-line="${line}"]:not(.off)`))) return;
       figure.querySelector(".canvas").classList.toggle("faded", on);
       figure.querySelectorAll(`.canvas [data-line="${line}"]`).forEach((part) => part.classList.toggle("near", on));
     };
