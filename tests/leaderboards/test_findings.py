@@ -223,5 +223,5 @@ def test_a_record_is_told_by_what_it_lacks(records):
         judge(finding(first=value(model="zero") | lacking, **known), [other]).verdict == "not run"
     )
     misspelt = {"lacks": ["model_arg.normalize"]}
-    with pytest.raises(UsageError, match="no record has the field model_arg.normalize"):
+    with pytest.raises(UsageError, match=r"no record has the field model_arg\.normalize"):
         judge(finding(first=value(model="zero") | misspelt, **known), [other, zero])
