@@ -15,6 +15,11 @@ from ..api.statistics import Curve, Statistics
 
 #: How far a number may move, relatively: other machines add in another order.
 RELATIVE = {"float32": 1e-3, "float64": 1e-6}
+#: A floor that is no exact answer may be badly conditioned: its statistics may move by this much,
+#: relatively, and its digits by as many.
+INEXACT = 1e-2
+#: Below this a metric that is no error, such as a squared distance, is 0 up to rounding in float64.
+NEGLIGIBLE = 3e-27
 #: A floor is rounding alone if its median is at most this many squares of the dtype's epsilon.
 ARITHMETIC = 1e4
 #: Then an absolute error of at most this many times the floor is rounding too …
@@ -66,12 +71,21 @@ class Tolerance:
     dtype: str
     errors: Mapping[str, ErrorKind]
     floor: Mapping[str, np.ndarray]
+    #: What further difference is allowed, relatively, and in digits.
+    further: float = 0.0
+
+    @property
+    def relative(self) -> float:
+        """How far a number may move, relatively."""
+        return max(RELATIVE[self.dtype], self.further)
 
     def holds_digits(self, metric: str, recorded: Any, measured: Any) -> bool:
         """Whether digits of the metric agree: to MEAN_DIGITS where both are near the floor's."""
         if not (_is_number(recorded) and _is_number(measured)):
             return bool(recorded == measured)
         if close(recorded, measured, RELATIVE[self.dtype]):
+            return True
+        if abs(recorded - measured) <= self.further:
             return True
         if metric not in self.floor:
             return False
@@ -83,9 +97,11 @@ class Tolerance:
         """Whether both values agree; `position` is that on the metric's second axis."""
         if not (_is_number(recorded) and _is_number(measured)):
             return bool(recorded == measured)
-        if close(recorded, measured, RELATIVE[self.dtype]):
+        if close(recorded, measured, self.relative):
             return True
         kind = self.errors.get(metric)
+        if kind is None and max(abs(recorded), abs(measured)) <= NEGLIGIBLE:
+            return True
         if kind is None or metric not in self.floor:
             return False
         medians = np.atleast_1d(self.floor[metric])

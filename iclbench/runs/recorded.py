@@ -14,7 +14,15 @@ from ..api.errors import RecordError
 from ..api.results import Evaluation
 from ..api.statistics import Curve, Statistics
 from ..api.task import Axis
-from .comparison import DIGITS, Check, compare_curves, compare_statistics, same, same_statistics
+from .comparison import (
+    DIGITS,
+    INEXACT,
+    Check,
+    compare_curves,
+    compare_statistics,
+    same,
+    same_statistics,
+)
 from .first_answers import as_array
 from .measure import Measured
 from .plan import Plan
@@ -126,11 +134,12 @@ class Recorded:
     def _compare_summary(self, now: Summary, arithmetic: Arithmetic) -> list[Check]:
         recorded, floor, prefix = self.evaluation, self.evaluation.floor, self.prefix
         tolerance = arithmetic.tolerance()
+        of_floor = replace(tolerance, further=0.0 if floor.kind == "exact" else INEXACT)
         checks = [
             *compare_statistics(prefix, recorded.metrics, now.metrics, tolerance),
             *compare_curves(prefix, recorded.curves, now.curves, tolerance),
-            *compare_curves(f"{prefix}floor ", floor.curves, now.floor_curves, tolerance),
-            *compare_statistics(f"{prefix}floor ", floor.metrics, now.floor, tolerance),
+            *compare_curves(f"{prefix}floor ", floor.curves, now.floor_curves, of_floor),
+            *compare_statistics(f"{prefix}floor ", floor.metrics, now.floor, of_floor),
         ]
         for seed, metrics, again in zip(self.seeds, recorded.seeds, now.seeds, strict=True):
             checks += compare_statistics(f"{prefix}seed {seed} ", metrics, again, tolerance)

@@ -18,6 +18,7 @@ from .comparison import (
     ARITHMETIC,
     MEAN_DIGITS,
     NEAR_FLOOR,
+    NEGLIGIBLE,
     RELATIVE,
     Check,
     Tolerance,
@@ -33,6 +34,8 @@ MEAN_DIGITS_NAME = "mean digits"
 ROUNDING = 256.0
 #: The part of a metric other than an error that may differ: other machines break ties otherwise.
 STRAY = 1e-3
+#: The part of errors that may move further than rounding did in a few draws, which are too few.
+STRAY_ROUNDED = 1e-2
 
 
 @dataclass(frozen=True)
@@ -132,7 +135,7 @@ def _agreeing(
     """How many values agree relatively, or up to rounding of the metric's own size."""
     finite = now[np.isfinite(now)]
     size = float(np.sqrt(np.mean(finite**2))) if finite.size else 0.0
-    slack = ROUNDING * arithmetic.eps * size + spread
+    slack = ROUNDING * arithmetic.eps * size + spread + NEGLIGIBLE
     return int(_near(before, now, RELATIVE[arithmetic.dtype], slack).sum())
 
 
@@ -158,7 +161,7 @@ def _compare_errors(
     least_agreeing = now.size
     if spread is not None:
         agreeing |= _near(before, now, relative, spread)
-        least_agreeing = now.size - _strays(now.size)
+        least_agreeing = now.size - max(int(STRAY_ROUNDED * now.size), _strays(now.size))
     count = int(agreeing.sum())
     yield Check(f"{name} of every prompt", now.size, count, count >= least_agreeing)
     # No true error is below half a unit in the last place, but a forged one would be.

@@ -141,13 +141,13 @@ def test_knots_that_the_dtype_can_t_distinguish_are_refused(low, high, count):
         InverseSquare(geometric_knots(low, high, count))
 
 
-def test_float32_gives_almost_five_digits():
+def test_float32_gives_almost_six_digits():
     F, a, x = well_conditioned(5, 256)
     with default_dtype(torch.float32):
         network = Elimination(geometric_knots(1e-2, 1e3, 30_000))
         solution, outside = network(F.float(), a.float())
     assert not outside.any()
-    assert ((solution - x).norm(dim=1) < 2e-5 * x.norm(dim=1)).all()
+    assert ((solution - x).norm(dim=1) < 2e-6 * x.norm(dim=1)).all()
 
 
 def test_on_ridge_it_is_close_to_the_estimator(tmp_path):

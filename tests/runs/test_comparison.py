@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iclbench.runs.comparison import DIGITS, NEAR_FLOOR, agree
+from iclbench.runs.comparison import DIGITS, INEXACT, NEAR_FLOOR, NEGLIGIBLE, Tolerance, agree
 
 
 @pytest.mark.parametrize(
@@ -20,3 +20,20 @@ from iclbench.runs.comparison import DIGITS, NEAR_FLOOR, agree
 )
 def test_the_tolerance_is_as_stated(recorded, measured, floor, holds):
     assert agree(recorded, measured, floor) is holds
+
+
+def test_a_distance_of_rounding_alone_agrees_and_no_larger_one():
+    tolerance = Tolerance("float64", {}, {})
+    assert tolerance.holds("ridge_distance", 3.2e-32, 2.2e-32)
+    assert not tolerance.holds("ridge_distance", 10 * NEGLIGIBLE, 20 * NEGLIGIBLE)
+    # An error is compared with its floor instead.
+    assert not Tolerance("float64", {"error": "squared"}, {}).holds("error", 3.2e-32, 2.2e-32)
+
+
+def test_a_floor_that_is_no_exact_answer_may_move_by_a_hundredth():
+    exact, inexact = (Tolerance("float64", {}, {}, further) for further in (0.0, INEXACT))
+    assert inexact.holds("squared_error", 1.26312e-20, 1.26753e-20)
+    assert not exact.holds("squared_error", 1.26312e-20, 1.26753e-20)
+    assert not inexact.holds("squared_error", 1.0e-20, 1.1e-20)
+    assert inexact.holds_digits("squared_error", 9.30912, 9.30911)
+    assert not inexact.holds_digits("squared_error", 9.32, 9.30)
