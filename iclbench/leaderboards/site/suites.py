@@ -19,7 +19,7 @@ from .figure import View, figure
 from .plots import plot
 
 #: A suite has a section if so much of its boards has a trained row, and a plot of so many models.
-LEAST_PART, LEAST_MODELS = 0.25, 4
+LEAST_PART, LEAST_MODELS = 0.5, 4
 #: The lowest score that is written.
 LEAST = -9.99
 #: The color of a score of 1, in percent of the style sheet's.
@@ -51,7 +51,9 @@ def suite_views(
 def suite_view(table: SuiteTable, about: Descriptions) -> View:
     """A suite's table of trained models, that of the others, and plots against their size."""
     suite = table.suite
-    shown = [board for board in suite.boards if any(board.name in e.scores for e in table.entries)]
+    shown = [
+        board for board in suite.boards if any(board.name in e.scores for e in _trained(table))
+    ]
     others = [entry for entry in table.entries if entry.origin != "trained"]
     return {
         "name": suite.name,
