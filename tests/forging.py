@@ -123,6 +123,12 @@ def values_of(path: Path) -> dict:
     return read_values(path, read_record(path).main.values)
 
 
+def with_answers_of(path: Path, other: Path) -> Path:
+    """Give the record another's answers to the first prompts."""
+    answers = read_record(other).main.answers
+    return reseal(path, lambda c: c["evaluations"]["main"].update(answers=answers))
+
+
 def as_solver(content: Content) -> None:
     content["spec"].update(origin="solver", recipe="", recipe_args={}, seeds=[])
     content.update(training=None, weights=None)

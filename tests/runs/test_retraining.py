@@ -19,6 +19,7 @@ from forging import (
     reseal,
     states_of,
     values_of,
+    with_answers_of,
     with_values,
     with_weights,
 )
@@ -58,7 +59,7 @@ def as_trained_from_a_file(content: Content) -> None:
 def more_steps_as_fewer(folder: Path) -> Path:
     long = find(folder, steps=60)
     path = with_values(find(folder), values_of(long))
-    return with_weights(path, states_of(long))
+    return with_weights(with_answers_of(path, long), states_of(long))
 
 
 def constructed_as_trained(folder: Path) -> Path:
@@ -68,7 +69,7 @@ def constructed_as_trained(folder: Path) -> Path:
     state = {n: p.detach().float() for n, p in model.module.named_parameters()}
     state |= {n: b.float() for n, b in model.module.named_buffers()}
     path = with_values(find(folder, seeds=1), values_of(built))
-    return with_weights(path, {0: state})
+    return with_weights(with_answers_of(path, built), {0: state})
 
 
 def elsewhere(forgery: Forgery) -> Forgery:
