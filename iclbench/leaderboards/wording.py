@@ -8,7 +8,7 @@ from typing import Any
 from ..api.about import Words
 from . import formats
 
-#: Arguments of the harness's own sequence model and tasks. `*` stands for every other value.
+#: Arguments that many models and tasks share; a plugin's own words come before them.
 HARNESS: Mapping[str, Words] = {
     "task_seed": {"0": "", "*": "task seed {}"},
     "layers": {"1": "1 layer", "*": "{} layers"},

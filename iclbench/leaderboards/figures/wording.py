@@ -18,8 +18,6 @@ AS_TRAINED = "as trained"
 
 #: The groups of a spec's arguments that belong to its model; others belong to its task.
 _OF_MODEL = ("model_args", "weights_args")
-
-
 #: Fields whose values need no name.
 _SAY_THEMSELVES = frozenset({"dtype", "origin", "init", "weights"})
 
