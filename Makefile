@@ -84,7 +84,7 @@ notes:
 JOBS ?= 2
 OUT ?= leaderboards/campaign
 # Train what the boards lack; PLAN=1 only says what is left.
-campaign: $(VENV)/installed-campaign
+campaign: $(VENV)/installed
 	OMP_NUM_THREADS=1 $(BIN)/iclbench campaign leaderboards/campaign.toml --device cpu \
 	  --workers $(JOBS) --out $(OUT) $(if $(STAGE),--stage $(STAGE)) $(if $(HOURS),--hours $(HOURS)) \
 	  $(if $(PLAN),--dry-run)
@@ -126,10 +126,6 @@ $(VENV)/installed: $(VENV)/python-checked pyproject.toml constraints.txt
 
 $(VENV)/installed-dev: $(VENV)/python-checked pyproject.toml constraints.txt
 	$(PIP) --editable '.[dev]'
-	touch $@ $(VENV)/installed
-
-$(VENV)/installed-campaign: $(VENV)/python-checked pyproject.toml constraints.txt
-	$(PIP) --editable '.[optimizers]'
 	touch $@ $(VENV)/installed
 
 $(VENV)/installed-bench: $(VENV)/python-checked pyproject.toml constraints.txt

@@ -22,6 +22,12 @@ from iclbench import Record, run
 
 ADAM: dict[str, Any] = {"optimizer_args": {"eps": 1e-16}}
 PLAIN: dict[str, Any] = {**ADAM, "gradient_memory": 0}
+SOAP: dict[str, Any] = {
+    "optimizer": "soap",
+    "optimizer_args": {"eps": 1e-16},
+    "learning_rate": 3e-3,
+    "gradient_memory": 0,
+}
 OPTIMIZERS: dict[str, tuple[str, dict[str, Any]]] = {
     "adam": ("float32", PLAIN),
     "adam, running mean": ("float32", ADAM),
@@ -30,10 +36,8 @@ OPTIMIZERS: dict[str, tuple[str, dict[str, Any]]] = {
         {**ADAM, "schedule": "adaptive", "decay_every": 300, "measure_every": 100},
     ),
     "adam, running mean, float64": ("float64", ADAM),
-    "soap, float64": (
-        "float64",
-        {"optimizer": "pytorch_optimizer.SOAP", "optimizer_args": {}, "learning_rate": 3e-3},
-    ),
+    "soap": ("float32", SOAP),
+    "soap, float64": ("float64", SOAP),
     "gauss-newton, float64": ("float64", {}),
     "lbfgs, float64": ("float64", {"batch": 8192, "optimizer_args": {"iterations": 100}}),
 }

@@ -25,7 +25,7 @@ class Recipe(Config):
     batch: int = Field(ge=1, description="prompts per update")
     optimizer: str = Field(
         "adam",
-        description="adam, adamw, sgd, gauss-newton or lbfgs; "
+        description="adam, adamw, sgd, soap, gauss-newton or lbfgs; "
         "a class of torch.optim; or package.Class",
     )
     optimizer_args: dict[str, Any] = Field({}, description="arguments of the optimizer")

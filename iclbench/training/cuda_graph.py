@@ -123,6 +123,6 @@ def refusal(state: TrainingState) -> str | None:
         return "the model draws random numbers in its forward pass"
     if state.adaptive is not None:
         return "the adaptive schedule measures gradients between steps"
-    if not isinstance(state.optimizer, Stacked):
+    if not (isinstance(state.optimizer, Stacked) and state.optimizer.elementwise):
         return "the optimizer decides on the host"
     return None

@@ -218,7 +218,7 @@ class Training(TrainingState):
             autocast=torch.bfloat16 if recipe.autocast == "bfloat16" else None,
             factored_logits=self.task.signature.target == "token",
         )
-        cheap_update = isinstance(self.optimizer, Stacked)
+        cheap_update = isinstance(self.optimizer, Stacked) and self.optimizer.elementwise
         chooser = Chooser(self.replicas, self.loss, part, context, cheap_update)
         choice = chooser.choose(engine)
         self.notes += choice.reasons

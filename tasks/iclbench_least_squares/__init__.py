@@ -25,12 +25,12 @@ def iclbench_tasks() -> list[Entry]:
         Entry(
             "gradient",
             "the least-squares gradient at given weights, iterated (least_squares, D.2.5)",
-            "iclbench_least_squares.descent:Gradient",
+            "iclbench_least_squares.gradient:Gradient",
         ),
         Entry(
             "gradient-steps",
             "the weights after k steps of gradient descent",
-            "iclbench_least_squares.descent:GradientSteps",
+            "iclbench_least_squares.gradient_steps:GradientSteps",
         ),
         Entry(
             "ridge",

@@ -37,9 +37,8 @@ SOAP = PRECISION.model_copy(
     update={
         "steps": 250_000,
         "batch": 256,
-        "optimizer": "pytorch_optimizer.SOAP",
-        # Weight decay would pull the weights off an exact solution.
-        "optimizer_args": {"eps": 1e-16, "weight_decay": 0.0},
+        "optimizer": "soap",
+        "optimizer_args": {"eps": 1e-16},
         "learning_rate": 3e-3,
         "schedule": "cosine",
         "warmup": 100,
@@ -47,7 +46,7 @@ SOAP = PRECISION.model_copy(
         "gradient_memory": 0.0,
     }
 )
-"""Adam in Shampoo's eigenbasis (Vyas et al. 2024), from the package pytorch-optimizer."""
+"""Adam in Shampoo's eigenbasis (Vyas et al. 2024)."""
 
 GAUSS_NEWTON = Recipe(
     steps=100,

@@ -77,11 +77,11 @@ class ExactGradient(nn.Module):
 
 
 def test_evaluation_iterates_predictions_from_the_prompt_s_weights():
-    task = load_task("gradient", iterates=30, step_size=0.4)
+    task = load_task("gradient", iterates=20, step_size=0.4)
     (batch,) = task.evaluation_batches(20, 0, torch.float64)
     metrics = task.evaluate(ExactGradient(), batch, CONTEXT)
     w, w_star = batch.prompt.w, batch.truth["w"]
-    for t in range(31):
+    for t in range(21):
         error = w - w_star
         torch.testing.assert_close(
             metrics["weight_error_by_iterate"][:, t], error.square().sum(dim=(1, 2))
@@ -101,6 +101,28 @@ def test_the_floor_is_gradient_descent_in_the_prompt_s_dtype(dtype, bound):
     (batch,) = task.evaluation_batches(128, 0, dtype)
     floor = task.floor(batch, CONTEXT)
     assert 0 < floor["weight_error"].median() < bound
+
+
+def test_long_descents_show_some_of_their_iterates():
+    """At them the curve is that of the whole descent, and the score is the last."""
+    task = load_task("gradient", dim=2, examples=4, iterates=200)
+    assert load_task("gradient", iterates=20).shown == list(range(21))
+    assert task.shown[:4] == [0, 1, 2, 3]
+    assert task.shown[-1] == 200
+    assert len(task.shown) <= 22
+    (batch,) = task.evaluation_batches(5, 0, torch.float64)
+    floor = task.floor(batch, CONTEXT)
+    w = batch.prompt.w
+    for t in range(201):
+        if t in task.shown:
+            expected = (w - batch.truth["w"]).square().sum(dim=(1, 2))
+            got = floor["weight_error_by_iterate"][:, task.shown.index(t)]
+            torch.testing.assert_close(got, expected, rtol=1e-12, atol=1e-28)
+        w = w - 0.5 * batch.prompt.gradient(w)
+    assert torch.equal(floor["weight_error"], floor["weight_error_by_iterate"][:, -1])
+    for scores in (floor, task.chance(batch), task.errors_at(batch, torch.zeros_like)):
+        for name, axis in task.axes.items():
+            assert scores[name].shape == (5, len(axis.values))
 
 
 def test_a_record_holds_every_iterate(tmp_path):

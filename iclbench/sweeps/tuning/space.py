@@ -32,7 +32,7 @@ WIDTHS = {"width": (16, 32, 64, 128)}
 #: Optimizers besides the recipe's own, tried where they are installed and take the model.
 OPTIMIZERS = (
     OptimizerChoice(name="adam"),
-    OptimizerChoice(name="pytorch_optimizer.SOAP", args={"weight_decay": 0.0}),
+    OptimizerChoice(name="soap"),
     # With this scale Muon takes the learning rates of Adam. It takes matrices only.
     OptimizerChoice(name="muon", args={"weight_decay": 0.0, "adjust_lr_fn": "match_rms_adamw"}),
 )

@@ -47,6 +47,9 @@ class Stacked(Optimizer):
     """An optimizer that updates all replicas at once; its moments have the shape (R, P)."""
 
     moments: ClassVar[tuple[str, ...]] = ()
+    #: Whether an update is a few elementwise operators: cheap beside a gradient, and nothing in it
+    #: depends on the host.
+    elementwise: ClassVar[bool] = True
     Arguments: ClassVar[type[Config]]
 
     def __init__(self, replicas: Replicas, arguments: dict[str, Any]) -> None:

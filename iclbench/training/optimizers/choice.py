@@ -17,6 +17,7 @@ from .gauss_newton import GaussNewton
 from .installed import class_at
 from .lbfgs import LBFGS
 from .sgd import SGD
+from .soap import SOAP
 from .torch_optimizer import TorchOptimizer, torch_classes
 
 #: The harness's own optimizers; any other name is torch's or a package's.
@@ -24,6 +25,7 @@ OWN: dict[str, type[Stacked] | type[GaussNewton] | type[LBFGS]] = {
     "adam": Adam,
     "adamw": AdamW,
     "sgd": SGD,
+    "soap": SOAP,
     "gauss-newton": GaussNewton,
     "lbfgs": LBFGS,
 }
