@@ -84,12 +84,18 @@ def interval(bounds: Bounds, write: Callable[[float | None], str] = number, seed
     """The bounds of a mean over so many seeds, with the marks of their kind; empty without any."""
     if bounds.kind is None:
         return ""
-    mark = ONE_SEED if seeds == 1 and bounds.kind == "prompts" else ""
-    if bounds.kind == "range over seeds":
-        mark = RANGE
-    elif not bounds.reliable:
-        mark += UNRELIABLE
+    mark = bounds_mark(bounds, seeds)
     return f"{write(bounds.low)} … {write(bounds.high)}{' ' if mark else ''}{mark}"
+
+
+def bounds_mark(bounds: Bounds, seeds: int) -> str:
+    """The marks of an interval of so many seeds; empty for a 95% interval that can be trusted."""
+    if bounds.kind is None:
+        return ""
+    if bounds.kind == "range over seeds":
+        return RANGE
+    one_seed = ONE_SEED if seeds == 1 and bounds.kind == "prompts" else ""
+    return one_seed + ("" if bounds.reliable else UNRELIABLE)
 
 
 def difference(paired: Difference | None, scale: str) -> str:

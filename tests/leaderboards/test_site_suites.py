@@ -61,6 +61,17 @@ def test_a_row_has_its_score_on_every_board_and_their_mean(view, records):
     assert [cell["text"] for cell in solvers[0]["cells"]] == ["0.0%", "0.0%"]
 
 
+def test_a_score_whose_interval_is_that_of_one_seed_says_so(records, tmp_path):
+    plain = SUITE.boards[0]
+    one = run(out=tmp_path, **plain.request("transformer", recipe="smoke", seeds=1).model_dump())
+    chance = [record for record in records if record.spec.model == "zero"]
+    table = score_suite(SUITE, records_of(SUITE, [one, *chance]))
+    (_, trained), (_, solvers) = suites.suite_view(table, Descriptions(pytest.fail))["tables"]
+    (cell,) = filter(None, trained[0]["cells"])
+    assert "†" in cell["bounds"]
+    assert all("†" not in cell["bounds"] for cell in solvers[0]["cells"])
+
+
 def test_a_column_says_what_counts_as_none_and_as_all(view):
     assert [column["title"] for column in view["columns"]] == ["plain", "penalized"]
     assert view["absent"] == ["steps"]

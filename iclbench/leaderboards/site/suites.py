@@ -13,7 +13,8 @@ from ...plugins import host
 from ...runs.suites import find_suite, records_of
 from ..board import Board
 from ..descriptions import Descriptions
-from ..formats import MARKS, UNTUNED
+from ..formats import MARKS, UNTUNED, bounds_mark
+from ..row import bounds_of
 from ..suite_score import Entry, Score, SuiteTable, mean_score, score_suite
 from .figure import View, figure
 from .plots import plot
@@ -112,8 +113,14 @@ def _cell(entry: Entry, board: str) -> View | None:
         "id": record.id,
         "text": _percent(score),
         "about": _interval(score),
+        "bounds": _bounds_mark(record),
         "percent": round(FULL * share),
     }
+
+
+def _bounds_mark(record: Record) -> str:
+    bounds = bounds_of(record.metrics[record.ranking.metric], record.ranking)
+    return bounds_mark(bounds, sum(seed.seed is not None for seed in record.seeds))
 
 
 def _percent(score: Score | None) -> str:
