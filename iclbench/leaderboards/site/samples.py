@@ -28,8 +28,7 @@ def sample_sets(
 
 def _samples(board: Board, folder: Path, prompts: Prompts, about: Descriptions) -> View | None:
     drawn = prompts.of(board.rows[0].record)
-    # What solvers write alone shows nothing.
-    stories = compared(board.rows, Objects(folder)) if any(r.is_trained for r in board.rows) else []
+    stories = compared(board.rows, Objects(folder))
     if isinstance(drawn, str) and not stories:
         return None
     rows = board.rows[:MOST_ROWS]
