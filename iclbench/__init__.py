@@ -14,6 +14,7 @@ from .hookspecs import hookimpl
 
 if TYPE_CHECKING:
     from .api.architecture import Architecture, Construction, Solver
+    from .api.asked import Asked
     from .api.capabilities import (
         CAPABILITIES,
         Decoder,
@@ -85,6 +86,7 @@ if TYPE_CHECKING:
     from .nn.backbone import BackboneArchitecture, BackboneConfig, BackboneModel
     from .nn.block import SequenceConfig, initialize
     from .nn.generation import Sampling, generate
+    from .nn.local_language_model import LocalLanguageModel
     from .nn.logits import FactoredLogits, token_loss
     from .nn.mixers import NamedMixer, find_mixer
     from .nn.model import SequenceModel
@@ -107,6 +109,7 @@ if TYPE_CHECKING:
 #: The names of each module.
 _HOME = {
     "api.architecture": "Architecture Construction Solver",
+    "api.asked": "Asked",
     "api.capabilities": "CAPABILITIES Decoder Decodes ExtendsPositions ShowsIterates ShowsStates "
     "StatesSize TrainingContext TrainsFaster offers",
     "api.classification": "ClassificationConfig ClassificationTask",
@@ -133,6 +136,7 @@ _HOME = {
     "nn.architecture": "SequenceArchitecture",
     "nn.backbone": "BackboneArchitecture BackboneConfig BackboneModel",
     "nn.block": "SequenceConfig initialize", "nn.generation": "Sampling generate",
+    "nn.local_language_model": "LocalLanguageModel",
     "nn.logits": "FactoredLogits token_loss", "nn.mixers": "NamedMixer find_mixer",
     "nn.model": "SequenceModel", "nn.predictions": "SeveralPredictions", "nn.tokens": "TokenTask",
     "nn.training_form": "training_form", "plugins": "host", "precision": "full_precision",
@@ -148,6 +152,7 @@ __all__ = [
     "CAPABILITIES",
     "UNASKED",
     "Architecture",
+    "Asked",
     "Axis",
     "BackboneArchitecture",
     "BackboneConfig",
@@ -180,6 +185,7 @@ __all__ = [
     "GradingCost",
     "IclbenchError",
     "LinearSystem",
+    "LocalLanguageModel",
     "Metric",
     "NamedMixer",
     "PluginError",

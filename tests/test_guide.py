@@ -22,8 +22,8 @@ GUIDE = Path(__file__).parents[1] / "docs" / "guide"
 #: Pages whose example is a plugin. Checking a model or a task takes seconds.
 PLUGINS = [
     pytest.param(page, marks=[pytest.mark.slow] * (page not in {"grader", "observer", "command"}))
-    for page in ("mixer", "architecture", "solver", "task", "shift", "metric", "grader", "observer",
-                 "executor", "command")
+    for page in ("mixer", "architecture", "solver", "asked", "task", "shift", "metric", "grader",
+                 "observer", "executor", "command")
 ]  # fmt: skip
 
 
@@ -55,7 +55,8 @@ def installed(package_folder, monkeypatch):
 def test_an_example_conforms_and_its_commands_run(page, installed, cli):
     distribution = installed(page)
     problems = [(o.case.label, o.text) for o in check_plugin(distribution) if o.status != "ok"]
-    assert problems == []
+    unchecked = [("model program: run", "a language model would be asked")]
+    assert problems == (unchecked if page == "asked" else [])
     for words in commands(GUIDE / f"{page}.md"):
         assert words[0] == "iclbench"
         if words[1] == "check":

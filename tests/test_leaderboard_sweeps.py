@@ -60,6 +60,8 @@ def test_every_model_runs_on_every_task_that_it_accepts():
                                        task_args=args[task]))  # fmt: skip
             except UsageError:
                 continue
+            if plan.spec.origin == "asked":  # it takes a language model, and minutes
+                continue
             dtypes = ["float32"] if plan.spec.origin == "trained" else ["float32", "float64"]
             for dtype in dtypes:
                 if (task, model, weights or "", dtype) not in covered:

@@ -19,7 +19,16 @@ from .options import Arguments, Names, Option, Patterns, Seeds
 #: Someone who asks for more seeds than this has given a seed instead of a number of seeds.
 MOST_SEEDS = 10_000
 
-Origin = Literal["trained", "constructed", "solver", "loaded"]
+Origin = Literal["trained", "constructed", "solver", "loaded", "asked"]
+
+#: What running a model of each origin does.
+ACTIONS: dict[Origin, str] = {
+    "trained": "train",
+    "constructed": "build",
+    "solver": "solve",
+    "loaded": "load",
+    "asked": "ask",
+}
 
 
 class RunSpec(Config):

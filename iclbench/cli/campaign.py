@@ -116,10 +116,11 @@ def _state(cell: Cell) -> str:
 
 def _action(cell: Cell, spec: ResolvedSpec) -> str:
     """What running a cell does."""
+    from ..api.spec import ACTIONS
     from ..display.progress import training_cost
 
     if spec.origin != "trained":
-        return {"constructed": "build", "solver": "solve", "loaded": "load"}[spec.origin]
+        return ACTIONS[spec.origin]
     if cell.merges:
         return "merge the seeds' records"
     if cell.seed is not None:

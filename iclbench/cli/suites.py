@@ -98,7 +98,9 @@ class SuiteRun:
             from ..display.progress import training_cost
 
             return f"train {training_cost(spec)}{tuned}"
-        return {"constructed": "build", "solver": "solve", "loaded": "load"}[spec.origin]
+        from ..api.spec import ACTIONS
+
+        return ACTIONS[spec.origin]
 
     def _tuning_cost(self, plans: list[Plan]) -> str:
         """At most so much: trials that have a record are not run again."""

@@ -135,7 +135,7 @@ def _line(row: Row) -> Line:
         "track": row.track,
         "seeds": Cell(str(row.seeds or ""), row.seeds),
         "median": Cell(formats.number(statistics.median, ranking.scale), statistics.median),
-        "parameters": Cell(f"{record.parameters:,}", record.parameters),
+        "parameters": Cell(formats.parameters(record), record.parameters),
         "time": Cell(formats.seconds(row.seconds), row.seconds),
         "over seeds": Cell(formats.spread(row), formats.spread(row)),
         "created": record.created,

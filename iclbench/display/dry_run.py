@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..api.grader import Completion
+from ..api.spec import ACTIONS
 from ..leaderboards.formats import arguments
 from ..runs.store import RecordStore
 from .estimate import Estimate, estimate
@@ -16,8 +17,6 @@ from .views import duration
 if TYPE_CHECKING:
     from ..runs.plan import Plan
     from ..runs.settings import Settings
-
-_DOES = {"trained": "train", "constructed": "build", "solver": "solve", "loaded": "load"}
 
 
 def estimates(plans: Sequence[Plan], settings: Settings) -> dict[str, Estimate]:
@@ -73,7 +72,7 @@ def _row(plan: Plan, exists: bool, expected: Estimate | None) -> dict[str, Any]:
     row: dict[str, Any] = {
         "model": spec.model,
         "task": spec.task,
-        "does": "record exists" if exists else _DOES[spec.origin],
+        "does": "record exists" if exists else ACTIONS[spec.origin],
         "arguments": arguments({**request.model_args, **request.task_args, **request.recipe_args}),
         "id": spec.id,
         "spec": spec.model_dump(mode="json"),

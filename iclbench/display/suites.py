@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..api.suite import SuiteBoard
+from ..leaderboards.formats import parameters
 from ..leaderboards.suite_score import Score, SuiteTable, ranked_value
 from .table import Cell, Column, Table
 
@@ -77,7 +78,7 @@ def _board_table(table: SuiteTable, board: SuiteBoard, title: str) -> Table:
                 "model": entry.label,
                 "score": score if score.text else "unknown",
                 "ranked by": Cell(f"{record.ranking.statistic} {_number(value)}", value),
-                "parameters": Cell(f"{record.parameters:,}", record.parameters),
+                "parameters": Cell(parameters(record), record.parameters),
             })  # fmt: skip
     columns = (
         Column("model", fit="shorten"),

@@ -11,6 +11,7 @@ from typing import Any
 
 from .. import hookspecs
 from ..api.architecture import Architecture, Solver
+from ..api.asked import Asked
 from ..api.executor import Executor
 from ..api.grader import Grader
 from ..api.metric import Metric
@@ -129,6 +130,8 @@ def _model(kind: str, name: str) -> Checks:
 
     def training() -> str:
         architecture = _load(kind, name, Architecture)
+        if issubclass(architecture, Asked):
+            raise NotCheckedError("a language model would be asked")
         tasks = tasks_for(architecture(), small_config(architecture))
         expect(bool(tasks), "it supports no installed task with its default arguments")
         # A record of the shortest prompts shows as much as any other.

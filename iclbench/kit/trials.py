@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..api.architecture import Architecture, Solver
+from ..api.asked import Asked
 from ..api.config import Config, parse_config
 from ..api.errors import IclbenchError
 from ..api.recipe import SMOKE
@@ -108,14 +109,16 @@ def tasks_for(architecture: Architecture, config: Config) -> list[Task[Any]]:
 def models_for(task: Task[Any]) -> Iterator[type[Architecture]]:
     """The installed models that support a task with their small configuration, trained ones first.
 
-    A solver has no weights, so a run of one tests less.
+    A solver has no weights, so a run of one tests less. Language models are not asked.
     """
     classes: list[type[Architecture]] = []
     for _, entry in host().entries("model"):
         try:
-            classes.append(host().load("model", entry.name, Architecture))
+            model = host().load("model", entry.name, Architecture)
         except IclbenchError:
             continue
+        if not issubclass(model, Asked):
+            classes.append(model)
     for architecture in sorted(classes, key=lambda one: issubclass(one, Solver)):
         try:
             supported = architecture().supports(task.signature, small_config(architecture)) is None

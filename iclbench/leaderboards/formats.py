@@ -7,13 +7,13 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..api.record import Ranking
+from ..api.record import Ranking, Record
 from ..runs.heldout import LEVEL
 from .ranking import Difference
 from .row import Bounds, Row, has_digits
 
 #: The marks of the origins of weights.
-MARKS = {"trained": "●", "constructed": "◆", "solver": "▲", "loaded": "■"}
+MARKS = {"trained": "●", "constructed": "◆", "solver": "▲", "loaded": "■", "asked": "◇"}
 #: The mark of a trained row whose settings no search chose.
 UNTUNED = "○"
 
@@ -135,6 +135,11 @@ def notes(row: Row, stale: bool = True) -> str:
     parts += [f"{row.diverged} diverged"] if row.diverged else []
     parts += ["stale"] if stale and row.stale else []
     return ", ".join(parts)
+
+
+def parameters(record: Record) -> str:
+    """The number of parameters; empty for a language model that is asked, which nobody counted."""
+    return "" if record.spec.origin == "asked" else f"{record.parameters:,}"
 
 
 def origin(row: Row) -> str:

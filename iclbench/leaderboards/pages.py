@@ -162,7 +162,7 @@ def _line(row: Row, board: Board) -> dict[str, str]:
         "vs. row above": formats.difference(row.above, ranking.scale),
         "seeds": str(row.seeds or ""),
         "over seeds": formats.spread(row),
-        "parameters": f"{row.record.parameters:,}",
+        "parameters": formats.parameters(row.record),
         "budget": formats.budget(row.steps, row.batch),
         "time": formats.seconds(row.seconds),
         "device": markdown(formats.device(environment.device, environment.threads)),

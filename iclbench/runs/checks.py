@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
 import torch
 
 from ..api.architecture import Architecture
+from ..api.asked import Asked
 from ..api.capabilities import CAPABILITIES, TrainingContext, offers
 from ..api.config import Config
 from ..api.errors import IclbenchError
 from ..api.evaluation import EvaluationContext
-from ..api.prompts import Batch, stack
+from ..api.prompts import Batch, map_tensors, stack
 from ..api.random import torch_generator
 from ..api.scoring import POWERS
 from ..api.task import Task, training_batch
@@ -37,10 +39,14 @@ def check_architecture(architecture: Architecture, task: Task[Any], config: Conf
     """Check a module that the architecture builds for the task.
 
     It must have the signature's shapes and dtype, treat each prompt independently, be causal where
-    the signature or the configuration says so, and use all its parameters.
+    the signature or the configuration says so, and use all its parameters. A language model is not
+    asked: its questions must be one per prompt and its own, and an answer read as numbers.
     """
     reason = architecture.supports(task.signature, config)
     _expect(reason is None, f"supports() refuses: {reason}")
+    if isinstance(architecture, Asked):
+        _check_asked(architecture, task, config)
+        return
     signature = task.signature
     module = architecture.build(signature, config).eval()
     dtype = torch.get_default_dtype()
@@ -65,6 +71,25 @@ def check_architecture(architecture: Architecture, task: Task[Any], config: Conf
         grads = torch.autograd.grad(loss, list(named.values()), allow_unused=True)
         unused = [name for name, grad in zip(named, grads, strict=True) if grad is None]
         _expect(not unused, f"parameters without a gradient: {', '.join(unused)}")
+
+
+def _check_asked(asked: Asked, task: Task[Any], config: Config) -> None:
+    signature = task.signature
+    prompt = training_batch(
+        task, 6, torch_generator("cpu", "conformance"), torch.get_default_dtype()
+    ).prompt
+    questions = asked.questions(prompt, signature, config)
+    _expect(len(set(questions)) == 6, "its questions are not one per prompt")
+    alone = [
+        asked.questions(map_tensors(lambda t, i=i: t[i : i + 1], prompt), signature, config)
+        for i in range(6)
+    ]
+    _expect([[q] for q in questions] == alone, "a question depends on the other prompts")
+    width = len(signature.readout) * signature.output_width
+    for answer in ("", "\n", "I don't know.", "1e999", " 0.5, 0.25\n"):
+        numbers = list(asked.read(answer, signature, config))
+        _expect(len(numbers) == width, f"{answer!r} is read as {len(numbers)} numbers, not {width}")
+        _expect(all(map(math.isfinite, numbers)), f"{answer!r} is read as a number without end")
 
 
 def _of_replicas(architecture: Architecture, task: Task[Any], config: Config) -> str | None:

@@ -23,11 +23,11 @@ NOT_COUNTED = frozenset(
     for folder, names in {
         "api": ("__init__", "about", "costs", "entry", "errors", "executor", "names", "options",
                 "record", "results", "stored", "suite", "tracker", "tuning"),
-        "runs": ("__init__", "add_answers", "causality", "checks", "code", "comparison",
-                 "cost_facts", "facts", "heldout", "honesty", "inspection", "objects", "proofs",
-                 "recorded", "report", "retraining", "reuse", "rounding", "shift_records", "sizes",
-                 "state_size", "store", "stored", "suites", "tracking", "tuned", "values",
-                 "verify"),
+        "runs": ("__init__", "add_answers", "asked_answers", "causality", "checks", "code",
+                 "comparison", "cost_facts", "facts", "heldout", "honesty", "inspection", "objects",
+                 "proofs", "recorded", "report", "retraining", "reuse", "rounding",
+                 "shift_records", "sizes", "state_size", "store", "stored", "suites", "tracking",
+                 "tuned", "values", "verify"),
     }.items()
     for name in names
 )  # fmt: skip

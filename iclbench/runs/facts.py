@@ -26,6 +26,7 @@ from ..plugins import host
 from ..training.checkpoints import Weights, load_weights
 from ..training.curve import POINTS
 from ..training.replicas import matching
+from .asked_answers import read_answers
 from .code import stale_code
 from .comparison import Check, same
 from .cost_facts import compare_costs, cost_claims, fitted_recipe
@@ -41,7 +42,7 @@ LEAST_SECONDS = 1e-6
 #: No record has this schema and is older.
 EARLIEST = datetime.datetime(2026, 11, 1, tzinfo=datetime.UTC)
 #: Fields that no run of this version fills in.
-UNUSED = ("answers", "experimental")
+UNUSED = ("experimental",)
 #: Fields of a spec that a checkpoint decides, which is not there when a record is verified.
 BY_CHECKPOINT = ("init", "weights", "freeze", "perturb")
 
@@ -86,7 +87,9 @@ def recompute(path: Path, record: Record) -> Recomputed:
             changes |= {"init": None, "freeze": (), "perturb": 0.0}
         request = request.model_copy(update=changes)
     _require_no_file(request, changes.get("weights"))
-    return Recomputed(resolve(request), weights)
+    answered = read_answers(record, objects)
+    plan = resolve(request)
+    return Recomputed(replace(plan, answers=answered[1]) if answered else plan, weights)
 
 
 def _require_no_file(request: RunSpec, own: str | None) -> None:
@@ -117,6 +120,7 @@ def compare_facts(record: Record, now: Recomputed) -> Iterator[Check]:
             yield from _evaluation(f"shift {name}", evaluation, shifted_plan(now.plan, name))
     yield from _models(record, now)
     yield same("training", record.training is not None, record.spec.origin == "trained")
+    yield same("answers", record.answers is not None, now.plan.spec.origin == "asked")
     if record.training is not None and now.plan.recipe is not None:
         yield from _training(record, record.training, fitted_recipe(record, now.plan.recipe))
     yield from compare_costs(record, now.plan)
@@ -282,6 +286,8 @@ def claims(record: Record, stale: Sequence[str] | None = None) -> dict[str, str]
     stale = stale_code(record) if stale is None else stale
     if stale:
         claimed[OTHER_CODE] = ", ".join(stale)
+    if record.answers is not None:
+        claimed["answers"] = f"those of {record.spec.model}"
     if record.grader is not None and record.grader.cost is not None:
         claimed["cost of grading"] = f"{record.grader.cost.requests} answers"
     if record.proof is not None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import nn
 
+from ..api.asked import AskedModule
 from ..api.errors import UnsupportedError, UsageError
 from ..api.random import derive_seed, torch_generator
 from ..training.checkpoints import load_state, weights_bytes
@@ -48,16 +50,20 @@ def initial_module(plan: Plan, seed: int) -> nn.Module:
 
 
 def given_models(plan: Plan) -> list[Model]:
-    """The models of a plan that trains nothing: a solver, a construction, or loaded weights."""
+    """The models of a plan that trains nothing: solved, constructed, loaded, or asked."""
     models = []
     states = plan.states or {None: {}}
     for seed, state in sorted(states.items(), key=lambda item: item[0] or 0):
         with bounded_model(plan.spec.model):
             module = plan.architecture.build(plan.task.signature, plan.config)
-        if plan.spec.origin != "solver":
+        if plan.spec.origin not in {"solver", "asked"}:
             load_state(module, state, str(plan.spec.weights))
+        if plan.answers is not None:
+            cast(AskedModule, module).remember(plan.answers)
         models.append(Model(seed, module))
-    require_usable(models[0].module, plan)
+    # A language model sees the text of a prompt alone, and is asked nothing for a trial.
+    if plan.spec.origin != "asked":
+        require_usable(models[0].module, plan)
     return models
 
 

@@ -38,8 +38,11 @@ def count_operations(plan: Plan, module: nn.Module, steps: int | None = None) ->
     """The operations of a forward pass per prompt, and those of training one seed for these steps.
 
     They are those of the paper's module, whatever its form for training computes, and of optimizers
-    that need one gradient per step. None where they can't be counted.
+    that need one gradient per step. None where they can't be counted, as for a language model that
+    is asked.
     """
+    if plan.spec.origin == "asked":
+        return None
     try:
         forward = forward_operations(plan, module)
     except Exception as error:  # counting must not cost a run its record

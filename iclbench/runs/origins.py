@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from ..api.architecture import Architecture, Construction, Solver
+from ..api.asked import Asked
 from ..api.config import parse_config
 from ..api.errors import UsageError, first_line, unknown
 from ..api.prompts import Signature
@@ -58,7 +59,8 @@ class GivenWeights:
 def origin_of(request: RunSpec, architecture: Architecture) -> Origin:
     """The origin of the weights; raises UsageError for options that contradict each other.
 
-    - A solver has no weights, so no option about weights applies.
+    - A solver has no weights, so no option about weights applies, nor to a language model that is
+      asked. That is asked about the prompts of the evaluation alone.
     - `weights` says what is evaluated, `init` what is trained: only one of them can be given.
     - `freeze` and `perturb` change what `init` gives.
     - `weights_args` belong to a construction.
@@ -67,7 +69,12 @@ def origin_of(request: RunSpec, architecture: Architecture) -> Origin:
         for name in ("weights", "init", "freeze", "perturb"):
             if getattr(request, name):
                 raise UsageError(f"{request.model} is a solver: {flag(name)} does not apply")
-        return "solver"
+        if not isinstance(architecture, Asked):
+            return "solver"
+        for name in ("shift", "metrics"):
+            if getattr(request, name):
+                raise UsageError(f"{request.model} is asked in text: {flag(name)} does not apply")
+        return "asked"
     trained = request.weights in {None, "trained"}
     if request.init and not trained:
         raise UsageError("--weights says what is evaluated, --init what is trained: choose one")

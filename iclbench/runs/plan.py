@@ -32,7 +32,8 @@ class Plan:
     `states` are the given weights, see `GivenWeights`; they may be `partial`. `recipe` is None
     where nothing is trained. `steps` are those that a budget paid for in an earlier training; None:
     they are measured. `grader` makes the grader, if one was requested. `tuning` is the search that
-    chose some of the arguments.
+    chose some of the arguments. `answers` are those of a language model by question, where a record
+    holds them: then nothing is asked.
     """
 
     request: RunSpec
@@ -48,6 +49,7 @@ class Plan:
     grader: Callable[[], Grader] | None = None
     steps: int | None = None
     tuning: Tuning | None = None
+    answers: Mapping[str, str] | None = None
 
     def prepare_grading(self) -> Grading | None:
         """A grader prepared for one run; raises UsageError for what it lacks, such as a key."""

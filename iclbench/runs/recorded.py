@@ -87,7 +87,8 @@ class Recorded:
         as far may differ.
         """
         checks = self._compare(plan, axes, measured)
-        if all(check.holds for check in checks):
+        # Answers in text are not rounded.
+        if all(check.holds for check in checks) or plan.spec.origin == "asked":
             return checks
         others = rounded()
         moved = [

@@ -74,7 +74,7 @@ def retrain(path: Path, device_name: str = "auto") -> Retraining:
     """
     record = read_record(path)
     require_plugins(path, record)
-    if record.spec.origin in {"solver", "constructed"}:
+    if record.spec.origin in {"solver", "constructed", "asked"}:
         return Retraining([], None)
     device = find_device(device_name)
     plan = _plan(path, record, environment(device))

@@ -19,6 +19,7 @@ from ..files import require_writable
 from ..plugins import host
 from ..precision import DTYPES, full_precision
 from ..training.gradients.choice import EngineName
+from .asked_answers import write_answers
 from .budget import require_device, track_of
 from .exclusive import exclusive
 from .grading import Grading
@@ -125,6 +126,7 @@ def evaluate_and_record(
         seeds=seed_reports(models),
         evaluations={MAIN: evaluation(plan, measured, summary, store.objects)},
         weights=store.objects.write(weights, "safetensors") if weights else None,
+        answers=write_answers(models, store.objects) if spec.origin == "asked" else None,
         training=ready.training,
         operations=ready.operations,
         validation_curve=ready.validation_curve,

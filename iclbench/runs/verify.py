@@ -26,6 +26,7 @@ from ..api.task import Task
 from ..devices import find_device
 from ..plugins import host
 from ..precision import DTYPES, full_precision
+from .asked_answers import compare_answers_used
 from .code import require_plugins
 from .comparison import RELATIVE, Check, close, compare_analyses, same
 from .exclusive import exclusive
@@ -89,6 +90,7 @@ def _verify(path: Path, record: Record, device: str) -> list[Check]:
             ),
             *compare_analyses(record.analyses, analyse(plan, models, place), record.spec.dtype),
             *_compare_grading(record, grader),
+            *compare_answers_used(record, models),
         ]
         for name in present_shifts(record):
             checks += _compare_shift(path, record, shifted_plan(plan, name), models, place)

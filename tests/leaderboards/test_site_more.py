@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,13 +13,11 @@ from rich_records import ANALYSIS, FINDING, NOTES, make_rich
 from iclbench import RecordStore, UsageError
 from iclbench.leaderboards.findings import outcomes
 from iclbench.leaderboards.site import analyses, dot_list, heat
-from iclbench.leaderboards.site.answers import compared
 from iclbench.leaderboards.site.build import make_site
 from iclbench.leaderboards.site.prompts import Prompts, answers_at, values_at
 from iclbench.leaderboards.site.run_parts import bibtex
 from iclbench.leaderboards.study_notes import read_notes
 from iclbench.runs.load import load_task
-from iclbench.runs.objects import Objects
 from iclbench.runs.store import read_record, read_values
 
 
@@ -145,16 +142,6 @@ def test_endings_are_shown_escaped_on_the_run_s_page_and_side_by_side(site, fold
     page = read(site, "samples/least-squares.html")
     assert page.count("a &lt;b&gt;fox&lt;/b&gt;.") == 2
     assert page.count("There was once") == 1
-
-
-@pytest.mark.parametrize("origins", [["trained", "solved"], ["solved", "solved"]])
-def test_endings_stand_side_by_side_where_a_trained_model_wrote_some(folder, origins):
-    rows = [
-        SimpleNamespace(record=record, is_trained=origin == "trained")
-        for record, origin in zip(trained(folder), origins, strict=True)
-    ]
-    found = compared(rows, Objects(folder / "records"))
-    assert [len(view["endings"]) for view in found] == ([2, 2] if "trained" in origins else [])
 
 
 def test_a_run_s_page_has_its_files_with_sizes_and_digests_and_its_citation(site, folder):

@@ -79,7 +79,7 @@ def test_true_ending_scores_higher_than_another_or_a_loop():
     assert math.isnan(empty)
     assert scores["repetition"][1] > 0.5
     # Plain likelihood is what a loop is good at.
-    model, tokenizer = grader._model()
+    model, tokenizer = grader._local.loaded
     start = [tokenizer.convert_tokens_to_ids("<|endoftext|>")]
     ids = tokenizer(BETTY.ending, add_special_tokens=False)["input_ids"]
     beginning = tokenizer(BETTY.beginning, add_special_tokens=False)["input_ids"]

@@ -13,7 +13,7 @@ import pytest
 import torch
 from support import evaluation_context
 
-from iclbench import Architecture, Solver, UsageError, load_task
+from iclbench import Architecture, Asked, Solver, UsageError, load_task
 from iclbench.plugins import host
 
 PROMPTS, SEED = 256, 4321
@@ -72,7 +72,7 @@ def methods(name, asked):
         if not asked(entry.name):
             continue
         architecture = host().load("model", entry.name, Architecture)()
-        if isinstance(architecture, Solver):
+        if isinstance(architecture, Solver) and not isinstance(architecture, Asked):
             config = None if architecture.chance else architecture.Config()
             if config is not None and architecture.supports(task.signature, config) is None:
                 yield entry.name, architecture.build(task.signature, config)

@@ -1,4 +1,4 @@
-"""What models wrote: the graded endings of a record, in the order of its evaluation set."""
+"""What models wrote: graded endings, and what language models answered when they were asked."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from ...api.names import visible
 from ...api.record import Record
+from ...runs.asked_answers import read_answers
 from ...runs.objects import Objects
 from ..row import Row
 from .figure import View
@@ -73,3 +75,22 @@ def compared(rows: Sequence[Row], objects: Objects) -> list[View]:
                 by_beginning.setdefault(ending["beginning"], []).append(entry)
     items = list(by_beginning.items())[:MOST_COMPARED]
     return [{"beginning": beginning, "endings": members} for beginning, members in items]
+
+
+def said(record: Record, objects: Objects) -> View | None:
+    """A language model's name with its first questions and answers; None for any other model.
+
+    Those of the first prompts come first.
+    """
+    answered = read_answers(record, objects)
+    if answered is None:
+        return None
+    name, answers = answered
+    first = list(answers.items())[:MOST]
+    pairs = [{"question": _lines(question), "answer": _lines(answer)} for question, answer in first]
+    return {"name": visible(name, 200), "pairs": pairs, "count": f"{len(answers):,}"}
+
+
+def _lines(text: str) -> str:
+    """The text with its line breaks, and nothing else that a page would not show."""
+    return "\n".join(visible(line, MOST_TEXT) for line in text[:MOST_TEXT].split("\n"))

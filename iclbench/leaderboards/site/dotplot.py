@@ -42,7 +42,7 @@ def references(board: Board) -> list[Reference]:
     found = []
     if board.floor is not None and board.floor.score is not None:
         found.append(Reference("attainable", board.floor.label, board.floor.score))
-    for kind in ("constructed", "solver", "chance"):
+    for kind in ("constructed", "solver", "asked", "chance"):
         rows = [row for row in board.rows if _kind(row) == kind and row.score is not None]
         best = max(rows, key=lambda row: row.goodness, default=None)
         if best is not None and best.score is not None:

@@ -76,7 +76,7 @@ def _result(result: Scored, about: Descriptions) -> View:
         "floor": "" if board.floor is None else formats.score(board.floor.score, board.ranking),
         "share": "" if share is None else f"{100 * share:.0f}%",
         "notes": formats.notes(row),
-        "parameters": row.record.parameters,
+        "parameters": formats.parameters(row.record),
     }
 
 

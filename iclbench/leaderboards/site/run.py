@@ -15,7 +15,7 @@ from .. import formats
 from ..board import Board
 from ..row import Row, floor_label, mean_bounds
 from .answers import MOST as MOST_ENDINGS
-from .answers import endings
+from .answers import endings, said
 from .figure import View, figure
 from .home import floor_text
 from .plots import record_curves
@@ -55,6 +55,7 @@ def run(row: Row, board: Board, folder: Path, base: str, prompts: Prompts) -> Vi
         "proved": proved(record),
         "claims": claims(record, row.stale),
         "origin": formats.origin(row),
+        "parameters": formats.parameters(record),
         "budget": formats.budget(row.steps, row.batch),
         "time": formats.seconds(row.seconds),
         "floor": floor_text(board),
@@ -64,6 +65,7 @@ def run(row: Row, board: Board, folder: Path, base: str, prompts: Prompts) -> Vi
         "spec": [(key, _text(value)) for key, value in spec.items() if value not in (None, {}, [])],
         "figures": [figure(plot) for plot in (*record_curves(record), *validation_plots(record))],
         "samples": _samples(record, folder / row.file, prompts),
+        "said": said(record, Objects(folder)),
         "endings": endings(record, Objects(folder))[:MOST_ENDINGS],
         "files": files(row, folder, base),
         "path": f"{base}/{row.file}",

@@ -10,7 +10,7 @@ from ...runs.store import read_values
 from ..board import Board
 from ..descriptions import Descriptions
 from ..row import Row
-from .answers import compared
+from .answers import compared, said
 from .figure import View
 from .prompts import Prompts, answers_at, values_at
 from .task import evaluation_title
@@ -32,6 +32,7 @@ def _samples(board: Board, folder: Path, prompts: Prompts, about: Descriptions) 
     if isinstance(drawn, str) and not stories:
         return None
     rows = board.rows[:MOST_ROWS]
+    asked = [(row, view) for row in rows if (view := said(row.record, Objects(folder)))]
     errors = [] if isinstance(drawn, str) else [(row, _values(row, folder)) for row in rows]
     return {
         "title": f"{evaluation_title(board, about.task(board.task))}, {board.dtype}",
@@ -46,7 +47,8 @@ def _samples(board: Board, folder: Path, prompts: Prompts, about: Descriptions) 
                     (row, answers_at(row.record, i, prompt["classes"]), cells[i])
                     for row, cells in errors
                     if cells
-                ]
+                ],
+                "asked": [(row, v["pairs"][i]) for row, v in asked if i < len(v["pairs"])],
             }
             for i, prompt in enumerate(() if isinstance(drawn, str) else drawn)
         ],

@@ -193,6 +193,7 @@ def _row(row: Row, ends: tuple[float, float], hidden: bool) -> View:
         "notes": formats.notes(row),
         "above": formats.difference(row.above, ranking.scale),
         "budget": formats.budget(row.steps, row.batch),
+        "parameters": formats.parameters(row.record),
         "compute": "" if operations is None else scientific(operations),
         "time": formats.seconds(row.seconds),
         "device": formats.device(environment.device, environment.threads),

