@@ -26,6 +26,7 @@ _FILE_TITLES = {
 _PROVED = {
     "evaluated": "the models were built again and gave these numbers",
     "retrained": "training was repeated and gave these numbers again",
+    "asked": "the questions were written again, and the recorded answers give these numbers",
 }
 #: Characters that TeX gives a meaning to.
 _TEX = re.compile(r"[\\{}$&#%_^~]")
@@ -38,7 +39,7 @@ def proved(record: Record) -> list[tuple[str, str]]:
     if proof is None:
         return []
     facts = [
-        ("checked", _PROVED[proof.kind]),
+        ("checked", _PROVED["asked" if record.spec.origin == "asked" else proof.kind]),
         ("when", proof.created[:10]),
         ("where", f"{proof.environment.device}, {proof.environment.threads} threads"),
     ]
