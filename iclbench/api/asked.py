@@ -22,6 +22,9 @@ class Asked(Solver):
     answers.
     """
 
+    def prepare(self, config: Any) -> None:
+        """Raise UsageError for what is missing; called before anything is run or asked."""
+
     @abstractmethod
     def questions(self, prompt: Any, signature: Signature, config: Any) -> list[str]:
         """Return the question of each prompt of a batch, which must hold all that it shows."""
@@ -53,8 +56,7 @@ class Asked(Solver):
 class AskedModule(nn.Module):
     """Maps prompts to predictions by questions and answers; it asks each question once.
 
-    `answers` has the answer to each question, in the order in which they were asked, and `used`
-    the questions of all calls.
+    `answers` has the answer to each question, and `used` the questions of all calls in their order.
     """
 
     def __init__(self, asked: Asked, signature: Signature, config: Any) -> None:
@@ -62,7 +64,7 @@ class AskedModule(nn.Module):
         self._asked, self._signature, self._config = asked, signature, config
         self._recorded = False
         self.answers: dict[str, str] = {}
-        self.used: set[str] = set()
+        self.used: dict[str, None] = {}
 
     @property
     def identity(self) -> str:
@@ -86,7 +88,7 @@ class AskedModule(nn.Module):
         if len(questions) != len(like):
             raise PluginError(f"{asked.name}: {len(questions)} questions for {len(like)} prompts")
         self._ask(questions, like.device)
-        self.used.update(questions)
+        self.used.update(dict.fromkeys(questions))
         numbers = [list(asked.read(self.answers[q], signature, config)) for q in questions]
         shape = (len(like), len(signature.readout), signature.output_width)
         try:
@@ -99,7 +101,10 @@ class AskedModule(nn.Module):
     def _ask(self, questions: Sequence[str], device: torch.device) -> None:
         new = [question for question in dict.fromkeys(questions) if question not in self.answers]
         if new and self._recorded:
-            raise RecordError("its answers hold none to a question of its prompts")
+            raise RecordError(
+                "its answers hold none to a question of its prompts; many decimals may be rounded "
+                "otherwise on another machine"
+            )
         given = list(self._asked.ask(new, self._config, device)) if new else []
         if len(given) != len(new):
             raise PluginError(f"{self._asked.name}: {len(given)} answers to {len(new)} questions")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..api.errors import RecordError, problem_with
 from ..api.record import Record
+from ..runs.asked_answers import read_answers
 from ..runs.objects import Objects
 from ..runs.store import RecordStore, read_record
 from .board import Boards, boards
@@ -86,8 +87,10 @@ def _require_place(store: RecordStore, path: Path, record: Record) -> None:
 
 
 def _require_files(path: Path, record: Record) -> None:
+    objects = Objects.beside(path)
     for reference in record.files():
-        Objects.beside(path).read(reference)
+        objects.read(reference)
+    read_answers(record, objects)
 
 
 def _has_a_board(store: RecordStore, record: Record, refused: Refused) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..api.errors import UsageError
+from ..api.errors import UsageError, first_line
 from ..console import report
 from ..files import file_digest
 
@@ -73,7 +73,10 @@ class LocalLanguageModel:
 
     @cached_property
     def loaded(self) -> Loaded:
-        """The model, in evaluation mode, and its tokenizer; raises UsageError as `require` does."""
+        """The model, in evaluation mode, and its tokenizer.
+
+        Raises UsageError as `require` does, and for a file that is no model.
+        """
         self.require()
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -86,9 +89,14 @@ class LocalLanguageModel:
             "trust_remote_code": False,
         }
         # Its bars of progress take no notice of transformers' own switch.
-        with contextlib.redirect_stderr(io.StringIO()):
-            tokenizer = AutoTokenizer.from_pretrained(folder, **options)
-            model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **options)
+        try:
+            with contextlib.redirect_stderr(io.StringIO()):
+                tokenizer = AutoTokenizer.from_pretrained(folder, **options)
+                model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **options)
+        except Exception as error:  # readers raise anything for a file that is no model
+            raise UsageError(
+                f"{self._who}: {self.file} can't be read: {first_line(error)}"
+            ) from None
         return Loaded(model.to(self._device).eval(), tokenizer)
 
     def complete(self, text: str, most_tokens: int) -> str:

@@ -90,6 +90,10 @@ def _check_asked(asked: Asked, task: Task[Any], config: Config) -> None:
         numbers = list(asked.read(answer, signature, config))
         _expect(len(numbers) == width, f"{answer!r} is read as {len(numbers)} numbers, not {width}")
         _expect(all(map(math.isfinite, numbers)), f"{answer!r} is read as a number without end")
+    none = list(asked.read("I don't know.", signature, config))
+    for answer in ("nan", "inf", "-inf"):
+        numbers = list(asked.read(answer, signature, config))
+        _expect(numbers == none, f"{answer!r} is read as {numbers}, and no number as {none}")
 
 
 def _of_replicas(architecture: Architecture, task: Task[Any], config: Config) -> str | None:

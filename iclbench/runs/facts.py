@@ -18,6 +18,7 @@ from torch import Tensor
 
 from ..api.architecture import Architecture
 from ..api.errors import UsageError
+from ..api.names import visible
 from ..api.recipe import Recipe
 from ..api.record import MAIN, Record, TrainingReport
 from ..api.results import Evaluation
@@ -88,8 +89,8 @@ def recompute(path: Path, record: Record) -> Recomputed:
         request = request.model_copy(update=changes)
     _require_no_file(request, changes.get("weights"))
     answered = read_answers(record, objects)
-    plan = resolve(request)
-    return Recomputed(replace(plan, answers=answered[1]) if answered else plan, weights)
+    # A record without answers has none to any question: for a record nothing is ever asked.
+    return Recomputed(replace(resolve(request), answers=answered.answers), weights)
 
 
 def _require_no_file(request: RunSpec, own: str | None) -> None:
@@ -258,10 +259,10 @@ def _is_past(text: str) -> bool:
     return date.tzinfo is not None and EARLIEST <= date <= now
 
 
-def claims(record: Record, stale: Sequence[str] | None = None) -> dict[str, str]:
+def claims(record: Record, objects: Objects, stale: Sequence[str] | None = None) -> dict[str, str]:
     """What a record says of the past, which can't be computed; training again tests most of it.
 
-    `stale` is `stale_code(record)`, where it is known.
+    `objects` are those beside it; `stale` is `stale_code(record)`, where it is known.
     """
     environment, training = record.environment, record.training
     claimed = {
@@ -287,7 +288,7 @@ def claims(record: Record, stale: Sequence[str] | None = None) -> dict[str, str]
     if stale:
         claimed[OTHER_CODE] = ", ".join(stale)
     if record.answers is not None:
-        claimed["answers"] = f"those of {record.spec.model}"
+        claimed["answers"] = f"those of {visible(read_answers(record, objects).model, 200)}"
     if record.grader is not None and record.grader.cost is not None:
         claimed["cost of grading"] = f"{record.grader.cost.requests} answers"
     if record.proof is not None:

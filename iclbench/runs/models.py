@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
 
 import torch
 from torch import nn
@@ -58,8 +57,8 @@ def given_models(plan: Plan) -> list[Model]:
             module = plan.architecture.build(plan.task.signature, plan.config)
         if plan.spec.origin not in {"solver", "asked"}:
             load_state(module, state, str(plan.spec.weights))
-        if plan.answers is not None:
-            cast(AskedModule, module).remember(plan.answers)
+        if plan.answers is not None and isinstance(module, AskedModule):
+            module.remember(plan.answers)
         models.append(Model(seed, module))
     # A language model sees the text of a prompt alone, and is asked nothing for a trial.
     if plan.spec.origin != "asked":

@@ -66,15 +66,13 @@ def origin_of(request: RunSpec, architecture: Architecture) -> Origin:
     - `weights_args` belong to a construction.
     """
     if isinstance(architecture, Solver):
-        for name in ("weights", "init", "freeze", "perturb"):
+        is_asked = isinstance(architecture, Asked)
+        names = ["weights", "init", "freeze", "perturb", *(["shift", "metrics"] * is_asked)]
+        for name in names:
             if getattr(request, name):
-                raise UsageError(f"{request.model} is a solver: {flag(name)} does not apply")
-        if not isinstance(architecture, Asked):
-            return "solver"
-        for name in ("shift", "metrics"):
-            if getattr(request, name):
-                raise UsageError(f"{request.model} is asked in text: {flag(name)} does not apply")
-        return "asked"
+                what = "asked in text" if is_asked else "a solver"
+                raise UsageError(f"{request.model} is {what}: {flag(name)} does not apply")
+        return "asked" if is_asked else "solver"
     trained = request.weights in {None, "trained"}
     if request.init and not trained:
         raise UsageError("--weights says what is evaluated, --init what is trained: choose one")

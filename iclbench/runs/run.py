@@ -19,7 +19,7 @@ from ..files import require_writable
 from ..plugins import host
 from ..precision import DTYPES, full_precision
 from ..training.gradients.choice import EngineName
-from .asked_answers import write_answers
+from .asked_answers import prepare_asking, write_answers
 from .budget import require_device, track_of
 from .exclusive import exclusive
 from .grading import Grading
@@ -82,6 +82,7 @@ def run_plans(plans: Sequence[Plan], settings: Settings) -> list[Record]:
         # Refuse a grader without its key, or unsuitable targets, before any time is spent.
         gradings = [plan.prepare_grading() for plan in missing]
         require_target_shape(missing[0])
+        prepare_asking(missing[0])
         for plan in missing:
             host().notify("iclbench_run_started", spec=plan.spec)
         try:

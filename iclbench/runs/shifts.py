@@ -38,8 +38,13 @@ class Shifted:
 
 
 def asked_shifts(plan: Plan) -> list[str]:
-    """The names of the shifts that a plan asks for; raises UsageError for an undefined one."""
+    """The names of the shifts that a plan asks for; raises UsageError for an undefined one.
+
+    Also for any of a model that is asked in text, whose answers are those to one set of prompts.
+    """
     known, asked = plan.task.shifts, plan.request.shift
+    if asked and plan.spec.origin == "asked":
+        raise UsageError(f"{plan.spec.model} is asked in text: --shift does not apply")
     if ALL in asked:
         if not known:
             raise UsageError(f"task {plan.task.name} has no shifts")

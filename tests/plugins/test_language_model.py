@@ -41,6 +41,8 @@ def completions(monkeypatch, tmp_path):
         return " 0.5\n"
 
     monkeypatch.setattr(LocalLanguageModel, "complete", complete)
+    # The packages that read a model are optional.
+    monkeypatch.setattr(LocalLanguageModel, "require", lambda self: None)
     return SimpleNamespace(config=LanguageModelConfig(path=str(file)), asked=asked)
 
 

@@ -14,9 +14,11 @@ from iclbench import (
     RecordStore,
     UsageError,
     check_plugin,
+    evaluate_shifts,
     run,
     verify,
 )
+from iclbench.runs import asked_answers
 from iclbench.runs.asked_answers import read_answers
 from iclbench.runs.checks import check_architecture
 from iclbench.runs.facts import claims
@@ -59,7 +61,7 @@ def test_a_record_holds_every_question_with_its_answer(path):
 def test_a_record_verifies_and_asks_nothing(path):
     checks = verify(path, "cpu")  # the parrot fails when it is asked by a second call
     assert all(check.holds for check in checks)
-    assert claims(read_record(path))["answers"] == "those of parrot"
+    assert claims(read_record(path), Objects.beside(path))["answers"] == "those of a parrot"
 
 
 def better(lines):
@@ -71,8 +73,9 @@ def better(lines):
     [
         better,
         lambda lines: [*lines, {"question": "What is the answer to everything?", "answer": "42"}],
+        lambda lines: [lines[0], *lines[:0:-1]],
     ],
-    ids=["another answer", "a question of no prompt"],
+    ids=["another answer", "a question of no prompt", "another order"],
 )
 def test_forged_answers_are_noticed(path, forgery):
     with_lines(path, forgery)
@@ -87,9 +90,10 @@ def test_forged_answers_are_noticed(path, forgery):
         (lambda lines: [*lines, {"question": 1, "answer": "1"}], "a question and an answer each"),
         (lambda lines: [*lines, ["question"]], "a question and an answer each"),
         (lambda lines: lines[1:], "a question and an answer each"),
+        (lambda lines: [{**lines[0], "seed": "1"}, *lines[1:]], "a question and an answer each"),
         (lambda lines: [], "a question and an answer each"),
     ],
-    ids=["missing", "twice", "no text", "a list", "no model", "empty"],
+    ids=["missing", "twice", "no text", "a list", "no model", "more", "empty"],
 )
 def test_damaged_answers_are_one_line(path, forgery, message):
     with_lines(path, forgery)
@@ -118,6 +122,37 @@ def test_what_would_ask_more_is_refused(provide, tmp_path, more, message):
         run(**SPEC, **more, out=tmp_path)
 
 
+def test_a_record_is_never_asked_for_shifts(path, cli):
+    """Its command may come from anyone, and may name what is asked."""
+    before = path.read_bytes()
+    with pytest.raises(UsageError, match="asked in text: --shift does not apply"):
+        evaluate_shifts(path, ["quadrants"], "cpu")
+    outcome = cli("run", "--weights", str(path), "--shift", "quadrants")
+    assert outcome.code == 2
+    assert "--shift does not apply" in outcome.err
+    assert path.read_bytes() == before
+
+
+def test_what_no_record_would_hold_is_refused_before_asking(provide, tmp_path, monkeypatch):
+    monkeypatch.setattr(asked_answers, "MOST_BYTES", 10_000)
+    asked = parrot()
+    provide("model", "parrot", asked)
+    with pytest.raises(UsageError, match=r"20 questions would be about .* evaluate fewer prompts"):
+        run(**SPEC, out=tmp_path)
+    assert asked.asked == []
+
+
+def test_what_is_missing_is_found_before_anything_is_asked(provide, tmp_path):
+    def prepare(self, config):
+        raise UsageError("parrot: no seeds to eat")
+
+    asked = parrot(prepare=prepare)
+    provide("model", "parrot", asked)
+    with pytest.raises(UsageError, match="no seeds to eat"):
+        run(**SPEC, out=tmp_path)
+    assert asked.asked == []
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -129,6 +164,7 @@ def test_what_would_ask_more_is_refused(provide, tmp_path, more, message):
         ),
         ({"read": lambda self, a, s, c: []}, "0 numbers, not 1"),
         ({"read": lambda self, a, s, c: [float("inf")]}, "without end"),
+        ({"read": lambda self, a, s, c: [1e6 if a == "nan" else 0.0]}, "'nan' is read as"),
     ],
 )
 def test_conformance_asks_nothing_and_finds_wrong_questions(changes, message):

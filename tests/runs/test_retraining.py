@@ -29,6 +29,7 @@ from iclbench.api.spec import RunSpec
 from iclbench.runs.code import other_code
 from iclbench.runs.facts import claims
 from iclbench.runs.models import given_models
+from iclbench.runs.objects import Objects
 from iclbench.runs.plan import resolve
 from iclbench.runs.proofs import write_proof
 from iclbench.runs.retraining import retrain
@@ -111,7 +112,7 @@ def test_a_forgery_of_the_past_is_claimed_and_training_again_refuses_it(records,
     forgery, claim = CLAIMED[name]
     path = forgery(records)
     assert problem_of(path, verify) is None
-    assert claim in claims(read_record(path))
+    assert claim in claims(read_record(path), Objects.beside(path))
     assert problem_of(path, lambda path: retrain(path).checks)
 
 
@@ -126,7 +127,7 @@ def test_a_sound_record_is_proved_and_its_claims_give_way(records):
     assert proved.proof.same_bits
     assert proved.created == proved.proof.created
     assert all(check.holds for check in verify(path))
-    assert "proof" in claims(proved)
+    assert "proof" in claims(proved, Objects.beside(path))
 
 
 @pytest.mark.parametrize("plugin", [0, 1], ids=["harness", "plugin"])

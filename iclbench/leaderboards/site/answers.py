@@ -80,15 +80,19 @@ def compared(rows: Sequence[Row], objects: Objects) -> list[View]:
 def said(record: Record, objects: Objects) -> View | None:
     """A language model's name with its first questions and answers; None for any other model.
 
-    Those of the first prompts come first.
+    They are those of the first prompts, except where two prompts ask the same.
     """
-    answered = read_answers(record, objects)
-    if answered is None:
+    if record.answers is None:
         return None
-    name, answers = answered
+    model, answers = read_answers(record, objects)
     first = list(answers.items())[:MOST]
     pairs = [{"question": _lines(question), "answer": _lines(answer)} for question, answer in first]
-    return {"name": visible(name, 200), "pairs": pairs, "count": f"{len(answers):,}"}
+    return {
+        "name": visible(model, 200),
+        "pairs": pairs,
+        "count": f"{len(answers):,}",
+        "one_per_prompt": len(answers) == record.main.prompts,
+    }
 
 
 def _lines(text: str) -> str:

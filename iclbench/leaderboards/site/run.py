@@ -53,7 +53,7 @@ def run(row: Row, board: Board, folder: Path, base: str, prompts: Prompts) -> Vi
         "worst": formats.number(row.worst, ranking.scale),
         "notes": formats.notes(row),
         "proved": proved(record),
-        "claims": claims(record, row.stale),
+        "claims": claims(record, Objects(folder), row.stale),
         "origin": formats.origin(row),
         "parameters": formats.parameters(record),
         "budget": formats.budget(row.steps, row.batch),

@@ -32,7 +32,8 @@ def _samples(board: Board, folder: Path, prompts: Prompts, about: Descriptions) 
     if isinstance(drawn, str) and not stories:
         return None
     rows = board.rows[:MOST_ROWS]
-    asked = [(row, view) for row in rows if (view := said(row.record, Objects(folder)))]
+    views = [(row, said(row.record, Objects(folder))) for row in rows]
+    asked = [(row, view) for row, view in views if view and view["one_per_prompt"]]
     errors = [] if isinstance(drawn, str) else [(row, _values(row, folder)) for row in rows]
     return {
         "title": f"{evaluation_title(board, about.task(board.task))}, {board.dtype}",

@@ -93,7 +93,7 @@ class _Group:
     def __init__(
         self, names: list[str], shape: torch.Size, replicas: Replicas, longest: int
     ) -> None:
-        self.names, self.shape = names, shape
+        self.names, self.shape, self._count = names, shape, replicas.count
         batch, like = replicas.count * len(names), replicas.flat
         self.mean, self.square = (like.new_zeros(batch, *shape) for _ in range(2))
         # An axis of one has one basis; a vector keeps its own, as in Adam.
@@ -107,7 +107,7 @@ class _Group:
 
     def scatter(self, values: Tensor, parts: dict[str, Tensor]) -> None:
         """Write a batch to the named parts."""
-        values = values.view(-1, len(self.names), *self.shape)
+        values = values.view(self._count, len(self.names), *self.shape)
         for k, name in enumerate(self.names):
             parts[name].copy_(values[:, k])
 
@@ -115,8 +115,10 @@ class _Group:
         """Take the eigenbases of the first gradient."""
         self._mix(grad, weight)
         for i, product in self.products.items():
+            # What overflows has no decomposition, and must not cost the other replicas theirs.
+            finite = torch.where(product.isfinite(), product, 0.0)
             # Columns by falling eigenvalues.
-            self.bases[i].copy_(torch.linalg.eigh(product)[1].flip(2))
+            self.bases[i].copy_(torch.linalg.eigh(finite)[1].flip(2))
 
     def direction(self, grad: Tensor, weight1: float, weight2: float, eps: float) -> Tensor:
         """Adam's quotient of moments, computed in the eigenbases."""

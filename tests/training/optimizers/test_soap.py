@@ -124,6 +124,32 @@ def test_a_diverged_replica_keeps_its_parameters_and_disturbs_no_other():
     torch.testing.assert_close(replicas.flat[[0, 2]], whole[[0, 2]], rtol=1e-12, atol=1e-14)
 
 
+def test_parameters_without_elements_are_no_obstacle():
+    class Empty(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.none, self.rows = nn.Parameter(torch.zeros(0)), nn.Parameter(torch.zeros(0, 4))
+            self.matrix = nn.Parameter(torch.ones(3, 4, dtype=torch.float64))
+
+    replicas = Replicas([Empty().double() for _ in RATES], torch.device("cpu"))
+    optimizer = make_optimizer(replicas, "soap", {"every": 2})
+    for update in updates(replicas, 5):
+        optimizer.update(update)
+    assert replicas.flat.isfinite().all()
+    assert (replicas.flat != 1).all()
+
+
+def test_a_first_gradient_that_overflows_costs_no_other_replica():
+    whole = trained("soap", {}, 9, torch.float32)
+    replicas = Replicas(modules(torch.float32), torch.device("cpu"))
+    optimizer = make_optimizer(replicas, "soap", {})
+    for update in updates(replicas, 9):
+        if update.step == 1:
+            update.grad[1] *= 1e30
+        optimizer.update(update)
+    torch.testing.assert_close(replicas.flat[[0, 2]], whole[[0, 2]], rtol=1e-4, atol=1e-6)
+
+
 def test_a_group_trains_as_each_replica_alone():
     together = trained("soap", {}, 25)
     replicas = Replicas(modules(torch.float64)[:1], torch.device("cpu"))
