@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -99,9 +100,14 @@ def _columns(choice: Choice, boards: Sequence[Board], about: Descriptions) -> It
             size = (board.task_version, board.has_tracks, len(models), len(rows))
             if board.title not in chosen or size > chosen[board.title][0]:
                 chosen[board.title] = size, board, rows
+        tasks = Counter(board.task for _, board, _ in chosen.values())
         for title in sorted(chosen):
             _, board, rows = chosen[title]
-            yield _column(group, board, rows, about)
+            column = _column(group, board, rows, about)
+            if tasks[board.task] > 1:
+                # What tells the boards of a task apart follows its name in their titles.
+                column["title"] = title.partition(": ")[2] or title
+            yield column
 
 
 def _column(group: str, board: Board, rows: Sequence[Row], about: Descriptions) -> View:

@@ -18,8 +18,8 @@ from ..row import PROFILE, Row, floor_label
 #: Colors of the style sheet; with dashes, twice as many lines can be told apart.
 COLORS = 10
 MOST_LINES = 2 * COLORS
-#: Lines whose names have room at their ends.
-MOST_NAMES = 22
+#: Lines whose names have room at their ends, and the characters of a name that have it.
+MOST_NAMES, LONGEST_NAME = 22, 34
 #: The digits at which each dtype's precision profile ends.
 PROFILE_ENDS = {"float32": 8, "float64": 16}
 
@@ -32,12 +32,13 @@ def plot(title: str, x: str, y: str, lines: Sequence[Plot], *, log: bool, log_x:
     """A figure of lines {x, y, name[, low, high, reference, hue]} with titled axes.
 
     Colors go by `hue`, or else by order; an axis of integers alone has no other ticks. Where there
-    are more lines than colors, they have names at their ends if these lie apart, and the plot is
-    wide; if not, a reader asks for the rest in the legend.
+    are more lines than colors, they have names at their ends if these lie apart and the names are
+    short, and the plot is wide; if not, a reader asks for the rest in the legend.
     """
     own = [line for line in lines if not line.get("reference")]
     crowded = len({line.get("hue", i) for i, line in enumerate(own)}) > COLORS
-    wide = crowded and len(lines) <= MOST_NAMES and _end_apart(own, log)
+    fit = len(lines) <= MOST_NAMES and all(len(line["name"]) <= LONGEST_NAME for line in lines)
+    wide = crowded and fit and _end_apart(own, log)
     return {
         "title": title,
         "x": {"title": x, "log": log_x, "integers": _are_integers(lines, "x")},

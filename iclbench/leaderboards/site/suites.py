@@ -156,8 +156,8 @@ class _Group:
         return 100 * mean.value
 
 
-def _group(entries: Sequence[Entry]) -> _Group | None:
-    """The group with the most scores; None without enough models."""
+def _groups(entries: Sequence[Entry]) -> list[_Group]:
+    """The group with the most scores and that with the most models, of those with enough models."""
     scored = [(entry.track, _boards(entry), entry) for entry in entries]
     # Rows without a track chose their own budgets.
     kinds = dict.fromkeys((track, has) for track, has, _ in scored if has and track != "open")
@@ -166,7 +166,11 @@ def _group(entries: Sequence[Entry]) -> _Group | None:
         members = tuple(e for t, has, e in scored if t == track and set(has) >= set(boards))
         groups.append(_Group(track, boards, members))
     large = [group for group in groups if len(group.members) >= LEAST_MODELS]
-    return max(large, key=lambda group: len(group.members) * len(group.boards), default=None)
+    if not large:
+        return []
+    most_scores = max(large, key=lambda g: (len(g.members) * len(g.boards), len(g.boards)))
+    most_models = max(large, key=lambda g: (len(g.members), len(g.boards)))
+    return [most_scores] if most_models is most_scores else [most_scores, most_models]
 
 
 def _boards(entry: Entry) -> tuple[str, ...]:
@@ -181,9 +185,10 @@ def _title(entry: Entry, about: Descriptions) -> str:
 
 def _plots(entries: Sequence[Entry], about: Descriptions) -> list[View]:
     """The mean of comparable models against their parameters and the state of a layer."""
-    group = _group(entries)
-    if group is None:
-        return []
+    return [drawn for group in _groups(entries) for drawn in _plots_of(group, about)]
+
+
+def _plots_of(group: _Group, about: Descriptions) -> list[View]:
     count = len(group.boards)
     over = f"{count} boards" if count > 1 else group.boards[0].replace("-", " ")
     sizes: dict[str, Callable[[Record], float | None]] = {

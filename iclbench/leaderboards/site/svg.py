@@ -31,10 +31,13 @@ Scale = Callable[[float], float]
 def draw(plot: Plot) -> str:
     """The figure as one SVG element; the page shows its title and legend as text."""
     x_ends = _ends([v for line in plot["lines"] for v in line["x"]], plot["x"]["log"])
-    if all(len(line["x"]) == 1 for line in plot["lines"] if not line.get("reference")):
-        x_ends = _widened(x_ends, plot["x"]["log"])  # a dot on the axis would be hard to see
     shown = [v for line in plot["lines"] for key in ("y", "low", "high") for v in line.get(key, ())]
     y_ends = _ends(shown, plot["y"]["log"])
+    if all(len(line["x"]) == 1 for line in plot["lines"] if not line.get("reference")):
+        # A dot on an axis would be hard to see.
+        x_ends, y_ends = (
+            _widened(e, plot[axis]["log"]) for e, axis in ((x_ends, "x"), (y_ends, "y"))
+        )
     width, right = (WIDE, WIDE - NAMES) if plot["wide"] else (WIDTH, WIDTH - RIGHT)
     x = scale_of(x_ends, plot["x"]["log"], LEFT, right)
     y = scale_of(y_ends, plot["y"]["log"], HEIGHT - BOTTOM, TOP)
