@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from asked_models import parrot
+from browser import missing, open_browser, save_screenshot
 from rich_records import make_rich
 
 from iclbench import RecordStore, run
@@ -70,6 +71,26 @@ def test_pages_show_what_a_language_model_was_asked(asked, tmp_path):
     assert "bold&lt;/b&gt;</mark>" in samples
     index = json.loads((tmp_path / "site" / "index.json").read_text("utf-8"))
     assert "asked" in json.dumps(index)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(missing()), reason=str(missing()))
+@pytest.mark.parametrize(("width", "dark"), [(1400, False), (390, True)])
+def test_questions_fit_wide_and_narrow_pages(asked, tmp_path, width, dark):
+    site = tmp_path / "site"
+    make_site(site, asked)
+    (run_page,) = (p for p in (site / "runs").glob("*.html") if "a parrot" in p.read_text("utf-8"))
+    with open_browser(width, 900, dark) as browser:
+        for name, page in (
+            ("asked", run_page),
+            ("asked-samples", site / "samples/least-squares.html"),
+        ):
+            browser.get(page.as_uri())
+            assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+            block = browser.find_element("css selector", "pre.asked mark")
+            assert "0.5 <b>bold</b>" in block.text
+            save_screenshot(browser, f"{name}-{width}-{'dark' if dark else 'light'}")
+        assert browser.get_log("browser") == []
 
 
 def test_a_record_with_damaged_answers_is_named_and_stops_nothing(asked, tmp_path):
