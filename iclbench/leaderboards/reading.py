@@ -9,8 +9,8 @@ from pathlib import Path
 
 from ..api.errors import RecordError, problem_with
 from ..api.record import Record
-from ..runs.asked_answers import read_answers
 from ..runs.objects import Objects
+from ..runs.recorded_answers import read_answers
 from ..runs.store import RecordStore, read_record
 from .board import Boards, boards
 

@@ -1,17 +1,13 @@
-"""The file beside a record with what a language model was asked and answered, JSON lines.
-
-The first line names the model; each other line has a question and its answer, in the order in which
-prompts asked them.
-"""
+"""Asking a language model: what is refused before, what a record keeps, and what it must hold."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Sequence
+from typing import cast
 
 from ..api.asked import Asked, AskedModule
-from ..api.errors import RecordError, UsageError
+from ..api.errors import UsageError
 from ..api.record import Record
 from ..api.results import FileReference
 from ..precision import DTYPES
@@ -19,18 +15,10 @@ from .comparison import Check
 from .models import Model
 from .objects import Objects
 from .plan import Plan
+from .recorded_answers import MOST_BYTES
 
-#: The most bytes of such a file.
-MOST_BYTES = 2**26
 #: Bytes of an answer's line beside its question, at most about so many.
 ANSWER_BYTES = 500
-
-
-class Answered(NamedTuple):
-    """The name of a model, and its answers by question; without either if it was not asked."""
-
-    model: str
-    answers: Mapping[str, str]
 
 
 def prepare_asking(plan: Plan) -> None:
@@ -55,35 +43,6 @@ def write_answers(models: Sequence[Model], objects: Objects) -> FileReference:
     pairs = [{"question": q, "answer": module.answers[q]} for q in module.used]
     lines = [json.dumps(line) for line in [{"model": module.identity}, *pairs]]
     return objects.write(("\n".join(lines) + "\n").encode("ascii"), "jsonl")
-
-
-def read_answers(record: Record, objects: Objects) -> Answered:
-    """The answers of a record; raises RecordError for a file that holds anything else."""
-    reference = record.answers
-    if reference is None:
-        return Answered("", {})
-    try:
-        if reference.format != "jsonl" or reference.shape is not None:
-            raise ValueError(reference)
-        text = objects.read(reference, MOST_BYTES).decode("ascii")
-        first, *rest = [json.loads(line) for line in text.splitlines()]
-        (model,) = _texts(first, "model")
-        answers = dict(_texts(line, "question", "answer") for line in rest)
-        if len(answers) != len(rest):
-            raise ValueError("a question is there twice")
-    except (ValueError, TypeError, RecursionError):
-        raise RecordError("its answers are not lines with a question and an answer each") from None
-    return Answered(model, answers)
-
-
-def _texts(line: Any, *names: str) -> list[str]:
-    """The texts of a line that has these and nothing else; raises ValueError or TypeError."""
-    if not isinstance(line, dict) or set(line) != set(names):
-        raise TypeError(line)
-    texts = [line[name] for name in names]
-    if not all(isinstance(text, str) for text in texts):
-        raise TypeError(line)
-    return texts
 
 
 def compare_answers_used(record: Record, models: Sequence[Model]) -> list[Check]:

@@ -27,13 +27,13 @@ from ..plugins import host
 from ..training.checkpoints import Weights, load_weights
 from ..training.curve import POINTS
 from ..training.replicas import matching
-from .asked_answers import read_answers
 from .code import stale_code
 from .comparison import Check, same
 from .cost_facts import compare_costs, cost_claims, fitted_recipe
 from .objects import Objects
 from .origins import source_of
 from .plan import Plan, resolve
+from .recorded_answers import read_answers
 from .report import evaluation_set, is_chance, plugin_references, ranking
 from .shifts import asked_shifts, present_shifts, shifted_plan
 from .tuned import compare_tuning

@@ -19,11 +19,11 @@ from iclbench import (
     verify,
 )
 from iclbench.runs import asked_answers
-from iclbench.runs.asked_answers import read_answers
 from iclbench.runs.checks import check_architecture
 from iclbench.runs.facts import claims
 from iclbench.runs.load import load_task
 from iclbench.runs.objects import Objects
+from iclbench.runs.recorded_answers import read_answers
 from iclbench.runs.store import read_record
 
 SPEC = {"model": "parrot", "task": "least-squares", "task_args": {"dim": 2, "examples": 3},

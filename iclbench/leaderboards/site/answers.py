@@ -8,8 +8,8 @@ from typing import Any
 
 from ...api.names import visible
 from ...api.record import Record
-from ...runs.asked_answers import read_answers
 from ...runs.objects import Objects
+from ...runs.recorded_answers import read_answers
 from ..row import Row
 from .figure import View
 
