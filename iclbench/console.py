@@ -23,7 +23,16 @@ _PLAIN = str.maketrans(
 
 def report(line: str) -> None:
     """Print one line on standard error."""
-    print(f"iclbench: {one_line(line)}", file=sys.stderr)
+    write_line(f"iclbench: {one_line(line)}")
+
+
+def write_line(line: str) -> None:
+    """Write a line to standard error at once.
+
+    `print` writes the end of a line apart, so that lines of two processes can become one.
+    """
+    if sys.stderr is not None:
+        sys.stderr.write(f"{line}\n")
 
 
 def one_line(text: str) -> str:

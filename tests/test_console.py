@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import socket
+import subprocess
 import sys
 
 import pytest
@@ -24,6 +26,15 @@ def test_a_message_is_one_line_that_a_terminal_only_shows(text, line, capsys):
     assert one_line(text) == line
     report(text)
     assert capsys.readouterr().err == f"iclbench: {line}\n"
+
+
+def test_a_line_is_one_write_so_that_those_of_two_processes_stay_apart():
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    program = "from iclbench.console import report; report('one'); report('two')"
+    with ours, theirs:
+        subprocess.run([sys.executable, "-c", program], stderr=theirs.fileno(), check=True)
+        assert ours.recv(100) == b"iclbench: one\n"
+        assert ours.recv(100) == b"iclbench: two\n"
 
 
 def test_a_long_message_keeps_its_start_and_end():

@@ -19,6 +19,8 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from ..console import write_line
+
 #: Shortest time between two plain lines about training.
 PLAIN_SECONDS = 10.0
 #: The same for jobs, each of which has a line when it ends.
@@ -206,7 +208,7 @@ class PlainView:
 
     def line(self, text: str) -> None:
         """Print a line."""
-        print(text, file=sys.stderr)
+        write_line(text)
 
     def close(self) -> None:
         """Do nothing: lines stay."""
