@@ -81,6 +81,8 @@ def main() -> None:
         gc.enable()
     with contextlib.suppress(OSError):
         flush_output()
+    # Python's last collection of all that torch holds would take longer than a small run.
+    gc.freeze()
     sys.exit(code)
 
 
