@@ -35,6 +35,9 @@ class Figure(Config):
     )
     lines: tuple[str, ...] = Field(("model",), description="fields; each value gets its own line")
     panels: tuple[str, ...] = Field((), description="fields; each value gets its own panel")
+    lacks: tuple[str, ...] = Field(
+        (), description="fields such as weights; a record that has one of them is left out"
+    )
     shifts: tuple[str, ...] = Field(
         (),
         description="evaluations side by side in panels: names of shifts, or main for the task's "
@@ -57,7 +60,7 @@ class Figure(Config):
         if self.shifts and (self.panels or self.maps or self.x in {TRAINING, *COSTS}):
             raise ValueError("shifts are panels of metrics: not with panels, maps or costs")
         x_field = () if self.x in {None, STATE, *NOT_FIELDS} else (self.x,)
-        for name in (*self.lines, *self.panels, *x_field):
+        for name in (*self.lines, *self.panels, *self.lacks, *x_field):
             group, _, key = name.partition(".")
             if group not in ResolvedSpec.model_fields:
                 known = [STATE, *NOT_FIELDS, *ResolvedSpec.model_fields]

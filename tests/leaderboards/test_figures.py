@@ -51,6 +51,15 @@ def test_an_axis_with_few_numbers_has_a_tick_at_each(records):
     assert list(figure.layout.xaxis.tickvals) == [1, 2]
 
 
+def test_records_that_have_a_field_can_be_left_out(records):
+    figure = draw(Figure(x="model_args.layers", lacks=("model_args.steps",)), records)
+    assert set(named(figure)) == {"BaseConv", "BaseConv: floor"}
+    with pytest.raises(UsageError, match="a figure needs records"):
+        draw(Figure(x="model_args.layers", lacks=("model",)), records)
+    with pytest.raises(UsageError, match="unknown field 'weight'"):
+        parse_config(Figure, {"x": "model", "lacks": ["weight"]}, "figure")
+
+
 def test_scores_of_several_scales_need_panels_of_their_own(records, tmp_path):
     guessed = run(model="class-frequency", task="categorical", eval_prompts=32, out=tmp_path)
     both = [records[0], guessed]

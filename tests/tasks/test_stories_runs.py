@@ -89,7 +89,7 @@ def test_a_run_s_id_depends_on_the_content_of_the_data(tmp_path):
 
 
 def test_the_study_s_cells_run_and_its_table_shows_them(tmp_path):
-    file = read_sweep_file(ROOT / "tasks" / "iclbench_stories" / "study.toml")
+    file = read_sweep_file(ROOT / "tasks" / "iclbench_stories" / "sweeps" / "endings.toml")
     paper = file.sized("paper")
     cells = [cell for grid in file.grid for cell in expand(grid, file.defaults)]
     paper_cells = [cell for grid in paper.grid for cell in expand(grid, paper.defaults)]

@@ -58,6 +58,7 @@ def panels(figure: Figure, records: Sequence[Record]) -> list[list[Panel]]:
 
     Raises UsageError without records, and for an unknown metric or an axis that no record has.
     """
+    records = [r for r in records if all(field_of(r, name) is None for name in figure.lacks)]
     if not records:
         raise UsageError("a figure needs records")
     if figure.x in COSTS and not any(record.validation_curve for record in records):

@@ -19,6 +19,9 @@ from .figure import View, figure
 from .heat import draw_maps, maps_in
 from .plots import plot
 
+#: The name of a floor, and its values by those of the x axis.
+Floor = tuple[str, dict[Any, float]]
+
 
 def study_views(described: Figure, records: Sequence[Record], about: Descriptions) -> list[View]:
     """The parts of a figure, each with its `kind`: lines, dots or maps.
@@ -89,26 +92,38 @@ def _lines(panel: Panel, title: str, hues: Mapping[str, int]) -> View:
     """A line plot; a point without an x becomes a line of reference over the whole axis."""
     xs = [x for line in panel.lines for x in line.x if x is not None]
     solid: list[dict[str, Any]] = []
-    dotted: list[dict[str, Any]] = []
-    floors: set[tuple[Any, ...]] = set()
+    floors: list[Floor] = []
     for line in panel.lines:
         pairs = [(x, _finite(y)) for x, y in zip(line.x, line.y, strict=True)]
         known = [(x, y) for x, y in pairs if x is not None]
         level = next((y for x, y in pairs if x is None), None)
         if line.floor:
-            if tuple(known) not in floors and any(y is not None for _, y in known):
-                floors.add(tuple(known))
-                name = "floor" if not dotted else f"{line.group}: floor"
-                dotted.append({**_points(known, name), "reference": True})
+            _add_floor(floors, line.name, {x: y for x, y in known if y is not None})
         elif known:
             solid.append(_points(known, line.name) | _bars(line) | {"hue": hues[line.group]})
         elif level is not None:
             ends = [(min(xs), level), (max(xs), level)]
             solid.append(_points(ends, line.name) | {"hue": hues[line.group]})
+    dotted = [
+        {**_points(sorted(ys.items()), name if i else "floor"), "reference": True}
+        for i, (name, ys) in enumerate(floors)
+    ]
     # Floors that differ by a line would hide it.
     shown = [*solid, *dotted[:1]] if len(dotted) > 3 else [*solid, *dotted]
     drawn = plot(title, panel.x_title, panel.y_title, shown, log=panel.log_y, log_x=panel.log_x)
     return {"kind": "lines", "title": title, "figure": figure(drawn)}
+
+
+def _add_floor(floors: list[Floor], name: str, ys: dict[Any, float]) -> None:
+    """Add a line's floor to one that it agrees with, or as one of its own."""
+    for _, known in floors:
+        shared = [x for x in ys if x in known]
+        is_level = len({*ys.values(), *known.values()}) == 1
+        if is_level or (shared and all(known[x] == ys[x] for x in shared)):
+            known.update(ys)
+            return
+    if ys:
+        floors.append((name, ys))
 
 
 def _points(pairs: Sequence[tuple[Any, float | None]], name: str) -> dict[str, Any]:

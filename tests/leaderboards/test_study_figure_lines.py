@@ -1,4 +1,4 @@
-"""A line of a study's figure has the same color in every panel."""
+"""Lines of a study's figure: one color in every panel, and floors that agree are one."""
 
 from __future__ import annotations
 
@@ -33,3 +33,15 @@ def test_a_model_keeps_its_color_in_panels_that_lack_others(tmp_path, x):
         ]  # fmt: skip
     assert colors[0] == colors[1]
     assert len(colors[0]) == 1
+
+
+def test_floors_that_agree_are_one_line(tmp_path):
+    args = {"task": "least-squares", "eval_prompts": 8, "recipe": "smoke"}
+    grids = [
+        {"model": "baseconv", "model_args": {"layers": [1, 2]}, **args},
+        {"model": "transformer", "model_args": {"layers": [2, 3]}, **args},
+    ]
+    records = sweep({"grid": grids}, out=tmp_path).records
+    (view,) = study_views(Figure(x="model_args.layers"), records, Descriptions(pytest.fail))
+    names = [item["name"] for item in view["figure"]["legend"]]
+    assert names == ["BaseConv", "Transformer", "floor"]
