@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from ..api.suite import SuiteBoard
 from ..leaderboards.formats import parameters
-from ..leaderboards.suite_score import Score, SuiteTable, ranked_value
+from ..leaderboards.level import has_digits_level, level_of
+from ..leaderboards.suite_score import Score, SuiteTable
 from .table import Cell, Column, Table
 
 Reasons = Mapping[tuple[str, str], str]
@@ -21,9 +22,10 @@ def suite_parts(table: SuiteTable, reasons: Reasons | None = None) -> list[str |
     parts.append(overall_table(table))
     for board in table.suite.boards:
         scale = table.scales[board.name]
+        unit = " digits" if scale.in_digits else ""
         ends = (
-            f"0: {board.chance} ({_number(scale.chance)}), "
-            f"1: {scale.reference_name} ({_number(scale.reference)})"
+            f"0: {board.chance} ({_number(scale.chance)}{unit}), "
+            f"1: {scale.reference_name} ({_number(scale.reference)}{unit})"
         )
         parts.append(_board_table(table, board, f"{board.name} · {ends}"))
         parts += [
@@ -72,18 +74,19 @@ def _board_table(table: SuiteTable, board: SuiteBoard, title: str) -> Table:
     for entry in table.entries:
         record = entry.records.get(board.name)
         if record is not None:
-            value = ranked_value(record)[0]
+            value = level_of(record).value
+            statistic = "mean digits" if has_digits_level(record) else "mean"
             score = _score(entry.scores[board.name])
             rows.append({
                 "model": entry.label,
                 "score": score if score.text else "unknown",
-                "ranked by": Cell(f"{record.ranking.statistic} {_number(value)}", value),
+                "value": Cell(f"{statistic} {_number(value)}", value),
                 "parameters": Cell(parameters(record), record.parameters),
             })  # fmt: skip
     columns = (
         Column("model", fit="shorten"),
         Column("score", right=True),
-        Column("ranked by", right=True, importance=1),
+        Column("value", right=True, importance=1),
         Column("parameters", right=True, importance=2),
     )
     return Table(columns, rows, title=title)

@@ -1,7 +1,7 @@
 """A suite's scores: where each model lies between chance and what is attainable, board by board.
 
 Pure functions of records. On a board, a score is (value − chance) / (reference − chance), where
-the value is what ranks: the mean digits, or the mean of the metric. The reference is the floor,
+the value is the record's level: the mean digits, or the mean of the metric. The reference is the floor,
 such as the attainable error; without a floor it is the solver that the suite names, or else the
 best row.
 """
@@ -16,6 +16,7 @@ from typing import NamedTuple
 from ..api.record import Record
 from ..api.spec import canonical_json
 from ..api.suite import Suite, SuiteBoard
+from .level import has_digits_level, is_lower_better, level_of
 
 
 class Score(NamedTuple):
@@ -34,6 +35,8 @@ class Scale:
     reference: float | None
     #: What the reference is: the floor's name, or the model's.
     reference_name: str
+    #: Whether the values are mean digits of an error; otherwise they are means of the metric.
+    in_digits: bool = False
 
 
 @dataclass(frozen=True)
@@ -90,20 +93,21 @@ def score_suite(suite: Suite, records: Mapping[str, Sequence[Record]]) -> SuiteT
 def scale_of(board: SuiteBoard, records: Sequence[Record]) -> Scale:
     """What counts as 0 and as 1 on a board."""
     chance = next((r for r in records if r.spec.model == board.chance), None)
-    low = None if chance is None else ranked_value(chance)[0]
+    low = None if chance is None else level_of(chance).value
+    in_digits = bool(records) and has_digits_level(records[0])
     for record in records:
         floor = record.floor.get(record.ranking.metric)
         if floor is not None:
-            return Scale(low, record.ranking.score(floor), record.main.floor.name)
+            return Scale(low, level_of(record, floor).value, record.main.floor.name, in_digits)
     named = [r for r in records if r.spec.model == board.reference]
     candidates = named or [r for r in records if r.spec.model != board.chance]
-    values = [(value, r) for r in candidates if (value := ranked_value(r)[0]) is not None]
+    values = [(value, r) for r in candidates if (value := level_of(r).value) is not None]
     if not values:
-        return Scale(low, None, board.reference or "best row")
-    sign = -1.0 if _is_lower_better(values[0][1]) else 1.0
+        return Scale(low, None, board.reference or "best row", in_digits)
+    sign = -1.0 if is_lower_better(values[0][1]) else 1.0
     value, best = max(values, key=lambda pair: sign * pair[0])
     name = best.spec.model if named else f"best row: {best.spec.model}"
-    return Scale(low, value, name)
+    return Scale(low, value, name, in_digits)
 
 
 def score_of(record: Record, scale: Scale) -> Score | None:
@@ -114,10 +118,10 @@ def score_of(record: Record, scale: Scale) -> Score | None:
     if scale.chance is None or scale.reference is None:
         return None
     length = scale.reference - scale.chance
-    is_upward = not _is_lower_better(record)
+    is_upward = not is_lower_better(record)
     if length == 0 or not math.isfinite(length) or (length > 0) != is_upward:
         return None
-    value, *bounds = ranked_value(record)
+    value, *bounds = level_of(record)
     if value is None:
         return Score(0.0, None, None)  # it is not finite, so no better than chance
     scaled = [None if b is None else (b - scale.chance) / length for b in bounds]
@@ -147,19 +151,6 @@ def mean_score(scores: Iterable[Score]) -> Score | None:
 def _at_least_zero(score: Score) -> Score:
     bounds = (None if b is None else max(0.0, b) for b in (score.low, score.high))
     return Score(max(0.0, score.value), *bounds)
-
-
-def ranked_value(record: Record) -> tuple[float | None, float | None, float | None]:
-    """What ranks, and the bounds of its interval."""
-    statistics = record.metrics[record.ranking.metric]
-    if record.ranking.statistic == "mean":
-        return statistics.mean, statistics.low, statistics.high
-    reached = statistics.digits
-    return (reached.mean, reached.low, reached.high) if reached else (None, None, None)
-
-
-def _is_lower_better(record: Record) -> bool:
-    return record.ranking.statistic == "mean" and record.ranking.better == "lower"
 
 
 def _line_of(record: Record) -> str:
@@ -218,7 +209,7 @@ def _representative(records: Sequence[Record]) -> Record:
         known = [value for value in last if value is not None]
         if not known or len(known) < len(last):
             return record.tuning is None, True, 0.0, record.id
-        sign = 1.0 if _is_lower_better(record) else -1.0
+        sign = 1.0 if is_lower_better(record) else -1.0
         return record.tuning is None, False, sign * sum(known) / len(known), record.id
 
     return min(records, key=key)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..board import Board
-from ..row import Row, better
+from ..level import has_digits_level, is_lower_better, level_of
+from ..row import Row
 
 
 @dataclass(frozen=True)
@@ -19,12 +21,13 @@ class BoardScale:
         """Where the row lies from chance, 0, to the best, 1; None where the scale is unknown."""
         if self.chance is None or self.best is None:
             return None
-        if row.score is None or row.record.chance:
+        level = level_of(row.record).value
+        if level is None or row.record.chance:
             return 0.0
         length = self.best - self.chance
-        if length == 0 or (length > 0) != (better(row.record.ranking) == "higher"):
+        if length == 0 or (length < 0) != is_lower_better(row.record):
             return None
-        return min(1.0, max(0.0, (row.score - self.chance) / length))
+        return min(1.0, max(0.0, (level - self.chance) / length))
 
 
 def scale_of_board(board: Board) -> BoardScale:
@@ -32,12 +35,21 @@ def scale_of_board(board: Board) -> BoardScale:
 
     Without a row of chance, digits begin at 0. Without a floor, the best row of any origin counts.
     """
-    scored = [row for row in board.rows if row.score is not None]
-    by_chance = [row for row in scored if row.record.chance]
-    low = max(by_chance, key=lambda row: row.goodness).score if by_chance else None
-    if low is None and board.has_digits:
+    low = _best(row for row in board.rows if row.record.chance)
+    first = board.rows[0].record
+    if low is None and has_digits_level(first):
         low = 0.0
-    if board.floor is not None and board.floor.score is not None:
-        return BoardScale(low, board.floor.score)
-    others = [row for row in scored if not row.record.chance]
-    return BoardScale(low, max(others, key=lambda row: row.goodness).score if others else None)
+    if board.floor is not None:
+        best = level_of(first, board.floor.statistics).value
+        if best is not None:
+            return BoardScale(low, best)
+    return BoardScale(low, _best(row for row in board.rows if not row.record.chance))
+
+
+def _best(rows: Iterable[Row]) -> float | None:
+    """The best of the rows' levels; None where there is none."""
+    known = [(row.record, level_of(row.record).value) for row in rows]
+    levels = [
+        (-value if is_lower_better(r) else value, value) for r, value in known if value is not None
+    ]
+    return max(levels)[1] if levels else None

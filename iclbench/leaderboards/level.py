@@ -1,0 +1,42 @@
+"""A record's level: the number of which shares between chance and the best known are.
+
+It is what ranks, but for errors without a noise floor whose mean ranks: those span orders of
+magnitude, and half of chance's error would be nearly the best. Their level is their mean digits.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..api.record import Record
+from ..api.statistics import Statistics
+
+
+class Level(NamedTuple):
+    """A level with the bounds of its 95% interval; None for what is not finite or not known."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+def has_digits_level(record: Record) -> bool:
+    """Whether the level is the mean digits of an error; more are better."""
+    if record.ranking.statistic == "mean digits":
+        return True
+    is_error = record.metrics[record.ranking.metric].digits is not None
+    return is_error and record.main.floor.kind == "none"
+
+
+def is_lower_better(record: Record) -> bool:
+    """Whether a lower level is better."""
+    return record.ranking.better == "lower" and not has_digits_level(record)
+
+
+def level_of(record: Record, statistics: Statistics | None = None) -> Level:
+    """The level of the record's ranked metric, or of these statistics of it, such as a floor's."""
+    statistics = statistics or record.metrics[record.ranking.metric]
+    if not has_digits_level(record):
+        return Level(statistics.mean, statistics.low, statistics.high)
+    reached = statistics.digits
+    return Level(reached.mean, reached.low, reached.high) if reached else Level(None, None, None)
