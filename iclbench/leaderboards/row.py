@@ -221,16 +221,20 @@ def better(ranking: Ranking) -> Literal["lower", "higher"]:
 
 
 def shown_score(statistics: Statistics, ranking: Ranking) -> float | None:
-    """What a figure shows of any metric: its mean digits where they rank and exist, or its mean."""
-    if has_digits(ranking) and statistics.digits is not None:
-        return statistics.digits.mean
-    return statistics.mean
+    """What a figure shows of any metric of a task: where it ranks by digits, those or the median.
+
+    Such tasks have a few very large values, which would be the mean. Others show means.
+    """
+    if not has_digits(ranking):
+        return statistics.mean
+    return statistics.digits.mean if statistics.digits else statistics.median
 
 
 def shown_name(name: str, statistics: Statistics, ranking: Ranking) -> str:
     """The title of `shown_score` for the metric of this name."""
-    is_digits = has_digits(ranking) and statistics.digits is not None
-    return f"digits of {name}" if is_digits else f"mean {name}"
+    if not has_digits(ranking):
+        return f"mean {name}"
+    return f"digits of {name}" if statistics.digits else f"median {name}"
 
 
 def worst(statistics: Statistics, ranking: Ranking) -> float | None:

@@ -1,9 +1,9 @@
 """A suite's scores: where each model lies between chance and what is attainable, board by board.
 
 Pure functions of records. On a board, a score is (value − chance) / (reference − chance), where
-the value is the record's level: the mean digits, or the mean of the metric. The reference is the floor,
-such as the attainable error; without a floor it is the solver that the suite names, or else the
-best row.
+the value is the record's level: the mean digits, or the mean of the metric. The reference is the
+floor, such as the attainable error; without a floor it is the solver that the suite names, or else
+the best row.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from iclbench.leaderboards.board import leaderboard
 from iclbench.leaderboards.descriptions import Descriptions
 from iclbench.leaderboards.site.compute import CurveLine, curves
 from iclbench.leaderboards.site.dotplot import LABELS, VALUES, WIDTH, board_dots, references
-from iclbench.leaderboards.site.end_labels import spread
+from iclbench.leaderboards.site.end_labels import label_heights, spread
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +66,21 @@ def test_names_keep_their_order_and_distance(wanted):
     assert all(b - a >= 13.0 - 1e-9 for a, b in itertools.pairwise(positions))
     assert positions[0] >= -1e-9
     assert positions[-1] <= 200.0 + 1e-9
+
+
+@given(st.lists(st.tuples(st.floats(0, 90), st.floats(0, 200)), min_size=2, max_size=12))
+def test_thin_lines_to_names_do_not_cross(ends):
+    heights = label_heights(ends, 100.0, 0.0, 200.0)
+    assert sorted(heights) == pytest.approx(sorted(spread([y for _, y in ends], 13.0, 0.0, 200.0)))
+
+    def height(i, x):
+        left = ends[i][0] + 2
+        return ends[i][1] + (x - left) / (108 - left) * (heights[i] - ends[i][1])
+
+    for i, j in itertools.combinations(range(len(ends)), 2):
+        first = max(ends[i][0], ends[j][0]) + 2
+        before, after = (height(i, x) - height(j, x) for x in (first, 108))
+        assert before * after >= -1e-6
 
 
 def test_curves_are_named_and_lead_to_their_runs():

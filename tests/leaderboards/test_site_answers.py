@@ -11,8 +11,9 @@ from browser import missing, open_browser, save_screenshot
 from rich_records import make_rich
 
 from iclbench import RecordStore, run
-from iclbench.leaderboards.site.answers import compared, said
+from iclbench.leaderboards.site.answers import _question, compared, said
 from iclbench.leaderboards.site.build import make_site
+from iclbench.leaderboards.site.prompts import with_answers
 from iclbench.runs.objects import Objects
 from iclbench.runs.store import read_record
 
@@ -53,7 +54,31 @@ def test_questions_come_with_their_answers_and_nothing_invisible(asked):
     assert [pair["answer"] for pair in view["pairs"][:3]] == [
         "0.5 <b>bold</b>", "?0.25", "I\n0.1",
     ]  # fmt: skip
-    assert view["pairs"][0]["question"].count("\n") == 3
+    first = view["pairs"][0]
+    assert first["earlier_lines"] == first["earlier"].count("\n") + 1 == 2
+    assert first["last"].splitlines()[0].count("→") == 1
+    assert first["last"].endswith("] →")
+
+
+@pytest.mark.parametrize(
+    ("question", "earlier", "last"),
+    [
+        ("a → 1\nb → 2\nc →", "a → 1", "b → 2\nc →"),
+        ("In: a\nOut: 1\n\nIn: b\nOut: 2\n\nIn: c\nOut:", "In: a\nOut: 1",
+         "In: b\nOut: 2\n\nIn: c\nOut:"),
+        ("What is it?", "", "What is it?"),
+    ],
+)  # fmt: skip
+def test_a_question_s_last_example_and_query_are_apart(question, earlier, last):
+    view = _question(question)
+    assert (view["earlier"], view["last"]) == (earlier, last)
+
+
+def test_a_long_question_keeps_its_query():
+    view = _question("\n".join([*(f"{i} → {i}" for i in range(1000)), "7 →"]))
+    assert view["last"] == "999 → 999\n7 →"
+    assert view["earlier"].endswith("…")
+    assert view["earlier_lines"] == 999
 
 
 def test_pages_show_what_a_language_model_was_asked(asked, tmp_path):
@@ -117,3 +142,11 @@ def test_prompts_that_ask_the_same_have_no_answers_beside_them(provide, tmp_path
     make_site(tmp_path / "site", tmp_path, pytest.fail)
     samples = (tmp_path / "site" / "samples" / "least-squares.html").read_text("utf-8")
     assert "was asked</h4>" not in samples
+
+
+def test_every_number_of_a_target_has_a_row_with_the_answers():
+    table = with_answers(["1", "−2"], [["1.1", "−2"], ["0.9", "∞"]], ["seed 0", "seed 1"])
+    assert table["titles"] == ["number", "target", "answer, seed 0", "answer, seed 1"]
+    assert table["rows"] == [("1", "1", "1.1", "0.9"), ("2", "−2", "−2", "∞")]
+    single = with_answers(["1"], [["1.1"]], [""])
+    assert (single["titles"], single["rows"]) == (["target", "answer"], [("1", "1.1")])

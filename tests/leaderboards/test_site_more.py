@@ -12,7 +12,7 @@ from rich_records import ANALYSIS, FINDING, NOTES, make_rich
 
 from iclbench import RecordStore, UsageError
 from iclbench.leaderboards.findings import outcomes
-from iclbench.leaderboards.site import analyses, dot_list, heat
+from iclbench.leaderboards.site import dot_list, heat
 from iclbench.leaderboards.site.build import make_site
 from iclbench.leaderboards.site.prompts import Prompts, answers_at, values_at
 from iclbench.leaderboards.site.run_parts import bibtex
@@ -37,6 +37,10 @@ def site(folder, tmp_path_factory):
 
 def read(site, name):
     return (site / name).read_text("utf-8")
+
+
+def number(text):
+    return float(text.replace("−", "-"))
 
 
 def trained(folder):
@@ -112,10 +116,12 @@ def test_pages_of_every_kind_are_listed_where_records_have_what_they_show(site, 
 def test_a_shift_s_line_has_each_model_s_digits_and_why_one_does_not_apply(site, folder):
     page = read(site, "shifts/least-squares.html")
     for record in trained(folder):
-        digits = f"{record.metrics['squared_error'].digits.mean:.2f}"
+        digits = f"{record.metrics['squared_error'].digits.mean:.2f}".replace("-", "−")
         assert f">{digits}</td>" in page
     assert "it has &lt;b&gt;positions&lt;/b&gt;" in page
     assert ">n/a</td>" in page
+    # The unit stands beside the name, which a phone keeps in sight.
+    assert re.search(r'<th scope="row">as in training<small>digits, floor \d\.\d\d</small>', page)
 
 
 def test_the_state_s_page_has_the_bytes_of_a_layer(site, folder):
@@ -123,6 +129,10 @@ def test_the_state_s_page_has_the_bytes_of_a_layer(site, folder):
     assert {f"{r.state_bytes:,.0f}" for r in trained(folder)} == {"256", "512"}
     assert "<td>256</td>" in page
     assert "<td>512</td>" in page
+    # A point for every row, joined by no line.
+    paths = re.findall(r'<path class="line c\d[^"]*" d="([^"]*)"><title>', page)
+    assert len(paths) == 2
+    assert not any("L" in path for path in paths)
 
 
 def test_an_analysis_is_drawn_and_what_is_malformed_is_left_out(site):
@@ -142,6 +152,8 @@ def test_endings_are_shown_escaped_on_the_run_s_page_and_side_by_side(site, fold
     page = read(site, "samples/least-squares.html")
     assert page.count("a &lt;b&gt;fox&lt;/b&gt;.") == 2
     assert page.count("There was once") == 1
+    assert page.count("words: 2") == 2
+    assert "not what it could write after more. Training steps × prompts per step: " in page
 
 
 def test_a_run_s_page_has_its_files_with_sizes_and_digests_and_its_citation(site, folder):
@@ -174,15 +186,16 @@ def test_sample_prompts_are_those_of_the_evaluation_set_with_their_errors(folder
     for i, prompt in enumerate(drawn):
         examples = prompt["tables"][0]
         assert examples["titles"] == ["x₁", "x₂", "y"]
-        x = [[float(cell) for cell in row] for row in examples["rows"]]
+        x = [[number(cell) for cell in row] for row in examples["rows"]]
         expected = torch.cat([batch.prompt.x[i], batch.prompt.y[i]], dim=1)
         np.testing.assert_allclose(x, expected, rtol=1e-3)
-        assert float(prompt["target"]["rows"][0][0]) == pytest.approx(float(batch.target[i, 0, 0]),
-                                                                      rel=1e-3)  # fmt: skip
+        (target,) = prompt["numbers"]
+        assert prompt["target"]["rows"] == [(target,)]
+        assert number(target) == pytest.approx(float(batch.target[i, 0, 0]), rel=1e-3)
     path = RecordStore(folder / "records").path(record.spec)
     values = read_values(path, record.main.values)
     (line,) = [one for one in values_at(record, values) if one["metric"] == "squared_error"]
-    shown = [[float(v) for v in row] for row in line["prompts"]]
+    shown = [[number(v) for v in row] for row in line["prompts"]]
     np.testing.assert_allclose(shown, values["squared_error"][:, :3].T, rtol=0.01)
 
 
@@ -191,10 +204,11 @@ def test_answers_stand_beside_the_targets_on_both_pages(site, folder):
     assert "answer, by seed" in samples
     for record in trained(folder):
         page = read(site, f"runs/{record.id}.html")
-        assert "what the model answered" in page
+        assert "beside what the model answered" in page
+        assert page.count("<h4>Target and answers</h4>") == 3
         for i in range(3):
-            answers = answers_at(record, i, 0)
-            assert [float(text) for text in answers] == pytest.approx(
+            answers = [text for (text,) in answers_at(record, i, 0)]
+            assert [number(text) for text in answers] == pytest.approx(
                 [by_prompt[i][0] for by_prompt in record.main.answers], rel=1e-3
             )
             for text in answers:
@@ -202,7 +216,7 @@ def test_answers_stand_beside_the_targets_on_both_pages(site, folder):
                 assert f'<td class="answer">{text}</td>' in samples
 
 
-def test_an_answer_is_the_likeliest_class_or_the_first_numbers(folder):
+def test_an_answer_is_the_likeliest_classes_or_all_its_numbers(folder):
     record = trained(folder)[0]
 
     def shown(numbers, classes):
@@ -211,12 +225,13 @@ def test_an_answer_is_the_likeliest_class_or_the_first_numbers(folder):
         changed = record.model_copy(update={"evaluations": {"main": main}})
         return answers_at(changed, 0, classes)
 
-    assert shown([-3.0, -0.1, -2.0], 1) == ["1"]
-    assert shown([-3.0, None, -2.0], 1) == ["∞"]
+    assert shown([-3.0, -0.1, -2.0], 1) == [["1"]]
+    assert shown([-3.0, None, -2.0], 1) == [["∞"]]
     # Two queries of three classes.
-    assert shown([0.0, 1.0, 0.0, 9.0, 1.0, 0.0], 2) == ["1 0"]
-    assert shown([0.5, None], 0) == ["0.5 ∞"]
-    assert shown(map(float, range(9)), 0) == ["0 1 2 3 4 5 …"]
+    assert shown([0.0, 1.0, 0.0, 9.0, 1.0, 0.0], 2) == [["1", "0"]]
+    assert shown([0.5, None], 0) == [["0.5", "∞"]]
+    assert shown([-0.5, 1e-7], 0) == [["−0.5", "1e−07"]]
+    assert shown(map(float, range(9)), 0) == [list("012345678")]
     older = record.main.model_copy(update={"answers": None})
     assert answers_at(record.model_copy(update={"evaluations": {"main": older}}), 0, 0) == []
 
@@ -261,21 +276,6 @@ def test_a_dot_lies_where_the_axis_says():
     assert left == pytest.approx(100 * 0.06 / 1.12, abs=0.01)
     assert right == pytest.approx(100 - left, abs=0.01)
     assert 2 <= len(view["ticks"]) <= dot_list.MOST_TICKS
-
-
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        ("layers.*.error", [1.0, 0.5]),
-        ("layers.0.misfit", [1.0, 0.1, 0.01]),
-        ("layers.7.misfit", None),
-        ("layers.-1.misfit", None),
-        ("maps", None),
-        (3, None),
-    ],
-)
-def test_a_path_leads_to_numbers_or_nowhere(path, expected):
-    assert analyses._at(ANALYSIS, path) == expected
 
 
 def test_the_notes_and_findings_of_the_repository_are_of_every_study():

@@ -65,6 +65,19 @@ def test_an_evaluation_with_a_track_comes_before_a_larger_one(tracked, about):
     assert "D\u00a0=\u00a05" in sections[0]["title"]
 
 
+def test_a_table_of_several_tracks_has_a_heading_for_each(tracked, about):
+    section, *others = task("least-squares", least_squares(tracked), about)["sections"]
+    first, second = [i for i, row in enumerate(section["rows"]) if "heading" in row]
+    assert (first, second) == (0, 2)
+    assert section["rows"][0]["heading"] == (
+        "Track 10m, 10 minutes of core time for each seed · float32"
+    )
+    assert section["rows"][2]["heading"] == "Open budgets · float32"
+    assert [row["group"] for row in section["rows"]] == [0, 0, 1, 1]
+    assert section["count"] == 2
+    assert not any("heading" in row for other in others for row in other["rows"])
+
+
 def test_without_tracks_the_largest_evaluation_stands_for_a_task(tracked):
     open_ones = [board for board in least_squares(tracked) if not board.has_tracks]
     assert len(settings.main_boards(open_ones)) == 2  # both dtypes

@@ -95,7 +95,7 @@ def find(browser, selector: str):
 
 
 def shown(browser) -> list[str]:
-    rows = find(browser, "section.evaluation:first-of-type table.board tbody tr")
+    rows = find(browser, "section.evaluation:first-of-type table.board tr[data-id]")
     return [row.get_attribute("data-id") for row in rows if row.is_displayed()]
 
 

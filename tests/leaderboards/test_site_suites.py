@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from iclbench import Suite, run
 from iclbench.leaderboards.descriptions import Descriptions
 from iclbench.leaderboards.site import suites
-from iclbench.leaderboards.suite_score import score_suite
+from iclbench.leaderboards.suite_score import Score, score_suite
 from iclbench.runs.suites import records_of
 
 SUITE = Suite(
@@ -81,6 +82,19 @@ def test_a_column_says_what_counts_as_none_and_as_all(view):
     assert float(column["ends"][1][0]) > 6
 
 
+def test_the_page_says_the_rows_tracks_and_who_passes_a_reference(view, records):
+    assert view["tracks"] == "4 of 1m, 1 minute of core time for each seed"
+    assert view["passes"] == []
+    scored = score_suite(SUITE, records_of(SUITE, records))
+    plain = replace(scored.scales["plain"], reference_name="solver")
+    first = replace(scored.entries[0], scores={"plain": Score(1.2, None, None)})
+    table = replace(scored, scales={**scored.scales, "plain": plain}, entries=(first,))
+    passing = suites.suite_view(table, Descriptions(pytest.fail))
+    assert passing["passes"] == ["Transformer (1m) passes solver on plain"]
+    (cell,) = filter(None, passing["tables"][0][1][0]["cells"])
+    assert (cell["text"], cell["about"]) == ("120.0%", "passes the reference, solver")
+
+
 def test_models_are_plotted_over_the_boards_that_all_of_them_have(view):
     by_parameters, by_state = view["figures"]
     assert by_parameters["title"] == "Score on plain against parameters, track 1m"
@@ -109,8 +123,6 @@ def test_a_suite_with_few_rows_or_a_mistake_has_no_section(records, provide):
 
 
 def test_scores_of_seldom_kinds_are_written():
-    from iclbench.leaderboards.suite_score import Score
-
     assert suites._percent(Score(-0.0001, None, None)) == "0.0%"
     assert suites._percent(Score(-0.2, None, None)) == "−20.0%"
     assert suites._percent(Score(-1e12, None, None)) == "< −999%"

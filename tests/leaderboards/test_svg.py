@@ -57,6 +57,19 @@ def test_an_interval_without_width_still_holds_its_dot():
     assert low <= dot <= high
 
 
+def test_an_interval_is_cut_at_the_ends_and_a_score_beyond_is_an_arrow():
+    # The left end is the worst value, of an error as well.
+    drawn = svg.interval(0.25, 66.0, 0.5, (1.5, 0.0))
+    low, high, dot = (
+        float(re.search(rf' {name}="([\d.]+)"', drawn)[1]) for name in ("x1", "x2", "cx")
+    )
+    assert low == 4
+    assert low < dot < high
+    beyond = svg.interval(0.25, 66.0, 4.0, (1.5, 0.0))
+    assert "<circle" not in beyond
+    assert "<path" in beyond
+
+
 def test_axes_of_integers_are_known_and_lines_can_be_told_apart():
     lines = [{"name": str(i), "x": [0, 2], "y": [0.5, 1]} for i in range(MOST_LINES)]
     drawn = plot("t", "x", "y", [*lines, lines[0] | {"reference": True}], log=False)

@@ -58,7 +58,7 @@ def panels(figure: Figure, records: Sequence[Record]) -> list[list[Panel]]:
 
     Raises UsageError without records, and for an unknown metric or an axis that no record has.
     """
-    records = [r for r in records if all(field_of(r, name) is None for name in figure.lacks)]
+    records = drawn(figure, records)
     if not records:
         raise UsageError("a figure needs records")
     if figure.x in COSTS and not any(record.validation_curve for record in records):
@@ -72,6 +72,11 @@ def panels(figure: Figure, records: Sequence[Record]) -> list[list[Panel]]:
         [_panel(figure, metric, title, members) for title, members in columns.items()]
         for metric in _metrics(figure)
     ]
+
+
+def drawn(figure: Figure, records: Sequence[Record]) -> list[Record]:
+    """The records that the figure does not leave out."""
+    return [r for r in records if all(field_of(r, name) is None for name in figure.lacks)]
 
 
 def _panel(figure: Figure, metric: str | None, title: str, members: list[Record]) -> Panel:

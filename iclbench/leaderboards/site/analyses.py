@@ -7,12 +7,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...api.record import Record
+from ...api.statistics import Curve
 from .. import formats
 from ..board import Board
 from ..row import Row
 from .figure import View, figure
 from .heat import draw_maps, maps_in
-from .plots import MOST_LINES, Plot, plot
+from .metrics import metric_about
+from .minus import with_minus
+from .plots import MOST_LINES, Plot, best_of_models, plot
 
 #: Numbers of one analysis that are listed, and plots of it.
 MOST_NUMBERS, MOST_PLOTS = 60, 24
@@ -30,27 +33,84 @@ def by_metric(placed: Sequence[Placed]) -> dict[str, list[Placed]]:
 
 
 def metric_page(name: str, members: Sequence[Placed], everyone: Sequence[Placed]) -> View:
-    """What all records hold of one metric."""
-    return {"metric": name, "records": [_record(name, *one, everyone) for one in members]}
+    """What a metric is, and what all records hold of it, in groups by board.
+
+    Where no record has maps or plots of its own, every group has plots of its records' lines.
+    """
+    groups: dict[tuple[str, int], list[Placed]] = {}
+    for one in members:
+        groups.setdefault((one[2], id(one[1])), []).append(one)
+    views = [_group(name, group, everyone) for group in groups.values()]
+    has_curves_only = not any(r["maps"] or r["figures"] for view in views for r in view["records"])
+    for view, group in zip(views, groups.values(), strict=True):
+        if has_curves_only and len(group) > 1:
+            view["overview"] = [figure(one) for one in _overview(name, group, everyone)]
+    return {
+        "metric": name,
+        "about": metric_about(name),
+        "count": len(members),
+        "studies": sorted({view["study"] for view in views if view["study"]}),
+        "has_maps": any(r["maps"] for view in views for r in view["records"]),
+        "groups": views,
+    }
 
 
-def _record(name: str, row: Row, board: Board, base: str, everyone: Sequence[Placed]) -> View:
+def _group(name: str, members: Sequence[Placed], everyone: Sequence[Placed]) -> View:
+    """The records of a board, and the study that they are of."""
+    _, board, base = members[0]
+    return {
+        "title": f"{board.title}, {board.dtype}",
+        "setting": formats.arguments(board.evaluation.task_args),
+        "study": base.partition("studies/")[2],
+        "overview": [],
+        "is_whole": len(members) <= MOST_LINES,
+        "records": [_record(name, *one, everyone) for one in members],
+    }
+
+
+def _overview(name: str, members: Sequence[Placed], everyone: Sequence[Placed]) -> Iterator[Plot]:
+    """A plot of each curve, with a line per record, or for the best of each model if too many."""
+    rows = [row for row, _, _ in members]
+    if len(rows) > MOST_LINES:
+        rows = best_of_models(rows)
+    curves: dict[str, list[tuple[Row, Curve]]] = {}
+    for row in rows:
+        for metric, curve in _curves(name, row.record, everyone):
+            curves.setdefault(metric, []).append((row, curve))
+    for metric, drawn in curves.items():
+        lines = [_median(curve, row.label) for row, curve in drawn]
+        yield _curve_plot(metric, drawn[0][1].axis, lines)
+
+
+def _record(name: str, row: Row, _: Board, base: str, everyone: Sequence[Placed]) -> View:
     record = row.record
     analyses = [one for one in record.analyses.get(name, []) if isinstance(one, dict)]
     return {
         "page": f"{base}/{record.id}.html",
         "label": row.label,
-        "board": f"{board.title}, {board.dtype}",
         "maps": draw_maps(maps_in(record, name)) if analyses else [],
         "figures": [figure(one) for one in _plots(analyses[0])] if analyses else [],
         "seeds": ["value" if s.seed is None else f"seed {s.seed}" for s in record.seeds],
         "numbers": _numbers_by_seed(analyses),
-        "values": _values(name, record, everyone),
-        "curves": [figure(one) for one in _curves(name, record, everyone)],
+        "values": (values := _values(name, record, everyone)),
+        "has_floor": any(value["floor"] for value in values),
+        "curves": [
+            figure(_curve_plot(metric, curve.axis, [_median(curve)]))
+            for metric, curve in _curves(name, record, everyone)
+        ],
     }
 
 
 def _further(name: str, record: Record, everyone: Sequence[Placed]) -> list[str]:
+    """The metrics that this record has only because it was asked for this one."""
+    further = _with_metric_only(name, record, everyone)
+    others = [_with_metric_only(other, record, everyone) for other in record.spec.metrics]
+    # Records that were asked for two metrics are often the only ones with one of them.
+    narrower = {metric for other in others if set(other) < set(further) for metric in other}
+    return [metric for metric in further if metric not in narrower]
+
+
+def _with_metric_only(name: str, record: Record, everyone: Sequence[Placed]) -> list[str]:
     """The metrics that records of the same task have only if they were asked for this one."""
     if name not in record.spec.metrics:
         return []
@@ -78,17 +138,25 @@ def _values(name: str, record: Record, everyone: Sequence[Placed]) -> list[View]
 def _written(value: float | None) -> str:
     """A number without an exponent where it is of the size of 1."""
     is_plain = value is not None and (value == 0 or 1e-2 <= abs(value) < 1e4)
-    return formats.linear(value) if is_plain else formats.number(value)
+    return with_minus(formats.linear(value) if is_plain else formats.number(value))
 
 
-def _curves(name: str, record: Record, everyone: Sequence[Placed]) -> Iterator[Plot]:
+def _curves(name: str, record: Record, everyone: Sequence[Placed]) -> Iterator[tuple[str, Curve]]:
+    """The further metrics with a second axis of more than one point."""
     for metric in _further(name, record, everyone):
         curve = record.curves.get(metric)
         if curve is not None and len(curve.values) > 1:
-            lines = [{"name": "median", "x": curve.values, "y": curve.median}]
-            words = formats.in_words(metric)
-            yield plot(f"{words[:1].upper()}{words[1:]}", curve.axis, f"median {words}", lines,
-                       log=_spans(lines))  # fmt: skip
+            yield metric, curve
+
+
+def _median(curve: Curve, name: str = "median") -> Plot:
+    return {"name": name, "x": curve.values, "y": curve.median}
+
+
+def _curve_plot(metric: str, axis: str, lines: Sequence[Plot]) -> Plot:
+    words = formats.in_words(metric)
+    title = f"{words[:1].upper()}{words[1:]}"
+    return plot(title, formats.in_words(axis), f"median {words}", lines, log=_spans(lines))
 
 
 def _numbers_by_seed(analyses: Sequence[dict[str, Any]]) -> list[View]:
@@ -96,7 +164,10 @@ def _numbers_by_seed(analyses: Sequence[dict[str, Any]]) -> list[View]:
     by_seed = [dict(_numbers("", analysis)) for analysis in analyses]
     names = list(dict.fromkeys(name for numbers in by_seed for name in numbers))[:MOST_NUMBERS]
     return [
-        {"name": name, "values": [formats.linear(numbers.get(name)) for numbers in by_seed]}
+        {
+            "name": name,
+            "values": [with_minus(formats.linear(numbers.get(name))) for numbers in by_seed],
+        }
         for name in names
     ]
 
@@ -172,5 +243,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _spans(lines: Sequence[Plot]) -> bool:
+    """Whether no value is negative, and those above 0 span more than an order of magnitude."""
     values = [v for line in lines for v in line["y"] if v is not None]
-    return bool(values) and min(values) > 0 and max(values) > 30 * min(values)
+    positive = [v for v in values if v > 0]
+    return bool(positive) and min(values) >= 0 and max(positive) > 30 * min(positive)

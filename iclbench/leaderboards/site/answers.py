@@ -10,8 +10,10 @@ from ...api.names import visible
 from ...api.record import Record
 from ...runs.objects import Objects
 from ...runs.recorded_answers import read_answers
+from ..formats import in_words
 from ..row import Row
 from .figure import View
+from .minus import with_minus
 
 #: Endings of a record's own page, and beginnings of the page on which models are compared.
 MOST, MOST_COMPARED = 12, 20
@@ -47,9 +49,9 @@ def _view(content: dict[str, Any]) -> View:
     scores = content.get("scores")
     pairs = scores.items() if isinstance(scores, dict) else ()
     shown = [
-        (str(name)[:40], "none" if value is None else f"{value:.3g}")
+        (in_words(str(name)[:40]), with_minus(f"{value:.3g}"))
         for name, value in pairs
-        if value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+        if isinstance(value, int | float) and not isinstance(value, bool)
     ]
     return {
         "beginning": content["beginning"][:MOST_TEXT],
@@ -86,12 +88,29 @@ def said(record: Record, objects: Objects) -> View | None:
         return None
     model, answers = read_answers(record, objects)
     first = list(answers.items())[:MOST]
-    pairs = [{"question": _lines(question), "answer": _lines(answer)} for question, answer in first]
+    pairs = [
+        _question(question) | {"answer": _lines(answer.rstrip())} for question, answer in first
+    ]
     return {
         "name": visible(model, 200),
         "pairs": pairs,
         "count": f"{len(answers):,}",
         "one_per_prompt": len(answers) == record.main.prompts,
+    }
+
+
+def _question(text: str) -> View:
+    """A question's earlier part, the number of its lines, and its last example with the query.
+
+    Examples are paragraphs, or lines if there is only one paragraph.
+    """
+    separator = "\n\n" if "\n\n" in text else "\n"
+    parts = text.split(separator)
+    earlier, last = separator.join(parts[:-2]), separator.join(parts[-2:])
+    return {
+        "earlier": _lines(earlier) + ("…" if len(earlier) > MOST_TEXT else ""),
+        "earlier_lines": sum(bool(line.strip()) for line in earlier.split("\n")),
+        "last": _lines(last[-MOST_TEXT:]),
     }
 
 

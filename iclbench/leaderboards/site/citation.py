@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import metadata
 
 AUTHOR = "The iclbench contributors"
+#: Of the version that is cited.
+YEAR = 2026
 
 
 def _facts() -> tuple[str, str, str]:
@@ -33,5 +35,5 @@ def bibtex() -> str:
     title, version, licence = _facts()
     return (
         f"@software{{iclbench,\n  title   = {{{title}}},\n  author  = {{{{{AUTHOR}}}}},\n"
-        f"  version = {{{version}}},\n  license = {{{licence}}}\n}}\n"
+        f"  year    = {{{YEAR}}},\n  version = {{{version}}},\n  license = {{{licence}}}\n}}\n"
     )

@@ -14,6 +14,7 @@ from ..descriptions import Description
 from ..ranking import seed_variance
 from ..row import Row
 from .figure import View, script_json
+from .minus import with_minus
 from .settings import by_evaluation
 from .task import evaluation_title
 
@@ -42,10 +43,10 @@ def _choice(row: Row) -> View:
     return {
         "id": row.record.id,
         "name": f"{row.label_in_track} · {row.record.spec.dtype} · {row.origin}{track}",
-        "score": formats.score(row.score, ranking),
-        "interval": formats.score_interval(row),
-        "median": formats.number(row.statistics.median, ranking.scale),
-        "worst": formats.number(row.worst, ranking.scale),
+        "score": with_minus(formats.score(row.score, ranking)),
+        "interval": with_minus(formats.score_interval(row)),
+        "median": with_minus(formats.number(row.statistics.median, ranking.scale)),
+        "worst": with_minus(formats.number(row.worst, ranking.scale)),
         "notes": formats.notes(row),
         "seeds": row.seeds,
         "parameters": row.record.parameters,

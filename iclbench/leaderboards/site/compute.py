@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from .end_labels import LINE, label, spread
+from .end_labels import Point, label, label_heights
 from .plots import COLORS
 from .svg import Scale, power, scale_of, ticks
 
@@ -33,13 +33,13 @@ def curves(lines: Sequence[CurveLine]) -> str:
     x_ends = (min(xs), max(xs)) if max(xs) > min(xs) else (min(xs) / 2, max(xs) * 2)
     y_ends = (min(0.0, *ys), max(1.0, *ys))
     x, y = scale_of(x_ends, True, LEFT, RIGHT), scale_of(y_ends, False, BOTTOM, TOP)
-    ends = [next((v for v in reversed(line.y) if v is not None), 0.0) for line in lines]
-    labels = spread([y(v) for v in ends], LINE, TOP + 4, BOTTOM + 8)
+    drawn = [(line, i, points) for i, line in enumerate(lines) if (points := _points(line, x, y))]
+    heights = label_heights([points[-1] for *_, points in drawn], RIGHT, TOP + 4, BOTTOM + 8)
     parts = [
         f'<svg viewBox="0 0 {WIDTH} {BOTTOM + 34}" role="img" '
         'aria-label="Digits against training compute">',
         *_axes(x_ends, y_ends, x, y),
-        *(_curve(line, i, labels[i], x, y) for i, line in enumerate(lines)),
+        *(_curve(*curve, at) for curve, at in zip(drawn, heights, strict=True)),
         "</svg>",
     ]
     return "".join(parts)
@@ -64,10 +64,11 @@ def _axes(
     )
 
 
-def _curve(line: CurveLine, index: int, at: float, x: Scale, y: Scale) -> str:
-    points = [(x(a), y(b)) for a, b in zip(line.x, line.y, strict=True) if b is not None and a > 0]
-    if not points:
-        return ""
+def _points(line: CurveLine, x: Scale, y: Scale) -> list[Point]:
+    return [(x(a), y(b)) for a, b in zip(line.x, line.y, strict=True) if b is not None and a > 0]
+
+
+def _curve(line: CurveLine, index: int, points: Sequence[Point], at: float) -> str:
     path = "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in points)
     end, color = points[-1], f"c{index % COLORS}"
     return (

@@ -16,6 +16,7 @@ from ...sweeps.sweep import recorded
 from .. import formats
 from ..board import Board
 from ..descriptions import Descriptions
+from ..figures.panels import drawn
 from ..findings import STUDIES, Outcome
 from ..findings_page import VERDICTS
 from ..reading import Refused, sound_boards
@@ -140,7 +141,7 @@ def _figure(
         "missing": missing,
         "digits": any(has_digits(record.ranking) for record in records),
         "parts": study_views(described, records, about),
-        "ids": {record.id for record in records},
+        "ids": {record.id for record in drawn(described, records)},
         "commands": [
             f"iclbench sweep {study.name}{flag} --out results",
             f"iclbench leaderboard figure {study.name}{flag} --records results",

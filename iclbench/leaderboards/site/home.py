@@ -55,14 +55,18 @@ def panels(boards: Sequence[Board], about: Descriptions) -> list[View]:
         for track in settings.tracks(board)[:1]:
             drawn = dotplot.board_dots(board, track, about, most=dotplot.MOST_ROWS)
             if drawn is not None:
-                views.append({"group": group, "svg": drawn, **_setting(board, track, about)})
+                models = {row.record.spec.model for row in settings.trained(board, track)}
+                said = _setting(board, track, about, len(models), dotplot.MOST_ROWS)
+                views.append({"group": group, "svg": drawn, **said})
     return views
 
 
-def _setting(board: Board, track: str, about: Descriptions) -> View:
-    """What a panel says of its board."""
+def _setting(board: Board, track: str, about: Descriptions, models: int, most: int) -> View:
+    """What a panel says of its board, and that it shows the best of its models where it does."""
     task = about.task(board.task)
     setting = settings.in_words(board, track, task)
+    if models > most:
+        setting += f" · best {most} of {models} models"
     return {"task": board.task, "title": task.title, "setting": setting}
 
 
@@ -98,7 +102,8 @@ def compute_panel(boards: Sequence[Board], about: Descriptions) -> View | None:
         x = [v for v in curve.operations if v is not None]
         name = about.model(row.record.spec.model).title
         lines.append(compute.CurveLine(name, f"runs/{row.record.id}.html", x, median_curve(curve)))
-    return {"svg": compute.curves(lines), **_setting(board, track, about)}
+    said = _setting(board, track, about, len(rows), compute.MOST_CURVES)
+    return {"svg": compute.curves(lines), **said}
 
 
 def _has_operations(row: Row) -> bool:

@@ -6,16 +6,15 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ...api.record import Ranking
-from ...sweeps.figure import STATE, Figure
 from .. import formats
 from ..board import Board
 from ..descriptions import Description, Descriptions
 from ..row import Row
 from ..shift_table import Line, shift_lines, shifted_rows
 from . import settings
-from .figure import View
-from .plots import extent
-from .study_figure import study_views
+from .figure import View, figure
+from .minus import with_minus
+from .plots import Plot, extent, name_of, plot
 from .task import evaluation_title
 
 
@@ -28,12 +27,12 @@ def shift_matrix(board: Board, about: Description) -> View | None:
     return {
         "title": f"{evaluation_title(board, about)}, {board.dtype}",
         "columns": columns,
-        "lines": [_shift_line(line, board.ranking) for line in lines],
+        "lines": [_shift_line(line, board.ranking, about) for line in lines],
         "reasons": sorted({cell for line in lines for cell in line.cells if isinstance(cell, str)}),
     }
 
 
-def _shift_line(line: Line, ranking: Ranking) -> View:
+def _shift_line(line: Line, ranking: Ranking, about: Description) -> View:
     values = [cell for cell in line.cells if isinstance(cell, float)]
     in_digits = line.score == "digits"
     write = formats.digits if in_digits else formats.linear
@@ -44,8 +43,8 @@ def _shift_line(line: Line, ranking: Ranking) -> View:
     reverse = not in_digits and ranking.better == "lower"
     return {
         "shift": line.shift,
-        "score": line.score,
-        "floor": "" if line.floor is None else write(line.floor),
+        "score": "digits" if in_digits else f"mean {about.metric(ranking.metric)}",
+        "floor": "" if line.floor is None else with_minus(write(line.floor)),
         "cells": [_cell(cell, ends, write, reverse=reverse) for cell in line.cells],
     }
 
@@ -63,7 +62,7 @@ def _cell(
     low, high = ends
     part = (min(max(value, low), high) - low) / (high - low) if high > low else 0.0
     return {
-        "text": write(value),
+        "text": with_minus(write(value)),
         "reason": "",
         "percent": round(100 * (1 - part if reverse else part)),
     }
@@ -85,10 +84,41 @@ def _state_view(board: Board, track: str, rows: Sequence[Row], about: Descriptio
     budget = f"track {track}" if track else settings.OPEN
     return {
         "title": f"{evaluation_title(board, about.task(board.task))}, {board.dtype}, {budget}",
-        "parts": study_views(Figure(x=STATE, title=""), [row.record for row in by_size], about),
+        "figure": figure(_state_plot(board, by_size, about)),
         "rows": [_state_row(row, board) for row in by_size],
         "score": formats.score_name(board.ranking),
     }
+
+
+def _state_plot(board: Board, rows: Sequence[Row], about: Descriptions) -> Plot:
+    """A point with its interval for every row, and the floor."""
+    lines: list[Plot] = [
+        {
+            "name": name_of(row, about),
+            "x": [row.record.state_bytes],
+            "y": [row.score],
+            "low": [row.bounds.low],
+            "high": [row.bounds.high],
+        }
+        for row in rows
+    ]
+    if board.floor is not None and board.floor.score is not None:
+        ends = [rows[0].record.state_bytes, rows[-1].record.state_bytes]
+        level = [board.floor.score] * 2
+        lines.append({"name": board.floor.label, "x": ends, "y": level, "reference": True})
+    metric = about.task(board.task).metric(board.ranking.metric)
+    score = f"digits of the {metric}" if board.has_digits else f"mean {metric}"
+    return plot(
+        score[:1].upper() + score[1:], "state after a prompt, bytes a layer", score, lines,
+        log=not board.has_digits and _spans(lines), log_x=True,
+    )  # fmt: skip
+
+
+def _spans(lines: Sequence[Plot]) -> bool:
+    """Whether the points and their intervals span more than two orders of magnitude."""
+    values = [v for line in lines for key in ("y", "low", "high") for v in line.get(key, ())]
+    low, high = extent(values, log=False) or (0.0, 0.0)
+    return high > 100 * low > 0
 
 
 def _state_row(row: Row, board: Board) -> View:
@@ -96,8 +126,8 @@ def _state_row(row: Row, board: Board) -> View:
         "id": row.record.id,
         "label": row.label_in_track,
         "bytes": f"{row.record.state_bytes:,.0f}",
-        "score": formats.score(row.score, board.ranking),
-        "interval": formats.score_interval(row),
+        "score": with_minus(formats.score(row.score, board.ranking)),
+        "interval": with_minus(formats.score_interval(row)),
     }
 
 

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from .. import formats
 from ..board import Board
 from ..descriptions import Descriptions
+from ..level import has_digits_level, level_of
 from ..row import Row
 from .figure import View
 from .home import best_by_model, families
+from .minus import with_minus
 from .scale import scale_of_board
 
 #: More columns than this have their names upright.
@@ -113,7 +115,8 @@ def _columns(choice: Choice, boards: Sequence[Board], about: Descriptions) -> It
 def _column(group: str, board: Board, rows: Sequence[Row], about: Descriptions) -> View:
     task, scale, ranking = about.task(board.task), scale_of_board(board), board.ranking
     args = task.settings(board.evaluation.task_args)
-    metric = "digits" if board.has_digits else task.metric(ranking.metric)
+    in_digits = has_digits_level(board.records[0])
+    metric = "digits" if in_digits else task.metric(ranking.metric)
     cells = {}
     for row in best_by_model(rows):
         share = scale.share(row)
@@ -125,7 +128,7 @@ def _column(group: str, board: Board, rows: Sequence[Row], about: Descriptions) 
             "percent": None if share is None else round(FULL * share),
             "at_floor": row.at_floor,
         }
-    best = "" if scale.best is None else _short(scale.best, board.has_digits)
+    best = "" if scale.best is None else _short(scale.best, in_digits)
     return {
         "group": group,
         "task": board.task,
@@ -135,14 +138,15 @@ def _column(group: str, board: Board, rows: Sequence[Row], about: Descriptions) 
         "metric": metric,
         "best": best,
         "best_name": board.floor.label if board.floor else "best row",
-        "chance": "" if scale.chance is None else _short(scale.chance, board.has_digits),
+        "chance": "" if scale.chance is None else _short(scale.chance, in_digits),
         "cells": cells,
     }
 
 
 def short_score(row: Row) -> str:
-    """The score with three figures."""
-    return formats.NOT_FINITE if row.score is None else _short(row.score, row.has_digits)
+    """The row's level, on the scale of its board's colors, with few figures."""
+    level = level_of(row.record).value
+    return formats.NOT_FINITE if level is None else _short(level, has_digits_level(row.record))
 
 
 def _short(value: float, digits: bool) -> str:
@@ -150,4 +154,4 @@ def _short(value: float, digits: bool) -> str:
     text = f"{round(value, 1) + 0.0:.1f}" if digits else f"{value:.3g}"
     if not digits and abs(value) >= 1000:
         text = f"{value:,.0f}" if abs(value) < 1e5 else f"{value:.0e}"
-    return text.replace("-", "−")
+    return with_minus(text)

@@ -12,6 +12,7 @@ from ...api.record import Record
 from ...api.statistics import Curve
 from ..board import Board
 from ..curves import COST_TITLES, median_curve
+from ..descriptions import Descriptions
 from ..formats import in_words
 from ..row import PROFILE, Row, floor_label
 
@@ -87,19 +88,25 @@ def best_of_models(rows: Iterable[Row]) -> list[Row]:
     return list(best.values())[:MOST_LINES]
 
 
-def names_of(rows: Sequence[Row]) -> list[str]:
-    """The rows' labels, with the track and the origin where they differ among the rows."""
+def name_of(row: Row, about: Descriptions) -> str:
+    """The row's label without the track, with the title of its model for the model's name."""
+    model = row.record.spec.model
+    return row.label_in_track.replace(model, about.model(model).title, 1)
+
+
+def names_of(rows: Sequence[Row], about: Descriptions) -> list[str]:
+    """The rows' names, with the track and the origin where they differ among the rows."""
     has_origins = len({row.origin for row in rows}) > 1
     has_tracks = len({row.track for row in rows if row.is_trained}) > 1
     names = []
     for row in rows:
         origin = f" ({row.origin})" if has_origins and not row.is_trained else ""
         track = f", {row.track or 'open budget'}" if has_tracks and row.is_trained else ""
-        names.append(f"{row.label_in_track}{track}{origin}")
+        names.append(f"{name_of(row, about)}{track}{origin}")
     return names
 
 
-def profiles(board: Board) -> Plot | None:
+def profiles(board: Board, about: Descriptions) -> Plot | None:
     """The precision profile of each model's best row; None if digits do not rank."""
     rows = [row for row in best_of_models(board.rows) if row.profile is not None]
     end = PROFILE_ENDS.get(board.dtype, PROFILE[-1])
@@ -107,7 +114,7 @@ def profiles(board: Board) -> Plot | None:
     lines = [
         {"name": name, "x": list(PROFILE)[: end + 1], "y": list(row.profile or ())[: end + 1],
          "prominent": row is best[row.origin]}
-        for name, row in zip(names_of(rows), rows, strict=True)
+        for name, row in zip(names_of(rows, about), rows, strict=True)
     ]  # fmt: skip
     if not lines:
         return None
@@ -115,19 +122,17 @@ def profiles(board: Board) -> Plot | None:
                 "fraction of prompts", lines, log=False)  # fmt: skip
 
 
-def board_curves(board: Board, metric: str) -> list[Plot]:
-    """The curves of each model's best row, one plot per metric with a second axis.
-
-    `metric` is what the task calls the ranked metric in words.
-    """
+def board_curves(board: Board, about: Descriptions) -> list[Plot]:
+    """The curves of each model's best row, one plot per metric with a second axis."""
     rows = best_of_models(board.rows)
+    metric = about.task(board.task).metric(board.ranking.metric)
     names = sorted({name for row in rows for name in row.record.curves})
     plots = []
     for name in names:
         with_curve = [row for row in rows if name in row.record.curves]
         if all(len(row.record.curves[name].values) < 2 for row in with_curve):
             continue
-        labels = names_of(with_curve)
+        labels = names_of(with_curve, about)
         lines = [_line(label, row.record.curves[name])
                  for label, row in zip(labels, with_curve, strict=True)]  # fmt: skip
         first = with_curve[0].record
@@ -140,14 +145,15 @@ def board_curves(board: Board, metric: str) -> list[Plot]:
     return plots
 
 
-def validation_curves(board: Board, metric: str) -> list[Plot]:
+def validation_curves(board: Board, about: Descriptions) -> list[Plot]:
     """What was validated while each model's best row was trained, against operations and time."""
     rows = [row for row in best_of_models(board.rows) if row.record.validation_curve]
+    metric = about.task(board.task).metric(board.ranking.metric)
     score = "digits" if board.has_digits else metric
     plots = []
     for cost in ("operations", "seconds"):
         lines = []
-        for name, row in zip(names_of(rows), rows, strict=True):
+        for name, row in zip(names_of(rows, about), rows, strict=True):
             curve = row.record.validation_curve
             if curve is not None and None not in getattr(curve, cost):
                 lines.append({"name": name, "x": getattr(curve, cost), "y": median_curve(curve)})

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,10 @@ from ...api.task import Task
 from ...runs.load import load_task
 from ...runs.sizes import require_room, require_small_arguments
 from .figure import View
+from .minus import with_minus
 
 #: Prompts that a page shows, and the rows and columns of a field that it prints.
 COUNT, MOST_ROWS, MOST_COLUMNS = FIRST_PROMPTS, 12, 8
-#: Numbers of an answer that are printed.
-MOST_ANSWER = 6
 
 
 @dataclass
@@ -86,6 +86,7 @@ def _prompt(batch: Batch, index: int) -> View:
         "tables": tables,
         "scalars": scalars,
         "target": _table([("target", batch.target[index])]),
+        "numbers": [_number(value) for value in batch.target[index].flatten().tolist()],
         "classes": 0 if batch.target.is_floating_point() else batch.target[index].numel(),
     }
 
@@ -115,11 +116,11 @@ def _subscript(number: int) -> str:
 
 
 def _number(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return with_minus(f"{value:.4g}" if isinstance(value, float) else str(value))
 
 
-def answers_at(record: Record, index: int, classes: int) -> list[str]:
-    """What each seed answered to a prompt: its numbers, or the likeliest of each of the classes.
+def answers_at(record: Record, index: int, classes: int) -> list[list[str]]:
+    """The numbers that each seed answered to a prompt, or the likeliest class of each query.
 
     [] for a record without answers.
     """
@@ -128,14 +129,24 @@ def answers_at(record: Record, index: int, classes: int) -> list[str]:
     return [_answer(by_prompt[index], classes) for by_prompt in record.main.answers]
 
 
-def _answer(numbers: Sequence[float | None], classes: int) -> str:
+def _answer(numbers: Sequence[float | None], classes: int) -> list[str]:
     known = [math.nan if v is None else v for v in numbers]
     if classes and len(known) % classes == 0:
         by_position = np.reshape(known, (classes, -1))
-        shown = ["∞" if np.isnan(one).any() else str(int(one.argmax())) for one in by_position]
-    else:
-        shown = ["∞" if math.isnan(v) else _number(v) for v in known]
-    return " ".join([*shown[:MOST_ANSWER], *(["…"] if len(shown) > MOST_ANSWER else [])])
+        return ["∞" if np.isnan(one).any() else str(int(one.argmax())) for one in by_position]
+    return ["∞" if math.isnan(v) else _number(v) for v in known]
+
+
+def with_answers(target: Sequence[str], answers: Sequence[Sequence[str]], names: Sequence[str]) -> (
+    View
+):  # fmt: skip
+    """A table of a target's numbers, a row each, with what each of the named seeds answered."""
+    rows = list(zip_longest(target, *answers, fillvalue=""))
+    titles = ["target", *(f"answer, {name}" if name else "answer" for name in names)]
+    if len(rows) > 1:
+        rows = [(str(number), *row) for number, row in enumerate(rows, start=1)]
+        titles = ["number", *titles]
+    return {"name": "target and answers", "titles": titles, "rows": rows, "more": 0}
 
 
 def values_at(record: Record, values: dict[str, np.ndarray]) -> list[View]:
@@ -154,4 +165,4 @@ def values_at(record: Record, values: dict[str, np.ndarray]) -> list[View]:
 def _value(value: float) -> str:
     if not np.isfinite(value):
         return "∞"
-    return f"{value:.2e}" if value and abs(value) < 1e-2 else f"{value:.3g}"
+    return with_minus(f"{value:.2e}" if value and abs(value) < 1e-2 else f"{value:.3g}")

@@ -18,8 +18,9 @@ from .answers import MOST as MOST_ENDINGS
 from .answers import endings, said
 from .figure import View, figure
 from .home import floor_text
+from .minus import with_minus
 from .plots import record_curves
-from .prompts import Prompts, answers_at, values_at
+from .prompts import Prompts, answers_at, values_at, with_answers
 from .run_parts import bibtex, files, proved, validation_plots
 
 _QUANTILES = ("q01", "q05", "median", "q95", "q99", "max")
@@ -37,7 +38,7 @@ def run(row: Row, board: Board, folder: Path, base: str, prompts: Prompts) -> Vi
         {
             "seed": seed.seed,
             "diverged": seed.diverged_at,
-            "value": formats.score(score, ranking),
+            "value": with_minus(formats.score(score, ranking)),
         }
         for seed, score in zip(record.seeds, row.seed_scores, strict=True)
         if seed.seed is not None
@@ -46,11 +47,11 @@ def run(row: Row, board: Board, folder: Path, base: str, prompts: Prompts) -> Vi
     return {
         "row": row,
         "record": record,
-        "score": formats.score(row.score, ranking),
+        "score": with_minus(formats.score(row.score, ranking)),
         "score_name": formats.score_name(ranking),
-        "interval": formats.score_interval(row),
+        "interval": with_minus(formats.score_interval(row)),
         "held_out": _held_out(row),
-        "worst": formats.number(row.worst, ranking.scale),
+        "worst": with_minus(formats.number(row.worst, ranking.scale)),
         "notes": formats.notes(row),
         "proved": proved(record),
         "claims": claims(record, Objects(folder), row.stale),
@@ -58,7 +59,7 @@ def run(row: Row, board: Board, folder: Path, base: str, prompts: Prompts) -> Vi
         "parameters": formats.parameters(record),
         "budget": formats.budget(row.steps, row.batch),
         "time": formats.seconds(row.seconds),
-        "floor": floor_text(board),
+        "floor": with_minus(floor_text(board)),
         "floor_label": board.floor.label if board.floor else "floor",
         "metrics": metrics,
         "seeds": seeds,
@@ -84,7 +85,8 @@ def _held_out(row: Row) -> str:
     bounds = f"{write(part.mean)} [{write(part.low)}, {write(part.high)}]"
     significant = "significant" if row.held_out.differs else "not significant"
     score = formats.score(row.held_out_score, row.record.ranking)
-    return f"{score}, difference {bounds}, {significant}; {row.held_out.created[:10]}"
+    numbers = with_minus(f"{score}, difference {bounds}")
+    return f"{numbers}, {significant}; {row.held_out.created[:10]}"
 
 
 def _samples(record: Record, path: Path, prompts: Prompts) -> View:
@@ -98,9 +100,9 @@ def _samples(record: Record, path: Path, prompts: Prompts) -> View:
     views = []
     for i, prompt in enumerate(drawn):
         answers = answers_at(record, i, prompt["classes"])
-        lines = [("answer", answers)] if answers else []
-        lines += [(line["metric"], line["prompts"][i]) for line in measured]
-        views.append(prompt | {"metrics": lines})
+        target = with_answers(prompt["numbers"], answers, seeds) if answers else prompt["target"]
+        lines = [(line["metric"], line["prompts"][i]) for line in measured]
+        views.append(prompt | {"target": target, "metrics": lines})
     return {"prompts": views, "seeds": seeds}
 
 
@@ -115,10 +117,10 @@ def _metric(name: str, statistics: Statistics, seeds: int = 0) -> dict[str, str]
     median, digits = statistics.median, statistics.digits
     is_small = median is not None and 0 < abs(median) < 1e-2
     write = formats.number if is_small else formats.linear
-    return {
-        "metric": name,
+    cells = {
         "mean digits": "" if digits is None else formats.digits(digits.mean),
         "mean": write(statistics.mean),
         "95% interval of the mean": formats.interval(mean_bounds(statistics), write, seeds),
         **{name: write(getattr(statistics, name)) for name in _QUANTILES},
     }
+    return {"metric": name, **{title: with_minus(cell) for title, cell in cells.items()}}

@@ -7,12 +7,14 @@ from pathlib import Path
 
 from ...runs.objects import Objects
 from ...runs.store import read_values
+from .. import formats
 from ..board import Board
 from ..descriptions import Descriptions
 from ..row import Row
 from .answers import compared, said
 from .figure import View
 from .prompts import Prompts, answers_at, values_at
+from .settings import track_in_words
 from .task import evaluation_title
 
 #: Models beside a prompt.
@@ -32,28 +34,55 @@ def _samples(board: Board, folder: Path, prompts: Prompts, about: Descriptions) 
     if isinstance(drawn, str) and not stories:
         return None
     rows = board.rows[:MOST_ROWS]
-    views = [(row, said(row.record, Objects(folder))) for row in rows]
-    asked = [(row, view) for row, view in views if view and view["one_per_prompt"]]
-    errors = [] if isinstance(drawn, str) else [(row, _values(row, folder)) for row in rows]
     return {
         "title": f"{evaluation_title(board, about.task(board.task))}, {board.dtype}",
         "metric": about.task(board.task).metric(board.ranking.metric),
         "stories": stories,
+        "budgets": _budgets(stories),
         "has_answers": any(row.record.main.answers for row in rows),
         "seeds": max((row.seeds for row in board.rows), default=1) or 1,
-        "prompts": [
-            prompt
-            | {
-                "rows": [
-                    (row, answers_at(row.record, i, prompt["classes"]), cells[i])
-                    for row, cells in errors
-                    if cells
-                ],
-                "asked": [(row, v["pairs"][i]) for row, v in asked if i < len(v["pairs"])],
-            }
-            for i, prompt in enumerate(() if isinstance(drawn, str) else drawn)
-        ],
+        "prompts": [] if isinstance(drawn, str) else _with_models(drawn, rows, folder),
     }
+
+
+def _budgets(stories: Sequence[View]) -> list[str]:
+    """The training budgets of the trained rows that wrote an ending, on a line for each track."""
+    rows = {e["row"].record.id: e["row"] for story in stories for e in story["endings"]}
+    by_track: dict[str, list[str]] = {}
+    for row in rows.values():
+        if row.is_trained:
+            budget = f"{row.label_in_track} {formats.budget(row.steps, row.batch)}"
+            by_track.setdefault(row.track, []).append(budget)
+    return [
+        f"{', '.join(budgets)} (track {track_in_words(track)})"
+        for track, budgets in by_track.items()
+    ]
+
+
+def _with_models(drawn: Sequence[View], rows: Sequence[Row], folder: Path) -> list[View]:
+    """The prompts, each with every row's answers and errors, and with what was asked there."""
+    views = [(row, said(row.record, Objects(folder))) for row in rows]
+    asked = [(row, view) for row, view in views if view and view["one_per_prompt"]]
+    errors = [(row, _values(row, folder)) for row in rows]
+    return [
+        prompt
+        | {
+            "rows": [
+                (row, _answer_cells(answers_at(row.record, i, prompt["classes"])), cells[i])
+                for row, cells in errors
+                if cells
+            ],
+            "asked": [(row, v["pairs"][i]) for row, v in asked if i < len(v["pairs"])],
+        }
+        for i, prompt in enumerate(drawn)
+    ]
+
+
+def _answer_cells(by_seed: Sequence[Sequence[str]]) -> list[str]:
+    """The answer of every seed where it is one number, or else the numbers of the first seed's."""
+    if all(len(numbers) == 1 for numbers in by_seed):
+        return [number for (number,) in by_seed]
+    return list(by_seed[0])
 
 
 def _values(row: Row, folder: Path) -> list[list[str]]:

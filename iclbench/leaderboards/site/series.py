@@ -7,6 +7,7 @@ from typing import Any
 
 from ...api.record import Ranking, Record
 from ...api.spec import canonical_json
+from ..descriptions import Descriptions
 from ..formats import in_words
 from ..row import has_digits
 from .plots import MOST_LINES, Plot, plot
@@ -14,7 +15,7 @@ from .plots import MOST_LINES, Plot, plot
 _GROUPS = ("model_args", "weights_args", "recipe_args", "task_args")
 
 
-def series(records: Sequence[Record]) -> list[Plot]:
+def series(records: Sequence[Record], about: Descriptions) -> list[Plot]:
     """One figure per number of the spec; each line varies only that number."""
     facts = [_facts(record) for record in records]
     fields: dict[str, set[Any]] = {}
@@ -22,11 +23,15 @@ def series(records: Sequence[Record]) -> list[Plot]:
         for name, value in fact.items():
             if isinstance(value, int | float) and not isinstance(value, bool):
                 fields.setdefault(name, set()).add(value)
-    plots = [_along(name, records, facts) for name in sorted(fields) if len(fields[name]) > 1]
+    plots = [
+        _along(name, records, facts, about) for name in sorted(fields) if len(fields[name]) > 1
+    ]
     return [plot for plot in plots if plot is not None]
 
 
-def _along(name: str, records: Sequence[Record], facts: Sequence[dict[str, Any]]) -> Plot | None:
+def _along(
+    name: str, records: Sequence[Record], facts: Sequence[dict[str, Any]], about: Descriptions
+) -> Plot | None:
     groups: dict[tuple[Any, ...], list[tuple[float, Record, dict[str, Any]]]] = {}
     for record, fact in zip(records, facts, strict=True):
         value = fact.get(name)
@@ -37,7 +42,7 @@ def _along(name: str, records: Sequence[Record], facts: Sequence[dict[str, Any]]
     if not lines:
         return None
     ranking = lines[0][0][1].ranking
-    names = _names([rows[0][2] for rows in lines], name)
+    names = _names([rows[0][2] for rows in lines], name, about)
     drawn = [_line(label, rows) for label, rows in zip(names, lines, strict=True)]
     xs = {value for line in drawn for value in line["x"]}
     log_x = min(xs) > 0 and max(xs) / min(xs) >= 30
@@ -61,7 +66,7 @@ def _line(label: str, rows: Iterable[tuple[float, Record, dict[str, Any]]]) -> P
     return {"name": label, "x": [x for x, _, _ in ordered], "y": values}
 
 
-def _names(facts: list[dict[str, Any]], without: str) -> list[str]:
+def _names(facts: list[dict[str, Any]], without: str, about: Descriptions) -> list[str]:
     """Each line's model, and the dtype and settings that tell it from the model's other lines."""
     names = []
     for fact in facts:
@@ -70,7 +75,7 @@ def _names(facts: list[dict[str, Any]], without: str) -> list[str]:
         differing = [k for k in keys if len({f.get(k) for f in same}) > 1 and fact.get(k)]
         shown = [str(fact[k]) if k == "dtype" else f"{k.split('.')[-1]}={fact[k]}"
                  for k in differing]  # fmt: skip
-        names.append(" ".join([fact["model"], *shown]))
+        names.append(" ".join([about.model(fact["model"]).title, *shown]))
     return names
 
 

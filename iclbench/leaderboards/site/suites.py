@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ...api.errors import IclbenchError
 from ...api.record import Record
-from ...api.suite import Suite, SuiteBoard
+from ...api.suite import SuiteBoard
 from ...plugins import host
 from ...runs.suites import find_suite, records_of
 from ..board import Board
 from ..descriptions import Descriptions
 from ..formats import MARKS, UNTUNED, bounds_mark
 from ..row import bounds_of
-from ..suite_score import Entry, Score, SuiteTable, mean_score, score_suite
+from ..suite_score import Entry, Scale, Score, SuiteTable, mean_score, score_suite
+from . import settings
 from .figure import View, figure
+from .minus import with_minus
 from .plots import plot
 
 #: A suite has a section if so much of its boards has a trained row, and a plot of so many models.
 LEAST_PART, LEAST_MODELS = 0.5, 4
+#: The track of rows that chose their own budgets.
+OPEN = "open"
 #: The lowest score that is written.
 LEAST = -9.99
 #: The color of a score of 1, in percent of the style sheet's.
@@ -63,9 +68,11 @@ def suite_view(table: SuiteTable, about: Descriptions) -> View:
         "columns": [_column(board, table, about) for board in shown],
         "absent": [board.name for board in suite.boards if board not in shown],
         "tables": [
-            ("Trained models", [_row(e, shown, suite, about) for e in _trained(table)]),
-            ("Solvers and constructions", [_row(e, shown, suite, about) for e in others]),
+            ("Trained models", [_row(e, shown, table, about) for e in _trained(table)]),
+            ("Solvers and constructions", [_row(e, shown, table, about) for e in others]),
         ],
+        "tracks": _tracks(_trained(table)),
+        "passes": list(_passes(shown, table, about)),
         "figures": _plots(_trained(table), about),
     }
 
@@ -82,11 +89,43 @@ def _column(board: SuiteBoard, table: SuiteTable, about: Descriptions) -> View:
         "task": task.name,
         "title": board.name.replace("-", " "),
         "about": ", ".join(filter(None, [task.title, args])),
-        "ends": [("unknown" if value is None else f"{value:.4g}", name) for value, name in ends],
+        "ends": [
+            ("unknown" if value is None else with_minus(f"{value:.4g}"), name)
+            for value, name in ends
+        ],
     }
 
 
-def _row(entry: Entry, boards: Sequence[SuiteBoard], suite: Suite, about: Descriptions) -> View:
+def _tracks(entries: Sequence[Entry]) -> str:
+    """How many rows each track has, with what the track allows."""
+    counts = Counter(entry.track for entry in entries)
+    return "; ".join(
+        f"{count} of {settings.track_in_words('' if track == OPEN else track)}"
+        for track, count in counts.most_common()
+    )
+
+
+def _passes(boards: Sequence[SuiteBoard], table: SuiteTable, about: Descriptions) -> Iterator[str]:
+    """The trained models above 100%, each with the references and the boards where it is."""
+    for entry in _trained(table):
+        passed: dict[str, list[str]] = {}
+        for board in boards:
+            if _is_beyond(entry.scores.get(board.name)):
+                reference = table.scales[board.name].reference_name
+                passed.setdefault(reference, []).append(board.name.replace("-", " "))
+        names = [f"{name} on {' and '.join(titles)}" for name, titles in passed.items()]
+        if names:
+            yield f"{_title(entry, about)} ({entry.track}) passes {', and '.join(names)}"
+
+
+def _is_beyond(score: Score | None) -> bool:
+    """Whether a score is written as more than 100%."""
+    return score is not None and round(score.value, 3) > 1
+
+
+def _row(
+    entry: Entry, boards: Sequence[SuiteBoard], table: SuiteTable, about: Descriptions
+) -> View:
     first = next(iter(entry.records.values()))
     done = sum(score is not None for score in entry.scores.values())
     low, high = entry.parameters
@@ -98,21 +137,22 @@ def _row(entry: Entry, boards: Sequence[SuiteBoard], suite: Suite, about: Descri
         "tuned": entry.tuned,
         "mean": _percent(entry.mean),
         "interval": _interval(entry.mean),
-        "boards": f"{done} of {len(suite.boards)}",
+        "boards": f"{done} of {len(table.suite.boards)}",
         "parameters": f"{low:,}" if low == high else f"{low:,}–{high:,}",
-        "cells": [_cell(entry, board.name) for board in boards],
+        "cells": [_cell(entry, board.name, table.scales[board.name]) for board in boards],
     }
 
 
-def _cell(entry: Entry, board: str) -> View | None:
+def _cell(entry: Entry, board: str, scale: Scale) -> View | None:
     record, score = entry.records.get(board), entry.scores.get(board)
     if record is None or score is None:
         return None
     share = min(1.0, max(0.0, score.value))
+    passed = f"passes the reference, {scale.reference_name}" if _is_beyond(score) else ""
     return {
         "id": record.id,
         "text": _percent(score),
-        "about": _interval(score),
+        "about": ", ".join(filter(None, [_interval(score), passed])),
         "bounds": _bounds_mark(record),
         "percent": round(FULL * share),
     }
@@ -136,9 +176,9 @@ def _interval(score: Score | None) -> str:
 def _written(part: float) -> str:
     """A part in percent; what is far below 0 is not written out."""
     if not math.isfinite(part) or part < LEAST:
-        return f"< {100 * LEAST:.0f}".replace("-", "−")
+        return with_minus(f"< {100 * LEAST:.0f}")
     # Adding 0 turns a rounded −0 into 0.
-    return f"{round(100 * part, 1) + 0.0:.1f}".replace("-", "−")
+    return with_minus(f"{round(100 * part, 1) + 0.0:.1f}")
 
 
 @dataclass(frozen=True)
@@ -160,7 +200,7 @@ def _groups(entries: Sequence[Entry]) -> list[_Group]:
     """The group with the most scores and that with the most models, of those with enough models."""
     scored = [(entry.track, _boards(entry), entry) for entry in entries]
     # Rows without a track chose their own budgets.
-    kinds = dict.fromkeys((track, has) for track, has, _ in scored if has and track != "open")
+    kinds = dict.fromkeys((track, has) for track, has, _ in scored if has and track != OPEN)
     groups = []
     for track, boards in kinds:
         members = tuple(e for t, has, e in scored if t == track and set(has) >= set(boards))

@@ -64,8 +64,7 @@ def _names(plot: Plot, x: Scale, y: Scale, right: float) -> dict[int, str]:
                   if _shown(a, plot["x"]["log"]) and _shown(b, plot["y"]["log"])]  # fmt: skip
         if points:
             ends[i] = points[-1]
-    heights = [at for _, at in ends.values()]
-    placed = end_labels.spread(heights, end_labels.LINE, TOP, HEIGHT - BOTTOM + 20)
+    placed = end_labels.label_heights(list(ends.values()), right, TOP, HEIGHT - BOTTOM + 20)
     return {
         i: f'<g class="{style_of(plot["lines"][i])}">'
         f"{''.join(end_labels.label(plot['lines'][i]['name'], end, right, at))}</g>"
@@ -206,15 +205,28 @@ def _shown(value: float | None, log: bool) -> bool:
 def interval(
     low: float | None, high: float | None, at: float | None, ends: tuple[float, float]
 ) -> str:
-    """A row's interval plot: a bar from low to high, and a dot at the score; empty without one."""
+    """A row's interval plot: a bar from low to high, and a dot at the score; empty without one.
+
+    `ends` are the values at the left and at the right; what lies beyond is cut, and a score there
+    is an arrow.
+    """
     if at is None or not math.isfinite(at):
         return ""
     width = 90
     scale = scale_of(ends, False, 4, width - 4)
+
+    def pixel(value: float) -> float:
+        return scale(min(max(value, min(ends)), max(ends)))
+
     bar = ""
     if low is not None and high is not None:
         # Rounding may put a mean beside an interval of no width.
-        left, right = scale(min(low, at)), scale(max(high, at))
+        left, right = sorted((pixel(min(low, at)), pixel(max(high, at))))
         bar = f'<line x1="{left:.1f}" x2="{right:.1f}" y1="7" y2="7"/>'
-    dot = f'<circle cx="{scale(at):.1f}" cy="7" r="3.5"/>'
+    x = pixel(at)
+    if min(ends) <= at <= max(ends):
+        dot = f'<circle cx="{x:.1f}" cy="7" r="3.5"/>'
+    else:
+        tip = x + (4 if x > width / 2 else -4)
+        dot = f'<path d="M{tip:.1f} 7L{x:.1f} 2.5V11.5Z"/>'
     return f'<svg class="iv" width="{width}" height="14" aria-hidden="true">{bar}{dot}</svg>'

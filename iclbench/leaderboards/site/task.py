@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from .example import example
 from .figure import View, figure, script_json
 from .formula import mathml
 from .home import floor_text
+from .minus import with_minus
 from .plots import board_curves, extent, profiles, validation_curves
 from .series import series
 
@@ -42,7 +44,7 @@ def task(name: str, boards: Sequence[Board], about: Descriptions) -> View:
         "tracks": tracks_in_words(boards),
         "example": example(name, board.evaluation.task_args, board.dtype),
         "sections": sections,
-        "figures": hyperparameter_figures(boards),
+        "figures": hyperparameter_figures(boards, about),
         "bibtex": script_json("\n".join([
             *(paper.bibtex(key) + "\n" for key, paper in described.papers), citation.bibtex(),
         ])),
@@ -95,17 +97,11 @@ def evaluation_title(board: Board, about: Description) -> str:
 def section(key: str, boards: Sequence[Board], about: Descriptions) -> View:
     """One evaluation set of a task: a plot, a table over all its dtypes, and figures."""
     rows = [row for board in boards for row in board.rows]
-    ends = {board.dtype: _interval_ends(board) for board in boards}
-    views = [
-        _row(row, ends[board.dtype], hidden=board is not boards[0] or i >= MOST_ROWS)
-        for board in boards
-        for i, row in enumerate(board.rows)
-    ]
-    metric = about.task(boards[0].task).metric(boards[0].ranking.metric)
+    views = list(_table_rows(boards))
     plots = [
         plot
         for board in boards
-        for plot in (*board_curves(board, metric), *validation_curves(board, metric))
+        for plot in (*board_curves(board, about), *validation_curves(board, about))
     ]
     # The hidden rows of a long table stay text until they are asked for, so that the page loads.
     is_long = len(views) > MOST_ROWS
@@ -124,15 +120,17 @@ def section(key: str, boards: Sequence[Board], about: Descriptions) -> View:
         "marks": {mark.kind for board in boards for mark in dotplot.references(board)},
         "rows": [view for view in views if not (is_long and view["hidden"])],
         "rest": [view for view in views if is_long and view["hidden"]],
-        "count": len(views),
+        "count": len(rows),
         "most": MOST_ROWS,
         "fitting": len(boards[0].rows),
         "score": formats.score_name(boards[0].ranking),
         "floors": [
-            (board.floor.label, board.dtype, floor_text(board)) for board in boards if board.floor
+            (board.floor.label, board.dtype, with_minus(floor_text(board)))
+            for board in boards
+            if board.floor
         ],
         "stale": [row for row in rows if row.stale],
-        "profiles": [figure(plot) for board in boards if (plot := profiles(board))],
+        "profiles": [figure(plot) for board in boards if (plot := profiles(board, about))],
         "figures": [figure(plot) for plot in plots],
         "has_digits": boards[0].has_digits,
         "best_first": "down" if better(boards[0].ranking) == "higher" else "up",
@@ -158,40 +156,74 @@ def _choices(boards: Sequence[Board], rows: Sequence[Row]) -> View:
     }
 
 
-def hyperparameter_figures(boards: Sequence[Board]) -> list[View]:
+def hyperparameter_figures(boards: Sequence[Board], about: Descriptions) -> list[View]:
     """The score against every number in which the task's runs differ."""
-    plots = series([record for board in boards for record in board.records])
+    plots = series([record for board in boards for record in board.records], about)
     return [figure(plot) for plot in plots]
 
 
+def _table_rows(boards: Sequence[Board]) -> Iterator[View]:
+    """The rows of every dtype; where a board ranks several tracks, each group has a heading.
+
+    At first the page shows those of the first board, MOST_ROWS of them at most.
+    """
+    numbers = itertools.count()
+    for board in boards:
+        ends, has_headings = _interval_ends(board), len(settings.tracks(board)) > 1
+        hidden_from = MOST_ROWS if board is boards[0] else 0
+        numbered = enumerate(board.rows)
+        for name, members in itertools.groupby(numbered, key=lambda pair: _group_name(pair[1])):
+            group, pairs = next(numbers), list(members)
+            if has_headings:
+                hidden = pairs[0][0] >= hidden_from
+                heading = f"{name} · {board.dtype}"
+                yield {"heading": heading, "group": group, "hidden": hidden}
+            for i, row in pairs:
+                yield _row(row, ends, group, hidden=i >= hidden_from)
+
+
+def _group_name(row: Row) -> str:
+    """The rows that a row is ranked among."""
+    if not row.is_trained:
+        return "Lines of reference, not ranked"
+    return f"Track {settings.track_in_words(row.track)}" if row.track else "Open budgets"
+
+
 def _interval_ends(board: Board) -> tuple[float, float]:
-    """The range of the interval plots in a board's table."""
-    bounds = [v for row in board.rows for v in (row.bounds.low, row.bounds.high, row.score)]
-    ends = extent(bounds, log=False)
-    return (0.0, 1.0) if ends is None or ends[0] == ends[1] else ends
+    """The worst and the best value of the interval plots in a board's table, left and right.
+
+    As in the dot plot, digits below LEAST_DIGITS and means worse than chance are at the left edge.
+    """
+    values = [v for row in board.rows for v in (row.bounds.low, row.bounds.high, row.score)]
+    low, high = extent(values, log=False) or (0.0, 1.0)
+    worst, best = (low, high) if better(board.ranking) == "higher" else (high, low)
+    chance = [mark.value for mark in dotplot.references(board) if mark.kind == "chance"]
+    for limit in [dotplot.LEAST_DIGITS] if board.has_digits else chance:
+        worst = limit if low < limit < high else worst
+    return (worst, best) if worst != best else (0.0, 1.0)
 
 
-def _row(row: Row, ends: tuple[float, float], hidden: bool) -> View:
+def _row(row: Row, ends: tuple[float, float], group: int, hidden: bool) -> View:
     """A row as text, and the numbers that its columns are sorted by."""
     statistics, ranking, environment = row.statistics, row.record.ranking, row.record.environment
-    low, high = row.bounds.low, row.bounds.high
     operations = row.record.operations.training if row.record.operations else None
     return {
         "row": row,
+        "group": group,
         "hidden": hidden,
         "rank": formats.rank(row),
         "mark": formats.mark(row),
         "origin": formats.origin(row),
-        "score": formats.score(row.score, ranking),
-        "interval": formats.score_interval(row),
-        "plot": svg.interval(low, high, row.score, ends),
+        "score": with_minus(formats.score(row.score, ranking)),
+        "interval": with_minus(formats.score_interval(row)),
+        "plot": svg.interval(row.bounds.low, row.bounds.high, row.score, ends),
         "missing": formats.missing_digits(row) if row.has_digits else _beside_floor(row),
-        "median": formats.number(statistics.median, ranking.scale),
-        "worst": formats.number(row.worst, ranking.scale),
-        "mean": formats.number(statistics.mean),
-        "mean_interval": formats.interval(row.mean_bounds, seeds=row.seeds),
+        "median": with_minus(formats.number(statistics.median, ranking.scale)),
+        "worst": with_minus(formats.number(row.worst, ranking.scale)),
+        "mean": with_minus(formats.number(statistics.mean)),
+        "mean_interval": with_minus(formats.interval(row.mean_bounds, seeds=row.seeds)),
         "notes": formats.notes(row),
-        "above": formats.difference(row.above, ranking.scale),
+        "above": with_minus(formats.difference(row.above, ranking.scale)),
         "budget": formats.budget(row.steps, row.batch),
         "parameters": formats.parameters(row.record),
         "compute": "" if operations is None else scientific(operations),
@@ -218,7 +250,7 @@ def _beside_floor(row: Row) -> str:
     """The difference of a mean to the floor's; empty without a floor."""
     if row.score is None or row.floor_score is None:
         return ""
-    return f"{row.score - row.floor_score:+.3g}".replace("-", "−")
+    return with_minus(f"{row.score - row.floor_score:+.3g}")
 
 
 def _sortable(value: float | None) -> float:

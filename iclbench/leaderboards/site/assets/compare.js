@@ -14,6 +14,7 @@
     form.b.value = rows.some((r) => r.id === b) ? b : (rows.find((r) => r.id !== form.a.value) ?? rows[0]).id;
   };
 
+  const withMinus = (number) => number.replaceAll("-", "−");
   const quantile = (sorted, q) => {
     const at = q * (sorted.length - 1), low = Math.floor(at);
     return sorted[low] + (at - low) * ((sorted[low + 1] ?? sorted[low]) - sorted[low]);
@@ -26,7 +27,7 @@
     if (form.a.value !== a.id || form.b.value !== b.id) return;
     const paired = window.paired.difference(x, y), { differences } = paired;
     const higher = digits || !lower;
-    const text = (v) => (v >= 0 ? "+" : "−") + (digits ? Math.abs(v).toFixed(2) : Math.abs(v).toPrecision(3));
+    const text = (v) => (v >= 0 ? "+" : "−") + (digits ? Math.abs(v).toFixed(2) : withMinus(Math.abs(v).toPrecision(3)));
     const sure = paired.low > 0 || paired.high < 0;
     const better = (paired.mean > 0) === higher;
     document.getElementById("verdict").textContent = (!sure
@@ -61,7 +62,7 @@
     const top = Math.max(...bins), width = 392 / 36;
     const x = (v) => 48 + (v - low) / (high - low) * 392;
     const bars = bins.map((n, i) => `<rect class="bar" x="${(48 + i * width).toFixed(1)}" width="${(width - 1).toFixed(1)}" y="${(250 - 230 * n / top).toFixed(1)}" height="${(230 * n / top).toFixed(1)}"/>`);
-    const labels = [low, low < 0 && high > 0 ? 0 : (low + high) / 2, high].map((v) => `<text x="${x(v)}" y="270" text-anchor="middle">${Number(v.toPrecision(2))}</text>`);
+    const labels = [low, low < 0 && high > 0 ? 0 : (low + high) / 2, high].map((v) => `<text x="${x(v)}" y="270" text-anchor="middle">${withMinus(String(Number(v.toPrecision(2))))}</text>`);
     const zero = low < 0 && high > 0 ? `<line class="zero" x1="${x(0)}" x2="${x(0)}" y1="14" y2="250"/>` : "";
     const box = document.getElementById("histogram");
     box.innerHTML = `<svg viewBox="0 0 460 300" role="img" aria-label="Histogram of the difference on each prompt">${bars.join("")}${zero}<path class="axis" d="M48 250H440"/>${labels.join("")}<text x="40" y="24" text-anchor="end">${top}</text><text x="244" y="292" text-anchor="middle"></text></svg>`;

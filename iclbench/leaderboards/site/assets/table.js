@@ -23,6 +23,8 @@
       this.fields = [...this.form.elements].filter((field) => field.name);
       this.first = new Map(this.fields.map((field) => [field.name, field.tagName === "SELECT" ? ([...field.options].find((o) => o.defaultSelected) ?? field.options[0]).value : ""]));
       this.sorted = "";
+      // Whether the rows of each group, such as a track's, are together.
+      this.grouped = true;
       this.listen();
       this.read();
     }
@@ -40,7 +42,7 @@
       }));
       this.moreButton.addEventListener("click", () => {
         this.unpack();
-        const next = [...this.body.rows].find((row, i, all) => row.hidden && i > 0 && !all[i - 1].hidden);
+        const next = this.dataRows().find((row, i, all) => row.hidden && i > 0 && !all[i - 1].hidden);
         this.most = Infinity;
         this.filter();
         next?.querySelector("a").focus();
@@ -60,6 +62,10 @@
       rest.remove();
     }
 
+    dataRows() { return [...this.body.rows].filter((row) => row.dataset.id); }
+
+    headings() { return [...this.body.querySelectorAll("tr.group")]; }
+
     showColumns(all) {
       this.table.classList.toggle("all", all);
       this.columnsButton.textContent = all ? "Fewer columns" : "More columns";
@@ -67,7 +73,8 @@
       if (all) this.compare();
     }
 
-    // A click on a heading sorts; a second click reverses the order.
+    // A click on a heading sorts; a second click reverses the order. Ranks count within a group, so
+    // sorting by them keeps the groups together.
     sort(by, up) {
       this.unpack();
       const heading = by.closest("th");
@@ -76,9 +83,14 @@
       heading.setAttribute("aria-sort", up ? "ascending" : "descending");
       const isNumber = by.dataset.sort === "n";
       const value = (row) => isNumber ? Number(row.cells[column].dataset.v) : row.cells[column].textContent;
-      const rows = [...this.body.rows].map((row) => [value(row), row]);
-      rows.sort(([a], [b]) => (up ? 1 : -1) * (isNumber ? a - b : a.localeCompare(b)));
+      this.grouped = by.textContent === "rank";
+      const group = (row) => this.grouped ? Number(row.dataset.group) : 0;
+      const rows = this.dataRows().map((row) => [value(row), row]);
+      rows.sort(([a, x], [b, y]) => group(x) - group(y) || (up ? 1 : -1) * (isNumber ? a - b : a.localeCompare(b)));
       this.body.append(...rows.map((pair) => pair[1]));
+      for (const heading of this.headings()) {
+        this.body.querySelector(`tr[data-id][data-group="${heading.dataset.group}"]`).before(heading);
+      }
       this.sorted = `${up ? "" : "-"}${by.textContent}`;
     }
 
@@ -86,8 +98,9 @@
       const { form } = this;
       this.unpack();
       const words = form.find.value.toLowerCase().split(/\s+/).filter(Boolean);
+      const rows = this.dataRows(), groups = new Set();
       let shown = 0;
-      for (const row of this.body.rows) {
+      for (const row of rows) {
         const { model, origin, track, dtype, budget } = row.dataset;
         const text = words.length ? row.cells[1].textContent.toLowerCase() : "";
         const fits = (!form.model.value || form.model.value === model)
@@ -98,25 +111,33 @@
           && words.every((word) => text.includes(word));
         shown += fits;
         row.hidden = !fits || shown > this.most;
+        if (!row.hidden) groups.add(row.dataset.group);
       }
-      form.querySelector("output").value = `${shown} of ${this.body.rows.length} rows`;
+      const isDivided = this.grouped && !form.track?.value && groups.size > 1;
+      for (const heading of this.headings()) {
+        heading.hidden = !isDivided || !groups.has(heading.dataset.group);
+      }
+      form.querySelector("output").value = `${shown} of ${rows.length} rows`;
       this.moreButton.textContent = `Show all ${shown}`;
       this.moreButton.hidden = shown <= this.most;
       if (this.table.classList.contains("all")) this.compare();
     }
 
-    shownRows() { return [...this.body.rows].filter((row) => !row.hidden); }
+    shownRows() { return this.dataRows().filter((row) => !row.hidden); }
 
-    // The paired difference of every shown row to the one above it.
+    // The paired difference of every shown row to the one above it, unless their budgets differ.
     async compare() {
       const rows = this.shownRows(), run = this.comparing = {};
       const digits = this.section.dataset.digits === "true";
       const number = (v) => (v < 0 ? "−" : "+") + (digits ? Math.abs(v).toFixed(2) : String(Number(Math.abs(v).toPrecision(3))));
       const facts = await Promise.all(rows.map((row) => window.paired.load(row.dataset.id)));
       if (run !== this.comparing) return;
+      const isTrained = (row) => row.dataset.origin === "trained";
+      const isApart = (row, above) => this.grouped ? row.dataset.group !== above.dataset.group
+        : isTrained(row) && isTrained(above) && row.dataset.track !== above.dataset.track;
       rows.forEach((row, i) => {
         const cell = row.querySelector(".above");
-        if (i === 0) { cell.textContent = ""; return; }
+        if (i === 0 || isApart(row, rows[i - 1])) { cell.textContent = ""; return; }
         // As in groups.py: this row minus the one above.
         const { mean, low, high } = window.paired.difference(facts[i], facts[i - 1]);
         cell.textContent = Number.isFinite(mean) ? `${number(mean)} [${number(low)}, ${number(high)}]${low > 0 || high < 0 ? " *" : ""}` : "";

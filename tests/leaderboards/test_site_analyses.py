@@ -1,0 +1,58 @@
+"""The site's pages of further metrics: what explains them, and their plots."""
+
+from __future__ import annotations
+
+import pytest
+from rich_records import ANALYSIS
+
+from iclbench import run
+from iclbench.leaderboards.site import analyses
+from iclbench.leaderboards.site.build import make_site
+from iclbench.leaderboards.site.metrics import metric_about
+
+
+def test_a_metric_s_documentation_is_paragraphs_and_lists():
+    view = metric_about("alignment")
+    assert view["title"].startswith("Distance to k steps")
+    (items,) = [block["items"] for block in view["blocks"] if block["items"]]
+    assert items[0].startswith("`alignment_distance`: ")
+    assert metric_about("nobody-s") == {"title": "nobody-s", "blocks": []}
+
+
+def test_curves_of_several_records_are_drawn_in_one_plot(tmp_path):
+    models = ("gradient-descent", "least-squares-cholesky")
+    for model in models:
+        run(
+            model=model,
+            task="least-squares",
+            task_args={"dim": 2, "examples": 3},
+            metrics=["alignment"],
+            eval_prompts=8,
+            device="cpu",
+            out=tmp_path / "records",
+        )
+    make_site(tmp_path / "site", tmp_path, pytest.fail)
+    page = (tmp_path / "site" / "analyses" / "alignment.html").read_text("utf-8")
+    assert "<code>alignment_distance</code>: squared difference" in page
+    assert "Each line is a record." in page
+    overview, *blocks = page.split('<details class="card">')
+    assert overview.count("<figure") == 1
+    assert [block.count("<figure") for block in blocks] == [1, 1]
+    for model in models:
+        assert f"</svg>{model}</button>" in overview
+    assert ">floor</th>" not in page
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("layers.*.error", [1.0, 0.5]),
+        ("layers.0.misfit", [1.0, 0.1, 0.01]),
+        ("layers.7.misfit", None),
+        ("layers.-1.misfit", None),
+        ("maps", None),
+        (3, None),
+    ],
+)
+def test_a_path_leads_to_numbers_or_nowhere(path, expected):
+    assert analyses._at(ANALYSIS, path) == expected
