@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from iclbench import RunSpec, sweep
+from iclbench import RunSpec, UsageError, sweep
 from iclbench.leaderboards.figures.draw import draw
 from iclbench.runs.plan import resolve
 from iclbench.sweeps.files import expand, read_sweep_file
@@ -72,7 +72,17 @@ def test_every_cell_of_a_further_size_can_be_planned(path, size):
     for grid in file.grid:
         specs = [RunSpec(**cell) for cell in expand(without_reference(grid), file.defaults)]
         assert specs
-        assert all(resolve(spec).spec.id for spec in specs)
+        assert all(planned(spec).spec.id for spec in specs)
+
+
+def planned(spec):
+    """The plan of a cell; the test is skipped where only what `make data` fetches is missing."""
+    try:
+        return resolve(spec)
+    except UsageError as error:
+        if "`make data`" not in str(error):
+            raise
+        pytest.skip(str(error))
 
 
 @pytest.mark.slow

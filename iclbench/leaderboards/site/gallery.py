@@ -25,6 +25,7 @@ from ..studies import Study, caption, studies
 from ..study_notes import StudyNotes, read_notes
 from .figure import View
 from .study_figure import published_view, study_views
+from .study_matrix import study_matrix
 
 
 @dataclass(frozen=True)
@@ -205,8 +206,8 @@ def key_of(verdict: str) -> str:
     return verdict.replace(" ", "-")
 
 
-def study_page(one: Shown) -> View:
-    """A study's own page: its card, and a line for every record."""
+def study_page(one: Shown, about: Descriptions) -> View:
+    """A study's own page: its card, models by tasks where it has several, and every record."""
     lines = [
         {
             "id": row.record.id,
@@ -224,4 +225,4 @@ def study_page(one: Shown) -> View:
         }
         for row, board in one.rows
     ]
-    return card(one) | {"records": lines}
+    return card(one) | {"records": lines, "matrix": study_matrix(one.boards, about)}

@@ -105,14 +105,15 @@ def _columns(choice: Choice, boards: Sequence[Board], about: Descriptions) -> It
         tasks = Counter(board.task for _, board, _ in chosen.values())
         for title in sorted(chosen):
             _, board, rows = chosen[title]
-            column = _column(group, board, rows, about)
+            column = column_of(group, board, rows, about)
             if tasks[board.task] > 1:
                 # What tells the boards of a task apart follows its name in their titles.
                 column["title"] = title.partition(": ")[2] or title
             yield column
 
 
-def _column(group: str, board: Board, rows: Sequence[Row], about: Descriptions) -> View:
+def column_of(group: str, board: Board, rows: Sequence[Row], about: Descriptions) -> View:
+    """A board as a column: the best of these rows of each model, and both ends of its scale."""
     task, scale, ranking = about.task(board.task), scale_of_board(board), board.ranking
     args = task.settings(board.evaluation.task_args)
     in_digits = has_digits_level(board.records[0])

@@ -65,9 +65,13 @@ class MorePages:
             page("suites.html", "suites.html", suites=self.suites)
         if self.shown:
             page("studies.html", "studies.html", gallery=gallery(self.shown, self.waiting))
+        several: list[Link] = []
         for one in self.shown:
             base = f"studies/{one.name}"
-            page("study.html", f"{base}.html", study=study_page(one))
+            view = study_page(one, self.about)
+            page("study.html", f"{base}.html", study=view)
+            if view["matrix"]:
+                several.append((one.title, f"{base}.html#matrix"))
             for row, board in one.rows:
                 copy(row, self.folder / base, base)
                 run(row, board, self.folder / base, base, one.name)
@@ -78,6 +82,7 @@ class MorePages:
              self._of_tasks(page, "shifts", self._shifts)),
             ("State", "The score against what a layer keeps of a prompt.",
              self._of_tasks(page, "states", self._states)),
+            ("Studies of several tasks", "Models by tasks, such as those of recall.", several),
             ("Analyses", "Maps, plots and numbers of metrics that look into a model.",
              self._analyses(page)),
         ]  # fmt: skip

@@ -35,7 +35,9 @@ def study_views(described: Figure, records: Sequence[Record], about: Description
     # A line has the same color in every panel.
     groups = dict.fromkeys(line.group for panel in drawn for line in panel.lines)
     hues = {group: hue for hue, group in enumerate(groups)}
-    return [_panel(panel, described.log_y is None, hues) for panel in drawn]
+    # A score of which more is better, such as accuracy, is no magnitude.
+    free = described.log_y is None and all(r.ranking.better == "lower" for r in records)
+    return [_panel(panel, free, hues) for panel in drawn]
 
 
 def published_view(notes: StudyNotes) -> View | None:

@@ -1,0 +1,35 @@
+"""A study of several tasks as a matrix of models by tasks."""
+
+from __future__ import annotations
+
+import pytest
+
+from iclbench import RecordStore, sweep
+from iclbench.leaderboards.descriptions import Descriptions
+from iclbench.leaderboards.reading import sound_boards
+from iclbench.leaderboards.site.study_matrix import study_matrix
+
+TASKS = ["in-context-recall", "noisy-recall", "fuzzy-recall"]
+
+
+@pytest.fixture(scope="module")
+def boards(tmp_path_factory):
+    out = tmp_path_factory.mktemp("recall")
+    grids = [
+        {"model": ["uniform", "lookup"], "task": TASKS[:2]},
+        {"model": "uniform", "task": TASKS[2]},
+    ]
+    sweep({"defaults": {"eval_prompts": 16}, "grid": grids}, out=out)
+    return sound_boards(RecordStore(out), pytest.fail, whole=True)
+
+
+def test_every_model_has_its_score_on_every_task(boards):
+    matrix = study_matrix(boards, Descriptions(pytest.fail))
+    assert [column["task"] for column in matrix["columns"]] == sorted(TASKS)
+    lookup, uniform = sorted(matrix["rows"], key=lambda row: row["title"])
+    assert [cell and cell["text"] for cell in lookup["cells"]] == [None, "1", "1"]
+    assert all(cell["percent"] == 0 for cell in uniform["cells"])
+
+
+def test_few_tasks_need_none(boards):
+    assert study_matrix(boards[:2], Descriptions(pytest.fail)) is None
