@@ -17,6 +17,7 @@ from ..api.record import Record
 from ..api.spec import canonical_json
 from ..api.suite import Suite, SuiteBoard
 from .level import has_digits_level, is_lower_better, level_of
+from .row import better
 
 
 class Score(NamedTuple):
@@ -209,7 +210,7 @@ def _representative(records: Sequence[Record]) -> Record:
         known = [value for value in last if value is not None]
         if not known or len(known) < len(last):
             return record.tuning is None, True, 0.0, record.id
-        sign = 1.0 if is_lower_better(record) else -1.0
+        sign = 1.0 if better(record.ranking) == "lower" else -1.0
         return record.tuning is None, False, sign * sum(known) / len(known), record.id
 
     return min(records, key=key)

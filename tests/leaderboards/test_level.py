@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from iclbench import run
+from iclbench import Suite, run
 from iclbench.leaderboards.level import has_digits_level, is_lower_better, level_of
+from iclbench.leaderboards.suite_score import score_suite
 
 
 def record_of(out, model, task, **args):
@@ -38,3 +39,20 @@ def test_other_levels_are_what_ranks(tmp_path, model, task, args, in_digits):
     score = record.ranking.score(record.metrics[record.ranking.metric])
     assert level_of(record).value == score
     assert is_lower_better(record) is not in_digits
+
+
+def test_validation_chooses_by_what_ranks(tmp_path):
+    """Its curve holds the mean error, of which less is better, though more digits are."""
+    task_args = {"dim": 2, "examples": 6, "iterates": 5}
+    board = {"name": "descent", "task": "gradient", "task_args": task_args}
+    suite = Suite(
+        name="tiny", version=1, summary="one", defaults={"chance": "zero"}, board=(board,)
+    )
+    records = [
+        record_of(tmp_path, "baseconv", "gradient", task_args=task_args, recipe="smoke",
+                  recipe_args={"steps": steps}, seeds=1)
+        for steps in (1, 60)
+    ]  # fmt: skip
+    last = {r.id: r.validation_curve.mean[0][-1] for r in records}
+    (entry,) = score_suite(suite, {"descent": records}).entries
+    assert entry.records["descent"].id == min(last, key=last.get)
