@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any
@@ -105,6 +106,15 @@ def _differing(facts: Sequence[Facts]) -> set[str]:
     }
 
 
+def _file_name(path: str) -> str:
+    """The file's name; of one that is named by its content, the first eight digits.
+
+    A checkpoint's folder means nothing on another machine.
+    """
+    name = PurePath(path)
+    return name.stem[:8] if re.fullmatch(r"[0-9a-f]{64}", name.stem) else name.name
+
+
 def _model(record: Record) -> tuple[str, ...]:
     """The model, in one track."""
     return record.spec.model, record.track or ""
@@ -142,13 +152,13 @@ def _facts(record: Record) -> Facts:
         facts.update({f"{group}.{k}": v for k, v in arguments if not isinstance(v, dict)})
     if spec.origin == "trained":
         facts.update({"recipe": spec.recipe, "seeds": spec.seeds})
+    if spec.origin in {"trained", "loaded"}:
         for name, value in spec.task_args.items():
             if name not in record.main.task_args:
                 facts[f"task_args.{name}"] = value
     for name in ("weights", "init", "freeze", "perturb", "budget"):
         value = getattr(spec, name)
-        # A checkpoint's folder means nothing on another machine.
-        facts[name] = PurePath(value).name if isinstance(value, str) else value or UNSET
+        facts[name] = _file_name(value) if isinstance(value, str) else value or UNSET
     facts["grader"] = grader_name(record)
     for name in _DERIVED:
         facts.pop(name, None)

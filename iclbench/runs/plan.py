@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from ..api.architecture import Architecture
@@ -92,14 +93,15 @@ def resolve(request: RunSpec) -> Plan:
     grader, grader_args = _grader(request, task)
     trained = origin == "trained"
     untrained = {name for name, option in spec_options().items() if option.training}
+    recorded = without_folders(request)
     spec = ResolvedSpec(
         **{
-            **request.model_dump(exclude=None if trained else untrained),
+            **recorded.model_dump(exclude=None if trained else untrained),
             "model_args": config.model_dump(mode="json"),
             "task_args": task.config.model_dump(mode="json"),
             "task_version": task.version,
             "origin": origin,
-            "weights": request.weights if origin in {"constructed", "loaded"} else None,
+            "weights": recorded.weights if origin in {"constructed", "loaded"} else None,
             "weights_args": given.args,
             "recipe_args": _recipe_args(request, recipe) if trained else {},
             "checkpoint_digest": given.digest,
@@ -126,6 +128,16 @@ def resolve(request: RunSpec) -> Plan:
         ),
         grader=grader,
     )
+
+
+def without_folders(request: RunSpec) -> RunSpec:
+    """The request as a record holds it: of a checkpoint's absolute path, its last part.
+
+    The folder means nothing on another machine, and may tell who ran it.
+    """
+    paths = {name: Path(value) for name in ("weights", "init") if (value := getattr(request, name))}
+    names = {name: path.name for name, path in paths.items() if path.is_absolute()}
+    return request.model_copy(update=names)
 
 
 def _recipe(request: RunSpec, task_class: type[Task[Any]]) -> Recipe:

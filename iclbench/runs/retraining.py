@@ -22,7 +22,8 @@ import torch
 
 from ..api.errors import RecordError
 from ..api.record import MAIN, Environment, Proof, Record, TrainingReport
-from ..api.spec import RunSpec
+from ..api.results import FileReference
+from ..api.spec import ResolvedSpec, RunSpec
 from ..devices import environment, find_device
 from ..files import file_digest
 from ..precision import DTYPES, full_precision
@@ -119,15 +120,26 @@ def _plan(path: Path, record: Record, here: Environment) -> Plan:
         raise RecordError(f"{path}: its weights were loaded; their training can't be repeated")
     if record.environment.device != here.device:
         raise RecordError(f"{path}: trained on {record.environment.device}, not on {here.device}")
+    request = RunSpec.from_command(record.command)
     if spec.checkpoint_digest is not None:
-        checkpoint = Path(str(spec.init))
-        if not checkpoint.is_file() or file_digest(checkpoint) != spec.checkpoint_digest:
-            raise RecordError(f"{path}: its checkpoint {spec.init} is not here")
-    plan = resolve(RunSpec.from_command(record.command))
+        request = request.model_copy(update={"init": str(_checkpoint(path, spec))})
+    plan = resolve(request)
     if plan.spec.id != record.id:
         raise RecordError(f"{path}: its command is that of run {plan.spec.id}")
     # Another machine would fix other steps for the same budget.
     return replace(plan, steps=record.budget.steps) if record.budget else plan
+
+
+def _checkpoint(path: Path, spec: ResolvedSpec) -> Path:
+    """The file that training started from: where the record says, or among the objects beside it.
+
+    Raises RecordError if it is in neither place.
+    """
+    reference = FileReference(sha256=str(spec.checkpoint_digest), format="safetensors")
+    for file in (Path(str(spec.init)), Objects.beside(path).path(reference)):
+        if file.is_file() and file_digest(file) == spec.checkpoint_digest:
+            return file
+    raise RecordError(f"{path}: its checkpoint {spec.init} is not here")
 
 
 @contextmanager

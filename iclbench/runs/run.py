@@ -25,7 +25,7 @@ from .exclusive import exclusive
 from .grading import Grading
 from .measure import analyse, axes_of, measure, require_target_shape
 from .models import saved_weights
-from .plan import Plan, resolve
+from .plan import Plan, resolve, without_folders
 from .report import (
     date_now,
     evaluation,
@@ -119,7 +119,7 @@ def evaluate_and_record(
     record = Record(
         id=spec.id,
         spec=spec,
-        command=plan.request.model_copy(update={"shift": ()}).command(),
+        command=without_folders(plan.request).model_copy(update={"shift": ()}).command(),
         ranking=ranking(plan),
         parameters=sum(p.numel() for p in models[0].module.parameters()),
         state_sizes=state_sizes(models[0].module, plan.task.signature.length),

@@ -22,7 +22,7 @@ class Quadratic(FunctionTask[ScaledConfig]):
     replica_args = FunctionTask.replica_args | {"scale"}
     floor_summary = (
         "Least squares in the squares of the inputs on the rounded prompt, solved exactly, of "
-        "least norm while k < D. With N < D it is `bayes`: the posterior mean, which is the same."
+        "least norm while k < D. With N < D that is the posterior mean, of the kind `bayes`."
     )
     # The squares of ±1 are constant.
     undefined_shifts = frozenset({"signs"})

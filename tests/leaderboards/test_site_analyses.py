@@ -20,7 +20,10 @@ def test_a_metric_s_documentation_is_paragraphs_and_lists():
 
 
 def test_curves_of_several_records_are_drawn_in_one_plot(tmp_path):
-    models = ("gradient-descent", "least-squares-cholesky")
+    models = {
+        "gradient-descent": "Gradient descent",
+        "least-squares-cholesky": "Cholesky LS",
+    }
     for model in models:
         run(
             model=model,
@@ -38,8 +41,8 @@ def test_curves_of_several_records_are_drawn_in_one_plot(tmp_path):
     overview, *blocks = page.split('<details class="card">')
     assert overview.count("<figure") == 1
     assert [block.count("<figure") for block in blocks] == [1, 1]
-    for model in models:
-        assert f"</svg>{model}</button>" in overview
+    for title in models.values():
+        assert f"</svg>{title}</button>" in overview
     assert ">floor</th>" not in page
 
 

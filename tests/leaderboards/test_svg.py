@@ -30,6 +30,7 @@ def test_a_drawing_has_its_points_where_the_axes_say():
         (2.0, 9.0, True, ["2", "4", "6", "8"]),
         (-1.0, 1.0, False, ["−1", "−0.5", "0", "0.5", "1"]),
         (1.1e9, 6.2e9, True, ["2·10⁹", "3·10⁹", "4·10⁹", "5·10⁹", "6·10⁹"]),
+        (1.5e3, 1.7e4, True, ["2000", "5000", "10000"]),
     ],
 )
 def test_ticks_are_round_and_few(low, high, log, texts):

@@ -10,12 +10,13 @@ from ...api.record import Record
 from ...api.statistics import Curve
 from .. import formats
 from ..board import Board
+from ..descriptions import Descriptions
 from ..row import Row
 from .figure import View, figure
 from .heat import draw_maps, maps_in
 from .metrics import metric_about
 from .minus import with_minus
-from .plots import MOST_LINES, Plot, best_of_models, plot
+from .plots import MOST_LINES, Plot, best_of_models, names_of, plot
 
 #: Numbers of one analysis that are listed, and plots of it.
 MOST_NUMBERS, MOST_PLOTS = 60, 24
@@ -32,7 +33,9 @@ def by_metric(placed: Sequence[Placed]) -> dict[str, list[Placed]]:
     return dict(sorted(result.items()))
 
 
-def metric_page(name: str, members: Sequence[Placed], everyone: Sequence[Placed]) -> View:
+def metric_page(
+    name: str, members: Sequence[Placed], everyone: Sequence[Placed], about: Descriptions
+) -> View:
     """What a metric is, and what all records hold of it, in groups by board.
 
     Where no record has maps or plots of its own, every group has plots of its records' lines.
@@ -40,11 +43,11 @@ def metric_page(name: str, members: Sequence[Placed], everyone: Sequence[Placed]
     groups: dict[tuple[str, int], list[Placed]] = {}
     for one in members:
         groups.setdefault((one[2], id(one[1])), []).append(one)
-    views = [_group(name, group, everyone) for group in groups.values()]
+    views = [_group(name, group, everyone, about) for group in groups.values()]
     has_curves_only = not any(r["maps"] or r["figures"] for view in views for r in view["records"])
     for view, group in zip(views, groups.values(), strict=True):
         if has_curves_only and len(group) > 1:
-            view["overview"] = [figure(one) for one in _overview(name, group, everyone)]
+            view["overview"] = [figure(one) for one in _overview(name, group, everyone, about)]
     return {
         "metric": name,
         "about": metric_about(name),
@@ -55,20 +58,27 @@ def metric_page(name: str, members: Sequence[Placed], everyone: Sequence[Placed]
     }
 
 
-def _group(name: str, members: Sequence[Placed], everyone: Sequence[Placed]) -> View:
+def _group(
+    name: str, members: Sequence[Placed], everyone: Sequence[Placed], about: Descriptions
+) -> View:
     """The records of a board, and the study that they are of."""
     _, board, base = members[0]
+    labels = names_of([row for row, _, _ in members], about)
     return {
         "title": f"{board.title}, {board.dtype}",
         "setting": formats.arguments(board.evaluation.task_args),
         "study": base.partition("studies/")[2],
         "overview": [],
         "is_whole": len(members) <= MOST_LINES,
-        "records": [_record(name, *one, everyone) for one in members],
+        "records": [
+            _record(name, *one, everyone, label) for one, label in zip(members, labels, strict=True)
+        ],
     }
 
 
-def _overview(name: str, members: Sequence[Placed], everyone: Sequence[Placed]) -> Iterator[Plot]:
+def _overview(
+    name: str, members: Sequence[Placed], everyone: Sequence[Placed], about: Descriptions
+) -> Iterator[Plot]:
     """A plot of each curve, with a line per record, or for the best of each model if too many."""
     rows = [row for row, _, _ in members]
     if len(rows) > MOST_LINES:
@@ -78,16 +88,19 @@ def _overview(name: str, members: Sequence[Placed], everyone: Sequence[Placed]) 
         for metric, curve in _curves(name, row.record, everyone):
             curves.setdefault(metric, []).append((row, curve))
     for metric, drawn in curves.items():
-        lines = [_median(curve, row.label) for row, curve in drawn]
+        names = names_of([row for row, _ in drawn], about)
+        lines = [_median(curve, name) for (_, curve), name in zip(drawn, names, strict=True)]
         yield _curve_plot(metric, drawn[0][1].axis, lines)
 
 
-def _record(name: str, row: Row, _: Board, base: str, everyone: Sequence[Placed]) -> View:
+def _record(
+    name: str, row: Row, _: Board, base: str, everyone: Sequence[Placed], label: str
+) -> View:
     record = row.record
     analyses = [one for one in record.analyses.get(name, []) if isinstance(one, dict)]
     return {
         "page": f"{base}/{record.id}.html",
-        "label": row.label,
+        "label": label,
         "maps": draw_maps(maps_in(record, name)) if analyses else [],
         "figures": [figure(one) for one in _plots(analyses[0])] if analyses else [],
         "seeds": ["value" if s.seed is None else f"seed {s.seed}" for s in record.seeds],

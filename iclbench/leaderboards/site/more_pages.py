@@ -126,7 +126,7 @@ class MorePages:
             placed += [(row, board, f"studies/{one.name}") for row, board in one.rows]
         links = []
         for name, members in by_metric(placed).items():
-            view = metric_page(name, members, placed)
+            view = metric_page(name, members, placed, self.about)
             page("analysis.html", f"analyses/{name}.html", analysis=view)
-            links.append((name, f"analyses/{name}.html"))
+            links.append((view["about"]["title"], f"analyses/{name}.html"))
         return links

@@ -85,12 +85,15 @@ def _column(board: SuiteBoard, table: SuiteTable, about: Descriptions) -> View:
     scale, task = table.scales[board.name], about.task(board.fields["task"])
     args = task.settings(board.fields.get("task_args", {}))
     ends = (scale.chance, board.chance), (scale.reference, scale.reference_name)
+    records = (e.records[board.name] for e in table.entries if board.name in e.records)
+    metric = next((task.metric(record.ranking.metric) for record in records), "")
+    unit = "digits" if scale.in_digits else metric
     return {
         "task": task.name,
         "title": board.name.replace("-", " "),
         "about": ", ".join(filter(None, [task.title, args])),
         "ends": [
-            ("unknown" if value is None else with_minus(f"{value:.4g}"), name)
+            ("unknown" if value is None else f"{with_minus(f'{value:.4g}')} {unit}".strip(), name)
             for value, name in ends
         ],
     }

@@ -139,6 +139,9 @@ def ticks(low: float, high: float, log: bool, integers: bool = False) -> list[tu
         exponents = list(range(first, last + 1, step))
         if len(exponents) > 1 or (low > 0 and high / low > 50):
             return [(10.0**e, power(e)) for e in exponents]
+        if low > 0 and high / low > 10:
+            round_values = (m * 10.0**e for e in (first - 1, last) for m in (1, 2, 5))
+            return [(v, _short(v)) for v in round_values if low <= v <= high]
     size = 10 ** math.floor(math.log10((high - low) / 5))
     step_size = next(m * size for m in (1, 2, 5, 10) if (high - low) / (m * size) <= 6)
     if integers:
