@@ -126,6 +126,10 @@ class Task(Scoring, Generic[ConfigT]):
         values = {**self.config.model_dump(), **args}
         return type(self)(parse_config(type(self.config), values, f"task {self.name}: stage"))
 
+    def sample_text(self) -> tuple[str, str] | None:
+        """A prompt and its answer as text, from data that ship; None if they are numbers."""
+        return None
+
     @property
     def scales_targets(self) -> bool:
         """Whether a shift gives evaluation targets another size."""

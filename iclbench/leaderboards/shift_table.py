@@ -24,6 +24,8 @@ class Line:
     """
 
     shift: str
+    #: The shift's name; `main` for the prompts of training.
+    name: str
     score: str
     floor: float | None
     cells: tuple[float | str | None, ...]
@@ -72,7 +74,7 @@ def _line(records: Sequence[Record], name: str, *, relative: bool) -> Line:
         for record in records
     )
     shift = TRAINED if name == MAIN else f"{name}, relative" if relative else name
-    return Line(shift, score, next(floors, None), cells)
+    return Line(shift, name, score, next(floors, None), cells)
 
 
 def _score(

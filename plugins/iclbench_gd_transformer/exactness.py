@@ -15,8 +15,9 @@ from .kernels import covariates
 
 
 class DescentError(Metric):
-    """Distance of f and E(w_e) from functional gradient descent written out in float64.
+    """Distance of the predicted function from functional gradient descent written out in float64.
 
+    A block of the model updates a function f and the expected embedding E(w_e) of the class.
     `f_squared_error` and `expectation_squared_error` are squared distances after the last block,
     averaged over positions; `…_by_block` gives them after every block. The reference overwrites E
     exactly, so with `erase` the error of E is that of head 2. It descends on the parameters A for

@@ -13,11 +13,12 @@ from .free_form import FreeForm, FreeHead
 
 
 class AttentionMatrices(Metric):
-    """W_Q, W_K, W_V, P, AᵀB and ED of the first head of every block, as `maps` (App. F).
+    """How close the learned attention matrices are to those that perform gradient descent.
 
-    A and B are the columns of W_Q and W_K that see x, D those of W_V that see w_y, and E the rows
-    of P that write f. Gradient descent has AᵀB = cI and ED = cI. For every block and M = AᵀB or ED,
-    in Frobenius norms:
+    The maps show W_Q, W_K, W_V, P, AᵀB and ED of the first head of every block, as Appendix F of
+    Wang et al. 2025 does. A and B are the columns of W_Q and W_K that see x, D those of W_V that
+    see w_y, and E the rows of P that write f. Gradient descent has AᵀB = cI and ED = cI. For every
+    block and M = AᵀB or ED, in Frobenius norms:
 
     - `c`: mean of the diagonal
     - `deviation`: ‖M − cI‖/‖M‖; 0 for cI, about √(1 − 1/n²) for a Gaussian n × n matrix

@@ -34,10 +34,11 @@ TINY = np.finfo(np.float64).tiny
 
 
 class Krylov(Metric):
-    """What each layer computes, as `analyses.krylov` of a record, one entry per layer l.
+    """The polynomial of A that each layer l applies to the first residual b − Ax₀.
 
-    On fresh training prompts, x_l − x₀ is fitted by p(A)(b − Ax₀) with one polynomial p for all
-    prompts:
+    Krylov methods for Ax = b do nothing else, so the fit shows which method a model has learned. On
+    fresh training prompts, x_l − x₀ is fitted by p(A)(b − Ax₀) with one polynomial p for all
+    prompts. Records hold it as `analyses.krylov`, one entry per layer:
 
     - `misfit`: the fraction of ‖x_l − x₀‖² that remains, for degrees 0…15
     - `degree`: the lowest degree whose misfit is within 5% of the least

@@ -31,7 +31,7 @@ def iclbench_metrics() -> list[Entry]:
         ),
         Entry(
             "probability-maps",
-            "maps of class probabilities over the plane for one context (categorical, F)",
+            "maps of class probabilities over the plane for one context",
             "iclbench_categorical.maps:ProbabilityMaps",
         ),
     ]

@@ -26,14 +26,17 @@ GRID = 24
 
 
 class ProbabilityMaps(Metric):
-    """Probabilities at GRID² points of [−1, 1]² for one context, as `maps`; d = 2.
+    """Maps of the class probabilities that a model predicts over the plane, for one context.
 
-    The context is fresh and the same for every model. The maps show the most probable category of
-    each quadrant, counter-clockwise from the top right, under the true f and W_e. Examples of these
-    categories are shown by number, others as circles. The numbers are `divergence`, the mean over
-    the plane of KL(truth ‖ model); `agreement`, the share of the plane where both have the same
-    most probable category; `accuracy`, the mean true probability of the model's most probable
-    category; and `bound`, that of the best category.
+    They are drawn at GRID² points of [−1, 1]², as Appendix F of Wang et al. 2025 does. The context
+    is fresh and the same for every model. The maps show the most probable category of each
+    quadrant, counter-clockwise from the top right, under the true f and W_e. Examples of these
+    categories are shown by number, others as circles. Numbers beside the maps:
+
+    - `divergence`: the mean over the plane of KL(truth ‖ model)
+    - `agreement`: the share of the plane where both have the same most probable category
+    - `accuracy`: the mean true probability of the model's most probable category
+    - `bound`: that of the best category
     """
 
     name = "probability-maps"

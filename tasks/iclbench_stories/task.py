@@ -180,6 +180,14 @@ class Stories(GradedTask[StoriesConfig]):
             row[: len(ids)] = ids
         return stories
 
+    def sample_text(self) -> tuple[str, str] | None:
+        """The first held-out window and the token after it, where nothing has to be fetched."""
+        if self.config.data not in TITLES or self.config.tokenizer != "bpe":
+            return None
+        ids = self.corpus.held_out[: self.config.length + 1].tolist()
+        decode = self.corpus.vocabulary.decode
+        return decode(ids[:-1]), decode(ids[-1:])
+
     def loss(self, prediction: Tensor | FactoredLogits, target: Tensor) -> Tensor:
         """The mean cross-entropy of a window's ids, (B,)."""
         return token_loss(prediction, target).mean(dim=1)

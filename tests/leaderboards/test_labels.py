@@ -56,3 +56,18 @@ def test_the_track_alone_tells_rows_of_two_budgets_apart(tmp_path):
     assert labels_of([one, other, third]) == [
         "transformer", "transformer layers=4", "transformer layers=2"
     ]  # fmt: skip
+
+
+def test_weights_of_a_content_named_file_are_told_by_its_first_digits(tmp_path):
+    grid = [
+        {"name": name, "model": "transformer", "model_args": {"layers": 1, "width": width}}
+        for name, width in (("a", 8), ("b", 16))
+    ]
+    loaded = [{"model": "transformer", "weights": f"@{name}", "task_args": {"noise": 0.5}}
+              for name in ("a", "b")]  # fmt: skip
+    defaults = {"task": "least-squares", "recipe": "smoke", "seeds": 1, "eval_prompts": 8}
+    records = sweep({"defaults": defaults, "grid": [*grid, *loaded]}, out=tmp_path).records
+    labels = labels_of(records[2:])
+    assert [label.rpartition("weights=")[2] for label in labels] == [
+        record.spec.checkpoint_digest[:8] for record in records[2:]
+    ]

@@ -56,6 +56,7 @@ def test_the_search_finds_tasks_models_and_runs(leaderboards):
     kinds = {kind: [e for e in entries if e[0] == kind] for kind in ("task", "model", "run")}
     assert ["task", "Least squares (least-squares)", "tasks/least-squares.html"] in kinds["task"]
     assert ["model", "BaseConv (baseconv)", "models/baseconv.html"] in kinds["model"]
+    assert any(text.startswith("BaseConv (baseconv") for _, text, _ in kinds["run"])
     assert len(kinds["run"]) == sum(len(board.rows) for board in boards)
 
 

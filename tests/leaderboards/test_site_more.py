@@ -120,7 +120,8 @@ def test_a_shift_s_line_has_each_model_s_digits_and_why_one_does_not_apply(site,
         assert f">{digits}</td>" in page
     assert "it has &lt;b&gt;positions&lt;/b&gt;" in page
     assert ">n/a</td>" in page
-    # The unit stands beside the name, which a phone keeps in sight.
+    # What a shift changes, and the unit, stand beside the name, which a phone keeps in sight.
+    assert "<small>values with noise of deviation 1<br>" in page
     assert re.search(r'<th scope="row">as in training<small>digits, floor \d\.\d\d</small>', page)
 
 

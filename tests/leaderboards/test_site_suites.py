@@ -74,10 +74,10 @@ def test_a_score_whose_interval_is_that_of_one_seed_says_so(records, tmp_path):
 
 
 def test_a_column_says_what_counts_as_none_and_as_all(view):
-    assert [column["title"] for column in view["columns"]] == ["plain", "penalized"]
+    assert [column["title"] for column in view["columns"]] == ["Least squares", "Ridge"]
     assert view["absent"] == ["steps"]
     column = view["columns"][0]
-    assert column["about"] == "Least squares, D\u00a0=\u00a02, N\u00a0=\u00a04"
+    assert column["about"] == "plain: Least squares, D\u00a0=\u00a02, N\u00a0=\u00a04"
     assert [name for _, name in column["ends"]] == ["zero", "attainable"]
     number, unit = column["ends"][1][0].split()
     assert (float(number) > 6, unit) == (True, "digits")
@@ -91,7 +91,7 @@ def test_the_page_says_the_rows_tracks_and_who_passes_a_reference(view, records)
     first = replace(scored.entries[0], scores={"plain": Score(1.2, None, None)})
     table = replace(scored, scales={**scored.scales, "plain": plain}, entries=(first,))
     passing = suites.suite_view(table, Descriptions(pytest.fail))
-    assert passing["passes"] == ["Transformer (1m) passes solver on plain"]
+    assert passing["passes"] == ["Transformer (1m) passes solver on Least squares"]
     (cell,) = filter(None, passing["tables"][0][1][0]["cells"])
     assert (cell["text"], cell["about"]) == ("120.0%", "passes the reference, solver")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import resources
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -30,6 +31,7 @@ from . import citation, compare, home, matrix, model, more_pages, run, search, t
 from .code import with_code
 from .links import Links
 from .more_pages import MorePages
+from .plots import name_of
 from .prompts import Prompts
 
 #: Marks the folder of a site, so that no other folder is overwritten.
@@ -132,6 +134,7 @@ class Site:
             lstrip_blocks=True,
         )
         self.templates.filters["code"] = with_code
+        self.templates.filters["named"] = partial(name_of, about=content.about)
         self.tasks = by_task(content.boards)
         self.menu = self._menu()
 
@@ -204,7 +207,7 @@ class Site:
             f"compare/{name}.html",
             task=name,
             title=self.content.about.task(name).title,
-            choices=compare.choices(boards, self.content.about.task(name)),
+            choices=compare.choices(boards, self.content.about),
         )
 
     def _data(self) -> None:

@@ -10,39 +10,41 @@ import numpy as np
 
 from .. import formats
 from ..board import Board
-from ..descriptions import Description
+from ..descriptions import Descriptions
 from ..ranking import seed_variance
 from ..row import Row
 from .figure import View, script_json
 from .minus import with_minus
+from .plots import name_of
 from .settings import by_evaluation
 from .task import evaluation_title
 
 
-def choices(boards: Sequence[Board], about: Description) -> View:
+def choices(boards: Sequence[Board], about: Descriptions) -> View:
     """The evaluation sets of a task, and the rows of each that can be compared."""
+    task = about.task(boards[0].task)
     evaluations = [
         {
             "key": key,
-            "title": evaluation_title(group[0], about),
+            "title": evaluation_title(group[0], task),
             "prompts": group[0].evaluation.prompts,
             "score": formats.score_name(group[0].ranking),
             "metric": group[0].ranking.metric,
             "digits": group[0].has_digits,
             "lower": group[0].ranking.better == "lower",
-            "rows": [_choice(row) for board in group for row in board.rows],
+            "rows": [_choice(row, about) for board in group for row in board.rows],
         }
         for key, group in by_evaluation(boards).items()
     ]
     return {"evaluations": evaluations, "data": script_json(evaluations)}
 
 
-def _choice(row: Row) -> View:
+def _choice(row: Row, about: Descriptions) -> View:
     ranking = row.record.ranking
     track = f" · {row.track}" if row.track else ""
     return {
         "id": row.record.id,
-        "name": f"{row.label_in_track} · {row.record.spec.dtype} · {row.origin}{track}",
+        "name": f"{name_of(row, about)} · {row.record.spec.dtype} · {row.origin}{track}",
         "score": with_minus(formats.score(row.score, ranking)),
         "interval": with_minus(formats.score_interval(row)),
         "median": with_minus(formats.number(row.statistics.median, ranking.scale)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from html import escape
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from ...api.config import parse_config
 from ...api.errors import IclbenchError
 from ...api.task import Task
 from ...plugins import host
+from ..board import Board
 from .figure import View
 
 #: The rows and columns of a field that are drawn, and the pixels of a square.
@@ -29,24 +31,36 @@ class Drawn(NamedTuple):
     svg: str
 
 
+def first_example(name: str, boards: Sequence[Board]) -> View | None:
+    """The example of the first of a task's boards that has one, with the title of the board."""
+    for board in boards:
+        view = example(name, board.evaluation.task_args, board.dtype)
+        if view is not None:
+            return view | {"title": board.title}
+    return None
+
+
 def example(name: str, task_args: dict[str, Any], dtype: str) -> View | None:
     """A prompt of the task with these arguments, and its answer.
 
-    None if the task is not installed, has other arguments now, or reads prompts from data instead
-    of drawing them.
+    None if the task is not installed, has other arguments now, or reads prompts from data that are
+    not at hand.
     """
     try:
         cls = host().load("task", name, Task)
         task: Task[Any] = cls(parse_config(cls.Config, task_args, name))
+        text = task.sample_text()
     except IclbenchError:
         return None
+    if text is not None:
+        return {"fields": [], "text": text}
     if type(task).evaluation_batches is not Task.evaluation_batches:
         return None
     batch = task.evaluation_batches(1, SEED, getattr(torch, dtype))[0]
     prompt = batch.prompt
     repeated = {"tokens"} if len(prompt._fields) > 1 else set()
     fields = [_field(n, getattr(prompt, n)[0]) for n in prompt._fields if n not in repeated]
-    return {"fields": fields, "answer": _field("answer", batch.target[0])}
+    return {"fields": [*fields, _field("answer", batch.target[0])], "text": None}
 
 
 def _field(name: str, values: Tensor) -> Drawn:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from ...api.config import parse_config
+from ...api.errors import IclbenchError
 from ...api.record import Ranking
+from ...api.task import Task
+from ...plugins import host
 from .. import formats
 from ..board import Board
 from ..descriptions import Description, Descriptions
@@ -14,22 +18,39 @@ from ..shift_table import Line, shift_lines, shifted_rows
 from . import settings
 from .figure import View, figure
 from .minus import with_minus
-from .plots import Plot, extent, name_of, plot
+from .plots import Plot, extent, name_of, names_of, plot
 from .task import evaluation_title
 
 
-def shift_matrix(board: Board, about: Description) -> View | None:
+def shift_matrix(board: Board, about: Descriptions) -> View | None:
     """A board's models under each shift that their records hold; None without shifts."""
     lines = shift_lines(board)
     if not lines:
         return None
-    columns = [(row.record.id, row.label, row.origin) for row in shifted_rows(board)]
+    rows, task = shifted_rows(board), about.task(board.task)
+    summaries = _shift_summaries(board)
     return {
-        "title": f"{evaluation_title(board, about)}, {board.dtype}",
-        "columns": columns,
-        "lines": [_shift_line(line, board.ranking, about) for line in lines],
+        "title": f"{evaluation_title(board, task)}, {board.dtype}",
+        "columns": [
+            (r.record.id, name, r.origin)
+            for r, name in zip(rows, names_of(rows, about), strict=True)
+        ],
+        "lines": [
+            _shift_line(line, board.ranking, task) | {"about": summaries.get(line.name, "")}
+            for line in lines
+        ],
         "reasons": sorted({cell for line in lines for cell in line.cells if isinstance(cell, str)}),
     }
+
+
+def _shift_summaries(board: Board) -> dict[str, str]:
+    """What each shift of the board's task changes; empty if the task is not installed."""
+    try:
+        cls: type[Task[Any]] = host().load("task", board.task, Task)
+        task = cls(parse_config(cls.Config, board.evaluation.task_args, board.task))
+    except IclbenchError:
+        return {}
+    return {name: shift.summary for name, shift in task.shifts.items()}
 
 
 def _shift_line(line: Line, ranking: Ranking, about: Description) -> View:
@@ -85,7 +106,7 @@ def _state_view(board: Board, track: str, rows: Sequence[Row], about: Descriptio
     return {
         "title": f"{evaluation_title(board, about.task(board.task))}, {board.dtype}, {budget}",
         "figure": figure(_state_plot(board, by_size, about)),
-        "rows": [_state_row(row, board) for row in by_size],
+        "rows": [_state_row(row, board, about) for row in by_size],
         "score": formats.score_name(board.ranking),
     }
 
@@ -121,17 +142,17 @@ def _spans(lines: Sequence[Plot]) -> bool:
     return high > 100 * low > 0
 
 
-def _state_row(row: Row, board: Board) -> View:
+def _state_row(row: Row, board: Board, about: Descriptions) -> View:
     return {
         "id": row.record.id,
-        "label": row.label_in_track,
+        "label": name_of(row, about),
         "bytes": f"{row.record.state_bytes:,.0f}",
         "score": with_minus(formats.score(row.score, board.ranking)),
         "interval": with_minus(formats.score_interval(row)),
     }
 
 
-def state_matrix(boards: Sequence[Board], about: Description) -> View | None:
+def state_matrix(boards: Sequence[Board], about: Descriptions) -> View | None:
     """Models by size of state against the configurations of their task, the best row of each.
 
     None unless two boards of one dtype rank models that tell their state.
@@ -152,13 +173,13 @@ def state_matrix(boards: Sequence[Board], about: Description) -> View | None:
     ends = extent(scores, log=False) or (0.0, 1.0)
     lines = [
         {
-            "model": model,
+            "model": about.model(model).title,
             "bytes": f"{state:,.0f}",
             "cells": [_best(cells.get(i), ends, ranking) for i in range(len(told))],
         }
         for (model, state), cells in sorted(best.items(), key=lambda item: (item[0][1], item[0][0]))
     ]
-    titles = _differing([board.evaluation.task_args for board in told], about)
+    titles = _differing([b.evaluation.task_args for b in told], about.task(told[0].task))
     return {"titles": titles, "lines": lines, "score": formats.score_name(ranking)}
 
 

@@ -54,7 +54,7 @@ class MorePages:
         self.suites = suite_views(boards, about, refused)
         self.links: list[Link] = [("Suites", "suites.html")] if self.suites else []
         self.links += [("Studies", "studies.html")] if self.shown else []
-        self.links.append(("Samples", "matrices.html"))
+        self.links.append(("Samples and analyses", "matrices.html"))
 
     def write(self, page: WritePage, copy: WritePage, run: WritePage, prompts: Prompts) -> None:
         """Write all of them, with the files of the studies' records.
@@ -109,15 +109,13 @@ class MorePages:
         return {"sets": sets} if sets else None
 
     def _shifts(self, boards: list[Board]) -> View | None:
-        about = self.about.task(boards[0].task)
-        matrices = [m for board in boards if (m := shift_matrix(board, about))]
+        matrices = [m for board in boards if (m := shift_matrix(board, self.about))]
         return {"matrices": matrices} if matrices else None
 
     def _states(self, boards: list[Board]) -> View | None:
-        about = self.about.task(boards[0].task)
         views = state_views(boards, self.about)
         groups = by_dtype(boards).values()
-        matrices = [m for group in groups if (m := state_matrix(group, about))]
+        matrices = [m for group in groups if (m := state_matrix(group, self.about))]
         return {"views": views, "matrices": matrices} if views or matrices else None
 
     def _analyses(self, page: WritePage) -> list[Link]:

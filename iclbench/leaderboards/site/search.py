@@ -101,10 +101,13 @@ def script(content: dict[str, Any], studies: Iterable[tuple[str, str]] = ()) -> 
     entries = [["task", _text(t), t["page"]] for t in content["tasks"]]
     entries += [["study", f"{text} ({name})", f"studies/{name}.html"] for text, name in studies]
     entries += [["model", _text(m), m["page"]] for m in content["models"]]
+    titles = {m["name"]: m["title"] for m in content["models"]}
     for board in content["boards"]:
         for row in board["rows"]:
             track = f", {row['track']}" if row["track"] else ""
-            text = f"{row['row']} on {board['title']}, {board['dtype']}, {row['origin']}{track}"
+            title = titles[row["model"]]
+            name = row["row"] if title == row["model"] else f"{title} ({row['row']})"
+            text = f"{name} on {board['title']}, {board['dtype']}, {row['origin']}{track}"
             entries.append(["run", f"{text} {row['id']}", row["page"]])
     return f"indexed({script_json(entries)});\n"
 

@@ -90,13 +90,20 @@ def _column(board: SuiteBoard, table: SuiteTable, about: Descriptions) -> View:
     unit = "digits" if scale.in_digits else metric
     return {
         "task": task.name,
-        "title": board.name.replace("-", " "),
-        "about": ", ".join(filter(None, [task.title, args])),
+        "title": _board_title(board, table.suite.boards, about),
+        "about": ", ".join(filter(None, [f"{board.name}: {task.title}", args])),
         "ends": [
             ("unknown" if value is None else f"{with_minus(f'{value:.4g}')} {unit}".strip(), name)
             for value, name in ends
         ],
     }
+
+
+def _board_title(board: SuiteBoard, boards: Sequence[SuiteBoard], about: Descriptions) -> str:
+    """The title of the board's task, or the board's own name where the suite has several of it."""
+    task = board.fields["task"]
+    is_only = sum(other.fields["task"] == task for other in boards) == 1
+    return about.task(task).title if is_only else board.name.replace("-", " ")
 
 
 def _tracks(entries: Sequence[Entry]) -> str:
@@ -115,7 +122,8 @@ def _passes(boards: Sequence[SuiteBoard], table: SuiteTable, about: Descriptions
         for board in boards:
             if _is_beyond(entry.scores.get(board.name)):
                 reference = table.scales[board.name].reference_name
-                passed.setdefault(reference, []).append(board.name.replace("-", " "))
+                title = _board_title(board, boards, about)
+                passed.setdefault(about.model(reference).title, []).append(title)
         names = [f"{name} on {' and '.join(titles)}" for name, titles in passed.items()]
         if names:
             yield f"{_title(entry, about)} ({entry.track}) passes {', and '.join(names)}"
@@ -141,6 +149,7 @@ def _row(
         "mean": _percent(entry.mean),
         "interval": _interval(entry.mean),
         "boards": f"{done} of {len(table.suite.boards)}",
+        "is_partial": 2 * done < len(table.suite.boards),
         "parameters": f"{low:,}" if low == high else f"{low:,}–{high:,}",
         "cells": [_cell(entry, board.name, table.scales[board.name]) for board in boards],
     }

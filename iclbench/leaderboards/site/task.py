@@ -15,7 +15,7 @@ from ..board import Board
 from ..descriptions import Description, Descriptions
 from ..row import Row, better
 from . import citation, dotplot, settings, svg
-from .example import example
+from .example import first_example
 from .figure import View, figure, script_json
 from .formula import mathml
 from .home import floor_text
@@ -42,7 +42,7 @@ def task(name: str, boards: Sequence[Board], about: Descriptions) -> View:
         "floor": floor_in_words(name, boards),
         "score": score_in_words(board, described),
         "tracks": tracks_in_words(boards),
-        "example": example(name, board.evaluation.task_args, board.dtype),
+        "example": first_example(name, [s["board"] for s in sections]),
         "sections": sections,
         "figures": hyperparameter_figures(boards, about),
         "bibtex": script_json("\n".join([
