@@ -1,8 +1,8 @@
 """Floating-point operations of a model, which do not depend on the machine.
 
 torch's formulas count matrix products, convolutions and attention: a multiplication and an addition
-are two operations. Products with vectors and Fourier transforms are added here. Operations element
-by element are not counted.
+are two operations. Products with vectors, Fourier transforms and triangular systems are added here.
+Operations element by element are not counted.
 """
 
 from __future__ import annotations
@@ -30,8 +30,10 @@ Shape = Sequence[int]
 PASSES = 3
 #: Operators that do arithmetic which nobody counts. A model that runs one has unknown operations.
 UNCOUNTED = ("linalg", "cholesky", "triangular_solve", "lu_solve", "ormqr", "geqrf", "rnn", "svd")
-#: Operators that have such a name and work element by element.
-ELEMENTWISE = {"linalg_vector_norm", "linalg_cross", "_linalg_check_errors"}
+#: Operators that have such a name, and work element by element or have a formula below.
+COUNTED = {
+    "linalg_vector_norm", "linalg_cross", "_linalg_check_errors", "linalg_solve_triangular"
+}  # fmt: skip
 
 
 def count_operations(plan: Plan, module: nn.Module, steps: int | None = None) -> Operations | None:
@@ -71,7 +73,7 @@ def forward_operations(plan: Plan, module: nn.Module) -> float | None:
     with torch.no_grad(), Arithmetic() as arithmetic:
         for batch in batches:
             module(batch.prompt)
-    names, total = arithmetic.counts.keys() - ELEMENTWISE, arithmetic.operations
+    names, total = arithmetic.counts.keys() - COUNTED, arithmetic.operations
     if not total or any(part in name for name in names for part in UNCOUNTED):
         return None
     return float(total / (prompts * len(batches)))
@@ -107,6 +109,8 @@ def _formulas() -> dict[Any, Any]:
         aten._fft_c2r: lambda a, dims, *_, out_shape, **__: _fourier(out_shape, dims) / 2,
         aten._fft_c2c: lambda a, dims, *_, **__: _fourier(a, dims),
         aten._scaled_dot_product_flash_attention_for_cpu: _attention,
+        # By substitution: half of an n × n matrix times each right-hand side.
+        aten.linalg_solve_triangular: lambda a, b, **_: math.prod(b) * a[-1],
     }
 
 

@@ -76,8 +76,10 @@ def test_operations_depend_on_neither_dtype_nor_weights():
         (lambda x: nn.functional.scaled_dot_product_attention(x[:, None], x[:, None], x[:, None]),
          2 * 2 * 4 * 4 * 2),
         (lambda x: nn.functional.conv1d(x.mT, torch.ones(3, 2, 2)), 2 * 3 * 2 * 2 * 3),
+        (lambda x: torch.linalg.solve_triangular(torch.eye(4), x, upper=False), 4 * 2 * 4),
     ],
-    ids=["product", "with a vector", "dot", "fft", "rfft", "irfft", "attention", "convolution"],
+    ids=["product", "with a vector", "dot", "fft", "rfft", "irfft", "attention", "convolution",
+         "triangular"],
 )  # fmt: skip
 def test_operators_are_counted(function, expected):
     assert operations_of(function) == expected
