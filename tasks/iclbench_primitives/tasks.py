@@ -34,7 +34,9 @@ class Read(Primitive[ReadConfig]):
     name = "read"
     version = 1
     Config = ReadConfig
-    floor_summary = "The rows themselves: nothing is rounded."
+    floor_summary = (
+        "The rows themselves, which are representable; digits end at those of the dtype."
+    )
 
     @property
     def outputs(self) -> int:
