@@ -34,9 +34,7 @@ class Read(Primitive[ReadConfig]):
     name = "read"
     version = 1
     Config = ReadConfig
-    floor_summary = (
-        "The rows themselves, which are representable; digits end at those of the dtype."
-    )
+    floor_summary = "The rows themselves, which are exact; digits end at those of the dtype."
 
     @property
     def outputs(self) -> int:
