@@ -30,6 +30,11 @@ BOUNDS_LEGEND = (
 )
 
 DIGITS = "Digits are −log₁₀ of the absolute error: float32 ends near 7, float64 near 16."
+#: The same beside a metric that may be a squared error.
+DIGITS_OF_ERROR = (
+    "Digits are −log₁₀ of the error of an answer; for a squared error, half of its −log₁₀. float32 "
+    "ends near 7, float64 near 16."
+)
 
 HELD_OUT = (
     "Held out: the same weights on prompts whose seed was drawn after the submission; `differs` "
@@ -65,6 +70,16 @@ def score(value: float | None, ranking: Ranking) -> str:
 def score_name(ranking: Ranking) -> str:
     """The heading of what ranks: mean digits, or the mean of the metric."""
     return "digits" if has_digits(ranking) else "mean"
+
+
+def score_title(ranking: Ranking, metric: str) -> str:
+    """The heading of what ranks, with the metric in words: digits, or mean accuracy."""
+    return "digits" if has_digits(ranking) else f"mean {metric}"
+
+
+def digits_of(metric: str) -> str:
+    """What digits are called, those of a squared error as well: its root is the error."""
+    return f"digits of the {metric.replace('squared error', 'error')}"
 
 
 def missing_digits(row: Row) -> str:

@@ -40,7 +40,7 @@ def test_points_are_the_records_scores_with_the_range_over_seeds(records):
     assert line.y[0] - line.error_y.arrayminus[0] == pytest.approx(min(seeds))
     floor = lines["BaseConv: floor"]
     assert list(floor.y) == [r.floor["squared_error"].digits.mean for r in ordered]
-    assert figure.layout.yaxis.title.text == "digits of squared error"
+    assert figure.layout.yaxis.title.text == "digits of the error"
     assert figure.layout.yaxis.type == "linear"
     assert "of the absolute error" in figure.layout.title.text
 
@@ -67,7 +67,7 @@ def test_scores_of_several_scales_need_panels_of_their_own(records, tmp_path):
         draw(Figure(x="model"), both)
     figure = draw(Figure(x="model", panels=("task",)), both)
     titles = [figure.layout.yaxis.title.text, figure.layout.yaxis2.title.text]
-    assert titles == ["digits of squared error", "mean negative log-likelihood"]
+    assert titles == ["digits of the error", "mean negative log-likelihood"]
     assert figure.layout.yaxis2.matches is None
 
 

@@ -9,12 +9,15 @@ from typing import Any
 from ...api.record import MAIN, Record
 from ...sweeps.figure import Figure
 from ..descriptions import Description, Descriptions
-from ..formats import in_label, in_words
+from ..formats import digits_of, in_label, in_words
 from ..wording import axis, setting
 from .panels import Line, Panel, field_of, label_of
 
 #: What the distribution that a model was trained on is called beside shifts of it.
 AS_TRAINED = "as trained"
+
+#: What comes before the metric in a title of digits.
+DIGITS_OF = "digits of "
 
 #: The groups of a spec's arguments that belong to its model; others belong to its task.
 _OF_MODEL = ("model_args", "weights_args")
@@ -120,4 +123,6 @@ class _Words:
         task = next((r.spec.task for r in self.records if name in r.metrics), None)
         if task is None:
             return in_words(title)
-        return title.removesuffix(name) + self.about.task(task).metric(name)
+        start, metric = title.removesuffix(name), self.about.task(task).metric(name)
+        before, is_digits, _ = start.rpartition(DIGITS_OF)
+        return before + digits_of(metric) if is_digits else start + metric

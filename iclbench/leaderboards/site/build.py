@@ -24,7 +24,7 @@ from ..descriptions import Descriptions
 from ..export import as_csv, as_parquet, export_table
 from ..findings import Outcome, outcomes
 from ..findings_page import VERDICTS
-from ..formats import BOUNDS_LEGEND, DIGITS, LEGEND
+from ..formats import BOUNDS_LEGEND, DIGITS_OF_ERROR, LEGEND
 from ..reading import Refused
 from ..row import Row
 from . import citation, compare, home, matrix, model, more_pages, run, search, task
@@ -255,7 +255,7 @@ class Site:
             menu=self.menu,
             live=self.content.live,
             legend=LEGEND,
-            digits_legend=DIGITS,
+            digits_legend=DIGITS_OF_ERROR,
             bounds_legend=BOUNDS_LEGEND,
             **content,
         )

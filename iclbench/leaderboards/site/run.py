@@ -16,7 +16,7 @@ from ..board import Board
 from ..row import Row, floor_label, mean_bounds
 from .answers import MOST as MOST_ENDINGS
 from .answers import endings, said
-from .figure import View, figure
+from .figure import View, figures
 from .home import floor_text
 from .minus import with_minus
 from .plots import record_curves
@@ -48,7 +48,7 @@ def run(row: Row, board: Board, folder: Path, base: str, prompts: Prompts) -> Vi
         "row": row,
         "record": record,
         "score": with_minus(formats.score(row.score, ranking)),
-        "score_name": formats.score_name(ranking),
+        "score_name": formats.score_title(ranking, formats.in_words(ranking.metric)),
         "interval": with_minus(formats.score_interval(row)),
         "held_out": _held_out(row),
         "worst": with_minus(formats.number(row.worst, ranking.scale)),
@@ -64,7 +64,7 @@ def run(row: Row, board: Board, folder: Path, base: str, prompts: Prompts) -> Vi
         "metrics": metrics,
         "seeds": seeds,
         "spec": [(key, _text(value)) for key, value in spec.items() if value not in (None, {}, [])],
-        "figures": [figure(plot) for plot in (*record_curves(record), *validation_plots(record))],
+        "figures": figures([*record_curves(record), *validation_plots(record)]),
         "samples": _samples(record, folder / row.file, prompts),
         "said": said(record, Objects(folder)),
         "endings": endings(record, Objects(folder))[:MOST_ENDINGS],
