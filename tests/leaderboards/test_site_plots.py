@@ -6,7 +6,7 @@ import itertools
 import math
 import re
 
-from iclbench.leaderboards.site.figure import figure
+from iclbench.leaderboards.site.figure import figure, figures
 from iclbench.leaderboards.site.plots import COLORS, plot
 
 COUNT = COLORS + 5
@@ -61,3 +61,19 @@ def test_hostile_and_missing_ends_stop_no_page():
     view = figure(plot("t", "x", "y", lines((hostile * COUNT)[:COUNT]), log=False))
     assert view["svg"].startswith("<svg")
     assert plot("t", "x", "y", lines([None] * COUNT), log=True)["wide"] is False
+
+
+def test_lines_without_points_and_plots_without_lines_are_left_out():
+    empty = {"name": "untrained", "x": [], "y": []}
+    unknown = {"name": "diverged", "x": [1, 2], "y": [None, math.inf]}
+    floor = {"name": "floor", "x": [1, 2], "y": [1.0, 1.0], "reference": True}
+    drawn = plot("t", "x", "y", [empty, *lines([2.0]), unknown], log=False)
+    assert [line["name"] for line in drawn["lines"]] == ["model 0"]
+    assert [line["name"] for line in figure(drawn)["legend"]] == ["model 0"]
+    nothing = plot("nothing", "x", "y", [empty, floor], log=False)
+    assert [view["title"] for view in figures([nothing, drawn])] == ["t"]
+
+
+def test_a_logarithmic_axis_leaves_out_lines_at_0():
+    drawn = plot("t", "x", "y", [{"name": "zero", "x": [1, 2], "y": [0.0, 0.0]}], log=True)
+    assert drawn["lines"] == []

@@ -30,7 +30,7 @@ def test_a_drawing_has_its_points_where_the_axes_say():
         (2.0, 9.0, True, ["2", "4", "6", "8"]),
         (-1.0, 1.0, False, ["−1", "−0.5", "0", "0.5", "1"]),
         (1.1e9, 6.2e9, True, ["2·10⁹", "3·10⁹", "4·10⁹", "5·10⁹", "6·10⁹"]),
-        (1.5e3, 1.7e4, True, ["2000", "5000", "10000"]),
+        (1.5e3, 1.7e4, True, ["2,000", "5,000", "10,000"]),
     ],
 )
 def test_ticks_are_round_and_few(low, high, log, texts):
@@ -78,3 +78,17 @@ def test_axes_of_integers_are_known_and_lines_can_be_told_apart():
     assert not drawn["y"]["integers"]
     styles = [svg.style_of(line) for line in drawn["lines"]]
     assert len(set(styles)) == MOST_LINES + 1
+
+
+@pytest.mark.parametrize(
+    ("width", "kept"),
+    [(400, ["2·10⁹", "3·10⁹", "4·10⁹", "5·10⁹", "6·10⁹"]), (180, ["2·10⁹", "4·10⁹", "6·10⁹"]),
+     (90, ["2·10⁹", "6·10⁹"])],
+)  # fmt: skip
+def test_ticks_that_would_touch_are_dropped(width, kept):
+    scale = svg.scale_of((2e9, 6e9), False, 0.0, width)
+    labels = [(i * 1e9, f"{i}·10⁹") for i in range(2, 7)]
+    shown = svg.spaced(labels, scale)
+    assert [text for _, text in shown] == kept
+    # The map may run from right to left.
+    assert svg.spaced(labels, lambda v: -scale(v)) == shown

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,13 @@ def figure(plot: Plot) -> View:
               for line in plot["lines"]]  # fmt: skip
     return {"title": plot["title"], "wide": plot["wide"], "svg": svg.draw(plot), "legend": legend,
             "data": script_json(_finite(plot))}  # fmt: skip
+
+
+def figures(plots: Iterable[Plot]) -> list[View]:
+    """The views of the plots that have a line beside lines of reference."""
+    return [
+        figure(plot) for plot in plots if any(not line.get("reference") for line in plot["lines"])
+    ]
 
 
 def script_json(content: Any) -> str:

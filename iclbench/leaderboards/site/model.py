@@ -12,9 +12,10 @@ from ..board import Board
 from ..curves import COST_TITLES, median_curve
 from ..descriptions import Descriptions
 from ..row import Row
-from .figure import View, figure
+from .figure import View, figures
 from .formula import mathml
-from .plots import MOST_LINES, Plot, plot
+from .magnitudes import is_error
+from .plots import MOST_LINES, Plot, plot, spans_lines
 from .scale import scale_of_board
 
 
@@ -46,7 +47,7 @@ def model(name: str, boards: Sequence[Board], about: Descriptions) -> View:
         "measured_state": _measured_state([result.row for result in results]),
         "results": [_result(result, about) for result in results],
         "tasks": len({board.task for board in boards}),
-        "figures": [figure(p) for p in _learning_curves(name, boards, about)],
+        "figures": figures(_learning_curves(name, boards, about)),
         "commands": _commands(results, about),
     }
 
@@ -71,13 +72,18 @@ def _result(result: Scored, about: Descriptions) -> View:
         "dtype": board.dtype,
         "rank": formats.rank(row),
         "score": formats.score(row.score, board.ranking),
-        "unit": "digits" if board.has_digits else task.metric(board.ranking.metric),
+        "unit": _unit(board, about),
         "interval": formats.score_interval(row),
         "floor": "" if board.floor is None else formats.score(board.floor.score, board.ranking),
         "share": "" if share is None else f"{100 * share:.0f}%",
         "notes": formats.notes(row),
         "parameters": formats.parameters(row.record),
     }
+
+
+def _unit(board: Board, about: Descriptions) -> str:
+    """What a board's scores are."""
+    return "digits" if board.has_digits else about.task(board.task).metric(board.ranking.metric)
 
 
 def _measured_state(rows: Sequence[Row]) -> str:
@@ -94,7 +100,7 @@ def _learning_curves(name: str, boards: Sequence[Board], about: Descriptions) ->
 
     Digits share one figure; every other metric has its own.
     """
-    lines: dict[str, list[Plot]] = {}
+    lines: dict[tuple[bool, str, str, bool], list[Plot]] = {}
     drawn = []
     for board in boards:
         trained = [row for row in _rows(board, name) if row.is_trained]
@@ -103,18 +109,19 @@ def _learning_curves(name: str, boards: Sequence[Board], about: Descriptions) ->
             drawn.append((board, row.record.validation_curve))
     names = _names_of_evaluations([board for board, _ in drawn], about)
     for (board, curve), line_name in zip(drawn, names, strict=True):
-        task = about.task(board.task)
-        unit = "digits" if board.has_digits else task.metric(board.ranking.metric)
         cost = "operations" if None not in curve.operations else "steps"
         line = {"name": line_name, "x": getattr(curve, cost), "y": median_curve(curve)}
-        lines.setdefault(f"{unit}|{cost}", []).append(line)
+        # Digits come first, and are logarithms already.
+        may_be_log = not board.has_digits and is_error(board.rows[0].record)
+        key = not board.has_digits, _unit(board, about), cost, may_be_log
+        lines.setdefault(key, []).append(line)
     plots = []
-    for key, members in sorted(lines.items(), key=lambda item: (not item[0].startswith("d"), item)):
-        unit, _, cost = key.partition("|")
+    for (_, unit, cost, may_be_log), members in sorted(lines.items(), key=lambda item: item[0]):
         title = f"{unit[:1].upper()}{unit[1:]} while training"
         log_x = any(v > 0 for line in members for v in line["x"])
+        log = may_be_log and spans_lines(members)
         plots.append(plot(title, COST_TITLES[cost], "mean on validation prompts",
-                          members[:MOST_LINES], log=False, log_x=log_x))  # fmt: skip
+                          members[:MOST_LINES], log=log, log_x=log_x))  # fmt: skip
     return plots
 
 

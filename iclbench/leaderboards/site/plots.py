@@ -13,8 +13,9 @@ from ...api.statistics import Curve
 from ..board import Board
 from ..curves import COST_TITLES, median_curve
 from ..descriptions import Descriptions
-from ..formats import in_words
+from ..formats import digits_of, in_words
 from ..row import PROFILE, Row, floor_label
+from .magnitudes import is_error
 
 #: Colors of the style sheet; with dashes, twice as many lines can be told apart.
 COLORS = 10
@@ -32,10 +33,12 @@ def plot(title: str, x: str, y: str, lines: Sequence[Plot], *, log: bool, log_x:
 ):  # fmt: skip
     """A figure of lines {x, y, name[, low, high, reference, hue]} with titled axes.
 
-    Colors go by `hue`, or else by order; an axis of integers alone has no other ticks. Where there
-    are more lines than colors, they have names at their ends if these lie apart and the names are
-    short, and the plot is wide; if not, a reader asks for the rest in the legend.
+    A line without a point on the axes is left out. Colors go by `hue`, or else by order; an axis of
+    integers alone has no other ticks. Where there are more lines than colors, they have names at
+    their ends if these lie apart and the names are short, and the plot is wide; if not, a reader
+    asks for the rest in the legend.
     """
+    lines = [line for line in lines if _has_point(line, log, log_x)]
     own = [line for line in lines if not line.get("reference")]
     crowded = len({line.get("hue", i) for i, line in enumerate(own)}) > COLORS
     fit = len(lines) <= MOST_NAMES and all(len(line["name"]) <= LONGEST_NAME for line in lines)
@@ -50,6 +53,13 @@ def plot(title: str, x: str, y: str, lines: Sequence[Plot], *, log: bool, log_x:
             for i, line in enumerate(lines)
         ],
     }
+
+
+def _has_point(line: Plot, log: bool, log_x: bool) -> bool:
+    """Whether any point of a line is on axes that are logarithmic or not."""
+    return any(
+        extent([x], log_x) and extent([y], log) for x, y in zip(line["x"], line["y"], strict=True)
+    )
 
 
 def _is_first(index: int, line: Plot) -> bool:
@@ -118,7 +128,7 @@ def profiles(board: Board, about: Descriptions) -> Plot | None:
     ]  # fmt: skip
     if not lines:
         return None
-    return plot(f"Prompts solved to k digits, {board.dtype}", "digits k of the absolute error",
+    return plot(f"Prompts solved to k digits, {board.dtype}", "digits k of the error",
                 "fraction of prompts", lines, log=False)  # fmt: skip
 
 
@@ -141,7 +151,7 @@ def board_curves(board: Board, about: Descriptions) -> list[Plot]:
         words = metric if name == board.ranking.metric else in_words(name)
         axis = in_words(first.curves[name].axis)
         title = f"{_capital(words)} along {axis}, {board.dtype}"
-        plots.append(plot(title, axis, f"median {words}", lines, log=_is_log(lines)))
+        plots.append(plot(title, axis, f"median {words}", lines, log=spans_lines(lines)))
     return plots
 
 
@@ -149,7 +159,9 @@ def validation_curves(board: Board, about: Descriptions) -> list[Plot]:
     """What was validated while each model's best row was trained, against operations and time."""
     rows = [row for row in best_of_models(board.rows) if row.record.validation_curve]
     metric = about.task(board.task).metric(board.ranking.metric)
-    score = "digits" if board.has_digits else metric
+    score = digits_of(metric) if board.has_digits else metric
+    # Digits are logarithms already.
+    may_be_log = not board.has_digits and is_error(board.rows[0].record)
     plots = []
     for cost in ("operations", "seconds"):
         lines = []
@@ -162,7 +174,8 @@ def validation_curves(board: Board, about: Descriptions) -> list[Plot]:
             title = f"{_capital(score)} against {words}, {board.dtype}"
             y = f"mean {score} on validation"
             log_x = any(v > 0 for line in lines for v in line["x"])
-            plots.append(plot(title, COST_TITLES[cost], y, lines, log=False, log_x=log_x))
+            log = may_be_log and spans_lines(lines)
+            plots.append(plot(title, COST_TITLES[cost], y, lines, log=log, log_x=log_x))
     return plots
 
 
@@ -177,7 +190,7 @@ def record_curves(record: Record) -> list[Plot]:
         lines += [_line(floor_label(record), floor) | {"reference": True}] if floor else []
         words, axis = in_words(name), in_words(curve.axis)
         title = f"{_capital(words)} along {axis}"
-        plots.append(plot(title, axis, words, lines, log=_is_log(lines)))
+        plots.append(plot(title, axis, words, lines, log=spans_lines(lines)))
     training = record.training
     if training is not None and training.curve:
         lines = [
@@ -186,7 +199,7 @@ def record_curves(record: Record) -> list[Plot]:
         ]
         log_x = sum(step > 0 for step in training.curve_steps) > 1
         plots.append(plot("Training loss", "training step", "training loss", lines[:MOST_LINES],
-                          log=_is_log(lines), log_x=log_x))  # fmt: skip
+                          log=spans_lines(lines), log_x=log_x))  # fmt: skip
     return plots
 
 
@@ -199,7 +212,7 @@ def _line(name: str, curve: Curve, statistic: str = "median") -> Plot:
     return line | ({"low": curve.low, "high": curve.high} if statistic == "mean" else {})
 
 
-def _is_log(lines: Sequence[Plot]) -> bool:
+def spans_lines(lines: Sequence[Plot]) -> bool:
     """Whether the values are positive and span more than an order of magnitude or so."""
     values = [v for line in lines for v in line["y"] if v is not None]
     positive = [v for v in values if v > 0]

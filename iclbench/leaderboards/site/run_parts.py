@@ -13,6 +13,7 @@ from ...api.results import FileReference
 from ...runs.heldout import held_out_path
 from ...runs.objects import Objects
 from ..curves import COST_TITLES, seed_scores
+from ..formats import digits_of, in_words
 from ..row import Row
 from .figure import View
 from .plots import MOST_LINES, Plot, plot
@@ -118,7 +119,9 @@ def validation_plots(record: Record) -> list[Plot]:
     if curve is None:
         return []
     scores = np.where(np.isfinite(seed_scores(curve)), seed_scores(curve), np.nan)
-    word = "digits" if curve.statistic == "mean digits" else curve.metric.replace("_", " ")
+    word = in_words(curve.metric)
+    in_digits = curve.statistic == "mean digits"
+    word = digits_of(word) if in_digits else word
     plots = []
     for cost, words in (("steps", "training steps"), ("operations", "training compute")):
         xs = getattr(curve, cost)
@@ -130,9 +133,7 @@ def validation_plots(record: Record) -> list[Plot]:
         ]
         values = [v for line in lines for v in line["y"] if v is not None]
         # Digits are logarithms already.
-        log = (
-            word != "digits" and bool(values) and min(values) > 0 and max(values) > 30 * min(values)
-        )
+        log = not in_digits and bool(values) and min(values) > 0 and max(values) > 30 * min(values)
         title = "step" if cost == "steps" else COST_TITLES[cost]
         plots.append(plot(f"Validation against {words}", title, f"mean {word} on validation",
                           lines[:MOST_LINES], log=log, log_x=True))  # fmt: skip

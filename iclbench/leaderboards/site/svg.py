@@ -5,8 +5,9 @@ Colors and dashes are classes of the style sheet.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from html import escape
 
 from . import end_labels
@@ -16,6 +17,8 @@ WIDTH, HEIGHT = 460, 300
 LEFT, RIGHT, TOP, BOTTOM = 62, 22, 12, 44
 #: The pixels of a plot whose lines have their names at their ends, and of the room for these.
 WIDE, NAMES = 760, 210
+#: The pixels of a character of a tick's text on a phone, where text is larger, and between texts.
+CHARACTER, GAP = 7.5, 8
 #: Lines of at most so many points show each as a dot.
 MOST_DOTS = 12
 
@@ -109,7 +112,8 @@ def _axes(
         at = f"{y(tick):.1f}"
         yield f'<line class="grid" x1="{LEFT}" y1="{at}" x2="{right}" y2="{at}"/>'
         yield f'<text x="{LEFT - 6}" y="{y(tick) + 4:.1f}" text-anchor="end">{text}</text>'
-    for tick, text in ticks(*x_ends, plot["x"]["log"], plot["x"]["integers"]):
+    labels = ticks(*x_ends, plot["x"]["log"], plot["x"]["integers"])
+    for tick, text in spaced(labels, x):
         yield f'<path class="axis" d="M{x(tick):.1f} {bottom}v4"/>'
         yield f'<text x="{x(tick):.1f}" y="{bottom + 16}" text-anchor="middle">{text}</text>'
     yield f'<path class="axis" d="M{LEFT} {TOP}V{bottom}H{right}"/>'
@@ -154,9 +158,23 @@ def ticks(low: float, high: float, log: bool, integers: bool = False) -> list[tu
     return [(v, _short(v)) for v in values if not log or v > 0]
 
 
+def spaced(labels: Sequence[tuple[float, str]], scale: Scale) -> list[tuple[float, str]]:
+    """The ticks of a horizontal axis whose texts do not touch: all, or every second, and so on."""
+    shown = list(labels)
+    while len(shown) > 1 and any(_touch(a, b, scale) for a, b in itertools.pairwise(shown)):
+        shown = shown[::2]
+    return shown
+
+
+def _touch(one: tuple[float, str], other: tuple[float, str], scale: Scale) -> bool:
+    """Whether the texts of two ticks would be less than the gap apart."""
+    room = abs(scale(other[0]) - scale(one[0]))
+    return room < CHARACTER * (len(one[1]) + len(other[1])) / 2 + GAP
+
+
 def _short(value: float) -> str:
-    """A round value as an axis writes it: −0.5, 2000, 2·10⁹."""
-    mantissa, _, exponent = f"{value:.6g}".replace("-", "−").partition("e")
+    """A round value as an axis writes it: −0.5, 2,000, 2·10⁹."""
+    mantissa, _, exponent = f"{value:,.6g}".replace("-", "−").partition("e")
     if not exponent:
         return mantissa
     raised = power(int(exponent.replace("−", "-")))
@@ -164,9 +182,9 @@ def _short(value: float) -> str:
 
 
 def power(exponent: int) -> str:
-    """A power of ten as an axis writes it: 0.01, 100, 10⁻⁸."""
+    """A power of ten as an axis writes it: 0.01, 1,000, 10⁻⁸."""
     if abs(exponent) <= 3:
-        return f"{10.0**exponent:g}"
+        return f"{10.0**exponent:,g}"
     return f"10{str(exponent).translate(_SUPERSCRIPTS)}"
 
 
@@ -206,7 +224,11 @@ def _shown(value: float | None, log: bool) -> bool:
 
 
 def interval(
-    low: float | None, high: float | None, at: float | None, ends: tuple[float, float]
+    low: float | None,
+    high: float | None,
+    at: float | None,
+    ends: tuple[float, float],
+    log: bool = False,
 ) -> str:
     """A row's interval plot: a bar from low to high, and a dot at the score; empty without one.
 
@@ -216,7 +238,7 @@ def interval(
     if at is None or not math.isfinite(at):
         return ""
     width = 90
-    scale = scale_of(ends, False, 4, width - 4)
+    scale = scale_of(ends, log, 4, width - 4)
 
     def pixel(value: float) -> float:
         return scale(min(max(value, min(ends)), max(ends)))

@@ -1,0 +1,22 @@
+"""Whether values are errors of many magnitudes, which only a logarithmic axis shows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from ...api.record import Record
+
+#: The largest value over the smallest from which an axis is logarithmic.
+RATIO = 100.0
+
+
+def is_error(record: Record) -> bool:
+    """Whether the metric that ranks is an error, of which a logarithm has a meaning."""
+    return record.metrics[record.ranking.metric].digits is not None
+
+
+def spans_magnitudes(values: Iterable[float | None], ratio: float = RATIO) -> bool:
+    """Whether all known values are above 0, and the largest over `ratio` times the smallest."""
+    known = [v for v in values if v is not None and math.isfinite(v)]
+    return bool(known) and min(known) > 0 and max(known) > ratio * min(known)
