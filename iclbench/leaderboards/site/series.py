@@ -8,20 +8,26 @@ from typing import Any
 from ...api.record import Ranking, Record
 from ...api.spec import canonical_json
 from ..descriptions import Descriptions
-from ..formats import in_words
+from ..formats import digits_of, in_words
 from ..row import has_digits
 from .plots import MOST_LINES, Plot, plot
 
+#: Fields of a spec that are no settings of a model: nothing is drawn against them.
+_NOT_SETTINGS = frozenset({"seeds", "eval_seed", "eval_prompts"})
 _GROUPS = ("model_args", "weights_args", "recipe_args", "task_args")
 
 
 def series(records: Sequence[Record], about: Descriptions) -> list[Plot]:
-    """One figure per number of the spec; each line varies only that number."""
+    """One figure per number of the spec; each line varies only that number.
+
+    Rows of different tracks, seeds or prompts are never on one line.
+    """
     facts = [_facts(record) for record in records]
     fields: dict[str, set[Any]] = {}
     for fact in facts:
         for name, value in fact.items():
-            if isinstance(value, int | float) and not isinstance(value, bool):
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            if is_number and name not in _NOT_SETTINGS:
                 fields.setdefault(name, set()).add(value)
     plots = [
         _along(name, records, facts, about) for name in sorted(fields) if len(fields[name]) > 1
@@ -57,7 +63,7 @@ def _along(
 def _score(ranking: Ranking) -> str:
     """What ranks, in words."""
     metric = in_words(ranking.metric)
-    return f"Mean digits of the {metric}" if has_digits(ranking) else f"Mean {metric}"
+    return f"Mean {digits_of(metric)}" if has_digits(ranking) else f"Mean {metric}"
 
 
 def _line(label: str, rows: Iterable[tuple[float, Record, dict[str, Any]]]) -> Plot:
@@ -73,7 +79,7 @@ def _names(facts: list[dict[str, Any]], without: str, about: Descriptions) -> li
         same = [f for f in facts if f["model"] == fact["model"]]
         keys = sorted({k for f in same for k in f} - {"model", without})
         differing = [k for k in keys if len({f.get(k) for f in same}) > 1 and fact.get(k)]
-        shown = [str(fact[k]) if k == "dtype" else f"{k.split('.')[-1]}={fact[k]}"
+        shown = [str(fact[k]) if k in {"dtype", "track"} else f"{k.split('.')[-1]}={fact[k]}"
                  for k in differing]  # fmt: skip
         names.append(" ".join([about.model(fact["model"]).title, *shown]))
     return names
@@ -90,8 +96,11 @@ def _facts(record: Record) -> dict[str, Any]:
         "recipe": spec.recipe,
         "perturb": spec.perturb,
         "freeze": ",".join(spec.freeze),
+        "track": record.track or "",
+        "budget": spec.budget or "",
         "seeds": len(spec.seeds),
         "eval_seed": spec.eval_seed,
+        "eval_prompts": spec.eval_prompts,
     }
     for group in _GROUPS:
         # A construction's model arguments follow from those of the construction.
