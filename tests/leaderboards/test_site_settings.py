@@ -109,7 +109,7 @@ def test_the_rows_of_a_track_have_a_plot_of_their_own(tracked, about):
     ("track", "words"),
     [("10m", "10m, 10 minutes of core time for each seed"),
      ("gpu-1h", "gpu-1h, 1 hour of one GPU for each seed"),
-     ("", "open, a budget that each row chose itself"), ("paper", "paper")],
+     ("paper", "paper")],
 )  # fmt: skip
 def test_a_track_in_words(track, words):
     assert settings.track_in_words(track) == words

@@ -9,13 +9,15 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import NamedTuple
 
 from .. import formats
 from ..board import Board
 from ..descriptions import Descriptions
 from ..row import Row, better
+from .magnitudes import is_error, spans_magnitudes
 from .settings import trained
-from .svg import Scale, scale_of, ticks
+from .svg import Scale, scale_of, spaced, ticks
 
 #: Models in a small plot.
 MOST_ROWS = 7
@@ -41,7 +43,8 @@ def references(board: Board) -> list[Reference]:
     """The floor, and the best row of each other origin and of chance, where there are any."""
     found = []
     if board.floor is not None and board.floor.score is not None:
-        found.append(Reference("attainable", board.floor.label, board.floor.score))
+        kind = "target" if board.floor.kind == "none" else "attainable"
+        found.append(Reference(kind, board.floor.label, board.floor.score))
     for kind in ("constructed", "solver", "asked", "chance"):
         rows = [row for row in board.rows if _kind(row) == kind and row.score is not None]
         best = max(rows, key=lambda row: row.goodness, default=None)
@@ -69,19 +72,19 @@ def board_dots(
     if not rows:
         return None
     marks = references(board)
-    ends = _ends(board, rows, marks)
+    axis = axis_of(board, rows, marks)
     is_reversed = better(board.ranking) == "lower"
     longest = max(len(formats.score(row.score, board.ranking)) for row in rows)
     left, right = LABELS, width - max(VALUES, 7 * longest + 10)
     frame = _Frame(
-        ends=ends,
-        x=scale_of(ends, False, *((right, left) if is_reversed else (left, right))),
+        axis=axis,
+        x=scale_of(axis[:2], axis.log, *((right, left) if is_reversed else (left, right))),
         bottom=TOP + ROW * len(rows) + 4,
         width=width,
         root=root,
     )
     metric = about.task(board.task).metric(board.ranking.metric)
-    name = f"digits of the {metric.removeprefix('squared ')}"
+    name = formats.digits_of(metric)
     if not board.has_digits:
         name = f"{metric}, {better(board.ranking)} is better"
     title = escape(f"{about.task(board.task).title}, {board.dtype}: {name}")
@@ -98,11 +101,19 @@ def board_dots(
     return "".join(parts)
 
 
+class Axis(NamedTuple):
+    """The ends of an axis, and whether it is logarithmic."""
+
+    low: float
+    high: float
+    log: bool
+
+
 @dataclass(frozen=True)
 class _Frame:
-    """Where a plot has its values: its ends, their map to pixels, and its size."""
+    """Where a plot has its values: its axis, the map of that to pixels, and its size."""
 
-    ends: tuple[float, float]
+    axis: Axis
     x: Scale
     bottom: float
     width: int
@@ -110,15 +121,18 @@ class _Frame:
 
     def at(self, value: float) -> float:
         """The pixel of a value, or of the end beyond which it lies."""
-        return self.x(min(max(value, self.ends[0]), self.ends[1]))
+        return self.x(min(max(value, self.axis.low), self.axis.high))
 
 
-def _ends(board: Board, rows: Sequence[Row], marks: Sequence[Reference]) -> tuple[float, float]:
-    """From nothing, or chance, to the floor; what lies beyond is shown at the edge."""
+def axis_of(board: Board, rows: Sequence[Row], marks: Sequence[Reference]) -> Axis:
+    """From nothing, or chance, to the floor; what lies beyond is shown at the edge.
+
+    Errors of many magnitudes are on a logarithmic axis.
+    """
     if board.has_digits:
         scores = [row.score or 0.0 for row in rows] + [mark.value for mark in marks]
         low = min([0.0, *scores, *(row.bounds.low or 0.0 for row in rows)])
-        return max(low, LEAST_DIGITS), max(1.0, math.ceil(max(scores)))
+        return Axis(max(low, LEAST_DIGITS), max(1.0, math.ceil(max(scores))), log=False)
     known = [mark.value for mark in marks]
     chance = [mark.value for mark in marks if mark.kind == "chance"]
     scores = [row.score for row in rows if row.score is not None]
@@ -127,12 +141,15 @@ def _ends(board: Board, rows: Sequence[Row], marks: Sequence[Reference]) -> tupl
         is_lower = better(board.ranking) == "lower"
         scores = [min(v, chance[0]) if is_lower else max(v, chance[0]) for v in scores]
     low, high = min([*known, *scores]), max([*known, *scores])
+    if is_error(board.rows[0].record) and spans_magnitudes([low, high]):
+        margin = (high / low) ** 0.06
+        return Axis(low / margin, high * margin, log=True)
     margin = 0.06 * (high - low) or 0.5
-    return low - margin, high + margin
+    return Axis(low - margin, high + margin, log=False)
 
 
 def _axis(frame: _Frame, integers: bool, name: str) -> Iterator[str]:
-    for tick, text in ticks(*frame.ends, False, integers):
+    for tick, text in spaced(ticks(*frame.axis, integers), frame.x):
         at = f"{frame.x(tick):.1f}"
         yield f'<path class="grid" d="M{at} {TOP}V{frame.bottom}"/>'
         yield f'<text x="{at}" y="{frame.bottom + 14}" text-anchor="middle">{text}</text>'
@@ -165,7 +182,7 @@ def _row(row: Row, name: str, index: int, frame: _Frame) -> Iterator[str]:
 
 def _point(score: float, y: float, frame: _Frame) -> str:
     """A dot, or an arrow at the end of the axis beyond which the score lies."""
-    x, low, high = frame.at(score), *frame.ends
+    x, low, high = frame.at(score), frame.axis.low, frame.axis.high
     if low <= score <= high:
         return f'<circle class="point" cx="{x:.1f}" cy="{y}" r="4"/>'
     points_right = (score > high) == (frame.x(high) > frame.x(low))

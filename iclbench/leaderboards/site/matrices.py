@@ -19,7 +19,7 @@ from . import settings
 from .figure import View, figure
 from .minus import with_minus
 from .plots import Plot, extent, name_of, names_of, plot
-from .task import evaluation_title
+from .task_words import evaluation_title
 
 
 def shift_matrix(board: Board, about: Descriptions) -> View | None:
@@ -107,8 +107,12 @@ def _state_view(board: Board, track: str, rows: Sequence[Row], about: Descriptio
         "title": f"{evaluation_title(board, about.task(board.task))}, {board.dtype}, {budget}",
         "figure": figure(_state_plot(board, by_size, about)),
         "rows": [_state_row(row, board, about) for row in by_size],
-        "score": formats.score_name(board.ranking),
+        "score": _score_title(board, about.task(board.task)),
     }
+
+
+def _score_title(board: Board, about: Description) -> str:
+    return formats.score_title(board.ranking, about.metric(board.ranking.metric))
 
 
 def _state_plot(board: Board, rows: Sequence[Row], about: Descriptions) -> Plot:
@@ -128,7 +132,7 @@ def _state_plot(board: Board, rows: Sequence[Row], about: Descriptions) -> Plot:
         level = [board.floor.score] * 2
         lines.append({"name": board.floor.label, "x": ends, "y": level, "reference": True})
     metric = about.task(board.task).metric(board.ranking.metric)
-    score = f"digits of the {metric}" if board.has_digits else f"mean {metric}"
+    score = formats.digits_of(metric) if board.has_digits else f"mean {metric}"
     return plot(
         score[:1].upper() + score[1:], "state after a prompt, bytes a layer", score, lines,
         log=not board.has_digits and _spans(lines), log_x=True,
@@ -179,8 +183,9 @@ def state_matrix(boards: Sequence[Board], about: Descriptions) -> View | None:
         }
         for (model, state), cells in sorted(best.items(), key=lambda item: (item[0][1], item[0][0]))
     ]
-    titles = _differing([b.evaluation.task_args for b in told], about.task(told[0].task))
-    return {"titles": titles, "lines": lines, "score": formats.score_name(ranking)}
+    task = about.task(told[0].task)
+    titles = _differing([b.evaluation.task_args for b in told], task)
+    return {"titles": titles, "lines": lines, "score": _score_title(told[0], task)}
 
 
 def _best(row: Row | None, ends: tuple[float, float], ranking: Ranking) -> View:

@@ -15,7 +15,7 @@ from .answers import compared, said
 from .figure import View
 from .prompts import Prompts, answers_at, values_at
 from .settings import track_in_words
-from .task import evaluation_title
+from .task_words import evaluation_title
 
 #: Models beside a prompt.
 MOST_ROWS = 40

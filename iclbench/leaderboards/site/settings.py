@@ -69,17 +69,15 @@ def trained(board: Board, track: str) -> list[Row]:
     return sorted(rows, key=lambda row: -row.goodness)
 
 
-def track_in_words(track: str) -> str:
+def track_in_words(track: str, joint: str = ", ") -> str:
     """What a track allows, such as `10m, 10 minutes of core time for each seed`."""
     match = _TRACK.fullmatch(track)
-    if not track:
-        return "open, a budget that each row chose itself"
     if not match:
         return track
     count = int(match[2])
     unit = {"m": "minute", "h": "hour"}[match[3]] + "s" * (count != 1)
     of = "of one GPU" if match[1] else "of core time"
-    return f"{track}, {count} {unit} {of} for each seed"
+    return f"{track}{joint}{count} {unit} {of} for each seed"
 
 
 def in_words(board: Board, track: str, about: Description) -> str:

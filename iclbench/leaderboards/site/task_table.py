@@ -1,0 +1,117 @@
+"""The rows of a task's table: their cells as text, and the numbers that its columns sort by."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from .. import formats
+from ..board import Board
+from ..row import Row, better
+from . import dotplot, settings, svg
+from .figure import View
+from .minus import with_minus
+from .plots import extent
+
+
+def table_rows(boards: Sequence[Board], most: int) -> Iterator[View]:
+    """The rows of every dtype; where a board ranks several tracks, each group has a heading.
+
+    At first the page shows those of the first board, `most` of them at most.
+    """
+    numbers = itertools.count()
+    for board in boards:
+        axis, has_headings = _interval_axis(board), len(settings.tracks(board)) > 1
+        hidden_from = most if board is boards[0] else 0
+        numbered = enumerate(board.rows)
+        for name, members in itertools.groupby(numbered, key=lambda pair: _group_name(pair[1])):
+            group, pairs = next(numbers), list(members)
+            if has_headings:
+                hidden = pairs[0][0] >= hidden_from
+                heading = f"{name} · {board.dtype}"
+                yield {"heading": heading, "group": group, "hidden": hidden}
+            for i, row in pairs:
+                yield _row(row, axis, group, hidden=i >= hidden_from)
+
+
+def _group_name(row: Row) -> str:
+    """The rows that a row is ranked among."""
+    if not row.is_trained:
+        return "Lines of reference, not ranked"
+    return f"Track {settings.track_in_words(row.track)}" if row.track else "Open budgets"
+
+
+def _interval_axis(board: Board) -> dotplot.Axis:
+    """The worst and the best value of the interval plots in a board's table, left and right.
+
+    As in the dot plot, digits below LEAST_DIGITS and means worse than chance are at the left edge,
+    and errors over many magnitudes are on a logarithmic scale.
+    """
+    marks = dotplot.references(board)
+    scored = [row for row in board.rows if row.score is not None]
+    if scored and (shown := dotplot.axis_of(board, scored, marks)).log:
+        return dotplot.Axis(shown.high, shown.low, log=True)
+    values = [v for row in board.rows for v in (row.bounds.low, row.bounds.high, row.score)]
+    low, high = extent(values, log=False) or (0.0, 1.0)
+    worst, best = (low, high) if better(board.ranking) == "higher" else (high, low)
+    chance = [mark.value for mark in marks if mark.kind == "chance"]
+    for limit in [dotplot.LEAST_DIGITS] if board.has_digits else chance:
+        worst = limit if low < limit < high else worst
+    return dotplot.Axis(*((worst, best) if worst != best else (0.0, 1.0)), log=False)
+
+
+def _row(row: Row, axis: dotplot.Axis, group: int, hidden: bool) -> View:
+    """A row as text, and the numbers that its columns are sorted by."""
+    statistics, ranking, environment = row.statistics, row.record.ranking, row.record.environment
+    operations = row.record.operations.training if row.record.operations else None
+    return {
+        "row": row,
+        "group": group,
+        "hidden": hidden,
+        "rank": formats.rank(row),
+        "mark": formats.mark(row),
+        "origin": formats.origin(row),
+        "score": with_minus(formats.score(row.score, ranking)),
+        "interval": with_minus(formats.score_interval(row)),
+        "plot": svg.interval(row.bounds.low, row.bounds.high, row.score, axis[:2], axis.log),
+        "missing": formats.missing_digits(row) if row.has_digits else _beside_floor(row),
+        "median": with_minus(formats.number(statistics.median, ranking.scale)),
+        "worst": with_minus(formats.number(row.worst, ranking.scale)),
+        "mean": with_minus(formats.number(statistics.mean)),
+        "mean_interval": with_minus(formats.interval(row.mean_bounds, seeds=row.seeds)),
+        "notes": formats.notes(row),
+        "above": with_minus(formats.difference(row.above, ranking.scale)),
+        "budget": formats.budget(row.steps, row.batch),
+        "parameters": formats.parameters(row.record),
+        "compute": "" if operations is None else scientific(operations),
+        "time": formats.seconds(row.seconds),
+        "device": formats.device(environment.device, environment.threads),
+        "sort": {
+            "rank": row.rank.first if row.rank else 1e9,
+            "score": -1e308 if row.score is None and row.has_digits else _sortable(row.score),
+            "median": _sortable(statistics.median),
+            "worst": _sortable(row.worst),
+            "mean": _sortable(statistics.mean),
+            "compute": operations or 0,
+        },
+    }
+
+
+def scientific(value: float) -> str:
+    """A large number as 1.2·10¹²."""
+    exponent = int(np.floor(np.log10(value))) if value > 0 else 0
+    return f"{value / 10.0**exponent:.1f}·{svg.power(exponent)}" if exponent > 3 else f"{value:g}"
+
+
+def _beside_floor(row: Row) -> str:
+    """The difference of a mean to the floor's; empty without a floor."""
+    if row.score is None or row.floor_score is None:
+        return ""
+    return with_minus(f"{row.score - row.floor_score:+.3g}")
+
+
+def _sortable(value: float | None) -> float:
+    """A number that a script can sort by: what is not finite counts as very large."""
+    return value if value is not None and np.isfinite(value) else 1e308

@@ -1,0 +1,90 @@
+"""What the page of a task says of its floor, its score, its ranks and its budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...api.errors import IclbenchError
+from ...api.task import Task
+from ...plugins import host
+from .. import formats
+from ..board import Board
+from ..descriptions import Description
+from ..ranking import LEVEL
+from . import settings
+
+#: What a floor of each kind is; `none` is in `_without_floor`.
+_FLOORS = {
+    "exact": "The floor is the attainable error: that of the exact answer to the rounded prompt, "
+    "rounded once to the dtype.",
+    "bayes": "The floor is the error of the best predictor of an answer that the prompt does not "
+    "determine.",
+    "bound": "The floor is a bound that no model is expected to pass.",
+}
+
+
+def floor_in_words(name: str, boards: Sequence[Board]) -> str:
+    """What the floor of the task is, by the task itself, and what it is on its first board."""
+    try:
+        summary = host().load("task", name, Task).floor_summary.replace("`", "")
+    except IclbenchError:
+        summary = ""
+    kind = boards[0].evaluation.floor.kind
+    if kind == "none":
+        return _without_floor(boards[0], summary)
+    return f"{_FLOORS[kind]} Here: {summary[:1].lower()}{summary[1:]}" if summary else _FLOORS[kind]
+
+
+def _without_floor(board: Board, summary: str) -> str:
+    """What stands in for a floor: a target that models can pass, or the best row."""
+    # A task's own summary may begin with `No floor: ` or `No floor, but a target: `.
+    is_said = summary.lower().startswith("no floor") and ": " in summary
+    reason = summary.partition(": ")[2] if is_said else summary
+    if board.floor is None:
+        text = "There is no floor; the best row is the reference."
+        return f"{text} {reason[:1].upper()}{reason[1:]}".rstrip()
+    text = f"There is no floor. The reference is a target that models can pass: {board.floor.label}"
+    return f"{text}, {reason}" if reason else f"{text}."
+
+
+def score_in_words(board: Board, about: Description) -> str:
+    """What ranks, on which scale."""
+    metric = about.metric(board.ranking.metric)
+    if board.has_digits:
+        return f"Ranked by the mean {formats.digits_of(metric)}. {formats.DIGITS_OF_ERROR}"
+    return f"Ranked by the mean {metric}; {board.ranking.better} is better."
+
+
+def tracks_in_words(boards: Sequence[Board]) -> str:
+    """The tracks of the trained rows, each explained."""
+    names = {row.track for board in boards for row in board.rows if row.is_trained}
+    parts = [settings.track_in_words(name, " is ") for name in sorted(names - {""})]
+    said = f"Rows of one track had the same training budget: {'; '.join(parts)}." if parts else ""
+    is_open = "Each row with an open budget chose its own." if "" in names else ""
+    return " ".join(filter(None, [said, is_open]))
+
+
+#: The test behind ranks, on a line; see `..ranking`.
+RANK_TEST = (
+    f"A paired t-test of two rows' means at level {LEVEL:g}, Holm-corrected for all pairs of rows "
+    "that are ranked together. Few seeds widen ranks."
+)
+
+
+def ranks_in_words(boards: Sequence[Board]) -> str:
+    """How rows are ranked, and why a rank is wide; empty without a trained row."""
+    if not any(row.is_trained for board in boards for row in board.rows):
+        return ""
+    return (
+        "Trained rows of one track and dtype are ranked together. A rank such as 2–5 starts after "
+        "the rows that are significantly better and ends before those that are significantly "
+        f"worse, by a paired t-test at level {LEVEL:g} after Holm's correction for all pairs of "
+        "rows. The test counts the variance of seeds: few seeds make ranks wide, although the 95% "
+        "interval of each row alone is narrow. A row with one seed has no rank."
+    )
+
+
+def evaluation_title(board: Board, about: Description) -> str:
+    """The task's arguments in words, after its title if that is not its name."""
+    args = about.settings(board.evaluation.task_args) or "default arguments"
+    return args if board.title == board.task else f"{board.title} · {args}"

@@ -1,0 +1,130 @@
+"""The texts of a task's page, and the scales of its table, on tasks with and without a floor."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pytest
+
+from iclbench import run
+from iclbench.leaderboards.board import leaderboard
+from iclbench.leaderboards.descriptions import Descriptions
+from iclbench.leaderboards.formats import digits_of
+from iclbench.leaderboards.ranking import LEVEL, ranks
+from iclbench.leaderboards.site.dotplot import axis_of, references
+from iclbench.leaderboards.site.magnitudes import spans_magnitudes
+from iclbench.leaderboards.site.task import task
+from iclbench.leaderboards.site.task_words import floor_in_words, ranks_in_words
+
+SMALL = {"task": "gradient", "task_args": {"dim": 2, "examples": 8, "iterates": 300},
+         "eval_prompts": 32}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def about():
+    return Descriptions(print)
+
+
+@pytest.fixture(scope="module")
+def gradient(tmp_path_factory):
+    """The board of a task whose reference is a target: errors of 1e-8 and of 1."""
+    out = tmp_path_factory.mktemp("gradient")
+    for model in ("exact-gradient", "zero"):
+        run(model=model, **SMALL, out=out)
+    (board,) = leaderboard(out)
+    return board
+
+
+def test_a_target_is_no_floor(gradient, about):
+    text = floor_in_words("gradient", [gradient])
+    assert text.startswith("There is no floor. The reference is a target that models can pass: ")
+    assert text.lower().count("no floor") == 1
+    assert "exact gradient, T steps with the gradient" in text
+    (section,) = task("gradient", [gradient], about)["sections"]
+    assert section["beside"] == "target"
+    assert {mark.kind for mark in references(gradient)} == {"target", "solver", "chance"}
+
+
+def test_other_floors_are_said_once(boards, about):
+    for board in boards:
+        text = floor_in_words(board.task, [board])
+        assert text.startswith("The floor is ")
+        (section,) = task(board.task, [board], about)["sections"]
+        assert section["beside"] == "floor"
+
+
+def test_a_board_without_any_floor_has_no_column_for_it(gradient, about):
+    rows = tuple(_without_floor(row) for row in gradient.rows)
+    bare = type(gradient)(rows, None)
+    (section,) = task("gradient", [bare], about)["sections"]
+    assert section["beside"] == ""
+    assert floor_in_words("gradient", [bare]).startswith("There is no floor; the best row")
+
+
+def _without_floor(row):
+    from dataclasses import replace
+
+    return replace(row, floor_score=None)
+
+
+@pytest.fixture(scope="module")
+def boards(leaderboards):
+    return leaderboard(leaderboards / "records")
+
+
+def test_the_score_s_heading_says_what_is_averaged(boards, gradient, about):
+    heads = {b.task: task(b.task, [b], about)["sections"][0]["score"] for b in [*boards, gradient]}
+    assert heads["least-squares"] == "digits"
+    assert heads["categorical"] == "mean negative log-likelihood"
+    assert heads["gradient"] == "mean error of the weights"
+
+
+def test_errors_of_many_magnitudes_have_logarithmic_scales(gradient, about):
+    axis = axis_of(gradient, gradient.rows, references(gradient))
+    scores = [row.score for row in gradient.rows]
+    assert max(scores) > 100 * min(scores) > 0
+    assert axis.log
+    assert axis.low < min(scores) < max(scores) < axis.high
+    # The bar of the table is on the same scale, the better side at the right.
+    (section,) = task("gradient", [gradient], about)["sections"]
+    for row in section["rows"]:
+        dot = float(re.search(r'cx="([\d.]+)"', row["plot"])[1])
+        low, high, at = (math.log(v) for v in (axis.low, axis.high, row["row"].score))
+        assert dot == pytest.approx(4 + 82 * (high - at) / (high - low), abs=0.06)
+
+
+def test_scores_of_one_magnitude_and_digits_have_linear_scales(boards):
+    for board in boards:
+        scored = [row for row in board.rows if row.score is not None]
+        assert not axis_of(board, scored, references(board)).log
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [([1.0, 101.0], True), ([1.0, 99.0], False), ([0.0, 1e9], False), ([None, math.nan], False)],
+)
+def test_magnitudes_need_positive_values(values, expected):
+    assert spans_magnitudes(values) is expected
+
+
+def test_digits_are_called_digits_of_the_error():
+    assert digits_of("squared error") == "digits of the error"
+    assert digits_of("error of the weights") == "digits of the error of the weights"
+
+
+def test_a_wide_rank_is_explained(boards, gradient):
+    text = ranks_in_words(boards)
+    for words in ("t-test", f"{LEVEL:g}", "Holm", "few seeds"):
+        assert words in text
+    assert ranks_in_words([gradient]) == ""
+
+
+def test_ranks_that_overlap_may_differ():
+    """So no page may say that overlapping ranks do not differ."""
+    noise = np.random.default_rng(0).normal(size=(1, 400))
+    # The middle row is too noisy to differ from either of the others.
+    rows = [noise * 0.01, noise[::-1, ::-1] * 30.0, noise * 0.01 + 1.0]
+    first, middle, last = ranks(rows, "lower")
+    assert (tuple(first), tuple(middle), tuple(last)) == ((1, 2), (1, 3), (2, 3))
