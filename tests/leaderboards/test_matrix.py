@@ -8,7 +8,7 @@ from iclbench.leaderboards.board import leaderboard
 from iclbench.leaderboards.descriptions import Descriptions
 from iclbench.leaderboards.findings import Finding, Outcome
 from iclbench.leaderboards.site.home import families, findings, main_board
-from iclbench.leaderboards.site.matrix import FULL, tables
+from iclbench.leaderboards.site.matrix import FULL, column_of, decimals_of, tables, written
 from iclbench.leaderboards.site.scale import BoardScale, scale_of_board
 
 
@@ -97,3 +97,30 @@ def test_findings_of_every_verdict_are_shown_before_a_second_of_one():
     outcomes = [_outcome("a", "reproduced"), _outcome("b", "reproduced"),
                 _outcome("c", "in kind"), _outcome("d", "contradicted")]  # fmt: skip
     assert [f["verdict"] for f in findings(outcomes)] == ["reproduced", "contradicted", "in kind"]
+
+
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        ([4.0, 3.84, 2.9, None], ["4.00", "3.84", "2.90"]),
+        ([0.5, 0.123, 1.0], ["0.500", "0.123", "1.000"]),
+        ([12345.6, 300.0, 2e7], ["12,346", "300", "2e+07"]),
+        ([-0.0001, 0.002], ["0.000", "0.002"]),
+    ],
+)
+def test_a_column_has_one_number_of_decimals(values, texts):
+    decimals = decimals_of(values)
+    assert [written(v, decimals) for v in values if v is not None] == texts
+
+
+def test_a_result_of_another_track_names_it(board):
+    about = Descriptions(print)
+    trained = [row for row in board.rows if row.is_trained]
+    cells = {
+        usual: list(column_of("", board, trained, about, usual)["cells"].values())
+        for usual in (None, "", "10m")
+    }
+    assert [cell["track"] for cell in cells[None]] == [""]
+    assert [cell["track"] for cell in cells[""]] == [""]
+    # The rows have open budgets.
+    assert [cell["track"] for cell in cells["10m"]] == ["open"]

@@ -13,6 +13,7 @@ from iclbench.leaderboards.descriptions import Descriptions
 from iclbench.leaderboards.site import settings
 from iclbench.leaderboards.site.dotplot import board_dots
 from iclbench.leaderboards.site.home import compute_panel, main_board, panels
+from iclbench.leaderboards.site.matrix import tables
 from iclbench.leaderboards.site.task import task
 from iclbench.runs.store import read_record
 
@@ -113,3 +114,17 @@ def test_the_rows_of_a_track_have_a_plot_of_their_own(tracked, about):
 )  # fmt: skip
 def test_a_track_in_words(track, words):
     assert settings.track_in_words(track) == words
+
+
+def test_the_table_of_home_names_the_track_of_a_cell_that_is_not_the_panel_s(tracked, about):
+    """The panel shows 10m; a better model's row of an open budget is marked in the table."""
+    (board,) = (board for board in least_squares(tracked) if board.has_tracks)
+    shown = tables([board], about)["tables"]
+    by_track = {table["track"]: table for table in shown}
+    (cell,) = (cell for row in by_track[""]["rows"] for cell in row["cells"])
+    best = max(board.rows, key=lambda row: row.goodness)
+    assert cell["id"] == best.record.id
+    assert cell["track"] == ("" if best.track == "10m" else "open")
+    for track in ("10m", "open"):
+        (cell,) = (cell for row in by_track[track]["rows"] for cell in row["cells"])
+        assert cell["track"] == ""

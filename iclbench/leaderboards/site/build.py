@@ -181,12 +181,14 @@ class Site:
 
     def _home(self) -> None:
         about = self.content.about
+        panels = home.panels(self.boards, about)
         self._page(
             "index.html",
             "index.html",
             count=sum(len(board.rows) for board in self.boards),
             task_count=len(self.tasks),
-            panels=home.panels(self.boards, about),
+            panels=panels,
+            marks=set().union(*(panel["marks"] for panel in panels)),
             compute=home.compute_panel(self.boards, about),
             findings=home.findings(self.content.outcomes),
             matrix=matrix.tables(self.boards, about),

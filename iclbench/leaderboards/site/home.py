@@ -57,7 +57,8 @@ def panels(boards: Sequence[Board], about: Descriptions) -> list[View]:
             if drawn is not None:
                 models = {row.record.spec.model for row in settings.trained(board, track)}
                 said = _setting(board, track, about, len(models), dotplot.MOST_ROWS)
-                views.append({"group": group, "svg": drawn, **said})
+                marks = {mark.kind for mark in dotplot.references(board)}
+                views.append({"group": group, "svg": drawn, "marks": marks, **said})
     return views
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,6 +13,7 @@ from ..board import Board
 from ..descriptions import Descriptions
 from ..level import has_digits_level, level_of
 from ..row import Row
+from . import settings
 from .figure import View
 from .home import best_by_model, families
 from .minus import with_minus
@@ -105,31 +108,48 @@ def _columns(choice: Choice, boards: Sequence[Board], about: Descriptions) -> It
         tasks = Counter(board.task for _, board, _ in chosen.values())
         for title in sorted(chosen):
             _, board, rows = chosen[title]
-            column = column_of(group, board, rows, about)
+            is_any = choice.origin == "trained" and not choice.track
+            usual = settings.tracks(board)[0] if is_any else None
+            column = column_of(group, board, rows, about, usual)
             if tasks[board.task] > 1:
                 # What tells the boards of a task apart follows its name in their titles.
                 column["title"] = title.partition(": ")[2] or title
             yield column
 
 
-def column_of(group: str, board: Board, rows: Sequence[Row], about: Descriptions) -> View:
-    """A board as a column: the best of these rows of each model, and both ends of its scale."""
+def column_of(
+    group: str,
+    board: Board,
+    rows: Sequence[Row],
+    about: Descriptions,
+    usual: str | None = None,
+) -> View:
+    """A board as a column: the best of these rows of each model, and both ends of its scale.
+
+    A cell of another track than the `usual` one names it; with None, no cell names one.
+    """
     task, scale, ranking = about.task(board.task), scale_of_board(board), board.ranking
     args = task.settings(board.evaluation.task_args)
     in_digits = has_digits_level(board.records[0])
     metric = "digits" if in_digits else task.metric(ranking.metric)
+    best_rows = best_by_model(rows)
+    levels = [level_of(row.record).value for row in best_rows]
+    decimals = 1 if in_digits else decimals_of([*levels, scale.best, scale.chance])
     cells = {}
-    for row in best_by_model(rows):
+    for row, level in zip(best_rows, levels, strict=True):
         share = scale.share(row)
         cells[row.record.spec.model] = {
             "id": row.record.id,
-            "text": short_score(row),
+            "text": formats.NOT_FINITE if level is None else written(level, decimals),
+            "track": "" if usual in {None, row.track} else row.track or OPEN,
             "about": f"{row.label}: {formats.score(row.score, ranking)}"
             + (f", {row.chance}" if row.chance else ""),
             "percent": None if share is None else round(FULL * share),
             "at_floor": row.at_floor,
         }
-    best = "" if scale.best is None else _short(scale.best, in_digits)
+    best, chance = (
+        "" if end is None else written(end, decimals) for end in (scale.best, scale.chance)
+    )
     return {
         "group": group,
         "task": board.task,
@@ -139,20 +159,23 @@ def column_of(group: str, board: Board, rows: Sequence[Row], about: Descriptions
         "metric": metric,
         "best": best,
         "best_name": board.floor.label if board.floor else "best row",
-        "chance": "" if scale.chance is None else _short(scale.chance, in_digits),
+        "chance": chance,
         "cells": cells,
     }
 
 
-def short_score(row: Row) -> str:
-    """The row's level, on the scale of its board's colors, with few figures."""
-    level = level_of(row.record).value
-    return formats.NOT_FINITE if level is None else _short(level, has_digits_level(row.record))
+def decimals_of(values: Sequence[float | None]) -> int:
+    """The decimals with which a column's values have about three figures: 3 at most."""
+    sizes = [abs(v) for v in values if v is not None and math.isfinite(v) and v != 0]
+    if not sizes:
+        return 0
+    return min(3, max(0, 2 - math.floor(math.log10(statistics.median(sizes)))))
 
 
-def _short(value: float, digits: bool) -> str:
+def written(value: float, decimals: int) -> str:
+    """A value of a column with its decimals; a large one has none."""
+    if abs(value) >= 1e5:
+        return with_minus(f"{value:.0e}")
     # Adding 0 makes a rounded −0 positive.
-    text = f"{round(value, 1) + 0.0:.1f}" if digits else f"{value:.3g}"
-    if not digits and abs(value) >= 1000:
-        text = f"{value:,.0f}" if abs(value) < 1e5 else f"{value:.0e}"
-    return with_minus(text)
+    places = 0 if abs(value) >= 1000 else decimals
+    return with_minus(f"{round(value, places) + 0.0:,.{places}f}")
