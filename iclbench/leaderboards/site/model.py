@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...api.errors import UsageError
 from ...api.spec import RunSpec
@@ -126,19 +126,38 @@ def _learning_curves(name: str, boards: Sequence[Board], about: Descriptions) ->
 
 
 def _names_of_evaluations(boards: Sequence[Board], about: Descriptions) -> list[str]:
-    """The title of each, with the dtype, arguments and prompts that tell a task's apart."""
+    """The title of each, with what tells a task's apart: dtype, data, arguments and prompts.
+
+    Arguments that a task does not put in words are there as `name=value` where nothing else helps.
+    """
     dtypes = {board.dtype for board in boards}
     names = [about.task(b.task).title + f", {b.dtype}" * (len(dtypes) > 1) for b in boards]
-    told_apart = []
-    for board, name in zip(boards, names, strict=True):
-        alike = [b.evaluation.task_args for b, n in zip(boards, names, strict=True) if n == name]
-        own = board.evaluation.task_args
-        differing = {k: v for k, v in own.items() if any(args.get(k) != v for args in alike)}
-        settings = about.task(board.task).settings(differing)
-        told_apart.append(", ".join(filter(None, [name, settings])))
+    names = _told_apart(names, [board.title.partition(": ")[2] for board in boards])
+    differing = _differing_arguments(names, boards)
+    words = [about.task(b.task).settings(a) for b, a in zip(boards, differing, strict=True)]
+    names = _told_apart(names, words)
+    names = _told_apart(names, [f"{board.evaluation.prompts:,} prompts" for board in boards])
+    return _told_apart(names, [formats.arguments(args) for args in differing])
+
+
+def _told_apart(names: Sequence[str], parts: Sequence[str]) -> list[str]:
+    """The names, followed by their parts where equal names have different ones."""
+    parts_of: dict[str, set[str]] = {}
+    for name, part in zip(names, parts, strict=True):
+        parts_of.setdefault(name, set()).add(part)
     return [
-        f"{name}, {board.evaluation.prompts:,} prompts" if told_apart.count(name) > 1 else name
-        for name, board in zip(told_apart, boards, strict=True)
+        f"{name}, {part}" if part and len(parts_of[name]) > 1 else name
+        for name, part in zip(names, parts, strict=True)
+    ]
+
+
+def _differing_arguments(names: Sequence[str], boards: Sequence[Board]) -> list[dict[str, Any]]:
+    """Each evaluation's arguments that not all evaluations of its name have."""
+    arguments = [board.evaluation.task_args for board in boards]
+    alike = [[a for a, n in zip(arguments, names, strict=True) if n == name] for name in names]
+    return [
+        {k: v for k, v in own.items() if any(args.get(k) != v for args in others)}
+        for own, others in zip(arguments, alike, strict=True)
     ]
 
 

@@ -1,0 +1,51 @@
+"""A model's page: the names of its learning curves tell its evaluations apart."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from iclbench.leaderboards.descriptions import Descriptions
+from iclbench.leaderboards.site.model import _names_of_evaluations
+
+
+@pytest.fixture(scope="module")
+def about():
+    return Descriptions(print)
+
+
+def evaluated(board, **changes):
+    """The board with another evaluation set."""
+    row = board.rows[0]
+    main = row.record.main.model_copy(update=changes)
+    record = row.record.model_copy(update={"evaluations": {"main": main}})
+    return replace(board, rows=(replace(row, record=record),))
+
+
+def test_names_hold_what_differs_and_nothing_else(board, about):
+    args = board.evaluation.task_args
+    assert _names_of_evaluations([board], about) == ["Least squares"]
+    other = evaluated(board, task_args={**args, "dim": 7})
+    assert _names_of_evaluations([board, other], about) == [
+        "Least squares, D\u00a0=\u00a02", "Least squares, D\u00a0=\u00a07",
+    ]  # fmt: skip
+    more = evaluated(board, prompts=2048)
+    assert _names_of_evaluations([board, more], about) == [
+        "Least squares, 64 prompts", "Least squares, 2,048 prompts",
+    ]  # fmt: skip
+
+
+def test_data_that_a_title_names_is_in_the_name(board, about):
+    boards = [evaluated(board, title=f"least-squares: {name}") for name in ("photos", "emoji")]
+    names = _names_of_evaluations(boards, about)
+    assert names == ["Least squares, photos", "Least squares, emoji"]
+
+
+def test_an_argument_without_words_tells_evaluations_apart(board, about, monkeypatch):
+    silent = replace(about.task("least-squares"), arguments={"dim": ""})
+    monkeypatch.setattr(about, "task", lambda name: silent)
+    other = evaluated(board, task_args={**board.evaluation.task_args, "dim": 7})
+    assert _names_of_evaluations([board, other], about) == [
+        "Least squares, dim=2", "Least squares, dim=7",
+    ]  # fmt: skip
