@@ -21,7 +21,16 @@ from .home import floor_text
 from .minus import with_minus
 from .plots import record_curves
 from .prompts import Prompts, answers_at, values_at, with_answers
-from .run_parts import bibtex, files, proved, validation_plots
+from .run_parts import (
+    bibtex,
+    claims_in_words,
+    files,
+    held_out,
+    proved,
+    training_speed,
+    validation_plots,
+    wall_clock,
+)
 
 _QUANTILES = ("q01", "q05", "median", "q95", "q99", "max")
 
@@ -50,15 +59,16 @@ def run(row: Row, board: Board, folder: Path, base: str, prompts: Prompts) -> Vi
         "score": with_minus(formats.score(row.score, ranking)),
         "score_name": formats.score_title(ranking, formats.in_words(ranking.metric)),
         "interval": with_minus(formats.score_interval(row)),
-        "held_out": _held_out(row),
+        "held_out": held_out(row),
         "worst": with_minus(formats.number(row.worst, ranking.scale)),
         "notes": formats.notes(row),
         "proved": proved(record),
-        "claims": claims(record, Objects(folder), row.stale),
+        "claims": claims_in_words(claims(record, Objects(folder), row.stale)),
         "origin": formats.origin(row),
         "parameters": formats.parameters(record),
         "budget": formats.budget(row.steps, row.batch),
-        "time": formats.seconds(row.seconds),
+        "time": wall_clock(row),
+        "speed": training_speed(record),
         "floor": with_minus(floor_text(board)),
         "floor_label": board.floor.label if board.floor else "floor",
         "metrics": metrics,
@@ -74,19 +84,6 @@ def run(row: Row, board: Board, folder: Path, base: str, prompts: Prompts) -> Vi
         "tuning": json.dumps(record.tuning.document, indent=1) if record.tuning else "",
         "analyses": json.dumps(record.analyses, indent=1) if record.analyses else "",
     }
-
-
-def _held_out(row: Row) -> str:
-    """The held-out score, its difference from the row's, and when its prompts were drawn."""
-    if row.held_out is None:
-        return "none" if row.is_trained else ""
-    part = row.held_out.difference
-    write = formats.digits if row.has_digits else formats.linear
-    bounds = f"{write(part.mean)} [{write(part.low)}, {write(part.high)}]"
-    significant = "significant" if row.held_out.differs else "not significant"
-    score = formats.score(row.held_out_score, row.record.ranking)
-    numbers = with_minus(f"{score}, difference {bounds}")
-    return f"{numbers}, {significant}; {row.held_out.created[:10]}"
 
 
 def _samples(record: Record, path: Path, prompts: Prompts) -> View:

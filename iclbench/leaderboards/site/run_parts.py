@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 import numpy as np
 
 from ...api.record import Record
 from ...api.results import FileReference
-from ...runs.heldout import held_out_path
+from ...runs.heldout import LEVEL, held_out_path
 from ...runs.objects import Objects
+from .. import formats
 from ..curves import COST_TITLES, seed_scores
 from ..formats import digits_of, in_words
 from ..row import Row
 from .figure import View
+from .minus import with_minus
 from .plots import MOST_LINES, Plot, plot
 
 #: What the page calls a record's files; all others hold a metric's values.
@@ -28,6 +31,15 @@ _PROVED = {
     "evaluated": "the models were built again and gave these numbers",
     "retrained": "training was repeated and gave these numbers again",
     "asked": "the questions were written again, and the recorded answers give these numbers",
+}
+#: What the page calls the times of `claims`, which differ in their clock.
+RATE = "steps of the budget"
+_CLAIMED_TIMES = {
+    "seconds of evaluation": "seconds of evaluation, wall clock",
+    "seconds of training": "seconds of training, wall clock, all seeds",
+    "core time per seed": "CPU time of training, each seed",
+    "device time per seed": "GPU time of training, each seed",
+    RATE: "speed before training, which set the steps",
 }
 #: Characters that TeX gives a meaning to.
 _TEX = re.compile(r"[\\{}$&#%_^~]")
@@ -50,6 +62,52 @@ def proved(record: Record) -> list[tuple[str, str]]:
         facts.append(("tolerance", proof.tolerance))
     code = ", ".join(f"{p.name} {p.version}" for p in proof.plugins)
     return [*facts, ("by the code of", code)] if code else facts
+
+
+def held_out(row: Row) -> str:
+    """The held-out score, its difference from the row's with the test, and the prompts' date."""
+    if row.held_out is None:
+        return "none" if row.is_trained else ""
+    part = row.held_out.difference
+    score = formats.score(row.held_out_score, row.record.ranking)
+    if part.mean is None or part.low is None or part.high is None or part.p is None:
+        return f"{with_minus(score)}, no difference known; prompts of {row.held_out.created[:10]}"
+    write = "{:.4f}" if row.has_digits else "{:.4g}"
+    mean, low, high = (write.format(v) for v in (part.mean, part.low, part.high))
+    verdict = "significant" if row.held_out.differs else "not significant"
+    p = "p < 1e-10" if part.p < 1e-10 else f"p = {part.p:.2g}"
+    numbers = with_minus(f"{score}; difference {mean}, 95% interval [{low}, {high}]; {p}")
+    return (
+        f"{numbers} in Welch's test, {verdict} at {LEVEL:g}, the level for hundreds of rows; "
+        f"prompts of {row.held_out.created[:10]}"
+    )
+
+
+def wall_clock(row: Row) -> str:
+    """The wall-clock time, and of what it is."""
+    count = len(row.record.seeds)
+    of = "the evaluation"
+    if row.record.training is not None:
+        of = f"the training of all {count} seeds" if count > 1 else "the training of one seed"
+    return f"{formats.seconds(row.seconds)} of wall-clock time for {of}"
+
+
+def training_speed(record: Record) -> str:
+    """The steps per second of wall-clock time; empty if nothing was trained."""
+    training = record.training
+    if training is None:
+        return ""
+    together = f", {training.replicas} models trained together" if training.replicas > 1 else ""
+    rate = f"{training.steps_per_second:.1f} steps per second of wall-clock time"
+    return f"{rate}, counting every seed's{together}"
+
+
+def claims_in_words(claimed: Mapping[str, str]) -> dict[str, str]:
+    """The claims of a record, with the clock that measured each time."""
+    return {
+        _CLAIMED_TIMES.get(name, name): f"{value}{' of CPU or GPU time' * (name == RATE)}"
+        for name, value in claimed.items()
+    }
 
 
 def bibtex(record: Record) -> str:
