@@ -7,7 +7,7 @@ import math
 import re
 
 from iclbench.leaderboards.site.figure import figure, figures
-from iclbench.leaderboards.site.plots import COLORS, plot
+from iclbench.leaderboards.site.plots import COLORS, LONGEST_Y, plot
 
 COUNT = COLORS + 5
 
@@ -34,7 +34,7 @@ def test_lines_that_end_together_wait_in_the_legend():
     shown = [line["name"] for line in view["legend"] if line["shown"]]
     assert shown == [*(f"model {i}" for i in range(COLORS - 2)), f"model {COUNT - 1}"]
     assert view["svg"].count('class="off"') == COUNT - len(shown)
-    assert "text class" not in view["svg"].replace('text class="title"', "")
+    assert 'class="end"' not in view["svg"]
 
 
 def test_few_lines_are_all_shown_without_names():
@@ -77,3 +77,18 @@ def test_lines_without_points_and_plots_without_lines_are_left_out():
 def test_a_logarithmic_axis_leaves_out_lines_at_0():
     drawn = plot("t", "x", "y", [{"name": "zero", "x": [1, 2], "y": [0.0, 0.0]}], log=True)
     assert drawn["lines"] == []
+
+
+def test_a_wide_plot_has_a_narrow_drawing_with_a_legend_for_phones():
+    view = figure(plot("t", "x", "y", lines(map(float, range(COUNT))), log=False))
+    assert view["narrow"].startswith('<svg class="narrow" viewBox="0 0 460 ')
+    assert 'class="end"' not in view["narrow"]
+    assert all(f'data-line="{i}"' in view["narrow"] for i in range(COUNT))
+    assert figure(plot("t", "x", "y", lines([1.0]), log=False))["narrow"] == ""
+
+
+def test_a_long_name_of_the_vertical_axis_is_above_the_plot():
+    for name, is_above in (("n" * LONGEST_Y, False), ("n" * (LONGEST_Y + 1), True)):
+        view = figure(plot("t", "x", name, lines([1.0]), log=False))
+        assert view["y"] == {"title": name, "log": False, "integers": True, "above": is_above}
+        assert (name in view["svg"]) != is_above

@@ -19,8 +19,16 @@ def figure(plot: Plot) -> View:
     """The view of a plot."""
     legend = [{"name": line["name"], "style": svg.style_of(line), "shown": line["shown"]}
               for line in plot["lines"]]  # fmt: skip
-    return {"title": plot["title"], "wide": plot["wide"], "svg": svg.draw(plot), "legend": legend,
-            "data": script_json(_finite(plot))}  # fmt: skip
+    return {
+        "title": plot["title"],
+        "wide": plot["wide"],
+        "svg": svg.draw(plot),
+        # A phone has no room for names at the ends of lines.
+        "narrow": svg.draw(plot, narrow=True) if plot["wide"] else "",
+        "y": plot["y"],
+        "legend": legend,
+        "data": script_json(_finite(plot)),
+    }
 
 
 def figures(plots: Iterable[Plot]) -> list[View]:

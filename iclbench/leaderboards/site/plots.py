@@ -22,6 +22,8 @@ COLORS = 10
 MOST_LINES = 2 * COLORS
 #: Lines whose names have room at their ends, and the characters of a name that have it.
 MOST_NAMES, LONGEST_NAME = 22, 34
+#: The characters of a vertical axis's name that fit beside it; a longer one is above the plot.
+LONGEST_Y = 38
 #: The digits at which each dtype's precision profile ends.
 PROFILE_ENDS = {"float32": 8, "float64": 16}
 
@@ -46,7 +48,12 @@ def plot(title: str, x: str, y: str, lines: Sequence[Plot], *, log: bool, log_x:
     return {
         "title": title,
         "x": {"title": x, "log": log_x, "integers": _are_integers(lines, "x")},
-        "y": {"title": y, "log": log, "integers": _are_integers(lines, "y")},
+        "y": {
+            "title": y,
+            "log": log,
+            "integers": _are_integers(lines, "y"),
+            "above": len(y) > LONGEST_Y,
+        },
         "wide": wide,
         "lines": [
             line | _style(i, line) | {"shown": not crowded or wide or _is_first(i, line)}

@@ -31,8 +31,12 @@ _OFF = ' class="off"'
 Scale = Callable[[float], float]
 
 
-def draw(plot: Plot) -> str:
-    """The figure as one SVG element; the page shows its title and legend as text."""
+def draw(plot: Plot, narrow: bool = False) -> str:
+    """The figure as one SVG element; the page shows its title and legend as text.
+
+    A `narrow` drawing has no names at the ends of lines, also where the plot is wide.
+    """
+    has_names = plot["wide"] and not narrow
     x_ends = _ends([v for line in plot["lines"] for v in line["x"]], plot["x"]["log"])
     shown = [v for line in plot["lines"] for key in ("y", "low", "high") for v in line.get(key, ())]
     y_ends = _ends(shown, plot["y"]["log"])
@@ -41,17 +45,19 @@ def draw(plot: Plot) -> str:
         x_ends, y_ends = (
             _widened(e, plot[axis]["log"]) for e, axis in ((x_ends, "x"), (y_ends, "y"))
         )
-    width, right = (WIDE, WIDE - NAMES) if plot["wide"] else (WIDTH, WIDTH - RIGHT)
+    width, right = (WIDE, WIDE - NAMES) if has_names else (WIDTH, WIDTH - RIGHT)
     x = scale_of(x_ends, plot["x"]["log"], LEFT, right)
     y = scale_of(y_ends, plot["y"]["log"], HEIGHT - BOTTOM, TOP)
-    names = _names(plot, x, y, right) if plot["wide"] else {}
+    names = _names(plot, x, y, right) if has_names else {}
     lines = [
         f'<g data-line="{i}"{"" if line["shown"] else _OFF}>'
         f"{''.join(_line(line, plot, x, y))}{names.get(i, '')}</g>"
         for i, line in enumerate(plot["lines"])
     ]
+    kind = ' class="narrow"' if narrow else ""
+    label = escape(plot["title"])
     parts = [
-        f'<svg viewBox="0 0 {width} {HEIGHT}" role="img" aria-label="{escape(plot["title"])}">',
+        f'<svg{kind} viewBox="0 0 {width} {HEIGHT}" role="img" aria-label="{label}">',
         *_axes(plot, (x_ends, y_ends), x, y, right),
         *lines,
         "</svg>",
@@ -120,16 +126,11 @@ def _axes(
     middle = (LEFT + right) / 2
     title = escape(plot["x"]["title"])
     yield f'<text class="title" x="{middle}" y="{HEIGHT - 6}" text-anchor="middle">{title}</text>'
-    yield (
-        f'<text class="title" transform="translate(12 {(TOP + bottom) / 2}) rotate(-90)" '
-        f'text-anchor="middle"{_fitting(plot["y"]["title"])}>{escape(plot["y"]["title"])}</text>'
-    )
-
-
-def _fitting(title: str) -> str:
-    """A smaller size for a title that is longer than the axis."""
-    longest = (HEIGHT - TOP) / 6.5
-    return f' style="font-size:{12 * longest / len(title):.1f}px"' if len(title) > longest else ""
+    if not plot["y"]["above"]:
+        yield (
+            f'<text class="title y" transform="translate(12 {(TOP + bottom) / 2}) rotate(-90)" '
+            f'text-anchor="middle">{escape(plot["y"]["title"])}</text>'
+        )
 
 
 def ticks(low: float, high: float, log: bool, integers: bool = False) -> list[tuple[float, str]]:

@@ -16,7 +16,9 @@
 
   const plain = (v) => Math.abs(v) >= 1e4 || (v !== 0 && Math.abs(v) < 1e-3) ? v.toExponential(0) : String(Number(v.toPrecision(6)));
   const value = (v) => v === null || v === undefined ? "–" : Math.abs(v) >= 1e5 || (v !== 0 && Math.abs(v) < 1e-3) ? v.toExponential(3) : String(Number(v.toPrecision(5)));
-  const axis = (a, size) => ({ label: a.title, labelSize: 22, labelFont: "13px system-ui", font: "12px system-ui", size,
+  // As in the drawing, the page names a vertical axis above the plot where it has no room beside it.
+  const isNarrow = matchMedia("(max-width: 600px)");
+  const axis = (a, size) => ({ label: a.above || (a.above !== undefined && isNarrow.matches) ? undefined : a.title, labelSize: 22, labelFont: "13px system-ui", font: "12px system-ui", size,
     stroke: color("soft"), grid: { stroke: color("line"), width: 1 }, ticks: { stroke: color("line"), width: 1 },
     ...(a.integers && !a.log && { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 1e5, 1e6] }),
     values: (u, splits) => splits.map((v) => v === null ? "" : plain(v)) });
