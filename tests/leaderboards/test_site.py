@@ -13,8 +13,10 @@ from browser import missing, open_browser
 
 from iclbench import RecordStore, UsageError
 from iclbench.leaderboards.board import leaderboard
+from iclbench.leaderboards.descriptions import Descriptions
 from iclbench.leaderboards.ranking import difference
 from iclbench.leaderboards.site.build import MARKER, make_site
+from iclbench.leaderboards.site.plots import name_of
 
 
 @pytest.fixture(scope="module")
@@ -160,12 +162,18 @@ def shown(browser) -> list[str]:
     return [row.find_element("css selector", "th a").text for row in rows if row.is_displayed()]
 
 
+def names(rows) -> list[str]:
+    """The rows' labels as a page shows them, with the titles of their models."""
+    about = Descriptions(pytest.fail)
+    return [name_of(row, about) for row in rows]
+
+
 def test_tables_sort_and_filter_by_keyboard(browser, site, board):
     visit(browser, site / "tasks" / "least-squares.html")
     first = shown(browser)
     # The trained rows come first; float64 is filtered out to begin with.
-    assert first == [row.label for row in board.rows]
-    best = [row.label for row in sorted(board.rows, key=lambda row: -row.score)]
+    assert first == names(board.rows)
+    best = names(sorted(board.rows, key=lambda row: -row.score))
     digits = browser.find_element("xpath", "//thead//button[.='digits']")
     # The best come first, and a second press turns the order round.
     digits.send_keys("\n")
@@ -181,18 +189,23 @@ def test_tables_sort_and_filter_by_keyboard(browser, site, board):
     assert len(shown(browser)) == 1
     assert form.find_element("css selector", "output").text == "1 of 7 rows"
     form.find_element("name", "find").clear()
+    # A model is found by the name that commands know it by, too.
+    form.find_element("name", "origin").send_keys("all")
+    form.find_element("name", "find").send_keys("least-squares-qr")
+    assert shown(browser) == ["QR"]
+    form.find_element("name", "find").clear()
     form.find_element("name", "origin").send_keys("all")
     form.find_element("name", "dtype").send_keys("float64")
-    assert shown(browser) == ["least-squares-qr", "zero"]
+    assert shown(browser) == ["QR", "Zero"]
 
 
 def test_long_tables_show_the_rest_when_asked(browser, folder, board, tmp_path, monkeypatch):
     monkeypatch.setattr("iclbench.leaderboards.site.task.MOST_ROWS", 2)
     make_site(tmp_path, folder)
     visit(browser, tmp_path / "tasks" / "least-squares.html")
-    assert shown(browser) == [row.label for row in board.rows[:2]]
+    assert shown(browser) == names(board.rows[:2])
     browser.find_element("xpath", "//thead//button[.='digits']").send_keys("\n")
-    best = [row.label for row in sorted(board.rows, key=lambda row: -row.score)]
+    best = names(sorted(board.rows, key=lambda row: -row.score))
     assert shown(browser) == best[:2]
     more = browser.find_element("css selector", ".more")
     assert more.text == "Show all 5"

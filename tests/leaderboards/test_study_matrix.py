@@ -27,7 +27,7 @@ def test_every_model_has_its_score_on_every_task(boards):
     matrix = study_matrix(boards, Descriptions(pytest.fail))
     assert [column["task"] for column in matrix["columns"]] == sorted(TASKS)
     lookup, uniform = sorted(matrix["rows"], key=lambda row: row["title"])
-    assert [cell and cell["text"] for cell in lookup["cells"]] == [None, "1", "1"]
+    assert [cell and cell["text"] for cell in lookup["cells"]] == [None, "1.000", "1.000"]
     assert all(cell["percent"] == 0 for cell in uniform["cells"])
 
 

@@ -135,6 +135,7 @@ class Site:
         )
         self.templates.filters["code"] = with_code
         self.templates.filters["named"] = partial(name_of, about=content.about)
+        self.templates.filters["model_title"] = lambda name: content.about.model(name).title
         self.tasks = by_task(content.boards)
         self.menu = self._menu()
 

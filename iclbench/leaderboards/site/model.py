@@ -15,7 +15,7 @@ from ..row import Row
 from .figure import View, figures
 from .formula import mathml
 from .magnitudes import is_error
-from .plots import MOST_LINES, Plot, plot, spans_lines
+from .plots import MOST_LINES, Plot, name_of, plot, spans_lines
 from .scale import scale_of_board
 
 
@@ -66,7 +66,7 @@ def _result(result: Scored, about: Descriptions) -> View:
         "title": task.title,
         "group": task.group,
         "setting": f"{board.title}: {args}" if board.title != board.task else args,
-        "label": row.label_in_track,
+        "label": name_of(row, about),
         "origin": formats.origin(row),
         "track": row.track,
         "dtype": board.dtype,

@@ -13,6 +13,7 @@ from ..descriptions import Descriptions
 from ..row import Row
 from .answers import compared, said
 from .figure import View
+from .plots import name_of
 from .prompts import Prompts, answers_at, values_at
 from .settings import track_in_words
 from .task_words import evaluation_title
@@ -38,20 +39,20 @@ def _samples(board: Board, folder: Path, prompts: Prompts, about: Descriptions) 
         "title": f"{evaluation_title(board, about.task(board.task))}, {board.dtype}",
         "metric": about.task(board.task).metric(board.ranking.metric),
         "stories": stories,
-        "budgets": _budgets(stories),
+        "budgets": _budgets(stories, about),
         "has_answers": any(row.record.main.answers for row in rows),
         "seeds": max((row.seeds for row in board.rows), default=1) or 1,
         "prompts": [] if isinstance(drawn, str) else _with_models(drawn, rows, folder),
     }
 
 
-def _budgets(stories: Sequence[View]) -> list[str]:
+def _budgets(stories: Sequence[View], about: Descriptions) -> list[str]:
     """The training budgets of the trained rows that wrote an ending, on a line for each track."""
     rows = {e["row"].record.id: e["row"] for story in stories for e in story["endings"]}
     by_track: dict[str, list[str]] = {}
     for row in rows.values():
         if row.is_trained:
-            budget = f"{row.label_in_track} {formats.budget(row.steps, row.batch)}"
+            budget = f"{name_of(row, about)} {formats.budget(row.steps, row.batch)}"
             by_track.setdefault(row.track, []).append(budget)
     return [
         f"{', '.join(budgets)} (track {track_in_words(track)})"

@@ -102,7 +102,7 @@
       let shown = 0;
       for (const row of rows) {
         const { model, origin, track, dtype, budget } = row.dataset;
-        const text = words.length ? row.cells[1].textContent.toLowerCase() : "";
+        const text = words.length ? `${row.cells[1].textContent} ${model}`.toLowerCase() : "";
         const fits = (!form.model.value || form.model.value === model)
           && (!form.origin.value || form.origin.value === origin)
           && (!form.track?.value || form.track.value === track)
