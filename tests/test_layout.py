@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 
 import pytest
 from layout import (
@@ -200,3 +201,14 @@ def test_an_upward_import_is_noticed(module, target, allowed):
 def test_a_cycle_is_noticed():
     graph = {"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}
     assert in_cycles(graph) == {"b", "c"}
+
+
+def test_a_checkout_without_the_objects_of_records_is_small():
+    """docs/install.md says how to get one; `submit` bounds the weights of a record."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    files = [ROOT / name for name in listed.stdout.split("\0") if name and "/objects/" not in name]
+    assert sum(file.stat().st_size for file in files if file.is_file()) < 60e6

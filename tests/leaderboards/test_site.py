@@ -163,9 +163,7 @@ def shown(browser) -> list[str]:
 
 
 def names(rows) -> list[str]:
-    """The rows' labels as a page shows them, with the titles of their models."""
-    about = Descriptions(pytest.fail)
-    return [name_of(row, about) for row in rows]
+    return [name_of(row, Descriptions(pytest.fail)) for row in rows]
 
 
 def test_tables_sort_and_filter_by_keyboard(browser, site, board):
