@@ -6,6 +6,7 @@ import pytest
 
 from iclbench import sweep
 from iclbench.leaderboards.descriptions import Descriptions
+from iclbench.leaderboards.figures.distinct import with_distinct_lines
 from iclbench.leaderboards.site.study_figure import study_views
 from iclbench.sweeps.figure import Figure
 
@@ -45,3 +46,19 @@ def test_floors_that_agree_are_one_line(tmp_path):
     (view,) = study_views(Figure(x="model_args.layers"), records, Descriptions(pytest.fail))
     names = [item["name"] for item in view["figure"]["legend"]]
     assert names == ["BaseConv", "Transformer", "floor"]
+
+
+def test_curves_of_one_name_get_names_that_differ(tmp_path):
+    args = {"task": "least-squares-prefixes", "task_args": {"dim": 2, "examples": 4},
+            "model": "baseconv", "recipe": "smoke", "eval_prompts": 8}  # fmt: skip
+    grids = [
+        {**args, "model_args": {"layers": [1, 2]}},
+        {**args, "model": "transformer", "model_args": {"layers": 1}},
+    ]
+    records = sweep({"grid": grids}, out=tmp_path).records
+    described = Figure(x="curve", y="prefix_error")
+    (view,) = study_views(described, records, Descriptions(pytest.fail))
+    names = [item["name"] for item in view["figure"]["legend"]]
+    assert names[:3] == ["BaseConv, 1 layer", "BaseConv, 2 layers", "Transformer, 1 layer"]
+    assert with_distinct_lines(described, records).lines == ("model", "model_args.layers")
+    assert with_distinct_lines(described, records[1:]) is described

@@ -12,6 +12,7 @@ from ...sweeps.figure import NOT_FIELDS, Figure
 from .. import escaping
 from ..descriptions import Descriptions
 from ..row import has_digits
+from .distinct import with_distinct_lines
 from .maps import draw_maps
 from .panels import Line, Panel, panels
 from .wording import labels_in_words, worded
@@ -45,6 +46,7 @@ def _draw_panels(
     """One row of panels per metric, one column per value of `panels`."""
     from plotly.subplots import make_subplots
 
+    figure = with_distinct_lines(figure, records)
     rows = worded(panels(figure, records), figure, records, about)
     columns = [panel.column for panel in rows[0]]
     names = {line.group: None for row in rows for panel in row for line in panel.lines}

@@ -57,6 +57,8 @@ def _value(name: str, record: Record, about: Descriptions) -> str:
         return about.model(value).title
     if name == "task":
         return about.task(value).title
+    if name == "weights" and record.spec.origin == "constructed":
+        return f"constructed: {in_label(value)}"
     group, _, argument = name.partition(".")
     if not argument:
         return in_label(value) if name in _SAY_THEMSELVES else f"{in_words(name)} {in_label(value)}"

@@ -10,6 +10,7 @@ from typing import Any
 from ...api.record import Record
 from ...sweeps.figure import Figure
 from ..descriptions import Descriptions
+from ..figures.distinct import with_distinct_lines
 from ..figures.panels import Line, Panel, panels
 from ..figures.wording import labels_in_words, worded
 from ..formats import linear
@@ -30,6 +31,7 @@ def study_views(described: Figure, records: Sequence[Record], about: Description
     """
     if described.maps is not None:
         return [_maps(described.maps, described.lines, records, about)]
+    described = with_distinct_lines(described, records)
     rows = worded(panels(described, records), described, records, about)
     drawn = [panel for row in rows for panel in row]
     # A line has the same color in every panel.
