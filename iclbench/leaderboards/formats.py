@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -50,6 +51,11 @@ def number(value: float | None, scale: str = "log") -> str:
     if value is None or not math.isfinite(value):
         return NOT_FINITE
     return f"{value:.2e}" if scale == "log" else f"{value:.4g}"
+
+
+def short(value: float, figures: int = 3) -> str:
+    """At most so many figures, and an exponent without a leading 0: 9.63, 1.7e-5, 2.8e12."""
+    return re.sub(r"e(?:\+|(-))0*", r"e\1", f"{value:.{figures}g}")
 
 
 def linear(value: float | None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Literal
 
@@ -11,6 +10,7 @@ from pydantic import Field
 from ..api.config import Config
 from ..api.errors import UsageError
 from ..api.names import is_plain_name
+from . import formats
 from .documents import read_document
 
 FILE = "studies.toml"
@@ -30,13 +30,8 @@ class Published(Config):
     def text(self) -> str:
         """The number as a figure shows it."""
         sign = {"below": "< ", "above": "> "}.get(self.bound or "", "≈ " * self.approximate)
-        shown = f"{self.value:,.0f}" if 1 <= self.value < 1e6 else _short(self.value)
-        return f"{sign}{shown}"
-
-
-def _short(value: float) -> str:
-    """Three digits at most, and an exponent without a leading 0."""
-    return re.sub(r"e([+-])0+", r"e\1", f"{value:.3g}")
+        is_whole = self.value < 1e6 and self.value == int(self.value)
+        return f"{sign}{f'{self.value:,.0f}' if is_whole else formats.short(self.value, 5)}"
 
 
 class StudyNotes(Config):

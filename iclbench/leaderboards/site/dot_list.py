@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,8 +11,8 @@ from . import svg
 from .figure import View
 from .plots import extent
 
-#: Labels of an axis.
-MOST_TICKS = 4
+#: The pixels of an axis on a phone, of a character of its ticks, and between two of them.
+NARROW, CHARACTER, GAP = 200, 7, 8
 
 
 @dataclass(frozen=True)
@@ -54,16 +55,26 @@ def _drawn(dots: Sequence[Dot], log: bool) -> list[Dot]:
 
 
 def _ticks(ends: tuple[float, float], log: bool) -> list[tuple[str, str]]:
-    """Few enough ticks for a phone: their places in percent, and texts."""
-    ticks = svg.ticks(*ends, log)
-    step = math.ceil(len(ticks) / MOST_TICKS) if ticks else 1
-    return [(f"{_at(v, ends, log):.2f}", text) for v, text in ticks[::step]]
+    """As many ticks as have room on a phone: their places in percent, and texts."""
+    ticks = [(_at(v, ends, log), text) for v, text in svg.ticks(*ends, log)]
+    # The first and the last are the fewest that tell a scale.
+    choices = [ticks[::step] for step in range(1, len(ticks))] + [ticks[:: len(ticks) - 1 or 1]]
+    kept = next((chosen for chosen in choices if len(chosen) > 1 and _fit(chosen)), ticks[:1])
+    return [(f"{at:.2f}", text) for at, text in kept]
+
+
+def _fit(ticks: Sequence[tuple[float, str]]) -> bool:
+    """Whether no two of these ticks touch on a phone."""
+    return all(
+        (right - left) / 100 * NARROW >= (len(before) + len(after)) / 2 * CHARACTER + GAP
+        for (left, before), (right, after) in itertools.pairwise(ticks)
+    )
 
 
 def _widened(low: float, high: float, log: bool) -> tuple[float, float]:
     """Room on both sides, so that no dot is cut."""
     if log:
-        span = math.log10(high / low) if high > low else 1.0
+        span = math.log10(high / low)
         edge = max(0.06 * span, (2 - span) / 2)  # two decades, at least
         return low / 10**edge, high * 10**edge
     span = high - low if high > low else max(abs(high), 1.0)

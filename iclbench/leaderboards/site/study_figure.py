@@ -18,6 +18,7 @@ from ..study_notes import StudyNotes
 from .dot_list import Dot, dot_plot
 from .figure import View, figure
 from .heat import draw_maps, maps_in
+from .minus import with_minus
 from .plots import plot
 
 #: The name of a floor, and its values by those of the x axis.
@@ -43,16 +44,26 @@ def study_views(described: Figure, records: Sequence[Record], about: Description
 
 
 def published_view(notes: StudyNotes) -> View | None:
-    """The numbers that the paper states, as a dot plot; None if it states none."""
+    """The numbers that the paper states: a dot plot, or a single number as text; None for none."""
     if not notes.published:
         return None
+    title = "stated in the paper"
+    if len(notes.published) == 1:
+        (one,) = notes.published
+        text = with_minus(one.text)
+        return {"kind": "number", "title": title, "axis": notes.metric, "label": one.name,
+                "text": text}  # fmt: skip
     values = [one.value for one in notes.published]
     is_log = max(values) > 30 * min(values) or max(values) < 1e-2 or min(values) >= 100
     lines = [
-        (f"{one.name}", [Dot(one.value, one.text, reference=one.bound is not None)])
+        (one.name, [Dot(one.value, with_minus(one.text), reference=one.bound is not None)])
         for one in notes.published
     ]
-    return dot_plot("stated in the paper", notes.metric, lines, log=is_log)
+    return {
+        "kind": "dots",
+        "title": title,
+        "dots": dot_plot(title, notes.metric, lines, log=is_log),
+    }
 
 
 def _maps(
