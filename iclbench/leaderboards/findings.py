@@ -1,6 +1,7 @@
 """Findings: what papers report, by which criterion a study shows it here, and the verdict.
 
-`leaderboards/findings.toml` holds claims and criteria, and says which were written before the runs.
+`leaderboards/findings.toml` holds claims and criteria, and says which were written after the runs.
+Some are own questions, which their source does not answer.
 The verdict follows from the studies' records alone.
 """
 
@@ -74,6 +75,9 @@ class Finding(Config):
     criterion: str = Field(min_length=1, max_length=500, description="the ranges in words")
     written: datetime.date = Field(description="when the criterion was written")
     after_run: bool = Field(False, description="whether the records existed by then")
+    own_question: bool = Field(
+        False, description="whether the source does not make the claim: it is asked here"
+    )
     compare: Literal["value", "ratio", "difference"]
     first: Value
     second: Value | None = None
@@ -104,12 +108,16 @@ class _File(Config):
 
 @dataclass(frozen=True)
 class Outcome:
-    """A finding with its verdict, the number over all seeds, and that of each seed if known."""
+    """A finding with its verdict, the number over all seeds, and that of each seed if known.
+
+    `records` are those that the number is of, none for a finding that was not run.
+    """
 
     finding: Finding
     verdict: Verdict
     number: float | None = None
     by_seed: tuple[float, ...] = ()
+    records: tuple[Record, ...] = ()
 
 
 def read_findings(folder: Path) -> list[Finding]:
@@ -150,7 +158,8 @@ def judge(finding: Finding, records: Sequence[Record]) -> Outcome:
         # Without a number by seed on either side, there are no pairs.
         pairs = zip(*(values for _, values in numbers), strict=False)
         by_seed = tuple(_compared(finding, pair) for pair in pairs)
-    return Outcome(finding, _verdict(finding, number, by_seed), number, by_seed)
+    verdict = _verdict(finding, number, by_seed)
+    return Outcome(finding, verdict, number, by_seed, tuple(present))
 
 
 def _verdict(finding: Finding, number: float, by_seed: Sequence[float]) -> Verdict:

@@ -2,60 +2,70 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from tabulate import tabulate
 
+from . import verdict_words as words
 from .escaping import markdown
-from .findings import Outcome, Verdict
+from .findings import Outcome
 from .pages import GENERATED
-
-#: What the verdicts mean, in the order of the page.
-VERDICTS: dict[Verdict, str] = {
-    "reproduced": "the number is in the range that the paper's claim gives",
-    "in kind": "the effect is there, but smaller",
-    "not shown": "neither that nor the opposite",
-    "contradicted": "the opposite, at this budget",
-    "not run": "the study has no record of this budget yet",
-}
 
 
 def findings_page(outcomes: Sequence[Outcome]) -> str:
-    """The page as Markdown: a count of the verdicts, and a line per finding with its criterion."""
-    counts = Counter(outcome.verdict for outcome in outcomes)
-    summary = ", ".join(f"{counts[name]} {name}" for name in VERDICTS if counts[name])
-    meanings = "; ".join(f"*{name}*: {text}" for name, text in VERDICTS.items())
+    """The page as Markdown: counts of the verdicts, and a line per finding with its criterion.
+
+    Own questions, which their source does not answer, follow the claims of papers.
+    """
+    claims, own = words.claims(outcomes), words.own_questions(outcomes)
+    meanings = "; ".join(f"*{name}*: {text}" for name, text in words.VERDICTS.items())
     parts = [
         f"{GENERATED}\n\n# Findings of papers",
-        f"{len(outcomes)} findings: {summary}. The criteria are in [findings.toml](findings.toml), "
-        "each with the day on which it was written: before the study was run, unless it says "
-        "*after the run*. A verdict follows "
-        "from the study's records alone: the number must be in the range over all seeds, and for "
-        f"most seeds. {meanings}. [All tasks](README.md)",
-        _table(outcomes),
+        _counted(claims, "claim of a paper", "claims of papers") + _own_counted(own),
+        "The criteria are in [findings.toml](findings.toml), each with the day on which it was "
+        "written: before the study was run, unless it says *after the run*. "
+        f"{markdown(words.MARK_LEGEND)} A verdict follows from the study's records alone: the "
+        f"number must be in the range over all seeds, and for most seeds. {meanings}. "
+        "[All tasks](README.md)",
+    ]
+    if claims:
+        parts += ["## Claims of papers", _table(claims, 1)]
+    if own:
+        parts += ["## Own questions", words.OWN_LEGEND, _table(own, 1 + len(claims))]
+    parts += [
         "## Criteria",
         "\n".join(
-            f"{number}. {markdown(outcome.finding.criterion)} Written {outcome.finding.written}"
-            f"{', after the run' * outcome.finding.after_run}."
-            for number, outcome in enumerate(outcomes, start=1)
+            f"{number}. {markdown(outcome.finding.criterion)} Written {words.written(outcome)}."
+            for number, outcome in enumerate([*claims, *own], start=1)
         ),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _table(outcomes: Sequence[Outcome]) -> str:
+def _counted(outcomes: Sequence[Outcome], one: str, several: str) -> str:
+    name = one if len(outcomes) == 1 else several
+    return f"{len(outcomes)} {name}: {words.summary(outcomes)}." if outcomes else ""
+
+
+def _own_counted(outcomes: Sequence[Outcome]) -> str:
+    text = _counted(outcomes, "own question", "own questions")
+    return f" {text}" if text else ""
+
+
+def _table(outcomes: Sequence[Outcome], first: int) -> str:
     lines = [
         {
             "": str(number),
             "claim": markdown(outcome.finding.claim),
             "source": markdown(outcome.finding.source),
-            "verdict": f"**{outcome.verdict}**",
-            "number": "" if outcome.number is None else f"{outcome.number:.3g}",
-            "by seed": ", ".join(f"{value:.3g}" for value in outcome.by_seed),
+            "verdict": f"**{markdown(words.marked(outcome))}**",
+            "number": words.number(outcome),
+            "by seed": words.by_seed(outcome),
+            "seeds": words.seeds(outcome),
+            "criterion written": words.written(outcome),
             "records": f"`studies/{outcome.finding.records}`",
         }
-        for number, outcome in enumerate(outcomes, start=1)
+        for number, outcome in enumerate(outcomes, start=first)
     ]
-    align = ("right", "left", "left", "left", "right", "left", "left")
+    align = ("right", *["left"] * 8)
     return tabulate(lines, headers="keys", tablefmt="github", disable_numparse=True, colalign=align)

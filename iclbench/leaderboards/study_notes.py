@@ -42,6 +42,9 @@ class StudyNotes(Config):
     source: str = Field(min_length=1, max_length=200, description="paper, and figure or section")
     link: str = Field(pattern=r"^https://[\w./?=&%-]+$", max_length=200)
     shows: str = Field(min_length=1, max_length=800, description="the paper's figure in words")
+    answer: str = Field(
+        "", max_length=400, description="what our records answer, where no verdict answers it"
+    )
     remark: str = Field("", max_length=600, description="what readers of our figure need to know")
     metric: str = Field("", max_length=100, description="what the published numbers are")
     published: tuple[Published, ...] = ()

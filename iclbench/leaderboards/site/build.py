@@ -23,12 +23,12 @@ from ..cited import Cited, read_cited
 from ..descriptions import Descriptions
 from ..export import as_csv, as_parquet, export_table
 from ..findings import Outcome, outcomes
-from ..findings_page import VERDICTS
 from ..formats import BOUNDS_LEGEND, DIGITS_OF_ERROR, LEGEND
 from ..reading import Refused
 from ..row import Row
 from . import citation, compare, home, matrix, model, more_pages, run, search, task
 from .code import with_code
+from .finding_view import summary
 from .links import Links
 from .more_pages import MorePages
 from .plots import name_of
@@ -191,13 +191,16 @@ class Site:
             panels=panels,
             marks=set().union(*(panel["marks"] for panel in panels)),
             compute=home.compute_panel(self.boards, about),
-            findings=home.findings(self.content.outcomes),
+            findings=home.findings(self.content.outcomes, about),
+            summary=summary(self.content.outcomes),
             matrix=matrix.tables(self.boards, about),
         )
         if self.content.outcomes:
-            self._page("findings.html", "findings.html", verdicts=VERDICTS,
-                       studies=home.by_study(self.content.outcomes),
-                       pages={one.name for one in self.content.more.shown})  # fmt: skip
+            self._page("findings.html", "findings.html",
+                       summary=summary(self.content.outcomes),
+                       studies=home.by_study(self.content.outcomes, about),
+                       pages={s.name: s.notes.question if s.notes else s.title
+                              for s in self.content.more.shown})  # fmt: skip
 
     def _task(self, name: str, boards: list[Board]) -> None:
         view = task.task(name, boards, self.content.about)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +17,12 @@ from ..board import Board
 from ..descriptions import Descriptions
 from ..figures.panels import drawn
 from ..findings import STUDIES, Outcome
-from ..findings_page import VERDICTS
 from ..reading import Refused, sound_boards
 from ..row import Row, has_digits
 from ..studies import Study, caption, studies
 from ..study_notes import StudyNotes, read_notes
 from .figure import View
+from .finding_view import finding_view, summary
 from .study_figure import published_view, study_views
 from .study_matrix import study_matrix
 
@@ -150,7 +149,7 @@ def _figure(
     }
 
 
-def gallery(shown: Sequence[Shown], waiting: Sequence[Outcome] = ()) -> View:
+def gallery(shown: Sequence[Shown], about: Descriptions, waiting: Sequence[Outcome] = ()) -> View:
     """The gallery: a card per study, in groups by paper, and how often each verdict occurs.
 
     `waiting` are findings of studies without any record.
@@ -158,18 +157,16 @@ def gallery(shown: Sequence[Shown], waiting: Sequence[Outcome] = ()) -> View:
     papers: dict[str, list[View]] = {}
     for one in shown:
         source = one.notes.source.partition(",")[0] if one.notes else "Other studies"
-        papers.setdefault(source, []).append(card(one))
-    counts = Counter(o.verdict for one in shown for o in one.outcomes)
-    counts.update(outcome.verdict for outcome in waiting)
+        papers.setdefault(source, []).append(card(one, about))
     return {
         "papers": sorted(papers.items()),
-        "verdicts": [(name, text, counts[name]) for name, text in VERDICTS.items()],
+        "summary": summary([*(o for one in shown for o in one.outcomes), *waiting]),
         "count": len(shown),
-        "waiting": [_finding(outcome) for outcome in waiting],
+        "waiting": [finding_view(outcome, about) for outcome in waiting],
     }
 
 
-def card(one: Shown) -> View:
+def card(one: Shown, about: Descriptions) -> View:
     """What a study's card and page show."""
     return {
         "name": one.name,
@@ -178,32 +175,10 @@ def card(one: Shown) -> View:
         "notes": one.notes,
         "question": one.notes.question if one.notes else "",
         "published": published_view(one.notes) if one.notes else None,
-        "findings": [_finding(outcome) for outcome in one.outcomes],
-        "verdicts": _verdicts(one.outcomes),
+        "findings": [finding_view(outcome, about) for outcome in one.outcomes],
         "figures": one.figures,
         "count": sum(len(board.rows) for board in one.boards),
     }
-
-
-def _verdicts(judged: Sequence[Outcome]) -> list[tuple[str, int]]:
-    """How often each verdict occurs, in the order in which they are explained."""
-    counts = Counter(outcome.verdict for outcome in judged)
-    return [(name, counts[name]) for name in VERDICTS if counts[name]]
-
-
-def _finding(outcome: Outcome) -> View:
-    return {
-        "finding": outcome.finding,
-        "verdict": outcome.verdict,
-        "key": key_of(outcome.verdict),
-        "number": "" if outcome.number is None else f"{outcome.number:.3g}",
-        "by_seed": ", ".join(f"{value:.3g}" for value in outcome.by_seed),
-    }
-
-
-def key_of(verdict: str) -> str:
-    """A verdict as a class of the style sheet."""
-    return verdict.replace(" ", "-")
 
 
 def study_page(one: Shown, about: Descriptions) -> View:
@@ -225,4 +200,4 @@ def study_page(one: Shown, about: Descriptions) -> View:
         }
         for row, board in one.rows
     ]
-    return card(one) | {"records": lines, "matrix": study_matrix(one.boards, about)}
+    return card(one, about) | {"records": lines, "matrix": study_matrix(one.boards, about)}

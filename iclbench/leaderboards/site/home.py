@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from .. import formats
+from .. import verdict_words as words
 from ..board import Board
 from ..curves import median_curve
 from ..descriptions import Descriptions
@@ -12,12 +13,15 @@ from ..findings import Outcome
 from ..row import Row
 from . import compute, dotplot, settings
 from .figure import View
+from .finding_view import finding_view
 
 #: Where the findings of a study are explained, and those whose study has no page.
 STUDY, FINDINGS = "studies/{}.html", "findings.html#{}"
 #: The findings that are shown, and the order of verdicts: one of each comes first.
 MOST_FINDINGS = 3
-_VERDICTS = ("reproduced", "contradicted", "not shown", "in kind", "not run")
+#: The task's arguments that a finding's sentence tells beside the budget.
+MOST_ARGUMENTS = 2
+_VERDICTS = ("reproduced", "contradicted", "in kind", "not shown", "not run")
 
 
 def families(boards: Iterable[Board], about: Descriptions) -> dict[str, list[Board]]:
@@ -112,21 +116,32 @@ def _has_operations(row: Row) -> bool:
     return row.is_trained and curve is not None and None not in curve.operations
 
 
-def findings(outcomes: Sequence[Outcome]) -> list[View]:
-    """The findings of papers to show first: of different verdicts and different studies."""
-    ordered = sorted(outcomes, key=lambda outcome: _VERDICTS.index(outcome.verdict))
+def findings(outcomes: Sequence[Outcome], about: Descriptions) -> list[View]:
+    """The findings of papers to show first: of different verdicts and different studies.
+
+    Claims of papers come before own questions, and criteria that were written before the run
+    before others.
+    """
+
+    def order(outcome: Outcome) -> tuple[bool, bool, bool, int]:
+        finding = outcome.finding
+        return (outcome.verdict == "not run", finding.own_question, finding.after_run,
+                _VERDICTS.index(outcome.verdict))  # fmt: skip
+
     seen: set[str] = set()
     first: list[Outcome] = []
     rest: list[Outcome] = []
-    for outcome in ordered:
+    for outcome in sorted(outcomes, key=order):
         new = {outcome.verdict, outcome.finding.records}
-        (rest if seen & new else first).append(outcome)
-        seen |= new
+        if seen & new:
+            rest.append(outcome)
+        else:
+            first.append(outcome)
+            seen |= new
     return [
-        {
-            "claim": outcome.finding.claim,
-            "source": outcome.finding.source,
-            "verdict": outcome.verdict,
+        finding_view(outcome, about)
+        | {
+            "setting": words.setting(outcome, about, most_arguments=MOST_ARGUMENTS),
             "page": (FINDINGS if outcome.verdict == "not run" else STUDY).format(
                 outcome.finding.records
             ),
@@ -135,11 +150,11 @@ def findings(outcomes: Sequence[Outcome]) -> list[View]:
     ]
 
 
-def by_study(outcomes: Iterable[Outcome]) -> dict[str, list[Outcome]]:
-    """The findings of each study, in their order."""
-    studies: dict[str, list[Outcome]] = {}
-    for outcome in outcomes:
-        studies.setdefault(outcome.finding.records, []).append(outcome)
+def by_study(outcomes: Iterable[Outcome], about: Descriptions) -> dict[str, list[View]]:
+    """The findings of each study in their order; those that still wait for their run come last."""
+    studies: dict[str, list[View]] = {}
+    for outcome in sorted(outcomes, key=lambda outcome: outcome.verdict == "not run"):
+        studies.setdefault(outcome.finding.records, []).append(finding_view(outcome, about))
     return studies
 
 

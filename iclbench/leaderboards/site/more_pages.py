@@ -64,7 +64,11 @@ class MorePages:
         if self.suites:
             page("suites.html", "suites.html", suites=self.suites)
         if self.shown:
-            page("studies.html", "studies.html", gallery=gallery(self.shown, self.waiting))
+            page(
+                "studies.html",
+                "studies.html",
+                gallery=gallery(self.shown, self.about, self.waiting),
+            )
         several: list[Link] = []
         for one in self.shown:
             base = f"studies/{one.name}"

@@ -1,0 +1,169 @@
+"""A finding's verdict in words: its name, its number, its seeds and setting, and how many agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ..api.record import Record
+from . import formats
+from .descriptions import Descriptions
+from .findings import Finding, Outcome, Verdict
+
+#: Follows a verdict whose criterion was written after the run.
+MARK = "*"
+MARK_LEGEND = f"{MARK} marks criteria that were written after the run."
+#: What an own question is.
+OWN_LEGEND = (
+    "An own question is one that the named paper does not answer: here, the answer holds, holds in "
+    "kind, or does not hold."
+)
+
+#: What the verdicts mean, in the order of the pages.
+VERDICTS: dict[Verdict, str] = {
+    "reproduced": "the number is in the range that the paper's claim gives",
+    "in kind": "the effect is there, but smaller",
+    "not shown": "neither that nor the opposite",
+    "contradicted": "the opposite, at this budget",
+    "not run": "the study has no record of this budget yet",
+}
+#: What the verdicts on own questions are called: there is no claim to reproduce.
+_OF_OWN: dict[Verdict, str] = {
+    "reproduced": "holds",
+    "in kind": "holds in kind",
+    "contradicted": "does not hold",
+}
+_PLURAL = {"holds": "hold", "holds in kind": "hold in kind", "does not hold": "do not hold"}
+_UNITS = {"s": "second", "m": "minute", "h": "hour"}
+
+
+def verdict_name(verdict: Verdict, own_question: bool = False) -> str:
+    """What a verdict is called, on a claim of a paper or on an own question."""
+    return _OF_OWN.get(verdict, verdict) if own_question else verdict
+
+
+def marked(outcome: Outcome) -> str:
+    """The verdict's name, with the mark of a criterion that was written after the run."""
+    name = verdict_name(outcome.verdict, outcome.finding.own_question)
+    return name + MARK * outcome.finding.after_run
+
+
+def written(outcome: Outcome) -> str:
+    """The day on which the criterion was written, and whether that was after the run."""
+    return f"{outcome.finding.written}{', after the run' * outcome.finding.after_run}"
+
+
+def kind_of_number(finding: Finding) -> str:
+    """What the number is: a ratio, a difference, or the name of its metric."""
+    if finding.compare != "value":
+        return finding.compare
+    value = finding.first
+    return formats.in_words(value.metric or str(value.analysis).rpartition(".")[2])
+
+
+def number(outcome: Outcome) -> str:
+    """The number with its kind, such as `ratio 9.63`; empty without one."""
+    if outcome.number is None:
+        return ""
+    return f"{kind_of_number(outcome.finding)} {formats.short(outcome.number)}"
+
+
+def by_seed(outcome: Outcome) -> str:
+    """The number of each of several seeds; empty where there is only one or none is known."""
+    if len(outcome.by_seed) < 2:
+        return ""
+    return ", ".join(map(formats.short, outcome.by_seed))
+
+
+def seeds(outcome: Outcome) -> str:
+    """How many seeds were trained, or that nothing was; empty without records."""
+    if not outcome.records:
+        return ""
+    counts = sorted({len(r.seeds) for r in outcome.records if r.spec.origin == "trained"})
+    if not counts:
+        return "no training"
+    if counts == [1]:
+        return "one seed"
+    return f"{'–'.join(map(str, counts[:1] + counts[1:][-1:]))} seeds"
+
+
+def setting(outcome: Outcome, about: Descriptions, most_arguments: int | None = None) -> str:
+    """The budget of training, and the task's arguments that all records share, on a line."""
+    budgets = dict.fromkeys(_budget(r) for r in outcome.records if r.spec.origin == "trained")
+    *earlier, last = [text for text in budgets if text] or [""]
+    # 500 and 32,000 steps
+    budget = " and ".join([*(text.removesuffix(" steps") for text in earlier), last])
+    arguments = [
+        about.task(r.spec.task).settings(r.main.task_args).split(", ") for r in outcome.records
+    ]
+    # A list, such as the sizes of a curve, is no setting of one number.
+    shared = [
+        part
+        for part in (arguments[0] if arguments else ())
+        if "," not in part and all(part in other for other in arguments)
+    ]
+    return ", ".join(filter(None, [budget, *shared[:most_arguments]]))
+
+
+def _budget(record: Record) -> str:
+    """The steps of training, or the time that a seed had; empty if neither is known."""
+    budget = record.spec.budget
+    if budget and budget[:-1].isdigit() and budget[-1] in _UNITS:
+        return f"{budget[:-1]} core {_UNITS[budget[-1]]}{'s' * (budget[:-1] != '1')} per seed"
+    steps = record.spec.recipe_args.get("steps")
+    return f"{steps:,} steps" if isinstance(steps, int) else ""
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many outcomes have a verdict, and how many of them by criteria after the run."""
+
+    verdict: Verdict
+    name: str
+    number: int
+    after_run: int
+
+    @property
+    def text(self) -> str:
+        """The count in words: 13 in kind, 11 of them by criteria written after the run."""
+        return f"{self.number} {self.name}" + (f", {self.after}" if self.after_run else "")
+
+    @property
+    def after(self) -> str:
+        """How many of them are by criteria that were written after the run; empty for none."""
+        if not self.after_run:
+            return ""
+        if self.number == 1:
+            return "by a criterion written after the run"
+        share = "all" if self.after_run == self.number else str(self.after_run)
+        criteria = "a criterion" if self.after_run == 1 else "criteria"
+        return f"{share} of them by {criteria} written after the run"
+
+
+def claims(outcomes: Iterable[Outcome]) -> list[Outcome]:
+    """The outcomes on claims of papers."""
+    return [outcome for outcome in outcomes if not outcome.finding.own_question]
+
+
+def own_questions(outcomes: Iterable[Outcome]) -> list[Outcome]:
+    """The outcomes on own questions."""
+    return [outcome for outcome in outcomes if outcome.finding.own_question]
+
+
+def counts(outcomes: Sequence[Outcome]) -> list[Count]:
+    """How often each verdict occurs, in the order of the pages; all on claims, or all own."""
+    result = []
+    for verdict in VERDICTS:
+        members = [outcome.finding for outcome in outcomes if outcome.verdict == verdict]
+        if members:
+            name = verdict_name(verdict, members[0].own_question)
+            name = _PLURAL.get(name, name) if len(members) > 1 else name
+            # Without a verdict, it does not matter yet when the criterion was written.
+            after = sum(f.after_run for f in members) if verdict != "not run" else 0
+            result.append(Count(verdict, name, len(members), after))
+    return result
+
+
+def summary(outcomes: Sequence[Outcome]) -> str:
+    """The counts of the verdicts in a sentence without its end."""
+    return "; ".join(count.text for count in counts(outcomes))
