@@ -117,6 +117,8 @@ def test_without_a_record_nothing_was_run_and_several_are_refused(records):
         ({"reproduced": (3, 2)}, "is empty"),
         ({"in_kind": (5, 6)}, "must be so in kind"),
         ({"contradicted": (0, 5)}, "and contradict it"),
+        ({"own_question": "perhaps"}, "own_question"),
+        ({"own_qestion": True}, "own_question"),
         ({"first": {"where": {}}}, "either of a metric or of an analysis"),
         ({"first": {"where": {}, "analysis": "a.b", "shift": "scale"}}, "has no shift"),
     ],
@@ -143,9 +145,10 @@ def test_build_writes_the_page_of_the_findings(cli, studies, tmp_path):
     (boards / "findings.toml").write_text(text, "utf-8")
     assert cli("leaderboard", "build", boards, "--no-parquet").code == 0
     page = (boards / "findings.md").read_text("utf-8")
-    count = len(read_findings(boards))
-    assert f"{count} not run" in page
-    assert "| **not run** |" in page
+    own = [one.own_question for one in read_findings(boards)]
+    for count, name in ((own.count(False), "claims of papers"), (own.count(True), "own questions")):
+        assert f"{count} {name}: {count} not run." in page
+    assert "| **not run** " in page
     (boards / "findings.toml").write_text("[[finding]]\n")
     failed = cli("leaderboard", "build", boards, "--no-parquet")
     assert failed.code == 2
@@ -196,6 +199,24 @@ def test_the_page_says_which_criteria_were_written_after_the_run():
     page = findings_page([Outcome(before, "not run"), Outcome(after, "not run")])
     lines = [line for line in page.splitlines() if re.match(r"\d\. ", line)]
     assert [line.endswith(", after the run.") for line in lines] == [False, True]
+
+
+def test_the_page_counts_own_questions_apart():
+    claim, own = (finding(own_question=value, after_run=True) for value in (False, True))
+    page = findings_page([Outcome(own, "reproduced", 3.0), Outcome(claim, "reproduced", 1.7e-5),
+                          Outcome(claim, "contradicted", -0.14)])  # fmt: skip
+    assert "2 claims of papers: 1 reproduced, by a criterion written after the run; " in page
+    assert "1 own question: 1 holds, by a criterion written after the run." in page
+    claims, _, questions = page.partition("## Own questions")
+    assert "ratio 1.7e-5" in claims
+    assert "**holds\\***" in questions
+
+
+def test_no_finding_of_the_repository_claims_what_its_source_leaves_open():
+    findings = read_findings(ROOT / "leaderboards")
+    beyond = [one for one in findings
+              if re.search("^Beyond|leaves it open|reports no results", one.source)]  # fmt: skip
+    assert beyond == [one for one in findings if one.own_question]
 
 
 @pytest.mark.slow

@@ -18,6 +18,11 @@ def boards(leaderboards):
 
 
 @pytest.fixture(scope="module")
+def about():
+    return Descriptions(print)
+
+
+@pytest.fixture(scope="module")
 def matrix(boards):
     return tables(boards, Descriptions(print))
 
@@ -76,27 +81,28 @@ def test_families_are_named_by_the_plugins(boards):
     assert board.dtype == "float32"
 
 
-def _outcome(records, verdict):
+def _outcome(records, verdict, **options):
     finding = Finding(
         records=records, source="s", claim=f"{records} {verdict}", criterion="c",
         written="2026-01-01", compare="value", first={"where": {}, "metric": "m"},
-        reproduced=(0, 1), contradicted=(2, 3),
+        reproduced=(0, 1), contradicted=(2, 3), **options,
     )  # fmt: skip
     return Outcome(finding, verdict)
 
 
-def test_findings_with_a_verdict_come_first_and_of_different_studies():
+def test_findings_with_a_verdict_come_first_and_of_different_studies(about):
     outcomes = [_outcome("a", "not run"), _outcome("b", "reproduced"),
                 _outcome("b", "reproduced"), _outcome("c", "not shown")]  # fmt: skip
-    shown = findings(outcomes)
-    assert [f["claim"] for f in shown] == ["b reproduced", "c not shown", "a not run"]
+    shown = findings(outcomes, about)
+    assert [f["finding"].claim for f in shown] == ["b reproduced", "c not shown", "a not run"]
     assert [f["page"] for f in shown] == ["studies/b.html", "studies/c.html", "findings.html#a"]
 
 
-def test_findings_of_every_verdict_are_shown_before_a_second_of_one():
+def test_findings_of_every_verdict_are_shown_before_a_second_of_one(about):
     outcomes = [_outcome("a", "reproduced"), _outcome("b", "reproduced"),
                 _outcome("c", "in kind"), _outcome("d", "contradicted")]  # fmt: skip
-    assert [f["verdict"] for f in findings(outcomes)] == ["reproduced", "contradicted", "in kind"]
+    shown = findings(outcomes, about)
+    assert [f["verdict"] for f in shown] == ["reproduced", "contradicted", "in kind"]
 
 
 @pytest.mark.parametrize(
@@ -124,3 +130,11 @@ def test_a_result_of_another_track_names_it(board):
     assert [cell["track"] for cell in cells[""]] == [""]
     # The rows have open budgets.
     assert [cell["track"] for cell in cells["10m"]] == ["open"]
+
+
+def test_claims_and_criteria_written_before_the_run_are_shown_first(about):
+    outcomes = [_outcome("a", "reproduced", own_question=True),
+                _outcome("b", "contradicted", after_run=True), _outcome("c", "in kind"),
+                _outcome("c", "not shown")]  # fmt: skip
+    shown = findings(outcomes, about)
+    assert [f["verdict"] for f in shown] == ["in kind", "contradicted*", "holds"]

@@ -1,0 +1,69 @@
+"""Verdicts in words: numbers with their kind, seeds, settings, and counts."""
+
+from __future__ import annotations
+
+import pytest
+
+from iclbench import run
+from iclbench.api.config import parse_config
+from iclbench.leaderboards import verdict_words as words
+from iclbench.leaderboards.descriptions import Descriptions
+from iclbench.leaderboards.findings import Finding, Outcome, judge
+
+TASK = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "eval_prompts": 8}
+
+
+def finding(**changes) -> Finding:
+    content = {
+        "records": "small", "source": "nobody", "claim": "c", "criterion": "c",
+        "written": "2026-11-23", "compare": "value",
+        "first": {"metric": "squared_error", "where": {"model": "lsa"}},
+        "reproduced": (0, 1e9), "contradicted": (1e9, 1e9),
+    }  # fmt: skip
+    return parse_config(Finding, {**content, **changes}, "finding")
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory):
+    out = tmp_path_factory.mktemp("records")
+    return [run(model="lsa", **TASK, recipe="smoke", seeds=2, out=out),
+            run(model="zero", **TASK, out=out)]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("number", "changes", "text"),
+    [
+        (1.7e-5, {}, "squared error 1.7e-5"),
+        (0.445, {"first": {"where": {}, "analysis": "a.blocks.0.deviation"}}, "deviation 0.445"),
+        (2.8e12, {"compare": "ratio", "second": {"metric": "m", "where": {}}}, "ratio 2.8e12"),
+        (None, {}, ""),
+    ],
+)
+def test_a_number_has_its_kind(number, changes, text):
+    assert words.number(Outcome(finding(**changes), "reproduced", number)) == text
+
+
+def test_an_outcome_tells_its_seeds_and_its_setting(records):
+    about = Descriptions(pytest.fail)
+    trained = judge(finding(), records)
+    steps = trained.records[0].spec.recipe_args["steps"]
+    assert words.seeds(trained) == "2 seeds"
+    assert words.setting(trained, about) == f"{steps:,} steps, D\u00a0=\u00a02, N\u00a0=\u00a04"
+    assert words.setting(trained, about, most_arguments=0) == f"{steps:,} steps"
+    solver = judge(finding(first={"metric": "squared_error", "where": {"model": "zero"}}), records)
+    assert words.seeds(solver) == "no training"
+    single = records[0].model_copy(update={"main": None, "seeds": records[0].seeds[:1]})
+    assert words.seeds(Outcome(finding(), "reproduced", 1.0, (), (single,))) == "one seed"
+    assert words.seeds(judge(finding(), records[1:])) == ""
+
+
+def test_counts_say_how_many_criteria_were_written_after_the_run():
+    before, after = (finding(after_run=value) for value in (False, True))
+    outcomes = [Outcome(after, "reproduced")] * 2 + [Outcome(before, "reproduced")]
+    outcomes += [Outcome(after, "in kind"), Outcome(after, "not run")]
+    assert words.summary(outcomes) == (
+        "3 reproduced, 2 of them by criteria written after the run; "
+        "1 in kind, by a criterion written after the run; 1 not run"
+    )
+    own = finding(own_question=True)
+    assert words.summary([Outcome(own, "contradicted")] * 2) == "2 do not hold"
