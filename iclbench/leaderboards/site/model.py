@@ -117,7 +117,8 @@ def _learning_curves(name: str, boards: Sequence[Board], about: Descriptions) ->
         lines.setdefault(key, []).append(line)
     plots = []
     for (_, unit, cost, may_be_log), members in sorted(lines.items(), key=lambda item: item[0]):
-        title = f"{unit[:1].upper()}{unit[1:]} while training"
+        words = formats.digits_of("error") if unit == "digits" else unit
+        title = f"{words[:1].upper()}{words[1:]} while training"
         log_x = any(v > 0 for line in members for v in line["x"])
         log = may_be_log and spans_lines(members)
         plots.append(plot(title, COST_TITLES[cost], "mean on validation prompts",
