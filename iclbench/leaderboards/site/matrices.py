@@ -95,18 +95,22 @@ def state_views(boards: Sequence[Board], about: Descriptions) -> list[View]:
         _state_view(board, track, rows, about)
         for board in boards
         for track in settings.tracks(board)
-        if (rows := [r for r in settings.trained(board, track) if r.record.state_bytes is not None])
-        and len({row.record.state_bytes for row in rows}) > 1
+        if (rows := settings.trained(board, track))
+        and len({row.record.state_bytes for row in rows} - {None}) > 1
     ]
 
 
 def _state_view(board: Board, track: str, rows: Sequence[Row], about: Descriptions) -> View:
-    by_size = sorted(rows, key=lambda row: row.record.state_bytes or 0.0)
+    by_size = sorted(
+        (row for row in rows if row.record.state_bytes is not None),
+        key=lambda row: row.record.state_bytes or 0.0,
+    )
+    unknown = [row for row in rows if row.record.state_bytes is None]
     budget = f"track {track}" if track else settings.OPEN
     return {
         "title": f"{evaluation_title(board, about.task(board.task))}, {board.dtype}, {budget}",
         "figure": figure(_state_plot(board, by_size, about)),
-        "rows": [_state_row(row, board, about) for row in by_size],
+        "rows": [_state_row(row, board, about) for row in (*by_size, *unknown)],
         "score": _score_title(board, about.task(board.task)),
     }
 
@@ -147,10 +151,11 @@ def _spans(lines: Sequence[Plot]) -> bool:
 
 
 def _state_row(row: Row, board: Board, about: Descriptions) -> View:
+    size = row.record.state_bytes
     return {
         "id": row.record.id,
         "label": name_of(row, about),
-        "bytes": f"{row.record.state_bytes:,.0f}",
+        "bytes": "unknown" if size is None else f"{size:,.0f}",
         "score": with_minus(formats.score(row.score, board.ranking)),
         "interval": with_minus(formats.score_interval(row)),
     }

@@ -44,7 +44,8 @@ def plot(title: str, x: str, y: str, lines: Sequence[Plot], *, log: bool, log_x:
     own = [line for line in lines if not line.get("reference")]
     crowded = len({line.get("hue", i) for i, line in enumerate(own)}) > COLORS
     fit = len(lines) <= MOST_NAMES and all(len(line["name"]) <= LONGEST_NAME for line in lines)
-    wide = crowded and fit and _end_apart(own, log)
+    are_points = all(len(line["x"]) == 1 for line in own)
+    wide = crowded and fit and (are_points or _end_apart(own, log))
     return {
         "title": title,
         "x": {"title": x, "log": log_x, "integers": _are_integers(lines, "x")},
@@ -55,6 +56,7 @@ def plot(title: str, x: str, y: str, lines: Sequence[Plot], *, log: bool, log_x:
             "above": len(y) > LONGEST_Y,
         },
         "wide": wide,
+        "are_points": are_points,
         "lines": [
             line | _style(i, line) | {"shown": not crowded or wide or _is_first(i, line)}
             for i, line in enumerate(lines)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
 
-from . import end_labels
+from . import end_labels, point_labels
 from .plots import Plot, extent
 
 WIDTH, HEIGHT = 460, 300
@@ -40,12 +40,14 @@ def draw(plot: Plot, narrow: bool = False) -> str:
     x_ends = _ends([v for line in plot["lines"] for v in line["x"]], plot["x"]["log"])
     shown = [v for line in plot["lines"] for key in ("y", "low", "high") for v in line.get(key, ())]
     y_ends = _ends(shown, plot["y"]["log"])
-    if all(len(line["x"]) == 1 for line in plot["lines"] if not line.get("reference")):
+    if plot["are_points"]:
         # A dot on an axis would be hard to see.
         x_ends, y_ends = (
             _widened(e, plot[axis]["log"]) for e, axis in ((x_ends, "x"), (y_ends, "y"))
         )
     width, right = (WIDE, WIDE - NAMES) if has_names else (WIDTH, WIDTH - RIGHT)
+    if has_names and plot["are_points"]:
+        right = WIDE - RIGHT
     x = scale_of(x_ends, plot["x"]["log"], LEFT, right)
     y = scale_of(y_ends, plot["y"]["log"], HEIGHT - BOTTOM, TOP)
     names = _names(plot, x, y, right) if has_names else {}
@@ -66,7 +68,9 @@ def draw(plot: Plot, narrow: bool = False) -> str:
 
 
 def _names(plot: Plot, x: Scale, y: Scale, right: float) -> dict[int, str]:
-    """The name of each line with a point, as it stands beside its end."""
+    """The name of each line, beside its only point or beside the plot."""
+    if plot["are_points"]:
+        return _names_beside_points(plot, x, y, right)
     ends = {}
     for i, line in enumerate(plot["lines"]):
         points = [(x(a), y(b)) for a, b in zip(line["x"], line["y"], strict=True)
@@ -78,6 +82,32 @@ def _names(plot: Plot, x: Scale, y: Scale, right: float) -> dict[int, str]:
         i: f'<g class="{style_of(plot["lines"][i])}">'
         f"{''.join(end_labels.label(plot['lines'][i]['name'], end, right, at))}</g>"
         for (i, end), at in zip(ends.items(), placed, strict=True)
+    }
+
+
+def _names_beside_points(plot: Plot, x: Scale, y: Scale, right: float) -> dict[int, str]:
+    """The names of lines of one point each; that of a line of reference is above its end."""
+    points = {i: (x(line["x"][-1]), y(line["y"][-1])) for i, line in enumerate(plot["lines"])}
+    names = [line["name"] for line in plot["lines"]]
+    bars = [
+        point_labels.Box(x(line["x"][0]) - 1, y(high), x(line["x"][0]) + 1, y(low))
+        for line in plot["lines"]
+        for low, high in zip(line.get("low", ()), line.get("high", ()), strict=True)
+        if all(_shown(v, plot["y"]["log"]) for v in (low, high))
+    ]
+    bars += [
+        point_labels.Box(
+            x(line["x"][0]), y(line["y"][0]) - 1, x(line["x"][-1]), y(line["y"][0]) + 1
+        )
+        for line in plot["lines"]
+        if line.get("reference")
+    ]
+    room = point_labels.Box(LEFT + 2, 0, right + RIGHT, HEIGHT - BOTTOM - 2)
+    boxes = point_labels.place(list(points.values()), names, bars, room)
+    return {
+        i: f'<g class="{style_of(plot["lines"][i])}">'
+        f"{''.join(point_labels.label(names[i], points[i], box))}</g>"
+        for i, box in zip(points, boxes, strict=True)
     }
 
 
