@@ -26,6 +26,9 @@ def test_a_lonely_point_has_its_name_at_its_right():
 def test_a_name_at_the_right_edge_is_at_the_left_of_its_point():
     (box,) = place([(690.0, 100.0)], ["Transformer"], [], ROOM)
     assert box.right < 690
+    drawn = "".join(label("Transformer", (690.0, 100.0), box))
+    assert f'x="{box.right:.1f}"' in drawn
+    assert 'text-anchor="end"' in drawn
 
 
 def test_names_of_crowded_points_cover_neither_points_nor_names_nor_bars():
@@ -58,6 +61,6 @@ def test_a_plot_of_many_points_names_each_beside_it():
     # Their ends are at one height, where names beside the plot would have no room.
     assert view["wide"]
     dots = [float(x) for x in re.findall(r'<circle [^>]*cx="([\d.]+)"', view["svg"])]
-    names = re.findall(r'<text class="end" x="([\d.]+)" y="[\d.]+">(model \d+)<', view["svg"])
+    names = re.findall(r'<text class="end" x="([\d.]+)" y="[\d.]+"[^>]*>(model \d+)<', view["svg"])
     assert [name for _, name in names] == [line["name"] for line in lines]
     assert all(abs(float(x) - dot) < 80 for (x, _), dot in zip(names, dots, strict=True))

@@ -54,7 +54,7 @@ def test_times_name_their_clock(row, board):
     assert wall_clock(solver).endswith("s of wall-clock time for the evaluation")
     assert training_speed(solver.record) == ""
     alone = SimpleNamespace(training=SimpleNamespace(replicas=1, steps_per_second=16.24))
-    expected = "16.2 steps per second of wall-clock time, counting every seed's"
+    expected = "16.2 steps per second of wall-clock time, added over the seeds"
     assert training_speed(alone) == expected
     alone.training.replicas = 3
     assert training_speed(alone) == f"{expected}, 3 models trained together"

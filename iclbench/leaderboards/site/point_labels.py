@@ -80,4 +80,6 @@ def label(name: str, point: Point, box: Box) -> Iterator[str]:
     if math.dist(point, at) > LEAD:
         yield f'<path class="lead" d="M{x:.1f} {y:.1f}L{at[0]:.1f} {at[1]:.1f}"/>'
     baseline = box.bottom - 2.5
-    yield f'<text class="end" x="{box.left:.1f}" y="{baseline:.1f}">{escape(name)}</text>'
+    # The box only estimates the width: a name at the left of its point ends there.
+    side, anchor = (box.right, ' text-anchor="end"') if box.right < x else (box.left, "")
+    yield f'<text class="end" x="{side:.1f}" y="{baseline:.1f}"{anchor}>{escape(name)}</text>'

@@ -99,7 +99,7 @@ def training_speed(record: Record) -> str:
         return ""
     together = f", {training.replicas} models trained together" if training.replicas > 1 else ""
     rate = f"{training.steps_per_second:.1f} steps per second of wall-clock time"
-    return f"{rate}, counting every seed's{together}"
+    return f"{rate}, added over the seeds{together}"
 
 
 def claims_in_words(claimed: Mapping[str, str]) -> dict[str, str]:
