@@ -35,7 +35,8 @@ def page(tmp_path_factory):
         name = "y" * (LONGEST_Y + 1 if is_long else LONGEST_Y)
         drawn = show(figure(plot("t", "x", name, LINES, log=False)))
         path = tmp_path_factory.mktemp("page") / "page.html"
-        path.write_text(f"<meta charset=utf-8><style>{style}</style><main>{drawn}</main>", "utf-8")
+        head = "<meta charset=utf-8><meta name=viewport content='width=device-width'>"
+        path.write_text(f"{head}<style>{style}</style><main>{drawn}</main>", "utf-8")
         paths[is_long] = path
     return paths
 
