@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from .. import formats
@@ -164,12 +164,17 @@ def column_of(
     }
 
 
-def decimals_of(values: Sequence[float | None]) -> int:
-    """The decimals with which a column's values have about three figures: 3 at most."""
-    sizes = [abs(v) for v in values if v is not None and math.isfinite(v) and v != 0]
+def decimals_of(values: Iterable[float | None]) -> int:
+    """The decimals with which a column's values have about three figures: 3 at most.
+
+    Decimals that are 0 in every value are left out.
+    """
+    known = [v for v in values if v is not None and math.isfinite(v)]
+    sizes = [abs(v) for v in known if v != 0]
     if not sizes:
         return 0
-    return min(3, max(0, 2 - math.floor(math.log10(statistics.median(sizes)))))
+    most = min(3, max(0, 2 - math.floor(math.log10(statistics.median(sizes)))))
+    return max(len(f"{v:.{most}f}".partition(".")[2].rstrip("0")) for v in known)
 
 
 def written(value: float, decimals: int) -> str:
