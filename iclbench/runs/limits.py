@@ -1,4 +1,4 @@
-"""The limits of errors: nothing counts as better than correct rounding, or as not finite."""
+"""The limits of errors: nothing counts as better than correct rounding, or as worse than lost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import Tensor
 from ..api.prompts import Batch, real_dtype
 from ..api.task import Task
 
-#: A prediction that is not finite counts as this many root mean squares from its target.
+#: A prediction counts as at most this many root mean squares from its target.
 LOST = 1e3
 
 
@@ -23,8 +23,8 @@ class Limits:
 
     `least` is the error of correct rounding: half a unit in the last place, in the run's dtype, of
     max(|target|, root mean square of the targets); of a set of more than 65,536 prompts, that of
-    each 65,536. A smaller error counts as that. An error
-    that is not finite counts as `lost`.
+    each 65,536. A smaller error counts as that. An error that is larger than `lost`, or not finite,
+    counts as `lost`: an answer that overflows must not look better than one that nearly does.
     """
 
     least: Mapping[str, Tensor]
@@ -50,8 +50,10 @@ class Limits:
             if name in values:
                 # An expensive metric may be measured on the first prompts only.
                 count = len(values[name])
-                finite = torch.where(values[name].isfinite(), values[name], self.lost[name][:count])
-                limited[name] = torch.maximum(finite, least[:count])
+                lost = self.lost[name][:count]
+                lost = lost.where(lost > 0, torch.inf)  # targets of zero have no scale
+                known = torch.where(values[name].isnan(), lost, values[name])
+                limited[name] = known.minimum(lost).maximum(least[:count])
         return limited
 
 

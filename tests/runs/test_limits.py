@@ -1,4 +1,4 @@
-"""The limits of errors: correct rounding below, and predictions that are not finite above."""
+"""The limits of errors: correct rounding below, and a thousand root mean squares above."""
 
 from __future__ import annotations
 
@@ -101,8 +101,8 @@ def test_every_error_of_every_task_has_limits(name, args, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("lost", [torch.nan, torch.inf, -torch.inf])
-def test_a_prediction_that_is_not_finite_counts_as_a_thousand_root_mean_squares(dtype, lost):
+@pytest.mark.parametrize("lost", [torch.nan, torch.inf, -torch.inf, 1e30, -1e6])
+def test_a_prediction_that_is_lost_counts_as_a_thousand_root_mean_squares(dtype, lost):
     task = load_task("least-squares")
 
     def fails_once(target):
@@ -141,6 +141,20 @@ def test_only_the_lost_prefix_counts_as_lost():
     assert values["prefix_error"][:, 2] == pytest.approx([lost] * 5)
     assert (values["prefix_error"][:, [0, 1, 3, 4]] < 1e-12).all()
     assert (values["squared_error"] < 1e-12).all()
+
+
+def test_a_prediction_just_within_the_limit_is_not_changed():
+    task = load_task("least-squares")
+    values, (batch,) = measured(task, torch.float64, lambda target: target + 900.0, n=64)
+    assert float(batch.target.square().mean()) > 1  # the limit is beyond 1,000
+    np.testing.assert_allclose(values["squared_error"], 900.0**2)
+
+
+def test_errors_from_targets_of_zero_have_no_upper_limit():
+    limits = Limits({"e": torch.zeros(2)}, {"e": torch.zeros(2)})
+    assert limits.apply({"e": torch.tensor([0.5, 1e30])})["e"].tolist() == pytest.approx(
+        [0.5, 1e30]
+    )
 
 
 def test_limits_leave_padding_and_zero_targets_alone():

@@ -32,11 +32,14 @@ class Drawn(NamedTuple):
 
 
 def first_example(name: str, boards: Sequence[Board]) -> View | None:
-    """The example of the first of a task's boards that has one, with the title of the board."""
+    """The example of the first of a task's boards that has one, with the title of the board.
+
+    The title is empty where it only repeats the task's name.
+    """
     for board in boards:
         view = example(name, board.evaluation.task_args, board.dtype)
         if view is not None:
-            return view | {"title": board.title}
+            return view | {"title": "" if board.title == name else board.title}
     return None
 
 
