@@ -28,6 +28,8 @@ NEAR_FLOOR = 1000.0
 DIGITS = 0.25
 #: Mean digits, which average over prompts, may move by this much there.
 MEAN_DIGITS = 0.1
+#: Above NEAR_FLOOR floors, a statistic may move by as many floors as a prompt's error may.
+ROUNDING = 10.0
 
 
 @dataclass(frozen=True)
@@ -110,9 +112,14 @@ class Tolerance:
 
 
 def agree(recorded: float, measured: float, floor: float) -> bool:
-    """Whether two absolute errors are both near the floor and differ by at most DIGITS."""
-    if not min(recorded, measured) > 0 or not max(recorded, measured) <= NEAR_FLOOR * floor:
+    """Whether two absolute errors differ by rounding.
+
+    Near the floor they do if they are at most DIGITS apart, and above if ROUNDING floors.
+    """
+    if not min(recorded, measured) > 0 or not floor > 0:
         return False
+    if max(recorded, measured) > NEAR_FLOOR * floor:
+        return abs(recorded - measured) <= ROUNDING * floor
     return abs(math.log10(recorded / measured)) <= DIGITS
 
 

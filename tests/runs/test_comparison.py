@@ -14,6 +14,8 @@ from iclbench.runs.comparison import DIGITS, INEXACT, NEAR_FLOOR, NEGLIGIBLE, To
         (1e-7, 1.5e-7, 1e-7, True),
         (1e-7, 10 ** (-7 + 1.1 * DIGITS), 1e-7, False),
         (1e-7 * NEAR_FLOOR * 2, 1e-7 * NEAR_FLOOR * 3, 1e-7, False),
+        (3.458e-4, 3.461e-4, 1e-7, True),
+        (3.4e-4, 3.5e-4, 1e-7, False),
         (1e-7, 1.5e-7, float("nan"), False),
         (0.0, 1e-8, 1e-7, False),
     ],
