@@ -49,8 +49,11 @@ def dot_plot(
 
 
 def _drawn(dots: Sequence[Dot], log: bool) -> list[Dot]:
-    """What an axis can show, with hollow dots of reference first, so that they hide no other."""
-    shown = [dot for dot in dots if _shown(dot.value, log)]
+    """What an axis can show, in the order of drawing.
+
+    Hollow dots of reference come first, so that they hide no other, and the first line's last.
+    """
+    shown = [dot for dot in reversed(dots) if _shown(dot.value, log)]
     return sorted(shown, key=lambda dot: not dot.reference)
 
 

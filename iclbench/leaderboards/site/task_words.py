@@ -59,7 +59,12 @@ def tracks_in_words(boards: Sequence[Board]) -> str:
     """The tracks of the trained rows, each explained."""
     names = {row.track for board in boards for row in board.rows if row.is_trained}
     parts = [settings.track_in_words(name, " is ") for name in sorted(names - {""})]
-    said = f"Rows of one track had the same training budget: {'; '.join(parts)}." if parts else ""
+    said = (
+        f"Rows of one track aimed at the same training budget: {'; '.join(parts)}. A speed test "
+        "before training turned it into steps; seeds that diverged stopped early."
+        if parts
+        else ""
+    )
     is_open = "Each row with an open budget chose its own." if "" in names else ""
     return " ".join(filter(None, [said, is_open]))
 
