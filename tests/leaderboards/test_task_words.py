@@ -16,7 +16,7 @@ from iclbench.leaderboards.ranking import LEVEL, ranks
 from iclbench.leaderboards.site.dotplot import axis_of, references
 from iclbench.leaderboards.site.magnitudes import spans_magnitudes
 from iclbench.leaderboards.site.task import task
-from iclbench.leaderboards.site.task_words import floor_in_words, ranks_in_words
+from iclbench.leaderboards.site.task_words import floor_in_words, ranks_in_words, score_in_words
 
 SMALL = {"task": "gradient", "task_args": {"dim": 2, "examples": 8, "iterates": 300},
          "eval_prompts": 32}  # fmt: skip
@@ -45,6 +45,12 @@ def test_a_target_is_no_floor(gradient, about):
     (section,) = task("gradient", [gradient], about)["sections"]
     assert section["beside"] == "target"
     assert {mark.kind for mark in references(gradient)} == {"target", "solver", "chance"}
+
+
+def test_a_mean_error_that_other_pages_count_in_digits_says_so(gradient, boards, about):
+    assert "count mean digits instead" in score_in_words(gradient, about.task("gradient"))
+    ranked_by_digits = next(board for board in boards if board.has_digits)
+    assert "instead" not in score_in_words(ranked_by_digits, about.task(ranked_by_digits.task))
 
 
 def test_other_floors_are_said_once(boards, about):

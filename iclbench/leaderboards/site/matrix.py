@@ -142,7 +142,7 @@ def column_of(
             "id": row.record.id,
             "text": formats.NOT_FINITE if level is None else written(level, decimals),
             "track": "" if usual in {None, row.track} else row.track or OPEN,
-            "about": f"{row.label}: {formats.score(row.score, ranking)}"
+            "about": f"{row.label}: {ranking.statistic} {formats.score(row.score, ranking)}"
             + (f", {row.chance}" if row.chance else ""),
             "percent": None if share is None else round(FULL * share),
             "at_floor": row.at_floor,

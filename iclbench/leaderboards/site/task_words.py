@@ -10,6 +10,7 @@ from ...plugins import host
 from .. import formats
 from ..board import Board
 from ..descriptions import Description
+from ..level import has_digits_level
 from ..ranking import LEVEL
 from . import settings
 
@@ -52,7 +53,12 @@ def score_in_words(board: Board, about: Description) -> str:
     metric = about.metric(board.ranking.metric)
     if board.has_digits:
         return f"Ranked by the mean {formats.digits_of(metric)}. {formats.DIGITS_OF_ERROR}"
-    return f"Ranked by the mean {metric}; {board.ranking.better} is better."
+    text = f"Ranked by the mean {metric}; {board.ranking.better} is better."
+    if has_digits_level(board.records[0]):
+        text += (
+            " The home page and suites count mean digits instead, which few prompts can't decide."
+        )
+    return text
 
 
 def tracks_in_words(boards: Sequence[Board]) -> str:
