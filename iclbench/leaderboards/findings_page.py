@@ -21,7 +21,7 @@ def findings_page(outcomes: Sequence[Outcome]) -> str:
     meanings = "; ".join(f"*{name}*: {text}" for name, text in words.VERDICTS.items())
     parts = [
         f"{GENERATED}\n\n# Findings of papers",
-        _counted(claims, "claim of a paper", "claims of papers") + _own_counted(own),
+        (f"{words.tests(claims)}: {words.summary(claims)}." if claims else "") + _own_counted(own),
         "The criteria are in [findings.toml](findings.toml), each with the day on which it was "
         "written: before the study was run, unless it says *after the run*. "
         f"{markdown(words.MARK_LEGEND)} A verdict follows from the study's records alone: the "
@@ -42,14 +42,9 @@ def findings_page(outcomes: Sequence[Outcome]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _counted(outcomes: Sequence[Outcome], one: str, several: str) -> str:
-    name = one if len(outcomes) == 1 else several
-    return f"{len(outcomes)} {name}: {words.summary(outcomes)}." if outcomes else ""
-
-
 def _own_counted(outcomes: Sequence[Outcome]) -> str:
-    text = _counted(outcomes, "own question", "own questions")
-    return f" {text}" if text else ""
+    name = "own question" if len(outcomes) == 1 else "own questions"
+    return f" {len(outcomes)} {name}: {words.summary(outcomes)}." if outcomes else ""
 
 
 def _table(outcomes: Sequence[Outcome], first: int) -> str:

@@ -145,6 +145,13 @@ def claims(outcomes: Iterable[Outcome]) -> list[Outcome]:
     return [outcome for outcome in outcomes if not outcome.finding.own_question]
 
 
+def tests(claims: Sequence[Outcome]) -> str:
+    """How many tests there are, and of how many claims: some are tested at several budgets."""
+    number, distinct = len(claims), len({outcome.finding.claim for outcome in claims})
+    said = f"{distinct} claim{'s' if distinct != 1 else ''} of papers"
+    return said if number == distinct else f"{number} tests of {said}"
+
+
 def own_questions(outcomes: Iterable[Outcome]) -> list[Outcome]:
     """The outcomes on own questions."""
     return [outcome for outcome in outcomes if outcome.finding.own_question]

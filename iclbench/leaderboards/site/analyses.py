@@ -16,7 +16,7 @@ from .figure import View, figure
 from .heat import draw_maps, maps_in
 from .metrics import metric_about
 from .minus import with_minus
-from .plots import MOST_LINES, Plot, best_of_models, names_of, plot
+from .plots import MOST_LINES, Plot, best_of_models, names_of, plot, spans_lines
 
 #: Numbers of one analysis that are listed, and plots of it.
 MOST_NUMBERS, MOST_PLOTS = 60, 24
@@ -169,7 +169,7 @@ def _median(curve: Curve, name: str = "median") -> Plot:
 def _curve_plot(metric: str, axis: str, lines: Sequence[Plot]) -> Plot:
     words = formats.in_words(metric)
     title = f"{words[:1].upper()}{words[1:]}"
-    return plot(title, formats.in_words(axis), f"median {words}", lines, log=_spans(lines))
+    return plot(title, formats.in_words(axis), f"median {words}", lines, log=spans_lines(lines))
 
 
 def _numbers_by_seed(analyses: Sequence[dict[str, Any]]) -> list[View]:
@@ -253,10 +253,3 @@ def _walk(content: Any, parts: Sequence[str]) -> Any:
 def _is_number(value: Any) -> bool:
     is_real = isinstance(value, int | float) and not isinstance(value, bool)
     return is_real and math.isfinite(value)
-
-
-def _spans(lines: Sequence[Plot]) -> bool:
-    """Whether no value is negative, and those above 0 span more than an order of magnitude."""
-    values = [v for line in lines for v in line["y"] if v is not None]
-    positive = [v for v in values if v > 0]
-    return bool(positive) and min(values) >= 0 and max(positive) > 30 * min(positive)

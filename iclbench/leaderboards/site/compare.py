@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import formats
 from ..board import Board
-from ..descriptions import Description, Descriptions
+from ..descriptions import Descriptions
 from ..ranking import seed_variance
 from ..row import Row
 from .figure import View, script_json
@@ -28,7 +28,7 @@ def choices(boards: Sequence[Board], about: Descriptions) -> View:
             "key": key,
             "title": evaluation_title(group[0], task),
             "prompts": group[0].evaluation.prompts,
-            "score": formats.score_title(group[0].ranking, _metric(group[0], task)),
+            "score": formats.score_title(group[0].ranking, task.metric(group[0].ranking.metric)),
             "metric": group[0].ranking.metric,
             "digits": group[0].has_digits,
             "lower": group[0].ranking.better == "lower",
@@ -37,10 +37,6 @@ def choices(boards: Sequence[Board], about: Descriptions) -> View:
         for key, group in by_evaluation(boards).items()
     ]
     return {"evaluations": evaluations, "data": script_json(evaluations)}
-
-
-def _metric(board: Board, about: Description) -> str:
-    return about.metric(board.ranking.metric)
 
 
 def _choice(row: Row, about: Descriptions) -> View:

@@ -25,13 +25,6 @@ def finding_view(outcome: Outcome, about: Descriptions) -> View:
     }
 
 
-def _tests(claims: Sequence[Outcome]) -> str:
-    """How many tests there are, and of how many claims: some are tested at several budgets."""
-    tests, distinct = len(claims), len({outcome.finding.claim for outcome in claims})
-    said = f"{distinct} claim{'s' if distinct != 1 else ''} of papers"
-    return said if tests == distinct else f"{tests} tests of {said}"
-
-
 def key_of(verdict: str) -> str:
     """A verdict as a class of the style sheet."""
     return verdict.replace(" ", "-")
@@ -42,7 +35,7 @@ def summary(outcomes: Sequence[Outcome]) -> View:
     claims, own = words.claims(outcomes), words.own_questions(outcomes)
     judged = [outcome for outcome in claims if outcome.verdict != "not run"]
     return {
-        "tests": _tests(claims),
+        "tests": words.tests(claims),
         "short": ", ".join(f"{count.number} {count.name}" for count in words.counts(claims)),
         "judged": len(judged),
         "after_run": sum(outcome.finding.after_run for outcome in judged),

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ...api.config import parse_config
 from ...api.errors import IclbenchError
 from ...api.record import Ranking
-from ...api.task import Task
-from ...plugins import host
+from ...runs.load import load_task
 from .. import formats
 from ..board import Board
 from ..descriptions import Description, Descriptions
@@ -17,6 +15,7 @@ from ..row import Row
 from ..shift_table import Line, shift_lines, shifted_rows
 from . import settings
 from .figure import View, figure
+from .magnitudes import spans_magnitudes
 from .minus import with_minus
 from .plots import Plot, extent, name_of, names_of, plot
 from .task_words import evaluation_title
@@ -46,8 +45,7 @@ def shift_matrix(board: Board, about: Descriptions) -> View | None:
 def _shift_summaries(board: Board) -> dict[str, str]:
     """What each shift of the board's task changes; empty if the task is not installed."""
     try:
-        cls: type[Task[Any]] = host().load("task", board.task, Task)
-        task = cls(parse_config(cls.Config, board.evaluation.task_args, board.task))
+        task = load_task(board.task, **board.evaluation.task_args)
     except IclbenchError:
         return {}
     return {name: shift.summary for name, shift in task.shifts.items()}
@@ -139,15 +137,10 @@ def _state_plot(board: Board, rows: Sequence[Row], about: Descriptions) -> Plot:
     score = formats.digits_of(metric) if board.has_digits else f"mean {metric}"
     return plot(
         score[:1].upper() + score[1:], "state after a prompt, bytes a layer", score, lines,
-        log=not board.has_digits and _spans(lines), log_x=True,
+        log=not board.has_digits and spans_magnitudes(
+            v for line in lines for key in ("y", "low", "high") for v in line.get(key, ())
+        ), log_x=True,
     )  # fmt: skip
-
-
-def _spans(lines: Sequence[Plot]) -> bool:
-    """Whether the points and their intervals span more than two orders of magnitude."""
-    values = [v for line in lines for key in ("y", "low", "high") for v in line.get(key, ())]
-    low, high = extent(values, log=False) or (0.0, 0.0)
-    return high > 100 * low > 0
 
 
 def _state_row(row: Row, board: Board, about: Descriptions) -> View:

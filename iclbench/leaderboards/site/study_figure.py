@@ -18,6 +18,7 @@ from ..study_notes import StudyNotes
 from .dot_list import Dot, dot_plot
 from .figure import View, figure
 from .heat import draw_maps, maps_in
+from .magnitudes import spans_magnitudes
 from .minus import with_minus
 from .plots import plot
 
@@ -82,7 +83,11 @@ def _panel(panel: Panel, free: bool, hues: Mapping[str, int]) -> View:
 
     Where the figure leaves it `free`, values over many magnitudes get a logarithmic axis.
     """
-    if free and not panel.in_digits and _spans(panel):
+    if (
+        free
+        and not panel.in_digits
+        and spans_magnitudes(v for line in panel.lines for v in map(_finite, line.y))
+    ):
         panel = replace(panel, log_y=True)
     title = panel.y_title[:1].upper() + panel.y_title[1:]
     title += f", {panel.column}" if panel.column else ""
@@ -90,13 +95,6 @@ def _panel(panel: Panel, free: bool, hues: Mapping[str, int]) -> View:
     if all(numeric) and len({x for line in panel.lines for x in line.x if x is not None}) > 1:
         return _lines(panel, title, hues)
     return _dots(panel, title, hues)
-
-
-def _spans(panel: Panel) -> bool:
-    """Whether the values are positive and span more than two orders of magnitude."""
-    values = [v for line in panel.lines for v in map(_finite, line.y) if v is not None]
-    positive = [v for v in values if v > 0]
-    return len(positive) == len(values) > 0 and max(positive) > 100 * min(positive)
 
 
 def _is_numeric(values: Sequence[Any]) -> bool:
