@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ..api.suite import SuiteBoard
 from ..leaderboards.formats import parameters
-from ..leaderboards.level import has_digits_level, level_of
+from ..leaderboards.level import level_name, level_of
 from ..leaderboards.suite_score import Score, SuiteTable
 from .table import Cell, Column, Table
 
@@ -75,12 +75,11 @@ def _board_table(table: SuiteTable, board: SuiteBoard, title: str) -> Table:
         record = entry.records.get(board.name)
         if record is not None:
             value = level_of(record).value
-            statistic = "mean digits" if has_digits_level(record) else "mean"
             score = _score(entry.scores[board.name])
             rows.append({
                 "model": entry.label,
                 "score": score if score.text else "unknown",
-                "value": Cell(f"{statistic} {_number(value)}", value),
+                "value": Cell(f"{level_name(record)} {_number(value)}", value),
                 "parameters": Cell(parameters(record), record.parameters),
             })  # fmt: skip
     columns = (

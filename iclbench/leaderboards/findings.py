@@ -12,19 +12,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-import numpy as np
 from pydantic import Field, model_validator
 
 from ..api.config import Config
-from ..api.errors import UsageError
 from ..api.names import is_plain_name
-from ..api.record import MAIN, Record
-from ..api.statistics import Statistics
+from ..api.record import Record
 from ..runs.store import RecordStore
 from .documents import read_document
 from .reading import Refused, sound_records
+from .values import Value, numbers_of, record_of
 
 FILE = "findings.toml"
 #: The folder of the studies' records, beside the file.
@@ -35,30 +33,6 @@ Verdict = Literal["reproduced", "in kind", "not shown", "contradicted", "not run
 Range = tuple[
     Annotated[float, Field(allow_inf_nan=True)], Annotated[float, Field(allow_inf_nan=True)]
 ]
-
-
-class Value(Config):
-    """A number of one record: a statistic of a metric, a point of a curve, or of an analysis."""
-
-    where: dict[str, Any] = Field(
-        description="fields of the spec, such as model_args.layers, that only this record has"
-    )
-    lacks: tuple[str, ...] = Field((), description="fields of the spec that it leaves at null")
-    metric: str | None = None
-    shift: str | None = Field(None, description="takes the metric under this shift")
-    statistic: Literal["mean", "median", "q95", "q99"] = "median"
-    at: float | None = Field(None, description="the value of a curve's axis; takes its median")
-    analysis: str | None = Field(
-        None, description="path in the analysis of each seed, such as METRIC.blocks.0.deviation"
-    )
-
-    @model_validator(mode="after")
-    def _names_one_number(self) -> Value:
-        if (self.metric is None) == (self.analysis is None):
-            raise ValueError("a value is either of a metric or of an analysis")
-        if self.analysis is not None and self.shift is not None:
-            raise ValueError("an analysis is of the model as a whole and has no shift")
-        return self
 
 
 class Finding(Config):
@@ -147,11 +121,13 @@ def outcomes(folder: Path, refused: Refused) -> list[Outcome]:
 def judge(finding: Finding, records: Sequence[Record]) -> Outcome:
     """The verdict of a finding, from the records of its study."""
     values = [value for value in (finding.first, finding.second) if value is not None]
-    members = [_record_of(value, records) for value in values]
+    members = [record_of(value, records, FILE) for value in values]
     present = [record for record in members if record is not None]
     if len(present) < len(values):
         return Outcome(finding, "not run")
-    numbers = [_numbers(value, record) for value, record in zip(values, present, strict=True)]
+    numbers = [
+        numbers_of(value, record, FILE) for value, record in zip(values, present, strict=True)
+    ]
     number = _compared(finding, [pooled for pooled, _ in numbers])
     by_seed: tuple[float, ...] = ()
     if len({tuple(seed.seed for seed in record.seeds) for record in present}) == 1:
@@ -183,71 +159,3 @@ def _compared(finding: Finding, values: Sequence[float]) -> float:
     if finding.compare == "difference":
         return first - second
     return first / second if second else math.copysign(math.inf, first) if first else math.nan
-
-
-def _record_of(value: Value, records: Sequence[Record]) -> Record | None:
-    """The one record with these fields, or None; raises UsageError for several.
-
-    Also for a field to lack that no record has, which may be misspelt.
-    """
-    for name in value.lacks:
-        if records and all(_field(r, name) is None for r in records):
-            raise UsageError(f"{FILE}: no record has the field {name}, which one should lack")
-    members = [
-        r
-        for r in records
-        if all(_field(r, k) == v for k, v in value.where.items())
-        and all(_field(r, k) is None for k in value.lacks)
-    ]
-    if len(members) > 1:
-        lacking = f" and lack {', '.join(value.lacks)}" if value.lacks else ""
-        raise UsageError(f"{FILE}: {len(members)} records have {value.where}{lacking}")
-    return members[0] if members else None
-
-
-def _field(record: Record, name: str) -> Any:
-    """The value of a spec's field, by its dotted name; None if this record has none."""
-    group, _, key = name.partition(".")
-    content = getattr(record.spec, group, None)
-    return content.get(key) if key and isinstance(content, dict) else content
-
-
-def _numbers(value: Value, record: Record) -> tuple[float, list[float]]:
-    """The number over all seeds, and that of each; what is not finite counts as infinite."""
-    if value.analysis is not None:
-        by_seed = [_at_path(record, value.analysis, i) for i in range(len(record.seeds))]
-        return float(np.median(by_seed)), by_seed
-    metric = str(value.metric)
-    evaluation = record.evaluations.get(value.shift or MAIN)
-    if evaluation is None:
-        raise UsageError(f"{FILE}: a record of {value.where} was not evaluated under {value.shift}")
-    if value.at is not None:
-        curve = evaluation.curves.get(metric)
-        if curve is None or value.at not in curve.values:
-            raise UsageError(f"{FILE}: a record of {value.where} has no {metric} at {value.at:g}")
-        # Records keep no curves of single seeds.
-        return _finite_or_infinite(curve.median[curve.values.index(value.at)]), []
-    if metric not in evaluation.metrics:
-        raise UsageError(f"{FILE}: a record of {value.where} has no metric {metric}")
-
-    def read(statistics: Statistics) -> float:
-        return _finite_or_infinite(getattr(statistics, value.statistic))
-
-    by_seed = [read(metrics[metric]) for metrics in evaluation.seeds]
-    return read(evaluation.metrics[metric]), by_seed
-
-
-def _at_path(record: Record, path: str, seed: int) -> float:
-    """A number of a seed's analysis; raises UsageError where there is none."""
-    name, *parts = path.split(".")
-    try:
-        content = record.analyses[name][seed]
-        for part in parts:
-            content = content[int(part) if isinstance(content, list) else part]
-        return _finite_or_infinite(content)
-    except (KeyError, IndexError, TypeError, ValueError):
-        raise UsageError(f"{FILE}: {record.id} has no analysis {path}") from None
-
-
-def _finite_or_infinite(value: float | None) -> float:
-    return math.inf if value is None else float(value)

@@ -1,15 +1,19 @@
 """A record's level: the number of which shares between chance and the best known are.
 
 It is what ranks, but for errors without a noise floor whose mean ranks: those span orders of
-magnitude, and half of chance's error would be nearly the best. Their level is their mean digits.
+magnitude, and half of chance's error would be nearly the best. Their level is the digits of that
+mean, which order records as the mean does.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
+from ..api.digits import digits
 from ..api.record import Record
-from ..api.statistics import Statistics
+from ..api.statistics import Statistics, finite
 
 
 class Level(NamedTuple):
@@ -21,7 +25,7 @@ class Level(NamedTuple):
 
 
 def has_digits_level(record: Record) -> bool:
-    """Whether the level is the mean digits of an error; more are better."""
+    """Whether the level is the mean digits of an error or the digits of its mean, to maximize."""
     if record.ranking.statistic == "mean digits":
         return True
     is_error = record.metrics[record.ranking.metric].digits is not None
@@ -36,7 +40,20 @@ def is_lower_better(record: Record) -> bool:
 def level_of(record: Record, statistics: Statistics | None = None) -> Level:
     """The level of the record's ranked metric, or of these statistics of it, such as a floor's."""
     statistics = statistics or record.metrics[record.ranking.metric]
+    reached = statistics.digits
     if not has_digits_level(record):
         return Level(statistics.mean, statistics.low, statistics.high)
-    reached = statistics.digits
-    return Level(reached.mean, reached.low, reached.high) if reached else Level(None, None, None)
+    if reached is None:
+        return Level(None, None, None)
+    if record.ranking.statistic == "mean digits":
+        return Level(reached.mean, reached.low, reached.high)
+    # The largest error has the fewest digits.
+    errors = (statistics.mean, statistics.high, statistics.low)
+    known = np.array([np.nan if error is None else error for error in errors])
+    return Level(*(finite(d) for d in digits(known, reached.error)))
+
+
+def level_name(record: Record) -> str:
+    """What the level is, such as `digits of the mean`."""
+    is_of_mean = has_digits_level(record) and record.ranking.statistic == "mean"
+    return "digits of the mean" if is_of_mean else record.ranking.statistic

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ..api.config import Config
 from ..api.errors import UsageError
 from ..api.names import is_plain_name
+from ..api.record import Record
 from . import formats
 from .documents import read_document
+from .values import Value, numbers_of, record_of
 
 FILE = "studies.toml"
+#: A number in an answer.
+_NUMBER = re.compile(r"\{(\w+)\}")
 
 
 class Published(Config):
@@ -43,11 +49,37 @@ class StudyNotes(Config):
     link: str = Field(pattern=r"^https://[\w./?=&%-]+$", max_length=200)
     shows: str = Field(min_length=1, max_length=800, description="the paper's figure in words")
     answer: str = Field(
-        "", max_length=400, description="what our records answer, where no verdict answers it"
+        "",
+        max_length=400,
+        description="what our records answer, where no verdict answers it; {name} is a number",
     )
+    numbers: dict[str, Value] = Field({}, description="the numbers in `answer`, by their names")
     remark: str = Field("", max_length=600, description="what readers of our figure need to know")
     metric: str = Field("", max_length=100, description="what the published numbers are")
     published: tuple[Published, ...] = ()
+
+    @model_validator(mode="after")
+    def _check(self) -> StudyNotes:
+        named = set(_NUMBER.findall(self.answer))
+        if named != self.numbers.keys():
+            odd = ", ".join(sorted(named ^ self.numbers.keys()))
+            raise ValueError(f"its answer and its numbers do not agree in {odd}")
+        return self
+
+    def answered(self, records: Sequence[Record]) -> str:
+        """The answer with the numbers of these records; empty if they lack one.
+
+        Raises UsageError for a number that several records have, or that its record lacks.
+        """
+        found = {name: record_of(value, records, FILE) for name, value in self.numbers.items()}
+        texts = {
+            name: formats.short(numbers_of(self.numbers[name], record, FILE)[0]).replace("-", "−")
+            for name, record in found.items()
+            if record is not None
+        }
+        if len(texts) < len(found):
+            return ""
+        return _NUMBER.sub(lambda match: texts[match[1]], self.answer)
 
 
 class _File(Config):

@@ -1,9 +1,8 @@
 """A suite's scores: where each model lies between chance and what is attainable, board by board.
 
 Pure functions of records. On a board, a score is (value − chance) / (reference − chance), where
-the value is the record's level: the mean digits, or the mean of the metric. The reference is the
-floor, such as the attainable error; without a floor it is the solver that the suite names, or else
-the best row.
+the value is the record's level, see `level.py`. The reference is the floor, such as the attainable
+error; without a floor it is the solver that the suite names, or else the best row.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class Scale:
     reference: float | None
     #: What the reference is: the floor's name, or the model's.
     reference_name: str
-    #: Whether the values are mean digits of an error; otherwise they are means of the metric.
+    #: Whether the values are digits of an error; otherwise they are means of the metric.
     in_digits: bool = False
 
 

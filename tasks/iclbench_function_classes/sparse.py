@@ -49,8 +49,8 @@ class SparseLinear(FunctionTask[SparseConfig]):
     recipes = {"smoke": SMOKE, "quick": quick(dim=6, sparsity=2), "paper": paper()}
     floor_summary = (
         "Least squares on the support, which s + 1 examples determine, on the rounded prompt, "
-        "solved exactly. For k ≤ s, and with N ≤ s < D, it is the posterior mean over all "
-        "supports, of the kind `bayes`."
+        "solved exactly. For k ≤ s, and with N ≤ s < D, it is the Bayes predictor: the "
+        "posterior mean over all supports."
     )
     # On ±1, or in a subspace of few dimensions, several supports fit the same values.
     undefined_shifts = frozenset({"signs"})

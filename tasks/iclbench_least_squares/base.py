@@ -41,7 +41,7 @@ class LeastSquaresTask(Task[ConfigT]):
     unrounded = frozenset({"noise"})
     floor_summary = (
         "Least squares on the rounded prompt, solved exactly. With noise, or with fewer examples "
-        "than dimensions, it is the posterior mean of w* ~ N(0, I), of the kind `bayes`."
+        "than dimensions, it is the Bayes predictor: the posterior mean of w* ~ N(0, I)."
     )
 
     @property

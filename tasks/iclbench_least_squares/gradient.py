@@ -55,8 +55,8 @@ class Gradient(DescentTask[GradientConfig]):
     floor_name = "exact gradient"
     floor_summary = (
         "No floor, but a target: T steps with the gradient computed in the run's dtype. A "
-        "prediction that points to w* more directly can pass it. The row's `gradient_error` is the "
-        "attainable one."
+        "prediction that points to w* more directly can pass it. Of `gradient_error`, it has the "
+        "attainable error."
     )
 
     @property

@@ -33,8 +33,8 @@ class LeastSquaresPrefixes(LeastSquaresTask[LeastSquaresConfig]):
     errors = {"squared_error": "squared", "prefix_error": "squared"}
     floor_summary = (
         "Least squares on each prefix of the rounded prompt, solved exactly, of least norm while "
-        "k < D; the kind `exact` is that of all N examples. With noise, or with N < D, it is the "
-        "posterior mean of w* ~ N(0, I), of the kind `bayes`."
+        "k < D; D examples determine the answer. With noise, or with N < D, it is the Bayes "
+        "predictor: the posterior mean of w* ~ N(0, I)."
     )
 
     @property

@@ -54,8 +54,8 @@ class Stories(GradedTask[StoriesConfig]):
     errors = {}
     floor_name = "true ending"
     floor_summary = (
-        "No floor of the loss: the true probabilities are unknown. The row has the metrics of the "
-        "true endings, which generated ones are compared with."
+        "No floor of the loss: the true probabilities are unknown. The reference is the true "
+        "ending of each story, which generated ones are compared with."
     )
 
     @property

@@ -14,12 +14,12 @@ from iclbench.api.config import parse_config
 from iclbench.leaderboards.findings import (
     Finding,
     Outcome,
-    _field,
     judge,
     outcomes,
     read_findings,
 )
 from iclbench.leaderboards.findings_page import findings_page
+from iclbench.leaderboards.values import _field
 from iclbench.runs.plan import Plan, resolve
 from iclbench.sweeps.files import expand, read_sweep_file
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from iclbench import Suite, run
-from iclbench.leaderboards.level import has_digits_level, is_lower_better, level_of
+from iclbench.leaderboards.level import (
+    has_digits_level,
+    is_lower_better,
+    level_name,
+    level_of,
+)
 from iclbench.leaderboards.suite_score import score_suite
 
 
@@ -13,15 +20,27 @@ def record_of(out, model, task, **args):
     return run(model=model, task=task, eval_prompts=32, out=out, **args)
 
 
-def test_an_error_without_a_noise_floor_counts_by_digits_though_its_mean_ranks(tmp_path):
+def test_an_error_without_a_noise_floor_counts_by_the_digits_of_the_mean_that_ranks(tmp_path):
     args = {"task_args": {"dim": 2, "examples": 6, "iterates": 20}}
     record = record_of(tmp_path, "zero", "gradient", **args)
-    assert record.ranking.statistic == "mean"
-    digits = record.metrics["weight_error"].digits
-    assert level_of(record) == (digits.mean, digits.low, digits.high)
+    assert level_name(record) == "digits of the mean"
+    error = record.metrics["weight_error"]
+    level = level_of(record)
+    expected = [-math.log10(e) / 2 for e in (error.mean, error.high, error.low)]
+    assert level == pytest.approx(expected)
+    assert level.low < level.value < level.high
     assert not is_lower_better(record)
     target = record.floor["weight_error"]
-    assert level_of(record, target).value == target.digits.mean > digits.mean
+    assert level_of(record, target).value == pytest.approx(-math.log10(target.mean) / 2)
+
+
+@pytest.mark.parametrize("mean", [None, 0.0])
+def test_a_mean_without_finite_digits_has_no_level(tmp_path, mean):
+    record = record_of(
+        tmp_path, "zero", "gradient", task_args={"dim": 2, "examples": 6, "iterates": 5}
+    )
+    error = record.metrics["weight_error"].model_copy(update={"mean": mean, "low": mean})
+    assert level_of(record, error)._replace(low=None) == (None, None, None)
 
 
 @pytest.mark.parametrize(
@@ -38,6 +57,7 @@ def test_other_levels_are_what_ranks(tmp_path, model, task, args, in_digits):
     assert has_digits_level(record) is in_digits
     score = record.ranking.score(record.metrics[record.ranking.metric])
     assert level_of(record).value == score
+    assert level_name(record) == record.ranking.statistic
     assert is_lower_better(record) is not in_digits
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from rich_records import ANALYSIS
 
 from iclbench import run
-from iclbench.leaderboards.site import analyses
+from iclbench.leaderboards.site import analyses, heat
 from iclbench.leaderboards.site.build import make_site
 from iclbench.leaderboards.site.metrics import metric_about
 
@@ -59,3 +61,11 @@ def test_curves_of_several_records_are_drawn_in_one_plot(tmp_path):
 )
 def test_a_path_leads_to_numbers_or_nowhere(path, expected):
     assert analyses._at(ANALYSIS, path) == expected
+
+
+def test_a_plane_of_points_has_lines_at_0_where_they_lie_inside():
+    points = {"x": [0.0], "y": [1.0], "text": ["a"]}
+    plane = {"name": "p", "values": [[0.0] * 3] * 2, "x": [-1, 0, 1], "y": [1, 2]}
+    (view,) = heat.draw_maps([plane | {"points": points}])
+    assert re.findall(r'<i class="zero (\w)" style="(\w+):([\d.]+)%">', view["svg"]) == [
+        ("x", "left", "50.0")]  # fmt: skip

@@ -7,7 +7,7 @@ import math
 import re
 
 from iclbench.leaderboards.site.figure import figure, figures
-from iclbench.leaderboards.site.plots import COLORS, LONGEST_Y, plot
+from iclbench.leaderboards.site.plots import COLORS, LONGEST_Y, _along, plot
 
 COUNT = COLORS + 5
 
@@ -35,6 +35,21 @@ def test_lines_that_end_together_wait_in_the_legend():
     assert shown == [*(f"model {i}" for i in range(COLORS - 2)), f"model {COUNT - 1}"]
     assert view["svg"].count('class="off"') == COUNT - len(shown)
     assert 'class="end"' not in view["svg"]
+
+
+def test_the_legend_of_a_single_point_shows_a_point():
+    drawn = [
+        {"name": "point", "x": [1], "y": [2]},
+        {"name": "line", "x": [1, 2], "y": [1, 3]},
+        {"name": "floor", "x": [1], "y": [0], "reference": True},
+    ]
+    view = figure(plot("t", "x", "y", drawn, log=False))
+    assert [line["name"] for line in view["legend"] if line["is_point"]] == ["point"]
+
+
+def test_a_curve_that_says_what_it_runs_along_does_not_say_it_twice():
+    assert _along("query error by iterate", "iterate") == "Query error by iterate"
+    assert _along("squared error", "size") == "Squared error along size"
 
 
 def test_few_lines_are_all_shown_without_names():

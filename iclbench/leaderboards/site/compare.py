@@ -29,7 +29,7 @@ def choices(boards: Sequence[Board], about: Descriptions) -> View:
             "title": evaluation_title(group[0], task),
             "prompts": group[0].evaluation.prompts,
             "score": formats.score_title(group[0].ranking, task.metric(group[0].ranking.metric)),
-            "metric": group[0].ranking.metric,
+            "metric": task.metric(group[0].ranking.metric),
             "digits": group[0].has_digits,
             "lower": group[0].ranking.better == "lower",
             "rows": [_choice(row, about) for board in group for row in board.rows],

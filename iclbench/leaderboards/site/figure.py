@@ -17,8 +17,15 @@ View = dict[str, Any]
 
 def figure(plot: Plot) -> View:
     """The view of a plot."""
-    legend = [{"name": line["name"], "style": svg.style_of(line), "shown": line["shown"]}
-              for line in plot["lines"]]  # fmt: skip
+    legend = [
+        {
+            "name": line["name"],
+            "style": svg.style_of(line),
+            "shown": line["shown"],
+            "is_point": len(line["x"]) == 1 and not line.get("reference"),
+        }
+        for line in plot["lines"]
+    ]
     return {
         "title": plot["title"],
         "wide": plot["wide"],

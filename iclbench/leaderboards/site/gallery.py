@@ -36,6 +36,8 @@ class Shown:
     study: Study | None
     notes: StudyNotes | None
     outcomes: list[Outcome]
+    #: What the notes answer, with the numbers of the records; empty where nothing does.
+    answer: str
     #: The figure at each size that has records.
     figures: list[View]
 
@@ -71,14 +73,18 @@ def shown_studies(
         if not boards:
             continue
         study = by_folder.get(path.name)
+        about_it = notes.get(path.name)
+        records = [record for board in boards for record in board.records]
         shown = Shown(
             name=path.name,
             boards=boards,
             study=study,
-            notes=notes.get(path.name),
+            notes=about_it,
+            answer=about_it.answered(records) if about_it else "",
             outcomes=[o for o in judged if o.finding.records == path.name],
             figures=_figures(study, path, boards, refused, about) if study else [],
         )
+        _put_judged_first(shown.figures, shown.outcomes)
         result.append(shown)
     return result
 
@@ -104,6 +110,19 @@ def _figures(
     except UsageError as error:
         refused(f"the figure of {study.name} is left out: {error}")
         return []
+
+
+def _put_judged_first(figures: list[View], outcomes: Sequence[Outcome]) -> None:
+    """Sort the sizes of a figure by how many verdicts are of their records.
+
+    Those whose criterion was written before the run count first.
+    """
+
+    def judged(figure: View) -> tuple[int, int]:
+        known = [o for o in outcomes if any(r.id in figure["ids"] for r in o.records)]
+        return sum(not o.finding.after_run for o in known), len(known)
+
+    figures.sort(key=judged, reverse=True)
 
 
 def _members(file: SweepFile, folder: Path, sound: Sequence[Record]) -> tuple[list[Record], int]:
@@ -174,6 +193,7 @@ def card(one: Shown, about: Descriptions) -> View:
         "about": one.study.caption if one.study else "",
         "notes": one.notes,
         "question": one.notes.question if one.notes else "",
+        "answer": one.answer,
         "published": published_view(one.notes) if one.notes else None,
         "findings": [finding_view(outcome, about) for outcome in one.outcomes],
         "figures": one.figures,

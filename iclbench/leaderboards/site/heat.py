@@ -112,12 +112,13 @@ def _runs(shades: list[int | None]) -> Iterator[tuple[int, int, int]]:
 
 
 def _points(content: dict[str, Any], width: int, height: int) -> Iterator[str]:
-    """The labelled points on top of a plane, in percent of its sides."""
+    """The axes and the labelled points on top of a plane, in percent of its sides."""
     points: Any = content.get("points")
     xs: Any = content.get("x")
     ys: Any = content.get("y")
     if not isinstance(points, dict) or not (_are_numbers(xs, width) and _are_numbers(ys, height)):
         return
+    yield from _zero_lines(xs, ys)
     columns = [points.get(key) for key in ("x", "y", "text")]
     if not all(isinstance(column, list) for column in columns):
         return
@@ -130,6 +131,14 @@ def _points(content: dict[str, Any], width: int, height: int) -> Iterator[str]:
                 f'<b class="point" style="left:{left:.1f}%;bottom:{bottom:.1f}%">'
                 f"{escape(str(text)[:8])}</b>"
             )
+
+
+def _zero_lines(xs: list[float], ys: list[float]) -> Iterator[str]:
+    """The lines x = 0 and y = 0 of a plane, where they lie inside."""
+    for name, side, axis in (("x", "left", xs), ("y", "bottom", ys)):
+        at = _percent(0.0, axis)
+        if 0 < at < 100:
+            yield f'<i class="zero {name}" style="{side}:{at:.1f}%"></i>'
 
 
 def _are_numbers(values: Any, count: int) -> bool:

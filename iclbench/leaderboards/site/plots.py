@@ -159,7 +159,7 @@ def board_curves(board: Board, about: Descriptions) -> list[Plot]:
         lines += [_line(floor_label(first), floor) | {"reference": True}] if floor else []
         words = metric if name == board.ranking.metric else in_words(name)
         axis = in_words(first.curves[name].axis)
-        title = f"{_capital(words)} along {axis}, {board.dtype}"
+        title = f"{_along(words, axis)}, {board.dtype}"
         plots.append(plot(title, axis, f"median {words}", lines, log=spans_lines(lines)))
     return plots
 
@@ -198,7 +198,7 @@ def record_curves(record: Record) -> list[Plot]:
         floor = record.main.floor.curves.get(name)
         lines += [_line(floor_label(record), floor) | {"reference": True}] if floor else []
         words, axis = in_words(name), in_words(curve.axis)
-        title = f"{_capital(words)} along {axis}"
+        title = _along(words, axis)
         plots.append(plot(title, axis, words, lines, log=spans_lines(lines)))
     training = record.training
     if training is not None and training.curve:
@@ -210,6 +210,11 @@ def record_curves(record: Record) -> list[Plot]:
         plots.append(plot("Training loss", "training step", "training loss", lines[:MOST_LINES],
                           log=spans_lines(lines), log_x=log_x))  # fmt: skip
     return plots
+
+
+def _along(words: str, axis: str) -> str:
+    """The title of a curve; a metric may say by itself what it runs along."""
+    return _capital(words if words.endswith(f" by {axis}") else f"{words} along {axis}")
 
 
 def _capital(text: str) -> str:

@@ -93,7 +93,10 @@ def _column(board: SuiteBoard, table: SuiteTable, about: Descriptions) -> View:
         "title": _board_title(board, table.suite.boards, about),
         "about": ", ".join(filter(None, [f"{board.name}: {task.title}", args])),
         "ends": [
-            ("unknown" if value is None else f"{with_minus(f'{value:.4g}')} {unit}".strip(), name)
+            (
+                "unknown" if value is None else with_minus(f"{value:.3g}"),
+                ", ".join(filter(None, [unit, about.model(name).title])),
+            )
             for value, name in ends
         ],
     }
@@ -103,7 +106,8 @@ def _board_title(board: SuiteBoard, boards: Sequence[SuiteBoard], about: Descrip
     """The title of the board's task, or the board's own name where the suite has several of it."""
     task = board.fields["task"]
     is_only = sum(other.fields["task"] == task for other in boards) == 1
-    return about.task(task).title if is_only else board.name.replace("-", " ")
+    name = about.task(task).title if is_only else board.name.replace("-", " ")
+    return name[:1].upper() + name[1:]
 
 
 def _tracks(entries: Sequence[Entry]) -> str:
@@ -148,9 +152,9 @@ def _row(
         "tuned": entry.tuned,
         "mean": _percent(entry.mean),
         "interval": _interval(entry.mean),
-        "boards": f"{done} of {len(table.suite.boards)}",
+        "boards": f"{done}/{len(table.suite.boards)}",
         "is_partial": 2 * done < len(table.suite.boards),
-        "parameters": f"{low:,}" if low == high else f"{low:,}–{high:,}",
+        "parameters": "–".join(dict.fromkeys([_count(low), _count(high)])),
         "cells": [_cell(entry, board.name, table.scales[board.name]) for board in boards],
     }
 
@@ -183,6 +187,13 @@ def _interval(score: Score | None) -> str:
     if score is None or score.low is None or score.high is None:
         return ""
     return f"{_written(score.low)} … {_written(score.high)}%"
+
+
+def _count(parameters: int) -> str:
+    """A number of parameters in few characters: 40, 1,860, 28k, 1.2M."""
+    if parameters < 10_000:
+        return f"{parameters:,}"
+    return f"{parameters / 1e3:,.0f}k" if parameters < 1e6 else f"{parameters / 1e6:,.1f}M"
 
 
 def _written(part: float) -> str:

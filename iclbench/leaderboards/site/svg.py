@@ -281,7 +281,7 @@ def interval(
         bar = f'<line x1="{left:.1f}" x2="{right:.1f}" y1="7" y2="7"/>'
     x = pixel(at)
     if min(ends) <= at <= max(ends):
-        dot = f'<circle cx="{x:.1f}" cy="7" r="3.5"/>'
+        dot = f'<circle cx="{x:.1f}" cy="7" r="4.5"/>'
     else:
         tip = x + (4 if x > width / 2 else -4)
         dot = f'<path d="M{tip:.1f} 7L{x:.1f} 2.5V11.5Z"/>'

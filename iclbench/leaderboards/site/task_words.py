@@ -55,7 +55,7 @@ def score_in_words(board: Board, about: Description) -> str:
         return f"Ranked by the mean {formats.digits_of(metric)}. {formats.DIGITS_OF_ERROR}"
     text = f"Ranked by the mean {metric}; {board.ranking.better} is better."
     if has_digits_level(board.records[0]):
-        text += " Home and suites count mean digits instead: a few prompts can dominate a mean."
+        text += " Home and suites show the digits of this mean, as it spans orders of magnitude."
     return text
 
 

@@ -14,14 +14,22 @@
   const color = (name) => getComputedStyle(root).getPropertyValue(`--${name}`).trim();
   const live = new Map();
 
-  const plain = (v) => Math.abs(v) >= 1e4 || (v !== 0 && Math.abs(v) < 1e-3) ? v.toExponential(0) : String(Number(v.toPrecision(6)));
-  const value = (v) => v === null || v === undefined ? "–" : Math.abs(v) >= 1e5 || (v !== 0 && Math.abs(v) < 1e-3) ? v.toExponential(3) : String(Number(v.toPrecision(5)));
+  // Numbers as in the drawing: −0.5, 2,000, 3·10⁻⁸.
+  const scientific = (v, figures) => {
+    const [mantissa, exponent] = v.toExponential(figures).split("e");
+    const raised = `10${exponent.replace("+", "").replace(/./g, (c) => c === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[c])}`;
+    return Number(mantissa) === 1 ? raised : `${Number(mantissa)}·${raised}`;
+  };
+  const written = (v, figures) => (v !== 0 && (Math.abs(v) >= 1e6 || Math.abs(v) < 1e-3)
+    ? scientific(v, figures) : Number(v.toPrecision(figures + 3)).toLocaleString("en", { maximumFractionDigits: 9 })).replace("-", "−");
+  const plain = (v, isLog) => isLog && (v >= 1e4 || v < 1e-3) ? scientific(v, 0) : written(v, 3);
+  const value = (v) => v === null || v === undefined ? "–" : written(v, 3);
   // As in the drawing, the page names a vertical axis above the plot where it has no room beside it.
   const isNarrow = matchMedia("(max-width: 600px)");
   const axis = (a, size) => ({ label: a.above || (a.above !== undefined && isNarrow.matches) ? undefined : a.title, labelSize: 22, labelFont: "13px system-ui", font: "12px system-ui", size,
     stroke: color("soft"), grid: { stroke: color("line"), width: 1 }, ticks: { stroke: color("line"), width: 1 },
     ...(a.integers && !a.log && { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 1e5, 1e6] }),
-    values: (u, splits) => splits.map((v) => v === null ? "" : plain(v)) });
+    values: (u, splits) => splits.map((v) => v === null ? "" : plain(v, a.log)) });
   const dashes = { dotted: [2, 4], dashed: [7, 4] };
 
   const render = (figure) => {

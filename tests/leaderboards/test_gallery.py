@@ -1,0 +1,25 @@
+"""The gallery of studies: the order of a study's figures."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from iclbench.leaderboards.site.gallery import _put_judged_first
+
+
+def outcome(record, after_run):
+    finding = SimpleNamespace(after_run=after_run)
+    return SimpleNamespace(finding=finding, records=(SimpleNamespace(id=record),))
+
+
+def test_figures_whose_records_were_judged_by_earlier_criteria_come_first():
+    figures = [{"size": name, "ids": {name}} for name in ("quick", "paper", "hour")]
+    judged = [outcome("quick", True), outcome("quick", True), outcome("hour", False)]
+    _put_judged_first(figures, judged)
+    assert [figure["size"] for figure in figures] == ["hour", "quick", "paper"]
+
+
+def test_figures_without_verdicts_keep_their_order():
+    figures = [{"size": name, "ids": {name}} for name in ("quick", "hour")]
+    _put_judged_first(figures, [])
+    assert [figure["size"] for figure in figures] == ["quick", "hour"]
