@@ -20,6 +20,8 @@ from . import formats
 #: Folders of published records: those of leaderboards, and PLUGIN-FILE for each study.
 PUBLISHED = Path("leaderboards/records")
 STUDIES = Path("leaderboards/studies")
+#: Budgets that a caption lists.
+MOST_BUDGETS = 4
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ def caption(title: str, records: Sequence[Record], missing: int = 0) -> str:
     parts = [f"{title}{end} " if title else "", f"Models: {models}. "]
     trained = [(r.training, r.spec.seeds) for r in records if r.training]
     if trained:
-        budgets = _distinct(formats.budget(t.steps, t.batch) for t, _ in trained)
+        budgets = _budgets({(t.steps, t.batch) for t, _ in trained})
         seeds = _distinct(str(len(seeds)) for _, seeds in trained)
         parts.append(f"Budget (steps × prompts): {budgets}; seeds: {seeds}. ")
     else:
@@ -119,6 +121,15 @@ def caption(title: str, records: Sequence[Record], missing: int = 0) -> str:
     if missing:
         parts.append(f" {missing} runs of the study have no record and are left out.")
     return "".join(parts)
+
+
+def _budgets(budgets: set[tuple[int, int]]) -> str:
+    """Steps × prompts, or the range of the steps of each batch where there are many."""
+    if len(budgets) <= MOST_BUDGETS:
+        return ", ".join(formats.budget(*budget) for budget in sorted(budgets))
+    batches = sorted({batch for _, batch in budgets})
+    steps = {b: [s for s, batch in budgets if batch == b] for b in batches}
+    return ", ".join(f"{min(steps[b]):,} to {max(steps[b]):,} × {b:,}" for b in batches)
 
 
 def _distinct(texts: Iterable[str]) -> str:

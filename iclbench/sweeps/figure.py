@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field, model_validator
 
 from ..api.config import Config
@@ -32,6 +34,11 @@ class Figure(Config):
     )
     y: str | tuple[str, ...] | None = Field(
         None, description="one metric or several; null: the metric that the task ranks by"
+    )
+    statistic: Literal["mean", "median"] | None = Field(
+        None,
+        description="what of y is shown, but along a curve, where it is the median; null: what "
+        "ranks, or else mean digits or the median where those rank",
     )
     lines: tuple[str, ...] = Field(("model",), description="fields; each value gets its own line")
     panels: tuple[str, ...] = Field((), description="fields; each value gets its own panel")

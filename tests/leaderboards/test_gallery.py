@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from iclbench.leaderboards.site.gallery import _put_judged_first
+from iclbench.leaderboards.site.gallery import _judged_first
 
 
 def outcome(record, after_run):
@@ -13,13 +13,12 @@ def outcome(record, after_run):
 
 
 def test_figures_whose_records_were_judged_by_earlier_criteria_come_first():
-    figures = [{"size": name, "ids": {name}} for name in ("quick", "paper", "hour")]
+    figures = [{"size": name, "values": {name: ""}} for name in ("quick", "paper", "hour")]
     judged = [outcome("quick", True), outcome("quick", True), outcome("hour", False)]
-    _put_judged_first(figures, judged)
-    assert [figure["size"] for figure in figures] == ["hour", "quick", "paper"]
+    ordered = _judged_first(figures, judged)
+    assert [figure["size"] for figure in ordered] == ["hour", "quick", "paper"]
 
 
 def test_figures_without_verdicts_keep_their_order():
-    figures = [{"size": name, "ids": {name}} for name in ("quick", "hour")]
-    _put_judged_first(figures, [])
-    assert [figure["size"] for figure in figures] == ["quick", "hour"]
+    figures = [{"size": name, "values": {name: ""}} for name in ("quick", "hour")]
+    assert _judged_first(figures, []) == figures

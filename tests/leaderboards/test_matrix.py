@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from iclbench.leaderboards.board import leaderboard
@@ -55,10 +57,21 @@ def test_a_model_that_ignores_its_input_is_white_and_an_exact_one_dark(matrix, b
     assert table["columns"][at]["group"] == "Linear regression"
 
 
+def test_without_a_floor_the_best_solver_is_the_reference(board):
+    bare = type(board)(tuple(replace(row, floor_score=None) for row in board.rows), None)
+    solvers = [r for r in bare.rows if r.origin == "solver" and not r.record.chance]
+    best = max(solvers, key=lambda row: row.score)
+    assert scale_of_board(bare).best == best.score
+    assert scale_of_board(bare).best_name == best.record.spec.model
+    trained = type(board)(tuple(r for r in bare.rows if r not in solvers), None)
+    assert scale_of_board(trained).best_name == ""
+    assert scale_of_board(trained).best == max(r.score for r in trained.rows if not r.record.chance)
+
+
 def test_the_scale_goes_from_chance_to_the_floor(board):
     scale = scale_of_board(board)
     zero = next(row for row in board.rows if row.record.chance)
-    assert scale == BoardScale(zero.score, board.floor.score)
+    assert scale == BoardScale(zero.score, board.floor.score, "attainable")
     assert scale.share(zero) == 0.0
     trained = next(row for row in board.rows if row.is_trained)
     expected = (trained.score - zero.score) / (board.floor.score - zero.score)

@@ -53,7 +53,7 @@ def test_the_gallery_shows_the_paper_beside_ours_with_the_verdict(site, folder):
     page = read(site, "studies.html")
     (judged, waiting) = outcomes(folder, print)
     for text in ("Does depth help?", "≈ 1e−7", "&gt; 0.0002", "Deeper models are more precise.",
-                 'href="https://arxiv.org/abs/2503.12295"', "digits of the error",
+                 'href="https://arxiv.org/abs/2503.12295"', "median squared error",
                  f">{judged.verdict}*<small", waiting.finding.claim):  # fmt: skip
         assert text in page
     assert waiting.verdict == "not run"

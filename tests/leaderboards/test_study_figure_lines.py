@@ -7,7 +7,7 @@ import pytest
 from iclbench import sweep
 from iclbench.leaderboards.descriptions import Descriptions
 from iclbench.leaderboards.figures.distinct import with_distinct_lines
-from iclbench.leaderboards.site.study_figure import study_views
+from iclbench.leaderboards.site.study_figure import _lie_far_below, study_views
 from iclbench.sweeps.figure import Figure
 
 
@@ -45,7 +45,7 @@ def test_floors_that_agree_are_one_line(tmp_path):
     records = sweep({"grid": grids}, out=tmp_path).records
     (view,) = study_views(Figure(x="model_args.layers"), records, Descriptions(pytest.fail))
     names = [item["name"] for item in view["figure"]["legend"]]
-    assert names == ["BaseConv", "Transformer", "floor"]
+    assert names == ["BaseConv", "Transformer", "attainable"]
 
 
 def test_curves_of_one_name_get_names_that_differ(tmp_path):
@@ -62,3 +62,11 @@ def test_curves_of_one_name_get_names_that_differ(tmp_path):
     assert names[:3] == ["BaseConv, 1 layer", "BaseConv, 2 layers", "Transformer, 1 layer"]
     assert with_distinct_lines(described, records).lines == ("model", "model_args.layers")
     assert with_distinct_lines(described, records[1:]) is described
+
+
+@pytest.mark.parametrize(
+    ("floor", "is_far"), [(1e-14, True), (1e-4, False), (0.0, False), (None, False)]
+)
+def test_a_floor_far_below_is_named_and_not_drawn(floor, is_far):
+    lines = [{"y": [0.3, 0.01, None]}, {"y": [0.5, 0.02]}]
+    assert _lie_far_below([{"y": [floor, floor]}], lines) == is_far

@@ -38,24 +38,25 @@ def gradient(tmp_path_factory):
 
 
 def test_a_target_is_no_floor(gradient, about):
-    text = floor_in_words("gradient", [gradient])
+    text = floor_in_words("gradient", [gradient], about)
     assert text.startswith("There is no floor. The reference is a target that models can pass: ")
     assert text.lower().count("no floor") == 1
     assert "exact gradient, T steps with the gradient" in text
+    assert "_" not in text
     (section,) = task("gradient", [gradient], about)["sections"]
     assert section["beside"] == "target"
     assert {mark.kind for mark in references(gradient)} == {"target", "solver", "chance"}
 
 
-def test_a_mean_error_that_other_pages_count_in_digits_says_so(gradient, boards, about):
-    assert "count mean digits instead" in score_in_words(gradient, about.task("gradient"))
+def test_a_mean_error_that_other_pages_show_in_digits_says_so(gradient, boards, about):
+    assert "show the digits of this mean" in score_in_words(gradient, about.task("gradient"))
     ranked_by_digits = next(board for board in boards if board.has_digits)
-    assert "instead" not in score_in_words(ranked_by_digits, about.task(ranked_by_digits.task))
+    assert "this mean" not in score_in_words(ranked_by_digits, about.task(ranked_by_digits.task))
 
 
 def test_other_floors_are_said_once(boards, about):
     for board in boards:
-        text = floor_in_words(board.task, [board])
+        text = floor_in_words(board.task, [board], about)
         assert text.startswith("The floor is ")
         (section,) = task(board.task, [board], about)["sections"]
         assert section["beside"] == "floor"
@@ -66,7 +67,12 @@ def test_a_board_without_any_floor_has_no_column_for_it(gradient, about):
     bare = type(gradient)(rows, None)
     (section,) = task("gradient", [bare], about)["sections"]
     assert section["beside"] == ""
-    assert floor_in_words("gradient", [bare]).startswith("There is no floor; the best row")
+    text = floor_in_words("gradient", [bare], about)
+    solver = about.model("exact-gradient").title
+    assert text.startswith(f"There is no floor; the best solver, {solver}, is the reference")
+    trained = type(gradient)(tuple(row for row in rows if row.record.chance), None)
+    text = floor_in_words("gradient", [trained], about)
+    assert text.startswith("There is no floor; the best row is the reference")
 
 
 def _without_floor(row):

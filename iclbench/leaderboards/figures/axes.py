@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from ...api.errors import UsageError, unknown
 from ...api.record import Record
+from ...api.statistics import Statistics
 from ...sweeps.figure import COSTS, CURVE, NOT_FIELDS, STATE, TRAINING, Figure
 from ..curves import COST_TITLES
-from ..row import has_digits, shown_name
+from ..row import has_digits, shown_name, shown_score
 
 
 def metric_of(wanted: str | None, record: Record) -> str:
@@ -15,6 +16,13 @@ def metric_of(wanted: str | None, record: Record) -> str:
     if name not in record.metrics:
         raise UsageError(f"figure: {unknown('metric', name, list(record.metrics))}")
     return name
+
+
+def shown(figure: Figure, statistics: Statistics, record: Record) -> float | None:
+    """The number that the figure shows of a metric of the record; None if it is not known."""
+    if figure.statistic is None:
+        return shown_score(statistics, record.ranking)
+    return statistics.mean if figure.statistic == "mean" else statistics.median
 
 
 def x_title(figure: Figure, metric: str | None, record: Record) -> str:
@@ -37,6 +45,8 @@ def y_title(figure: Figure, metric: str | None, record: Record) -> str:
     name = metric_of(metric, record)
     if figure.x == CURVE:
         return f"median {name}"
+    if figure.statistic is not None:
+        return f"{figure.statistic} {name}"
     return shown_name(name, record.metrics[name], record.ranking)
 
 
@@ -53,6 +63,6 @@ def is_log(figure: Figure, metric: str | None, record: Record) -> bool:
 
 def in_digits(figure: Figure, metric: str | None, record: Record) -> bool:
     """Whether the y axis shows digits."""
-    if figure.x in NOT_FIELDS or not has_digits(record.ranking):
+    if figure.x in NOT_FIELDS or figure.statistic is not None or not has_digits(record.ranking):
         return False
     return record.metrics[metric_of(metric, record)].digits is not None

@@ -15,8 +15,7 @@ from ...api.statistics import finite
 from ...sweeps.figure import COSTS, CURVE, STATE, TRAINING, Figure
 from ..curves import median_curve, seed_scores
 from ..formats import in_label
-from ..row import shown_score
-from .axes import in_digits, is_log, metric_of, x_title, y_title
+from .axes import in_digits, is_log, metric_of, shown, x_title, y_title
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ def panels(figure: Figure, records: Sequence[Record]) -> list[list[Panel]]:
     columns = _columns(figure, records)
     return [
         [_panel(figure, metric, title, members) for title, members in columns.items()]
-        for metric in _metrics(figure)
+        for metric in metrics_of(figure)
     ]
 
 
@@ -87,7 +86,7 @@ def _panel(figure: Figure, metric: str | None, title: str, members: list[Record]
         for line in _lines(figure, metric, label, group)
     ]
     if figure.x == STATE:
-        lines.append(_floor_over_states(metric_of(metric, members[0]), members))
+        lines.append(_floor_over_states(figure, metric_of(metric, members[0]), members))
     log_x = figure.log_x or (figure.log_x is None and figure.x in {STATE, *COSTS})
     return Panel(
         column=title,
@@ -117,16 +116,19 @@ def _lines(figure: Figure, metric: str | None, label: str, records: list[Record]
         return _validation_curves(figure.x, label, records)
     if figure.x == CURVE:
         return _curves(metric, label, records)
-    return _points(str(figure.x), metric, label, records)
+    return _points(figure, metric, label, records)
 
 
-def _points(x: str, metric: str | None, label: str, records: list[Record]) -> Iterable[Line]:
+def _points(
+    figure: Figure, metric: str | None, label: str, records: list[Record]
+) -> Iterable[Line]:
     """One line with a point per record, and the floor below it."""
+    x = str(figure.x)
     points = sorted(((field_of(r, x), r) for r in records), key=lambda point: _order(point[0]))
     xs = [value for value, _ in points]
     name = metric_of(metric, points[0][1])
-    values = [_value(record, name) for _, record in points]
-    ranges = [_range_over_seeds(record, name) for _, record in points]
+    values = [_value(figure, record, name) for _, record in points]
+    ranges = [_range_over_seeds(figure, record, name) for _, record in points]
     # A line between categories would suggest values in between.
     is_numeric = all(isinstance(v, int | float) for v in xs)
     yield Line(
@@ -139,7 +141,7 @@ def _points(x: str, metric: str | None, label: str, records: list[Record]) -> It
         below=[v - low for (low, _), v in zip(ranges, values, strict=True)],
     )
     if x != STATE:
-        floors = [shown_score(r.floor[name], r.ranking) if name in r.floor else None
+        floors = [shown(figure, r.floor[name], r) if name in r.floor else None
                   for _, r in points]  # fmt: skip
         yield _floor_line(label, xs, floors)
 
@@ -148,11 +150,11 @@ def _floor_line(label: str, xs: list[Any], ys: list[float | None]) -> Line:
     return Line(label, f"{label}: floor", xs, ys, floor=True, in_legend=False)
 
 
-def _floor_over_states(metric: str, records: list[Record]) -> Line:
+def _floor_over_states(figure: Figure, metric: str, records: list[Record]) -> Line:
     """The floor from the smallest state to the largest, the same for all models of a board."""
     states = [record.state_bytes for record in records if record.state_bytes is not None]
     floor = records[0].floor.get(metric)
-    score = None if floor is None else shown_score(floor, records[0].ranking)
+    score = None if floor is None else shown(figure, floor, records[0])
     return Line("floor", "floor", [min(states), max(states)], [score, score], floor=True)
 
 
@@ -247,20 +249,20 @@ def field_of(record: Record, name: str) -> Any:
     return content.get(key) if key else content
 
 
-def _metrics(figure: Figure) -> list[str | None]:
+def metrics_of(figure: Figure) -> list[str | None]:
     """The metrics of the figure, one row of panels each; None is the one the task ranks by."""
     if figure.x in {TRAINING, *COSTS} or figure.y is None:
         return [None]
     return [figure.y] if isinstance(figure.y, str) else list(figure.y)
 
 
-def _value(record: Record, name: str) -> float:
-    value = shown_score(record.metrics[name], record.ranking)
+def _value(figure: Figure, record: Record, name: str) -> float:
+    value = shown(figure, record.metrics[name], record)
     return math.nan if value is None else value
 
 
-def _range_over_seeds(record: Record, name: str) -> tuple[float, float]:
-    values = [shown_score(seed[name], record.ranking) for seed in record.main.seeds]
+def _range_over_seeds(figure: Figure, record: Record, name: str) -> tuple[float, float]:
+    values = [shown(figure, seed[name], record) for seed in record.main.seeds]
     known = [v for v in values if v is not None]
     return (min(known), max(known)) if known else (math.nan, math.nan)
 

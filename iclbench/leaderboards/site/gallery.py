@@ -23,7 +23,8 @@ from ..studies import Study, caption, studies
 from ..study_notes import StudyNotes, read_notes
 from .figure import View
 from .finding_view import finding_view, summary
-from .study_figure import published_view, study_views
+from .minus import with_minus
+from .study_figure import published_view, shown_values, study_views
 from .study_matrix import study_matrix
 
 
@@ -73,56 +74,66 @@ def shown_studies(
         if not boards:
             continue
         study = by_folder.get(path.name)
-        about_it = notes.get(path.name)
+        about_it, own = notes.get(path.name), [o for o in judged if o.finding.records == path.name]
         records = [record for board in boards for record in board.records]
+        try:
+            figures = _figures(study, path, records, own, about) if study else []
+        except UsageError as error:
+            refused(f"the figure of {path.name} is left out: {error}")
+            figures = []
         shown = Shown(
             name=path.name,
             boards=boards,
             study=study,
             notes=about_it,
             answer=about_it.answered(records) if about_it else "",
-            outcomes=[o for o in judged if o.finding.records == path.name],
-            figures=_figures(study, path, boards, refused, about) if study else [],
+            outcomes=own,
+            figures=figures,
         )
-        _put_judged_first(shown.figures, shown.outcomes)
         result.append(shown)
     return result
 
 
 def _figures(
-    study: Study, folder: Path, boards: Sequence[Board], refused: Refused, about: Descriptions
+    study: Study,
+    folder: Path,
+    records: Sequence[Record],
+    outcomes: Sequence[Outcome],
+    about: Descriptions,
 ) -> list[View]:
-    """The study's figure at each size that is complete, or else at the one with most records."""
-    records = [record for board in boards for record in board.records]
-    try:
-        file = read_sweep_file(study.path)
-        sizes = {name: file.sized(name) for name in (QUICK, *file.recipes)}
-        members = {name: _members(sized, folder, records) for name, sized in sizes.items()}
-        complete = [name for name, (kept, missing) in members.items() if kept and not missing]
-        chosen = complete or [max(members, key=lambda name: len(members[name][0]))]
-        others = _of_no_size(records, members) if not complete else []
-        return [
-            _figure(
-                study, name, sizes[name], ([*members[name][0], *others], members[name][1]), about
-            )
-            for name in chosen
-        ]
-    except UsageError as error:
-        refused(f"the figure of {study.name} is left out: {error}")
-        return []
+    """The study's figure at each size that is complete or has verdicts, the most judged first.
+
+    Without any, it is drawn at the size with most records. Raises UsageError where it can't be.
+    """
+    file = read_sweep_file(study.path)
+    sizes = {name: file.sized(name) for name in (QUICK, *file.recipes)}
+    members = {name: _members(sized, folder, records) for name, sized in sizes.items()}
+    complete = [name for name, (kept, missing) in members.items() if kept and not missing]
+    judged = {record.id for outcome in outcomes for record in outcome.records}
+    chosen = [
+        name
+        for name, (kept, _) in members.items()
+        if name in complete or any(record.id in judged for record in kept)
+    ] or [max(members, key=lambda name: len(members[name][0]))]
+    others = _of_no_size(records, members) if not complete else []
+    figures = [
+        _figure(study, name, sizes[name], ([*members[name][0], *others], members[name][1]), about)
+        for name in chosen
+    ]
+    return _judged_first(figures, outcomes)
 
 
-def _put_judged_first(figures: list[View], outcomes: Sequence[Outcome]) -> None:
-    """Sort the sizes of a figure by how many verdicts are of their records.
+def _judged_first(figures: Sequence[View], outcomes: Sequence[Outcome]) -> list[View]:
+    """The sizes of a figure, those first of whose records are most verdicts.
 
     Those whose criterion was written before the run count first.
     """
 
     def judged(figure: View) -> tuple[int, int]:
-        known = [o for o in outcomes if any(r.id in figure["ids"] for r in o.records)]
+        known = [o for o in outcomes if any(r.id in figure["values"] for r in o.records)]
         return sum(not o.finding.after_run for o in known), len(known)
 
-    figures.sort(key=judged, reverse=True)
+    return sorted(figures, key=judged, reverse=True)
 
 
 def _members(file: SweepFile, folder: Path, sound: Sequence[Record]) -> tuple[list[Record], int]:
@@ -160,7 +171,7 @@ def _figure(
         "missing": missing,
         "digits": any(has_digits(record.ranking) for record in records),
         "parts": study_views(described, records, about),
-        "ids": {record.id for record in drawn(described, records)},
+        "values": {r.id: shown_values(described, r, about) for r in drawn(described, records)},
         "commands": [
             f"iclbench sweep {study.name}{flag} --out results",
             f"iclbench leaderboard figure {study.name}{flag} --records results",
@@ -216,7 +227,14 @@ def study_page(one: Shown, about: Descriptions) -> View:
             "seeds": row.seeds or "",
             "budget": formats.budget(row.steps, row.batch),
             "file": row.file,
-            "drawn": any(row.record.id in figure["ids"] for figure in one.figures),
+            "drawn": next(
+                (
+                    with_minus(figure["values"][row.record.id]) or "yes"
+                    for figure in one.figures
+                    if row.record.id in figure["values"]
+                ),
+                "",
+            ),
         }
         for row, board in one.rows
     ]

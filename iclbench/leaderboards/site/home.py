@@ -120,7 +120,7 @@ def findings(outcomes: Sequence[Outcome], about: Descriptions) -> list[View]:
     """The findings of papers to show first: of different verdicts and different studies.
 
     Claims of papers come before own questions, and criteria that were written before the run
-    before others.
+    before others. A claim that was tested several times has the first of its verdicts.
     """
 
     def order(outcome: Outcome) -> tuple[bool, bool, bool, int]:
@@ -128,10 +128,14 @@ def findings(outcomes: Sequence[Outcome], about: Descriptions) -> list[View]:
         return (outcome.verdict == "not run", finding.own_question, finding.after_run,
                 _VERDICTS.index(outcome.verdict))  # fmt: skip
 
+    claims: dict[tuple[str, str], Outcome] = {}
+    for outcome in sorted(outcomes, key=order):
+        finding = outcome.finding
+        claims.setdefault((finding.records, finding.claim), outcome)
     seen: set[str] = set()
     first: list[Outcome] = []
     rest: list[Outcome] = []
-    for outcome in sorted(outcomes, key=order):
+    for outcome in claims.values():
         new = {outcome.verdict, outcome.finding.records}
         if seen & new:
             rest.append(outcome)

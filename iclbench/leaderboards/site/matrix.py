@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -105,15 +104,15 @@ def _columns(choice: Choice, boards: Sequence[Board], about: Descriptions) -> It
             size = (board.task_version, board.has_tracks, len(models), len(rows))
             if board.title not in chosen or size > chosen[board.title][0]:
                 chosen[board.title] = size, board, rows
-        tasks = Counter(board.task for _, board, _ in chosen.values())
         for title in sorted(chosen):
             _, board, rows = chosen[title]
             is_any = choice.origin == "trained" and not choice.track
             usual = settings.tracks(board)[0] if is_any else None
             column = column_of(group, board, rows, about, usual)
-            if tasks[board.task] > 1:
+            if len({b.title for b in members if b.task == board.task}) > 1:
                 # What tells the boards of a task apart follows its name in their titles.
-                column["title"] = title.partition(": ")[2] or title
+                named = title.partition(": ")[2] or title
+                column["title"] = named[:1].upper() + named[1:]
             yield column
 
 
@@ -146,6 +145,7 @@ def column_of(
             + (f", {row.chance}" if row.chance else ""),
             "percent": None if share is None else round(FULL * share),
             "at_floor": row.at_floor,
+            "bounds": formats.RANGE if row.bounds.kind == "range over seeds" else "",
         }
     best, chance = (
         "" if end is None else written(end, decimals) for end in (scale.best, scale.chance)
@@ -158,7 +158,8 @@ def column_of(
         f"{board.evaluation.prompts} prompts",
         "metric": metric,
         "best": best,
-        "best_name": board.floor.label if board.floor else "best row",
+        "best_name": about.model(scale.best_name).title or "best row",
+        "has_floor": board.floor is not None and board.floor.kind != "none",
         "chance": chance,
         "cells": cells,
     }

@@ -20,6 +20,8 @@ from .task_words import evaluation_title
 
 #: Models beside a prompt.
 MOST_ROWS = 40
+#: What stands for a track where a row chose its own budget.
+OPEN_BUDGET = "open budget"
 
 
 def sample_sets(
@@ -69,7 +71,12 @@ def _with_models(drawn: Sequence[View], rows: Sequence[Row], folder: Path) -> li
         prompt
         | {
             "rows": [
-                (row, _answer_cells(answers_at(row.record, i, prompt["classes"])), cells[i])
+                (
+                    row,
+                    _kind(row),
+                    _answer_cells(answers_at(row.record, i, prompt["classes"])),
+                    cells[i],
+                )
                 for row, cells in errors
                 if cells
             ],
@@ -77,6 +84,11 @@ def _with_models(drawn: Sequence[View], rows: Sequence[Row], folder: Path) -> li
         }
         for i, prompt in enumerate(drawn)
     ]
+
+
+def _kind(row: Row) -> str:
+    """The origin of a row, and the training budget that tells it from another of its model."""
+    return f"{row.origin}, {row.track or OPEN_BUDGET}" if row.is_trained else row.origin
 
 
 def _answer_cells(by_seed: Sequence[Sequence[str]]) -> list[str]:

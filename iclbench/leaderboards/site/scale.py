@@ -12,10 +12,12 @@ from ..row import Row
 
 @dataclass(frozen=True)
 class BoardScale:
-    """What a model that ignores its input scores, and the best that is known; None if unknown."""
+    """What a model that ignores its input scores, and the reference; None if unknown."""
 
     chance: float | None
     best: float | None
+    #: What the reference is: the floor's name, a solver's, or empty for the best row.
+    best_name: str = ""
 
     def share(self, row: Row) -> float | None:
         """Where the row lies from chance, 0, to the best, 1; None where the scale is unknown."""
@@ -33,7 +35,8 @@ class BoardScale:
 def scale_of_board(board: Board) -> BoardScale:
     """From the best row of chance to the floor.
 
-    Without a row of chance, digits begin at 0. Without a floor, the best row of any origin counts.
+    Without a row of chance, digits begin at 0. Without a floor, the reference is the best solver
+    that does not ignore its input, and without one the best row.
     """
     low = _best(row for row in board.rows if row.record.chance)
     first = board.rows[0].record
@@ -42,14 +45,26 @@ def scale_of_board(board: Board) -> BoardScale:
     if board.floor is not None:
         best = level_of(first, board.floor.statistics).value
         if best is not None:
-            return BoardScale(low, best)
-    return BoardScale(low, _best(row for row in board.rows if not row.record.chance))
+            return BoardScale(low, best, board.floor.label)
+    rows = [row for row in board.rows if not row.record.chance]
+    solver = _best_row(row for row in rows if row.origin == "solver")
+    if solver is not None:
+        return BoardScale(low, level_of(solver.record).value, solver.record.spec.model)
+    return BoardScale(low, _best(rows))
 
 
 def _best(rows: Iterable[Row]) -> float | None:
     """The best of the rows' levels; None where there is none."""
-    known = [(row.record, level_of(row.record).value) for row in rows]
+    row = _best_row(rows)
+    return None if row is None else level_of(row.record).value
+
+
+def _best_row(rows: Iterable[Row]) -> Row | None:
+    """The row of the best level; None where no row has a level."""
+    known = [(row, level_of(row.record).value) for row in rows]
     levels = [
-        (-value if is_lower_better(r) else value, value) for r, value in known if value is not None
+        (-value if is_lower_better(row.record) else value, i)
+        for i, (row, value) in enumerate(known)
+        if value is not None
     ]
-    return max(levels)[1] if levels else None
+    return known[max(levels)[1]][0] if levels else None

@@ -8,12 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 from ...api.record import Record
-from ...sweeps.figure import Figure
+from ...sweeps.figure import NOT_FIELDS, Figure
 from ..descriptions import Descriptions
+from ..figures.axes import metric_of, shown, y_title
 from ..figures.distinct import with_distinct_lines
-from ..figures.panels import Line, Panel, panels
-from ..figures.wording import labels_in_words, worded
-from ..formats import linear
+from ..figures.panels import Line, Panel, metrics_of, panels
+from ..figures.wording import DIGITS_OF, labels_in_words, worded
+from ..formats import digits_of, linear, short
+from ..row import FLOOR_LABELS
 from ..study_notes import StudyNotes
 from .dot_list import Dot, dot_plot
 from .figure import View, figure
@@ -22,6 +24,8 @@ from .magnitudes import spans_magnitudes
 from .minus import with_minus
 from .plots import plot
 
+#: A floor is named and not drawn where it lies so many times the lines' own height below them.
+MOST_BELOW = 2.0
 #: The name of a floor, and its values by those of the x axis.
 Floor = tuple[str, dict[Any, float]]
 
@@ -41,7 +45,27 @@ def study_views(described: Figure, records: Sequence[Record], about: Description
     hues = {group: hue for hue, group in enumerate(groups)}
     # A score of which more is better, such as accuracy, is no magnitude.
     free = described.log_y is None and all(r.ranking.better == "lower" for r in records)
-    return [_panel(panel, free, hues) for panel in drawn]
+    return [_panel(panel, free, hues, _floor_name(records)) for panel in drawn]
+
+
+def _floor_name(records: Sequence[Record]) -> str:
+    """What the records' floors are called, if they are of one kind."""
+    floors = {r.main.floor.kind for r in records if r.main.floor.metrics}
+    return FLOOR_LABELS.get(floors.pop(), "floor") if len(floors) == 1 else "floor"
+
+
+def shown_values(described: Figure, record: Record, about: Descriptions) -> str:
+    """The numbers that the figure shows of a record, named; empty for a curve or a map."""
+    if described.maps is not None or described.x in NOT_FIELDS:
+        return ""
+    texts = []
+    for name in (metric_of(one, record) for one in metrics_of(described)):
+        value = shown(described, record.metrics[name], record)
+        title, words = y_title(described, name, record), about.task(record.spec.task).metric(name)
+        titled = title.removesuffix(name) + words
+        titled = digits_of(words) if title.startswith(DIGITS_OF) else titled
+        texts.append(f"{titled} {linear(value)}")
+    return "; ".join(texts)
 
 
 def published_view(notes: StudyNotes) -> View | None:
@@ -78,8 +102,8 @@ def _maps(
     return {"kind": "maps", "title": metric, "rows": rows}
 
 
-def _panel(panel: Panel, free: bool, hues: Mapping[str, int]) -> View:
-    """A panel, with the hue of each group of lines.
+def _panel(panel: Panel, free: bool, hues: Mapping[str, int], floor: str) -> View:
+    """A panel, with the hue of each group of lines and the name of the floor.
 
     Where the figure leaves it `free`, values over many magnitudes get a logarithmic axis.
     """
@@ -93,15 +117,15 @@ def _panel(panel: Panel, free: bool, hues: Mapping[str, int]) -> View:
     title += f", {panel.column}" if panel.column else ""
     numeric = [_is_numeric([x for x in line.x if x is not None]) for line in panel.lines]
     if all(numeric) and len({x for line in panel.lines for x in line.x if x is not None}) > 1:
-        return _lines(panel, title, hues)
-    return _dots(panel, title, hues)
+        return _lines(panel, title, hues, floor)
+    return _dots(panel, title, hues, floor)
 
 
 def _is_numeric(values: Sequence[Any]) -> bool:
     return all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
 
 
-def _lines(panel: Panel, title: str, hues: Mapping[str, int]) -> View:
+def _lines(panel: Panel, title: str, hues: Mapping[str, int], floor: str) -> View:
     """A line plot; a point without an x becomes a line of reference over the whole axis."""
     xs = [x for line in panel.lines for x in line.x if x is not None]
     solid: list[dict[str, Any]] = []
@@ -118,13 +142,30 @@ def _lines(panel: Panel, title: str, hues: Mapping[str, int]) -> View:
             ends = [(min(xs), level), (max(xs), level)]
             solid.append(_points(ends, line.name) | {"hue": hues[line.group]})
     dotted = [
-        {**_points(sorted(ys.items()), name if i else "floor"), "reference": True}
+        {**_points(sorted(ys.items()), name if i else floor), "reference": True}
         for i, (name, ys) in enumerate(floors)
     ]
     # Floors that differ by a line would hide it.
-    shown = [*solid, *dotted[:1]] if len(dotted) > 3 else [*solid, *dotted]
+    dotted = dotted[:1] if len(dotted) > 3 else dotted
+    if panel.log_y and _lie_far_below(dotted, solid):
+        lowest = min(y for line in dotted for y in line["y"] if y)
+        title = f"{title} ({floor}: {with_minus(short(lowest, 2))})"
+        dotted = []
+    shown = [*solid, *dotted]
     drawn = plot(title, panel.x_title, panel.y_title, shown, log=panel.log_y, log_x=panel.log_x)
     return {"kind": "lines", "title": title, "figure": figure(drawn)}
+
+
+def _lie_far_below(floors: Sequence[dict[str, Any]], lines: Sequence[dict[str, Any]]) -> bool:
+    """Whether floors on a logarithmic axis would leave the lines a small part of it."""
+    known, ends = (
+        [math.log10(y) for line in some for y in line["y"] if y is not None and y > 0]
+        for some in (lines, floors)
+    )
+    if not known or not ends:
+        return False
+    own = max(max(known) - min(known), 1.0)
+    return min(known) - max(ends) > MOST_BELOW * own
 
 
 def _add_floor(floors: list[Floor], name: str, ys: dict[Any, float]) -> None:
@@ -155,7 +196,7 @@ def _bars(line: Line) -> dict[str, Any]:
     return {"low": low, "high": high}
 
 
-def _dots(panel: Panel, title: str, hues: Mapping[str, int]) -> View:
+def _dots(panel: Panel, title: str, hues: Mapping[str, int], floor: str) -> View:
     """A dot plot with a line per category of the x axis."""
     categories: dict[str, list[Dot]] = {}
     for line in panel.lines:
@@ -170,12 +211,13 @@ def _dots(panel: Panel, title: str, hues: Mapping[str, int]) -> View:
                 value,
                 linear(value),
                 hues[line.group],
-                "floor" if line.floor else line.name,
+                floor if line.floor else line.name,
                 low=None if below is None else value - below,
                 high=None if above is None else value + above,
                 reference=line.floor,
             )
-            categories.setdefault("all" if x is None else str(x), []).append(dot)
+            label = f"{panel.x_title} {x}" if _is_numeric([x]) else str(x)
+            categories.setdefault("all" if x is None else label, []).append(dot)
     drawn = dot_plot(title, panel.y_title, list(categories.items()), log=panel.log_y)
     return {"kind": "dots", "title": title, "dots": drawn}
 

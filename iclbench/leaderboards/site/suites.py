@@ -90,7 +90,7 @@ def _column(board: SuiteBoard, table: SuiteTable, about: Descriptions) -> View:
     unit = "digits" if scale.in_digits else metric
     return {
         "task": task.name,
-        "title": _board_title(board, table.suite.boards, about),
+        "title": _board_title(board, table, about),
         "about": ", ".join(filter(None, [f"{board.name}: {task.title}", args])),
         "ends": [
             (
@@ -102,11 +102,14 @@ def _column(board: SuiteBoard, table: SuiteTable, about: Descriptions) -> View:
     }
 
 
-def _board_title(board: SuiteBoard, boards: Sequence[SuiteBoard], about: Descriptions) -> str:
-    """The title of the board's task, or the board's own name where the suite has several of it."""
+def _board_title(board: SuiteBoard, table: SuiteTable, about: Descriptions) -> str:
+    """The title of the board's task; where the suite has several of it, what tells it apart."""
     task = board.fields["task"]
-    is_only = sum(other.fields["task"] == task for other in boards) == 1
-    name = about.task(task).title if is_only else board.name.replace("-", " ")
+    if sum(other.fields["task"] == task for other in table.suite.boards) == 1:
+        return about.task(task).title
+    records = (e.records[board.name] for e in table.entries if board.name in e.records)
+    titled = next((record.main.title.partition(": ")[2] for record in records), "")
+    name = titled or board.name.replace("-", " ")
     return name[:1].upper() + name[1:]
 
 
@@ -126,7 +129,7 @@ def _passes(boards: Sequence[SuiteBoard], table: SuiteTable, about: Descriptions
         for board in boards:
             if _is_beyond(entry.scores.get(board.name)):
                 reference = table.scales[board.name].reference_name
-                title = _board_title(board, boards, about)
+                title = _board_title(board, table, about)
                 passed.setdefault(about.model(reference).title, []).append(title)
         names = [f"{name} on {' and '.join(titles)}" for name, titles in passed.items()]
         if names:

@@ -42,7 +42,7 @@ def task(name: str, boards: Sequence[Board], about: Descriptions) -> View:
         "name": name,
         "about": described,
         "formula": mathml(described.formula),
-        "floor": floor_in_words(name, boards),
+        "floor": floor_in_words(name, boards, about),
         "score": score_in_words(board, described),
         "tracks": tracks_in_words(boards),
         "ranks": ranks_in_words(boards),

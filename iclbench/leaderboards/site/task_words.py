@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ...api.errors import IclbenchError
@@ -9,10 +10,11 @@ from ...api.task import Task
 from ...plugins import host
 from .. import formats
 from ..board import Board
-from ..descriptions import Description
+from ..descriptions import Description, Descriptions
 from ..level import has_digits_level
 from ..ranking import LEVEL
 from . import settings
+from .scale import scale_of_board
 
 #: What a floor of each kind is; `none` is in `_without_floor`.
 _FLOORS = {
@@ -24,25 +26,28 @@ _FLOORS = {
 }
 
 
-def floor_in_words(name: str, boards: Sequence[Board]) -> str:
+def floor_in_words(name: str, boards: Sequence[Board], about: Descriptions) -> str:
     """What the floor of the task is, by the task itself, and what it is on its first board."""
     try:
-        summary = host().load("task", name, Task).floor_summary.replace("`", "")
+        summary = host().load("task", name, Task).floor_summary
     except IclbenchError:
         summary = ""
+    summary = re.sub(r"`([^`]+)`", lambda match: about.task(name).metric(match[1]), summary)
     kind = boards[0].evaluation.floor.kind
     if kind == "none":
-        return _without_floor(boards[0], summary)
+        return _without_floor(boards[0], summary, about)
     return f"{_FLOORS[kind]} Here: {summary[:1].lower()}{summary[1:]}" if summary else _FLOORS[kind]
 
 
-def _without_floor(board: Board, summary: str) -> str:
-    """What stands in for a floor: a target that models can pass, or the best row."""
+def _without_floor(board: Board, summary: str, about: Descriptions) -> str:
+    """What stands in for a floor: a target that models can pass, a solver, or the best row."""
     # A task's own summary may begin with `No floor: ` or `No floor, but a target: `.
     is_said = summary.lower().startswith("no floor") and ": " in summary
     reason = summary.partition(": ")[2] if is_said else summary
     if board.floor is None:
-        text = "There is no floor; the best row is the reference."
+        solver = scale_of_board(board).best_name
+        named = f"the best solver, {about.model(solver).title}," if solver else "the best row"
+        text = f"There is no floor; {named} is the reference, which models can pass."
         return f"{text} {reason[:1].upper()}{reason[1:]}".rstrip()
     text = f"There is no floor. The reference is a target that models can pass: {board.floor.label}"
     return f"{text}, {reason}" if reason else f"{text}."
