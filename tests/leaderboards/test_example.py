@@ -19,6 +19,11 @@ def test_numbers_are_drawn_with_their_answer():
     assert view["text"] is None
 
 
+def test_a_picture_of_a_part_says_so():
+    view = example("least-squares", {"dim": 30, "examples": 40}, "float32")
+    assert [field.size for field in view["fields"][:2]] == ["24×24 of 40×30", "24×1 of 40×1"]
+
+
 def test_a_text_that_ships_is_shown_and_nothing_is_fetched_for_another():
     prompt, answer = example("stories", {"length": 32}, "float32")["text"]
     assert prompt.startswith("A certain father")

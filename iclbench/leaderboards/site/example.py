@@ -71,7 +71,10 @@ def _field(name: str, values: Tensor) -> Drawn:
     table = values.reshape(-1, 1) if values.ndim < 2 else values.reshape(-1, values.shape[-1])
     if values.ndim == 1 and not values.is_floating_point():
         table = values.reshape(1, -1)
-    return Drawn(name, size, _squares(name, table[:MOST, :MOST]))
+    shown = table[:MOST, :MOST]
+    if shown.shape != table.shape:
+        size = f"{'×'.join(map(str, shown.shape))} of {size}"
+    return Drawn(name, size, _squares(name, shown))
 
 
 def _squares(name: str, table: Tensor) -> str:

@@ -101,4 +101,5 @@ def ranks_in_words(boards: Sequence[Board]) -> str:
 def evaluation_title(board: Board, about: Description) -> str:
     """The task's arguments in words, after its title if that is not its name."""
     args = about.settings(board.evaluation.task_args) or "default arguments"
-    return args if board.title == board.task else f"{board.title} · {args}"
+    named = board.title.partition(": ")[2] or board.title
+    return args if board.title == board.task else f"{named[:1].upper()}{named[1:]} · {args}"
