@@ -13,7 +13,7 @@ from ..board import Board
 from ..descriptions import Descriptions
 from ..row import Row
 from .figure import View, figure
-from .heat import draw_maps, maps_in
+from .heat import shared_maps
 from .metrics import metric_about
 from .minus import with_minus
 from .plots import MOST_LINES, Plot, best_of_models, names_of, plot, spans_lines
@@ -64,6 +64,7 @@ def _group(
     """The records of a board, and the study that they are of."""
     _, board, base = members[0]
     labels = names_of([row for row, _, _ in members], about)
+    maps_of_each = shared_maps([row.record for row, _, _ in members], name)
     return {
         "title": f"{board.title}, {board.dtype}",
         "setting": formats.arguments(board.evaluation.task_args),
@@ -71,7 +72,8 @@ def _group(
         "overview": [],
         "is_whole": len(members) <= MOST_LINES,
         "records": [
-            _record(name, *one, everyone, label) for one, label in zip(members, labels, strict=True)
+            _record(name, *one, everyone, label) | {"maps": maps}
+            for one, label, maps in zip(members, labels, maps_of_each, strict=True)
         ],
     }
 
@@ -101,7 +103,6 @@ def _record(
     return {
         "page": f"{base}/{record.id}.html",
         "label": label,
-        "maps": draw_maps(maps_in(record, name)) if analyses else [],
         "figures": [figure(one) for one in _plots(analyses[0])] if analyses else [],
         "seeds": ["value" if s.seed is None else f"seed {s.seed}" for s in record.seeds],
         "numbers": _numbers_by_seed(analyses),

@@ -21,9 +21,17 @@ MOST_NUMBERS = 200
 
 def maps_in(record: Record, metric: str, seed: int = 0) -> list[dict[str, Any]]:
     """The maps of a seed's analysis that can be drawn; whatever else it holds is left out."""
-    analysis = record.analyses[metric][seed]
+    analyses = record.analyses.get(metric, [])
+    analysis = analyses[seed] if seed < len(analyses) else None
     maps = analysis.get("maps") if isinstance(analysis, dict) else None
     return [one for one in maps if _is_map(one)] if isinstance(maps, list) else []
+
+
+def shared_maps(records: Sequence[Record], metric: str) -> list[list[View]]:
+    """The drawn maps of each record; those of one group share a scale over all of the records."""
+    by_record = [maps_in(record, metric) for record in records]
+    views = iter(draw_maps([one for maps in by_record for one in maps]))
+    return [[next(views) for _ in maps] for maps in by_record]
 
 
 def _is_map(content: Any) -> bool:

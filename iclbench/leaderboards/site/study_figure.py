@@ -19,7 +19,7 @@ from ..row import FLOOR_LABELS
 from ..study_notes import StudyNotes
 from .dot_list import Dot, dot_plot
 from .figure import View, figure
-from .heat import draw_maps, maps_in
+from .heat import shared_maps
 from .magnitudes import spans_magnitudes
 from .minus import with_minus
 from .plots import plot
@@ -96,9 +96,8 @@ def _maps(
 ) -> View:
     """One row of maps per record; they share the scales of their groups."""
     labels = labels_in_words(fields, records, about)
-    by_record = [(x, maps_in(r, metric)) for x, r in zip(labels, records, strict=True)]
-    views = iter(draw_maps([one for _, maps in by_record for one in maps]))
-    rows = [{"label": label, "maps": [next(views) for _ in maps]} for label, maps in by_record]
+    drawn = zip(labels, shared_maps(records, metric), strict=True)
+    rows = [{"label": label, "maps": maps} for label, maps in drawn]
     return {"kind": "maps", "title": metric, "rows": rows}
 
 
