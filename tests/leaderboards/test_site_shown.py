@@ -179,24 +179,26 @@ def test_a_task_s_table_is_in_its_address_and_compares_what_is_shown(site):
 def test_the_shown_rows_are_exported(site):
     with opened(1400, False) as browser:
         visit(browser, site / "tasks" / "least-squares.html", "#origin=solver")
-        texts = {}
+        texts, names = {}, {}
         for kind in ("csv", "latex", "bibtex"):
             # Chromium's driver clicks before it has scrolled this far down.
             find(browser, f"[data-export='{kind}']")[0].send_keys("\n")
             area = find(browser, "dialog textarea")[0]
             texts[kind] = area.get_property("value")
-            link = find(browser, "dialog .download")[0].get_attribute("href")
-            assert link.startswith("blob:")
+            link = find(browser, "dialog .download")[0]
+            assert link.get_attribute("href").startswith("blob:")
+            names[kind] = link.get_attribute("download")
             if kind == "latex":
                 browser.save_screenshot(str(PICTURES / "task-latex.png"))
             browser.execute_script("document.getElementById('export').close()")
         ids = shown(browser)
         lines = texts["csv"].splitlines()
-        head = "rank,model,digits,low,high,vs. floor,parameters,compute,origin,track,dtype"
+        score = "digits,low,high,interval mark,vs. floor"
+        head = f"rank,model,{score},parameters,compute,origin,track,dtype,id"
         # A board without budgets has no tracks.
         assert lines[0] in {head, head.replace(",track", "")}
-        assert len(lines) == len(ids) + 1
         table = list(csv.DictReader(lines))
+        assert [line["id"] for line in table] == ids
         for line in table:
             assert float(line["low"]) <= float(line["digits"]) <= float(line["high"])
             assert int(line["parameters"]) >= 0
@@ -204,8 +206,33 @@ def test_the_shown_rows_are_exported(site):
         assert texts["latex"].count(r"\\") == len(ids) + 1
         assert r"\toprule" in texts["latex"]
         assert "_" not in texts["latex"].replace(r"\_", "")
+        caption = re.search(r"\\caption\{(.*)\}", texts["latex"])[1]
+        assert caption.startswith("Least squares, D~=~5, N~=~20. Dtype float32. Mean digits")
+        assert re.search(r"95\\% intervals on [\d,]+ evaluation prompts\.$", caption)
+        assert re.fullmatch(r"least-squares-d-5-n-20-\d+-prompts-float32\.csv", names["csv"])
+        assert names["latex"] == names["csv"].replace(".csv", ".tex")
+        assert names["bibtex"] == "least-squares.bib"
         assert "@software{iclbench," in texts["bibtex"]
         assert "https://arxiv.org/abs/2503.12295" in texts["bibtex"]
+
+
+def test_all_columns_are_exported_as_numbers(site):
+    with opened(1400, False) as browser:
+        visit(browser, site / "tasks" / "least-squares.html", "#origin=trained&columns=all")
+        texts = {}
+        for kind in ("csv", "latex"):
+            find(browser, f"[data-export='{kind}']")[0].send_keys("\n")
+            # The differences between the shown rows are taken first.
+            until(browser, lambda: find(browser, "dialog[open] textarea"))
+            texts[kind] = find(browser, "dialog textarea")[0].get_property("value")
+            browser.execute_script("document.getElementById('export').close()")
+        table = list(csv.DictReader(texts["csv"].splitlines()))
+        above = [[line[f"vs. row above{end}"] for end in (", low", "", ", high")] for line in table]
+        assert above[0] == ["", "", ""]
+        assert all(float(low) <= float(mean) <= float(high) for low, mean, high in above if mean)
+        assert sum(mean != "" for _, mean, _ in above) > len(above) / 2
+        assert re.search(r"& \$\d\.\d\d\\times10\^\{-\d+\}\$ &", texts["latex"])
+        assert not re.search(r"\de[-−]\d", texts["latex"])
 
 
 def test_figures_toggle_lines_print_and_are_explored_by_a_small_script(site):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +17,13 @@ from iclbench.leaderboards.ranking import LEVEL, ranks
 from iclbench.leaderboards.site.dotplot import axis_of, references
 from iclbench.leaderboards.site.magnitudes import spans_magnitudes
 from iclbench.leaderboards.site.task import task
-from iclbench.leaderboards.site.task_words import floor_in_words, ranks_in_words, score_in_words
+from iclbench.leaderboards.site.task_words import (
+    floor_in_words,
+    measure_in_words,
+    ranks_in_words,
+    score_in_words,
+    setting_in_words,
+)
 
 SMALL = {"task": "gradient", "task_args": {"dim": 2, "examples": 8, "iterates": 300},
          "eval_prompts": 32}  # fmt: skip
@@ -76,8 +83,6 @@ def test_a_board_without_any_floor_has_no_column_for_it(gradient, about):
 
 
 def _without_floor(row):
-    from dataclasses import replace
-
     return replace(row, floor_score=None)
 
 
@@ -91,6 +96,18 @@ def test_the_score_s_heading_says_what_is_averaged(boards, gradient, about):
     assert heads["least-squares"] == "digits"
     assert heads["categorical"] == "mean negative log-likelihood"
     assert heads["gradient"] == "mean error of the weights"
+
+
+def test_a_caption_has_the_statistic_and_the_setting_in_words(boards, gradient, about):
+    words = {b.task: measure_in_words(b, about.task(b.task)) for b in [*boards, gradient]}
+    assert words["least-squares"] == "mean digits of the error"
+    assert words["categorical"] == "mean negative log-likelihood"
+    setting = setting_in_words(gradient, about.task("gradient"))
+    assert setting.startswith("D\u00a0=\u00a02, N\u00a0=\u00a08, ")
+    main = gradient.evaluation.model_copy(update={"title": "gradient: real <data>"})
+    record = gradient.rows[0].record.model_copy(update={"evaluations": {"main": main}})
+    named = type(gradient)((replace(gradient.rows[0], record=record),), None)
+    assert setting_in_words(named, about.task("gradient")) == f"real <data>, {setting}"
 
 
 def test_errors_of_many_magnitudes_have_logarithmic_scales(gradient, about):

@@ -47,6 +47,7 @@ ASSETS = {
     "plot": "plot.js",
     "home": "home.js",
     "table": "table.js",
+    "export": "export.js",
     "paired": "paired.js",
     "compare": "compare.js",
     "clipboard": "clipboard.js",

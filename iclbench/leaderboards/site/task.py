@@ -21,8 +21,10 @@ from .task_words import (
     RANK_TEST,
     evaluation_title,
     floor_in_words,
+    measure_in_words,
     ranks_in_words,
     score_in_words,
+    setting_in_words,
     tracks_in_words,
 )
 
@@ -70,6 +72,7 @@ def section(key: str, boards: Sequence[Board], about: Descriptions) -> View:
     return {
         "key": key,
         "title": evaluation_title(boards[0], about.task(boards[0].task)),
+        "setting": setting_in_words(boards[0], about.task(boards[0].task)),
         "args": formats.arguments(boards[0].evaluation.task_args),
         "budget": ", ".join(track or settings.OPEN for track in settings.tracks(boards[0])),
         "board": boards[0],
@@ -87,6 +90,7 @@ def section(key: str, boards: Sequence[Board], about: Descriptions) -> View:
         "fitting": len(boards[0].rows),
         "beside": _beside(boards[0], views),
         "score": formats.score_title(boards[0].ranking, _metric(boards[0], about)),
+        "measure": measure_in_words(boards[0], about.task(boards[0].task)),
         "floors": [
             (board.floor.label, board.dtype, with_minus(floor_text(board)))
             for board in boards

@@ -53,12 +53,18 @@ def _without_floor(board: Board, summary: str, about: Descriptions) -> str:
     return f"{text}, {reason}" if reason else f"{text}."
 
 
+def measure_in_words(board: Board, about: Description) -> str:
+    """The statistic that ranks, such as mean digits of the error."""
+    metric = about.metric(board.ranking.metric)
+    return f"mean {formats.digits_of(metric) if board.has_digits else metric}"
+
+
 def score_in_words(board: Board, about: Description) -> str:
     """What ranks, on which scale."""
-    metric = about.metric(board.ranking.metric)
+    measure = measure_in_words(board, about)
     if board.has_digits:
-        return f"Ranked by the mean {formats.digits_of(metric)}. {formats.DIGITS_OF_ERROR}"
-    text = f"Ranked by the mean {metric}; {board.ranking.better} is better."
+        return f"Ranked by the {measure}. {formats.DIGITS_OF_ERROR}"
+    text = f"Ranked by the {measure}; {board.ranking.better} is better."
     if has_digits_level(board.records[0]):
         text += " Home and suites show the digits of this mean, as it spans orders of magnitude."
     return text
@@ -103,3 +109,9 @@ def evaluation_title(board: Board, about: Description) -> str:
     args = about.settings(board.evaluation.task_args) or "default arguments"
     named = board.title.partition(": ")[2] or board.title
     return args if board.title == board.task else f"{named[:1].upper()}{named[1:]} · {args}"
+
+
+def setting_in_words(board: Board, about: Description) -> str:
+    """The data, if the board's title names them, and the task's arguments: `emoji, D = 16`."""
+    data = board.title.partition(": ")[2]
+    return ", ".join(filter(None, [data, about.settings(board.evaluation.task_args)]))

@@ -1,13 +1,10 @@
 // A task's tables: filters, order and columns, kept in the address; comparisons of the rows that are
-// shown; and the shown table as CSV, LaTeX or BibTeX.
+// shown. What export.js writes of a table are its shown rows.
 "use strict";
 (() => {
   const sections = [...document.querySelectorAll("section.evaluation")];
-  const dialog = document.getElementById("export");
   // The first table's settings have plain names in the address, those of others begin with their key.
   const settings = new URLSearchParams(location.hash.slice(1));
-  const superscripts = "⁰¹²³⁴⁵⁶⁷⁸⁹⁻";
-  const clean = (text) => text.replace(/\s+/g, " ").trim();
 
   class Table {
     constructor(section, prefix) {
@@ -170,70 +167,13 @@
       if (get("columns") === "all") this.showColumns(true);
     }
 
-    // The shown rows as text: a list of rows, of which the first holds the headings. Beside the shown
-    // columns come those without which two rows could look alike.
-    content() {
-      const heading = (cell) => (cell.querySelector("button") ?? cell.firstChild).textContent.trim();
-      const identity = ["origin", "track", "dtype"];
-      const columns = [...this.table.tHead.rows[0].cells].map((cell, i) => [heading(cell), i, cell])
-        .filter(([head, , cell]) => identity.includes(head) || getComputedStyle(cell).display !== "none");
-      const heads = columns.flatMap(([head, , cell]) => cell.querySelector("small")?.textContent === "95% interval" ? [head, "low", "high"] : [head]);
-      const rows = this.shownRows().map((row) => columns.flatMap(([, i]) => {
-        const cell = row.cells[i], score = cell.querySelector(".score");
-        if (score) {
-          const [low, high = ""] = clean(cell.querySelector(".bounds").textContent).split(" … ");
-          return [score.textContent, low, high];
-        }
-        return [clean((cell.querySelector("a") ?? cell).textContent).replace(/^[●○◆▲■]\s*/, "")];
-      }));
-      return [heads, ...rows];
-    }
-
-    export(kind) {
-      const name = document.querySelector("h1 code")?.textContent ?? clean(document.querySelector("h1").textContent);
-      const text = kind === "bibtex" ? JSON.parse(document.getElementById("bibtex").textContent)
-        : kind === "csv" ? asCsv(this.content()) : asLatex(this.content(), clean(document.querySelector("h1").firstChild.textContent));
-      const ending = { csv: "csv", latex: "tex", bibtex: "bib" }[kind];
-      dialog.querySelector("h2").textContent = { csv: "The shown rows as CSV", latex: "The shown rows as LaTeX (booktabs)", bibtex: "BibTeX" }[kind];
-      dialog.querySelector("textarea").value = text;
-      const link = dialog.querySelector(".download");
-      URL.revokeObjectURL(link.href);
-      link.href = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
-      link.download = `${name}.${ending}`;
-      dialog.querySelector(".copy").textContent = "Copy";
-      dialog.showModal();
+    async export(kind) {
+      // The differences to the rows above are those of the rows that are shown now.
+      if (this.table.classList.contains("all")) await this.compare();
+      window.exported.show(kind, this.section, this.shownRows());
     }
   }
 
-  // Numbers as programs read them: 1.1·10¹² is 1.1e12, 51,809 is 51809, and a minus is ASCII.
-  const plainNumber = (text) => {
-    const ascii = text.replaceAll("−", "-").replace(/·10([⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+)$/, (_, power) => `e${[...power].map((c) => "0123456789-"[superscripts.indexOf(c)]).join("")}`);
-    return /^[+-]?[\d,]+(\.\d+)?(e[+-]?\d+)?$/.test(ascii) ? ascii.replaceAll(",", "") : null;
-  };
-  // A cell that a spreadsheet would run as a formula begins with an apostrophe.
-  const csvCell = (text) => {
-    const safe = plainNumber(text) ?? (/^[=+\-@]/.test(text) ? `'${text}` : text);
-    return /[",\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
-  };
-  const asCsv = (rows) => rows.map((row) => row.map(csvCell).join(",")).join("\n") + "\n";
-  const special = { "&": "\\&", "%": "\\%", "#": "\\#", _: "\\_", $: "\\$", "{": "\\{", "}": "\\}", "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "−": "$-$", "…": "--", "·": "$\\cdot$", "†": "\\dag{}", "‡": "\\ddag{}", "≤": "$\\le$", "×": "$\\times$", "λ": "$\\lambda$", "–": "--" };
-  const latexCell = (text) => text.replace(/^-(?=[\d.])/, "−")
-    .replace(/[&%#_${}\\~^−…·†‡≤×λ–]/g, (c) => special[c])
-    .replace(/[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+/g, (run) => `$^{${[...run].map((c) => "0123456789-"[superscripts.indexOf(c)]).join("")}}$`);
-  const asLatex = (rows, title) => {
-    const [heads, ...body] = rows.map((row) => row.map(latexCell));
-    const columns = heads.map((_, i) => i === 1 ? "l" : "r").join("");
-    const lines = body.map((row) => `    ${row.join(" & ")} \\\\`);
-    return ["\\begin{table}", "  \\centering", `  \\caption{${latexCell(title)}.}`, `  \\begin{tabular}{${columns}}`, "    \\toprule",
-      `    ${heads.join(" & ")} \\\\`, "    \\midrule", ...lines, "    \\bottomrule", "  \\end{tabular}", "\\end{table}", ""].join("\n");
-  };
-
-  dialog.querySelector(".copy").addEventListener("click", async (e) => {
-    const area = dialog.querySelector("textarea");
-    area.select();
-    try { await navigator.clipboard.writeText(area.value); } catch { document.execCommand("copy"); }
-    e.target.textContent = "Copied";
-  });
   const tables = sections.map((section, i) => new Table(section, i === 0 ? "" : `${section.dataset.key}.`));
   window.addEventListener("hashchange", () => {
     [...settings.keys()].forEach((key) => settings.delete(key));
