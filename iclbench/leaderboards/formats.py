@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable
+from pathlib import PurePath
 from typing import Any
 
 from ..api.record import Ranking, Record
@@ -167,9 +168,18 @@ def origin(row: Row) -> str:
     """The origin of the weights with its mark."""
     construction = f": {row.construction}" if row.construction is not None else ""
     init = row.record.spec.init
-    start = f", from {init.rsplit('/', maxsplit=1)[-1]}" if init else ""
+    start = f", from {file_name(init)}" if init else ""
     untuned = ", not tuned" if row.is_trained and not row.is_tuned else ""
     return f"{mark(row)} {row.origin}{construction}{start}{untuned}"
+
+
+def file_name(path: str) -> str:
+    """The file's name; of one that is named by its content, the first eight digits.
+
+    A checkpoint's folder means nothing on another machine.
+    """
+    name = PurePath(path)
+    return name.stem[:8] if re.fullmatch(r"[0-9a-f]{64}", name.stem) else name.name
 
 
 def held_out(row: Row) -> str:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from pathlib import PurePath
 from typing import Any
 
 from ..api.record import Record
 from ..api.spec import canonical_json
-from .formats import in_label
+from .formats import file_name, in_label
 
 Facts = dict[str, Any]
 
@@ -106,15 +104,6 @@ def _differing(facts: Sequence[Facts]) -> set[str]:
     }
 
 
-def _file_name(path: str) -> str:
-    """The file's name; of one that is named by its content, the first eight digits.
-
-    A checkpoint's folder means nothing on another machine.
-    """
-    name = PurePath(path)
-    return name.stem[:8] if re.fullmatch(r"[0-9a-f]{64}", name.stem) else name.name
-
-
 def _model(record: Record) -> tuple[str, ...]:
     """The model, in one track."""
     return record.spec.model, record.track or ""
@@ -158,7 +147,7 @@ def _facts(record: Record) -> Facts:
                 facts[f"task_args.{name}"] = value
     for name in ("weights", "init", "freeze", "perturb", "budget"):
         value = getattr(spec, name)
-        facts[name] = _file_name(value) if isinstance(value, str) else value or UNSET
+        facts[name] = file_name(value) if isinstance(value, str) else value or UNSET
     facts["grader"] = grader_name(record)
     for name in _DERIVED:
         facts.pop(name, None)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from iclbench.leaderboards import ranking
-from iclbench.leaderboards.formats import arguments, difference, digits, interval
+from iclbench.leaderboards.formats import arguments, difference, digits, file_name, interval
 from iclbench.leaderboards.row import Bounds
 
 
@@ -21,6 +21,14 @@ def test_a_difference_is_in_digits_gained_and_marked_if_significant():
 def test_arguments_are_abbreviated():
     values = {"task_seed": 0, "sizes": [2, 3, 4, 9], "noise": None, "order": "any", "x": [0.5]}
     assert arguments(values) == "sizes=2-4,9, order=any, x=[0.5]"
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [(f"objects/{'5c5ede57' * 8}.safetensors", "5c5ede57"), ("runs/a.pt", "a.pt"), ("gd", "gd")],
+)
+def test_a_file_named_by_its_content_is_called_by_its_first_digits(path, name):
+    assert file_name(path) == name
 
 
 @pytest.mark.parametrize(

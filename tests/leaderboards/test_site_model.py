@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from iclbench.leaderboards.descriptions import Descriptions
-from iclbench.leaderboards.site.model import _names_of_evaluations
+from iclbench.leaderboards.site.model import _names_of_evaluations, _settings
 
 
 @pytest.fixture(scope="module")
@@ -49,3 +49,26 @@ def test_an_argument_without_words_tells_evaluations_apart(board, about, monkeyp
     assert _names_of_evaluations([board, other], about) == [
         "Least squares, dim=2", "Least squares, dim=7",
     ]  # fmt: skip
+
+
+def test_the_table_says_whole_settings_and_tells_evaluation_sets_apart(board, about):
+    args = board.evaluation.task_args
+    setting = about.task("least-squares").settings(args)
+    other, more = evaluated(board, task_args={**args, "dim": 7}), evaluated(board, prompts=2048)
+    assert _settings([board, other], about) == [setting, setting.replace("2", "7", 1)]
+    assert _settings([board, more], about) == [
+        f"{setting}, 64 prompts",
+        f"{setting}, 2,048 prompts",
+    ]
+    # A board of another dtype has its own column.
+    assert _settings([board, board], about) == [setting, setting]
+    named = evaluated(board, title="least-squares: emoji")
+    assert _settings([named], about) == [f"emoji, {setting}"]
+
+
+def test_sets_without_words_are_told_apart_by_arguments(board, about, monkeypatch):
+    silent = replace(about.task("least-squares"), arguments={"dim": "", "examples": ""})
+    monkeypatch.setattr(about, "task", lambda name: silent)
+    other = evaluated(board, task_args={**board.evaluation.task_args, "dim": 7})
+    settings = _settings([board, other], about)
+    assert [setting.rpartition(", ")[2] for setting in settings] == ["dim=2", "dim=7"]

@@ -17,13 +17,15 @@ from .formula import mathml
 from .magnitudes import is_error
 from .plots import MOST_LINES, Plot, name_of, plot, spans_lines
 from .scale import scale_of_board
+from .task_words import setting_in_words
 
 
 class Scored(NamedTuple):
-    """A row with its board, and where it lies from chance, 0, to the floor, 1."""
+    """A row with its board, what that is called, and where it lies from chance, 0, to floor, 1."""
 
     row: Row
     board: Board
+    setting: str
     share: float | None
 
 
@@ -39,8 +41,10 @@ def by_model(boards: Iterable[Board]) -> dict[str, list[Board]]:
 def model(name: str, boards: Sequence[Board], about: Descriptions) -> View:
     """The whole page of a model."""
     described = about.model(name)
-    scaled = [(board, scale_of_board(board)) for board in boards]
-    results = [Scored(row, b, scale.share(row)) for b, scale in scaled for row in _rows(b, name)]
+    results = []
+    for board, setting in zip(boards, _settings(boards, about), strict=True):
+        scale = scale_of_board(board)
+        results += [Scored(row, board, setting, scale.share(row)) for row in _rows(board, name)]
     return {
         "about": described,
         "formula": mathml(described.formula),
@@ -57,15 +61,14 @@ def _rows(board: Board, name: str) -> list[Row]:
 
 
 def _result(result: Scored, about: Descriptions) -> View:
-    row, board, share = result
+    row, board, setting, share = result
     task = about.task(board.task)
-    args = task.settings(board.evaluation.task_args)
     return {
         "id": row.record.id,
         "task": board.task,
         "title": task.title,
         "group": task.group,
-        "setting": f"{board.title}: {args}" if board.title != board.task else args,
+        "setting": setting,
         "label": name_of(row, about),
         "origin": formats.origin(row),
         "track": row.track,
@@ -141,6 +144,19 @@ def _names_of_evaluations(boards: Sequence[Board], about: Descriptions) -> list[
     return _told_apart(names, [formats.arguments(args) for args in differing])
 
 
+def _settings(boards: Sequence[Board], about: Descriptions) -> list[str]:
+    """The setting of each board of a table, with what tells a task's apart: prompts or arguments.
+
+    As in `_names_of_evaluations`, but whole; dtypes have a column.
+    """
+    tasks = [board.task for board in boards]
+    words = [setting_in_words(board, about.task(board.task)) for board in boards]
+    names = [f"{task}\n{setting}" for task, setting in zip(tasks, words, strict=True)]
+    names = _told_apart(names, [f"{board.evaluation.prompts:,}\u00a0prompts" for board in boards])
+    differing = [formats.arguments(args) for args in _differing_arguments(names, boards)]
+    return [name.partition("\n")[2].removeprefix(", ") for name in _told_apart(names, differing)]
+
+
 def _told_apart(names: Sequence[str], parts: Sequence[str]) -> list[str]:
     """The names, followed by their parts where equal names have different ones."""
     parts_of: dict[str, set[str]] = {}
@@ -168,7 +184,7 @@ def _commands(results: Sequence[Scored], about: Descriptions) -> list[tuple[str,
     Rows of a training budget come before those of an open one.
     """
     best: dict[str, tuple[tuple[bool, bool, float], Row]] = {}
-    for row, board, share in results:
+    for row, board, _, share in results:
         key = bool(row.track), board.floor is not None, share or 0.0
         if row.origin not in best or key > best[row.origin][0]:
             best[row.origin] = key, row
