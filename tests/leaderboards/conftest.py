@@ -7,10 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from shown_pages import PICTURES, ROOT
 
 from iclbench import Record, RecordStore, run
 from iclbench.leaderboards.board import Board, boards, leaderboard
 from iclbench.leaderboards.build import build
+from iclbench.leaderboards.site.build import make_site
 from iclbench.runs.store import read_record
 
 LEAST_SQUARES = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4},
@@ -63,6 +65,16 @@ def built(leaderboards, tmp_path_factory) -> Path:
 def board(leaderboards) -> Board:
     """Its board of least-squares in float32."""
     return next(b for b in leaderboard(leaderboards / "records") if len(b.rows) == 5)
+
+
+@pytest.fixture(scope="session")
+def published_site(tmp_path_factory) -> Path:
+    """The site of the published records, which takes minutes."""
+    out = tmp_path_factory.mktemp("published") / "site"
+    make_site(out, ROOT / "leaderboards", print)
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    print(f"screenshots: {PICTURES}")
+    return out
 
 
 @pytest.fixture

@@ -57,8 +57,8 @@ def test_the_table_says_whole_settings_and_tells_evaluation_sets_apart(board, ab
     other, more = evaluated(board, task_args={**args, "dim": 7}), evaluated(board, prompts=2048)
     assert _settings([board, other], about) == [setting, setting.replace("2", "7", 1)]
     assert _settings([board, more], about) == [
-        f"{setting}, 64 prompts",
-        f"{setting}, 2,048 prompts",
+        f"{setting}, 64\u00a0prompts",
+        f"{setting}, 2,048\u00a0prompts",
     ]
     # A board of another dtype has its own column.
     assert _settings([board, board], about) == [setting, setting]

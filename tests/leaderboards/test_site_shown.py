@@ -1,30 +1,19 @@
-"""The site of the published records in Chromium: wide and on a phone, light and dark.
-
-Each test leaves screenshots in build/screenshots, or in the folder that SCREENSHOTS names.
-"""
+"""The site of the published records in Chromium: wide and on a phone, light and dark."""
 
 from __future__ import annotations
 
-import contextlib
-import csv
 import json
-import os
 import re
 from pathlib import Path
 
 import pytest
-from browser import missing, open_browser
-
-from iclbench.leaderboards.board import leaderboard
-from iclbench.leaderboards.ranking import difference
-from iclbench.leaderboards.site.build import make_site
+from browser import missing
+from shown_pages import PICTURES, find, opened, until, visit
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(bool(missing()), reason=str(missing())),
 ]
-ROOT = Path(__file__).parents[2]
-PICTURES = Path(os.environ.get("SCREENSHOTS", ROOT / "build" / "screenshots"))
 PAGES = ("index.html", "tasks/least-squares.html", "models/baseconv.html", "findings.html")
 LOOKS = [(1400, False), (1400, True), (390, False), (390, True)]
 
@@ -56,47 +45,8 @@ return [seen, bad.slice(0, 5)];
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    out = tmp_path_factory.mktemp("published") / "site"
-    make_site(out, ROOT / "leaderboards", print)
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    print(f"screenshots: {PICTURES}")
-    return out
-
-
-@contextlib.contextmanager
-def opened(width: int, dark: bool):
-    """A browser; afterwards, nothing was asked of the network and the console is empty."""
-    with open_browser(width, 900 if width > 600 else 844, dark) as browser:
-        yield browser
-        assert browser.get_log("browser") == []
-        messages = [json.loads(e["message"])["message"] for e in browser.get_log("performance")]
-        urls = [m["params"]["request"]["url"] for m in messages
-                if m["method"] == "Network.requestWillBeSent"]  # fmt: skip
-        assert urls
-        assert {url.split(":")[0] for url in urls} <= {"file", "data", "about", "blob"}
-
-
-def visit(browser, page: Path, fragment: str = "") -> None:
-    browser.get("about:blank")
-    browser.get(page.as_uri() + fragment)
-    ready = "return location.pathname.endsWith(arguments[0]) && document.readyState === 'complete'"
-    until(browser, lambda: browser.execute_script(ready, page.name))
-
-
-def until(browser, condition):
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    return WebDriverWait(browser, 20).until(lambda _: condition())
-
-
-def find(browser, selector: str):
-    return browser.find_elements("css selector", selector)
-
-
-def shown(browser) -> list[str]:
-    rows = find(browser, "section.evaluation:first-of-type table.board tr[data-id]")
-    return [row.get_attribute("data-id") for row in rows if row.is_displayed()]
+def site(published_site):
+    return published_site
 
 
 @pytest.mark.parametrize(("width", "dark"), LOOKS)
@@ -144,95 +94,6 @@ def test_home_tells_the_story_on_one_screen_and_keeps_its_switches(site):
         zero = find(browser, "#matrix td[style='--p:0%']")[0]
         full = find(browser, "#matrix td.at")[0]
         assert browser.execute_script(ground, zero) != browser.execute_script(ground, full)
-
-
-def test_a_task_s_table_is_in_its_address_and_compares_what_is_shown(site):
-    records = ROOT / "leaderboards" / "records"
-    rows = {row.record.id: row for board in leaderboard(records) for row in board.rows}
-    page = site / "tasks" / "least-squares.html"
-    with opened(1400, True) as browser:
-        visit(browser, page)
-        heads = [h.text.split("\n")[0] for h in find(browser, "section:first-of-type thead th")]
-        assert len([h for h in heads if h]) == 6
-        visit(browser, page, "#origin=solver&sort=-digits&columns=all")
-        ids = shown(browser)
-        scores = [rows[i].score for i in ids]
-        assert scores == sorted(scores, reverse=True)
-        assert {rows[i].origin for i in ids} == {"solver"}
-        cell = f"tr[data-id='{ids[3]}'] .above"
-        until(browser, lambda: "[" in find(browser, cell)[0].text)
-        expected = difference(rows[ids[3]].ranked, rows[ids[2]].ranked)
-        text = find(browser, cell)[0].text.replace("−", "-")
-        numbers = [float(v) for v in re.findall(r"[+-]\d+\.\d\d", text)]
-        assert numbers == pytest.approx(list(expected[:3]), abs=0.006)
-        assert text.endswith("*") == expected.is_significant
-        browser.save_screenshot(str(PICTURES / "task-all-columns.png"))
-        find(browser, "button.columns")[0].send_keys("\n")
-        find(browser, "form.filters [name=find]")[0].send_keys("gradient")
-        assert "find=gradient" in browser.current_url
-        assert "columns" not in browser.current_url
-        fewer = shown(browser)
-        browser.refresh()
-        until(browser, lambda: shown(browser) == fewer)
-
-
-def test_the_shown_rows_are_exported(site):
-    with opened(1400, False) as browser:
-        visit(browser, site / "tasks" / "least-squares.html", "#origin=solver")
-        texts, names = {}, {}
-        for kind in ("csv", "latex", "bibtex"):
-            # Chromium's driver clicks before it has scrolled this far down.
-            find(browser, f"[data-export='{kind}']")[0].send_keys("\n")
-            area = find(browser, "dialog textarea")[0]
-            texts[kind] = area.get_property("value")
-            link = find(browser, "dialog .download")[0]
-            assert link.get_attribute("href").startswith("blob:")
-            names[kind] = link.get_attribute("download")
-            if kind == "latex":
-                browser.save_screenshot(str(PICTURES / "task-latex.png"))
-            browser.execute_script("document.getElementById('export').close()")
-        ids = shown(browser)
-        lines = texts["csv"].splitlines()
-        score = "digits,low,high,interval mark,vs. floor"
-        head = f"rank,model,{score},parameters,compute,origin,track,dtype,id"
-        # A board without budgets has no tracks.
-        assert lines[0] in {head, head.replace(",track", "")}
-        table = list(csv.DictReader(lines))
-        assert [line["id"] for line in table] == ids
-        for line in table:
-            assert float(line["low"]) <= float(line["digits"]) <= float(line["high"])
-            assert int(line["parameters"]) >= 0
-            assert (line["origin"], line["dtype"]) == ("solver", "float32")
-        assert texts["latex"].count(r"\\") == len(ids) + 1
-        assert r"\toprule" in texts["latex"]
-        assert "_" not in texts["latex"].replace(r"\_", "")
-        caption = re.search(r"\\caption\{(.*)\}", texts["latex"])[1]
-        assert caption.startswith("Least squares, D~=~5, N~=~20. Dtype float32. Mean digits")
-        assert re.search(r"95\\% intervals on [\d,]+ evaluation prompts\.$", caption)
-        assert re.fullmatch(r"least-squares-d-5-n-20-\d+-prompts-float32\.csv", names["csv"])
-        assert names["latex"] == names["csv"].replace(".csv", ".tex")
-        assert names["bibtex"] == "least-squares.bib"
-        assert "@software{iclbench," in texts["bibtex"]
-        assert "https://arxiv.org/abs/2503.12295" in texts["bibtex"]
-
-
-def test_all_columns_are_exported_as_numbers(site):
-    with opened(1400, False) as browser:
-        visit(browser, site / "tasks" / "least-squares.html", "#origin=trained&columns=all")
-        texts = {}
-        for kind in ("csv", "latex"):
-            find(browser, f"[data-export='{kind}']")[0].send_keys("\n")
-            # The differences between the shown rows are taken first.
-            until(browser, lambda: find(browser, "dialog[open] textarea"))
-            texts[kind] = find(browser, "dialog textarea")[0].get_property("value")
-            browser.execute_script("document.getElementById('export').close()")
-        table = list(csv.DictReader(texts["csv"].splitlines()))
-        above = [[line[f"vs. row above{end}"] for end in (", low", "", ", high")] for line in table]
-        assert above[0] == ["", "", ""]
-        assert all(float(low) <= float(mean) <= float(high) for low, mean, high in above if mean)
-        assert sum(mean != "" for _, mean, _ in above) > len(above) / 2
-        assert re.search(r"& \$\d\.\d\d\\times10\^\{-\d+\}\$ &", texts["latex"])
-        assert not re.search(r"\de[-−]\d", texts["latex"])
 
 
 def test_figures_toggle_lines_print_and_are_explored_by_a_small_script(site):
