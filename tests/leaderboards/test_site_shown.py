@@ -117,6 +117,23 @@ def test_figures_toggle_lines_print_and_are_explored_by_a_small_script(site):
         assert find(browser, "figure.plot .canvas > svg")[0].is_displayed()
 
 
+def test_the_bars_of_a_comparison_hold_no_tails_and_the_plot_counts_them(site):
+    with opened(1400, False) as browser:
+        visit(browser, site / "compare" / "gradient.html")
+        until(browser, lambda: find(browser, "#histogram svg"))
+        heights = [float(bar.get_attribute("height")) for bar in find(browser, "#histogram .bar")]
+        texts = [text.text for text in find(browser, "#histogram text")]
+        tails = [
+            int(number) for text in texts for number in re.findall(r"(\d+) (?:below|above)", text)
+        ]
+        (top,) = (int(text) for text in texts if text.isdigit() and text != "0")
+        evaluation = find(browser, "[name=evaluation] option")[0].text
+        prompts = int(re.search(r"(\d+) prompts", evaluation)[1])
+        # At each end, the plot ends at half a percent.
+        assert all(abs(count - 0.005 * prompts) <= 1 for count in tails)
+        assert sum(heights) * top / 230 + sum(tails) == pytest.approx(prompts, abs=5)
+
+
 def test_the_search_leads_to_tasks_models_and_runs(site):
     from selenium.webdriver.common.keys import Keys
 

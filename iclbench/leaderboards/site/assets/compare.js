@@ -54,18 +54,20 @@
     const sorted = Float64Array.from(values).sort();
     let [low, high] = [quantile(sorted, 0.005), quantile(sorted, 0.995)];
     if (high - low < 1e-9) { low -= 0.5; high += 0.5; }
+    // Tails in the bars at the ends would look like further peaks.
+    const below = values.filter((v) => v < low).length, above = values.filter((v) => v > high).length;
     const bins = new Array(36).fill(0);
     for (const v of values) {
-      const at = Math.floor((v - low) / (high - low) * 36);
-      bins[Math.min(35, Math.max(0, at))] += 1;
+      if (v >= low && v <= high) bins[Math.min(35, Math.floor((v - low) / (high - low) * 36))] += 1;
     }
     const top = Math.max(...bins), width = 392 / 36;
     const x = (v) => 48 + (v - low) / (high - low) * 392;
     const bars = bins.map((n, i) => `<rect class="bar" x="${(48 + i * width).toFixed(1)}" width="${(width - 1).toFixed(1)}" y="${(250 - 230 * n / top).toFixed(1)}" height="${(230 * n / top).toFixed(1)}"/>`);
     const labels = [low, low < 0 && high > 0 ? 0 : (low + high) / 2, high].map((v, i) => `<text x="${i === 2 ? 458 : x(v)}" y="270" text-anchor="${i === 2 ? "end" : "middle"}">${withMinus(String(Number(v.toPrecision(2))))}</text>`);
     const zero = low < 0 && high > 0 ? `<line class="zero" x1="${x(0)}" x2="${x(0)}" y1="14" y2="250"/>` : "";
+    const tails = [below && `<text x="48" y="12">← ${below} below</text>`, above && `<text x="440" y="12" text-anchor="end">${above} above →</text>`].filter(Boolean);
     const box = document.getElementById("histogram");
-    box.innerHTML = `<svg viewBox="0 0 460 300" role="img" aria-label="Histogram of the difference on each prompt">${bars.join("")}${zero}<path class="axis" d="M48 250H440"/>${labels.join("")}<text x="40" y="24" text-anchor="end">${top}</text><text x="40" y="254" text-anchor="end">0</text><text x="244" y="292" text-anchor="middle"></text></svg>`;
+    box.innerHTML = `<svg viewBox="0 0 460 300" role="img" aria-label="Histogram of the difference on each prompt; ${below} prompts lie below it and ${above} above">${bars.join("")}${zero}<path class="axis" d="M48 250H440"/>${labels.join("")}${tails.join("")}<text x="40" y="24" text-anchor="end">${top}</text><text x="40" y="254" text-anchor="end">0</text><text x="244" y="292" text-anchor="middle"></text></svg>`;
     box.querySelector("text:last-of-type").textContent = title;
   };
 
