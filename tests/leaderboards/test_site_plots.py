@@ -7,7 +7,8 @@ import math
 import re
 
 from iclbench.leaderboards.site.figure import figure, figures
-from iclbench.leaderboards.site.plots import COLORS, LONGEST_Y, _along, plot
+from iclbench.leaderboards.site.plots import COLORS, LONGEST_Y, MOST_NAMES, _along, plot
+from iclbench.leaderboards.site.svg import BOTTOM, HEIGHT, TOP
 
 COUNT = COLORS + 5
 
@@ -24,6 +25,18 @@ def test_lines_that_end_apart_have_their_names_there():
     assert [name for _, name in named] == [f"model {i}" for i in range(COUNT)]
     heights = sorted(float(y) for y, _ in named)
     assert min(b - a for a, b in itertools.pairwise(heights)) > 10
+
+
+def test_as_many_names_as_fit_are_beside_the_plot_and_not_below_its_axis():
+    # All lines end at the bottom, as models do that learn nothing, but for two.
+    ends = [1.0, 0.9, *(i / 100 for i in range(MOST_NAMES - 2))]
+    view = figure(plot("t", "x", "y", lines(ends), log=False))
+    heights = [
+        float(y) for y in re.findall(r'<text class="end" x="[\d.]+" y="([\d.]+)"', view["svg"])
+    ]
+    assert len(heights) == MOST_NAMES
+    assert TOP <= min(heights) <= max(heights) <= HEIGHT - BOTTOM
+    assert min(b - a for a, b in itertools.pairwise(sorted(heights))) > 10
 
 
 def test_lines_that_end_together_wait_in_the_legend():

@@ -77,7 +77,7 @@ def _names(plot: Plot, x: Scale, y: Scale, right: float) -> dict[int, str]:
                   if _shown(a, plot["x"]["log"]) and _shown(b, plot["y"]["log"])]  # fmt: skip
         if points:
             ends[i] = points[-1]
-    placed = end_labels.label_heights(list(ends.values()), right, TOP, HEIGHT - BOTTOM + 20)
+    placed = end_labels.label_heights(list(ends.values()), right, TOP, HEIGHT - BOTTOM - 4)
     return {
         i: f'<g class="{style_of(plot["lines"][i])}">'
         f"{''.join(end_labels.label(plot['lines'][i]['name'], end, right, at))}</g>"

@@ -26,8 +26,12 @@
   const value = (v) => v === null || v === undefined ? "–" : written(v, 3);
   // As in the drawing, the page names a vertical axis above the plot where it has no room beside it.
   const isNarrow = matchMedia("(max-width: 600px)");
+  // Only powers of ten have grid lines on a logarithmic axis, unless a reader zooms in between them.
+  const isPower = (v) => Math.abs(Math.log10(v) - Math.round(Math.log10(v))) < 1e-9;
+  const rounded = (u, splits) => splits.filter(isPower).length > 1 ? splits.map((v) => isPower(v) ? v : null) : splits;
   const axis = (a, size) => ({ label: a.above || (a.above !== undefined && isNarrow.matches) ? undefined : a.title, labelSize: 22, labelFont: "13px system-ui", font: "12px system-ui", size,
-    stroke: color("soft"), grid: { stroke: color("line"), width: 1 }, ticks: { stroke: color("line"), width: 1 },
+    stroke: color("soft"), grid: { stroke: color("line"), width: 1, ...(a.log && { filter: rounded }) }, ticks: { stroke: color("line"), width: 1, ...(a.log && { filter: rounded }) },
+    ...(a.log && { filter: rounded }),
     ...(a.integers && !a.log && { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 1e5, 1e6] }),
     values: (u, splits) => splits.map((v) => v === null ? "" : plain(v, a.log)) });
   const dashes = { dotted: [2, 4], dashed: [7, 4] };
