@@ -117,6 +117,20 @@ def test_figures_toggle_lines_print_and_are_explored_by_a_small_script(site):
         assert find(browser, "figure.plot .canvas > svg")[0].is_displayed()
 
 
+def test_home_fits_a_printed_page_and_legends_strike_no_line_that_prints(site):
+    with opened(760, False) as browser:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+        visit(browser, site / "index.html")
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= 760
+        sizes = [float(heading.value_of_css_property("font-size").removesuffix("px"))
+                 for heading in find(browser, "table.heat thead th")]  # fmt: skip
+        assert max(sizes) <= 9
+        visit(browser, site / "tasks" / "least-squares.html")
+        off = find(browser, ".legend [aria-pressed='false']")
+        assert off
+        assert {name.value_of_css_property("text-decoration-line") for name in off} == {"none"}
+
+
 def test_the_bars_of_a_comparison_hold_no_tails_and_the_plot_counts_them(site):
     with opened(1400, False) as browser:
         visit(browser, site / "compare" / "gradient.html")
