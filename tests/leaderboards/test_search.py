@@ -84,3 +84,10 @@ def test_the_citation_is_that_of_the_repository(site):
     project = tomllib.loads((repository / "pyproject.toml").read_text("utf-8"))["project"]
     assert f"version = {{{project['version']}}}" in citation.bibtex()
     assert citation.bibtex() in (repository / "docs" / "cite.md").read_text("utf-8")
+
+
+def test_a_citation_names_the_address_of_the_source():
+    address = "https://example.org/code"
+    assert yaml.safe_load(citation.cff(address))["repository-code"] == address
+    assert f"url     = {{{address}}}\n}}" in citation.bibtex(address)
+    assert "url" not in citation.bibtex()

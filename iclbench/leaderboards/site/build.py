@@ -228,8 +228,10 @@ class Site:
         self._file("rows.csv", as_csv(table))
         if _has_parquet():
             self._file("rows.parquet", as_parquet(table))
-        self._file("CITATION.cff", citation.cff().encode())
-        self._file("CITATION.bib", citation.bibtex().encode())
+        source = self.content.links.source
+        code = source if "//" in source else ""
+        self._file("CITATION.cff", citation.cff(code).encode())
+        self._file("CITATION.bib", citation.bibtex(code).encode())
 
     def _assets(self) -> dict[str, str]:
         """Copy the style and the scripts; their names hold a digest of their content."""
