@@ -169,7 +169,7 @@ def _figure(
         "title": described.title,
         "caption": caption(described.title or study.caption, records),
         "missing": missing,
-        "digits": any(has_digits(record.ranking) for record in records),
+        "digits": described.statistic is None and any(has_digits(r.ranking) for r in records),
         "parts": study_views(described, records, about),
         "values": {r.id: shown_values(described, r, about) for r in drawn(described, records)},
         "commands": [
