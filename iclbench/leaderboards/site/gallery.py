@@ -74,7 +74,7 @@ def shown_studies(
         if not boards:
             continue
         study = by_folder.get(path.name)
-        about_it, own = notes.get(path.name), [o for o in judged if o.finding.records == path.name]
+        noted, own = notes.get(path.name), [o for o in judged if o.finding.records == path.name]
         records = [record for board in boards for record in board.records]
         try:
             figures = _figures(study, path, records, own, about) if study else []
@@ -85,8 +85,8 @@ def shown_studies(
             name=path.name,
             boards=boards,
             study=study,
-            notes=about_it,
-            answer=about_it.answered(records) if about_it else "",
+            notes=noted,
+            answer=noted.answered(records) if noted else "",
             outcomes=own,
             figures=figures,
         )

@@ -74,7 +74,8 @@ def _row(row: Row, axis: dotplot.Axis, group: int, hidden: bool) -> View:
         "mark": formats.mark(row),
         "origin": formats.origin(row),
         "score": with_minus(formats.score(row.score, ranking)),
-        "interval": with_minus(_interval(row)),
+        "interval": with_minus(formats.score_interval(row)),
+        "beside_mean": _beside_mean(row),
         "plot": svg.interval(row.bounds.low, row.bounds.high, row.score, axis[:2], axis.log),
         "missing": formats.missing_digits(row) if row.has_digits else _beside_floor(row),
         "median": with_minus(formats.number(statistics.median, ranking.scale)),
@@ -99,12 +100,12 @@ def _row(row: Row, axis: dotplot.Axis, group: int, hidden: bool) -> View:
     }
 
 
-def _interval(row: Row) -> str:
-    """The interval, and the median of a mean whose seeds differ too much for one."""
-    text = formats.score_interval(row)
+def _beside_mean(row: Row) -> str:
+    """The median beside a mean whose seeds differ too much for an interval; else empty."""
     if row.has_digits or row.bounds.kind != "range over seeds":
-        return text
-    return f"{text} · median {formats.number(row.statistics.median, row.record.ranking.scale)}"
+        return ""
+    median = formats.number(row.statistics.median, row.record.ranking.scale)
+    return with_minus(f"median {median}")
 
 
 def scientific(value: float) -> str:
