@@ -161,6 +161,7 @@ class Site:
     def _run(self, row: Row, board: Board, records: Path, base: str, study: str = "") -> None:
         """Write the page of a record of the folder `records`, whose files are at `base`."""
         view = run.run(row, board, records, base, self.content.prompts)
+        view |= run.described(row.record, self.content.about.task(board.task))
         place = f"{base}/{row.record.id}.html" if study else f"runs/{row.record.id}.html"
         spec = row.record.spec
         has_model = any(about.name == spec.model for about in self.menu["models"])

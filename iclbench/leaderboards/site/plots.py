@@ -12,7 +12,7 @@ from ...api.record import Record
 from ...api.statistics import Curve
 from ..board import Board
 from ..curves import COST_TITLES, median_curve
-from ..descriptions import Descriptions
+from ..descriptions import Description, Descriptions
 from ..formats import digits_of, in_words
 from ..row import PROFILE, Row, floor_label
 from .magnitudes import is_error
@@ -188,7 +188,7 @@ def validation_curves(board: Board, about: Descriptions) -> list[Plot]:
     return plots
 
 
-def record_curves(record: Record) -> list[Plot]:
+def record_curves(record: Record, about: Description) -> list[Plot]:
     """A record's curves with the interval of their mean, and its training curve."""
     plots = []
     for name, curve in record.curves.items():
@@ -197,7 +197,7 @@ def record_curves(record: Record) -> list[Plot]:
         lines = [_line("median", curve), _line("mean", curve, "mean")]
         floor = record.main.floor.curves.get(name)
         lines += [_line(floor_label(record), floor) | {"reference": True}] if floor else []
-        words, axis = in_words(name), in_words(curve.axis)
+        words, axis = about.metric(name), in_words(curve.axis)
         title = _along(words, axis)
         plots.append(plot(title, axis, words, lines, log=spans_lines(lines)))
     training = record.training

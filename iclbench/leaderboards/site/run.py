@@ -13,6 +13,7 @@ from ...runs.objects import Objects
 from ...runs.store import read_values
 from .. import formats
 from ..board import Board
+from ..descriptions import Description
 from ..row import Row, floor_label, mean_bounds
 from .answers import MOST as MOST_ENDINGS
 from .answers import endings, said
@@ -57,7 +58,6 @@ def run(row: Row, board: Board, folder: Path, base: str, prompts: Prompts) -> Vi
         "row": row,
         "record": record,
         "score": with_minus(formats.score(row.score, ranking)),
-        "score_name": formats.score_title(ranking, formats.in_words(ranking.metric)),
         "interval": with_minus(formats.score_interval(row)),
         "held_out": held_out(row),
         "worst": with_minus(formats.number(row.worst, ranking.scale)),
@@ -74,7 +74,6 @@ def run(row: Row, board: Board, folder: Path, base: str, prompts: Prompts) -> Vi
         "metrics": metrics,
         "seeds": seeds,
         "spec": [(key, _text(value)) for key, value in spec.items() if value not in (None, {}, [])],
-        "figures": figures([*record_curves(record), *validation_plots(record)]),
         "samples": _samples(record, folder / row.file, prompts),
         "said": said(record, Objects(folder)),
         "endings": endings(record, Objects(folder))[:MOST_ENDINGS],
@@ -83,6 +82,15 @@ def run(row: Row, board: Board, folder: Path, base: str, prompts: Prompts) -> Vi
         "bibtex": bibtex(record),
         "tuning": json.dumps(record.tuning.document, indent=1) if record.tuning else "",
         "analyses": json.dumps(record.analyses, indent=1) if record.analyses else "",
+    }
+
+
+def described(record: Record, about: Description) -> View:
+    """The parts of a record's page that say what the metrics of its task are called."""
+    metric = about.metric(record.ranking.metric)
+    return {
+        "score_name": formats.score_title(record.ranking, metric),
+        "figures": figures([*record_curves(record, about), *validation_plots(record, metric)]),
     }
 
 

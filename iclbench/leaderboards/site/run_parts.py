@@ -15,7 +15,7 @@ from ...runs.heldout import LEVEL, held_out_path
 from ...runs.objects import Objects
 from .. import formats
 from ..curves import COST_TITLES, seed_scores
-from ..formats import digits_of, in_words
+from ..formats import digits_of
 from ..row import Row
 from .figure import View
 from .minus import with_minus
@@ -171,15 +171,17 @@ def _bytes(size: int) -> str:
     return f"{size} B"
 
 
-def validation_plots(record: Record) -> list[Plot]:
-    """What was validated while each seed was trained, against steps and operations."""
+def validation_plots(record: Record, metric: str) -> list[Plot]:
+    """What was validated while each seed was trained, against steps and operations.
+
+    `metric` is what the ranked metric is called.
+    """
     curve = record.validation_curve
     if curve is None:
         return []
     scores = np.where(np.isfinite(seed_scores(curve)), seed_scores(curve), np.nan)
-    word = in_words(curve.metric)
     in_digits = curve.statistic == "mean digits"
-    word = digits_of(word) if in_digits else word
+    word = digits_of(metric) if in_digits else metric
     plots = []
     for cost, words in (("steps", "training steps"), ("operations", "training compute")):
         xs = getattr(curve, cost)
