@@ -89,6 +89,7 @@ def described(record: Record, about: Description) -> View:
     """The parts of a record's page that say what the metrics of its task are called."""
     metric = about.metric(record.ranking.metric)
     return {
+        "metric": metric,
         "score_name": formats.score_title(record.ranking, metric),
         "figures": figures([*record_curves(record, about), *validation_plots(record, metric)]),
     }
