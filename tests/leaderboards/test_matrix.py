@@ -152,3 +152,11 @@ def test_claims_and_criteria_written_before_the_run_are_shown_first(about):
                 _outcome("c", "not shown")]  # fmt: skip
     shown = findings(outcomes, about)
     assert [f["verdict"] for f in shown] == ["in kind", "contradicted*", "holds"]
+
+
+def test_a_claim_that_was_tested_twice_is_shown_once_by_the_criterion_of_before_the_run(about):
+    early, late = _outcome("a", "in kind"), _outcome("a", "contradicted", after_run=True)
+    claim = {"claim": early.finding.claim}
+    late = replace(late, finding=late.finding.model_copy(update=claim))
+    shown = findings([late, early], about)
+    assert [f["verdict"] for f in shown] == ["in kind"]

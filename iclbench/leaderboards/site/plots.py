@@ -16,6 +16,7 @@ from ..descriptions import Description, Descriptions
 from ..formats import digits_of, in_words
 from ..row import PROFILE, Row, floor_label
 from .magnitudes import is_error
+from .settings import OPEN_BUDGET
 
 #: Colors of the style sheet; with dashes, twice as many lines can be told apart.
 COLORS = 10
@@ -120,7 +121,7 @@ def names_of(rows: Sequence[Row], about: Descriptions) -> list[str]:
     names = []
     for row in rows:
         origin = f" ({row.origin})" if has_origins and not row.is_trained else ""
-        track = f", {row.track or 'open budget'}" if has_tracks and row.is_trained else ""
+        track = f", {row.track or OPEN_BUDGET}" if has_tracks and row.is_trained else ""
         names.append(f"{name_of(row, about)}{track}{origin}")
     return names
 

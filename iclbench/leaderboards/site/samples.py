@@ -15,13 +15,11 @@ from .answers import compared, said
 from .figure import View
 from .plots import name_of
 from .prompts import Prompts, answers_at, values_at
-from .settings import track_in_words
+from .settings import OPEN_BUDGET, track_in_words
 from .task_words import evaluation_title
 
 #: Models beside a prompt.
 MOST_ROWS = 40
-#: What stands for a track where a row chose its own budget.
-OPEN_BUDGET = "open budget"
 
 
 def sample_sets(

@@ -17,6 +17,8 @@ from ..row import Row
 
 #: What a page calls the budgets of rows without a track.
 OPEN = "open budgets"
+#: The same of one row.
+OPEN_BUDGET = "open budget"
 
 _TRACK = re.compile(r"(gpu-)?(\d+)([mh])")
 
