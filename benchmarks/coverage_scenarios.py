@@ -182,6 +182,24 @@ def copies(sizes: tuple[float, float, float]) -> Callable[[np.random.Generator, 
     return draw
 
 
+def models(
+    of_seeds: float, spread: float = 0.0
+) -> Callable[[np.random.Generator, int], np.ndarray]:
+    """Rows of models that find other prompts hard, equally often.
+
+    The deviations of their seeds have a median and, in natural logarithms, a spread over rows.
+    """
+    alike = copies((1.0, 0.0, 0.0))
+    others = copies((0.0, 1.0, 0.5))
+
+    def draw(random: np.random.Generator, seeds: int) -> np.ndarray:
+        by_row = of_seeds * np.exp(spread * random.standard_normal((BOARD_ROWS, 1, 1)))
+        of_models = random.standard_normal((BOARD_ROWS, 1, BOARD_PROMPTS))
+        return by_row * alike(random, seeds) + of_models + others(random, seeds)
+
+    return draw
+
+
 def board_scenarios() -> list[BoardScenario]:
     """All the kinds of boards that are simulated."""
     normal = copies((0.3, 1.0, 0.5))
@@ -204,6 +222,8 @@ def board_scenarios() -> list[BoardScenario]:
     return [
         BoardScenario("copies: digits, normal", normal),
         BoardScenario("copies: digits, seeds differ most", copies((1.0, 0.3, 0.3))),
+        *(BoardScenario(f"models: digits, seeds differ by {x}", models(x)) for x in (0.05, 0.2)),
+        BoardScenario("models: digits, seeds of some rows differ most", models(0.2, 1.0)),
         BoardScenario("copies: mean error, log-normal σ = 3", lambda *a: np.exp(heavy(*a))),
         BoardScenario("copies: digits, 20% of seeds diverge", diverging),
         BoardScenario("identical rows", identical),

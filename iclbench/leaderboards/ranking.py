@@ -2,7 +2,8 @@
 
 Pure functions of arrays. A row is a (seeds, prompts) array of what ranks: digits, or a metric. All
 rows have the same prompts. The mean over seeds and prompts ranks, and the same mean is tested,
-two-sided and paired on the prompts, with the variance components of `iclbench/runs/intervals.py`.
+two-sided and paired on the prompts, with the variance components of `iclbench/runs/intervals.py`:
+all pairs of a board by `all_pairs.py`, and two rows alone by Welch's t.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from ..runs.intervals import components
+from .all_pairs import p_values, seed_variances
 
 #: The probability that any of a board's rows is called different from another that it equals.
 LEVEL = 0.05
@@ -102,42 +104,74 @@ def ranks(values: Sequence[np.ndarray], better: Better) -> list[Rank]:
     # [i, j]: row i is significantly better than row j.
     wins = is_finite[:, None] & ~is_finite
     if is_finite.sum() > 1:
-        tested = compare([row for row, usable in zip(values, is_finite, strict=True) if usable])
-        ahead = tested.mean < 0 if better == "lower" else tested.mean > 0
-        wins[np.ix_(is_finite, is_finite)] = ahead & holm(tested.p)
+        usable = [row for row, finite in zip(values, is_finite, strict=True) if finite]
+        mean, p = differences_of_all(usable)
+        ahead = mean < 0 if better == "lower" else mean > 0
+        wins[np.ix_(is_finite, is_finite)] = ahead & holm(p)
     first, last = 1 + wins.sum(axis=0), len(values) - wins.sum(axis=1)
     return [Rank(int(a), int(b)) for a, b in zip(first, last, strict=True)]
 
 
+def differences_of_all(values: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """The mean differences of all pairs of rows of finite values, and their p-values: (n, n) each.
+
+    They are for the small p-values that many pairs ask for; see `all_pairs`.
+    """
+    paired = _paired(values)
+    prompts = values[0].shape[1]
+    if prompts < 2:
+        return paired.mean, np.ones_like(paired.mean)
+    variance = paired.of_prompts + paired.rounding
+    return paired.mean, p_values(abs(paired.mean), variance, prompts, seed_variances(values))
+
+
 def compare(values: Sequence[np.ndarray]) -> Differences:
-    """The paired differences of all pairs of rows of finite values.
+    """The paired differences of all pairs of rows of finite values, each as if it were alone.
 
     The prompts are shared, the seeds of two rows independent; a single seed is taken as it is. The
     variance is that of the differences over prompts, and the seeds' of either row; its degrees of
     freedom are Satterthwaite's.
     """
-    by_prompt = np.stack([row.mean(axis=0) for row in values])
-    rows, prompts = by_prompt.shape
-    means = by_prompt.mean(axis=1)
-    mean = means[:, None] - means
+    paired = _paired(values)
+    mean, prompts = paired.mean, values[0].shape[1]
     if prompts < 2:
-        unknown = np.full((rows, rows), np.inf)
+        unknown = np.full(mean.shape, np.inf)
         return Differences(mean, unknown, np.ones_like(mean), np.ones_like(mean))
-    centered = by_prompt - means[:, None]
-    products = centered @ centered.T / (prompts * (prompts - 1))
-    alone = np.diag(products)
-    sums = alone[:, None] + alone
-    of_prompts = np.maximum(sums - 2 * products, 0.0)
     of_seeds, squares = np.array([seed_variance(row) for row in values]).T
-    variance = of_prompts + of_seeds[:, None] + of_seeds
-    # What rounding of the sums above and of the means may be at most.
-    largest = np.maximum(np.abs(means)[:, None], np.abs(means))
-    error = np.sqrt(variance + 1e-14 * sums + (ROUNDING * largest) ** 2)
-    denominator = of_prompts**2 / (prompts - 1) + squares[:, None] + squares
+    variance = paired.of_prompts + of_seeds[:, None] + of_seeds
+    error = np.sqrt(variance + paired.rounding)
+    denominator = paired.of_prompts**2 / (prompts - 1) + squares[:, None] + squares
     freedom = np.divide(variance**2, denominator, out=np.full_like(mean, prompts - 1.0),
                         where=denominator > 0)  # fmt: skip
     size = np.divide(np.abs(mean), error, out=np.zeros_like(mean), where=error > 0)
     return Differences(mean, error, freedom, np.where(mean == 0, 1.0, 2 * stdtr(freedom, -size)))
+
+
+class _Paired(NamedTuple):
+    """Of all pairs of n rows, (n, n): the mean difference and its variance over prompts.
+
+    `rounding` is what rounding of the sums and of the means may be at most, as a variance.
+    """
+
+    mean: np.ndarray
+    of_prompts: np.ndarray
+    rounding: np.ndarray
+
+
+def _paired(values: Sequence[np.ndarray]) -> _Paired:
+    by_prompt = np.stack([row.mean(axis=0) for row in values])
+    prompts = by_prompt.shape[1]
+    means = by_prompt.mean(axis=1)
+    centered = by_prompt - means[:, None]
+    products = centered @ centered.T / (prompts * max(prompts - 1, 1))
+    alone = np.diag(products)
+    sums = alone[:, None] + alone
+    largest = np.maximum(np.abs(means)[:, None], np.abs(means))
+    return _Paired(
+        means[:, None] - means,
+        np.maximum(sums - 2 * products, 0.0),
+        1e-14 * sums + (ROUNDING * largest) ** 2,
+    )
 
 
 def seed_variance(values: np.ndarray) -> tuple[float, float]:

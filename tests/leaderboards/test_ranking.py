@@ -15,6 +15,7 @@ from iclbench.leaderboards.ranking import (
     best_first,
     compare,
     difference,
+    differences_of_all,
     holm,
     includes_chance,
     ranked_values,
@@ -135,11 +136,11 @@ def test_ranks_do_not_depend_on_the_order_of_rows():
 def test_ranks_count_the_rows_that_differ():
     values = copies(12, 3, name="counted")
     values = [row + 0.7 * i for i, row in enumerate(values)]
-    tested = compare(values)
-    differs = holm(tested.p)
+    mean, p = differences_of_all(values)
+    differs = holm(p)
     for row, rank in enumerate(ranks(values, "higher")):
-        better = sum(differs[row] & (tested.mean[row] < 0))
-        worse = sum(differs[row] & (tested.mean[row] > 0))
+        better = sum(differs[row] & (mean[row] < 0))
+        worse = sum(differs[row] & (mean[row] > 0))
         assert rank == (1 + better, 12 - worse)
         assert rank.first <= rank.last
 

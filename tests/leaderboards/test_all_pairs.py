@@ -1,0 +1,105 @@
+"""The test of a board's pairs: exact in its limits, and right where few seeds agree by chance."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from iclbench.api.random import philox
+from iclbench.leaderboards.all_pairs import SeedVariances, moderated, p_values, seed_variances
+from iclbench.leaderboards.ranking import differences_of_all, ranks
+
+
+def seeds_of(total, freedom, both=0.0):
+    total = np.asarray(total, dtype=float)
+    return SeedVariances(total, np.full_like(total, both), np.full_like(total, freedom))
+
+
+def pair_p(size, of_prompts, prompts, seeds):
+    sizes = np.array([[0.0, size], [size, 0.0]])
+    return p_values(sizes, np.full((2, 2), of_prompts), prompts, seeds)[0, 1]
+
+
+def test_rows_without_seeds_have_the_paired_t_test():
+    p = pair_p(2.5, 1.0, 10, seeds_of([0.0, 0.0], 0))
+    assert p == pytest.approx(2 * stats.t.sf(2.5, 9))
+
+
+@pytest.mark.parametrize(("size", "freedom"), [(3.0, 1), (30.0, 2), (8.0, 4), (5.0, 9)])
+def test_one_row_s_seeds_alone_have_student_s_t(size, freedom):
+    """Without prompts that differ, and beside a row whose seeds agree, the test is a t-test."""
+    p = pair_p(size, 0.0, 10**9, SeedVariances(
+        np.array([1.0, 0.0]), np.zeros(2), np.array([float(freedom), 0.0])))  # fmt: skip
+    assert p == pytest.approx(2 * stats.t.sf(size, freedom), rel=0.02)
+
+
+def test_the_p_value_is_the_mean_over_the_variances_of_both_rows():
+    """Two rows whose variances agree with each other: each has twice the degrees of freedom."""
+    seeds = seeds_of([0.5, 0.5], 2, both=0.1)
+    variance, freedom = moderated(seeds)
+    assert freedom.tolist() == [4, 4]
+    random = philox("test of a board")
+    drawn = variance[:, None] * 4 / random.chisquare(4, (2, 400_000))
+    error = np.sqrt(0.3 + np.maximum(drawn - 0.1, 0).sum(axis=0))
+    expected = 2 * stats.t.sf(4.0 / error, 49).mean()
+    assert pair_p(4.0, 0.3, 50, seeds) == pytest.approx(expected, rel=0.03)
+
+
+def test_the_board_counts_at_most_as_much_as_a_row_s_own_seeds():
+    variance, freedom = moderated(seeds_of([1.0] * 9 + [1000.0], 2))
+    assert (freedom <= 4).all()
+    assert variance[-1] >= 500
+    assert (variance[:-1] >= 1).all()
+
+
+def test_rows_that_vary_alike_share_their_variance():
+    random = philox("rows that vary alike")
+    shown = random.chisquare(2, 40) / 2
+    variance, freedom = moderated(seeds_of(shown, 2))
+    assert (freedom == 4).all()
+    assert variance == pytest.approx((shown + 2 * variance.mean() - shown.mean()) / 2, rel=0.2)
+
+
+def test_a_row_without_variance_is_not_taken_at_its_word():
+    variance, _ = moderated(seeds_of([0.0, 1.0, 1.1, 0.9], 2))
+    assert variance[0] > 0.1
+
+
+def board(random, rows, seeds, of_seeds, prompts=128):
+    """Rows equal in distribution: digits with effects of seeds, of prompts and of both."""
+    values = random.standard_normal(prompts) + random.standard_normal((rows, 1, prompts))
+    values = values + of_seeds[:, None, None] * random.standard_normal((rows, seeds, 1))
+    return list(values + 0.5 * random.standard_normal((rows, seeds, prompts)))
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 5])
+@pytest.mark.parametrize("spread", [0.0, 1.0])
+def test_equal_rows_seldom_differ_although_few_seeds_agree_by_chance(seeds, spread):
+    """Deviations of seeds like those of models and prompts; alike in all rows or e-fold apart."""
+    random = philox("equal rows", seeds, str(spread))
+    boards = 60
+    wrong = 0
+    for _ in range(boards):
+        of_seeds = 0.2 * np.exp(spread * random.standard_normal(10))
+        found = ranks(board(random, 10, seeds, of_seeds), "higher")
+        wrong += any(rank.first > 1 or rank.last < 10 for rank in found)
+    # 5% of 60 boards are 3; more than 9 of them have a probability of 0.1%.
+    assert wrong <= 9
+
+
+def test_five_seeds_see_large_differences():
+    values = board(philox("differences"), 10, 5, np.full(10, 0.2))
+    values = [row + 3 * (i < 5) for i, row in enumerate(values)]
+    assert [str(rank) for rank in ranks(values, "higher")] == ["1–5"] * 5 + ["6–10"] * 5
+
+
+def test_variances_of_seeds_include_those_of_seeds_and_prompts():
+    values = board(philox("variances"), 4, 3, np.full(4, 0.3))
+    seeds = seed_variances(values)
+    by_seed = np.array([row.mean(axis=1).var(ddof=1) / 3 for row in values])
+    assert seeds.total == pytest.approx(np.maximum(by_seed, seeds.both))
+    assert seeds.freedom.tolist() == [2, 2, 2, 2]
+    mean, p = differences_of_all(values)
+    assert mean == pytest.approx(-mean.T)
+    assert p == pytest.approx(p.T)
