@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-import platform
+import secrets
 import shutil
 import stat
 import tempfile
@@ -22,7 +22,7 @@ STAGING = ".iclbench-new-"
 def write_atomically(path: Path, data: bytes) -> None:
     """Write `data` to a temporary file and rename it, so that `path` is never partial."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{_this_process()}.tmp")
+    temporary = path.with_name(f".{path.name}.{_new_name()}.tmp")
     try:
         with temporary.open("wb") as file:
             file.write(data)
@@ -33,9 +33,9 @@ def write_atomically(path: Path, data: bytes) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _this_process() -> str:
-    """A name that no other process has, on any machine that shares the files."""
-    return f"{platform.node() or 'here'}.{os.getpid()}"
+def _new_name() -> str:
+    """A name that no other thread, process or machine that shares the files has."""
+    return secrets.token_hex(8)
 
 
 @contextmanager
@@ -82,7 +82,7 @@ def file_digest(path: Path) -> str:
 
 def require_writable(folder: Path) -> None:
     """Create `folder` if it is missing; raises UsageError if it can't be written."""
-    probe = folder / f".{_this_process()}.tmp"
+    probe = folder / f".{_new_name()}.tmp"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe.touch()

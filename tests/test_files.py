@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -21,6 +22,15 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="disk full"):
         write_atomically(path, b"after")
     assert path.read_bytes() == b"before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_threads_may_write_the_same_file(tmp_path):
+    path = tmp_path / "file"
+    texts = [f"{i}" * 1000 for i in range(10)]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda i: write_atomically(path, texts[i % 10].encode()), range(100)))
+    assert path.read_text() in texts
     assert list(tmp_path.iterdir()) == [path]
 
 

@@ -62,7 +62,7 @@ def listing(source: Source) -> Listing:
     by_path = {entry.path: entry for entry in entries}
     objects = {path: entry for path, entry in by_path.items() if _OBJECT.fullmatch(path)}
     records = [entry for path, entry in sorted(by_path.items()) if _is_record(path)]
-    others = {p: e for p, e in by_path.items() if p not in objects and e not in records}
+    others = {p: e for p, e in by_path.items() if p not in objects and not _is_record(p)}
     return Listing(records, objects, by_path.get(DOCUMENT), others)
 
 

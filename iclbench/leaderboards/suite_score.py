@@ -113,7 +113,8 @@ def scale_of(board: SuiteBoard, records: Sequence[Record]) -> Scale:
 def score_of(record: Record, scale: Scale) -> Score | None:
     """The record's score; None where the scale is not known or has no length.
 
-    Chance and reference are taken as known: they are solvers' on the same prompts.
+    Chance and reference are taken as known: they have the same prompts. A best row as reference
+    was trained, so its own uncertainty is missing in the interval.
     """
     if scale.chance is None or scale.reference is None:
         return None
@@ -182,7 +183,8 @@ def _with_arguments(entries: Sequence[Entry]) -> list[Entry]:
     labelled = []
     for group in groups.values():
         known = [_arguments(entry) for entry in group]
-        names = [n for n in known[0] if any(args.get(n) != known[0][n] for args in known)]
+        every = dict.fromkeys(name for args in known for name in args)
+        names = [n for n in every if any(args.get(n) != known[0].get(n) for args in known)]
         for entry, args in zip(group, known, strict=True):
             words = [entry.label, *(f"{name}={args[name]}" for name in names if name in args)]
             labelled.append(replace(entry, label=" ".join(words)))
@@ -194,7 +196,10 @@ def _arguments(entry: Entry) -> dict[str, object]:
     spec = next(iter(entry.records.values())).spec
     if spec.origin == "trained":
         return {"init": "given" if spec.init else "random"}
-    return spec.weights_args if spec.origin == "constructed" else spec.model_args
+    if spec.origin == "constructed":
+        return spec.weights_args
+    digest = spec.checkpoint_digest
+    return {**spec.model_args, **({"checkpoint": digest[:8]} if digest else {})}
 
 
 def _representative(records: Sequence[Record]) -> Record:

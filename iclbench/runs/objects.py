@@ -126,7 +126,10 @@ def _digests_in(files: Iterable[Path]) -> set[str]:
     """Every word of 64 characters between quotes in these files."""
     words: set[str] = set()
     for file in files:
-        parts = file.read_text("utf-8", errors="replace").split('"')
+        try:
+            parts = file.read_text("utf-8", errors="replace").split('"')
+        except FileNotFoundError:  # another process has removed its checkpoint since
+            continue
         words.update(part for part in parts if len(part) == 64)
     return words
 

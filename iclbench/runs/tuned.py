@@ -96,14 +96,24 @@ def tuned(plan: Plan, document: TuningDocument) -> Plan:
 
 
 def choose_tuning(plan: Plan, documents: list[TuningDocument]) -> TuningDocument | None:
-    """The tuning for a plan, that of its budget first; None if there is none."""
+    """The tuning for a plan: that of its budget first, then of most trials, then the newest.
+
+    None if there is none.
+    """
     fitting = [
         document
         for document in documents
         if all(_json(plan.spec)[name] == _json(document)[name] for name in _SHARED)
     ]
-    fitting.sort(key=lambda document: document.budget != plan.spec.budget)
-    return fitting[0] if fitting else None
+    return max(
+        fitting,
+        key=lambda document: (
+            document.budget == plan.spec.budget,
+            len(document.trials),
+            document.created,
+        ),
+        default=None,
+    )
 
 
 def _json(content: ResolvedSpec | TuningDocument) -> dict[str, Any]:

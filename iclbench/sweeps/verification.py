@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..api.errors import IclbenchError, problem_with
+from ..api.errors import problem_with
 from ..api.record import Record
 from ..runs.add_answers import with_answers
 from ..runs.code import stale_code
@@ -93,7 +93,7 @@ def verify_all(paths: Sequence[Path], request: Request, workers: int) -> Iterato
             paths_of_job, _ = jobs[index]
             if isinstance(result, BaseException):
                 ended |= {
-                    p: Outcome(p, problem=f"{p}: {result}", exit_code=1) for p in paths_of_job
+                    p: Outcome(p, problem=f"{p}: {result}", exit_code=2) for p in paths_of_job
                 }
             else:
                 ended |= {outcome.path: outcome for outcome in result}
@@ -128,8 +128,7 @@ def _outcome(path: Path, request: Request) -> Outcome:
     except Exception as error:
         if os.environ.get("ICLBENCH_DEBUG"):
             raise
-        code = error.exit_code if isinstance(error, IclbenchError) else 2
-        return Outcome(path, problem=problem_with(path, error), exit_code=code)
+        return Outcome(path, problem=problem_with(path, error), exit_code=2)
 
 
 def _checks(path: Path, request: Request) -> list[Check]:

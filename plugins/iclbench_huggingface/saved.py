@@ -24,8 +24,10 @@ IRRELEVANT = {
 
 def saved_layers(folder: Path) -> Any:
     """Return the model in a folder, without its table of ids; raises UsageError."""
+    # Else a folder with code of its own has transformers ask whether to run it.
+    trust = {"trust_remote_code": False}
     with _silence():
-        model = built(AutoModel.from_pretrained, folder, local_files_only=True)
+        model = built(AutoModel.from_pretrained, folder, local_files_only=True, **trust)
     model.set_input_embeddings(nn.Identity())
     return model
 

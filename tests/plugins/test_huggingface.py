@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import torch
 from random_tensors import randn
+from safetensors.torch import save_file
 
 from iclbench import UsageError, run
 from iclbench.api.spec import RunSpec
@@ -12,6 +15,7 @@ from iclbench.runs.models import initial_module
 from iclbench.runs.plan import resolve
 from iclbench.runs.state_size import state_sizes
 from iclbench_huggingface.architecture import HuggingFace, HuggingFaceConfig
+from iclbench_huggingface.saved import saved_layers
 from iclbench_least_squares.fixed import FixedConfig, LeastSquares
 
 transformers = pytest.importorskip("transformers")
@@ -127,3 +131,14 @@ def test_without_transformers_it_says_what_to_install(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     reason = HuggingFace().supports(SIGNATURE, HuggingFaceConfig())
     assert reason == "it needs transformers: pip install 'iclbench[huggingface]'"
+
+
+def test_code_in_a_saved_folder_is_neither_run_nor_asked_about(tmp_path, monkeypatch):
+    names = {"AutoConfig": "theirs.Config", "AutoModel": "theirs.Model"}
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "theirs", "auto_map": names}))
+    (tmp_path / "theirs.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    save_file({"a": torch.zeros(1)}, tmp_path / "model.safetensors")
+    monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("it asks"))
+    with pytest.raises(UsageError, match="custom code"):
+        saved_layers(tmp_path)
+    assert not (tmp_path / "ran").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -71,6 +72,17 @@ def test_a_worker_gets_the_gpu_that_the_fewest_use(monkeypatch, gpus, used, expe
     assert team._free_gpu() == expected
 
 
+def process_of(_):
+    return os.getpid()
+
+
+def collected(team):
+    team.fill()
+    while not (outcomes := team.collect()):
+        pass
+    return outcomes
+
+
 @pytest.mark.parametrize(("given", "gpus"), [("1, 0", ["1", "0"]), ("", []), ("GPU-a", ["GPU-a"])])
 def test_visible_gpus_are_those_that_the_user_names(monkeypatch, given, gpus):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", given)
@@ -81,6 +93,20 @@ def test_visible_gpus_are_all_of_the_machine_otherwise(monkeypatch):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
     assert local.visible_gpus() == ["0", "1"]
+
+
+@pytest.mark.slow
+def test_a_worker_that_died_idle_gets_no_job():
+    team = local._Team(process_of, list(enumerate("ab")), 1)
+    try:
+        ((_, first),) = collected(team)
+        os.kill(first, signal.SIGKILL)
+        team.members[0].process.join()
+        ((index, second),) = collected(team)
+    finally:
+        team.end()
+    assert index == 1
+    assert second != first
 
 
 @pytest.mark.slow

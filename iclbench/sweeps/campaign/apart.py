@@ -81,7 +81,8 @@ def merge(plan: Plan, settings: Settings) -> Record:
             raise RecordError(f"seed {seed} of {plan.spec.model} has no record to merge")
         records.append(record)
         models.append(_model(plan, seed, record, store))
-    steps = {record.training.steps if record.training else None for record in records}
+    # A seed that diverged alone ended there; beside others it would have gone on unchanged.
+    steps = {r.training.steps for r in records if r.training and r.seeds[0].diverged_at is None}
     if len(steps) > 1:
         raise RunError(f"the seeds of {plan.spec.model} took different numbers of steps: {steps}")
     ready = ReadyModels(
@@ -106,9 +107,12 @@ def _model(plan: Plan, seed: int, record: Record, store: RecordStore) -> Model:
 
 
 def _training(reports: Sequence[TrainingReport]) -> TrainingReport:
-    """One report of trainings with equal steps: times add up, curves stand side by side."""
-    first, seconds = reports[0], sum(report.seconds for report in reports)
-    curves = zip(*(report.curve for report in reports), strict=True)
+    """One report of all trainings: times add up, curves stand side by side.
+
+    The longest gives the steps; a seed that diverged before its end has no losses after that.
+    """
+    first, seconds = _longest(reports), sum(report.seconds for report in reports)
+    curves = zip(*(_losses_at(first.curve_steps, report) for report in reports), strict=True)
     return first.model_copy(
         update={
             "seconds": seconds,
@@ -117,6 +121,16 @@ def _training(reports: Sequence[TrainingReport]) -> TrainingReport:
             "note": "each seed was trained in a process of its own",
         }
     )
+
+
+def _longest(reports: Sequence[TrainingReport]) -> TrainingReport:
+    return max(reports, key=lambda report: report.steps)
+
+
+def _losses_at(steps: Sequence[int], report: TrainingReport) -> list[list[float | None]]:
+    """A seed's losses at the points of another's curve; None where its own ended before."""
+    known = dict(zip(report.curve_steps, report.curve, strict=True))
+    return [known.get(step, [None]) for step in steps]
 
 
 def _budget(reports: Sequence[BudgetReport]) -> BudgetReport | None:
@@ -134,27 +148,36 @@ def _budget(reports: Sequence[BudgetReport]) -> BudgetReport | None:
 
 
 def _curve(curves: Sequence[ValidationCurve]) -> ValidationCurve | None:
-    """The points that all seeds have; which ones a seed leaves out depends on its time."""
+    """The points that all seeds have; which ones a seed leaves out depends on its time.
+
+    A seed that diverged has no scores after its last point.
+    """
     if not curves:
         return None
-    first = curves[0]
-    steps = [step for step in first.steps if all(step in curve.steps for curve in curves)]
-    places = [[curve.steps.index(step) for step in steps] for curve in curves]
+    end = max(max(curve.steps, default=0) for curve in curves)
+    whole = [curve for curve in curves if end in curve.steps or not curve.steps]
+    first = whole[0]
+    steps = [step for step in first.steps if all(step in curve.steps for curve in whole)]
+    chosen = [[_place(curve, step) for step in steps] for curve in curves]
     scores: dict[str, Any] = {
         name: [
-            [by_seed[i] for i in chosen]
-            for curve, chosen in zip(curves, places, strict=True)
+            [None if i is None else by_seed[i] for i in places]
+            for curve, places in zip(curves, chosen, strict=True)
             for by_seed in getattr(curve, name)
         ]
         for name in ("mean", "q05", "median", "q95")
     }
-    times = [[c.seconds[i] for i in chosen] for c, chosen in zip(curves, places, strict=True)]
+    times = [[curve.seconds[curve.steps.index(step)] for step in steps] for curve in whole]
     return first.model_copy(
         update={
             **scores,
             "steps": steps,
             "seconds": [fmean(column) for column in zip(*times, strict=True)],
-            "operations": [first.operations[i] for i in places[0]],
+            "operations": [first.operations[first.steps.index(step)] for step in steps],
             "share": fmean(curve.share for curve in curves),
         }
     )
+
+
+def _place(curve: ValidationCurve, step: int) -> int | None:
+    return curve.steps.index(step) if step in curve.steps else None

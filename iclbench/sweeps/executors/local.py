@@ -115,6 +115,8 @@ class _Team:
 
     def fill(self) -> None:
         """Give waiting jobs to workers, starting those that are missing."""
+        # A process that died while it had nothing to do gets no job.
+        self.members = [w for w in self.members if w.index is not None or w.process.is_alive()]
         while self.waiting and len(self.busy) < self.workers:
             idle = next((worker for worker in self.members if worker.index is None), None)
             worker = idle or self._start()
