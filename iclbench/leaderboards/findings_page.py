@@ -25,7 +25,9 @@ def findings_page(outcomes: Sequence[Outcome]) -> str:
         "The criteria are in [findings.toml](findings.toml), each with the day on which it was "
         "written: before the study was run, unless it says *after the run*. "
         f"{markdown(words.MARK_LEGEND)} A verdict follows from the study's records alone: the "
-        f"number must be in the range over all seeds, and for most seeds. {meanings}. "
+        "number must be in the range over all seeds, and for most seeds where each seed's is "
+        "known. Numbers are medians over prompts unless the criterion says mean, which most papers "
+        f"report. {meanings}. "
         "[All tasks](README.md)",
     ]
     if claims:

@@ -139,6 +139,8 @@ def _against_chance(record: Record, bounds: Bounds, chance: float | None) -> str
     """What the row says of chance; empty for a row that is better, or where chance is unknown."""
     if record.chance:
         return "chance"
+    if bounds.kind == "range over seeds":
+        return ""  # no interval: one failed seed reaches far beyond chance
     if includes_chance(bounds.low, bounds.high, chance):
         return "at chance"
     if bounds.low is None or bounds.high is None or chance is None:

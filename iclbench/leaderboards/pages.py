@@ -34,9 +34,11 @@ def overview_page(boards: Sequence[Board]) -> str:
         f"{GENERATED}\n\n# Leaderboards",
         f"{count} records of {len(tasks)} tasks. Each cell shows the model's best row with weights "
         "of one origin: the mean digits of its error, or the mean of its metric if the task's "
-        f"floor is not exact. {formats.DIGITS} The first line is the floor: the *attainable* error "
-        "is that of the exact answer to the rounded prompt, rounded once to the dtype. **Bold** "
-        "results are at it: their median and 99th percentile lack at most one digit. *chance* "
+        "floor is not exact. The best row may have any track: models in one column need not have "
+        f"trained equally long, and a task's page ranks each track apart. {formats.DIGITS} The "
+        "first line is the floor: the *attainable* error is that of the exact answer to the "
+        "rounded prompt, rounded once to the dtype. **Bold** results are at it: their "
+        "median and 99th percentile lack at most one digit. *chance* "
         "marks models that ignore the examples, *at chance* an interval that includes it. "
         f"Origin of the weights: {LEGEND}.",
         "To measure every row again, run `iclbench verify leaderboards/records`. All rows are in "

@@ -76,15 +76,20 @@ def by_seed(outcome: Outcome) -> str:
 
 
 def seeds(outcome: Outcome) -> str:
-    """How many seeds were trained, or that nothing was; empty without records."""
+    """How many seeds were trained, and how many diverged, or that nothing was trained.
+
+    Empty without records.
+    """
     if not outcome.records:
         return ""
-    counts = sorted({len(r.seeds) for r in outcome.records if r.spec.origin == "trained"})
+    trained = [r for r in outcome.records if r.spec.origin == "trained"]
+    counts = sorted({len(r.seeds) for r in trained})
     if not counts:
         return "no training"
-    if counts == [1]:
-        return "one seed"
-    return f"{'–'.join(map(str, counts[:1] + counts[1:][-1:]))} seeds"
+    many = f"{'–'.join(map(str, counts[:1] + counts[1:][-1:]))} seeds"
+    diverged = max(sum(seed.diverged_at is not None for seed in r.seeds) for r in trained)
+    ended = f", {diverged} diverged" if diverged else ""
+    return ("one seed" if counts == [1] else many) + ended
 
 
 def setting(outcome: Outcome, about: Descriptions, most_arguments: int | None = None) -> str:

@@ -145,7 +145,7 @@ def test_digits_are_called_digits_of_the_error():
 
 def test_a_wide_rank_is_explained(boards, gradient):
     text = ranks_in_words(boards)
-    for words in ("t-test", f"{LEVEL:g}", "Holm", "few seeds"):
+    for words in ("paired test", f"{LEVEL:g}", "Holm", "few seeds"):
         assert words in text
     assert ranks_in_words([gradient]) == ""
 

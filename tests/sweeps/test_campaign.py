@@ -8,17 +8,13 @@ from typing import Any
 
 import pytest
 
-from iclbench import RecordError, RecordStore, RunSpec, UsageError
-from iclbench.runs.plan import resolve
-from iclbench.runs.run import run_plans
+from iclbench import RecordStore, UsageError
 from iclbench.runs.settings import Settings
 from iclbench.runs.store import read_record
 from iclbench.runs.verify import verify
-from iclbench.sweeps.campaign.apart import merge, run_seed
 from iclbench.sweeps.campaign.cells import Cell, cells_of, hours_left
 from iclbench.sweeps.campaign.files import Campaign, read_campaign
 from iclbench.sweeps.campaign.run import NO_HOURS, run_campaign, run_cell
-from iclbench.training.loop import Training
 
 ROOT = Path(__file__).parents[2]
 
@@ -207,41 +203,6 @@ def test_seeds_apart_are_merged_into_one_record_that_verifies(folder):
         assert metrics["squared_error"].mean == pytest.approx(expected, rel=1e-5)
     checks = verify(store.path(merged.plan.spec), "cpu")
     assert [check.difference for check in checks if not check.holds] == []
-
-
-def test_a_seed_that_diverges_alone_is_merged_like_one_among_others(folder, monkeypatch):
-    args = {"model_args": {"layers": 1, "width": 16}, "recipe_args": {"steps": 60}}
-    plan = resolve(RunSpec(
-        model="transformer", task="least-squares", seeds=3, eval_prompts=64, **args
-    ))  # fmt: skip
-    update = Training.update
-
-    def diverging(self, batch, factor, step):
-        if int(step) == 30:
-            for replica, member in enumerate(self.members):
-                if member.seed == 1:
-                    self.replicas.flat[replica, 0] = float("nan")
-        return update(self, batch, factor, step)
-
-    monkeypatch.setattr(Training, "update", diverging)
-    settings = Settings(folder / "out", device="cpu")
-    for seed in plan.spec.seeds:
-        run_seed(plan, seed, settings)
-    apart = merge(plan, settings)
-    (together,) = run_plans([plan], Settings(folder / "together", device="cpu"))
-    for record in (apart, together):
-        assert [seed.diverged_at for seed in record.seeds] == [None, 29, None]
-    assert apart.training.steps == together.training.steps == 60
-    for found, expected in zip(apart.training.curve, together.training.curve, strict=True):
-        assert [loss is None for loss in found] == [loss is None for loss in expected]
-
-
-def test_seeds_are_merged_once_all_are_there(folder):
-    plan = resolve(RunSpec(model="lsa", task="least-squares", recipe="smoke", seeds=(0, 1)))
-    settings = Settings(folder / "out", device="cpu")
-    run_seed(plan, 0, settings)
-    with pytest.raises(RecordError, match="seed 1 of lsa has no record"):
-        merge(plan, settings)
 
 
 def test_a_sweep_is_one_cell_whose_grids_may_wait_for_each_other(folder):

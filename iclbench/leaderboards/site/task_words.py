@@ -86,7 +86,7 @@ def tracks_in_words(boards: Sequence[Board]) -> str:
 
 #: The test behind ranks, on a line; see `..ranking`.
 RANK_TEST = (
-    f"A paired t-test of two rows' means at level {LEVEL:g}, Holm-corrected for all pairs of rows "
+    f"A paired test of two rows' means at level {LEVEL:g}, Holm-corrected for all pairs of rows "
     "that are ranked together. Few seeds widen ranks."
 )
 
@@ -98,7 +98,7 @@ def ranks_in_words(boards: Sequence[Board]) -> str:
     return (
         "Trained rows of one track and dtype are ranked together. A rank such as 2–5 starts after "
         "the rows that are significantly better and ends before those that are significantly "
-        f"worse, by a paired t-test at level {LEVEL:g} after Holm's correction for all pairs of "
+        f"worse, by a paired test at level {LEVEL:g} after Holm's correction for all pairs of "
         "rows. The test counts the variance of seeds: few seeds make ranks wide, although the 95% "
         "interval of each row alone is narrow. A row with one seed has no rank."
     )
