@@ -50,7 +50,7 @@ def _require_close(ours: Path, theirs: Path) -> None:
         raise RecordError(f"{name} has other columns or rows than its task")
     for column in expected.column_names:
         mine, yours = (np.array(t[column].to_pylist()) for t in (expected, given))
-        # NaN is padding, which says nothing about the size of the others.
-        size = float(np.nan_to_num(np.abs(mine), nan=0.0).max(initial=0.0))
+        # NaN is padding, and says nothing about the size of the others.
+        size = float(np.abs(mine[np.isfinite(mine)]).max(initial=0.0))
         if not np.allclose(mine, yours, rtol=TOLERANCE, atol=TOLERANCE * size, equal_nan=True):
             raise RecordError(f"{name}: {column} is not what its task gives")

@@ -101,7 +101,7 @@ def p_values(
     return p
 
 
-@functools.cache
+@functools.lru_cache(maxsize=256)
 def _inverse_chi_square(freedom: float) -> tuple[np.ndarray, np.ndarray]:
     """The points and weights of freedom / χ²; the point 1 alone without a degree of freedom.
 

@@ -1,0 +1,31 @@
+"""Shared data are those of their task but for the last bits."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from iclbench import RecordError
+from iclbench.exchange.comparison import _require_close
+
+PADDED = [[1.0, float("nan")], [-2.0, 3.0]]
+
+
+def written(path, rows):
+    parquet.write_table(pa.table({"target": rows}), path)
+    return path
+
+
+def test_padding_by_nan_leaves_room_for_the_last_bits(tmp_path):
+    ours = written(tmp_path / "ours", PADDED)
+    _require_close(ours, written(tmp_path / "theirs", [[1.0 + 1e-15, float("nan")], [-2.0, 3.0]]))
+
+
+@pytest.mark.parametrize(
+    "row", [[1.0, 0.0], [1.001, float("nan")], [float("nan"), float("nan")], [1.0, float("inf")]]
+)
+def test_other_numbers_and_other_padding_are_refused(tmp_path, row):
+    ours = written(tmp_path / "ours", PADDED)
+    with pytest.raises(RecordError, match="target is not what its task gives"):
+        _require_close(ours, written(tmp_path / "theirs", [row, PADDED[1]]))
