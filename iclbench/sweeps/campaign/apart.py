@@ -111,7 +111,8 @@ def _training(reports: Sequence[TrainingReport]) -> TrainingReport:
 
     The longest gives the steps; a seed that diverged before its end has no losses after that.
     """
-    first, seconds = _longest(reports), sum(report.seconds for report in reports)
+    first = max(reports, key=lambda report: report.steps)
+    seconds = sum(report.seconds for report in reports)
     curves = zip(*(_losses_at(first.curve_steps, report) for report in reports), strict=True)
     return first.model_copy(
         update={
@@ -121,10 +122,6 @@ def _training(reports: Sequence[TrainingReport]) -> TrainingReport:
             "note": "each seed was trained in a process of its own",
         }
     )
-
-
-def _longest(reports: Sequence[TrainingReport]) -> TrainingReport:
-    return max(reports, key=lambda report: report.steps)
 
 
 def _losses_at(steps: Sequence[int], report: TrainingReport) -> list[list[float | None]]:
