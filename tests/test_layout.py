@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+from collections import Counter
 
 import pytest
 from layout import (
@@ -147,6 +148,12 @@ def test_tests_are_named_after_what_they_test():
             if not prefixes & names:
                 offenders.add(relative(file))
     assert sorted(offenders) == []
+
+
+def test_no_two_tests_share_a_name():
+    # pytest imports test modules by their names alone, and stops at the second of one name.
+    names = Counter(file.name for file in (ROOT / "tests").rglob("test_*.py"))
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 # The checks themselves
