@@ -45,7 +45,7 @@ def board_table(board: Board) -> Table:
         Column("high", right=True, extra=True),
         Column("created", extra=True),
         Column("id", extra=True),
-        Column("command", fit="wrap", extra=True),
+        Column("command", extra=True),
     )
     facts = {"board": board.title, "task": board.task, "dtype": board.dtype}
     lines = [] if board.floor is None else [_floor_line(board.floor, board.ranking)]

@@ -60,19 +60,21 @@ def metrics_table(record: Record) -> Table:
             floor = _metric(record, name, record.floor[name], 0)
             label = floor_label(record)
             lines.append({**floor, "metric": Cell(f"  {label}", f"{name}, {label}", "italic")})
+    # On a narrow terminal the number that ranks stays longest, and next its interval.
+    mean = record.ranking.statistic == "mean"
     columns = (
         Column("record", extra=True),
         Column("metric"),
-        Column("digits", right=True, importance=5),
-        Column("of digits", right=True, importance=4, label="95% interval"),
-        Column("median", right=True, importance=1),
-        Column("mean", right=True),
-        Column("of mean", right=True, importance=6, label="95% interval"),
-        Column("99%", right=True, importance=2),
-        Column("largest", right=True, importance=3),
-        Column("1%", right=True, importance=7),
-        Column("low", right=True, extra=True),
-        Column("high", right=True, extra=True),
+        Column("digits", right=True, importance=4 if mean else 0),
+        Column("interval of digits", right=True, importance=5 if mean else 1, label="95% interval"),
+        Column("median", right=True, importance=2),
+        Column("mean", right=True, importance=0 if mean else 3),
+        Column("interval of mean", right=True, importance=1 if mean else 8, label="95% interval"),
+        Column("99%", right=True, importance=6),
+        Column("largest", right=True, importance=7),
+        Column("1%", right=True, importance=9),
+        *(Column(name, right=True, extra=True) for name in ("digits low", "digits high")),
+        *(Column(name, right=True, extra=True) for name in ("low", "high")),
     )
     return Table(columns, lines, notes=(DIGITS, f"{BOUNDS_LEGEND}."))
 
@@ -82,7 +84,7 @@ def _metric(record: Record, name: str, s: Statistics, seeds: int) -> Line:
         "record": record.id,
         "metric": Cell(name, name, "bold"),
         "mean": number(s.mean),
-        "of mean": interval(mean_bounds(s), seeds=seeds),
+        "interval of mean": interval(mean_bounds(s), seeds=seeds),
         "low": s.low,
         "high": s.high,
         "1%": number(s.q01),
@@ -92,7 +94,8 @@ def _metric(record: Record, name: str, s: Statistics, seeds: int) -> Line:
     }
     if s.digits is not None:
         line["digits"] = Cell(digits(s.digits.mean), s.digits.mean)
-        line["of digits"] = interval(digits_bounds(s.digits), digits, seeds)
+        line["interval of digits"] = interval(digits_bounds(s.digits), digits, seeds)
+        line |= {"digits low": s.digits.low, "digits high": s.digits.high}
     return line
 
 

@@ -56,6 +56,8 @@ class Table:
     notes: Sequence[str] = field(default=())
     #: Whether the columns' headings stand above them.
     head: bool = True
+    #: Whether somebody asked for these columns, so that none is left out.
+    selected: bool = False
 
     def select(self, names: str | None) -> Table:
         """The columns of `names`, such as `a,b` or `all`; raises UsageError for an unknown one."""
@@ -64,12 +66,12 @@ class Table:
         known = {column.name: replace(column, extra=False) for column in self.columns}
         asked = [name.strip() for name in names.split(",") if name.strip()]
         if asked == ["all"]:
-            return replace(self, columns=tuple(known.values()))
+            return replace(self, columns=tuple(known.values()), selected=True)
         for name in asked:
             if name not in known:
                 raise unknown("column", name, known)
-        # Columns that were asked for are never left out.
-        return replace(self, columns=tuple(replace(known[n], importance=0) for n in asked))
+        chosen = tuple(replace(known[name], importance=0) for name in asked)
+        return replace(self, columns=chosen, selected=True)
 
     def sort(self, name: str | None) -> Table:
         """The rows sorted by a column, `-name` for the largest first; empty cells come last.

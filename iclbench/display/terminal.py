@@ -1,7 +1,8 @@
 """Tables and paragraphs as a terminal shows them.
 
 On a terminal a table is as wide as the terminal: the least important columns are left out, and a
-line names them. Elsewhere it has every column.
+line names them. Where the rest, or the columns that were asked for, don't fit, rows are stacked:
+no number is ever cut. Elsewhere a table has every column.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from .stacked import stacked_lines
 from .table import Column, Format, Table, cell_of, shown_columns
 
 if TYPE_CHECKING:
@@ -118,8 +120,14 @@ def print_table(table: Table, remedy: str = "--columns all") -> None:
     lines: list[RichTable | Text] = []
     if table.title:
         lines += [Text(table.title, style="bold"), Text()]
-    lines.append(_rich(table, columns, width))
-    print_lines([*lines, *(Text(note, style="dim") for note in notes)])
+    below = [Text(note, style="dim") for note in notes]
+    if _least_width(table, columns, SHORTEST) <= width:
+        print_lines([*lines, _rich(table, columns, width), *below])
+        return
+    print_lines(lines)
+    for line in stacked_lines(table, columns, width):
+        print_line(line)
+    print_lines([Text(), *below] if below else [])
 
 
 def plain_lines(table: Table, columns: Sequence[Column]) -> Iterator[str]:
@@ -157,13 +165,13 @@ def fitting(table: Table, width: int) -> tuple[list[Column], list[str]]:
     columns = shown_columns(table)
     left_out: list[Column] = []
     while _least_width(table, columns) > width:
-        droppable = [column for column in columns if column.importance]
+        droppable = [column for column in columns if column.importance and not table.selected]
         if not droppable:
             break
         last = max(droppable, key=lambda column: column.importance)
         columns.remove(last)
         left_out.append(last)
-    return columns, [column.heading for column in table.columns if column in left_out]
+    return columns, [column.name for column in table.columns if column in left_out]
 
 
 def _natural(table: Table, column: Column) -> int:
@@ -178,9 +186,9 @@ def _longest_word(table: Table, column: Column) -> int:
     return min(longest, NARROWEST)
 
 
-def _least_width(table: Table, columns: Sequence[Column]) -> int:
-    """The width with names and texts as narrow as is pleasant."""
-    most = {"wrap": NARROWEST, "shorten": SHORT, "whole": UNLIMITED}
+def _least_width(table: Table, columns: Sequence[Column], name: int = SHORT) -> int:
+    """The width with texts as narrow as is pleasant, and names of at most `name` characters."""
+    most = {"wrap": NARROWEST, "shorten": name, "whole": UNLIMITED}
     widths = [min(_natural(table, column), most[column.fit]) for column in columns]
     return sum(widths) + GAP * (len(columns) - 1)
 

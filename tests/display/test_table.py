@@ -117,3 +117,21 @@ def test_markdown_and_latex_escape_what_has_a_meaning():
 def test_a_shortened_name_keeps_its_end():
     assert shortened("transformer layers=2", 12) == "tra…layers=2"
     assert shortened("short", 12) == "short"
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_columns_that_were_asked_for_and_do_not_fit_are_stacked_whole(monkeypatch, capsys, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    numbers = [Column(name, right=True) for name in ("first", "second", "third", "fourth")]
+    row = {column.name: Cell("2.2607718836809676", 2.26) for column in numbers}
+    table = Table(
+        [Column("name"), *numbers, Column("command"), Column("note", fit="wrap")],
+        [{"name": "a", **row, "command": "run " * 40, "note": "words " * 40}, {"name": "b"}],
+        notes=["below"],
+    )
+    print_table(table.select("all"))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:3] == ["name     a", "first    2.2607718836809676", "second   2.2607718836809676"]
+    assert f"command  {'run ' * 40}" in lines  # whole, so that it can be copied
+    assert max(len(line) for line in lines if not line.startswith("command")) <= width
+    assert lines[-4:] == ["", "name     b", "", "below"]
