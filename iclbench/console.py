@@ -46,6 +46,11 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in words)
 
 
+def counted(number: int, noun: str) -> str:
+    """How many there are of what, such as `1 record` or `2,048 prompts`; the noun is regular."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def prepare_streams() -> None:
     """Make printing safe: a closed stream leads nowhere, and a missing character is replaced."""
     for descriptor in range(3):

@@ -254,6 +254,10 @@ class Record(Stored):
         ranked = f"{self.ranking.statistic} of {self.ranking.metric} {shown}"
         return f"<Record {self.id}: {what}, {ranked}>"
 
+    def __str__(self) -> str:
+        """As `repr`; `model_dump_json` gives everything."""
+        return repr(self)
+
     def _repr_html_(self) -> str:
         """The record's metrics, as a notebook shows them."""
         spec = self.spec

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..console import report
+from ..console import counted, report
 from .common import Device, Engine, Out, Output, Strict, engine_name, job_reporter, sound_host
 from .interruption import stops_on_signals
 
@@ -110,7 +110,7 @@ def _state(cell: Cell) -> str:
     if cell.done:
         return "done"
     if cell.plan is None:
-        return f"{cell.left} runs of the sweep, {cell.seconds_left / 3600:.1f} hours"
+        return f"{counted(cell.left, 'run')} of the sweep, {cell.seconds_left / 3600:.1f} hours"
     return _action(cell, cell.plan.spec)
 
 
@@ -125,5 +125,5 @@ def _action(cell: Cell, spec: ResolvedSpec) -> str:
         return "merge the seeds' records"
     if cell.seed is not None:
         return f"train this seed for {spec.budget or 'the given steps'}"
-    trials = f"{cell.left} trials, then " if cell.left else ""
+    trials = f"{counted(cell.left, 'trial')}, then " if cell.left else ""
     return f"{trials}train {training_cost(spec)}"

@@ -61,6 +61,8 @@ SuiteName = Annotated[
         autocompletion=complete_names("suite"),
     ),
 ]
+#: The trials of a tuning where nothing else is asked for.
+TRIALS = 12
 Trials = Annotated[
     int, typer.Option("--trials", min=1, metavar="N", help="Trials of a tuning, per board.")
 ]

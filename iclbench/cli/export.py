@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from ..api.options import parse_arguments
+from ..console import counted
 from .common import Strict, sound_host
 
 
@@ -35,5 +36,5 @@ def export(
     args = parse_arguments(task_args or [], "--task-args")
     made = export_task(task, prompts, out, task_args=args, seed=seed, dtype=dtype)
     for file in made.files:
-        typer.echo(f"{out / file.path}: {file.rows:,} prompts, {file.bytes:,} bytes")
+        typer.echo(f"{out / file.path}: {counted(file.rows, 'prompt')}, {file.bytes:,} bytes")
     typer.echo(f"digest of the draws: {made.digest}")

@@ -171,7 +171,7 @@ def figure(
         str | None,
         typer.Option(
             help="A field of the spec (model_args.layers), state_bytes (what a layer keeps of a "
-            "prompt), curve, or training."
+            "prompt), curve, training (the loss), or operations, seconds or steps (the validation)."
         ),
     ] = None,
     y: Annotated[
@@ -250,9 +250,12 @@ def _path(file: Path | None, kind: str, name: str) -> tuple[Path, str]:
     """The file to write and its format; raises UsageError for an unknown format."""
     from ..leaderboards.figures.export import FORMATS
 
-    kind = kind or (file.suffix.removeprefix(".") if file else "html")
+    ending = file.suffix.removeprefix(".") if file else "html"
+    kind = kind or ending
     if kind not in FORMATS:
         raise unknown("format", kind, FORMATS)
+    if file and ending in FORMATS and ending != kind:
+        raise UsageError(f"{file} would hold {kind}, not {ending}: change --file or --format")
     return file or Path(f"{name}.{kind}"), kind
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ..console import counted
 from .common import Strict, sound_host
 
 
@@ -58,11 +59,13 @@ def pull(
     if listed.document is not None:
         folder = out or Path(given.name.rstrip("/").rsplit("/", maxsplit=1)[-1])
         export = pull_export(given, listed, folder, measure=verify is not False, most=most)
-        typer.echo(f"{folder}: {export.prompts:,} prompts of {export.task} v{export.task_version}")
+        typer.echo(
+            f"{folder}: {counted(export.prompts, 'prompt')} of {export.task} v{export.task_version}"
+        )
         return
     measure = len(listed.records) == 1 if verify is None else verify
     paths = pull_records(given, listed, out or Path("results"), measure=measure, most=most)
     for path in paths:
         typer.echo(path)
     done = "verified" if measure else "not verified: `iclbench verify` measures them again"
-    typer.echo(f"{len(paths)} record{'s' if len(paths) != 1 else ''}, {done}")
+    typer.echo(f"{counted(len(paths), 'record')}, {done}")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import shlex
-import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +12,7 @@ import typer
 from ..api.errors import IclbenchError, Interrupted, UsageError
 from ..api.options import parse_names
 from ..console import report
+from .boards_of_runs import print_boards_of, require_columns_of_boards, say_what_next
 from .common import (
     CheckpointSeconds,
     Columns,
@@ -24,7 +24,6 @@ from .common import (
     Strict,
     Style,
     SuiteName,
-    Trials,
     complete_names,
     engine_name,
     exit_code,
@@ -37,7 +36,7 @@ from .shifting import shifted
 from .spec_options import with_spec_options
 from .suites import SuiteRun
 from .tracker_options import with_tracker_options
-from .tuning import Preparation
+from .tuning import Preparation, TrialsOfTune
 
 if TYPE_CHECKING:
     from ..api.record import Record
@@ -72,7 +71,7 @@ def run(
         typer.Option(metavar="FILE", help="Tunings, or folders of them, to use; repeatable."),
     ] = None,
     tune: Annotated[bool, typer.Option("--tune", help="Tune what is trained first.")] = False,
-    trials: Trials = 12,
+    trials: TrialsOfTune = None,
     device: Device = "auto",
     eval_batch: EvalBatch = 1024,
     out: Out = "results",
@@ -107,11 +106,11 @@ def run(
         settings = Settings(
             Path(out), device, force, resume, checkpoint_seconds, eval_batch, engine_name(engine)
         )
-        prepare = Preparation(tuned or [], trials if tune else None, settings)
+        prepare = Preparation(tuned or [], settings, tune=tune, trials=trials)
         models, output = parse_names(model or ""), Output(style, columns, sort)
         record = spec.get("weights", "")
         if not models and record.endswith(".json"):
-            _print_boards([shifted(record, spec, settings)], Path(record).parents[1], output)
+            print_boards_of([shifted(record, spec, settings)], Path(record).parents[1], output)
             return
         spec = with_files_of_weights(spec)
         if suite is not None:
@@ -139,12 +138,11 @@ def _run_tasks(
         plans = [prepare.with_tuning(plan) for plan in _resolve(models, tasks, spec)]
     prepare.require_used()
     if dry_run:
-        from ..display.dry_run import page
-
-        show_table(page(plans, prepare.settings), *output)
+        _print_page(plans, prepare, output)
         return 0
-    records, errors = _run_all(plans, prepare)
-    _print_boards(records, prepare.settings.out, output)
+    require_columns_of_boards(output)
+    records, errors = _run_all({f"{p.spec.model} on {p.spec.task}": p for p in plans}, prepare)
+    print_boards_of(records, prepare.settings.out, output)
     say_what_next(records, prepare.settings.out)
     return max((exit_code(error) for error in errors.values()), default=0)
 
@@ -170,15 +168,13 @@ def _run_suite(
     }
     asked = SuiteRun(name, models, changes, prepare)
     if dry_run and output.style != "table":
-        from ..display.dry_run import page
-
-        show_table(page(asked.plans, prepare.settings), *output)
+        _print_page(asked.plans, prepare, output)
         return 0
     if output.style == "table":
         asked.announce(measure=dry_run)
     if dry_run:
         return 0
-    records, errors = _run_all(asked.plans, prepare)
+    records, errors = _run_all(asked.named, prepare)
     asked.print_scores(records, errors, *output)
     say_what_next(records, prepare.settings.out)
     return 1 if asked.failures(errors) else 0
@@ -229,8 +225,20 @@ def scoped(args: dict[str, Any], name: str, names: list[str], option: str) -> di
     return applying
 
 
-def _run_all(plans: list[Plan], prepare: Preparation) -> tuple[list[Record], dict[str, Exception]]:
-    """The records, and the errors of the other plans by id. A run that fails stops no other."""
+def _print_page(plans: list[Plan], prepare: Preparation, output: Output) -> None:
+    """Print what the plans would do."""
+    from ..display.dry_run import page
+
+    show_table(page(plans, prepare.settings, prepare.tuning_cost(plans)), *output)
+
+
+def _run_all(
+    plans: Mapping[str, Plan], prepare: Preparation
+) -> tuple[list[Record], dict[str, Exception]]:
+    """The records of plans by name, and the errors of the other plans by id.
+
+    A run that fails stops no other.
+    """
     from ..display.progress import ProgressDisplay
     from ..plugins import host
     from ..runs.run import run_plans
@@ -240,8 +248,8 @@ def _run_all(plans: list[Plan], prepare: Preparation) -> tuple[list[Record], dic
     with ProgressDisplay(len(plans)) as display:
         host().observe(display, "progress")
         try:
-            for number, plan in enumerate(plans, start=1):
-                display.begin(number, f"{plan.spec.model} on {plan.spec.task}")
+            for number, (name, plan) in enumerate(plans.items(), start=1):
+                display.begin(number, name)
                 try:
                     records += run_plans([prepare(plan)], prepare.settings)
                 except Interrupted as error:
@@ -255,35 +263,8 @@ def _run_all(plans: list[Plan], prepare: Preparation) -> tuple[list[Record], dic
                         raise
                     errors[plan.spec.id] = error
                     known = isinstance(error, IclbenchError)
-                    run_name = f"{plan.spec.model} on {plan.spec.task}"
                     reason = str(error) if known else f"{error!r} (ICLBENCH_DEBUG=1 shows where)"
-                    report(f"error: {run_name}: {reason}")
+                    report(f"error: {name}: {reason}")
         finally:
             host().forget(display)
     return records, errors
-
-
-def _print_boards(records: list[Record], out: Path, output: Output) -> None:
-    from ..display.boards import print_boards
-    from ..leaderboards.board import boards
-    from ..runs.store import RecordStore
-
-    tables = boards(records, RecordStore(out))
-    print_boards(tables, output.style, columns=output.columns, sort=output.sort)
-
-
-def say_what_next(records: list[Record], out: Path) -> None:
-    """Say on standard error where the records are, and what can be done with them."""
-    if not records:
-        return
-    shown = next((r for r in records if r.spec.origin == "trained"), records[-1])
-    folder = shlex.quote(str(out))
-    commands = {
-        f"iclbench show {shlex.quote(str(shown.path))}": "its numbers and curves",
-        f"iclbench leaderboard show {folder}": "all tables of this folder",
-        f"iclbench verify {folder}": "measure the records again",
-    }
-    count = f"{len(records)} record{'s' if len(records) > 1 else ''}"
-    print(f"\n{count} in {out}. What next:", file=sys.stderr)
-    for command, purpose in commands.items():
-        print(f"  {command}  # {purpose}", file=sys.stderr)

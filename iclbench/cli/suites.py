@@ -48,10 +48,19 @@ class SuiteRun:
             raise errors[0]
 
     @property
+    def named(self) -> dict[str, Plan]:
+        """The plans of all cells that have one, each once, by model and board."""
+        names: dict[str, str] = {}
+        for cell in self.cells:
+            if cell.plan is not None:
+                names.setdefault(cell.plan.spec.id, f"{cell.model} on {cell.board.name}")
+        plans = {cell.plan.spec.id: cell.plan for cell in self.cells if cell.plan is not None}
+        return {names[run_id]: plan for run_id, plan in plans.items()}
+
+    @property
     def plans(self) -> list[Plan]:
         """The plans of all cells that have one, each once."""
-        plans = {cell.plan.spec.id: cell.plan for cell in self.cells if cell.plan is not None}
-        return list(plans.values())
+        return list(self.named.values())
 
     def announce(self, *, measure: bool = False) -> None:
         """Print what runs on each board, what can't and why, and the cost of all.
@@ -72,8 +81,8 @@ class SuiteRun:
         stepped = sum(plan.spec.budget is None for plan in to_train)
         costs += [f"{stepped} trainings whose steps are given"] if stepped else []
         typer.echo(f"cost: {' and '.join(costs) if costs else 'nothing to train'}")
-        if self.prepare.trials is not None and to_train:
-            typer.echo(f"and to tune: {self._tuning_cost(to_train)}")
+        if tuning := self.prepare.tuning_cost(to_train):
+            typer.echo(f"and to tune: {tuning}")
         if measure and stepped:
             from ..display.dry_run import estimates, total
 
@@ -101,18 +110,6 @@ class SuiteRun:
         from ..api.spec import ACTIONS
 
         return ACTIONS[spec.origin]
-
-    def _tuning_cost(self, plans: list[Plan]) -> str:
-        """At most so much: trials that have a record are not run again."""
-        from ..api.budget import Budget
-        from ..sweeps.tuning.search import trial_budget
-
-        trials = self.prepare.trials or 0
-        budgets = [plan.spec.budget for plan in plans if plan.spec.budget is not None]
-        seconds = sum(Budget.parse(trial_budget(budget)).seconds for budget in budgets)
-        whole = Budget(trials * seconds, Budget.parse(budgets[0]).on_gpu) if budgets else None
-        cost = f"{trials} trials on each of {len(plans)} boards"
-        return cost if whole is None else f"{cost}, at most {whole} of {whole.kind}"
 
     def failures(self, errors: Mapping[str, Exception]) -> list[str]:
         """The cells that failed, extra ones too; not those that a model can't do."""

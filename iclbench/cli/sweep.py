@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..api.options import parse_arguments
+from .boards_of_runs import require_columns_of_boards
 from .common import (
     CheckpointSeconds,
     Columns,
@@ -63,6 +64,7 @@ def sweep(
     output = Output(style, columns, sort)
     sound_host(strict)
     with stops_on_signals(f"to continue: {shlex.join(['iclbench', *sys.argv[1:]])}"):
+        from ..sweeps.cells import by_reason
         from ..sweeps.files import read_sweep_file
         from ..sweeps.programs import make_executor
         from .sweep_status import print_plan, print_status
@@ -73,6 +75,7 @@ def sweep(
         if status or dry_run:
             (print_status if status else print_plan)(sized, folder, output)
             return
+        require_columns_of_boards(output)
         runner = make_executor(
             executor, parse_arguments(executor_args or [], "--executor-args"), folder
         )
@@ -84,9 +87,8 @@ def sweep(
         result = _run(sized, folder, runner, workers, output, detach=detach, how=how)
     if result.records and not detach:
         _show(sized, result, folder, folder / f"{file.stem}.html", output)
-    for failure in result.failures:
-        log = f"\n  log: {failure.log}" if failure.log else ""
-        print(f"iclbench: failed: {failure.command}\n  {failure.reason}{log}", file=sys.stderr)
+    for line in by_reason(result.failures):
+        print(f"iclbench: failed: {line}", file=sys.stderr)
     if result.failures:
         raise typer.Exit(1)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from ..console import one_line
+from ..console import counted, one_line
 from .common import Output, show_table
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ MOST_LINES = 20
 
 def print_status(file: SweepFile, folder: Path, output: Output) -> None:
     """Print how many cells are in each state, and a line for each that is not done."""
+    from ..sweeps.cells import by_reason
     from ..sweeps.status import STATES, sweep_status
 
     status = sweep_status(file, out=folder)
@@ -31,12 +32,12 @@ def print_status(file: SweepFile, folder: Path, output: Output) -> None:
         show_table(_status_table(status), *output)
         return
     counts = [f"{status.count(state)} {state}" for state in STATES if status.count(state)]
-    typer.echo(f"{len(status.cells)} runs: {', '.join(counts) or 'none'}")
+    typer.echo(f"{counted(len(status.cells), 'run')}: {', '.join(counts) or 'none'}")
     for state in STATES[1:]:
         _print_some([_line(one) for one in status.cells if one.state == state])
     if status.later:
         typer.echo(f"{status.later} grids take weights of runs that are not done")
-    _print_some([f"can't be run: {one.command}: {one.reason}" for one in status.unusable])
+    _print_some([f"can't be run: {line}" for line in by_reason(status.unusable)])
 
 
 def _status_table(status: SweepStatus) -> Table:
@@ -78,6 +79,7 @@ def _line(status: CellStatus) -> str:
 
 def print_plan(file: SweepFile, folder: Path, output: Output) -> None:
     """Print how many cells have records, and the programs of the others."""
+    from ..sweeps.cells import by_reason
     from ..sweeps.sweep import plan_sweep
 
     cells, programs = plan_sweep(file, out=folder)
@@ -87,11 +89,11 @@ def print_plan(file: SweepFile, folder: Path, output: Output) -> None:
     missing = sum(len(program) for program in programs)
     models = sum(max(1, cell.seeds) for program in programs for cell in program)
     typer.echo(
-        f"{len(cells.cells)} runs: {len(cells.cells) - missing} have a record, {missing} to run "
-        f"as {len(programs)} programs of {models} models"
+        f"{counted(len(cells.cells), 'run')}: {len(cells.cells) - missing} have a record, "
+        f"{missing} to run as {counted(len(programs), 'program')} of {counted(models, 'model')}"
     )
     _print_some([f"{len(program)} × {program[0].command()}" for program in programs])
-    _print_some([f"can't be run: {one.command}: {one.reason}" for one in cells.failures])
+    _print_some([f"can't be run: {line}" for line in by_reason(cells.failures)])
 
 
 def _programs_table(programs: Sequence[Sequence[Cell]]) -> Table:

@@ -9,8 +9,9 @@ import typer
 
 from ..api.errors import IclbenchError, UsageError
 from ..api.options import parse_arguments
-from ..console import report
+from ..console import counted, report
 from .common import (
+    TRIALS,
     Columns,
     Device,
     DryRun,
@@ -47,7 +48,7 @@ def tune(
     spec: dict[str, Any],
     task: Annotated[str | None, typer.Option(metavar="NAME", help="Task to tune it on.")] = None,
     suite: SuiteName = None,
-    trials: Trials = 12,
+    trials: Trials = TRIALS,
     tuning_seeds: Annotated[int, typer.Option(min=1, help="Seeds of each trial.")] = 1,
     search_seed: Annotated[int, typer.Option(min=0, help="Seed of the search.")] = 0,
     space: Annotated[
@@ -200,7 +201,7 @@ def _table(document: TuningDocument, note: str) -> Table:
         Column("schedule", importance=3),
         Column("steps", fit="wrap", importance=1),
     )
-    title = f"{document.model} on {document.task}, {len(lines)} trials, "
+    title = f"{document.model} on {document.task}, {counted(len(lines), 'trial')}, "
     title += f"{document.cost.core_seconds:.0f} s of core time"
     return Table(columns, lines, title=title, notes=note.split("\n"))
 

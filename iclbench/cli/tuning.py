@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from ..api.errors import UsageError
-from ..console import report
+from ..console import counted, report
+from .common import TRIALS
 
 if TYPE_CHECKING:
     from ..api.tuning import TuningDocument
     from ..runs.plan import Plan
     from ..runs.settings import Settings
 
+TrialsOfTune = Annotated[
+    int | None,
+    typer.Option(
+        "--trials", min=1, metavar="N", help=f"Trials of --tune, per board; {TRIALS} if not given."
+    ),
+]
+
 
 class Preparation:
-    """Gives plans the arguments of tunings: those in `paths`, or with `trials` new ones.
+    """Gives plans the arguments of tunings: those in `paths`, or with `tune` new ones.
 
-    Raises UsageError for files that hold no tuning.
+    Raises UsageError for files that hold no tuning, and for `trials` of no tuning.
     """
 
-    def __init__(self, paths: list[Path], trials: int | None, settings: Settings) -> None:
-        if paths and trials is not None:
+    def __init__(
+        self, paths: list[Path], settings: Settings, *, tune: bool, trials: int | None
+    ) -> None:
+        if paths and tune:
             raise UsageError("--tuned uses a tuning and --tune makes one: choose one")
-        self.trials, self.settings = trials, settings
+        if trials is not None and not tune:
+            raise UsageError("--trials is how many --tune makes: give it too")
+        self.trials, self.settings = (trials or TRIALS) if tune else None, settings
         self._documents: list[TuningDocument] = []
         self._used: set[int] = set()
         if paths:
@@ -48,6 +63,24 @@ class Preparation:
         if self._documents and not self._used:
             what = ", ".join(f"{d.model} on {d.task}" for d in self._documents)
             raise UsageError(f"no tuning is of what runs; they are of {what}")
+
+    def tuning_cost(self, plans: Sequence[Plan]) -> str | None:
+        """What --tune takes at most, as trials that have a record are not run again."""
+        trained = [plan for plan in plans if plan.recipe is not None]
+        if self.trials is None or not trained:
+            return None
+        from ..api.budget import Budget
+        from ..sweeps.tuning.search import trial_budget
+
+        budgets = [plan.spec.budget for plan in trained if plan.spec.budget is not None]
+        seconds = sum(Budget.parse(trial_budget(budget)).seconds for budget in budgets)
+        where = f"each of {len(trained)} boards" if len(trained) > 1 else "the board"
+        cost = f"{counted(self.trials, 'trial')} on {where}"
+        parts = [] if len(budgets) == len(trained) else ["at a tenth of the steps"]
+        if budgets:
+            whole = Budget(self.trials * seconds, Budget.parse(budgets[0]).on_gpu)
+            parts.append(f"at most {whole} of {whole.kind}")
+        return f"{cost}, {' and '.join(parts)}"
 
     def __call__(self, plan: Plan) -> Plan:
         """The plan as it is run: with --tune, tuned now."""

@@ -10,6 +10,7 @@ from typing import Any
 from ..api.record import Ranking, Record
 from ..leaderboards import formats
 from ..leaderboards.board import Board
+from ..leaderboards.board_names import board_names
 from ..leaderboards.labels import labels_of
 from ..leaderboards.row import Floor, Row, floor_of, goodness, has_digits, score_of
 from .shifts import shift_matrix
@@ -22,10 +23,9 @@ _FACTS = ("board", "task", "dtype")
 Line = dict[str, Any]
 
 
-def board_table(board: Board) -> Table:
-    """The board's rows below its floor; what ranks is headed by what it is."""
-    ranked = formats.score_name(board.ranking)
-    columns = (
+def _columns(ranked: str) -> tuple[Column, ...]:
+    """The columns of a board; what ranks is headed by what it is."""
+    return (
         *(Column(name, extra=True) for name in _FACTS),
         Column("rank", right=True),
         Column("model", fit="shorten"),
@@ -47,10 +47,20 @@ def board_table(board: Board) -> Table:
         Column("id", extra=True),
         Column("command", extra=True),
     )
+
+
+def board_table(board: Board) -> Table:
+    """The board's rows below its floor."""
     facts = {"board": board.title, "task": board.task, "dtype": board.dtype}
     lines = [] if board.floor is None else [_floor_line(board.floor, board.ranking)]
     lines += [_line(row) for row in board.rows]
+    columns = _columns(formats.score_name(board.ranking))
     return Table(columns, [{**facts, **line} for line in lines], title=board.description)
+
+
+def require_columns(columns: str | None, sort: str | None) -> None:
+    """Raise UsageError for columns that no board has, as `print_boards` would later."""
+    Table(_columns(""), []).sort(_by_name(sort)).select(_by_name(columns))
 
 
 def print_boards(
@@ -156,7 +166,8 @@ def overview_table(groups: Sequence[Sequence[Record]]) -> Table:
 
     `groups` are the records of each board: what is shown follows from their statistics alone.
     """
-    lines = [_overview_line(records) for records in groups]
+    names = board_names([records[0] for records in groups])
+    lines = [_overview_line(n, records) for n, records in zip(names, groups, strict=True)]
     columns = (
         Column("board", fit="shorten"),
         Column("rows", right=True, importance=3),
@@ -170,9 +181,9 @@ def overview_table(groups: Sequence[Sequence[Record]]) -> Table:
     return Table(columns, lines)
 
 
-def _overview_line(records: Sequence[Record]) -> Line:
+def _overview_line(name: str, records: Sequence[Record]) -> Line:
     first = records[0]
-    title, ranking, dtype = first.main.title, first.ranking, first.spec.dtype
+    ranking = first.ranking
     labelled = list(zip(records, labels_of(records), strict=True))
 
     def best(is_trained: bool) -> tuple[str, Cell]:
@@ -189,7 +200,7 @@ def _overview_line(records: Sequence[Record]) -> Line:
     floor = floor_of(first)
     floor_score = None if floor is None else floor.score
     return {
-        "board": title if dtype == "float32" else f"{title} {dtype}",
+        "board": name,
         "rows": len(records),
         "best trained": trained,
         "score": score._replace(style="bold"),

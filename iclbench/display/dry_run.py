@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..api.grader import Completion
 from ..api.spec import ACTIONS
+from ..console import counted
 from ..leaderboards.formats import arguments
 from ..runs.store import RecordStore
+from ..runs.training import checkpoint_path
 from .estimate import Estimate, estimate
 from .progress import ProgressDisplay
 from .table import Cell, Column, Table
@@ -31,14 +33,14 @@ def estimates(plans: Sequence[Plan], settings: Settings) -> dict[str, Estimate]:
     return measured
 
 
-def page(plans: Sequence[Plan], settings: Settings) -> Table:
-    """The page, with the resolved spec of each run in its JSON."""
+def page(plans: Sequence[Plan], settings: Settings, tuning: str | None) -> Table:
+    """The page, with the resolved spec of each run in its JSON; `tuning` is what is tuned first."""
     measured = estimates(plans, settings)
     store = RecordStore(settings.out)
     rows = []
     for plan in plans:
         exists = _has_record(store, plan, settings)
-        rows.append(_row(plan, exists, measured.get(plan.spec.id)))
+        rows.append(_row(plan, exists, measured.get(plan.spec.id), settings))
     columns = (
         Column("model", fit="shorten"),
         Column("task", fit="shorten"),
@@ -51,8 +53,8 @@ def page(plans: Sequence[Plan], settings: Settings) -> Table:
         Column("id", extra=True),
         Column("spec", extra=True, fit="wrap"),
     )
-    title = f"{len(plans)} run{'s' if len(plans) != 1 else ''} into {settings.out}"
-    return Table(columns, rows, title=title, notes=_notes(plans, measured))
+    title = f"{counted(len(plans), 'run')} into {settings.out}"
+    return Table(columns, rows, title=title, notes=_notes(plans, measured, tuning))
 
 
 def total(measured: Mapping[str, Estimate]) -> str:
@@ -67,12 +69,21 @@ def _has_record(store: RecordStore, plan: Plan, settings: Settings) -> bool:
     return not settings.force and store.path(plan.spec).exists()
 
 
-def _row(plan: Plan, exists: bool, expected: Estimate | None) -> dict[str, Any]:
+def _action(plan: Plan, exists: bool, settings: Settings) -> str:
+    if exists:
+        return "record exists"
+    goes_on = settings.resume and not settings.force
+    if plan.recipe and goes_on and checkpoint_path([plan], settings.out).exists():
+        return f"{ACTIONS[plan.spec.origin]} on from its checkpoint"
+    return ACTIONS[plan.spec.origin]
+
+
+def _row(plan: Plan, exists: bool, expected: Estimate | None, settings: Settings) -> dict[str, Any]:
     spec, request = plan.spec, plan.request
     row: dict[str, Any] = {
         "model": spec.model,
         "task": spec.task,
-        "does": "record exists" if exists else ACTIONS[spec.origin],
+        "does": _action(plan, exists, settings),
         "arguments": arguments({**request.model_args, **request.task_args, **request.recipe_args}),
         "id": spec.id,
         "spec": spec.model_dump(mode="json"),
@@ -88,13 +99,14 @@ def _row(plan: Plan, exists: bool, expected: Estimate | None) -> dict[str, Any]:
     return row
 
 
-def _notes(plans: Sequence[Plan], measured: Mapping[str, Estimate]) -> list[str]:
-    notes = []
+def _notes(
+    plans: Sequence[Plan], measured: Mapping[str, Estimate], tuning: str | None
+) -> list[str]:
+    notes = [] if tuning is None else [f"to tune first: {tuning}."]
     if measured:
-        notes.append(
-            f"to train: {total(measured)}. Rates were measured for a second each on this machine; "
-            "evaluation is not counted."
-        )
+        timed = any(e.seconds is not None for e in measured.values())
+        notes.append(f"to train: {total(measured)}; evaluation is not counted.")
+        notes += ["Rates were measured for a second each on this machine."] * timed
     notes += [_grading(plan) for plan in plans if plan.grader is not None]
     return [*notes, "Nothing has been run. The same command without --dry-run starts."]
 

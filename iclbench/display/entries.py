@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,13 +15,14 @@ from ..api.metric import Metric
 from ..api.recipe import Recipe
 from ..api.task import Task
 from ..api.tracker import Tracker
+from ..console import counted
 from ..discovery import Plugin
 from ..leaderboards.formats import arguments
 from ..nn.architecture import SequenceArchitecture
 from ..plugins import PluginHost
 from ..runs.state_size import describe_state
 from .arguments import arguments_table, changed, facts_table, recipe_summary, settings_table
-from .lookup import accepts, drawn_tasks, has_defaults, tasks_with_recipe
+from .lookup import accepts, default_tasks, has_defaults, tasks_with_recipe
 from .table import Column, Table
 
 #: A paragraph, or a table.
@@ -46,9 +48,10 @@ def _sentence(text: str) -> str:
 
 
 def _documentation(target: type) -> Iterator[str]:
-    """The paragraphs of a class's own docstring."""
+    """The paragraphs of a class's own docstring; an item of a list starts a line."""
     text = inspect.cleandoc(target.__doc__ or "")
-    yield from (" ".join(part.split()) for part in text.split("\n\n") if part.strip())
+    for part in filter(None, map(str.strip, text.split("\n\n"))):
+        yield "\n".join(" ".join(item.split()) for item in re.split(r"\n(?=- )", part))
 
 
 def _model(plugins: PluginHost, name: str) -> Iterator[Part]:
@@ -68,7 +71,7 @@ def _model(plugins: PluginHost, name: str) -> Iterator[Part]:
     if has_defaults(target.Config):
         tasks = [
             task.name
-            for task in drawn_tasks(plugins)
+            for task in default_tasks(plugins)
             if accepts(target().supports, task.signature, target.Config())
         ]
     if tasks:
@@ -124,7 +127,7 @@ def _facts(task: Task[Any]) -> Iterator[tuple[str, str]]:
     where = f"at {places} positions" if places > 1 else "at one position"
     what = f"{signature.classes} classes" if signature.classes else ""
     what = what or (f"{signature.vocabulary} ids" if signature.vocabulary else "")
-    shape = what or f"{signature.output_width} number{'s' * (signature.output_width > 1)}"
+    shape = what or counted(signature.output_width, "number")
     yield "answer", f"{signature.target}: {shape}, {where}"
     yield "causal", "yes: later tokens hold the answers of earlier ones" * signature.causal
     yield "sizes", "vary: prompts may also be smaller" * signature.varies
@@ -188,7 +191,7 @@ def _suite(plugins: PluginHost, name: str) -> Iterator[Part]:
         Column("1"),
         Column("command", fit="wrap", extra=True),
     )
-    yield Table(columns, rows, title=f"Version {suite.version}: {len(rows)} boards")
+    yield Table(columns, rows, title=f"Version {suite.version}: {counted(len(rows), 'board')}")
     yield (
         "A score is 0 for the solver of column 0, and 1 for the task's floor or else for the "
         "solver of column 1, or for the best row where it names none."
@@ -199,7 +202,7 @@ def _suite(plugins: PluginHost, name: str) -> Iterator[Part]:
 def _metric(plugins: PluginHost, name: str) -> Iterator[Part]:
     target: type[Metric] = plugins.load("metric", name, Metric)
     yield from _documentation(target)
-    tasks = [task.name for task in drawn_tasks(plugins) if accepts(target().supports, task)]
+    tasks = [task.name for task in default_tasks(plugins) if accepts(target().supports, task)]
     if tasks:
         yield f"With default arguments it applies to {', '.join(tasks)}."
     yield f"$ iclbench run --model MODEL --task {tasks[0] if tasks else 'TASK'} --metrics {name}"

@@ -60,10 +60,10 @@ def has_defaults(config: type[BaseModel]) -> bool:
     return not any(field.is_required() for field in config.model_fields.values())
 
 
-def drawn_tasks(plugins: PluginHost) -> Iterator[Task[Any]]:
-    """The tasks with default arguments, except those that would read data."""
+def default_tasks(plugins: PluginHost) -> Iterator[Task[Any]]:
+    """The tasks with default arguments."""
     for _, task in tasks_of(plugins):
-        if task.data_digest is Task.data_digest and has_defaults(task.Config):
+        if has_defaults(task.Config):
             try:
                 yield task(task.Config())
             except IclbenchError:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..api.budget import Budget
+from ..console import counted
 from ..hookspecs import hookimpl
 from ..plugins import host
 from .views import (
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 def training_cost(spec: ResolvedSpec) -> str:
     """What a training takes: its seeds, and the steps or the budget of each."""
-    seeds = f"{len(spec.seeds)} seed{'s' if len(spec.seeds) != 1 else ''}"
+    seeds = counted(len(spec.seeds), "seed")
     if spec.budget is None:
         return f"{seeds} for {spec.recipe_args.get('steps')} steps"
     budget = Budget.parse(spec.budget)
@@ -73,6 +74,13 @@ class ProgressDisplay:
         self._states = {None: State(name, number, self.total, phase)}
         self._show()
 
+    def _name(self, job: int | None, spec: ResolvedSpec) -> str:
+        """What `begin` called a run, which may be on a board that is not called like its task."""
+        begun = self._states.get(None)
+        if begun is not None and job is None and not self._are_jobs:
+            return begun.name
+        return f"{spec.model} on {spec.task}"
+
     def line(self, text: str) -> None:
         """Print a line that stays, on standard error."""
         self._view.line(text)
@@ -111,7 +119,7 @@ class ProgressDisplay:
         is_trained = spec.origin == "trained"
         phase = "preparing the training" if is_trained else "evaluating"
         number = max(self.number, 1) if job is None else job + 1
-        state = State(f"{spec.model} on {spec.task}", number, self.total, phase)
+        state = State(self._name(job, spec), number, self.total, phase)
         before = self._states.get(job)
         is_first = before is None or job is None or before.phase != phase
         if is_trained and not is_first:
@@ -144,7 +152,7 @@ class ProgressDisplay:
         ranking = record.ranking
         value = ranking.score(record.metrics[ranking.metric])
         shown = "not finite" if value is None else f"{value:.4g}"
-        name = f"{spec.model} on {spec.task}"
+        name = self._name(self._job, spec)
         self._view.line(f"{name}: {ranking.statistic} of {ranking.metric} {shown}")
         for seed in record.seeds:
             if seed.diverged_at is not None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..api.record import Record
 from ..api.statistics import Statistics
+from ..console import counted
 from ..leaderboards.formats import BOUNDS_LEGEND, DIGITS, digits, interval
 from ..leaderboards.row import digits_bounds, floor_label, mean_bounds
 from .table import Cell, Column, Table
@@ -19,7 +20,7 @@ def title_of(record: Record) -> str:
     """What the record is of."""
     spec = record.spec
     model = f"{spec.model} on {spec.task} v{spec.task_version}"
-    return f"{model} · {spec.origin} · {spec.dtype} · {record.main.prompts} prompts"
+    return f"{model} · {spec.origin} · {spec.dtype} · {counted(record.main.prompts, 'prompt')}"
 
 
 def facts_of(record: Record) -> Iterator[str]:
@@ -27,9 +28,10 @@ def facts_of(record: Record) -> Iterator[str]:
     yield f"$ {record.command}"
     training = record.training
     if training is not None:
-        seeds = f"{len(record.seeds)} seeds" if len(record.seeds) > 1 else "one seed"
+        seeds = counted(len(record.seeds), "seed")
         yield (
-            f"trained {seeds} for {training.steps:,} steps of {training.batch:,} prompts in "
+            f"trained {seeds} for {counted(training.steps, 'step')} of "
+            f"{counted(training.batch, 'prompt')} in "
             f"{training.seconds:.0f} s ({training.engine}, {record.environment.device})"
         )
         diverged = [str(s.seed) for s in record.seeds if s.diverged_at is not None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..api.budget import Budget
+from ..console import counted
 from ..runs.plan import Plan
 from ..sweeps.tuning.search import PlannedTrial
 from .table import Cell, Column, Table
@@ -37,7 +38,9 @@ def planned_table(plan: Plan, trials: Sequence[PlannedTrial]) -> Table:
         Column("schedule", importance=3),
         Column("does", fit="wrap", importance=1),
     )
-    title = f"{plan.spec.model} on {plan.spec.task}, {len(trials)} trials: {_cost(trials)}"
+    title = (
+        f"{plan.spec.model} on {plan.spec.task}, {counted(len(trials), 'trial')}: {_cost(trials)}"
+    )
     note = "Nothing has been run. The same command without --dry-run starts."
     return Table(columns, rows, title=title, notes=[note])
 
@@ -48,11 +51,11 @@ def _does(trial: PlannedTrial) -> str:
     if trial.exists:
         return "record exists"
     spec = trial.plan.spec
-    seeds = f"{len(spec.seeds)} seed" + "s" * (len(spec.seeds) != 1)
+    seeds = counted(len(spec.seeds), "seed")
     if spec.budget is not None:
         return f"train {seeds}, {spec.budget} each"
     assert trial.plan.recipe is not None
-    return f"train {seeds}, {trial.plan.recipe.steps:,} steps"
+    return f"train {seeds}, {counted(trial.plan.recipe.steps, 'step')}"
 
 
 def _cost(trials: Sequence[PlannedTrial]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..api.record import Record
+from ..console import counted
 from ..display.boards import board_table, legend
 from ..display.formats import as_markdown
 from ..leaderboards import formats
@@ -145,7 +146,8 @@ A record of iclbench, the benchmark harness for in-context learning: {spec.origi
 
 {_metrics(record)}
 
-Ranked by the {record.ranking.statistic} of `{record.ranking.metric}` on {main.prompts:,} prompts.
+Ranked by the {record.ranking.statistic} of `{record.ranking.metric}` on
+{counted(main.prompts, "prompt")}.
 Digits are −log₁₀ of the absolute error.
 
 ## Use and check it

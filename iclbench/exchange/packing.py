@@ -10,6 +10,7 @@ from typing import Literal
 
 from ..api.errors import RecordError, UsageError
 from ..api.record import Record
+from ..console import counted
 from ..files import read_regular_file
 from ..leaderboards.board import Boards
 from ..leaderboards.curves import curves_table
@@ -95,7 +96,7 @@ def _pack_results(folder: Path, refused: Callable[[str], None], task: str | None
 def _title(boards: Boards, records: list[Record]) -> str:
     tasks = sorted({record.spec.task for record in records})
     what = tasks[0] if len(tasks) == 1 else f"{len(tasks)} tasks"
-    return f"{len(records)} records on {len(boards)} boards of {what}"
+    return f"{counted(len(records), 'record')} on {counted(len(boards), 'board')} of {what}"
 
 
 def _pack_export(folder: Path) -> Package:
@@ -109,7 +110,7 @@ def _pack_export(folder: Path) -> Package:
     for name in (DOCUMENT, "croissant.json"):
         files[name] = read_regular_file(folder / name, 2**24)
     files["README.md"] = task_card(export).encode()
-    return Package("dataset", f"{export.prompts:,} prompts of {export.task}", files)
+    return Package("dataset", f"{counted(export.prompts, 'prompt')} of {export.task}", files)
 
 
 def _require_digest(path: Path, sha256: str) -> None:

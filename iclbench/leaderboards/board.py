@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..api.errors import UsageError
 from ..api.record import Ranking, Record
 from ..api.results import Evaluation
 from ..api.spec import canonical_json
+from ..console import counted
 from ..runs.code import installed_code
 from ..runs.statistics import GRADE
 from ..runs.store import RecordStore, read_record
@@ -106,7 +108,7 @@ class Board:
         args = formats.arguments(self.evaluation.task_args)
         text = (
             f"{self.title} v{self.task_version}{f' ({args})' if args else ''} · {self.dtype} · "
-            f"{self.ranking.metric} on {self.evaluation.prompts} prompts, ranked by its "
+            f"{self.ranking.metric} on {counted(self.evaluation.prompts, 'prompt')}, ranked by its "
             f"{self.ranking.statistic}"
         )
         if _grading(self._first):
@@ -115,7 +117,7 @@ class Board:
 
     def __repr__(self) -> str:
         """The board and the number of its rows, on a line."""
-        return f"<Board of {len(self.rows)} rows: {self.description}>"
+        return f"<Board of {counted(len(self.rows), 'row')}: {self.description}>"
 
     def frame(self) -> pd.DataFrame:
         """One line per row, with the columns of the published `rows.csv`."""
@@ -146,7 +148,12 @@ class Boards(list[Board]):
 
 
 def leaderboard(out: str | Path = "results") -> Boards:
-    """The boards of all records in the folder `out`; raises RecordError for a damaged record."""
+    """The boards of all records in the folder `out`.
+
+    Raises UsageError where there is no such folder, and RecordError for a damaged record.
+    """
+    if not Path(out).is_dir():
+        raise UsageError(f"there is no folder {out}")
     store = RecordStore(Path(out))
     return boards([read_record(path) for path in store.paths()], store)
 

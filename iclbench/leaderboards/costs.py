@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..api.record import Record
-from ..api.spec import RunSpec
 from ..api.tuning import TuningCost
-from . import formats
+from ..console import counted
+from .board import comparable
+from .board_names import board_names
 from .curves import cost_of_digits
 from .labels import labels_of
 
@@ -34,36 +35,28 @@ class CellCost:
 
 def costs_of(records: Iterable[Record]) -> list[CellCost]:
     """The costs of the trained records, board by board in the order of the records."""
-    counted: set[str] = set()
-    return [_cost(board, label, record, counted) for board, label, record in _labelled(records)]
+    seen: set[str] = set()
+    return [_cost(board, label, record, seen) for board, label, record in _labelled(records)]
 
 
 def _labelled(records: Iterable[Record]) -> Iterator[tuple[str, str, Record]]:
     """The trained records with their boards and labels, board by board."""
-    boards: dict[str, list[Record]] = {}
-    for record in records:
-        if record.training is not None:
-            boards.setdefault(_board(record), []).append(record)
-    for board, members in boards.items():
+    boards = comparable([record for record in records if record.training is not None])
+    names = board_names([members[0] for members in boards])
+    for board, members in zip(names, boards, strict=True):
         for label, record in zip(labels_of(members), members, strict=True):
             yield board, label, record
 
 
-def _board(record: Record) -> str:
-    """The task with the arguments that were asked for, and the dtype."""
-    args = formats.arguments(RunSpec.from_command(record.command).task_args)
-    return f"{record.main.title}{f' ({args})' if args else ''} {record.spec.dtype}"
-
-
-def _cost(board: str, label: str, record: Record, counted: set[str]) -> CellCost:
+def _cost(board: str, label: str, record: Record, seen: set[str]) -> CellCost:
     assert record.training is not None
     budget, operations, seeds = record.budget, record.operations, len(record.seeds)
     on_gpu = budget is not None and budget.device_seconds is not None
     seconds = None if budget is None else budget.device_seconds or budget.core_seconds
     per_seed = None if operations is None else operations.training
     tuning = 0.0
-    if record.tuning is not None and record.tuning.sha256 not in counted:
-        counted.add(record.tuning.sha256)
+    if record.tuning is not None and record.tuning.sha256 not in seen:
+        seen.add(record.tuning.sha256)
         tuning = _tuning_seconds(record.tuning.document, on_gpu)
     return CellCost(
         board=board,
@@ -125,8 +118,8 @@ def _sum(kind: str, cells: Sequence[CellCost]) -> str:
     tuned = sum(cell.tuning_hours for cell in cells)
     operations = sum(cell.operations or 0.0 for cell in cells)
     text = (
-        f"{len(cells)} cells: {trained + tuned:.2f} {kind} hours, of which {trained:.2f} training "
-        f"and {tuned:.2f} tuning; {operations:.2e} operations of training"
+        f"{counted(len(cells), 'cell')}: {trained + tuned:.2f} {kind} hours, of which "
+        f"{trained:.2f} training and {tuned:.2f} tuning; {operations:.2e} operations of training"
     )
     unmeasured = sum(cell.hours is None for cell in cells)
     uncounted = sum(cell.operations is None for cell in cells)

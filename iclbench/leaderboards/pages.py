@@ -8,6 +8,7 @@ from tabulate import tabulate
 
 from ..api.record import PluginReference
 from ..api.results import Evaluation
+from ..console import counted
 from . import formats
 from .board import Board
 from .cited import Cited
@@ -32,14 +33,14 @@ def overview_page(boards: Sequence[Board]) -> str:
     tasks = sorted({board.task for board in boards})
     parts = [
         f"{GENERATED}\n\n# Leaderboards",
-        f"{count} records of {len(tasks)} tasks. Each cell shows the model's best row with weights "
-        "of one origin: the mean digits of its error, or the mean of its metric if the task's "
-        "floor is not exact. The best row may have any track: models in one column need not have "
-        f"trained equally long, and a task's page ranks each track apart. {formats.DIGITS} The "
-        "first line is the floor: the *attainable* error is that of the exact answer to the "
-        "rounded prompt, rounded once to the dtype. **Bold** results are at it: their "
-        "median and 99th percentile lack at most one digit. *chance* "
-        "marks models that ignore the examples, *at chance* an interval that includes it. "
+        f"{counted(count, 'record')} of {counted(len(tasks), 'task')}. Each cell shows the model's "
+        "best row with weights of one origin: the mean digits of its error, or the mean of its "
+        "metric if the task's floor is not exact. The best row may have any track: models in one "
+        "column need not have trained equally long, and a task's page ranks each track apart. "
+        f"{formats.DIGITS} The first line is the floor: the *attainable* error is that of the "
+        "exact answer to the rounded prompt, rounded once to the dtype. **Bold** results are at "
+        "it: their median and 99th percentile lack at most one digit. *chance* marks models that "
+        "ignore the examples, *at chance* an interval that includes it. "
         f"Origin of the weights: {LEGEND}.",
         "To measure every row again, run `iclbench verify leaderboards/records`. All rows are in "
         "[rows.csv](rows.csv) and [rows.parquet](rows.parquet). [Precision](precision.md) compares "
@@ -87,7 +88,7 @@ def _score(row: Row) -> str:
 
 def _evaluation(evaluation: Evaluation) -> str:
     args = markdown(formats.arguments(evaluation.task_args))
-    return (f"{args}; " if args else "") + f"{evaluation.prompts:,} prompts"
+    return (f"{args}; " if args else "") + counted(evaluation.prompts, "prompt")
 
 
 def task_page(task: str, boards: Sequence[Board], cited: Sequence[Cited] = ()) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ..api.errors import UsageError, unknown
 from ..api.record import Record
+from ..console import counted
 from ..plugins import PluginHost
 from ..sweeps.files import SweepFile, read_sweep_file
 from ..sweeps.sweep import recorded
@@ -75,9 +76,9 @@ def find_study(name: str, host: PluginHost) -> Study:
         return matches[0]
     if matches:
         raise UsageError(
-            f"several figures are named {name!r}: {', '.join(s.name for s in matches)}"
+            f"several studies are named {name!r}: {', '.join(s.name for s in matches)}"
         )
-    raise unknown("figure", name, {n for s in known for n in (s.name, s.path.stem)})
+    raise unknown("study", name, {n for s in known for n in (s.name, s.path.stem)})
 
 
 def records_of(study: Study, size: str, folder: Path | None) -> tuple[SweepFile, list[Record], int]:
@@ -119,7 +120,8 @@ def caption(title: str, records: Sequence[Record], missing: int = 0) -> str:
     dtypes = _distinct(r.spec.dtype for r in records)
     parts.append(f"{prompts} prompts, {dtypes}, on {devices}.")
     if missing:
-        parts.append(f" {missing} runs of the study have no record and are left out.")
+        what = "has no record and is" if missing == 1 else "have no record and are"
+        parts.append(f" {counted(missing, 'run')} of the study {what} left out.")
     return "".join(parts)
 
 

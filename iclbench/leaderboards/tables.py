@@ -17,6 +17,9 @@ from .escaping import markdown
 from .labels import labels_of
 from .row import floor_label
 
+#: Half a width below this is written with a power of ten.
+SMALLEST_DECIMAL = 1e-4
+
 
 def render_study(table: StudyTable, records: Sequence[Record], store: RecordStore) -> str:
     """The study's table as text: one row per record, below the floor of the first.
@@ -62,6 +65,8 @@ def _study_cell(table: StudyTable, statistics: Statistics | None) -> str:
     if not statistics.reliable:
         return f"{value:.4g} [{statistics.low:.3g}, {statistics.high:.3g}]"
     half = (statistics.high - statistics.low) / 2
+    if 0 < half < SMALLEST_DECIMAL:
+        return f"{value:.2e} ± {half:.1e}"
     # Two figures of the half width, and the mean to the same place.
     places = max(0, 1 - math.floor(math.log10(half))) if half > 0 else 3
     return f"{value:.{places}f} ± {half:.{places}f}"

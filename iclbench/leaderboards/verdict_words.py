@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..api.record import Record
+from ..console import counted
 from . import formats
 from .descriptions import Descriptions
 from .findings import Finding, Outcome, Verdict
@@ -153,7 +154,7 @@ def claims(outcomes: Iterable[Outcome]) -> list[Outcome]:
 def tests(claims: Sequence[Outcome]) -> str:
     """How many tests there are, and of how many claims: some are tested at several budgets."""
     number, distinct = len(claims), len({outcome.finding.claim for outcome in claims})
-    said = f"{distinct} claim{'s' if distinct != 1 else ''} of papers"
+    said = f"{counted(distinct, 'claim')} of papers"
     return said if number == distinct else f"{number} tests of {said}"
 
 

@@ -27,5 +27,7 @@ def existing_records(plans: Sequence[Plan], store: RecordStore) -> dict[str, Rec
             changed = other_code(record)
             since = f", made by another version of {', '.join(changed)}" if changed else ""
             run_name = f"{plan.spec.model} on {plan.spec.task}"
-            report(f"{run_name}: has a record of {record.created}{since}; --force runs it again")
+            report(
+                f"{run_name}: has a record of {record.created}{since}; `run --force` replaces it"
+            )
     return records

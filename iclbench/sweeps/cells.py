@@ -34,6 +34,19 @@ class Failure:
     log: str = ""
 
 
+def by_reason(failures: Iterable[Failure]) -> list[str]:
+    """The first failure of each reason, with its log, and how many more share it."""
+    groups: dict[str, list[Failure]] = {}
+    for failure in failures:
+        groups.setdefault(failure.reason, []).append(failure)
+    return [
+        f"{same[0].command}: {reason}"
+        + (f" ({len(same) - 1} more alike)" if len(same) > 1 else "")
+        + (f"\n  log: {same[0].log}" if same[0].log else "")
+        for reason, same in groups.items()
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
     """A run of a sweep, small enough for sweeps of 100,000.

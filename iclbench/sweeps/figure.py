@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 from pydantic import Field, model_validator
 
 from ..api.config import Config
-from ..api.errors import unknown
+from ..api.errors import UsageError, unknown
 from ..api.spec import ResolvedSpec
 
 #: `x` may be the state that a layer keeps after a prompt, in bytes, which a record tells.
@@ -75,3 +76,18 @@ class Figure(Config):
             if key and not group.endswith("_args"):
                 raise ValueError(f"{group} has no parts")
         return self
+
+    def require_arguments(self, specs: Iterable[ResolvedSpec]) -> None:
+        """Raise UsageError for arguments that none of the figure's specs has."""
+        known: dict[str, set[str]] = {}
+        for spec in specs:
+            for group in _ARGUMENTS:
+                known.setdefault(group, set()).update(getattr(spec, group))
+        for name in (*self.lines, *self.panels, *self.lacks, self.x or ""):
+            group, _, key = name.partition(".")
+            if key and known and key not in known[group]:
+                raise UsageError(f"figure: {unknown(f'argument in {group}', key, known[group])}")
+
+
+#: The fields of a spec that hold arguments, which a figure names by `model_args.layers`.
+_ARGUMENTS = tuple(name for name in ResolvedSpec.model_fields if name.endswith("_args"))

@@ -13,6 +13,7 @@ from ..api.config import parse_config
 from ..api.errors import IclbenchError, RunError
 from ..api.executor import Executor, QueuedJob, QueueExecutor
 from ..api.spec import canonical_json
+from ..console import counted
 from ..plugins import host
 from ..runs.settings import Settings
 from .cells import Cell, Cells, Reporter
@@ -65,7 +66,9 @@ class Programs:
         if jobs:
             self.executor.submit(run_job, jobs, self.workers)
         if jobs or queued:
-            self.report(f"{len(jobs)} programs submitted, {len(queued)} were in the queue")
+            self.report(
+                f"{counted(len(jobs), 'program')} submitted, {len(queued)} in the queue already"
+            )
         return len(missing) + sum(cell is not None for group, _ in queued for cell in group)
 
     def _sorted(self, cells: list[Cell]) -> tuple[list[Cell], list[Queued]]:
@@ -84,7 +87,7 @@ class Programs:
         held = {cell.id for group, _ in queued for cell in group if cell is not None}
         more = f", {len(held)} in the queue" if held else ""
         self.report(
-            f"{len(cells)} runs: {len(cells) - len(missing)} skipped{more}, "
+            f"{counted(len(cells), 'run')}: {len(cells) - len(missing)} skipped{more}, "
             f"{len(missing) - len(held)} to run"
         )
         return [cell for cell in missing if cell.id not in held], queued

@@ -17,7 +17,7 @@ from ..runs.settings import Settings
 from ..runs.store import RecordStore
 from ..training.gradients.choice import EngineName
 from ..training.interruption import interruptible
-from .cells import Cell, Cells, Failure, Reporter
+from .cells import Cell, Cells, Failure, Reporter, by_reason
 from .files import QUICK, SweepFile, SweepSource, read_sweep_file, stages_of
 from .jobs import plans_at_hand
 from .programs import Programs, group_cells, make_executor
@@ -164,11 +164,17 @@ class _Sweep:
         )
 
     def resolve(self, stage: list[dict[str, Any]], report: Reporter) -> list[Cell]:
-        """The cells of a stage; reports those that can't be run."""
+        """The cells of a stage; reports those that can't be run.
+
+        Raises UsageError for a figure of arguments that no cell has, before any runs.
+        """
         known = len(self.cells.failures)
         cells = self.cells.resolve(stage)
-        for failure in self.cells.failures[known:]:
-            report(f"can't be run: {failure.command}: {failure.reason}")
+        for line in by_reason(self.cells.failures[known:]):
+            report(f"can't be run: {line}")
+        plans = self.cells.plans
+        if self.file.figure is not None and len(self.stages) == 1 and len(plans) == len(cells):
+            self.file.figure.require_arguments(plan.spec for plan in plans.values())
         return cells
 
 

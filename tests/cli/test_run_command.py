@@ -143,6 +143,21 @@ def test_a_dry_run_says_what_a_budget_costs(cli, tmp_path):
     assert "90s of core time" in outcome.out
 
 
+def test_a_dry_run_says_what_a_tuning_costs_and_where_a_training_goes_on(cli, tmp_path):
+    args = ("run", "--model", "transformer,zero", *TASK, *TINY, "--out", tmp_path, "--dry-run")
+    assert "tune" not in cli(*args).out
+    assert "to tune first: 12 trials on the board, at a tenth of" in cli(*args, "--tune").out
+    budget = ("--model", "transformer", "--task", "least-squares,ridge", "--budget", "10s")
+    text = cli("run", *budget, "--tune", "--trials", "3", "--dry-run", "--out", tmp_path).out
+    assert "3 trials on each of 2 boards, at most 6s of core time" in text
+    (training,) = [row for row in json.loads(cli(*args, "--format", "json").out) if row["seeds"]]
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / f"{training['id']}.safetensors").touch()
+    assert "on from its checkpoint" in cli(*args).out
+    assert "on from its checkpoint" not in cli(*args, "--force").out
+    assert "on from its checkpoint" not in cli(*args, "--no-resume").out
+
+
 def test_a_run_says_where_the_records_are_and_what_is_next(cli, tmp_path):
     out = tmp_path / "a b"
     outcome = cli("run", "--model", "zero,transformer", *TASK, *TINY, "--out", out)

@@ -30,6 +30,9 @@ BAD = {
     "no seeds": ((*MODEL, *TASK, "--seeds", "0"), "at least one seed"),
     "arguments": ((*MODEL, *TASK, "--model-args", "layers"), "not of the form key=value"),
     "optimizer": ((*MODEL, *TASK, "--recipe-args", "optimizer=adm"), "did you mean"),
+    "columns": ((*MODEL, *TASK, "--columns", "model,scor"), "did you mean 'score'"),
+    "sort": ((*MODEL, *TASK, "--sort", "-scor"), "did you mean 'score'"),
+    "trials": ((*MODEL, *TASK, "--trials", "3"), "--trials is how many --tune makes"),
     "nothing": (("--model", ",", *TASK), "need at least one name"),
 }
 

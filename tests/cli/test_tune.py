@@ -74,7 +74,7 @@ def test_a_suite_is_tuned_and_run_by_one_command(cli, tmp_path):
             "--out", out)  # fmt: skip
     first = cli(*args)
     assert first.code == 0, first.err
-    assert "and to tune: 2 trials on each of 1 boards" in first.out
+    assert "and to tune: 2 trials on the board, at a tenth of the steps" in first.out
     assert re.search(r"^baseconv .* trained +open +tuned ", first.out, re.M)
     assert len(list((out / "tunings").glob("*.json"))) == 1
     again = cli(*args)

@@ -144,7 +144,10 @@ def test_boards_are_data_frames(folder, trained, solved):
     assert list(table["id"]) == [record.id for record in board.records]
     assert set(table["id"]) < set(boards.frame()["id"])
     assert len(boards.frame()) == sum(len(b.rows) for b in boards)
-    assert leaderboard(folder / "nothing").frame().empty
+    (folder / "empty").mkdir()
+    assert leaderboard(folder / "empty").frame().empty
+    with pytest.raises(UsageError, match="there is no folder"):
+        leaderboard(folder / "nothing")
 
 
 def test_a_notebook_shows_records_and_boards(folder, trained):

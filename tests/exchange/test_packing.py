@@ -35,7 +35,7 @@ def test_published_leaderboards_are_found_below_their_folder(results, tmp_path):
     results.rename(tmp_path / "boards" / "records")
     package = pack(tmp_path / "boards", fail)
     assert package.kind == "dataset"
-    assert package.title == "2 records on 1 boards of least-squares"
+    assert package.title == "2 records on 1 board of least-squares"
     assert sum(path.startswith("least-squares/") for path in package.files) == 2
 
 

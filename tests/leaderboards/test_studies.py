@@ -49,7 +49,16 @@ def test_studies_of_plugins_have_names(cli):
     assert [line.split()[0] for line in listed.out.splitlines()[2:]] == names
     assert find_study("poster", host()).name == "linear-systems/poster"
     assert "least-squares/depth, primitives/depth" in cli("leaderboard", "figure", "depth").err
-    assert "did you mean" in cli("leaderboard", "figure", "postr").err
+    assert "unknown study 'postr'; did you mean" in cli("leaderboard", "figure", "postr").err
+
+
+def test_a_file_that_ends_like_another_format_is_refused(cli, study, tmp_path):
+    page = tmp_path / "page.html"
+    outcome = cli("leaderboard", "figure", study / "small.toml", "--records", study / "records",
+                  "--file", page, "--format", "png")  # fmt: skip
+    assert outcome.code == 2
+    assert "would hold png, not html" in outcome.err
+    assert not page.exists()
 
 
 def test_a_study_s_figure_is_drawn_from_its_records_with_a_caption(cli, study, tmp_path):
@@ -74,7 +83,7 @@ def test_missing_runs_are_counted_and_no_record_at_all_is_an_error(cli, study, t
     first = sweep({"defaults": {"task": "least-squares", "eval_prompts": 16},
                    "grid": [{"model": "gradient-descent", "model_args": {"steps": 1}}]},
                   out=tmp_path / "some")  # fmt: skip
-    assert "1 runs of the study" in caption("", first.records, 1)
+    assert "1 run of the study has no record" in caption("", first.records, 1)
     some = cli("leaderboard", "figure", path, "--records", tmp_path / "some", "--file",
                tmp_path / "some.html")  # fmt: skip
     assert "2 runs of the study have no record" in some.out

@@ -21,7 +21,7 @@ def test_a_run_with_a_record_is_reported_and_not_rerun(tmp_path, capsys):
     first = run(model="transformer", **TINY, out=tmp_path)
     again = run(model="transformer", **TINY, out=tmp_path)
     assert again == first
-    assert f"has a record of {first.created}; --force runs it again" in capsys.readouterr().err
+    assert f"has a record of {first.created}; `run --force` replaces it" in capsys.readouterr().err
     forced = run(model="transformer", **TINY, out=tmp_path, force=True)
     assert forced.id == first.id
     assert forced.metrics == first.metrics

@@ -39,9 +39,9 @@ def test_only_what_has_neither_record_nor_job_is_submitted(tmp_path, queue):
         submit_sweep(CONTENT, executor=queue, out=tmp_path, report=lines.append)
     assert lines == [
         "4 runs: 0 skipped, 4 to run",
-        "3 programs submitted, 0 were in the queue",
+        "3 programs submitted, 0 in the queue already",
         "4 runs: 0 skipped, 4 in the queue, 0 to run",
-        "0 programs submitted, 3 were in the queue",
+        "0 programs submitted, 3 in the queue already",
     ]
     queue.run_next()
     queue.change(1, state="failed", reason="its node burnt")
@@ -49,7 +49,7 @@ def test_only_what_has_neither_record_nor_job_is_submitted(tmp_path, queue):
     submit_sweep(CONTENT, executor=queue, out=tmp_path, report=lines.append)
     assert lines == [
         "4 runs: 2 skipped, 1 in the queue, 1 to run",
-        "1 programs submitted, 1 were in the queue",
+        "1 program submitted, 1 in the queue already",
     ]
     widths = [len(job.job["requests"]) for job in queue.queue()]
     assert widths == [2, 1, 1, 1]
@@ -87,7 +87,7 @@ def test_grids_that_need_weights_wait_for_them(tmp_path, queue):
     assert lines[-1] == "grids that take weights of these runs can be submitted once they are done"
     queue.run_next()
     submit_sweep(content, executor=queue, out=tmp_path, report=lines.append)
-    assert lines[-1] == "1 programs submitted, 0 were in the queue"
+    assert lines[-1] == "1 program submitted, 0 in the queue already"
     assert len(queue.queue()) == 2
 
 

@@ -61,6 +61,28 @@ def test_one_failing_cell_stops_nothing(tmp_path):
     assert "unknown model 'nonesuch'" in reasons
 
 
+def test_cells_that_fail_for_one_reason_are_one_line(tmp_path):
+    said = []
+    grid = {
+        "model": ["zero", "averaging"],
+        "task": ["nonesuch", "least-squares"],
+        "eval_seed": [1, 2],
+    }
+    result = sweep({"defaults": DEFAULTS, "grid": [grid]}, out=tmp_path, report=said.append)
+    assert len(result.failures) == 4
+    (line,) = [line for line in said if line.startswith("can't be run")]
+    assert line.endswith("(3 more alike)")
+
+
+@pytest.mark.parametrize("name", ["model_args.layrs", "task_args.dims"])
+def test_a_figure_of_arguments_that_no_cell_has_is_refused_before_any_runs(tmp_path, name):
+    grid = {"model": ["zero", "transformer"]}
+    content = {"defaults": DEFAULTS, "grid": [grid], "figure": {"x": name}}
+    with pytest.raises(UsageError, match=f"did you mean '{name[:-1].split('.')[1][:3]}"):
+        sweep(content, out=tmp_path)
+    assert not list(tmp_path.rglob("*.json"))
+
+
 def test_a_cell_that_fails_while_it_runs_is_reported(tmp_path, provide):
     from iclbench_solvers.simple import Averaging
 
@@ -101,7 +123,7 @@ def test_a_stage_s_line_counts_runs_and_failures_have_their_own(tmp_path):
     lines = []
     sweep({"defaults": DEFAULTS, "grid": grids}, out=tmp_path, report=lines.append)
     assert lines[0].startswith("can't be run: iclbench run --model nonesuch")
-    assert lines[1] == "1 runs: 0 skipped, 1 to run"
+    assert lines[1] == "1 run: 0 skipped, 1 to run"
     with pytest.raises(UsageError, match="empty list"):
         sweep({"defaults": DEFAULTS, "grid": [{"model": []}]}, out=tmp_path)
 

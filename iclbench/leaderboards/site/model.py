@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...api.errors import UsageError
 from ...api.spec import RunSpec
 from .. import formats
 from ..board import Board
+from ..board_names import differing_arguments, told_apart
 from ..curves import COST_TITLES, median_curve
 from ..descriptions import Descriptions
 from ..row import Row
@@ -136,12 +137,12 @@ def _names_of_evaluations(boards: Sequence[Board], about: Descriptions) -> list[
     """
     dtypes = {board.dtype for board in boards}
     names = [about.task(b.task).title + f", {b.dtype}" * (len(dtypes) > 1) for b in boards]
-    names = _told_apart(names, [board.title.partition(": ")[2] for board in boards])
-    differing = _differing_arguments(names, boards)
+    names = told_apart(names, [board.title.partition(": ")[2] for board in boards])
+    differing = differing_arguments(names, [board.evaluation.task_args for board in boards])
     words = [about.task(b.task).settings(a) for b, a in zip(boards, differing, strict=True)]
-    names = _told_apart(names, words)
-    names = _told_apart(names, [f"{board.evaluation.prompts:,} prompts" for board in boards])
-    return _told_apart(names, [formats.arguments(args) for args in differing])
+    names = told_apart(names, words)
+    names = told_apart(names, [f"{board.evaluation.prompts:,} prompts" for board in boards])
+    return told_apart(names, [formats.arguments(args) for args in differing])
 
 
 def _settings(boards: Sequence[Board], about: Descriptions) -> list[str]:
@@ -152,30 +153,10 @@ def _settings(boards: Sequence[Board], about: Descriptions) -> list[str]:
     tasks = [board.task for board in boards]
     words = [setting_in_words(board, about.task(board.task)) for board in boards]
     names = [f"{task}\n{setting}" for task, setting in zip(tasks, words, strict=True)]
-    names = _told_apart(names, [f"{board.evaluation.prompts:,}\u00a0prompts" for board in boards])
-    differing = [formats.arguments(args) for args in _differing_arguments(names, boards)]
-    return [name.partition("\n")[2].removeprefix(", ") for name in _told_apart(names, differing)]
-
-
-def _told_apart(names: Sequence[str], parts: Sequence[str]) -> list[str]:
-    """The names, followed by their parts where equal names have different ones."""
-    parts_of: dict[str, set[str]] = {}
-    for name, part in zip(names, parts, strict=True):
-        parts_of.setdefault(name, set()).add(part)
-    return [
-        f"{name}, {part}" if part and len(parts_of[name]) > 1 else name
-        for name, part in zip(names, parts, strict=True)
-    ]
-
-
-def _differing_arguments(names: Sequence[str], boards: Sequence[Board]) -> list[dict[str, Any]]:
-    """Each evaluation's arguments that not all evaluations of its name have."""
+    names = told_apart(names, [f"{board.evaluation.prompts:,}\u00a0prompts" for board in boards])
     arguments = [board.evaluation.task_args for board in boards]
-    alike = [[a for a, n in zip(arguments, names, strict=True) if n == name] for name in names]
-    return [
-        {k: v for k, v in own.items() if any(args.get(k) != v for args in others)}
-        for own, others in zip(arguments, alike, strict=True)
-    ]
+    differing = [formats.arguments(args) for args in differing_arguments(names, arguments)]
+    return [name.partition("\n")[2].removeprefix(", ") for name in told_apart(names, differing)]
 
 
 def _commands(results: Sequence[Scored], about: Descriptions) -> list[tuple[str, str]]:

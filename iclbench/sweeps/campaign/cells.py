@@ -10,6 +10,7 @@ from ...api.budget import Budget
 from ...api.errors import IclbenchError, unknown
 from ...api.suite import Suite
 from ...api.tuning import TuningDocument
+from ...console import counted
 from ...runs.plan import Plan
 from ...runs.settings import Settings
 from ...runs.store import RecordStore
@@ -143,7 +144,7 @@ def _seeds_apart(cell: Cell, progress: _Progress) -> Iterator[Cell]:
         seconds = 0.0 if done else _seconds(plan)
         name = f"{cell.model} seed {seed}"
         yield replace(cell, model=name, seed=seed, done=done, seconds_left=seconds)
-    problem = f"{missing} seeds have no record" if missing else None
+    problem = f"{counted(missing, 'seed')} without a record" if missing else None
     yield replace(cell, merges=True, waiting=missing > 0, problem=problem, seconds_left=0.0)
 
 

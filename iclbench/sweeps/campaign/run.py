@@ -18,6 +18,7 @@ from ...api.errors import IclbenchError
 from ...api.executor import Executor, JobListener
 from ...api.spec import RunSpec
 from ...api.tuning import TuningDocument
+from ...console import counted
 from ...console import report as report_now
 from ...files import require_writable
 from ...plugins import host
@@ -158,4 +159,4 @@ def _run_sweep(job: dict[str, Any], settings: Settings) -> str | None:
     )
     if not result.failures:
         return None
-    return f"{len(result.failures)} runs failed; {result.failures[0].reason}"
+    return f"{counted(len(result.failures), 'run')} failed; {result.failures[0].reason}"

@@ -26,6 +26,7 @@ from ...api.tuning import (
     tuning_evaluation_seed,
     tuning_seeds,
 )
+from ...console import counted
 from ...runs.plan import Plan, resolve
 from ...runs.report import ranking
 from ...runs.settings import Settings
@@ -181,7 +182,9 @@ def _run(
             failed = {i: r for i, r in zip(group, reasons, strict=True) if r is not None}
             failures |= failed
             state = f"{len(failed)} of {len(group)} failed" if failed else "done"
-            report(f"[{finished}/{len(jobs)}] {len(group)} trials as one program: {state}")
+            report(
+                f"[{finished}/{len(jobs)}] {counted(len(group), 'trial')} as one program: {state}"
+            )
     return failures
 
 

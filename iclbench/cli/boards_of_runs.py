@@ -1,0 +1,48 @@
+"""The boards that commands print once runs are done, and what can be done with their records."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..console import counted
+from .common import Output
+
+if TYPE_CHECKING:
+    from ..api.record import Record
+
+
+def require_columns_of_boards(output: Output) -> None:
+    """Refuse columns that no board has before anything runs."""
+    from ..display.boards import require_columns
+
+    require_columns(output.columns, output.sort)
+
+
+def print_boards_of(records: list[Record], out: Path, output: Output) -> None:
+    """Print the boards of these records of a folder, as the options ask for."""
+    from ..display.boards import print_boards
+    from ..leaderboards.board import boards
+    from ..runs.store import RecordStore
+
+    tables = boards(records, RecordStore(out))
+    print_boards(tables, output.style, columns=output.columns, sort=output.sort)
+
+
+def say_what_next(records: list[Record], out: Path) -> None:
+    """Say on standard error where the records are, and what can be done with them."""
+    if not records:
+        return
+    shown = next((r for r in records if r.spec.origin == "trained"), records[-1])
+    folder = shlex.quote(str(out))
+    commands = {
+        f"iclbench show {shlex.quote(str(shown.path))}": "its numbers and curves",
+        f"iclbench leaderboard show {folder}": "all tables of this folder",
+        f"iclbench verify {folder}": "measure the records again",
+    }
+    count = counted(len(records), "record")
+    print(f"\n{count} in {out}. What next:", file=sys.stderr)
+    for command, purpose in commands.items():
+        print(f"  {command}  # {purpose}", file=sys.stderr)

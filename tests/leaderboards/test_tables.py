@@ -1,0 +1,33 @@
+"""A study's own table as text."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from iclbench.leaderboards.tables import _study_cell
+from iclbench.sweeps.table import StudyTable
+
+MEANS, MEDIANS = StudyTable(metrics=("*",)), StudyTable(metrics=("*",), statistic="median")
+
+
+@pytest.mark.parametrize(
+    ("mean", "low", "high", "text"),
+    [
+        (12.345, 12.1, 12.6, "12.35 ± 0.25"),
+        (0.5, 0.5, 0.5, "0.500 ± 0.000"),
+        (1.234e-7, 1.2e-7, 1.3e-7, "1.23e-07 ± 5.0e-09"),
+        (3.21e-30, 3.1e-30, 3.3e-30, "3.21e-30 ± 1.0e-31"),
+    ],
+)
+def test_means_have_half_the_width_of_their_interval(mean, low, high, text):
+    statistics = SimpleNamespace(mean=mean, low=low, high=high, reliable=True, median=mean)
+    assert _study_cell(MEANS, statistics) == text
+
+
+def test_unreliable_means_have_both_bounds_and_medians_none():
+    statistics = SimpleNamespace(mean=2.0, low=1.0, high=9.0, reliable=False, median=1e-12)
+    assert _study_cell(MEANS, statistics) == "2 [1, 9]"
+    assert _study_cell(MEDIANS, statistics) == "1e-12"
+    assert _study_cell(MEDIANS, None) == ""
