@@ -43,7 +43,7 @@ def staged(folder: Path) -> Iterator[Path]:
     """Give the block a new folder, whose files replace those of `folder` at its end.
 
     If the block fails, for example because the disk is full, `folder` stays as it was. Its other
-    files always stay. Raises UsageError where a file can't be written.
+    files always stay. Raises UsageError where a file can't be written, or read within the block.
     """
     is_new = not folder.exists()
     try:
@@ -52,18 +52,21 @@ def staged(folder: Path) -> Iterator[Path]:
         new = Path(tempfile.mkdtemp(prefix=STAGING, dir=folder))
     except OSError as error:
         raise UsageError(f"{folder} can't be written: {error.strerror}") from None
-    state = "it is unchanged"
+    state = "is unchanged"
     try:
         yield new
         files = [path.relative_to(new) for path in sorted(new.rglob("*")) if path.is_file()]
         # What needs room on the disk comes first.
         for parent in {(folder / name).parent for name in files}:
             parent.mkdir(parents=True, exist_ok=True)
-        state = "it is partly old, until the same command succeeds"
+        state = "is partly old, until the same command succeeds"
         for name in files:
             (new / name).replace(folder / name)
     except OSError as error:
-        raise UsageError(f"{folder} can't be written: {error.strerror}; {state}") from None
+        name, reason = error.filename, error.strerror
+        if isinstance(name, str) and not Path(name).is_relative_to(folder):
+            raise UsageError(f"{name}: {reason}; {folder} {state}") from None
+        raise UsageError(f"{folder} can't be written: {reason}; it {state}") from None
     finally:
         shutil.rmtree(new, ignore_errors=True)
         if is_new:

@@ -73,6 +73,15 @@ def test_a_folder_stays_as_it_was_if_its_files_cannot_be_written(tmp_path, error
     assert {path.name for path in tmp_path.iterdir()} == {"a", "index"}
 
 
+def test_a_file_that_cannot_be_read_within_the_block_is_the_one_that_is_named(tmp_path):
+    (tmp_path / "out").mkdir()
+    fill(tmp_path / "out", "old")
+    missing = tmp_path / "missing"
+    with pytest.raises(UsageError, match=f"{missing}: No such file or directory; .*/out is unch"):
+        replace(tmp_path / "out", FileNotFoundError(2, "No such file or directory", str(missing)))
+    assert contents(tmp_path / "out") == {"a/page": "old", "index": "old"}
+
+
 def test_a_new_folder_that_cannot_be_written_is_not_left(tmp_path):
     with pytest.raises(UsageError, match="Input/output error; it is unchanged"):
         replace(tmp_path / "new", OSError(5, "Input/output error"))

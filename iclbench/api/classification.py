@@ -29,7 +29,6 @@ class ClassificationTask(PooledTask[ConfigT]):
 
     exact = True
     errors = {}
-    pool_stream = "categorical pool"
 
     @property
     def primary(self) -> Primary:

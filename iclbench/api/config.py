@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -59,8 +59,9 @@ def _explain(detail: Any, config: type[BaseModel]) -> str:
     """Return one of pydantic's errors as a phrase."""
     field = visible(".".join(str(part) for part in detail["loc"]), 100)
     if detail["type"] == "extra_forbidden":
-        known = list(config.model_fields)
-        near = difflib.get_close_matches(field, known, n=2, cutoff=0.5)
+        *path, last = map(str, detail["loc"])
+        known = list(dict.fromkeys(n for m in _models_at(config, path) for n in m.model_fields))
+        near = difflib.get_close_matches(last, known, n=2, cutoff=0.5)
         hint = "did you mean " + " or ".join(near) if near else "known: " + ", ".join(known)
         hint = hint if known else "there are none"
         return f"unknown field {field!r}; {hint}"
@@ -69,3 +70,22 @@ def _explain(detail: Any, config: type[BaseModel]) -> str:
         return str(message)
     given = shown(detail["input"])
     return f"{field}: {message[0].lower()}{message[1:]} (got {given})"
+
+
+def _models_at(config: type[BaseModel], path: Sequence[str]) -> list[type[BaseModel]]:
+    """The models that a path leads to: of fields, indices, keys, and names of a union's models."""
+    models = [config]
+    for part in path:
+        named = [model for model in models if model.__name__ == part]
+        fields = [model.model_fields[part] for model in models if part in model.model_fields]
+        if named or fields:
+            models = named or [model for f in fields for model in _models_in(f.annotation)]
+    return models
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The models in a type such as `list[A | B] | None`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models_in(part)

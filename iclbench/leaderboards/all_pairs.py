@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import chdtri, digamma, polygamma, stdtr
 
 from ..runs.intervals import components
@@ -72,6 +71,9 @@ def _common(seeds: SeedVariances) -> tuple[float, float]:
     # Where the rows differ no more than their few seeds explain, they vary alike.
     if spread <= float(polygamma(1, 1e6)):
         return float(np.exp(logs.mean())), np.inf
+    # Importing it takes 0.1 s, and a board without seeds never gets here.
+    from scipy.optimize import brentq
+
     prior = float(brentq(lambda x: float(polygamma(1, x)) - spread, 1e-6, 1e6))
     return float(np.exp(logs.mean() + digamma(prior) - np.log(prior))), 2 * prior
 

@@ -56,16 +56,6 @@ class Difference(NamedTuple):
         return self.p < LEVEL
 
 
-class Differences(NamedTuple):
-    """The differences of all pairs of n rows, first − second: (n, n) arrays."""
-
-    mean: np.ndarray
-    #: The standard error, its degrees of freedom, and the two-sided p-value.
-    error: np.ndarray
-    freedom: np.ndarray
-    p: np.ndarray
-
-
 def ranked_values(values: np.ndarray, attainable: np.ndarray | None = None) -> np.ndarray:
     """The (seeds, prompts) values that rank: digits within one of the attainable count as that.
 
@@ -125,28 +115,6 @@ def differences_of_all(values: Sequence[np.ndarray]) -> tuple[np.ndarray, np.nda
     return paired.mean, p_values(abs(paired.mean), variance, prompts, seed_variances(values))
 
 
-def compare(values: Sequence[np.ndarray]) -> Differences:
-    """The paired differences of all pairs of rows of finite values, each as if it were alone.
-
-    The prompts are shared, the seeds of two rows independent; a single seed is taken as it is. The
-    variance is that of the differences over prompts, and the seeds' of either row; its degrees of
-    freedom are Satterthwaite's.
-    """
-    paired = _paired(values)
-    mean, prompts = paired.mean, values[0].shape[1]
-    if prompts < 2:
-        unknown = np.full(mean.shape, np.inf)
-        return Differences(mean, unknown, np.ones_like(mean), np.ones_like(mean))
-    of_seeds, squares = np.array([seed_variance(row) for row in values]).T
-    variance = paired.of_prompts + of_seeds[:, None] + of_seeds
-    error = np.sqrt(variance + paired.rounding)
-    denominator = paired.of_prompts**2 / (prompts - 1) + squares[:, None] + squares
-    freedom = np.divide(variance**2, denominator, out=np.full_like(mean, prompts - 1.0),
-                        where=denominator > 0)  # fmt: skip
-    size = np.divide(np.abs(mean), error, out=np.zeros_like(mean), where=error > 0)
-    return Differences(mean, error, freedom, np.where(mean == 0, 1.0, 2 * stdtr(freedom, -size)))
-
-
 class _Paired(NamedTuple):
     """Of all pairs of n rows, (n, n): the mean difference and its variance over prompts.
 
@@ -201,13 +169,26 @@ def holm(p: np.ndarray) -> np.ndarray:
 
 
 def difference(first: np.ndarray, second: np.ndarray) -> Difference:
-    """The paired difference first − second of two rows; values not finite have no interval."""
+    """The paired difference first − second of two rows; values not finite have no interval.
+
+    The prompts are shared, the seeds of two rows independent; a single seed is taken as it is. The
+    variance is that of the differences over prompts, and the seeds' of either row; its degrees of
+    freedom are Satterthwaite's.
+    """
     if not (np.isfinite(first).all() and np.isfinite(second).all()):
         with np.errstate(invalid="ignore", over="ignore"):
             return Difference(float(first.mean() - second.mean()), np.nan, np.nan, 1.0)
-    tested = compare([first, second])
-    mean, error, freedom, p = (float(matrix[0, 1]) for matrix in tested)
-    half = float(stdtrit(freedom, 0.975)) * error
+    prompts = first.shape[1]
+    mean, of_prompts, rounding = (float(matrix[0, 1]) for matrix in _paired([first, second]))
+    if prompts < 2:
+        return Difference(mean, -np.inf, np.inf, 1.0)
+    of_seeds, squares = np.add(seed_variance(first), seed_variance(second))
+    variance = of_prompts + of_seeds
+    denominator = of_prompts**2 / (prompts - 1) + squares
+    freedom = variance**2 / denominator if denominator > 0 else prompts - 1.0
+    error = np.sqrt(variance + rounding)
+    half = float(stdtrit(freedom, 0.975) * error)
+    p = 1.0 if mean == 0 else float(2 * stdtr(freedom, -abs(mean) / error))
     return Difference(mean, mean - half, mean + half, p)
 
 

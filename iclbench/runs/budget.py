@@ -58,7 +58,7 @@ def fix_steps(
     if asked is None or plan.steps is not None:
         return FixedSteps(steps=plan.steps or plan.recipe.steps, asked=asked)
     if resume and path.exists():
-        fixed = _read(path)
+        fixed = known_steps(path)
         if (fixed.asked, fixed.code) == (asked, code):
             return fixed
     budget = Budget.parse(asked)
@@ -84,11 +84,12 @@ def _rate(recipe: Recipe, make_training: MakeTraining, budget: Budget) -> float:
     return rate / (1.0 + measuring_share(fitted))
 
 
-def _read(path: Path) -> FixedSteps:
+def known_steps(path: Path) -> FixedSteps:
+    """The steps that an earlier training was given; raises RecordError for a damaged file."""
     try:
         return FixedSteps.model_validate_json(path.read_bytes())
     except (OSError, ValueError):
-        raise RecordError(f"{path} can't be read; --no-resume starts afresh") from None
+        raise RecordError(f"{path} can't be read; delete it to start afresh") from None
 
 
 def require_device(budget: str | None, device: torch.device) -> None:

@@ -103,8 +103,8 @@ def given_weights(
         return _constructed(source, construction, request, task)
     path = Path(source)
     if not path.is_file():
-        known = ["trained", *architecture.constructions]
         option = "--init" if request.init else "--weights"
+        known = [*([] if request.init else ["trained"]), *architecture.constructions]
         raise UsageError(f"{option}: no such file, and {unknown('construction', source, known)}")
     return _from_file(path, request, origin)
 

@@ -5,13 +5,14 @@ resolve → reuse an existing record → prepare → train or load → evaluate 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from ..api.config import parse_config
+from ..api.errors import RecordError
 from ..api.record import MAIN, Record
 from ..api.spec import RunSpec
 from ..devices import environment, find_device
@@ -86,29 +87,59 @@ def run_plans(plans: Sequence[Plan], settings: Settings) -> list[Record]:
         for plan in missing:
             host().notify("iclbench_run_started", spec=plan.spec)
         try:
-            with full_precision(DTYPES[missing[0].spec.dtype]):
-                ready = train_or_load(missing, settings, device)
-                for plan, models, grading in zip(missing, ready, gradings, strict=True):
-                    record = evaluate_and_record(plan, models, grading, settings, device)
-                    records[plan.spec.id] = record
+            for record in _records(missing, gradings, settings, device):
+                records[record.id] = record
+                host().notify("iclbench_run_finished", spec=record.spec, record=record)
             remove_checkpoint(missing, settings.out)
         except (Exception, KeyboardInterrupt) as error:
             for plan in missing:
-                host().notify("iclbench_run_failed", spec=plan.spec, error=error)
+                if plan.spec.id not in records:
+                    host().notify("iclbench_run_failed", spec=plan.spec, error=error)
             raise
-        for plan in missing:
-            host().notify("iclbench_run_finished", spec=plan.spec, record=records[plan.spec.id])
     return [add_shifts(plan, records[plan.spec.id], settings, device) for plan in plans]
 
 
-def evaluate_and_record(
+def _records(
+    plans: Sequence[Plan],
+    gradings: Sequence[Grading | None],
+    settings: Settings,
+    device: torch.device,
+) -> Iterator[Record]:
+    """Train or load the models of all plans, evaluate them, and only then write their records.
+
+    What is trained together has one checkpoint, which is found by the plans that have no record: a
+    process killed between two evaluations finds it again. A plan that fails takes no other's
+    record with it; the first error is raised at the end.
+    """
+    store = RecordStore(settings.out)
+    made: list[Record] = []
+    errors: list[Exception] = []
+    with full_precision(DTYPES[plans[0].spec.dtype]):
+        ready = train_or_load(plans, settings, device)
+        for plan, models, grading in zip(plans, ready, gradings, strict=True):
+            try:
+                made.append(evaluated(plan, models, grading, settings, device))
+            except Exception as error:
+                errors.append(error)
+    for record in made:
+        try:
+            store.write(record)
+        except (OSError, RecordError) as error:
+            errors.append(error)
+            continue
+        yield record
+    if errors:
+        raise errors[0]
+
+
+def evaluated(
     plan: Plan,
     ready: ReadyModels,
     grading: Grading | None,
     settings: Settings,
     device: torch.device,
 ) -> Record:
-    """Evaluate the models of a plan, write the record with its files, and return it."""
+    """Evaluate the models of a plan and write the files of its record, which is returned."""
     models = ready.models
     folder = settings.out / "graders" if grading else None
     measured = measure(plan, models, device, settings.eval_batch, grader=grading, folder=folder)
@@ -116,7 +147,7 @@ def evaluate_and_record(
     summary = summarize_run(measured.values, measured.floor_values, axes, plan.task.errors)
     store, spec = RecordStore(settings.out), plan.spec
     weights = saved_weights(plan, models)
-    record = Record(
+    return Record(
         id=spec.id,
         spec=spec,
         command=without_folders(plan.request).model_copy(update={"shift": ()}).command(),
@@ -140,5 +171,3 @@ def evaluate_and_record(
         plugins=plugin_references(plan),
         created=date_now(),
     ).sealed()
-    store.write(record)
-    return record

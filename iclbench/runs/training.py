@@ -66,7 +66,7 @@ def train(plans: Sequence[Plan], settings: Settings, device: torch.device) -> It
         checkpoint_path(plans, settings.out),
         settings.checkpoint_seconds,
         settings.resume and not settings.force,
-        _code(plans),
+        training_code(plans),
     )
     training, fixed = _prepare(plans, resumption, settings, device)
     if training.note:
@@ -160,7 +160,7 @@ def _training(
     )
 
 
-def _code(plans: Sequence[Plan]) -> str:
+def training_code(plans: Sequence[Plan]) -> str:
     """The versions of the code that trains; other code doesn't continue a checkpoint."""
     plugins = digest_of([p.model_dump() for plan in plans for p in plugin_references(plan)])
     iclbench = metadata.version("iclbench")

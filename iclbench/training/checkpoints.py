@@ -49,10 +49,10 @@ class Checkpoint:
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         except (SafetensorError, OSError, KeyError, ValueError) as error:
             raise RecordError(
-                f"checkpoint {path} can't be read ({error}); --no-resume starts afresh"
+                f"checkpoint {path} can't be read ({error}); delete it to start afresh"
             ) from None
         if values.pop("format", None) != FORMAT:
-            raise RecordError(f"checkpoint {path} is of another format; --no-resume starts afresh")
+            raise RecordError(f"checkpoint {path} is of another format; delete it to start afresh")
         return cls(tensors, values)
 
 

@@ -55,6 +55,6 @@ class Resumption:
         if layout != expected:
             by_code = layout["code"] != expected["code"]
             other = "was made by other code" if by_code else "is of another run"
-            raise RecordError(f"checkpoint {self.path} {other}; --no-resume starts afresh")
+            raise RecordError(f"checkpoint {self.path} {other}; delete it to start afresh")
         report(f"continuing from step {checkpoint.values['step']} of {self.path}")
         training.load_state(checkpoint.tensors, checkpoint.values)

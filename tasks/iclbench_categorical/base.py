@@ -54,6 +54,7 @@ class CategoricalTask(ClassificationTask[ConfigT]):
     """
 
     recipes = {"paper": PAPER, "quick": QUICK}
+    pool_stream = "categorical pool"
     # The model sees none of these: choice and order pick categories, shape defines f.
     unrounded = frozenset({"choice", "order", "shape"})
     floor_summary = (

@@ -79,7 +79,7 @@ class ImageNet(ClassificationTask[ImageNetConfig]):
     recipes = {"paper": PAPER, "quick": QUICK}
     # The digest identifies the features, wherever their folder lies.
     training_only = frozenset({"pool", "images"})
-    stream = "imagenet evaluation"
+    stream, pool_stream = "imagenet evaluation", "categorical pool"
     floor_summary = "No floor: the true probabilities are unknown."
 
     def __init__(self, config: ImageNetConfig) -> None:

@@ -1,8 +1,11 @@
-"""Configurations: fields added later."""
+"""Configurations: fields added later, and what is said of unknown ones."""
 
 from __future__ import annotations
 
-from iclbench.api.config import Config, added_later
+import pytest
+
+from iclbench import UsageError
+from iclbench.api.config import Config, added_later, parse_config
 
 
 def test_field_added_later_is_omitted_from_a_dump_at_its_default():
@@ -14,3 +17,34 @@ def test_field_added_later_is_omitted_from_a_dump_at_its_default():
 
     assert New().model_dump() == Old().model_dump() == {"a": 1}
     assert New(b=3).model_dump(mode="json") == {"a": 1, "b": 3}
+
+
+class Inner(Config):
+    width: int = 1
+
+
+class Other(Config):
+    height: int = 1
+
+
+class Outer(Config):
+    one: Inner = Inner()
+    several: list[Inner] = []
+    named: dict[str, Inner] = {}
+    either: Inner | Other | None = None
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"oen": {}}, "unknown field 'oen'; did you mean one"),
+        ({"one": {"widht": 2}}, "unknown field 'one.widht'; did you mean width"),
+        ({"several": [{}, {"widht": 2}]}, "unknown field 'several.1.widht'; did you mean width"),
+        ({"named": {"a": {"one": 2}}}, "unknown field 'named.a.one'; known: width"),
+        ({"either": {"heigth": 2}}, "unknown field 'either.Other.heigth'; did you mean height"),
+    ],
+)
+def test_the_nearest_field_is_one_of_where_the_unknown_one_stands(values, message):
+    with pytest.raises(UsageError) as error:
+        parse_config(Outer, values, "outer")
+    assert message in str(error.value)

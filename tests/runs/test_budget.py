@@ -141,7 +141,7 @@ def test_a_damaged_file_of_steps_is_refused(tmp_path, monkeypatch, rate):
     interrupted(monkeypatch, plans, settings, 40)
     path = steps_path(checkpoint_path(plans, settings.out))
     path.write_text(path.read_text()[:20])
-    with pytest.raises(RecordError, match="can't be read; --no-resume starts afresh"):
+    with pytest.raises(RecordError, match="can't be read; delete it to start afresh"):
         run_plans(plans, settings)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import numpy as np
 import pytest
 import torch
@@ -10,12 +12,18 @@ from small_runs import TINY, weights_of
 from iclbench import (
     RecordStore,
     RunError,
+    RunSpec,
     UsageError,
     hookimpl,
     run,
 )
+from iclbench.api.errors import Interrupted
 from iclbench.plugins import host
-from iclbench.runs.store import read_values
+from iclbench.runs import run as run_module
+from iclbench.runs.plan import resolve
+from iclbench.runs.run import run_plans
+from iclbench.runs.settings import Settings
+from iclbench.runs.store import read_record, read_values
 from iclbench.training.checkpoints import load_weights
 from iclbench_least_squares.fixed import LeastSquares
 from iclbench_solvers.simple import Averaging
@@ -122,6 +130,66 @@ def test_a_tracker_hears_how_a_run_ends(tmp_path, provide):
         ("started", "failing"),
         ("failed", "no luck"),
     ]
+
+
+def two_rates():
+    """Two plans that are trained as one program."""
+    rates = [{"learning_rate": rate} for rate in (1e-3, 2e-3)]
+    return [resolve(RunSpec(model="baseconv", **TINY, recipe_args=rate)) for rate in rates]
+
+
+def test_what_is_cut_off_between_two_evaluations_is_not_trained_again(
+    tmp_path, monkeypatch, capsys
+):
+    straight = run_plans(two_rates(), Settings(tmp_path / "straight"))
+    evaluated = run_module.evaluated
+
+    def cut(plan, *rest):
+        if plan.spec.recipe_args["learning_rate"] == 2e-3:
+            raise Interrupted(signal.SIGTERM)
+        return evaluated(plan, *rest)
+
+    out = tmp_path / "cut"
+    with monkeypatch.context() as patch:
+        patch.setattr(run_module, "evaluated", cut)
+        with pytest.raises(Interrupted):
+            run_plans(two_rates(), Settings(out))
+    assert not list(RecordStore(out).paths())
+    capsys.readouterr()
+    records = run_plans(two_rates(), Settings(out))
+    assert f"continuing from step {records[0].training.steps} of" in capsys.readouterr().err
+    assert [r.weights_file for r in records] == [r.weights_file for r in straight]
+    assert not list(out.glob("checkpoints/*"))
+
+
+def test_a_plan_that_fails_takes_no_other_s_record_with_it(tmp_path, monkeypatch):
+    evaluated, heard = run_module.evaluated, []
+
+    class Ends:
+        @hookimpl
+        def iclbench_run_finished(self, spec):
+            heard.append(("finished", spec.recipe_args["learning_rate"]))
+
+        @hookimpl
+        def iclbench_run_failed(self, spec):
+            heard.append(("failed", spec.recipe_args["learning_rate"]))
+
+    def fail(plan, *rest):
+        if plan.spec.recipe_args["learning_rate"] == 1e-3:
+            raise ValueError("no luck")
+        return evaluated(plan, *rest)
+
+    monkeypatch.setattr(run_module, "evaluated", fail)
+    ends = Ends()
+    host().observe(ends, "tracker")
+    try:
+        with pytest.raises(ValueError, match="no luck"):
+            run_plans(two_rates(), Settings(tmp_path))
+    finally:
+        host().forget(ends)
+    assert heard == [("finished", 2e-3), ("failed", 1e-3)]
+    (path,) = RecordStore(tmp_path).paths()
+    assert read_record(path).spec.recipe_args["learning_rate"] == 2e-3
 
 
 @pytest.mark.parametrize("fault", ["no primary metric", "targets without positions"])

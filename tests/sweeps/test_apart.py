@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from iclbench import RecordError, RunSpec
+from iclbench import RecordError, RecordStore, RunError, RunSpec
+from iclbench.runs.budget import FixedSteps, steps_path
 from iclbench.runs.plan import resolve
 from iclbench.runs.run import run_plans
 from iclbench.runs.settings import Settings
-from iclbench.sweeps.campaign.apart import merge, run_seed
+from iclbench.runs.store import read_record
+from iclbench.runs.training import checkpoint_path, training_code
+from iclbench.sweeps.campaign import apart
+from iclbench.sweeps.campaign.apart import merge, run_seed, seed_plan, seed_settings
 from iclbench.training.loop import Training
 
 
@@ -30,12 +34,12 @@ def test_a_seed_that_diverges_alone_is_merged_like_one_among_others(tmp_path, mo
     settings = Settings(tmp_path / "out", device="cpu")
     for seed in plan.spec.seeds:
         run_seed(plan, seed, settings)
-    apart = merge(plan, settings)
+    merged = merge(plan, settings)
     (together,) = run_plans([plan], Settings(tmp_path / "together", device="cpu"))
-    for record in (apart, together):
+    for record in (merged, together):
         assert [seed.diverged_at for seed in record.seeds] == [None, 29, None]
-    assert apart.training.steps == together.training.steps == 60
-    for found, expected in zip(apart.training.curve, together.training.curve, strict=True):
+    assert merged.training.steps == together.training.steps == 60
+    for found, expected in zip(merged.training.curve, together.training.curve, strict=True):
         assert [loss is None for loss in found] == [loss is None for loss in expected]
 
 
@@ -45,3 +49,21 @@ def test_seeds_are_merged_once_all_are_there(tmp_path):
     run_seed(plan, 0, settings)
     with pytest.raises(RecordError, match="seed 1 of lsa has no record"):
         merge(plan, settings)
+
+
+@pytest.mark.parametrize("change", [{"code": "other"}, {"asked": "9s"}])
+def test_steps_that_another_request_or_other_code_left_are_not_taken(tmp_path, monkeypatch, change):
+    monkeypatch.setattr(apart, "PATIENCE", 0.5)
+    plan = resolve(RunSpec(model="lsa", task="least-squares", budget="1s", seeds=(0, 1)))
+    settings = Settings(tmp_path, device="cpu")
+    first = seed_plan(plan, 0)
+    path = steps_path(checkpoint_path([first], seed_settings(settings).out))
+    fixed = FixedSteps(steps=7, rate=1.0, asked="1s", code=training_code([first]))
+    path.parent.mkdir(parents=True)
+    path.write_text(fixed.model_copy(update=change).model_dump_json())
+    with pytest.raises(RunError, match="the steps of seed 0 are not fixed yet"):
+        run_seed(plan, 1, settings)
+    path.write_text(fixed.model_dump_json())
+    run_seed(plan, 1, settings)
+    (record,) = map(read_record, RecordStore(seed_settings(settings).out).paths())
+    assert record.training.steps == 7

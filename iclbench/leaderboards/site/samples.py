@@ -31,24 +31,24 @@ def sample_sets(
 
 def _samples(board: Board, folder: Path, prompts: Prompts, about: Descriptions) -> View | None:
     drawn = prompts.of(board.rows[0].record)
-    stories = compared(board.rows, Objects(folder))
-    if isinstance(drawn, str) and not stories:
+    graded = compared(board.rows, Objects(folder))
+    if isinstance(drawn, str) and not graded:
         return None
     rows = board.rows[:MOST_ROWS]
     return {
         "title": f"{evaluation_title(board, about.task(board.task))}, {board.dtype}",
         "metric": about.task(board.task).metric(board.ranking.metric),
-        "stories": stories,
-        "budgets": _budgets(stories, about),
+        "graded": graded,
+        "budgets": _budgets(graded, about),
         "has_answers": any(row.record.main.answers for row in rows),
         "seeds": max((row.seeds for row in board.rows), default=1) or 1,
         "prompts": [] if isinstance(drawn, str) else _with_models(drawn, rows, folder),
     }
 
 
-def _budgets(stories: Sequence[View], about: Descriptions) -> list[str]:
+def _budgets(graded: Sequence[View], about: Descriptions) -> list[str]:
     """The training budgets of the trained rows that wrote an ending, on a line for each track."""
-    rows = {e["row"].record.id: e["row"] for story in stories for e in story["endings"]}
+    rows = {e["row"].record.id: e["row"] for one in graded for e in one["endings"]}
     by_track: dict[str, list[str]] = {}
     for row in rows.values():
         if row.is_trained:

@@ -17,14 +17,14 @@ from ...api.errors import RecordError, RunError
 from ...api.record import Record, TrainingReport
 from ...devices import find_device
 from ...precision import DTYPES, full_precision
-from ...runs.budget import FixedSteps, steps_path
+from ...runs.budget import known_steps, steps_path
 from ...runs.exclusive import exclusive
 from ...runs.models import Model
 from ...runs.plan import Plan, resolve
-from ...runs.run import evaluate_and_record, run_plans
+from ...runs.run import evaluated, run_plans
 from ...runs.settings import Settings
 from ...runs.store import RecordStore
-from ...runs.training import ReadyModels, checkpoint_path
+from ...runs.training import ReadyModels, checkpoint_path, training_code
 from ...training.checkpoints import load_state, load_weights
 
 #: The folder of the seeds' records, in the output folder.
@@ -60,8 +60,10 @@ def _steps_of(first: Plan, settings: Settings) -> int:
         record = store.find(first.spec)
         if record is not None and record.budget is not None:
             return record.budget.steps
-        if path.exists():
-            return FixedSteps.model_validate_json(path.read_bytes()).steps
+        fixed = known_steps(path) if path.exists() else None
+        # The first seed replaces what another request or other code has left.
+        if fixed and (fixed.asked, fixed.code) == (first.spec.budget, training_code([first])):
+            return fixed.steps
         time.sleep(1.0)
     raise RunError(f"the steps of seed {first.spec.seeds[0]} are not fixed yet; run it first")
 
@@ -93,7 +95,9 @@ def merge(plan: Plan, settings: Settings) -> Record:
         _curve([r.validation_curve for r in records if r.validation_curve]),
     )
     with full_precision(DTYPES[plan.spec.dtype]):
-        return evaluate_and_record(plan, ready, None, settings, find_device(settings.device))
+        record = evaluated(plan, ready, None, settings, find_device(settings.device))
+    RecordStore(settings.out).write(record)
+    return record
 
 
 def _model(plan: Plan, seed: int, record: Record, store: RecordStore) -> Model:
