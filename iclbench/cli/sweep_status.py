@@ -79,6 +79,7 @@ def _line(status: CellStatus) -> str:
 
 def print_plan(file: SweepFile, folder: Path, output: Output) -> None:
     """Print how many cells have records, and the programs of the others."""
+    from ..runs.training import checkpoint_of
     from ..sweeps.cells import by_reason
     from ..sweeps.sweep import plan_sweep
 
@@ -92,6 +93,13 @@ def print_plan(file: SweepFile, folder: Path, output: Output) -> None:
         f"{counted(len(cells.cells), 'run')}: {len(cells.cells) - missing} have a record, "
         f"{missing} to run as {counted(len(programs), 'program')} of {counted(models, 'model')}"
     )
+    begun = sum(
+        checkpoint_of([cell.id for cell in program], program[0].program, folder).exists()
+        for program in programs
+    )
+    if begun:
+        goes = "goes on from its checkpoint" if begun == 1 else "go on from their checkpoints"
+        typer.echo(f"{counted(begun, 'program')} {goes}")
     _print_some([f"{len(program)} × {program[0].command()}" for program in programs])
     _print_some([f"can't be run: {line}" for line in by_reason(cells.failures)])
 

@@ -18,11 +18,13 @@ from ..api.metric import Metric
 from ..api.recipe import Recipe
 from ..api.task import Task
 from ..discovery import CATALOG_HOOKS, Plugin, reason_of
+from ..leaderboards.descriptions import about_path
 from ..plugins import host
 from ..runs.checks import check_architecture, check_task
 from ..runs.suites import find_suite
 from ..sweeps.conformance import check_executor
 from .parts import (
+    check_about,
     check_command,
     check_config,
     check_grader,
@@ -59,6 +61,8 @@ def checks_of_plugin(plugin: Plugin) -> Checks:
     observed = [hook for hook in RUN_HOOKS if hasattr(sys.modules.get(_module(plugin)), hook)]
     if observed and not plugin.problem:
         yield "observes", partial(_observes, plugin, observed)
+    if about_path(plugin) is not None:
+        yield "about", partial(check_about, plugin)
 
 
 def checks_of_entry(kind: str, name: str) -> Checks:

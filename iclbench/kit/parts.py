@@ -1,4 +1,4 @@
-"""Conformance checks of metrics, graders, recipes, suites, commands and configurations.
+"""Conformance checks of metrics, graders, recipes, suites, commands, configurations and texts.
 
 Those of architectures and tasks are in `runs.checks`, that of executors in `sweeps.conformance`.
 Each raises ConformanceError.
@@ -32,6 +32,8 @@ from ..api.record import GraderReport
 from ..api.spec import RunSpec
 from ..api.suite import Suite
 from ..api.task import Task
+from ..discovery import Plugin
+from ..leaderboards.descriptions import read_about
 from ..plugins import host
 from ..runs.checks import ConformanceError
 from ..runs.evaluate import evaluate, floor
@@ -216,3 +218,18 @@ def check_command(function: Any, name: str = "command") -> None:
     except Exception as error:  # typer refuses the function's parameters
         raise ConformanceError(f"its --help fails: {first_line(error)}") from error
     expect(result.exit_code == 0, f"its --help fails: {result.exception!r}")
+
+
+def check_about(plugin: Plugin) -> str:
+    """The plugin's `about.toml` is valid and describes what the plugin has; says how much of it.
+
+    Raises UsageError for a file that is not valid.
+    """
+    about = read_about(plugin)
+    described = {("task", name) for name in about.tasks} | {
+        ("model", name) for name in about.models
+    }
+    known = {(kind, e.name) for kind in ("task", "model") for e in plugin.entries.get(kind, ())}
+    others = sorted(f"{kind} {name}" for kind, name in described - known)
+    expect(not others, f"about.toml describes what the plugin lacks: {', '.join(others)}")
+    return f"of {len(described)} of {len(known)} tasks and models"

@@ -78,12 +78,15 @@ class Descriptions:
 
 def read_about(plugin: Plugin) -> AboutFile:
     """The plugin's file, empty if it has none; raises UsageError if it is not valid."""
+    path = about_path(plugin)
+    return AboutFile() if path is None else read_document(path, AboutFile)
+
+
+def about_path(plugin: Plugin) -> Path | None:
+    """The plugin's file, or None if it has none."""
     module = sys.modules.get(plugin.module.split(":")[0])
-    for folder in getattr(module, "__path__", ()):
-        path = Path(folder) / ABOUT_FILE
-        if path.is_file():
-            return read_document(path, AboutFile)
-    return AboutFile()
+    paths = [Path(folder) / ABOUT_FILE for folder in getattr(module, "__path__", ())]
+    return next((path for path in paths if path.is_file()), None)
 
 
 def _described(

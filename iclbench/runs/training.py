@@ -129,10 +129,13 @@ def rows_of(plans: Sequence[Plan]) -> Iterator[range]:
 
 def checkpoint_path(plans: Sequence[Plan], out: Path) -> Path:
     """Where the program that trains these plans keeps its checkpoint."""
-    name = plans[0].spec.id
-    if len(plans) > 1:
-        ids = "-".join(sorted({plan.spec.id for plan in plans}))
-        name = f"{plans[0].train_key}-{derive_seed(ids):x}"
+    return checkpoint_of([plan.spec.id for plan in plans], plans[0].train_key, out)
+
+
+def checkpoint_of(ids: Sequence[str], train_key: str, out: Path) -> Path:
+    """Where the program of the runs with these ids keeps its checkpoint."""
+    several = f"{train_key}-{derive_seed('-'.join(sorted(set(ids)))):x}"
+    name = ids[0] if len(ids) == 1 else several
     return out / "checkpoints" / f"{name}.safetensors"
 
 

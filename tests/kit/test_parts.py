@@ -1,10 +1,11 @@
-"""Every promise that a metric, grader, recipe, suite or command breaks is named."""
+"""Every promise that a metric, grader, recipe, suite, command or text breaks is named."""
 
 from __future__ import annotations
 
 import itertools
 import math
 import random
+import re
 import sys
 
 import pytest
@@ -30,7 +31,10 @@ from iclbench import (
     load_task,
     predict,
 )
+from iclbench.kit import parts
 from iclbench.kit.trials import NotCheckedError
+from iclbench.leaderboards import descriptions
+from iclbench.plugins import host
 from iclbench_solvers.simple import Zero
 
 TASK = load_task("least-squares", dim=2, examples=4)
@@ -246,3 +250,27 @@ def test_a_command_that_typer_cannot_run_is_caught():
         check_command(takes_either)
     with pytest.raises(ConformanceError, match="is not a function"):
         check_command(sys)
+
+
+ABOUT = '[tasks.ode-operator]\ntitle = "ODEs"\ntext = "One. Two."\ngroup = "Dynamics"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (ABOUT.replace("ode-operator", "ode-operater"), "the plugin lacks: task ode-operater"),
+        (ABOUT.replace('title = "ODEs"', "titel = 1"), "unknown field 'tasks.ode-operator.titel'"),
+        (ABOUT + 'papers = ["nobody"]', "there is no paper 'nobody'"),
+        ("[tasks", "about.toml"),
+    ],
+)
+def test_texts_that_are_not_valid_or_describe_nothing_are_refused(
+    tmp_path, monkeypatch, text, message
+):
+    (plugin,) = (p for p in host().plugins if p.name == "odes")
+    assert parts.check_about(plugin) == "of 1 of 1 tasks and models"
+    path = tmp_path / "about.toml"
+    path.write_text(text)
+    monkeypatch.setattr(descriptions, "about_path", lambda plugin: path)
+    with pytest.raises((UsageError, ConformanceError), match=re.escape(message)):
+        parts.check_about(plugin)

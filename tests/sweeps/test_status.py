@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 from fake_queue import FakeQueue
 from test_programs import CONTENT, DEFAULTS
 
 from iclbench import submit_sweep, sweep_status
+from iclbench.api.errors import Interrupted
 
 
 @pytest.fixture
@@ -63,7 +66,7 @@ def test_the_command_says_what_failed_and_where_its_log_is(tmp_path, queue, cli)
     )
     words = ("sweep", file, "--out", tmp_path, "--executor", "fake-queue", "--detach")
     submitted = cli(*words, "--executor-args", "partition=big")
-    assert submitted.out.endswith("2 programs submitted, 0 were in the queue\n")
+    assert submitted.out.endswith("2 programs submitted, 0 in the queue already\n")
     assert submitted.code == 1  # there is no model nonesuch
     queue.change(0, state="failed", reason="its node\nburnt")
     asked = cli("sweep", file, "--out", tmp_path, "--status")
@@ -78,7 +81,7 @@ def test_the_command_says_what_failed_and_where_its_log_is(tmp_path, queue, cli)
     assert cli("sweep", file, "--out", tmp_path, "--detach").code == 2
 
 
-def test_a_dry_run_names_the_programs_and_runs_nothing(tmp_path, cli):
+def test_a_dry_run_names_the_programs_and_runs_nothing(tmp_path, cli, monkeypatch):
     file = tmp_path / "sweep.toml"
     file.write_text(
         """
@@ -98,3 +101,14 @@ def test_a_dry_run_names_the_programs_and_runs_nothing(tmp_path, cli):
     )
     assert planned.out.splitlines()[1].startswith("2 × iclbench run --model baseconv")
     assert not (tmp_path / "out").exists()
+
+    def cut(*args):
+        raise Interrupted(signal.SIGTERM)
+
+    monkeypatch.setattr("iclbench.runs.run.evaluated", cut)
+    assert cli("sweep", file, "--out", tmp_path / "out").code == 128 + signal.SIGTERM
+    planned = cli("sweep", file, "--out", tmp_path / "out", "--dry-run")
+    assert planned.out.splitlines()[:2] == [
+        "3 runs: 0 have a record, 3 to run as 2 programs of 6 models",
+        "1 program goes on from its checkpoint",
+    ]
