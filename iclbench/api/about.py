@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from .config import Config
 
@@ -29,6 +29,13 @@ class Paper(Config):
     year: int = Field(ge=1600, le=2200)
     venue: Line = Field("", description="journal, conference or archive")
     url: str = Field(pattern=r"^https://[^\s\"<>]+$")
+
+    @field_validator("authors")
+    @classmethod
+    def _names_are_there(cls, authors: str) -> str:
+        if not all(map(str.strip, authors.split(" and "))):
+            raise ValueError("a name is missing")
+        return authors
 
     @property
     def short(self) -> str:

@@ -29,8 +29,9 @@ class Construction(ABC):
     ) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """Return the architecture's configuration and a state dict in float64.
 
-        The state dict may be partial; the other parameters are initialized. Raises UsageError if
-        the formula does not fit the signature or the task.
+        For `--init` the state dict may be partial, and the other parameters are initialized; for
+        `--weights` it has to be whole. Raises UsageError if the formula does not fit the signature
+        or the task.
         """
 
 

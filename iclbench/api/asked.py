@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from .architecture import Solver
 from .errors import PluginError, RecordError
-from .prompts import Signature
+from .prompts import Signature, real_dtype
 
 
 class Asked(Solver):
@@ -76,14 +76,13 @@ class AskedModule(nn.Module):
         self.answers, self._recorded = dict(answers), True
 
     def forward(self, prompt: Any) -> Tensor:
-        """The prediction (B, P, W), in the prompt's dtype.
+        """The prediction (B, P, W), in the prompt's dtype, or float64 for a prompt of ids.
 
         Raises RecordError for a question that the answers of a record don't have, and PluginError
         for questions or answers that are not one per prompt.
         """
         asked, signature, config = self._asked, self._signature, self._config
-        fields = [getattr(prompt, name) for name in prompt._fields]
-        like = next(field for field in fields if field.is_floating_point())
+        like, dtype = prompt[0], real_dtype(prompt)
         questions = asked.questions(prompt, signature, config)
         if len(questions) != len(like):
             raise PluginError(f"{asked.name}: {len(questions)} questions for {len(like)} prompts")
@@ -92,7 +91,7 @@ class AskedModule(nn.Module):
         numbers = [list(asked.read(self.answers[q], signature, config)) for q in questions]
         shape = (len(like), len(signature.readout), signature.output_width)
         try:
-            return torch.tensor(numbers, dtype=like.dtype, device=like.device).view(shape)
+            return torch.tensor(numbers, dtype=dtype, device=like.device).view(shape)
         except (RuntimeError, ValueError):
             raise PluginError(
                 f"{asked.name}: an answer is not read as {shape[1:]} numbers"

@@ -171,10 +171,13 @@ def _members(capability: type) -> list[str]:
 
 
 def _has(module: nn.Module, name: str) -> bool:
-    """Whether a module has an attribute that does not come from one of torch's classes.
+    """Whether a module has an attribute that is no submodule and not from one of torch's classes.
 
-    `nn.Sequential` and `nn.ModuleList`, for example, have an unrelated `extend`.
+    `nn.Sequential` and `nn.ModuleList`, for example, have an unrelated `extend`, and a layer may
+    well be called `hidden` or `decoder`.
     """
+    if name in dict(module.named_children()):
+        return False
     for owner in type(module).__mro__:
         if name in vars(owner):
             return not owner.__module__.startswith("torch.")

@@ -27,7 +27,9 @@ class Config(BaseModel):
             # The type of the value first: a record has thousands of them, and hardly any is a bool.
             if not isinstance(value, bool) or name not in cls.model_fields:
                 continue
-            if cls.model_fields[name].annotation in (int, float):
+            annotation = cls.model_fields[name].annotation
+            allowed = {annotation, *get_args(annotation)}
+            if allowed & {int, float} and bool not in allowed:
                 raise ValueError(f"{name}: a number is needed (got {value})")
         return values
 
@@ -61,7 +63,7 @@ def _explain(detail: Any, config: type[BaseModel]) -> str:
     if detail["type"] == "extra_forbidden":
         *path, last = map(str, detail["loc"])
         known = list(dict.fromkeys(n for m in _models_at(config, path) for n in m.model_fields))
-        near = difflib.get_close_matches(last, known, n=2, cutoff=0.5)
+        near = difflib.get_close_matches(last, known, n=2, cutoff=0.6)
         hint = "did you mean " + " or ".join(near) if near else "known: " + ", ".join(known)
         hint = hint if known else "there are none"
         return f"unknown field {field!r}; {hint}"

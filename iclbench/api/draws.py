@@ -47,7 +47,10 @@ class Random(Protocol):
         ...
 
     def where(self, rows: Tensor, case: int) -> Random:
-        """Random numbers for the rows that are True in `rows` (rows,), named by `case`."""
+        """Random numbers for the rows that are True in `rows` (rows,), named by `case`.
+
+        They are no whole batches: integers for each batch raise ValueError there in training.
+        """
         ...
 
 
@@ -67,7 +70,7 @@ class TrainingRandom:
         counts: Sequence[int],
         dtype: torch.dtype,
         *,
-        size: int = 1,
+        size: int | None = 1,
         case: int | None = None,
     ) -> None:
         self._generators, self._counts, self._size = generators, list(counts), size
@@ -89,13 +92,15 @@ class TrainingRandom:
 
         if each == "row":
             return self._draw(fill, self._counts, shape, torch.int64)
+        if self._size is None:
+            raise ValueError("rows that were chosen by `where` are no whole batches")
         batches = [count // self._size for count in self._counts]
         return self._draw(fill, batches, shape, torch.int64).repeat_interleave(self._size, dim=0)
 
     def where(self, rows: Tensor, case: int) -> TrainingRandom:
         """See `Random`; on a GPU this waits for the device."""
         counts = torch.stack([part.sum() for part in rows.split_with_sizes(self._counts)]).tolist()
-        return TrainingRandom(self._generators, counts, self._dtype, case=case)
+        return TrainingRandom(self._generators, counts, self._dtype, size=None, case=case)
 
     def passes(self, count: int) -> Tensor:
         """The numbers below `count` in shuffled passes, a new one per call, (rows,), int64."""

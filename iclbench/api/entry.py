@@ -30,7 +30,7 @@ class Entry:
         """Why this entry is invalid, or None."""
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
             return f"{self.name!r} is not a name: use lower-case words joined by hyphens"
-        if self.mixer and not _NAME.fullmatch(self.mixer):
+        if not isinstance(self.mixer, str) or (self.mixer and not _NAME.fullmatch(self.mixer)):
             return f"{self.name}: mixer {self.mixer!r} is not lower-case words joined by hyphens"
         if len(self.name) > _LONGEST_NAME:
             return f"{self.name[:20]!r}…: a name has at most {_LONGEST_NAME} characters"

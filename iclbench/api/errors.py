@@ -58,7 +58,7 @@ class Interrupted(KeyboardInterrupt):
 def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     """The error for an unknown name, with the nearest known ones."""
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
     if near:
         hint = "did you mean " + " or ".join(repr(n) for n in near) + "?"
     else:

@@ -32,7 +32,8 @@ def evaluate_exactly(function: Callable[..., arb_mat], *fields: Tensor) -> Tenso
     """`function` of the matrices of each prompt, every entry rounded once: (B, m, n), float64.
 
     Each field is (B, rows, columns). `function` gets one `flint.arb_mat` per field and may add,
-    multiply, divide, transpose and solve. The result is NaN for a prompt where it divides by zero.
+    multiply, divide, transpose and solve. The result is NaN for a prompt where it divides by zero,
+    or may do so at the highest precision. Raises ValueError where that is so of all prompts.
     """
     arrays = [field.detach().to("cpu", torch.float64).numpy() for field in fields]
     results = [
@@ -85,7 +86,8 @@ def exact_solve(a: Tensor, b: Tensor) -> Tensor:
     """x (B, N, K), float64, with ax = b for the given numbers a (B, N, N) and b (B, N, K).
 
     Every entry is rounded once for N ≤ 32. Larger systems are correct to about 100 bits less those
-    of the condition number, before they are rounded. NaN for a singular matrix of N ≤ 32.
+    of the condition number, before they are rounded. NaN for a singular matrix of N ≤ 32; raises
+    ValueError where all of them are.
     """
     if a.shape[1] <= LARGEST:
         return evaluate_exactly(lambda matrix, right: matrix.solve(right), a, b)

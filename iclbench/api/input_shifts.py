@@ -7,6 +7,7 @@ examples. Where a query is changed, it is the last input, after all N examples.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import torch
@@ -107,12 +108,17 @@ def _skewed(dim: int, task_seed: int) -> Change:
 def _transformed(values: Tensor, task_seed: int) -> Change:
     """x → xT with T = √(D/Σλ²) U diag(λ) Uᵀ; U is drawn once, from `task_seed`."""
     dim = len(values)
-    generator = torch_generator("cpu", "shift of the covariance", task_seed)
-    gaussian = torch.randn(dim, dim, generator=generator, dtype=torch.float64)
-    rotation = torch.linalg.qr(gaussian)[0]
-    scaled = values * (dim / values.square().sum()).sqrt()
-    matrix = rotation @ torch.diag(scaled) @ rotation.mT
-    return _inputs(lambda x: x @ matrix.to(x))
+
+    @functools.cache
+    def matrix() -> Tensor:
+        generator = torch_generator("cpu", "shift of the covariance", task_seed)
+        gaussian = torch.randn(dim, dim, generator=generator, dtype=torch.float64)
+        rotation = torch.linalg.qr(gaussian)[0]
+        scaled = values * (dim / values.square().sum()).sqrt()
+        transformation: Tensor = rotation @ torch.diag(scaled) @ rotation.mT
+        return transformation
+
+    return _inputs(lambda x: x @ matrix().to(x))
 
 
 def _inputs(function: Callable[[Tensor], Tensor]) -> Change:

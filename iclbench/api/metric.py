@@ -52,7 +52,8 @@ class Metric(ABC):
         """Return float64 values (B,) on the CPU by name, or (B, n) for a name in `axes`.
 
         By default those of `score`. `predict(model, batch.prompt, context)` is the prediction that
-        the task's own metrics have used, and costs nothing.
+        the task's own metrics have used, and costs nothing; but a task that evaluates in parts, as
+        `TokenTask` does, computes it again.
         """
         if type(self).score is Metric.score:
             return {}

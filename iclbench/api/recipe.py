@@ -8,6 +8,8 @@ from pydantic import Field, model_validator
 
 from .config import Config, added_later
 
+Schedule = Literal["constant", "step", "cosine", "adaptive"]
+
 
 class Stage(Config):
     """A part of a training, in which the training prompts have other arguments of the task."""
@@ -30,7 +32,7 @@ class Recipe(Config):
     )
     optimizer_args: dict[str, Any] = Field({}, description="arguments of the optimizer")
     learning_rate: float = Field(1e-3, ge=0, description="before the schedule's factor")
-    schedule: Literal["constant", "step", "cosine", "adaptive"] = "constant"
+    schedule: Schedule = "constant"
     warmup: int = Field(0, ge=0, description="steps of linear warm-up")
     decay_every: int = Field(
         10_000, ge=1, description="step and adaptive schedule: steps between changes"

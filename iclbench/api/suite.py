@@ -96,6 +96,8 @@ def read_suite(path: Path) -> Suite:
     """The suite in a TOML file; raises UsageError if it is invalid."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except RecursionError:
+        raise UsageError(f"{path}: it is nested too deeply") from None
     except (OSError, ValueError) as error:
         raise UsageError(f"{path}: {error}") from None
     return parse_config(Suite, content, str(path))

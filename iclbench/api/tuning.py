@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from .config import Config
 from .random import derive_seed
+from .recipe import Schedule
 from .record import Ranking, Tuning
 from .spec import canonical_json, digest_of
 
@@ -15,7 +16,6 @@ from .spec import canonical_json, digest_of
 SHARE = 0.1
 
 Range = tuple[Annotated[float, Field(gt=0)], Annotated[float, Field(gt=0)]]
-Schedule = Literal["constant", "step", "cosine", "adaptive"]
 
 
 class OptimizerChoice(Config):

@@ -29,8 +29,9 @@ MOST_VALUES = 2**27
 MOST_BYTES = 2**33
 #: Higher levels of zstd save about 1% of measured errors, whose last bits are noise.
 LEVEL = 3
-#: Files younger than this are not collected: a run may be about to name them in its record.
-GRACE_SECONDS = 3600.0
+#: Files younger than this, a week, are not collected: a run may be about to name them in its
+#: record, once all that it trained together is evaluated.
+GRACE_SECONDS = 7 * 24 * 3600.0
 
 
 class Objects:

@@ -32,6 +32,7 @@ from ..training.gradients.choice import EngineName
 from .code import checking_code, other_code, require_plugins
 from .comparison import Check, absolute, close
 from .cost_facts import compare_costs_again
+from .exclusive import exclusive
 from .measure import Measured, measure
 from .models import Model, initial_module
 from .objects import Objects
@@ -66,6 +67,7 @@ class Retraining:
     record: Record | None
 
 
+@exclusive()
 def retrain(path: Path, device_name: str = "auto") -> Retraining:
     """Train the models of a verified record again and compare everything that was only claimed.
 

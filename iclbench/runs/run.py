@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from ..api.config import parse_config
-from ..api.errors import RecordError
+from ..api.errors import IclbenchError
 from ..api.record import MAIN, Record
 from ..api.spec import RunSpec
 from ..devices import environment, find_device
@@ -86,15 +86,19 @@ def run_plans(plans: Sequence[Plan], settings: Settings) -> list[Record]:
         prepare_asking(missing[0])
         for plan in missing:
             host().notify("iclbench_run_started", spec=plan.spec)
+        errors: dict[str, Exception] = {}
         try:
-            for record in _records(missing, gradings, settings, device):
+            for record in _records(missing, gradings, settings, device, errors):
                 records[record.id] = record
                 host().notify("iclbench_run_finished", spec=record.spec, record=record)
+            if errors:
+                raise next(iter(errors.values()))
             remove_checkpoint(missing, settings.out)
         except (Exception, KeyboardInterrupt) as error:
             for plan in missing:
                 if plan.spec.id not in records:
-                    host().notify("iclbench_run_failed", spec=plan.spec, error=error)
+                    own = errors.get(plan.spec.id, error)
+                    host().notify("iclbench_run_failed", spec=plan.spec, error=own)
             raise
     return [add_shifts(plan, records[plan.spec.id], settings, device) for plan in plans]
 
@@ -104,32 +108,30 @@ def _records(
     gradings: Sequence[Grading | None],
     settings: Settings,
     device: torch.device,
+    errors: dict[str, Exception],
 ) -> Iterator[Record]:
     """Train or load the models of all plans, evaluate them, and only then write their records.
 
     What is trained together has one checkpoint, which is found by the plans that have no record: a
     process killed between two evaluations finds it again. A plan that fails takes no other's
-    record with it; the first error is raised at the end.
+    record with it: its error goes to `errors`, by its run's id.
     """
     store = RecordStore(settings.out)
     made: list[Record] = []
-    errors: list[Exception] = []
     with full_precision(DTYPES[plans[0].spec.dtype]):
         ready = train_or_load(plans, settings, device)
         for plan, models, grading in zip(plans, ready, gradings, strict=True):
             try:
                 made.append(evaluated(plan, models, grading, settings, device))
             except Exception as error:
-                errors.append(error)
+                errors[plan.spec.id] = error
     for record in made:
         try:
             store.write(record)
-        except (OSError, RecordError) as error:
-            errors.append(error)
+        except (OSError, IclbenchError) as error:
+            errors[record.id] = error
             continue
         yield record
-    if errors:
-        raise errors[0]
 
 
 def evaluated(

@@ -42,8 +42,11 @@ def asked_shifts(plan: Plan) -> list[str]:
 
     Also for any of a model that is asked in text, whose answers are those to one set of prompts.
     """
-    known, asked = plan.task.shifts, plan.request.shift
-    if asked and plan.spec.origin == "asked":
+    asked = plan.request.shift
+    if not asked:
+        return []
+    known = plan.task.shifts
+    if plan.spec.origin == "asked":
         raise UsageError(f"{plan.spec.model} is asked in text: --shift does not apply")
     if ALL in asked:
         if not known:

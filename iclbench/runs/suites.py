@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,7 @@ def find_suite(name: str) -> Suite:
 
 
 def resolve_suite(
-    suite: Suite, models: Iterable[str], changes: Mapping[str, Mapping[str, Any]]
+    suite: Suite, models: Sequence[str], changes: Mapping[str, Mapping[str, Any]]
 ) -> list[SuiteCell]:
     """The cells of models on every board, after those of the solvers that the boards name.
 

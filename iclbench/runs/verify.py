@@ -89,7 +89,7 @@ def _verify(path: Path, record: Record, device: str) -> list[Check]:
                 lambda: measure_rounded(plan, models, place),
             ),
             *compare_analyses(record.analyses, analyse(plan, models, place), record.spec.dtype),
-            *_compare_grading(record, grader),
+            *_compare_grading(grader),
             *compare_answers_used(record, models),
         ]
         for name in present_shifts(record):
@@ -159,7 +159,7 @@ def _grader(path: Path, record: Record, plan: Plan) -> Grading | RecordedGrader 
     return RecordedGrader(grader, answers) if grader.paid else plan.prepare_grading()
 
 
-def _compare_grading(record: Record, grader: Grader | None) -> list[Check]:
+def _compare_grading(grader: Grader | None) -> list[Check]:
     """Whether a paid grader's answers, which are not asked for again, are about these endings."""
     if not isinstance(grader, RecordedGrader):
         return []

@@ -47,11 +47,11 @@ class Checkpoint:
             with safe_open(path, framework="pt") as file:
                 values = json.loads((file.metadata() or {})["iclbench"])
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except (SafetensorError, OSError, KeyError, ValueError) as error:
+        except (SafetensorError, OSError, KeyError, ValueError, RecursionError) as error:
             raise RecordError(
                 f"checkpoint {path} can't be read ({error}); delete it to start afresh"
             ) from None
-        if values.pop("format", None) != FORMAT:
+        if not isinstance(values, dict) or values.pop("format", None) != FORMAT:
             raise RecordError(f"checkpoint {path} is of another format; delete it to start afresh")
         return cls(tensors, values)
 
@@ -101,7 +101,7 @@ def load_weights(path: Path) -> Weights:
                 seeded = bool(slash) and seed.isdigit()
                 key = int(seed) if seeded else None
                 states.setdefault(key, {})[rest if seeded else name] = file.get_tensor(name)
-    except (SafetensorError, OSError, ValueError, TypeError) as error:
+    except (SafetensorError, OSError, ValueError, TypeError, RecursionError) as error:
         if _is_pickle(path):
             raise RecordError(f"{path} was written by torch.save; {_conversion(path)}") from None
         raise RecordError(f"checkpoint {path} can't be read: {error}") from None

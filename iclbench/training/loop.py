@@ -120,15 +120,21 @@ class Training(TrainingState):
                     observer(self.step, self.curve.latest)
                     observed = now
                 if (number := signal_received()) is not None:
-                    kept = resumption is not None and resumption.save(self)
-                    state = "saved" if kept else "stopped without a checkpoint"
-                    raise Interrupted(number, f"{state} at step {self.step} of {self.recipe.steps}")
+                    raise self._interrupted(number, resumption)
                 if resumption and now - saved >= resumption.every_seconds:
                     resumption.save(self)
                     saved = now
-        if resumption:
-            resumption.save(self)
+            if resumption:
+                resumption.save(self)
+            if (number := signal_received()) is not None:
+                raise self._interrupted(number, resumption)
         return self._result()
+
+    def _interrupted(self, number: int, resumption: Resumption | None) -> Interrupted:
+        """What a signal raises, once there is a checkpoint if one can be written."""
+        kept = resumption is not None and resumption.save(self)
+        state = "saved" if kept else "stopped without a checkpoint"
+        return Interrupted(number, f"{state} at step {self.step} of {self.recipe.steps}")
 
     def advance(self) -> Tensor:
         """Draw one chunk of data and take its steps; returns the losses (steps, R)."""

@@ -27,16 +27,16 @@ class Resumption:
     def save(self, training: TrainingState) -> bool:
         """Write a checkpoint; returns whether that was possible.
 
-        A training goes on without one, for example on a full disk: the first of several failures
-        is reported, and the checkpoint before stays.
+        A training goes on without one, for example on a full disk, or with an optimizer whose state
+        JSON can't hold: the first of several failures is reported, and the checkpoint before stays.
         """
         tensors, values = training.state()
         checkpoint = Checkpoint(tensors, {"layout": training.layout(self.code), **values})
         try:
             checkpoint.save(self.path)
-        except OSError as error:
+        except (OSError, TypeError, ValueError) as error:
             if not self._failing:
-                reason = error.strerror or error
+                reason = getattr(error, "strerror", None) or error
                 report(f"checkpoint {self.path} can't be written: {reason}; training goes on")
             self._failing = True
             return False

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from asked_models import parrot
 
-from iclbench import Config, PluginError, RecordError, load_task
+from iclbench import Config, PluginError, RecordError, Text, load_task
 
 TASK = load_task("least-squares", dim=2, examples=3)
 
@@ -64,3 +66,17 @@ def test_a_wrong_number_of_anything_is_the_plugin_s_mistake(changes, message):
     _, module = module_of(**changes)
     with pytest.raises(PluginError, match=f"parrot.*{message}"):
         module(prompts())
+
+
+def test_a_prompt_of_ids_is_answered_too():
+    class Echo(parrot()):
+        def questions(self, prompt, signature, config):
+            return [" ".join(map(str, ids)) for ids in prompt.ids.tolist()]
+
+        def ask(self, questions, config, device):
+            return [question[-1] for question in questions]
+
+    signature = replace(TASK.signature, prompt=Text)
+    module = Echo().build(signature, Config())
+    prediction = module(Text(torch.tensor([[1, 2], [3, 4]])))
+    assert prediction.tolist() == [[[2.0]], [[4.0]]]

@@ -89,3 +89,13 @@ def test_incomplete_or_mismatched_capability_is_refused(members, capability, mes
 def test_vmap_and_the_compiler_do_not_take_any_operator(options, expected):
     context = TrainingContext(torch.device("cpu"), torch.float32, 4, **options)
     assert context.takes_any_operator is expected
+
+
+@pytest.mark.parametrize(
+    ("name", "capability"),
+    [("hidden", ShowsStates), ("decoder", Decodes), ("extend", ExtendsPositions)],
+)
+def test_a_layer_of_that_name_offers_nothing(name, capability):
+    module = nn.Module()
+    module.add_module(name, nn.Linear(2, 2))
+    assert not offers(module, capability)

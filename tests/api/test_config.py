@@ -48,3 +48,18 @@ def test_the_nearest_field_is_one_of_where_the_unknown_one_stands(values, messag
     with pytest.raises(UsageError) as error:
         parse_config(Outer, values, "outer")
     assert message in str(error.value)
+
+
+class Numbers(Config):
+    count: int = 1
+    limit: int | None = None
+    rate: float | None = None
+    flag: bool | int = 0
+
+
+@pytest.mark.parametrize("name", ["count", "limit", "rate"])
+def test_true_is_no_number(name):
+    with pytest.raises(UsageError, match=f"{name}: a number is needed"):
+        parse_config(Numbers, {name: True}, "numbers")
+    assert getattr(parse_config(Numbers, {name: 3}, "numbers"), name) == 3
+    assert parse_config(Numbers, {"flag": True}, "numbers").flag is True

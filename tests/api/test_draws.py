@@ -73,3 +73,12 @@ def test_drawing_a_name_twice_is_refused():
     random.normal("x", 2)
     with pytest.raises(ValueError, match="'x' twice"):
         random.uniform("x", 2)
+
+
+def test_rows_that_were_chosen_are_no_whole_batches():
+    generators = [torch.Generator().manual_seed(0)]
+    random = TrainingRandom(generators, [8], torch.float64, size=4)
+    chosen = random.where(torch.tensor([True] * 6 + [False] * 2), 0)
+    assert chosen.integers("any", 9).shape == (6,)
+    with pytest.raises(ValueError, match="no whole batches"):
+        chosen.integers("any", 9, each="batch")

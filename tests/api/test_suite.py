@@ -39,6 +39,13 @@ def suite_of(**changes):
     return parse_config(Suite, {**content, **changes}, "suite")
 
 
+def test_a_file_that_is_nested_too_deeply_is_refused(tmp_path):
+    path = tmp_path / "deep.toml"
+    path.write_text("x = " + "[" * 100_000)
+    with pytest.raises(UsageError, match="nested too deeply"):
+        read_suite(path)
+
+
 def test_a_board_has_the_defaults_and_what_it_sets_itself(tmp_path):
     path = tmp_path / "tiny.toml"
     path.write_text(TEXT.replace('"3,7"', "[3, 7]"))

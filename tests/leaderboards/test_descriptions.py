@@ -9,6 +9,7 @@ import pytest
 
 from iclbench import UsageError
 from iclbench.api.about import AboutFile, Paper
+from iclbench.api.config import parse_config
 from iclbench.leaderboards.descriptions import OTHER, Descriptions, read_about
 from iclbench.leaderboards.site.formula import mathml
 from iclbench.plugins import PluginHost
@@ -109,3 +110,11 @@ def test_a_paper_must_be_in_the_file():
 def test_a_formula_that_cannot_be_drawn_is_shown_as_text():
     assert mathml("") == ""
     assert mathml(r"\left( <b>") == r"<code>\left( &lt;b&gt;</code>"
+
+
+@pytest.mark.parametrize("authors", ["", "Ada Lovelace and ", " and Ada", "A and  and B"])
+def test_a_paper_without_a_name_is_refused(authors):
+    with pytest.raises(UsageError, match="a name is missing"):
+        parse_config(
+            Paper, {"title": "t", "authors": authors, "year": 1843, "url": "https://a.b"}, "paper"
+        )

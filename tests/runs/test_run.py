@@ -162,8 +162,9 @@ def test_what_is_cut_off_between_two_evaluations_is_not_trained_again(
     assert not list(out.glob("checkpoints/*"))
 
 
-def test_a_plan_that_fails_takes_no_other_s_record_with_it(tmp_path, monkeypatch):
-    evaluated, heard = run_module.evaluated, []
+@pytest.mark.parametrize("where", ["evaluated", "written"])
+def test_a_plan_that_fails_takes_no_other_s_record_with_it(tmp_path, monkeypatch, where):
+    evaluated, write, heard = run_module.evaluated, RecordStore.write, []
 
     class Ends:
         @hookimpl
@@ -174,16 +175,24 @@ def test_a_plan_that_fails_takes_no_other_s_record_with_it(tmp_path, monkeypatch
         def iclbench_run_failed(self, spec):
             heard.append(("failed", spec.recipe_args["learning_rate"]))
 
-    def fail(plan, *rest):
-        if plan.spec.recipe_args["learning_rate"] == 1e-3:
-            raise ValueError("no luck")
+    def unlucky(spec, at):
+        if where == at and spec.recipe_args["learning_rate"] == 1e-3:
+            raise RunError("no luck")
+
+    def failing(plan, *rest):
+        unlucky(plan.spec, "evaluated")
         return evaluated(plan, *rest)
 
-    monkeypatch.setattr(run_module, "evaluated", fail)
+    def failing_write(self, record):
+        unlucky(record.spec, "written")
+        return write(self, record)
+
+    monkeypatch.setattr(run_module, "evaluated", failing)
+    monkeypatch.setattr(RecordStore, "write", failing_write)
     ends = Ends()
     host().observe(ends, "tracker")
     try:
-        with pytest.raises(ValueError, match="no luck"):
+        with pytest.raises(RunError, match="no luck"):
             run_plans(two_rates(), Settings(tmp_path))
     finally:
         host().forget(ends)

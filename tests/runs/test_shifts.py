@@ -8,6 +8,7 @@ from small_runs import TINY
 
 from iclbench import RecordError, RecordStore, UsageError, run, verify
 from iclbench.runs.store import read_record
+from iclbench_least_squares.fixed import LeastSquares
 
 TWO = ("quadrants", "examples-double")
 
@@ -130,3 +131,17 @@ def test_records_with_shifts_are_read_back(trained):
     folder, _ = trained
     record = shifted(folder, *TWO)
     assert read_record(RecordStore(folder).path(record.spec)) == record
+
+
+def test_without_shifts_none_is_made(tmp_path, monkeypatch):
+    """Some draw matrices as large as the prompts are wide, squared."""
+
+    def shifts(self):
+        raise MemoryError("they were made")
+
+    monkeypatch.setattr(LeastSquares, "shifts", property(shifts))
+    args = {"dim": 2, "examples": 4}
+    record = run("zero", "least-squares", task_args=args, eval_prompts=8, out=tmp_path)
+    assert list(record.evaluations) == ["main"]
+    with pytest.raises(MemoryError):
+        run("zero", "least-squares", task_args=args, shift=["noisy"], out=tmp_path)

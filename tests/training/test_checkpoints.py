@@ -6,10 +6,11 @@ import shlex
 
 import pytest
 import torch
+from safetensors.torch import save
 from support import run_python
 
-from iclbench import RecordError
-from iclbench.training.checkpoints import load_weights
+from iclbench import RecordError, UsageError
+from iclbench.training.checkpoints import Checkpoint, load_weights
 
 STATE = {"weight": torch.arange(6.0).reshape(2, 3), "transposed": torch.ones(2, 3).mT}
 
@@ -45,3 +46,14 @@ def test_any_other_file_is_damaged(tmp_path):
     with pytest.raises(RecordError, match="can't be read") as error:
         load_weights(path)
     assert "torch.save" not in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "[]", "3", "{"])
+def test_metadata_of_another_kind_is_refused_in_one_line(tmp_path, text):
+    path = tmp_path / "c.safetensors"
+    path.write_bytes(save({"a": torch.zeros(1)}, metadata={"iclbench": text}))
+    # Weights need no metadata, and an empty list holds as little as none.
+    for read in (Checkpoint.load, *([load_weights] if text != "[]" else [])):
+        with pytest.raises(UsageError) as error:
+            read(path)
+        assert str(path) in str(error.value)

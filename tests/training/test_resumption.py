@@ -7,6 +7,7 @@ import signal
 import sys
 
 import pytest
+import torch
 from small import ADAPTIVE, CutError, Noisy, Small, same, trained, training
 
 from iclbench import RecordError
@@ -56,7 +57,7 @@ def test_unsuitable_checkpoint_is_refused(tmp_path, damage):
     elif damage == "not safetensors":
         path.write_text("nonsense")
     code = "other" if damage == "other code" else "one"
-    with pytest.raises(RecordError, match="--no-resume"):
+    with pytest.raises(RecordError, match="delete it to start afresh"):
         trained(seeds, resumption=Resumption(path, code=code))
 
 
@@ -172,3 +173,36 @@ def test_a_missing_folder_for_checkpoints_ends_no_training(tmp_path, capsys):
     result = trained([1], resumption=Resumption(path, every_seconds=0))
     assert result.steps == 30
     assert capsys.readouterr().err.count("training goes on") == 1
+
+
+def test_a_state_that_json_cannot_hold_stops_no_training(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "c.safetensors"
+    state = Training.state
+
+    def unwritable(self):
+        tensors, values = state(self)
+        return tensors, {**values, "dtype": torch.bfloat16}
+
+    monkeypatch.setattr(Training, "state", unwritable)
+    result = trained([1], resumption=Resumption(path, every_seconds=0))
+    assert result.steps == trained([1]).steps
+    assert not path.exists()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "is not JSON serializable; training goes on" in line
+
+
+def test_a_signal_while_the_last_checkpoint_is_written_is_raised(tmp_path):
+    class Slow(Resumption):
+        saved = 0
+
+        def save(self, training):
+            if training.step == training.recipe.steps and not self.saved:
+                signal.raise_signal(signal.SIGTERM)
+            self.saved += 1
+            return super().save(training)
+
+    path = tmp_path / "c.safetensors"
+    steps = training([1]).recipe.steps
+    with pytest.raises(Interrupted, match=f"saved at step {steps} of {steps}"):
+        trained([1], resumption=Slow(path, every_seconds=100))
+    assert Checkpoint.load(path).values["step"] == steps
