@@ -10,8 +10,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..api.options import parse_arguments
 from ..console import counted, report
-from .common import Device, Engine, Out, Output, Strict, engine_name, job_reporter, sound_host
+from .common import (
+    Device,
+    Engine,
+    ExecutorArgs,
+    ExecutorName,
+    Out,
+    Output,
+    Strict,
+    engine_name,
+    job_reporter,
+    sound_host,
+)
 from .interruption import stops_on_signals
 
 if TYPE_CHECKING:
@@ -34,7 +46,8 @@ def campaign(
         typer.Option(min=0, metavar="H", help="Start nothing that takes longer than is left."),
     ] = None,
     device: Device = "auto",
-    executor: Annotated[str, typer.Option(help="The executor that runs the cells.")] = "local",
+    executor: ExecutorName = "local",
+    executor_args: ExecutorArgs = None,
     workers: Annotated[
         int, typer.Option(min=1, help="Cells to run at once; above 1, one process each.")
     ] = 1,
@@ -73,6 +86,7 @@ def campaign(
                 workers=workers,
                 hours=hours,
                 executor=executor,
+                executor_args=parse_arguments(executor_args or [], "--executor-args"),
                 report=job_reporter(display, Output()),
                 listener=display,
             )

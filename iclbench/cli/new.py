@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -25,4 +26,4 @@ def new(
     folder = out or Path(f"iclbench-{name}")
     for path in write_plugin(kind, name, folder):
         typer.echo(path)
-    typer.echo(f"\nNext:\n  cd {folder}\n  pip install -e '.[test]'\n  pytest")
+    typer.echo(f"\nNext:\n  cd {shlex.quote(str(folder))}\n  pip install -e '.[test]'\n  pytest")

@@ -55,7 +55,7 @@ def pull(
     else:
         given = HubSource(Hub(), place[0] or "model", place[1])
     listed = listing(given)
-    most = int(max_size * 1e9)
+    most = max_size * 1e9
     if listed.document is not None:
         folder = out or Path(given.name.rstrip("/").rsplit("/", maxsplit=1)[-1])
         export = pull_export(given, listed, folder, measure=verify is not False, most=most)

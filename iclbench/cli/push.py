@@ -5,6 +5,7 @@ Nothing is uploaded before it was shown and confirmed.
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -75,7 +76,7 @@ def _copy(package: Package, folder: Path, every: bool) -> None:
     with staged(folder) as new:
         for path in package.files:
             write_atomically(new / path, package.read(path))
-    typer.echo(f"written to {folder}; iclbench pull {folder} reads it")
+    typer.echo(f"written to {folder}; iclbench pull {shlex.quote(str(folder))} reads it")
 
 
 def _upload(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
-from ..api.errors import unknown
+from ..api.errors import UsageError, unknown
 
 Format = Literal["table", "csv", "json", "markdown", "latex"]
 
@@ -67,6 +67,8 @@ class Table:
         asked = [name.strip() for name in names.split(",") if name.strip()]
         if asked == ["all"]:
             return replace(self, columns=tuple(known.values()), selected=True)
+        if not asked:
+            raise UsageError("--columns names no column; all shows every one")
         for name in asked:
             if name not in known:
                 raise unknown("column", name, known)

@@ -20,6 +20,7 @@ def require_same_prompts(folder: Path, export: Export) -> None:
 
     Raises UsageError where the task or one of its arguments is unknown.
     """
+    _require_rows(folder, export)
     with tempfile.TemporaryDirectory(prefix="iclbench-") as temporary:
         made = export_task(
             export.task,
@@ -31,9 +32,27 @@ def require_same_prompts(folder: Path, export: Export) -> None:
         )
         if (made.task_version, made.digest) != (export.task_version, export.digest):
             raise RecordError(f"its arguments make other prompts of {export.task}")
+        if [(f.path, f.split) for f in made.files] != [(f.path, f.split) for f in export.files]:
+            raise RecordError("it has other files than its task")
         for ours, theirs in zip(made.files, export.files, strict=True):
             if ours.sha256 != theirs.sha256:
                 _require_close(Path(temporary) / ours.path, folder / theirs.path)
+
+
+def _require_rows(folder: Path, export: Export) -> None:
+    """Raise RecordError unless every file has a row for each prompt.
+
+    What is not there is not made again: a document may claim ten million prompts.
+    """
+    from pyarrow import ArrowException, parquet
+
+    for file in export.files:
+        try:
+            rows = parquet.read_metadata(folder / file.path).num_rows
+        except (ArrowException, OSError) as error:
+            raise RecordError(f"{file.path} is not Parquet: {str(error)[:100]}") from None
+        if rows != export.prompts:
+            raise RecordError(f"{file.path} has {rows:,} rows for {export.prompts:,} prompts")
 
 
 def _require_close(ours: Path, theirs: Path) -> None:
@@ -49,7 +68,13 @@ def _require_close(ours: Path, theirs: Path) -> None:
     if not same_form:
         raise RecordError(f"{name} has other columns or rows than its task")
     for column in expected.column_names:
-        mine, yours = (np.array(t[column].to_pylist()) for t in (expected, given))
+        try:
+            mine, yours = (np.array(t[column].to_pylist()) for t in (expected, given))
+            same_form = mine.shape == yours.shape and mine.dtype == yours.dtype
+        except ValueError:  # a list with a gap in it
+            same_form = False
+        if not same_form:
+            raise RecordError(f"{name}: {column} lacks some of its numbers")
         # NaN is padding, and says nothing about the size of the others.
         size = float(np.abs(mine[np.isfinite(mine)]).max(initial=0.0))
         if not np.allclose(mine, yours, rtol=TOLERANCE, atol=TOLERANCE * size, equal_nan=True):

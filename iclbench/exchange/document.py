@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ..api.config import Config, parse_config
 from ..api.errors import UsageError
@@ -56,7 +56,14 @@ class Export(Config):
     floor: str = Field(description="the task's floor")
     provenance: dict[str, Any] = Field(description="the sources of data that are not drawn")
     command: str
-    files: tuple[DataFile, ...]
+    files: tuple[DataFile, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _files_are_apart(self) -> Export:
+        for name in ("path", "split"):
+            if len({getattr(file, name) for file in self.files}) < len(self.files):
+                raise ValueError(f"two files have one {name}")
+        return self
 
 
 def read_export(folder: Path) -> Export:

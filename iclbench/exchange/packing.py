@@ -51,13 +51,14 @@ def pack(path: Path, refused: Callable[[str], None], task: str | None = None) ->
     `refused` gets a line for each record that is damaged and left out; `task` restricts a folder to
     one task. Raises UsageError or RecordError for anything else.
     """
-    if path.is_dir() and (path / DOCUMENT).is_file():
+    is_export = path.is_dir() and (path / DOCUMENT).is_file()
+    if task is not None and (is_export or not path.is_dir()):
+        raise UsageError("--task restricts a folder of records, and nothing else")
+    if is_export:
         return _pack_export(path)
     if path.is_dir():
         records = path / "records"
         return _pack_results(records if records.is_dir() else path, refused, task)
-    if task is not None:
-        raise UsageError("--task restricts a folder of records, not a single one")
     return _pack_record(path)
 
 

@@ -87,7 +87,7 @@ def written_by_iclbench(path: str) -> bool:
 
 
 def pull_records(
-    source: Source, listed: Listing, out: Path, *, measure: bool, most: int = MOST_TOTAL
+    source: Source, listed: Listing, out: Path, *, measure: bool, most: float = MOST_TOTAL
 ) -> list[Path]:
     """Copy a source's records and their files into the store `out`; returns the records' paths.
 
@@ -184,7 +184,7 @@ def _require_holding(path: Path) -> None:
 
 
 def pull_export(
-    source: Source, listed: Listing, out: Path, *, measure: bool, most: int = MOST_TOTAL
+    source: Source, listed: Listing, out: Path, *, measure: bool, most: float = MOST_TOTAL
 ) -> Export:
     """Copy a task's data set into the new or empty folder `out`, after checking every digest.
 
@@ -220,7 +220,7 @@ def pull_export(
     return export
 
 
-def _require_total(source: Source, entries: Sequence[Entry], most: int) -> None:
+def _require_total(source: Source, entries: Sequence[Entry], most: float) -> None:
     total = sum(entry.size for entry in entries)
     if total > most:
         raise RecordError(
@@ -240,7 +240,7 @@ def _fetch_all(source: Source, files: Sequence[tuple[Entry, int]], staging: Path
             raise
 
 
-def _fetch(source: Source, entry: Entry, most: int, staging: Path) -> None:
+def _fetch(source: Source, entry: Entry, most: float, staging: Path) -> None:
     """Copy one file, which must have the size that was listed and at most `most` bytes."""
     if entry.size > most:
         raise RecordError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 from dataclasses import dataclass
 from importlib import metadata
@@ -114,9 +115,10 @@ def _distribution(name: str) -> str:
 
 
 def _class_name(name: str, kind: str, source: str) -> str:
-    """The name in CamelCase, and no other word of the template."""
+    """The name in CamelCase, and no other word of the template or of Python."""
     camel = "".join(word.capitalize() for word in name.split("-"))
-    taken = any(re.search(rf"\b{word}\b", source) for word in (camel, f"{camel}Config"))
+    used = (re.search(rf"\b{word}\b", source) for word in (camel, f"{camel}Config"))
+    taken = keyword.iskeyword(camel) or any(used)
     return f"{camel}{kind.capitalize()}" if taken else camel
 
 

@@ -68,6 +68,8 @@ def _common(seeds: SeedVariances) -> tuple[float, float]:
     half = seeds.freedom[varies] / 2
     logs = np.log(seeds.total[varies]) - digamma(half) + np.log(half)
     spread = float(logs.var(ddof=1) - polygamma(1, half).mean())
+    if not np.isfinite(spread):  # squares of such numbers are too large
+        return 0.0, 0.0
     # Where the rows differ no more than their few seeds explain, they vary alike.
     if spread <= float(polygamma(1, 1e6)):
         return float(np.exp(logs.mean())), np.inf

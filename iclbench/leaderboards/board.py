@@ -176,7 +176,7 @@ def comparable(records: Sequence[Record]) -> list[list[Record]]:
     """
     groups: dict[str, list[Record]] = {}
     for record in records:
-        groups.setdefault(_comparable(record), []).append(record)
+        groups.setdefault(canonical_json(comparable_facts(record)), []).append(record)
 
     def standing(key: str) -> tuple[str, bool, str]:
         members = groups[key]
@@ -185,14 +185,15 @@ def comparable(records: Sequence[Record]) -> list[list[Record]]:
     return [groups[key] for key in sorted(groups, key=standing)]
 
 
-def _comparable(record: Record) -> str:
-    """Records with the same text are comparable."""
+def comparable_facts(record: Record, *, dtype: bool = True) -> list[Any]:
+    """Records for which these are the same are comparable; without `dtype`, but for theirs."""
     spec, evaluation = record.spec, record.main
-    facts = [spec.task, spec.task_version, evaluation.task_args, spec.dtype, evaluation.digest]
+    facts = [spec.task, spec.task_version, evaluation.task_args]
+    facts += [spec.dtype, evaluation.digest] if dtype else [evaluation.digest]
     # These follow from the task, unless a record is forged.
     ranking = record.ranking.model_dump()
-    shape = (evaluation.values[record.ranking.metric].shape or ())[1:]
-    return canonical_json([*facts, ranking, shape, *_grading(record)])
+    shape = list((evaluation.values[record.ranking.metric].shape or ())[1:])
+    return [*facts, ranking, shape, *_grading(record)]
 
 
 def _grading(record: Record) -> list[Any]:

@@ -31,7 +31,7 @@ def build(
     """
     folder = Path(folder)
     boards, cited = published(folder / "records", refused), read_cited(folder)
-    files = {"README.md": overview_page(boards).encode()}
+    files = {"README.md": overview_page(boards, parquet=parquet).encode()}
     files["precision.md"] = precision_page(boards).encode()
     for task, task_boards in by_task(boards).items():
         files[f"tasks/{task}.md"] = task_page(task, task_boards, cited.get(task, ())).encode()
@@ -53,8 +53,13 @@ def build(
         # The page of a task without records is deleted; a page written by hand stays.
         if f"tasks/{page.name}" not in files and page.read_text("utf-8").startswith(GENERATED):
             page.unlink()
-    if curves.empty:
-        (folder / "curves.parquet").unlink(missing_ok=True)
+    # Tables of earlier records don't stay beside these; pages written by hand do.
+    for name in ("rows.parquet", "curves.parquet"):
+        if name not in files:
+            (folder / name).unlink(missing_ok=True)
+    page = folder / "findings.md"
+    if page.name not in files and page.exists() and page.read_text("utf-8").startswith(GENERATED):
+        page.unlink()
     return [folder / name for name in files]
 
 

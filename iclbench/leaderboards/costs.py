@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from pydantic import ValidationError
+
 from ..api.record import Record
 from ..api.tuning import TuningCost
 from ..console import counted
@@ -72,8 +74,11 @@ def _cost(board: str, label: str, record: Record, seen: set[str]) -> CellCost:
 
 
 def _tuning_seconds(document: dict[str, object], on_gpu: bool) -> float:
-    """The time that all trials of a tuning took."""
-    cost = TuningCost.model_validate(document["cost"])
+    """The time that all trials of a tuning took; 0 for a document that is none."""
+    try:
+        cost = TuningCost.model_validate(document.get("cost"))
+    except ValidationError:
+        return 0.0
     return (cost.device_seconds or 0.0) if on_gpu else cost.core_seconds
 
 

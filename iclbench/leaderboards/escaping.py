@@ -15,9 +15,16 @@ _MARKDOWN = re.compile(r"([\\`*\[\]|~])|(?<!\w)(_)|(_)(?!\w)")
 _FORMULA = ("=", "+", "-", "@")
 
 
+#: What GitHub makes links and mentions of, without any mark around it.
+_LINKS = {"://": "&#58;//", "www.": "www&#46;", "@": "&#64;"}
+
+
 def markdown(text: str) -> str:
-    """Text within a line, a heading or a cell of a table in Markdown."""
-    return html.escape(_MARKDOWN.sub(r"\\\g<0>", text), quote=False)
+    """Text within a line, a heading or a cell of a table in Markdown; nothing becomes a link."""
+    escaped = html.escape(_MARKDOWN.sub(r"\\\g<0>", text), quote=False)
+    for written, shown in _LINKS.items():
+        escaped = escaped.replace(written, shown)
+    return escaped
 
 
 def csv_cell(value: object) -> object:

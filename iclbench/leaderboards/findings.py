@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -129,13 +129,32 @@ def judge(finding: Finding, records: Sequence[Record]) -> Outcome:
         numbers_of(value, record, FILE) for value, record in zip(values, present, strict=True)
     ]
     number = _compared(finding, [pooled for pooled, _ in numbers])
-    by_seed: tuple[float, ...] = ()
-    if len({tuple(seed.seed for seed in record.seeds) for record in present}) == 1:
-        # Without a number by seed on either side, there are no pairs.
-        pairs = zip(*(values for _, values in numbers), strict=False)
-        by_seed = tuple(_compared(finding, pair) for pair in pairs)
+    by_seed = tuple(
+        _compared(finding, pair) for pair in _pairs(present, [values for _, values in numbers])
+    )
     verdict = _verdict(finding, number, by_seed)
     return Outcome(finding, verdict, number, by_seed, tuple(present))
+
+
+def _pairs(
+    records: Sequence[Record], numbers: Sequence[Sequence[float]]
+) -> Iterator[tuple[float, ...]]:
+    """The numbers of each seed that the records share; one without seeds is beside each of them.
+
+    None where their seeds differ, or where one side has no number by seed.
+    """
+    seeds = [tuple(seed.seed for seed in record.seeds) for record in records]
+    trained = {those for those in seeds if those != (None,)}
+    if len(trained) > 1:
+        return
+    count = max(map(len, seeds))
+    yield from zip(
+        *(
+            list(values) * count if those == (None,) else list(values)
+            for those, values in zip(seeds, numbers, strict=True)
+        ),
+        strict=False,
+    )
 
 
 def _verdict(finding: Finding, number: float, by_seed: Sequence[float]) -> Verdict:

@@ -122,7 +122,7 @@ def bounds_mark(bounds: Bounds, seeds: int) -> str:
 
 def difference(paired: Difference | None, scale: str) -> str:
     """A paired difference with its interval, `*` if it excludes 0; digits gained for errors."""
-    if paired is None:
+    if paired is None or not math.isfinite(paired.mean):
         return ""
     # Adding 0 turns a rounded −0 into 0.
     mean, low, high = (
@@ -233,7 +233,7 @@ def in_label(value: Any) -> str:
     if isinstance(value, list | tuple):
         are_names = value and all(isinstance(v, str) for v in value)
         return "+".join(value) if are_names else argument(value)
-    return str(value)
+    return argument(value)
 
 
 def argument(value: Any) -> str:

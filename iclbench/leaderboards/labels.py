@@ -46,7 +46,7 @@ def labels_of(records: Sequence[Record]) -> list[str]:
         shown = [
             f"{name.split('.')[-1]}={in_label(known[name])}"
             for name in sorted(names)
-            if known.get(name, UNSET) != UNSET
+            if known.get(name, UNSET) != UNSET and known[name] is not None
         ]
         labels.append(" ".join([record.spec.model, *shown]))
     return _told_apart(_with_tracks(labels, records), records)
@@ -77,7 +77,7 @@ def _told_apart(labels: Sequence[str], records: Sequence[Record]) -> list[str]:
                  for label, group in members.items()}  # fmt: skip
     return [
         " ".join([label, *(f"{name.rpartition('.')[2]}={in_label(parts[i][name])}"
-                           for name in differing[label] if name in parts[i])])
+                           for name in differing[label] if parts[i].get(name) is not None)])
         for i, label in enumerate(labels)
     ]  # fmt: skip
 

@@ -27,10 +27,11 @@ _LEFT = frozenset(
 )  # fmt: skip
 
 
-def overview_page(boards: Sequence[Board]) -> str:
+def overview_page(boards: Sequence[Board], *, parquet: bool = True) -> str:
     """README.md: title × model for each dtype, and links to all other pages."""
     count = sum(len(board.rows) for board in boards)
     tasks = sorted({board.task for board in boards})
+    tables = "[rows.csv](rows.csv)" + (" and [rows.parquet](rows.parquet)" if parquet else "")
     parts = [
         f"{GENERATED}\n\n# Leaderboards",
         f"{counted(count, 'record')} of {counted(len(tasks), 'task')}. Each cell shows the model's "
@@ -43,7 +44,7 @@ def overview_page(boards: Sequence[Board]) -> str:
         "ignore the examples, *at chance* an interval that includes it. "
         f"Origin of the weights: {LEGEND}.",
         "To measure every row again, run `iclbench verify leaderboards/records`. All rows are in "
-        "[rows.csv](rows.csv) and [rows.parquet](rows.parquet). [Precision](precision.md) compares "
+        f"{tables}. [Precision](precision.md) compares "
         "digits with the floor's, and shows how many prompts are solved to how many digits. "
         "[Stale rows](stale.md) were neither made nor checked by the installed code.",
         "Tasks: " + ", ".join(f"[{task}](tasks/{task}.md)" for task in tasks) + ".",
@@ -77,7 +78,7 @@ def _floor_cell(board: Board) -> str:
 
 
 def _overview_cell(row: Row) -> str:
-    return f"{_score(row)} {row.chance}".strip()
+    return f"{_score(row)} {formats.notes(row, stale=False)}".strip()
 
 
 def _score(row: Row) -> str:
@@ -218,7 +219,7 @@ def _precision_section(board: Board) -> str:
             "model": f"{formats.mark(row)} {markdown(row.label)}",
             "digits": formats.digits(row.score),
             "vs. floor": formats.missing_digits(row),
-            **{str(k): _percent(v) for k, v in zip(PROFILE, row.profile or (), strict=True)},
+            **{str(k): _percent(v) for k, v in zip(PROFILE, row.profile or (), strict=False)},
         }
         # All origins together, by digits: rows at the floor come first.
         for row in sorted(board.rows, key=lambda row: (not row.at_floor, -row.goodness))

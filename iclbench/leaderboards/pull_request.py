@@ -31,7 +31,9 @@ STUDIES = PurePosixPath("leaderboards/studies")
 #: The folder of the tunings that records embed; a file is named by its content.
 TUNINGS = PurePosixPath("leaderboards", TUNINGS_FOLDER)
 #: The tables that are built from the records, which a pull request of records brings up to date.
-TABLES = re.compile(r"leaderboards/((README|precision|tasks/[\w.+-]+)\.md|\w+\.(csv|parquet))")
+TABLES = re.compile(
+    r"leaderboards/((README|precision|stale|findings|tasks/[\w.+-]+)\.md|\w+\.(csv|parquet))"
+)
 #: The most files that a pull request adds, and the most bytes of one of them and of all.
 MOST_FILES, MOST_FILE_BYTES, MOST_BYTES = 2_000, 2**24, 2**28
 

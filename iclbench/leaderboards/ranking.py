@@ -102,10 +102,12 @@ def ranks(values: Sequence[np.ndarray], better: Better) -> list[Rank]:
     return [Rank(int(a), int(b)) for a, b in zip(first, last, strict=True)]
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def differences_of_all(values: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """The mean differences of all pairs of rows of finite values, and their p-values: (n, n) each.
 
-    They are for the small p-values that many pairs ask for; see `all_pairs`.
+    They are for the small p-values that many pairs ask for; see `all_pairs`. A p-value is NaN where
+    squares of the values are too large.
     """
     paired = _paired(values)
     prompts = values[0].shape[1]
@@ -151,9 +153,11 @@ def seed_variance(values: np.ndarray) -> tuple[float, float]:
     if seeds == 1:
         return 0.0, 0.0
     parts = components(values[..., None])
-    of_seeds, both = (float(x[0]) / (seeds * prompts) for x in (parts.seeds, parts.both))
-    squares = of_seeds**2 / (seeds - 1) + both**2 / ((seeds - 1) * (prompts - 1))
-    return of_seeds - both, squares
+    # NumPy's numbers become infinite where Python's would raise.
+    of_seeds, both = (x[0] / (seeds * prompts) for x in (parts.seeds, parts.both))
+    with np.errstate(over="ignore"):
+        squares = of_seeds**2 / (seeds - 1) + both**2 / ((seeds - 1) * (prompts - 1))
+    return float(of_seeds - both), float(squares)
 
 
 def holm(p: np.ndarray) -> np.ndarray:
@@ -168,6 +172,7 @@ def holm(p: np.ndarray) -> np.ndarray:
     return np.asarray(significant | significant.T)
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def difference(first: np.ndarray, second: np.ndarray) -> Difference:
     """The paired difference first − second of two rows; values not finite have no interval.
 
@@ -176,20 +181,21 @@ def difference(first: np.ndarray, second: np.ndarray) -> Difference:
     freedom are Satterthwaite's.
     """
     if not (np.isfinite(first).all() and np.isfinite(second).all()):
-        with np.errstate(invalid="ignore", over="ignore"):
-            return Difference(float(first.mean() - second.mean()), np.nan, np.nan, 1.0)
+        return Difference(float(first.mean() - second.mean()), np.nan, np.nan, 1.0)
     prompts = first.shape[1]
-    mean, of_prompts, rounding = (float(matrix[0, 1]) for matrix in _paired([first, second]))
+    mean, of_prompts, rounding = (matrix[0, 1] for matrix in _paired([first, second]))
     if prompts < 2:
-        return Difference(mean, -np.inf, np.inf, 1.0)
+        return Difference(float(mean), -np.inf, np.inf, 1.0)
     of_seeds, squares = np.add(seed_variance(first), seed_variance(second))
     variance = of_prompts + of_seeds
     denominator = of_prompts**2 / (prompts - 1) + squares
     freedom = variance**2 / denominator if denominator > 0 else prompts - 1.0
     error = np.sqrt(variance + rounding)
-    half = float(stdtrit(freedom, 0.975) * error)
-    p = 1.0 if mean == 0 else float(2 * stdtr(freedom, -abs(mean) / error))
-    return Difference(mean, mean - half, mean + half, p)
+    half = stdtrit(freedom, 0.975) * error
+    p = 1.0 if mean == 0 else 2 * stdtr(freedom, -abs(mean) / error)
+    if not np.isfinite(half):  # squares of such numbers are too large
+        return Difference(float(mean), np.nan, np.nan, 1.0)
+    return Difference(float(mean), float(mean - half), float(mean + half), float(p))
 
 
 def at_floor(values: np.ndarray, floor_values: np.ndarray) -> bool:

@@ -96,4 +96,5 @@ def _score(
     if statistics.mean is None or not size:
         return statistics.mean
     is_squared = statistics.digits is not None and statistics.digits.error == "squared"
-    return statistics.mean / size ** (2 if is_squared else 1)
+    # Divided twice, since a square may be too small.
+    return statistics.mean / size / (size if is_squared else 1.0)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..api.errors import RecordError, UsageError, problem_with
-from ..api.record import Record
+from ..api.record import MAIN, Record
 from ..api.tuning import tuning_bytes
+from ..console import counted
 from ..files import write_atomically
 from ..runs.add_answers import with_answers
 from ..runs.comparison import Check
@@ -74,7 +75,7 @@ def examine_all(
     store.folder.exists()
     accepted, refused = [], []
     ids: dict[str, Path] = {}
-    for path in paths:
+    for path in {path.resolve(): path for path in paths}.values():
         try:
             submission = examine(path, store, device_name)
             other = ids.setdefault(submission.record.id, path)
@@ -138,9 +139,18 @@ def _require_new(path: Path, record: Record, store: RecordStore) -> bool:
     target = store.path(record.spec)
     if not target.exists():
         return True
-    if _without_proof(read_record(target)) != _without_proof(record):
+    if _as_submitted(read_record(target), record) != _without_proof(record):
         raise RecordError(f"{path}: {target} is another record of this run; no row is replaced")
     return False
+
+
+def _as_submitted(published: Record, record: Record) -> str:
+    """The digest of what its author wrote, without the answers that `publish` has added."""
+    if record.main.answers is None:
+        main = published.main.model_copy(update={"answers": None})
+        evaluations = {**published.evaluations, MAIN: main}
+        published = published.model_copy(update={"evaluations": evaluations})
+    return _without_proof(published)
 
 
 def _without_proof(record: Record) -> str:
@@ -153,9 +163,8 @@ def summary(accepted: Sequence[Submission], refused: Sequence[str]) -> str:
     lines = ["## No record can be published", ""]
     if accepted:
         checks = sum(len(s.checks) for s in accepted)
-        plural = "s" if len(accepted) != 1 else ""
         lines = [
-            f"## {len(accepted)} record{plural}, all {checks} facts hold",
+            f"## {counted(len(accepted), 'record')}, all {checks} facts hold",
             "",
             "| task | model | origin | ranked by | value | 95% interval | 1% worst | seeds "
             "| budget | device | plugins |",
@@ -183,7 +192,7 @@ def _line(submission: Submission) -> str:
         formats.score(row.score, ranking),
         formats.score_interval(row),
         formats.number(row.worst, ranking.scale),
-        str(row.seeds or ""),
+        f"{row.seeds or ''}" + (f", {row.diverged} diverged" if row.diverged else ""),
         formats.budget(row.steps, row.batch),
         markdown(formats.device(environment.device, environment.threads)),
         plugins,

@@ -88,8 +88,9 @@ def seeds(outcome: Outcome) -> str:
     if not counts:
         return "no training"
     many = f"{'–'.join(map(str, counts[:1] + counts[1:][-1:]))} seeds"
-    diverged = max(sum(seed.diverged_at is not None for seed in r.seeds) for r in trained)
-    ended = f", {diverged} diverged" if diverged else ""
+    diverged = sum(seed.diverged_at is not None for r in trained for seed in r.seeds)
+    among = f" of {sum(len(r.seeds) for r in trained)}" if len(trained) > 1 else ""
+    ended = f", {diverged}{among} diverged" if diverged else ""
     return ("one seed" if counts == [1] else many) + ended
 
 

@@ -176,6 +176,8 @@ class Cells:
             record = None if cell is None else self.record(cell)
         except UsageError as error:
             raise _NoWeightsError(str(error)) from None
+        if record is None and cell is not None and cell.id not in self.failed:
+            raise _NoWeightsError(f"it waits for the weights of the run {wanted!r}")
         if record is None or record.weights_file is None:
             raise _NoWeightsError(f"the run {wanted!r} left no weights")
         path = str(self.store.objects.path(record.weights_file))

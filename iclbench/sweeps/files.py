@@ -166,14 +166,17 @@ def read_sweep_file(file: SweepSource) -> SweepFile:
         return file
     if isinstance(file, Mapping):
         return parse_config(SweepFile, file, "sweep")
+    return parse_config(SweepFile, read_toml(Path(file)), str(file))
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The content of a TOML file of a user; raises UsageError for any other."""
     try:
-        text = read_regular_file(Path(file), MOST_BYTES, links=True).decode("utf-8")
-        content = tomllib.loads(text)
+        return tomllib.loads(read_regular_file(path, MOST_BYTES, links=True).decode("utf-8"))
     except RecursionError:
-        raise UsageError(f"{file}: it is nested too deeply") from None
+        raise UsageError(f"{path}: it is nested too deeply") from None
     except ValueError as error:
-        raise UsageError(f"{file}: {visible(str(error), 200)}") from None
-    return parse_config(SweepFile, content, str(file))
+        raise UsageError(f"{path}: {visible(str(error), 200)}") from None
 
 
 def stages_of(file: SweepFile) -> list[list[dict[str, Any]]]:

@@ -50,6 +50,8 @@ def job_of(requests: Sequence[dict[str, Any]], settings: Settings) -> dict[str, 
         "device": settings.device,
         "engine": settings.engine,
         "checkpoint_seconds": settings.checkpoint_seconds,
+        "eval_batch": settings.eval_batch,
+        "resume": settings.resume,
     }
 
 
@@ -66,6 +68,9 @@ def run_job(job: dict[str, Any]) -> list[str | None]:
         device=job["device"],
         engine=job["engine"],
         checkpoint_seconds=job["checkpoint_seconds"],
+        # Jobs of earlier versions may wait in a queue.
+        eval_batch=job.get("eval_batch", Settings.eval_batch),
+        resume=job.get("resume", Settings.resume),
     )
     with interruptible():
         return _run_together(job["requests"], settings)

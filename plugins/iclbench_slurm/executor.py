@@ -7,7 +7,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +97,9 @@ class Slurm(QueueExecutor):
             try:
                 submitted = executor.submit_array(programs)
             except BaseException:
-                command("scancel", "--me", f"--name={batch.name}")
+                # What was refused is the reason, not that there is nothing to cancel.
+                with suppress(RunError):
+                    command("scancel", "--me", f"--name={batch.name}")
                 raise
         batch.slurm_ids = [job.job_id for job in submitted]
 

@@ -46,6 +46,9 @@ def test_columns_are_selected_in_the_order_given():
     assert [column.name for column in chosen.columns] == ["value", "hidden"]
     assert fitting(chosen, 5)[1] == []  # what was asked for is never left out
     assert len(fitting(TABLE.select("all"), 1000)[0]) == len(COLUMNS)
+    for nothing in ("", " , "):
+        with pytest.raises(UsageError, match="names no column"):
+            TABLE.select(nothing)
     with pytest.raises(UsageError, match="unknown column 'nmae'"):
         TABLE.select("nmae")
 

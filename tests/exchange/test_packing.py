@@ -67,6 +67,17 @@ def test_many_files_are_shown_as_folders_unless_all_are_asked_for(
     assert sum(line.startswith("  add ") for line in outcome.out.splitlines()) == len(files) == 9
 
 
+def test_a_task_restricts_no_export(cli, tmp_path):
+    folder = tmp_path / "a b"
+    assert cli("export", "--task", "read", "--prompts", 2, folder).code == 0
+    outcome = cli("push", folder, "--task", "read", "--to", tmp_path / "copy")
+    assert outcome.code == 2
+    assert "--task restricts a folder of records" in outcome.err
+    assert (
+        f"iclbench pull '{tmp_path}/c d' reads" in cli("push", folder, "--to", tmp_path / "c d").out
+    )
+
+
 def test_an_export_that_was_changed_is_refused(cli, tmp_path):
     folder = tmp_path / "out"
     assert cli("export", "--task", "read", "--prompts", 2, folder).code == 0

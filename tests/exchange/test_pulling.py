@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from fake_hub import Repository
 from forging import with_values
+from pyarrow import parquet
 
 from iclbench import RecordError, RecordStore
 from iclbench.api.spec import digest_of
@@ -252,13 +255,44 @@ def test_prompts_that_are_not_those_of_the_task_are_refused(
         ({"files": [{"path": "../../evil.parquet"}]}, "files.0"),
         ({"task": "nothing"}, "unknown task"),
         ({"task_args": {"dim": 10**9}}, "task read"),
-        ({"prompts": 10**12}, "can be exported"),
+        ({"prompts": 10**12}, "rows for 1,000,000,000,000 prompts"),
         ({"summary": "\x1b[2J"}, "invisible characters"),
+        ({"files": []}, "files"),
+        # What is not there is not made again.
+        ({"prompts": 10**7}, "data/test.parquet has 3 rows for 10,000,000 prompts"),
     ],
 )
 def test_a_hostile_document_is_refused(prompts, refused, changes, message):
     rewrite(prompts, **changes)
     refused(message, source="datasets/eve/read")
+
+
+def test_two_files_of_one_name_are_refused(prompts, refused):
+    rewrite(prompts, files=json.loads(prompts["export.json"])["files"] * 2)
+    refused("two files have one path", source="datasets/eve/read")
+
+
+def test_a_number_that_is_missing_is_refused(prompts, refused):
+    table = parquet.read_table(io.BytesIO(prompts["data/test.parquet"]))
+    target = table["target"].to_pylist()
+    target[1] = None
+    columns = table.set_column(
+        table.column_names.index("target"), table.schema.field("target"),
+        pa.array(target, table.schema.field("target").type),
+    )  # fmt: skip
+    file = io.BytesIO()
+    parquet.write_table(columns, file)
+    prompts["data/test.parquet"] = file.getvalue()
+    files = json.loads(prompts["export.json"])["files"]
+    files[0] |= {"sha256": hashlib.sha256(file.getvalue()).hexdigest(),
+                 "bytes": len(file.getvalue())}  # fmt: skip
+    rewrite(prompts, files=files)
+    refused("target lacks some of its numbers", source="datasets/eve/read")
+
+
+def test_no_limit_is_no_limit(prompts, cli, tmp_path):
+    outcome = cli("pull", "datasets/eve/read", "--out", tmp_path / "out", "--max-size", "inf")
+    assert outcome.code == 0
 
 
 def test_a_folder_with_other_files_is_left_alone(prompts, cli, tmp_path):

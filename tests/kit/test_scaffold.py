@@ -81,6 +81,15 @@ def test_a_class_is_not_named_like_what_its_module_imports(new_plugin):
     assert "class MetricMetric(Metric):" in (project / "iclbench_metric/metric.py").read_text()
 
 
+@pytest.mark.parametrize(
+    ("kind", "name"), [("task", "none"), ("solver", "true"), ("metric", "false")]
+)
+def test_a_class_is_not_named_like_a_word_of_python(kind, name, tmp_path):
+    for path in write_plugin(kind, name, tmp_path / name):
+        if path.suffix == ".py":
+            compile(path.read_text("utf-8"), str(path), "exec")
+
+
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_a_new_plugin_needs_this_release_of_iclbench(kind, tmp_path):
     write_plugin(kind, "any-name", tmp_path / kind)

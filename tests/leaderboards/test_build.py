@@ -11,6 +11,7 @@ import pytest
 from support import limited_file_size
 
 from iclbench.leaderboards.build import build
+from iclbench.leaderboards.pages import GENERATED
 
 ROOT = Path(__file__).parents[2]
 
@@ -63,6 +64,20 @@ def test_pages_of_tasks_without_records_are_deleted_and_others_stay(built, tmp_p
     build(tmp_path / "copy", parquet=False)
     assert {p.name for p in (tmp_path / "copy" / "tasks").iterdir()} == {
         "least-squares.md", "least-squares-prefixes.md", "notes.md"}  # fmt: skip
+
+
+def test_tables_of_earlier_records_do_not_stay(built, tmp_path):
+    folder = Path(shutil.copytree(built, tmp_path / "copy"))
+    assert (folder / "rows.parquet").exists()
+    assert "rows.parquet" in (folder / "README.md").read_text("utf-8")
+    (folder / "findings.md").write_text(f"{GENERATED}\n\nof studies that are gone")
+    build(folder, parquet=False)
+    assert not (folder / "rows.parquet").exists()
+    assert "rows.parquet" not in (folder / "README.md").read_text("utf-8")
+    assert not (folder / "findings.md").exists()
+    (folder / "findings.md").write_text("mine")
+    build(folder)
+    assert (folder / "findings.md").read_text("utf-8") == "mine"
 
 
 def test_a_full_disk_leaves_the_old_tables(cli, built, tmp_path):

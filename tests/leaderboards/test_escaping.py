@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 
 import pandas as pd
@@ -46,3 +47,13 @@ def test_other_cells_stay(value):
 
 def test_a_figure_shows_markup_as_text():
     assert plotly("<a href='x'>x</a>") == "&lt;a href='x'&gt;x&lt;/a&gt;"
+
+
+@pytest.mark.parametrize(
+    "text", ["https://evil.example/free", "www.evil.example", "cc @somebody", "mailto:a@b.example"]
+)
+def test_no_text_becomes_a_link_or_a_mention(text):
+    """GitHub links what has these marks, and shows entities as what they stand for."""
+    escaped = markdown(text)
+    assert not any(mark in escaped for mark in ("://", "www.", "@"))
+    assert html.unescape(escaped).replace("\\", "") == text

@@ -276,3 +276,26 @@ def test_evaluations_under_shift_are_panels(tmp_path):
         draw(asked.model_copy(update={"shifts": ("skewed",)}), drawn)
     with pytest.raises(UsageError, match="shifts are panels of metrics"):
         parse_config(Figure, {"x": "dtype", "panels": ["model"], "shifts": ["main"]}, "figure")
+
+
+def test_texts_of_points_are_shown_and_nothing_else_of_them_is_taken(tmp_path, provide):
+    class Marked(Metric):
+        name = "marked"
+
+        def supports(self, task):
+            return None
+
+        def analysis(self, model, task, batches, context):
+            points = {"x": [0], "y": [0], "text": ["<a href='https://evil.example'>x</a>"],
+                      "hovertemplate": "<b>", "mode": "lines"}  # fmt: skip
+            return {"maps": [{"name": "one", "values": [[1.0]], "points": points},
+                             {"values": [[1.0]]}, 3]}  # fmt: skip
+
+    provide("metric", "marked", Marked)
+    record = run("zero", "least-squares", task_args={"dim": 2, "examples": 4}, eval_prompts=8,
+                 metrics=("marked",), out=tmp_path)  # fmt: skip
+    figure = draw(Figure(maps="marked"), [record])
+    (points,) = [trace for trace in figure.data if trace.type == "scatter"]
+    assert points.mode == "text"
+    assert points.hovertemplate is None
+    assert points.text == ("&lt;a href='https://evil.example'&gt;x&lt;/a&gt;",)

@@ -94,10 +94,14 @@ def test_most_seeds_must_agree(records):
     assert judge(finding(**narrow), records).verdict == "not shown"
 
 
-def test_a_solver_has_no_seeds_and_is_compared_as_a_whole(records):
+def test_a_solver_has_no_seeds_and_stands_beside_each_seed_of_the_other(records):
     outcome = judge(finding(second=value(model="zero")), records)
-    assert outcome.by_seed == ()
-    assert outcome.number is not None
+    assert len(outcome.by_seed) > 1
+    assert min(outcome.by_seed) <= outcome.number <= max(outcome.by_seed)
+    back = judge(finding(first=value(model="zero"), second=finding().first), records)
+    assert back.by_seed == pytest.approx([1 / one for one in outcome.by_seed])
+    alone = judge(finding(first=value(model="zero"), second=value(model="zero")), records)
+    assert alone.by_seed == (1.0,)
 
 
 def test_without_a_record_nothing_was_run_and_several_are_refused(records):

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from iclbench.leaderboards import ranking
-from iclbench.leaderboards.formats import arguments, difference, digits, file_name, interval
+from iclbench.leaderboards.formats import (
+    arguments,
+    difference,
+    digits,
+    file_name,
+    in_label,
+    interval,
+)
 from iclbench.leaderboards.row import Bounds
 
 
@@ -49,3 +56,13 @@ def test_an_interval_shows_of_which_kind_it_is(kind, reliable, seeds, mark):
 
 def test_without_an_interval_nothing_is_shown():
     assert interval(Bounds(None, None, None, False)) == ""
+
+
+def test_a_difference_of_what_is_not_finite_is_empty():
+    infinite, finite = np.full((1, 4), np.inf), np.ones((1, 4))
+    assert difference(ranking.difference(infinite, finite), "log") == ""
+
+
+def test_labels_show_arguments_as_commands_write_them():
+    values = (True, False, 0.25, "gd", ["a", "b"], [2, 3, 4, 9])
+    assert [in_label(v) for v in values] == ["true", "false", "0.25", "gd", "a+b", "2-4,9"]

@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from iclbench import RecordStore, RunSpec, run
-from iclbench.leaderboards.pull_request import check
+from iclbench.leaderboards.build import build
+from iclbench.leaderboards.pull_request import TABLES, check
 from iclbench.runs.plan import resolve
 from iclbench.runs.run import run_plans
 from iclbench.runs.settings import Settings
@@ -264,3 +265,13 @@ def test_the_workflow_runs_no_code_of_the_pull_request():
     for step in steps:
         assert "${{" not in step.get("run", "")
         assert "git checkout" not in step.get("run", "")
+
+
+def test_every_table_that_is_built_may_change_with_records(leaderboards, tmp_path):
+    folder = tmp_path / "leaderboards"
+    shutil.copytree(leaderboards, folder)
+    written = {path.relative_to(tmp_path).as_posix() for path in build(folder)}
+    assert {"leaderboards/stale.md", "leaderboards/README.md"} <= written
+    assert [name for name in written if not TABLES.fullmatch(name)] == []
+    assert TABLES.fullmatch("leaderboards/findings.md")
+    assert not TABLES.fullmatch("leaderboards/studies.toml")

@@ -203,3 +203,11 @@ def test_a_row_is_at_chance_if_its_interval_includes_it():
     assert not includes_chance(1.6, 1.7, 2.3026)
     assert not includes_chance(None, None, 2.3026)
     assert not includes_chance(1.0, 3.0, None)
+
+
+def test_numbers_whose_squares_are_too_large_have_no_interval(rng):
+    large = [1e200 * rng.standard_normal((2, 20)) for _ in range(3)]
+    assert difference(large[0], large[1]).p == 1
+    assert written(large) == ["1–3"] * 3
+    larger = [1e80 * rng.standard_normal((2, 20)) for _ in range(2)]
+    assert difference(*larger).mean == pytest.approx((larger[0] - larger[1]).mean())

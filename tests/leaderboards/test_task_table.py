@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from dataclasses import replace
 from functools import partial
 
@@ -9,7 +11,7 @@ import pytest
 
 from iclbench import run
 from iclbench.leaderboards.board import leaderboard
-from iclbench.leaderboards.site.task_table import _beside_mean
+from iclbench.leaderboards.site.task_table import _beside_mean, _sortable, scientific
 
 
 @pytest.fixture(scope="module")
@@ -34,3 +36,16 @@ def test_digits_need_no_median(row):
     record = row.record.model_copy(update={"ranking": ranking})
     bounds = row.bounds._replace(kind="range over seeds")
     assert _beside_mean(replace(row, record=record, bounds=bounds)) == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(9.96e11, "1.0·10¹²"), (99_900, "1.0·10⁵"), (1.234e12, "1.2·10¹²"), (123.0, "123"), (0, "0")],
+)
+def test_large_numbers_have_one_digit_before_the_point(value, text):
+    assert re.sub("<[^>]*>", "", scientific(value)) == text
+
+
+def test_what_is_not_finite_is_sorted_last():
+    assert sorted([_sortable(v, "lower") for v in (None, 1.0, math.inf)]) == [1.0, 1e308, 1e308]
+    assert sorted([_sortable(v, "higher") for v in (1.0, None)]) == [-1e308, 1.0]

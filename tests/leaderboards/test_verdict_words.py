@@ -55,6 +55,12 @@ def test_an_outcome_tells_its_seeds_and_its_setting(records):
     single = records[0].model_copy(update={"main": None, "seeds": records[0].seeds[:1]})
     assert words.seeds(Outcome(finding(), "reproduced", 1.0, (), (single,))) == "one seed"
     assert words.seeds(judge(finding(), records[1:])) == ""
+    lost = [seed.model_copy(update={"diverged_at": 3}) for seed in records[0].seeds]
+    failed = records[0].model_copy(update={"seeds": [lost[0], *records[0].seeds[1:]]})
+    one = Outcome(finding(), "reproduced", 1.0, (), (failed,))
+    assert words.seeds(one) == "2 seeds, 1 diverged"
+    both = Outcome(finding(), "reproduced", 1.0, (), (failed, failed))
+    assert words.seeds(both) == "2 seeds, 2 of 4 diverged"
 
 
 def test_counts_say_how_many_criteria_were_written_after_the_run():

@@ -11,7 +11,6 @@ from iclbench.runs.run import run_plans
 from iclbench.runs.settings import Settings
 from iclbench.runs.store import read_record
 from iclbench.runs.training import checkpoint_path, training_code
-from iclbench.sweeps.campaign import apart
 from iclbench.sweeps.campaign.apart import merge, run_seed, seed_plan, seed_settings
 from iclbench.training.loop import Training
 
@@ -52,8 +51,7 @@ def test_seeds_are_merged_once_all_are_there(tmp_path):
 
 
 @pytest.mark.parametrize("change", [{"code": "other"}, {"asked": "9s"}])
-def test_steps_that_another_request_or_other_code_left_are_not_taken(tmp_path, monkeypatch, change):
-    monkeypatch.setattr(apart, "PATIENCE", 0.5)
+def test_steps_that_another_request_or_other_code_left_are_not_taken(tmp_path, change):
     plan = resolve(RunSpec(model="lsa", task="least-squares", budget="1s", seeds=(0, 1)))
     settings = Settings(tmp_path, device="cpu")
     first = seed_plan(plan, 0)
@@ -62,7 +60,7 @@ def test_steps_that_another_request_or_other_code_left_are_not_taken(tmp_path, m
     path.parent.mkdir(parents=True)
     path.write_text(fixed.model_copy(update=change).model_dump_json())
     with pytest.raises(RunError, match="the steps of seed 0 are not fixed yet"):
-        run_seed(plan, 1, settings)
+        run_seed(plan, 1, settings, patience=0.5)
     path.write_text(fixed.model_dump_json())
     run_seed(plan, 1, settings)
     (record,) = map(read_record, RecordStore(seed_settings(settings).out).paths())

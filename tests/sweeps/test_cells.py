@@ -6,6 +6,7 @@ from pathlib import Path
 
 from iclbench import RecordStore, sweep
 from iclbench.runs.retraining import retrain
+from iclbench.sweeps.sweep import plan_sweep
 
 DEFAULTS = {
     "task": "least-squares",
@@ -65,3 +66,11 @@ def test_if_a_named_run_fails_so_do_the_grids_that_need_it_and_no_others(tmp_pat
     result = sweep(content, out=tmp_path)
     assert [f.reason for f in result.failures][1] == "the run 'first' left no weights"
     assert [r.spec.model for r in result.records] == ["zero"]
+
+
+def test_before_a_named_run_has_run_its_grids_wait(tmp_path):
+    first = {"name": "first", "model": "transformer", "model_args": {"layers": 1, "width": 8}}
+    content = {"defaults": DEFAULTS, "grid": [first, {"model": "transformer", "init": "@first"}]}
+    cells, programs = plan_sweep(content, out=tmp_path)
+    assert len(programs) == 1
+    assert [f.reason for f in cells.failures] == ["it waits for the weights of the run 'first'"]

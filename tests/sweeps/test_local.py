@@ -83,7 +83,10 @@ def collected(team):
     return outcomes
 
 
-@pytest.mark.parametrize(("given", "gpus"), [("1, 0", ["1", "0"]), ("", []), ("GPU-a", ["GPU-a"])])
+@pytest.mark.parametrize(
+    ("given", "gpus"),
+    [("1, 0", ["1", "0"]), ("", []), ("GPU-a", ["GPU-a"]), ("-1", []), ("0,-1,1", ["0"])],
+)
 def test_visible_gpus_are_those_that_the_user_names(monkeypatch, given, gpus):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", given)
     assert local.visible_gpus() == gpus

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from fake_queue import FakeQueue
 
-from iclbench import UsageError, submit_sweep, sweep
+from iclbench import RunSpec, UsageError, submit_sweep, sweep
+from iclbench.runs.settings import Settings
+from iclbench.sweeps import jobs
+from iclbench.sweeps.jobs import job_of, request_of, run_job
 
 DEFAULTS = {
     "task": "least-squares",
@@ -101,3 +106,16 @@ def test_an_executor_without_a_queue_can_not_be_left(tmp_path):
 def test_several_workers_and_one_gpu_contradict_each_other(tmp_path, queue):
     with pytest.raises(UsageError, match="several workers get a GPU each; use --device cuda"):
         sweep(CONTENT, executor=queue, out=tmp_path, device="cuda:1")
+
+
+def test_a_job_has_the_settings_that_matter_elsewhere(tmp_path):
+    settings = Settings(tmp_path, "cpu", resume=False, checkpoint_seconds=5.0, eval_batch=16)
+    request = request_of(RunSpec(model="zero", task="least-squares", eval_prompts=8))
+    seen = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jobs, "run_plans", lambda plans, given: seen.append(given))
+        run_job(job_of([request], settings))
+        queued_before = job_of([request], settings)
+        del queued_before["eval_batch"], queued_before["resume"]
+        run_job(queued_before)
+    assert seen == [settings, replace(settings, eval_batch=1024, resume=True)]

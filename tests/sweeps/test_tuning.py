@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -14,6 +15,7 @@ from iclbench.runs import budget as budgets
 from iclbench.runs.plan import resolve
 from iclbench.runs.run import run_plans
 from iclbench.runs.settings import Settings
+from iclbench.runs.store import read_record
 from iclbench.runs.tuned import choose_tuning, read_tuning, read_tunings, tuned, write_tuning
 from iclbench.runs.verify import verify
 from iclbench.sweeps.tuning import search as search_module
@@ -296,3 +298,18 @@ def test_recipes_are_searched_in_their_own_terms():
     space = search_space(type(plan)(**{**vars(plan), "recipe": adamw}), {})
     assert [choice.name for choice in space.optimizers][:2] == ["adamw", "adam"]
     assert space.schedules == ("step", "cosine", "constant")
+
+
+def test_a_damaged_trial_is_a_failure_and_the_best_of_the_others_is_chosen(searched, tmp_path):
+    out, document = searched
+    shutil.copytree(out / "tuning", tmp_path / "tuning")
+    rates = {trial.recipe_args["learning_rate"] for trial in document.trials}
+    rates -= {document.best.recipe_args["learning_rate"]}
+    paths = RecordStore(tmp_path / "tuning").paths()
+    path = next(p for p in paths if read_record(p).spec.recipe_args["learning_rate"] in rates)
+    path.write_bytes(path.read_bytes()[:300])
+    again = tune(plan_of(), Settings(tmp_path), SEARCH)
+    (failed,) = [trial for trial in again.trials if trial.failure]
+    assert "truncated" in failed.failure
+    assert len(again.trials) == len(document.trials)
+    assert again.best == document.best

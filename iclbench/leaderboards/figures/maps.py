@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 #: Pixels: the side of a map, the gap between maps, and the margin.
 SIDE, GAP, MARGIN = 200, 50, 80
+#: Larger maps are left out: a page must stay readable.
+MOST_CELLS = 40_000
 
 
 def draw_maps(metric: str, rows: Sequence[tuple[str, Record]], title: str) -> go.Figure:
@@ -24,7 +27,6 @@ def draw_maps(metric: str, rows: Sequence[tuple[str, Record]], title: str) -> go
     one `group` share a color scale; others have their own. A scale is symmetric about 0 if the
     values have both signs. Raises UsageError for a record without maps of this metric.
     """
-    import plotly.graph_objects as go
     from plotly.subplots import make_subplots
 
     by_record = [(label, maps_of(metric, record)) for label, record in rows]
@@ -48,9 +50,8 @@ def draw_maps(metric: str, rows: Sequence[tuple[str, Record]], title: str) -> go
         for column, heat_map in enumerate(maps, start=1):
             trace = _heat_map(heat_map, ranges[group_of(heat_map)])
             figure.add_trace(trace, row=row, col=column)
-            if "points" in heat_map:
-                points = {"mode": "text", "textfont": {"color": "#c0392b"}, "showlegend": False}
-                figure.add_trace(go.Scatter(**heat_map["points"], **points), row=row, col=column)
+            if isinstance(points := heat_map.get("points"), dict):
+                figure.add_trace(_points(points), row=row, col=column)
             direction = {} if "y" in heat_map else {"autorange": "reversed"}
             figure.update_xaxes(showticklabels="x" in heat_map, row=row, col=column)
             figure.update_yaxes(showticklabels="y" in heat_map, **direction, row=row, col=column)
@@ -62,6 +63,20 @@ def draw_maps(metric: str, rows: Sequence[tuple[str, Record]], title: str) -> go
         margin=dict.fromkeys("lrtb", MARGIN),
     )
     return figure
+
+
+def _points(points: dict[str, Any]) -> go.Scatter:
+    import plotly.graph_objects as go
+
+    texts = points.get("text")
+    return go.Scatter(
+        x=points.get("x"),
+        y=points.get("y"),
+        text=[escaping.plotly(str(text)) for text in texts] if isinstance(texts, list) else None,
+        mode="text",
+        textfont={"color": "#c0392b"},
+        showlegend=False,
+    )
 
 
 def _heat_map(heat_map: dict[str, Any], color_range: tuple[float, float]) -> go.Heatmap:
@@ -84,10 +99,37 @@ def maps_of(metric: str, record: Record) -> list[dict[str, Any]]:
     """The maps of a record's first seed; raises UsageError if it has none of this metric."""
     if metric not in record.analyses:
         raise UsageError(f"figure: {unknown('analysis', metric, list(record.analyses))}")
-    maps: list[dict[str, Any]] = record.analyses[metric][0].get("maps", [])
+    maps = maps_in(record, metric)
     if not maps:
         raise UsageError(f"figure: the analysis {metric} of {record.spec.model} holds no maps")
     return maps
+
+
+def maps_in(record: Record, metric: str, seed: int = 0) -> list[dict[str, Any]]:
+    """The maps of a seed's analysis that can be drawn; whatever else it holds is left out."""
+    analyses = record.analyses.get(metric, [])
+    analysis = analyses[seed] if seed < len(analyses) else None
+    maps = analysis.get("maps") if isinstance(analysis, dict) else None
+    return [one for one in maps if _is_map(one)] if isinstance(maps, list) else []
+
+
+def _is_map(content: Any) -> bool:
+    """Whether this is {name, values} with a matrix of numbers or nulls."""
+    if not isinstance(content, dict) or "name" not in content:
+        return False
+    rows = content.get("values")
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, list) for row in rows):
+        return False
+    widths = {len(row) for row in rows}
+    if len(widths) != 1 or not 0 < len(rows) * max(widths) <= MOST_CELLS:
+        return False
+    return all(value is None or is_number(value) for row in rows for value in row)
+
+
+def is_number(value: Any) -> bool:
+    """Whether this is a finite number."""
+    is_real = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_real and math.isfinite(value)
 
 
 def group_of(heat_map: dict[str, Any]) -> str:

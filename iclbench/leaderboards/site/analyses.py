@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from ...api.statistics import Curve
 from .. import formats
 from ..board import Board
 from ..descriptions import Descriptions
+from ..figures.maps import is_number
 from ..row import Row
 from .figure import View, figure
 from .heat import shared_maps
@@ -196,7 +196,7 @@ def _numbers(path: str, content: Any) -> Iterator[tuple[str, float]]:
         for index, value in enumerate(content):
             if isinstance(value, dict):
                 yield from _numbers(f"{path} {index}", value)
-    elif _is_number(content):
+    elif is_number(content):
         yield path, float(content)
 
 
@@ -217,7 +217,8 @@ def _plot(described: Any, analysis: dict[str, Any]) -> Plot | None:
         axes.append(axis if isinstance(axis, dict) else {})
     given = _at(analysis, axes[0].get("path"))
     lines = []
-    for line in described.get("lines") or ():
+    listed = described.get("lines")
+    for line in listed if isinstance(listed, list) else ():
         ys = _at(analysis, line.get("path")) if isinstance(line, dict) else None
         if ys:
             xs = given if given and len(given) == len(ys) else list(range(1, len(ys) + 1))
@@ -234,7 +235,7 @@ def _at(analysis: Any, path: Any) -> list[Any] | None:
     if not isinstance(path, str):
         return None
     values = _walk(analysis, path.split("."))
-    sound = isinstance(values, list) and all(v is None or _is_number(v) for v in values)
+    sound = isinstance(values, list) and all(v is None or is_number(v) for v in values)
     return values if sound else None
 
 
@@ -249,8 +250,3 @@ def _walk(content: Any, parts: Sequence[str]) -> Any:
     if isinstance(content, list) and first.isdecimal() and int(first) < len(content):
         return _walk(content[int(first)], rest)
     return None
-
-
-def _is_number(value: Any) -> bool:
-    is_real = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_real and math.isfinite(value)

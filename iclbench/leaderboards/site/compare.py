@@ -21,20 +21,22 @@ from .task_words import evaluation_title
 
 
 def choices(boards: Sequence[Board], about: Descriptions) -> View:
-    """The evaluation sets of a task, and the rows of each that can be compared."""
+    """The boards of a task, and the rows of each, which can be compared."""
     task = about.task(boards[0].task)
+    ordered = [board for group in by_evaluation(boards).values() for board in group]
+    has_dtypes = len({board.dtype for board in boards}) > 1
     evaluations = [
         {
-            "key": key,
-            "title": evaluation_title(group[0], task),
-            "prompts": group[0].evaluation.prompts,
-            "score": formats.score_title(group[0].ranking, task.metric(group[0].ranking.metric)),
-            "metric": task.metric(group[0].ranking.metric),
-            "digits": group[0].has_digits,
-            "lower": group[0].ranking.better == "lower",
-            "rows": [_choice(row, about) for board in group for row in board.rows],
+            "key": str(number),
+            "title": evaluation_title(board, task) + (f", {board.dtype}" if has_dtypes else ""),
+            "prompts": board.evaluation.prompts,
+            "score": formats.score_title(board.ranking, task.metric(board.ranking.metric)),
+            "metric": task.metric(board.ranking.metric),
+            "digits": board.has_digits,
+            "lower": board.ranking.better == "lower",
+            "rows": [_choice(row, about) for row in board.rows],
         }
-        for key, group in by_evaluation(boards).items()
+        for number, board in enumerate(ordered)
     ]
     return {"evaluations": evaluations, "data": script_json(evaluations)}
 

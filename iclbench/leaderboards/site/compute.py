@@ -6,8 +6,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ...api.costs import ValidationCurve
+from ..curves import median_curve
 from .end_labels import Point, label, label_heights
-from .plots import COLORS
+from .plots import COLORS, can_show
 from .svg import Scale, power, scale_of, ticks
 
 #: The most curves whose names have room.
@@ -28,12 +30,13 @@ class CurveLine:
 
 def curves(lines: Sequence[CurveLine]) -> str:
     """The curves as SVG, on a logarithmic axis of operations, every one named at its end."""
-    xs = [v for line in lines for v in line.x if v > 0]
-    ys = [v for line in lines for v in line.y if v is not None]
+    points = [(a, b) for line in lines for a, b in zip(line.x, line.y, strict=True)]
+    xs = [a for a, b in points if _shown(a, b)]
+    ys = [b for a, b in points if b is not None and _shown(a, b)]
     x_ends = (min(xs), max(xs)) if max(xs) > min(xs) else (min(xs) / 2, max(xs) * 2)
-    y_ends = (min(0.0, *ys), max(1.0, *ys))
+    y_ends = (min([0.0, *ys]), max([1.0, *ys]))
     x, y = scale_of(x_ends, True, LEFT, RIGHT), scale_of(y_ends, False, BOTTOM, TOP)
-    drawn = [(line, i, points) for i, line in enumerate(lines) if (points := _points(line, x, y))]
+    drawn = [(line, i, ends) for i, line in enumerate(lines) if (ends := _points(line, x, y))]
     heights = label_heights([points[-1] for *_, points in drawn], RIGHT, TOP + 4, BOTTOM + 8)
     parts = [
         f'<svg viewBox="0 0 {WIDTH} {BOTTOM + 34}" role="img" '
@@ -65,7 +68,20 @@ def _axes(
 
 
 def _points(line: CurveLine, x: Scale, y: Scale) -> list[Point]:
-    return [(x(a), y(b)) for a, b in zip(line.x, line.y, strict=True) if b is not None and a > 0]
+    points = zip(line.x, line.y, strict=True)
+    return [(x(a), y(b)) for a, b in points if b is not None and _shown(a, b)]
+
+
+def _shown(operations: float, digits: float | None) -> bool:
+    return can_show(operations, log=True) and can_show(digits, log=False)
+
+
+def is_drawn(curve: ValidationCurve) -> bool:
+    """Whether any point of a curve can be shown against its operations."""
+    medians = median_curve(curve)
+    return any(
+        a is not None and _shown(a, b) for a, b in zip(curve.operations, medians, strict=True)
+    )
 
 
 def _curve(line: CurveLine, index: int, points: Sequence[Point], at: float) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from . import svg
 from .figure import View
-from .plots import extent
+from .plots import can_show, extent
 
 #: The pixels of an axis on a phone, of a character of its ticks, and between two of them.
 NARROW, CHARACTER, GAP = 200, 7, 8
@@ -53,7 +53,7 @@ def _drawn(dots: Sequence[Dot], log: bool) -> list[Dot]:
 
     Hollow dots of reference come first, so that they hide no other, and the first line's last.
     """
-    shown = [dot for dot in reversed(dots) if _shown(dot.value, log)]
+    shown = [dot for dot in reversed(dots) if can_show(dot.value, log)]
     return sorted(shown, key=lambda dot: not dot.reference)
 
 
@@ -92,14 +92,10 @@ def _at(value: float, ends: tuple[float, float], log: bool) -> float:
     return 100 * (value - low) / (high - low)
 
 
-def _shown(value: float | None, log: bool) -> bool:
-    return value is not None and math.isfinite(value) and (value > 0 or not log)
-
-
 def _dot(dot: Dot, ends: tuple[float, float], log: bool) -> View:
     at = _at(dot.value, ends, log)
     low, high = (
-        _at(v, ends, log) if v is not None and _shown(v, log) else at for v in (dot.low, dot.high)
+        _at(v, ends, log) if v is not None and can_show(v, log) else at for v in (dot.low, dot.high)
     )
     return {
         "left": f"{at:.2f}",

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any
 
 from ...api.record import Record
-from ..figures.maps import color_ranges, group_of
+from ..figures.maps import color_ranges, group_of, is_number, maps_in
 from .figure import View
 
 #: Shades on either side of 0; the classes of the style sheet are h-8 … h8.
 SHADES = 8
-#: Larger maps are left out: a page must stay readable.
-MOST_CELLS = 40_000
 #: Maps up to this size are also shown as numbers.
 MOST_NUMBERS = 200
-
-
-def maps_in(record: Record, metric: str, seed: int = 0) -> list[dict[str, Any]]:
-    """The maps of a seed's analysis that can be drawn; whatever else it holds is left out."""
-    analyses = record.analyses.get(metric, [])
-    analysis = analyses[seed] if seed < len(analyses) else None
-    maps = analysis.get("maps") if isinstance(analysis, dict) else None
-    return [one for one in maps if _is_map(one)] if isinstance(maps, list) else []
 
 
 def shared_maps(records: Sequence[Record], metric: str) -> list[list[View]]:
@@ -32,24 +21,6 @@ def shared_maps(records: Sequence[Record], metric: str) -> list[list[View]]:
     by_record = [maps_in(record, metric) for record in records]
     views = iter(draw_maps([one for maps in by_record for one in maps]))
     return [[next(views) for _ in maps] for maps in by_record]
-
-
-def _is_map(content: Any) -> bool:
-    """Whether this is {name, values} with a matrix of numbers or nulls."""
-    if not isinstance(content, dict) or "name" not in content:
-        return False
-    rows = content.get("values")
-    if not isinstance(rows, list) or not rows or not all(isinstance(row, list) for row in rows):
-        return False
-    widths = {len(row) for row in rows}
-    if len(widths) != 1 or not 0 < len(rows) * max(widths) <= MOST_CELLS:
-        return False
-    return all(value is None or _is_number(value) for row in rows for value in row)
-
-
-def _is_number(value: Any) -> bool:
-    is_real = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_real and math.isfinite(value)
 
 
 def draw_maps(maps: Sequence[dict[str, Any]]) -> list[View]:
@@ -131,7 +102,7 @@ def _points(content: dict[str, Any], width: int, height: int) -> Iterator[str]:
     if not all(isinstance(column, list) for column in columns):
         return
     for x, y, text in zip(*columns, strict=False):
-        if not (_is_number(x) and _is_number(y) and isinstance(text, str | int)):
+        if not (is_number(x) and is_number(y) and isinstance(text, str | int)):
             continue
         left, bottom = (_percent(v, axis) for v, axis in ((x, xs), (y, ys)))
         if 0 <= left <= 100 and 0 <= bottom <= 100:
@@ -150,7 +121,7 @@ def _zero_lines(xs: list[float], ys: list[float]) -> Iterator[str]:
 
 
 def _are_numbers(values: Any, count: int) -> bool:
-    return isinstance(values, list) and len(values) == count and all(map(_is_number, values))
+    return isinstance(values, list) and len(values) == count and all(map(is_number, values))
 
 
 def _percent(value: float, axis: list[float]) -> float:

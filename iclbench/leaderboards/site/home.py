@@ -113,7 +113,9 @@ def compute_panel(boards: Sequence[Board], about: Descriptions) -> View | None:
 
 def _has_operations(row: Row) -> bool:
     curve = row.record.validation_curve
-    return row.is_trained and curve is not None and None not in curve.operations
+    if not row.is_trained or curve is None or None in curve.operations:
+        return False
+    return compute.is_drawn(curve)
 
 
 def findings(outcomes: Sequence[Outcome], about: Descriptions) -> list[View]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from ...api.record import Record
 from ...api.spec import digest_of
-from ..board import Board
+from ..board import Board, comparable_facts
 from ..descriptions import Description
 from ..row import Row
 
@@ -41,10 +41,8 @@ def _standing(group: tuple[str, list[Board]]) -> tuple[bool, int]:
 
 
 def _evaluation_key(record: Record) -> str:
-    """Records with the same key were evaluated on the same draws, in any dtype."""
-    evaluation, spec = record.main, record.spec
-    content = [spec.task, spec.task_version, evaluation.task_args, evaluation.digest]
-    return digest_of(content)[:12]
+    """Records with the same key are comparable but for their dtype."""
+    return digest_of(comparable_facts(record, dtype=False))[:12]
 
 
 def main_boards(boards: Iterable[Board]) -> list[Board]:

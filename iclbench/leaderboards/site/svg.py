@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from html import escape
 
 from . import end_labels, point_labels
-from .plots import Plot, extent
+from .plots import Plot, can_show, extent
 
 WIDTH, HEIGHT = 460, 300
 LEFT, RIGHT, TOP, BOTTOM = 62, 22, 12, 44
@@ -74,7 +74,7 @@ def _names(plot: Plot, x: Scale, y: Scale, right: float) -> dict[int, str]:
     ends = {}
     for i, line in enumerate(plot["lines"]):
         points = [(x(a), y(b)) for a, b in zip(line["x"], line["y"], strict=True)
-                  if _shown(a, plot["x"]["log"]) and _shown(b, plot["y"]["log"])]  # fmt: skip
+                  if can_show(a, plot["x"]["log"]) and can_show(b, plot["y"]["log"])]  # fmt: skip
         if points:
             ends[i] = points[-1]
     placed = end_labels.label_heights(list(ends.values()), right, TOP, HEIGHT - BOTTOM - 4)
@@ -93,7 +93,7 @@ def _names_beside_points(plot: Plot, x: Scale, y: Scale, right: float) -> dict[i
         point_labels.Box(x(line["x"][0]) - 1, y(high), x(line["x"][0]) + 1, y(low))
         for line in plot["lines"]
         for low, high in zip(line.get("low", ()), line.get("high", ()), strict=True)
-        if all(_shown(v, plot["y"]["log"]) for v in (low, high))
+        if all(can_show(v, plot["y"]["log"]) for v in (low, high))
     ]
     bars += [
         point_labels.Box(
@@ -115,7 +115,8 @@ def _ends(values: list[float | None], log: bool) -> tuple[float, float]:
     low, high = extent(values, log) or ((1.0, 10.0) if log else (0.0, 1.0))
     if log:
         return (low / 2, high * 2) if low == high else (low, high)
-    return (low - 0.5, high + 0.5) if low == high else (low, high)
+    room = max(0.5, abs(low) / 20)
+    return (low - room, high + room) if low == high else (low, high)
 
 
 def _widened(ends: tuple[float, float], log: bool) -> tuple[float, float]:
@@ -229,7 +230,7 @@ def _line(line: Plot, plot: Plot, x: Scale, y: Scale) -> Iterator[str]:
     """One path, with gaps where a value is missing, its intervals, and dots for few values."""
     pieces: list[list[tuple[float, float]]] = [[]]
     for a, b in zip(line["x"], line["y"], strict=True):
-        if _shown(a, plot["x"]["log"]) and _shown(b, plot["y"]["log"]):
+        if can_show(a, plot["x"]["log"]) and can_show(b, plot["y"]["log"]):
             pieces[-1].append((x(a), y(b)))
         elif pieces[-1]:
             pieces.append([])
@@ -241,17 +242,13 @@ def _line(line: Plot, plot: Plot, x: Scale, y: Scale) -> Iterator[str]:
         yield f'<path class="line {style}" d="{path}"><title>{escape(line["name"])}</title></path>'
     if line.get("low"):
         for a, low, high in zip(line["x"], line["low"], line["high"], strict=True):
-            bounds_shown = all(_shown(v, plot["y"]["log"]) for v in (low, high))
-            if bounds_shown and _shown(a, plot["x"]["log"]):
+            bounds_shown = all(can_show(v, plot["y"]["log"]) for v in (low, high))
+            if bounds_shown and can_show(a, plot["x"]["log"]):
                 at = f"{x(a):.1f}"
                 yield f'<path class="bar {style}" d="M{at} {y(low):.1f}V{y(high):.1f}"/>'
     if len(line["x"]) <= MOST_DOTS and not line.get("reference"):
         for a, b in (point for piece in pieces for point in piece):
             yield f'<circle class="dot {style}" cx="{a:.1f}" cy="{b:.1f}" r="3"/>'
-
-
-def _shown(value: float | None, log: bool) -> bool:
-    return value is not None and math.isfinite(value) and (value > 0 or not log)
 
 
 def interval(

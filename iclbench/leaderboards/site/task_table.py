@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import formats
 from ..board import Board
+from ..ranking import Better
 from ..row import Row, better
 from . import dotplot, settings, svg
 from .figure import View
@@ -91,10 +92,12 @@ def _row(row: Row, axis: dotplot.Axis, group: int, hidden: bool) -> View:
         "device": formats.device(environment.device, environment.threads),
         "sort": {
             "rank": row.rank.first if row.rank else 1e9,
-            "score": -1e308 if row.score is None and row.has_digits else _sortable(row.score),
-            "median": _sortable(statistics.median),
-            "worst": _sortable(row.worst),
-            "mean": _sortable(statistics.mean),
+            # More digits are better, whatever their metric's direction.
+            "score": _sortable(row.score, "higher" if row.has_digits else ranking.better),
+            "missing": _sortable(_from_floor(row), "higher" if row.has_digits else ranking.better),
+            "median": _sortable(statistics.median, ranking.better),
+            "worst": _sortable(row.worst, ranking.better),
+            "mean": _sortable(statistics.mean, ranking.better),
             "compute": operations or 0,
         },
     }
@@ -110,17 +113,24 @@ def _beside_mean(row: Row) -> str:
 
 def scientific(value: float) -> str:
     """A large number as 1.2·10¹²."""
-    exponent = int(np.floor(np.log10(value))) if value > 0 else 0
-    return f"{value / 10.0**exponent:.1f}·{svg.power(exponent)}" if exponent > 3 else f"{value:g}"
+    mantissa, exponent = f"{value:.1e}".split("e")
+    return f"{mantissa}·{svg.power(int(exponent))}" if int(exponent) > 3 else f"{value:g}"
 
 
 def _beside_floor(row: Row) -> str:
     """The difference of a mean to the floor's; empty without a floor."""
+    difference = _from_floor(row)
+    return "" if difference is None else with_minus(f"{difference:+.3g}")
+
+
+def _from_floor(row: Row) -> float | None:
+    """The score less the floor's, or None without one."""
     if row.score is None or row.floor_score is None:
-        return ""
-    return with_minus(f"{row.score - row.floor_score:+.3g}")
+        return None
+    return row.score - row.floor_score
 
 
-def _sortable(value: float | None) -> float:
-    """A number that a script can sort by: what is not finite counts as very large."""
-    return value if value is not None and np.isfinite(value) else 1e308
+def _sortable(value: float | None, better: Better) -> float:
+    """A number that a script can sort by: what is not finite is worse than all others."""
+    worst = 1e308 if better == "lower" else -1e308
+    return value if value is not None and np.isfinite(value) else worst

@@ -44,19 +44,23 @@ def seed_settings(settings: Settings) -> Settings:
     return replace(settings, out=settings.out / SEEDS)
 
 
-def run_seed(plan: Plan, seed: int, settings: Settings) -> None:
-    """Run one seed of a plan; raises RunError where the steps of the first one stay unknown."""
+def run_seed(plan: Plan, seed: int, settings: Settings, patience: float = PATIENCE) -> None:
+    """Run one seed of a plan.
+
+    Raises RunError where the steps of the first one stay unknown for `patience` seconds.
+    """
     settings, own = seed_settings(settings), seed_plan(plan, seed)
     if plan.spec.budget is not None and seed != plan.spec.seeds[0]:
-        own = replace(own, steps=_steps_of(seed_plan(plan, plan.spec.seeds[0]), settings))
+        first = seed_plan(plan, plan.spec.seeds[0])
+        own = replace(own, steps=_steps_of(first, settings, patience))
     run_plans([own], settings)
 
 
-def _steps_of(first: Plan, settings: Settings) -> int:
+def _steps_of(first: Plan, settings: Settings, patience: float) -> int:
     """The steps of the first seed, from its record, or from the file that its training writes."""
     store, path = RecordStore(settings.out), steps_path(checkpoint_path([first], settings.out))
     started = time.monotonic()
-    while time.monotonic() - started < PATIENCE:
+    while True:
         record = store.find(first.spec)
         if record is not None and record.budget is not None:
             return record.budget.steps
@@ -64,8 +68,10 @@ def _steps_of(first: Plan, settings: Settings) -> int:
         # The first seed replaces what another request or other code has left.
         if fixed and (fixed.asked, fixed.code) == (first.spec.budget, training_code([first])):
             return fixed.steps
-        time.sleep(1.0)
-    raise RunError(f"the steps of seed {first.spec.seeds[0]} are not fixed yet; run it first")
+        if time.monotonic() - started >= patience:
+            seed = first.spec.seeds[0]
+            raise RunError(f"the steps of seed {seed} are not fixed yet; run it first")
+        time.sleep(min(1.0, patience))
 
 
 @exclusive()

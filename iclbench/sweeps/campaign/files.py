@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from pydantic import Field, model_validator
 from ...api.config import Config, parse_config
 from ...api.errors import UsageError
 from ...api.names import is_plain_name
-from ..files import QUICK
+from ..files import QUICK, read_toml
 from ..tuning.search import SearchSettings
 
 
@@ -107,11 +106,7 @@ class Campaign(Config):
 
 def read_campaign(path: Path) -> Campaign:
     """The campaign in a TOML file; raises UsageError if it is invalid."""
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path}: {error}") from None
-    campaign = parse_config(Campaign, content, str(path))
+    campaign = parse_config(Campaign, read_toml(path), str(path))
     # Relative to the file, as its author sees it.
     stages = tuple(
         stage.model_copy(

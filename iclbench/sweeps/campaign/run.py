@@ -7,29 +7,29 @@ are used.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from ...api.config import parse_config
-from ...api.errors import IclbenchError
-from ...api.executor import Executor, JobListener
+from ...api.errors import IclbenchError, UsageError
+from ...api.executor import JobListener, QueueExecutor
 from ...api.spec import RunSpec
 from ...api.tuning import TuningDocument
 from ...console import counted
 from ...console import report as report_now
 from ...files import require_writable
-from ...plugins import host
 from ...runs.plan import resolve
 from ...runs.run import run_plans
 from ...runs.settings import Settings
 from ...runs.tuned import tuned, write_tuning
 from ...training.interruption import interruptible
+from ..programs import make_executor
 from ..sweep import sweep
 from ..tuning.search import SearchSettings, tune
-from .apart import merge, run_seed
+from .apart import PATIENCE, merge, run_seed
 from .cells import Cell, cells_of, sweep_folder
 from .files import Campaign
 
@@ -46,14 +46,15 @@ def run_campaign(
     workers: int = 1,
     hours: float | None = None,
     executor: str = "local",
+    executor_args: Mapping[str, Any] | None = None,
     report: Reporter = lambda line: None,
     listener: JobListener | None = None,
 ) -> list[str]:
     """Run all cells that are left, in order; returns the reasons of those that failed, a line each.
 
     With `hours`, no cell starts that takes longer than what remains of them. `report` gets a line
-    per cell that ended, and `listener` what the executor tells. Raises Interrupted after a signal;
-    trials, checkpoints and records are kept.
+    per cell that ended, and `listener` what the executor tells. Raises UsageError for an executor
+    with a queue, and Interrupted after a signal; trials, checkpoints and records are kept.
     """
     require_writable(settings.out)
     until = None if hours is None else time.time() + 3600 * hours
@@ -68,8 +69,13 @@ def run_campaign(
             if not missing:
                 return list(failures.values())
             tried |= {_name(cell) for cell in missing}
-            jobs = [_job(cell, campaign, settings, until) for cell in missing]
-            program = host().load("executor", executor, Executor)()
+            jobs = [_job(cell, campaign, settings, until, workers) for cell in missing]
+            program = make_executor(executor, executor_args or {}, settings.out)
+            if isinstance(program, QueueExecutor):
+                raise UsageError(
+                    f"--executor {executor} has a queue, which a campaign doesn't follow: a second "
+                    "start would submit what runs already; `sweep` does"
+                )
             program.listener = listener
             with closing(program.map(run_cell, jobs, workers)) as outcomes:
                 for finished, (index, outcome) in enumerate(outcomes, start=1):
@@ -87,16 +93,19 @@ def _label(cell: Cell, text: str | None) -> str:
     return f"{_name(cell)}: {text}"
 
 
-def _job(cell: Cell, campaign: Campaign, settings: Settings, until: float | None) -> dict[str, Any]:
+def _job(
+    cell: Cell, campaign: Campaign, settings: Settings, until: float | None, workers: int
+) -> dict[str, Any]:
     job: dict[str, Any] = {
-        "out": str(settings.out),
+        # Jobs may run in another folder.
+        "out": str(settings.out.absolute()),
         "device": settings.device,
         "engine": settings.engine,
         "until": until,
         "seconds": cell.seconds_left,
     }
     if cell.sweep is not None:
-        out = str(sweep_folder(settings, cell.sweep))
+        out = str(sweep_folder(settings, cell.sweep).absolute())
         return job | {"sweep": str(cell.sweep.file), "size": cell.sweep.size, "out": out}
     assert cell.plan is not None
     is_searched = cell.plan.recipe is not None and campaign.trials > 0
@@ -107,6 +116,8 @@ def _job(cell: Cell, campaign: Campaign, settings: Settings, until: float | None
         "search": search,
         "tuned": None if tuning is None else tuning.document,
         "seed": cell.seed,
+        # Seeds one after another have nothing to wait for.
+        "patience": PATIENCE if workers > 1 else 0.0,
         "merges": cell.merges,
     }
 
@@ -142,7 +153,7 @@ def _run_plan(job: dict[str, Any], settings: Settings) -> None:
     if job["merges"]:
         merge(plan, settings)
     elif job["seed"] is not None:
-        run_seed(plan, job["seed"], settings)
+        run_seed(plan, job["seed"], settings, job["patience"])
     else:
         run_plans([plan], settings)
 

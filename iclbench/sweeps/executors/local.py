@@ -5,6 +5,7 @@ With several workers, each sees one of the GPUs.
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import pickle
@@ -74,7 +75,9 @@ def visible_gpus() -> list[str]:
     """What CUDA_VISIBLE_DEVICES may name: the GPUs of this process."""
     given = os.environ.get("CUDA_VISIBLE_DEVICES")
     if given is not None:
-        return [name.strip() for name in given.split(",") if name.strip()]
+        names = [name.strip() for name in given.split(",") if name.strip()]
+        # CUDA takes no notice of an invalid one, such as -1, and of those after it.
+        return list(itertools.takewhile(lambda name: not name.startswith("-"), names))
     import torch
 
     return [str(index) for index in range(torch.cuda.device_count())]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from ...api.budget import Budget
-from ...api.errors import IclbenchError, RunError
+from ...api.errors import IclbenchError, RecordError, RunError
 from ...api.executor import JobListener
 from ...api.record import Record
 from ...api.spec import RunSpec
@@ -91,7 +91,10 @@ def tune(
     failures |= _run(plans, points, settings, search, report, listener=listener)
     trials, records = [], []
     for index, point in enumerate(points):
-        record = store.find(plans[index].spec) if index in plans else None
+        try:
+            record = store.find(plans[index].spec) if index in plans else None
+        except RecordError as error:  # a damaged one
+            record, failures[index] = None, str(error)
         records += [record] if record else []
         trials.append(_trial(point, record, failures.get(index)))
     return _document(plan, space, trials, records, search)

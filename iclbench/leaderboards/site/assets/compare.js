@@ -30,7 +30,8 @@
     const text = (v) => (v >= 0 ? "+" : "−") + (digits ? Math.abs(v).toFixed(2) : withMinus(Math.abs(v).toPrecision(3)));
     const sure = paired.low > 0 || paired.high < 0;
     const better = (paired.mean > 0) === higher;
-    document.getElementById("verdict").textContent = (!sure
+    document.getElementById("verdict").textContent = !Number.isFinite(paired.mean)
+      ? "A score that is not finite is worse than any that is." : (!sure
       ? "No significant difference. " : `The ${better ? "first" : "second"} is better. `)
       + (digits ? `Digits gained by the first: ` : `First − second, ${metric}: `)
       + `${text(paired.mean)} [${text(paired.low)}, ${text(paired.high)}].`;

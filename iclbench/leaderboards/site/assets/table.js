@@ -122,7 +122,7 @@
 
     shownRows() { return this.dataRows().filter((row) => !row.hidden); }
 
-    // The paired difference of every shown row to the one above it, unless their budgets differ.
+    // The paired difference of every shown row to the one above it, unless their dtypes or budgets differ.
     async compare() {
       const rows = this.shownRows(), run = this.comparing = {};
       const digits = this.section.dataset.digits === "true";
@@ -130,8 +130,8 @@
       const facts = await Promise.all(rows.map((row) => window.paired.load(row.dataset.id)));
       if (run !== this.comparing) return;
       const isTrained = (row) => row.dataset.origin === "trained";
-      const isApart = (row, above) => this.grouped ? row.dataset.group !== above.dataset.group
-        : isTrained(row) && isTrained(above) && row.dataset.track !== above.dataset.track;
+      const isApart = (row, above) => row.dataset.dtype !== above.dataset.dtype || (this.grouped ? row.dataset.group !== above.dataset.group
+        : isTrained(row) && isTrained(above) && row.dataset.track !== above.dataset.track);
       rows.forEach((row, i) => {
         const cell = row.querySelector(".above");
         if (i === 0 || isApart(row, rows[i - 1])) { cell.textContent = ""; return; }
