@@ -72,10 +72,6 @@ def sweep(
         file = _file_of(file)
         sized = read_sweep_file(file).sized(recipe)
         folder = Path(out or sized.out)
-        if status or dry_run:
-            (print_status if status else print_plan)(sized, folder, output)
-            return
-        require_columns_of_boards(output)
         runner = make_executor(
             executor, parse_arguments(executor_args or [], "--executor-args"), folder
         )
@@ -84,6 +80,10 @@ def sweep(
             "engine": engine_name(engine),
             "checkpoint_seconds": checkpoint_seconds,
         }
+        if status or dry_run:
+            (print_status if status else print_plan)(sized, folder, output)
+            return
+        require_columns_of_boards(output)
         result = _run(sized, folder, runner, workers, output, detach=detach, how=how)
     if result.records and not detach:
         _show(sized, result, folder, folder / f"{file.stem}.html", output)

@@ -87,7 +87,7 @@ class Programs:
         held = {cell.id for group, _ in queued for cell in group if cell is not None}
         more = f", {len(held)} in the queue" if held else ""
         self.report(
-            f"{counted(len(cells), 'run')}: {len(cells) - len(missing)} skipped{more}, "
+            f"{counted(len(cells), 'run')}: {len(cells) - len(missing) - unusable} skipped{more}, "
             f"{len(missing) - len(held)} to run"
         )
         return [cell for cell in missing if cell.id not in held], queued
