@@ -31,3 +31,19 @@ def trained(results):
     """The record of the transformer."""
     (path,) = (results / "least-squares").glob("transformer-*.json")
     return path
+
+
+@pytest.fixture
+def refused(cli, tmp_path):
+    """Pull, and check that it is refused in one line and leaves nothing."""
+
+    def pull(message, *words, source="datasets/eve/board", code=2):
+        out = tmp_path / "back"
+        before = set(tmp_path.rglob("*"))
+        outcome = cli("pull", source, "--out", out, *words)
+        assert (outcome.code, outcome.err.count("\n")) == (code, 1), outcome.err
+        assert message in outcome.err
+        left = {path for path in tmp_path.rglob("*") if path.is_file()} - before
+        assert {path.name for path in left} <= {"harnesses.json"}
+
+    return pull

@@ -63,26 +63,6 @@ def test_sound_records_are_copied_with_their_files(cli, results, tmp_path):
     assert "already published" in again.err
 
 
-def test_a_record_is_counted_once_however_often_it_is_named(cli, results, tmp_path):
-    path = trained(results)
-    outcome = cli("submit", path, path, path.parent / ".." / path.parent.name / path.name,
-                  "--to", tmp_path / "boards", "--check")  # fmt: skip
-    assert outcome.code == 0
-    assert outcome.out.startswith("## 1 record, all")
-
-
-def test_a_record_that_got_answers_is_known_again(cli, results, tmp_path):
-    """Publishing adds answers to a record that was made without, which its author submits again."""
-    path = reseal(trained(results), lambda content: main(content).update(answers=None))
-    boards = tmp_path / "boards"
-    assert cli("submit", path, "--to", boards).code == 0
-    published = boards / "records" / path.parent.name / path.name
-    assert read_record(published).main.answers is not None
-    again = cli("submit", path, "--to", boards)
-    assert again.code == 0
-    assert "already published" in again.err
-
-
 @pytest.fixture(scope="module")
 def stories(tmp_path_factory) -> Path:
     """A record with the answers of a grader."""

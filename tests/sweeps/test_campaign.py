@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_queue import FakeQueue, FakeQueueConfig
 
 from iclbench import RecordStore, UsageError
 from iclbench.runs.settings import Settings
@@ -17,7 +15,6 @@ from iclbench.runs.verify import verify
 from iclbench.sweeps.campaign.cells import Cell, cells_of, hours_left
 from iclbench.sweeps.campaign.files import Campaign, read_campaign
 from iclbench.sweeps.campaign.run import NO_HOURS, run_campaign, run_cell
-from iclbench.sweeps.executors.local import Local
 
 ROOT = Path(__file__).parents[2]
 
@@ -275,37 +272,3 @@ def test_the_campaign_of_the_published_boards_can_be_planned(tmp_path):
     assert hours_left(cells_of(everything, Settings(tmp_path))) > 30
     # Rows that are published are those of the plan.
     assert sum(cell.done for cell in cells) > 10
-
-
-def test_an_executor_gets_its_arguments_and_one_with_a_queue_is_refused(folder, provide):
-    seen = []
-
-    class Noting(Local):
-        name = "noting"
-        Config = FakeQueueConfig
-
-        def map(self, function, jobs, workers):
-            seen.append((self.config.partition, self.folder, [job["out"] for job in jobs]))
-            return super().map(function, jobs, workers)
-
-    provide("executor", "noting", Noting)
-    provide("executor", "fake-queue", FakeQueue)
-    content, settings = campaign(folder, first(models=["zero"])), Settings(folder / "out")
-    with pytest.raises(UsageError, match="has a queue, which a campaign doesn't follow"):
-        run_campaign(content, settings, executor="fake-queue")
-    assert not (folder / "out" / "jobs").exists()
-    args = {"partition": "big"}
-    assert run_campaign(content, settings, executor="noting", executor_args=args) == []
-    partition, jobs, outs = seen[0]
-    assert partition == "big"
-    assert jobs.is_relative_to(folder / "out")
-    assert all(Path(out).is_absolute() for out in outs)
-
-
-def test_a_campaign_is_a_regular_file_that_is_not_nested_too_deeply(tmp_path):
-    os.mkfifo(tmp_path / "pipe.toml")
-    with pytest.raises(UsageError, match="not a regular file"):
-        read_campaign(tmp_path / "pipe.toml")
-    (tmp_path / "deep.toml").write_text("x = " + "[" * 100_000)
-    with pytest.raises(UsageError, match="nested too deeply"):
-        read_campaign(tmp_path / "deep.toml")

@@ -107,7 +107,7 @@ def test_the_study_s_cells_run_and_its_table_shows_them(tmp_path):
     assert "attention weights" in lines[0]
     assert lines[2].startswith("| true ending")
     assert [line.split("|")[-2].strip() for line in lines[3:]] == ["2,048", "2,048", "49,152"]
-    assert sum("feed_forward=True" in line for line in lines) == 1
+    assert sum("feed_forward=true" in line for line in lines) == 1
 
 
 def test_a_table_needs_metrics():

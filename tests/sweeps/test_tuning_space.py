@@ -1,0 +1,112 @@
+"""The space of a search, and the points that it tries."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from test_tuning import plan_of
+
+from iclbench import UsageError
+from iclbench.sweeps.tuning.space import PER_PROGRAM, points_of, search_space
+
+
+def test_the_default_space_has_depth_width_and_the_recipe_s_own_settings():
+    plan = plan_of(recipe="quick", recipe_args={}, budget="10s")
+    space = search_space(plan, {})
+    assert space.model_args == {"layers": (1, 2, 4, 8), "width": (16, 32, 64, 128)}
+    assert space.learning_rate == (7e-5, 2.1e-2)
+    assert space.init_std == (0.02, 0.2)
+    assert space.schedules == ("cosine", "constant")
+    assert space.optimizers[0].name == "adam"
+    assert space.optimizers[0].args["eps"] == 1e-8
+
+
+def test_what_is_given_is_not_searched():
+    given = {"learning_rate": 3e-3, "schedule": "step", "optimizer": "sgd"}
+    plan = plan_of(recipe_args=given, model_args={"width": 12, "init_std": 0.1})
+    space = search_space(plan, {})
+    assert space.learning_rate == (3e-3, 3e-3)
+    assert space.schedules == ("step",)
+    assert [choice.name for choice in space.optimizers] == ["sgd"]
+    assert space.init_std == (0.1, 0.1)
+    assert list(space.model_args) == ["layers"]
+
+
+def test_an_optimizer_that_does_not_take_the_model_is_left_out():
+    """Muon takes matrices only; Gauss–Newton takes another kind of recipe than the others."""
+    assert "muon" not in [c.name for c in search_space(plan_of(), {}).optimizers]
+    newton = {"optimizer": "gauss-newton", "batch": 64}
+    assert len(search_space(plan_of(recipe_args=newton), {}).optimizers) == 1
+
+
+def test_an_architecture_may_say_what_is_searched(monkeypatch):
+    plan = plan_of()
+    monkeypatch.setattr(type(plan.architecture), "search_args", {"mlp_ratio": (1, 2)}, False)
+    # The default is a value too.
+    assert search_space(plan, {}).model_args == {"mlp_ratio": (1, 2, 4)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"learning_rate": [1e-2, 1e-3]}, "is empty"),
+        ({"rates": [1]}, "unknown field 'rates'"),
+        ({"model_args": {"depth": [1]}}, "baseconv has no argument 'depth'"),
+        ({"model_args": {"layers": []}}, "layers has no values"),
+        ({"optimizers": ["adm"]}, "did you mean 'adam'"),
+        ({"optimizers": []}, "at least 1 item"),
+        ({"schedules": ["linear"]}, "schedules"),
+    ],
+)
+def test_a_space_that_does_not_fit_is_refused(changes, message):
+    with pytest.raises(UsageError, match=message):
+        search_space(plan_of(), changes)
+
+
+def test_a_plan_that_trains_nothing_has_no_space():
+    with pytest.raises(UsageError, match="nothing is trained"):
+        search_space(plan_of(model="zero"), {})
+
+
+@pytest.mark.parametrize("trials", [1, 3, 4, 5, 12, 13])
+def test_points_are_in_the_space_distinct_and_the_recipe_s_own_comes_first(trials):
+    plan = plan_of()
+    space = search_space(plan, {})
+    points = points_of(space, plan, trials, 0)
+    assert len(points) == trials
+    assert all(space.contains(p.model_args, p.recipe_args) for p in points)
+    first = points[0]
+    assert first.recipe_args["learning_rate"] == plan.recipe.learning_rate
+    assert first.model_args == {
+        name: plan.spec.model_args[name] for name in ("layers", "width", "init_std")
+    }
+    texts = [json.dumps([p.model_args, p.recipe_args]) for p in points]
+    assert len(set(texts)) == trials
+    # Rates and scales vary within a program, everything else between programs.
+    programs = [[p for p in points if p.program == i] for i in range(points[-1].program + 1)]
+    assert all(len(group) <= PER_PROGRAM for group in programs)
+    for group in programs:
+        shapes = {(p.model_args["layers"], p.model_args["width"], p.recipe_args["schedule"],
+                   p.recipe_args["optimizer"]) for p in group}  # fmt: skip
+        assert len(shapes) == 1
+
+
+def test_points_follow_from_the_seed_of_the_search():
+    plan = plan_of()
+    space = search_space(plan, {})
+    assert points_of(space, plan, 8, 3) == points_of(space, plan, 8, 3)
+    assert points_of(space, plan, 8, 3) != points_of(space, plan, 8, 4)
+
+
+@pytest.mark.parametrize("trials", [1, 4, 5, 9, 12])
+def test_more_trials_keep_the_points_of_fewer(trials):
+    plan = plan_of()
+    space = search_space(plan, {})
+    assert points_of(space, plan, 40, 0)[:trials] == points_of(space, plan, trials, 0)
+
+
+def test_a_space_of_one_point_has_one_trial():
+    plan = plan_of(recipe_args={"learning_rate": 1e-3, "schedule": "cosine", "optimizer": "adam"},
+                   model_args={"layers": 1, "width": 8, "init_std": 0.1})  # fmt: skip
+    assert len(points_of(search_space(plan, {}), plan, 12, 0)) == 1
