@@ -101,6 +101,8 @@ def show(
 
 def _records(given: Path | None) -> Path:
     """The folder of records to show; raises UsageError if there is none."""
+    from ..runs.store import is_record_name
+
     if given is None:
         if not RESULTS.is_dir() and PUBLISHED.is_dir():
             report(f"there is no folder {RESULTS} yet: these are the records of {PUBLISHED}")
@@ -109,7 +111,11 @@ def _records(given: Path | None) -> Path:
     if not given.is_dir():
         raise UsageError(f"there is no folder {given}")
     inner = given / "records"
-    return inner if inner.is_dir() else given
+    if inner.is_dir():
+        return inner
+    if any(is_record_name(path) for path in given.glob("*.json")):
+        raise UsageError(f"{given} holds the records of one task: give {given.parent}")
+    return given
 
 
 @app.command()
@@ -134,7 +140,8 @@ def costs(
     from ..leaderboards.reading import sound_records
     from ..runs.store import RecordStore
 
-    paths = [p for f in folders or [Path("leaderboards/records")] for p in RecordStore(f).paths()]
+    stores = [RecordStore(_records(folder)) for folder in folders or [PUBLISHED]]
+    paths = [path for store in stores for path in store.paths()]
     problems: list[str] = []
     records = [record for _, record in sound_records(paths, problems.append)]
     cells = costs_of(records)

@@ -7,7 +7,11 @@ from collections.abc import Sequence
 from ..leaderboards.costs import CellCost, DigitsCost, sums_of
 from .table import Cell, Column, Table
 
-_WHOSE = (Column("board", fit="shorten"), Column("model", fit="shorten"), Column("track"))
+_WHOSE = (
+    Column("board", fit="shorten", heads=True),
+    Column("model", fit="shorten"),
+    Column("track"),
+)
 
 
 def costs_table(cells: Sequence[CellCost]) -> Table:

@@ -29,7 +29,8 @@ class Column:
     """One column. Of the columns with an `importance`, the largest number is left out first.
 
     `fit` says what happens to long texts on a narrow terminal: they stay whole, are wrapped, or
-    lose their middle. An `extra` column is shown where it is asked for, and in CSV and JSON.
+    lose their middle. An `extra` column is shown where it is asked for, and in CSV and JSON. Where
+    names would lose their middle, a `heads` column stands above the rows that share its text.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Column:
     importance: int = 0
     fit: Literal["whole", "wrap", "shorten"] = "whole"
     extra: bool = False
+    heads: bool = False
     #: What stands above the column, if not its name.
     label: str = ""
 

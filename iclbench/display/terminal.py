@@ -13,21 +13,27 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from .fitting import (
+    GAP,
+    SHORTEST,
+    UNLIMITED,
+    cell_len,
+    fitting,
+    heads_column,
+    least_width,
+    longest_word,
+    name_widths,
+    natural_width,
+    shortened,
+    without,
+)
 from .stacked import stacked_lines
-from .table import Column, Format, Table, cell_of, shown_columns
+from .table import Column, Format, Table, cell_of
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table as RichTable
     from rich.text import Text
-
-#: The fewest characters of a name, those that it keeps as long as columns can be left out instead,
-#: and the fewest of a text that is wrapped.
-SHORTEST, SHORT, NARROWEST = 8, 26, 24
-#: Characters between two columns: the padding and the divider.
-GAP = 2
-#: The width where there is no terminal: more than any line has.
-UNLIMITED = 100_000
 
 
 def write_table(table: Table, style: Format = "table") -> None:
@@ -38,15 +44,6 @@ def write_table(table: Table, style: Format = "table") -> None:
         from .formats import WRITERS
 
         print(WRITERS[style](table).rstrip("\n"))
-
-
-def cell_len(text: str) -> int:
-    """How many columns of a terminal a text takes."""
-    if text.isascii():
-        return len(text)
-    from rich.cells import cell_len as width_of
-
-    return width_of(text)
 
 
 def terminal_width() -> int | None:
@@ -107,7 +104,8 @@ def print_line(text: str, style: str = "") -> None:
 def print_table(table: Table, remedy: str = "--columns all") -> None:
     """Print a table on the terminal, with the columns that fit and the names of the others."""
     width = terminal_width() or UNLIMITED
-    columns, left_out = fitting(table, width)
+    above = heads_column(table, width)
+    columns, left_out = fitting(without(table, above), width)
     notes = list(table.notes)
     if left_out:
         notes.append(f"not shown: {', '.join(left_out)} ({remedy})")
@@ -121,8 +119,11 @@ def print_table(table: Table, remedy: str = "--columns all") -> None:
     if table.title:
         lines += [Text(table.title, style="bold"), Text()]
     below = [Text(note, style="dim") for note in notes]
-    if _least_width(table, columns, SHORTEST) <= width:
-        print_lines([*lines, _rich(table, columns, width), *below])
+    if least_width(table, columns, SHORTEST) <= width:
+        print_lines(lines)
+        for line in _with_heads(table, above, rendered([_rich(table, columns, width)])):
+            print(line)
+        print_lines(below)
         return
     print_lines(lines)
     for line in stacked_lines(table, columns, width):
@@ -132,7 +133,7 @@ def print_table(table: Table, remedy: str = "--columns all") -> None:
 
 def plain_lines(table: Table, columns: Sequence[Column]) -> Iterator[str]:
     """The lines of a table without limit of width, as `_rich` would have them."""
-    widths = [_natural(table, column) for column in columns]
+    widths = [natural_width(table, column) for column in columns]
     rows = [[cell_of(row.get(column.name)).text for column in columns] for row in table.rows]
     if table.head:
         yield _plain_line([column.heading for column in columns], columns, widths)
@@ -152,55 +153,34 @@ def _plain_line(texts: Sequence[str], columns: Sequence[Column], widths: Sequenc
 
 
 def print_lines(parts: Sequence[RichTable | Text]) -> None:
-    """Print parts one below the other, without spaces at the ends of lines."""
+    """Print parts one below the other."""
+    for line in rendered(parts):
+        print(line)
+
+
+def rendered(parts: Sequence[RichTable | Text]) -> list[str]:
+    """The lines of parts one below the other, without spaces at their ends."""
     output = console()
     with output.capture() as captured:
         for part in parts:
             output.print(part)
-    print("\n".join(line.rstrip() for line in captured.get().split("\n")), end="")
+    return [line.rstrip() for line in captured.get().split("\n")[:-1]]
 
 
-def fitting(table: Table, width: int) -> tuple[list[Column], list[str]]:
-    """The columns that fit into a width, and the names of those that are left out."""
-    columns = shown_columns(table)
-    left_out: list[Column] = []
-    while _least_width(table, columns) > width:
-        droppable = [column for column in columns if column.importance and not table.selected]
-        if not droppable:
-            break
-        last = max(droppable, key=lambda column: column.importance)
-        columns.remove(last)
-        left_out.append(last)
-    return columns, [column.name for column in table.columns if column in left_out]
+def _with_heads(table: Table, column: Column | None, lines: list[str]) -> Iterator[str]:
+    """A table's lines, where rows that share a column's text have it above them."""
+    if column is None:
+        yield from lines
+        return
+    from rich.text import Text
 
-
-def _natural(table: Table, column: Column) -> int:
-    texts = [column.heading, *(cell_of(row.get(column.name)).text for row in table.rows)]
-    return max(cell_len(text) for text in texts)
-
-
-def _longest_word(table: Table, column: Column) -> int:
-    """The longest word of a column, as far as it is not broken in any case."""
-    texts = [column.heading, *(cell_of(row.get(column.name)).text for row in table.rows)]
-    longest = max((cell_len(word) for text in texts for word in text.split()), default=0)
-    return min(longest, NARROWEST)
-
-
-def _least_width(table: Table, columns: Sequence[Column], name: int = SHORT) -> int:
-    """The width with texts as narrow as is pleasant, and names of at most `name` characters."""
-    most = {"wrap": NARROWEST, "shorten": name, "whole": UNLIMITED}
-    widths = [min(_natural(table, column), most[column.fit]) for column in columns]
-    return sum(widths) + GAP * (len(columns) - 1)
-
-
-def _name_widths(table: Table, columns: Sequence[Column], width: int) -> dict[str, int]:
-    """The width of each column of names: the widest gives way first."""
-    widths = {c.name: _natural(table, c) for c in columns if c.fit == "shorten"}
-    others = [column for column in columns if column.fit != "shorten"]
-    room = width - _least_width(table, others) - GAP * len(widths)
-    while widths and sum(widths.values()) > room and max(widths.values()) > SHORTEST:
-        widths[max(widths, key=lambda name: widths[name])] -= 1
-    return widths
+    first = len(lines) - len(table.rows)
+    yield from lines[:first]
+    texts = [cell_of(row.get(column.name)).text for row in table.rows]
+    for number, (text, line) in enumerate(zip(texts, lines[first:], strict=True)):
+        if number == 0 or text != texts[number - 1]:
+            yield from ([""] if number else []) + rendered([Text(text, style="bold")])
+        yield line
 
 
 def _rich(table: Table, columns: Sequence[Column], width: int) -> RichTable:
@@ -210,7 +190,7 @@ def _rich(table: Table, columns: Sequence[Column], width: int) -> RichTable:
 
     # A rule below the headings alone; without headings, nothing.
     rule = "    \n    \n -- \n    \n    \n    \n    \n    \n" if table.head else "    \n" * 8
-    most = _name_widths(table, columns, width)
+    most = name_widths(table, columns, width)
     made = RichTable(
         box=rich.box.Box(rule, ascii=True),
         show_header=table.head,
@@ -224,7 +204,7 @@ def _rich(table: Table, columns: Sequence[Column], width: int) -> RichTable:
             Text(column.heading),
             justify="right" if column.right else "left",
             no_wrap=column.fit != "wrap",
-            min_width=_longest_word(table, column) if column.fit == "wrap" else None,
+            min_width=longest_word(table, column) if column.fit == "wrap" else None,
             overflow="fold",
         )
     for row in table.rows:
@@ -236,11 +216,3 @@ def _rich(table: Table, columns: Sequence[Column], width: int) -> RichTable:
             )
         )
     return made
-
-
-def shortened(text: str, most: int) -> str:
-    """At most so many characters; the end, which tells rows apart, keeps more than the start."""
-    if len(text) <= most:
-        return text
-    start = (most - 1) // 3
-    return f"{text[:start]}…{text[start + 1 - most :]}"

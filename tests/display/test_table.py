@@ -8,9 +8,10 @@ import re
 import pytest
 
 from iclbench import UsageError
+from iclbench.display.fitting import fitting, shortened
 from iclbench.display.formats import as_csv, as_json, as_latex, as_markdown
 from iclbench.display.table import Cell, Column, Table
-from iclbench.display.terminal import fitting, print_parts, print_table, shortened, terminal_width
+from iclbench.display.terminal import print_parts, print_table, terminal_width
 
 COLUMNS = (
     Column("name", fit="shorten"),
@@ -138,3 +139,30 @@ def test_columns_that_were_asked_for_and_do_not_fit_are_stacked_whole(monkeypatc
     assert f"command  {'run ' * 40}" in lines  # whole, so that it can be copied
     assert max(len(line) for line in lines if not line.startswith("command")) <= width
     assert lines[-4:] == ["", "name     b", "", "below"]
+
+
+def test_names_that_would_be_cut_alike_take_the_place_of_a_column():
+    rows = [{"name": f"{'a' * 20}{kind}{'z' * 40}", "steps": 1} for kind in "bc"]
+    table = Table([Column("name", fit="shorten"), Column("steps", importance=1)], rows)
+    assert fitting(table, 65)[1] == ["steps"]
+    assert fitting(table, 75)[1] == []
+    assert fitting(table, 30)[1] == ["steps"]  # nothing helps: the rest is shown
+
+
+@pytest.mark.parametrize("width", [60, 200])
+def test_a_column_that_heads_its_rows_stands_above_them_where_names_would_be_cut(
+    monkeypatch, capsys, width
+):
+    monkeypatch.setenv("COLUMNS", str(width))
+    columns = [Column("board", fit="shorten", heads=True), Column("model"), Column("hours")]
+    boards = ["b" * 50, "b" * 50, "c"]
+    rows = [{"board": board, "model": "m" * 20, "hours": "1"} for board in boards]
+    print_table(Table(columns, rows, notes=["a note"]))
+    lines = capsys.readouterr().out.splitlines()
+    if width == 200:
+        assert lines[0].split() == ["board", "model", "hours"]
+        assert [line.split()[0] for line in lines[2:5]] == boards
+    else:
+        row = f"{'m' * 20}  1"
+        assert lines[0].split() == ["model", "hours"]
+        assert lines[2:] == ["b" * 50, row, row, "", "c", row, "a note"]

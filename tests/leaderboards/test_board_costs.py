@@ -81,6 +81,13 @@ def test_the_command_prints_a_line_per_cell_and_the_sum(cli, folder):
     assert "unknown column" in cli("leaderboard", "costs", folder, "--columns", "nonesuch").err
 
 
+def test_a_folder_of_one_task_is_refused_with_the_folder_that_is_meant(cli, folder):
+    for command in ("costs", "show"):
+        outcome = cli("leaderboard", command, folder / "least-squares")
+        assert outcome.code == 2
+        assert f"holds the records of one task: give {folder}" in outcome.err
+
+
 def test_digits_are_looked_up_in_the_validation_curve(cli, folder, records):
     table = digits_table(digits_of(records, [-5.0, 99.0]))
     (record,) = [r for r in records if r.spec.model == "lsa"]

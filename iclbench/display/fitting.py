@@ -1,0 +1,98 @@
+"""Which columns of a table fit into a width, and how much of a name does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from .table import Column, Table, cell_of, shown_columns
+
+#: The fewest characters of a name, those that it keeps as long as columns can be left out instead,
+#: and the fewest of a text that is wrapped.
+SHORTEST, SHORT, NARROWEST = 8, 26, 24
+#: Characters between two columns: the padding and the divider.
+GAP = 2
+#: The width where there is no terminal: more than any line has.
+UNLIMITED = 100_000
+
+
+def cell_len(text: str) -> int:
+    """How many columns of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len as width_of
+
+    return width_of(text)
+
+
+def heads_column(table: Table, width: int) -> Column | None:
+    """The column that stands above its rows: where all columns can't be shown whole."""
+    columns = shown_columns(table)
+    least = sum(natural_width(table, column) for column in columns) + GAP * (len(columns) - 1)
+    return next((column for column in columns if column.heads and least > width), None)
+
+
+def without(table: Table, column: Column | None) -> Table:
+    """The table without a column."""
+    return replace(table, columns=[c for c in table.columns if column is None or c != column])
+
+
+def fitting(table: Table, width: int) -> tuple[list[Column], list[str]]:
+    """The columns that fit into a width, and the names of those that are left out."""
+    columns = shown_columns(table)
+    left_out: list[Column] = []
+    while least_width(table, columns) > width or _cut_alike(table, columns, width):
+        droppable = [column for column in columns if column.importance and not table.selected]
+        if not droppable:
+            break
+        last = max(droppable, key=lambda column: column.importance)
+        columns.remove(last)
+        left_out.append(last)
+    return columns, [column.name for column in table.columns if column in left_out]
+
+
+def natural_width(table: Table, column: Column) -> int:
+    """The width at which a column's heading and texts are whole."""
+    texts = [column.heading, *(cell_of(row.get(column.name)).text for row in table.rows)]
+    return max(cell_len(text) for text in texts)
+
+
+def longest_word(table: Table, column: Column) -> int:
+    """The longest word of a column, as far as it is not broken in any case."""
+    texts = [column.heading, *(cell_of(row.get(column.name)).text for row in table.rows)]
+    longest = max((cell_len(word) for text in texts for word in text.split()), default=0)
+    return min(longest, NARROWEST)
+
+
+def least_width(table: Table, columns: Sequence[Column], name: int = SHORT) -> int:
+    """The width with texts as narrow as is pleasant, and names of at most `name` characters."""
+    most = {"wrap": NARROWEST, "shorten": name, "whole": UNLIMITED}
+    widths = [min(natural_width(table, column), most[column.fit]) for column in columns]
+    return sum(widths) + GAP * (len(columns) - 1)
+
+
+def name_widths(table: Table, columns: Sequence[Column], width: int) -> dict[str, int]:
+    """The width of each column of names: the widest gives way first."""
+    widths = {c.name: natural_width(table, c) for c in columns if c.fit == "shorten"}
+    others = [column for column in columns if column.fit != "shorten"]
+    room = width - least_width(table, others) - GAP * len(widths)
+    while widths and sum(widths.values()) > room and max(widths.values()) > SHORTEST:
+        widths[max(widths, key=lambda name: widths[name])] -= 1
+    return widths
+
+
+def _cut_alike(table: Table, columns: Sequence[Column], width: int) -> bool:
+    """Whether two names could not be told apart once they have lost their middle."""
+    for name, most in name_widths(table, columns, width).items():
+        texts = {cell_of(row.get(name)).text for row in table.rows}
+        if len({shortened(text, most) for text in texts}) < len(texts):
+            return True
+    return False
+
+
+def shortened(text: str, most: int) -> str:
+    """At most so many characters; the end, which tells rows apart, keeps more than the start."""
+    if len(text) <= most:
+        return text
+    start = (most - 1) // 3
+    return f"{text[:start]}…{text[start + 1 - most :]}"
