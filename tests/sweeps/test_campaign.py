@@ -93,6 +93,14 @@ def test_of_several_models_the_first_runs_that_can_do_a_board(folder):
     assert not cells[-1].to_run
 
 
+def test_boards_come_in_the_order_in_which_a_stage_names_them(folder):
+    cells = cells_of(
+        campaign(folder, first(models=["transformer"], boards=["systems", "plain"])),
+        Settings(folder / "out"),
+    )
+    assert list(dict.fromkeys(cell.board for cell in cells)) == ["systems", "plain"]
+
+
 def test_a_cell_is_tuned_and_run_once_and_is_done_then(folder):
     settings, content = Settings(folder / "out"), campaign(folder, first(), trials=2)
     lines: list[str] = []

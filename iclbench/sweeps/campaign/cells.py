@@ -175,13 +175,12 @@ def _suite_cells(stage: Stage) -> Iterator[SuiteCell]:
 
 
 def _restricted(suite: Suite, boards: tuple[str, ...]) -> Suite:
-    """The suite with these boards alone; raises UsageError for an unknown one."""
-    known = [board.name for board in suite.boards]
+    """The suite with these boards alone, in this order; raises UsageError for an unknown one."""
+    contents = dict(zip([board.name for board in suite.boards], suite.board, strict=True))
     for name in boards:
-        if name not in known:
-            raise unknown(f"board of the suite {suite.name}", name, known)
-    kept = [content for content in suite.board if not boards or content["name"] in boards]
-    return suite.model_copy(update={"board": tuple(kept)})
+        if name not in contents:
+            raise unknown(f"board of the suite {suite.name}", name, contents)
+    return suite.model_copy(update={"board": tuple(contents[name] for name in boards or contents)})
 
 
 class _Progress:

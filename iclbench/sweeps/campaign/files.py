@@ -35,7 +35,7 @@ class Stage(Config):
     name: str
     summary: str = Field(description="one line")
     suite: str | None = Field(None, description="name, or a TOML file")
-    boards: tuple[str, ...] = Field((), description="of the suite; default: all")
+    boards: tuple[str, ...] = Field((), description="of the suite, in this order; default: all")
     models: tuple[str | tuple[str, ...], ...] = Field(
         (), description="of a list of names, the first that can do the board"
     )
