@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 #: As in `training.gradients.choice`, which imports torch.
 ENGINES = ("auto", "plain", "vmapped", "threaded", "compiled", "graph")
 
+#: The folder of records where there is no other, and that of the published ones in a clone.
+RESULTS, PUBLISHED = Path("results"), Path("leaderboards/records")
+
 
 def complete_names(*kinds: str) -> Callable[[str], list[str]]:
     """Completes the last of names that are separated by commas, from the plugins' entries."""
@@ -131,6 +134,32 @@ def engine_name(name: str) -> EngineName:
 def exit_code(error: Exception) -> int:
     """The exit code for an error of a run."""
     return error.exit_code if isinstance(error, IclbenchError) else 1
+
+
+def one_folder(folder: Path | None, out: Path | None) -> Path | None:
+    """The folder that was given in one of two ways; raises UsageError for both."""
+    if folder is not None and out is not None:
+        raise UsageError("give the folder once: as an argument or by --out")
+    return folder or out
+
+
+def records_folder(given: Path | None) -> Path:
+    """The folder of records to show; raises UsageError if there is none."""
+    from ..runs.store import is_record_name
+
+    if given is None:
+        if not RESULTS.is_dir() and PUBLISHED.is_dir():
+            report(f"there is no folder {RESULTS} yet: these are the records of {PUBLISHED}")
+            return PUBLISHED
+        given = RESULTS
+    if not given.is_dir():
+        raise UsageError(f"there is no folder {given}")
+    inner = given / "records"
+    if inner.is_dir():
+        return inner
+    if any(is_record_name(path) for path in given.glob("*.json")):
+        raise UsageError(f"{given} holds the records of one task: give {given.parent}")
+    return given
 
 
 def record_paths(given: list[Path]) -> list[Path]:

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..api.errors import UsageError, unknown
-from ..console import report
 from . import site_of, suites
 from .common import (
+    PUBLISHED,
     Columns,
     Sort,
     Style,
     complete_names,
     end_with,
+    one_folder,
     record_paths,
+    records_folder,
     show_table,
 )
 
@@ -43,8 +45,6 @@ def group() -> None:
 
 #: More boards than this are shown a line each.
 MOST_BOARDS = 8
-#: The folder of records where there is no other, and that of the published ones in a clone.
-RESULTS, PUBLISHED = Path("results"), Path("leaderboards/records")
 
 
 @app.command()
@@ -80,9 +80,7 @@ def show(
     from ..leaderboards.reading import boards_of, records_of
     from ..runs.store import RecordStore
 
-    if folder is not None and out is not None:
-        raise UsageError("give the folder once: as an argument or by --out")
-    store = RecordStore(_records(folder or out))
+    store = RecordStore(records_folder(one_folder(folder, out)))
     problems: list[str] = []
     records = records_of(store, problems.append, task=task)
     if not records and not problems:
@@ -97,25 +95,6 @@ def show(
         boards = boards_of(records, store, problems.append)
         print_boards(boards, style, columns=columns, sort=sort, commands=commands)
     end_with(problems)
-
-
-def _records(given: Path | None) -> Path:
-    """The folder of records to show; raises UsageError if there is none."""
-    from ..runs.store import is_record_name
-
-    if given is None:
-        if not RESULTS.is_dir() and PUBLISHED.is_dir():
-            report(f"there is no folder {RESULTS} yet: these are the records of {PUBLISHED}")
-            return PUBLISHED
-        given = RESULTS
-    if not given.is_dir():
-        raise UsageError(f"there is no folder {given}")
-    inner = given / "records"
-    if inner.is_dir():
-        return inner
-    if any(is_record_name(path) for path in given.glob("*.json")):
-        raise UsageError(f"{given} holds the records of one task: give {given.parent}")
-    return given
 
 
 @app.command()
@@ -140,7 +119,7 @@ def costs(
     from ..leaderboards.reading import sound_records
     from ..runs.store import RecordStore
 
-    stores = [RecordStore(_records(folder)) for folder in folders or [PUBLISHED]]
+    stores = [RecordStore(records_folder(folder)) for folder in folders or [PUBLISHED]]
     paths = [path for store in stores for path in store.paths()]
     problems: list[str] = []
     records = [record for _, record in sound_records(paths, problems.append)]

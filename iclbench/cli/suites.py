@@ -10,7 +10,15 @@ import typer
 
 from ..api.errors import RecordError, UnsupportedError, UsageError
 from ..console import report
-from .common import Columns, Out, Sort, Style, complete_names, show_table
+from .common import (
+    Columns,
+    Sort,
+    Style,
+    complete_names,
+    one_folder,
+    records_folder,
+    show_table,
+)
 
 if TYPE_CHECKING:
     from ..api.record import Record
@@ -171,7 +179,13 @@ def show(
             metavar="NAME|FILE.toml", help="The suite.", autocompletion=complete_names("suite")
         ),
     ],
-    out: Out = "results",
+    folder: Annotated[
+        Path | None,
+        typer.Argument(help="Folder of records.  [default: results, or else those published]"),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The same folder, as other verbs name it.")
+    ] = None,
     style: Style = "table",
     columns: Columns = None,
     sort: Sort = None,
@@ -182,10 +196,11 @@ def show(
     """
     from ..runs.suites import find_suite
 
-    suite, folder = find_suite(name), Path(out)
-    if not folder.is_dir():
-        raise UsageError(f"there is no folder {out}")
-    _print(_scores(suite, folder, {}), {}, style, columns, sort)
+    suite, found = find_suite(name), records_folder(one_folder(folder, out))
+    scores = _scores(suite, found, {})
+    if not scores.entries:
+        raise UsageError(f"there are no records of the suite {suite.name} in {found}")
+    _print(scores, {}, style, columns, sort)
 
 
 def _print(

@@ -98,6 +98,15 @@ class Board:
         return any(row.track for row in self.rows)
 
     @property
+    def tracks(self) -> list[str]:
+        """The tracks of the trained rows: those of most models first, and rows without one last."""
+        models: dict[str, set[str]] = {}
+        for row in self.rows:
+            if row.is_trained:
+                models.setdefault(row.track, set()).add(row.record.spec.model)
+        return sorted(models, key=lambda track: (not track, -len(models[track]), track))
+
+    @property
     def has_digits(self) -> bool:
         """Whether the board ranks by the digits of an error."""
         return has_digits(self.ranking)

@@ -15,7 +15,9 @@ from .curves import curves_table
 from .export import as_csv, as_parquet, export_table
 from .findings import outcomes
 from .findings_page import findings_page
-from .pages import GENERATED, overview_page, precision_page, stale_page, task_page
+from .overview_page import overview_page
+from .page_parts import GENERATED
+from .pages import precision_page, stale_page, task_page
 from .reading import Refused, sound_boards
 
 

@@ -9,7 +9,7 @@ from tabulate import tabulate
 from . import verdict_words as words
 from .escaping import markdown
 from .findings import Outcome
-from .pages import GENERATED
+from .page_parts import GENERATED
 
 
 def findings_page(outcomes: Sequence[Outcome]) -> str:

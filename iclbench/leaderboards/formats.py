@@ -43,6 +43,9 @@ HELD_OUT = (
     f"marks p < {LEVEL:g}, by Welch's test."
 )
 
+#: A row that used so much more or less of its track's budget says so.
+NEAR_BUDGET = 0.15
+
 #: What stands for a number that is not finite.
 NOT_FINITE = "not finite"
 
@@ -121,13 +124,20 @@ def bounds_mark(bounds: Bounds, seeds: int) -> str:
 
 
 def difference(paired: Difference | None, scale: str) -> str:
-    """A paired difference with its interval, `*` if it excludes 0; digits gained for errors."""
+    """A paired difference with its interval, `*` if it excludes 0; digits gained for errors.
+
+    A difference that the digits shown round to 0 has neither.
+    """
     if paired is None or not math.isfinite(paired.mean):
         return ""
     # Adding 0 turns a rounded −0 into 0.
     mean, low, high = (
         f"{round(v, 2) + 0.0:+.2f}" if scale == "log" else f"{v:+.3g}" for v in paired[:3]
     )
+    if not math.isfinite(paired.low):
+        return f"{mean}, no interval"
+    if scale == "log" and {mean, low, high} == {"+0.00"}:
+        return "0.00"  # two rows at the floor, say: a difference of no account
     return f"{mean} [{low}, {high}]{' *' if paired.is_significant else ''}"
 
 
@@ -149,12 +159,14 @@ def marks(rows: Iterable[Row]) -> str:
 
 
 def notes(row: Row, stale: bool = True) -> str:
-    """What a reader must know of the row: chance, seeds that diverged, and whether it is stale.
+    """What a reader must know of the row: chance, diverged seeds, its budget, whether it is stale.
 
     Pages that must not depend on the installed code leave the last out.
     """
     parts = [row.chance] if row.chance else []
     parts += [f"{row.diverged} diverged"] if row.diverged else []
+    if row.used is not None and abs(row.used - 1) > NEAR_BUDGET:
+        parts.append(f"used {100 * row.used:.0f}% of its budget")
     parts += ["stale"] if stale and row.stale else []
     return ", ".join(parts)
 

@@ -23,11 +23,11 @@ from .labels import labels_of
 from .ranking import (
     Rank,
     best_first,
-    includes_chance,
+    difference,
     ranked_values,
     ranks,
 )
-from .row import Bounds, Row, better, bounds_of, floor_of, has_digits, score_of, worst
+from .row import Row, better, bounds_of, floor_of, has_digits, score_of, worst
 
 #: Why a row has no rank.
 ONE_SEED, REFERENCE = "one seed", "reference"
@@ -58,8 +58,8 @@ class Standing:
     unranked: str
     #: `ranked` of the row above; None for the first.
     above: np.ndarray | None
-    #: The best statistic of the board's rows of chance; None if there is none.
-    chance: float | None
+    #: What ranks of the board's best row of chance; None if there is none.
+    chance: np.ndarray | None
 
 
 def rows_of(
@@ -108,7 +108,7 @@ def _standings(
     trained = records[group[0]].spec.origin == "trained"
     shown = [measured[i].ranked if trained else measured[i].scored for i in group]
     ordered = [group[k] for k in best_first(shown, names, direction)]
-    chance = _chance(records)
+    chance = _chance(records, measured)
     reasons = {i: _unranked(records[i]) for i in ordered}
     ranked = [i for i in ordered if not reasons[i]]
     by_row = dict(zip(ranked, ranks([measured[i].ranked for i in ranked], direction), strict=True))
@@ -126,28 +126,24 @@ def _unranked(record: Record) -> str:
     return ONE_SEED if len(record.seeds) == 1 else ""
 
 
-def _chance(records: Sequence[Record]) -> float | None:
-    """The best statistic of the rows that ignore the examples, or None if there is none."""
-    ranking = records[0].ranking
-    scores = [ranking.score(r.metrics[ranking.metric]) for r in records if r.chance]
-    known = [score for score in scores if score is not None]
-    choose = max if better(ranking) == "higher" else min
-    return choose(known, default=None)
+def _chance(records: Sequence[Record], measured: Sequence[Measured]) -> np.ndarray | None:
+    """What ranks of the best row that ignores the examples, or None if there is none."""
+    of_chance = [part.ranked for r, part in zip(records, measured, strict=True) if r.chance]
+    ordered = best_first(of_chance, [()] * len(of_chance), better(records[0].ranking))
+    return of_chance[ordered[0]] if ordered else None
 
 
-def _against_chance(record: Record, bounds: Bounds, chance: float | None) -> str:
+def _against_chance(record: Record, ranked: np.ndarray, chance: np.ndarray | None) -> str:
     """What the row says of chance; empty for a row that is better, or where chance is unknown."""
     if record.chance:
         return "chance"
-    if bounds.kind == "range over seeds":
-        return ""  # no interval: one failed seed reaches far beyond chance
-    if includes_chance(bounds.low, bounds.high, chance):
-        return "at chance"
-    if bounds.low is None or bounds.high is None or chance is None:
+    if chance is None or not np.isfinite(ranked).all():
         return ""
-    is_higher = better(record.ranking) == "higher"
-    is_worse = bounds.high < chance if is_higher else bounds.low > chance
-    return "worse than chance" if is_worse else ""
+    paired = difference(ranked, chance)
+    if not paired.is_significant:
+        return "at chance"
+    is_better = (paired.mean > 0) == (better(record.ranking) == "higher")
+    return "" if is_better else "worse than chance"
 
 
 def _measured(path: Path, record: Record, floors: dict[FileReference, np.ndarray]) -> Measured:
@@ -203,7 +199,7 @@ def _row(
         seed_scores=tuple(ranking.score(seed[ranking.metric]) for seed in record.main.seeds),
         floor_score=floor.score if floor else None,
         worst=worst(statistics, ranking),
-        chance=_against_chance(record, bounds, standing.chance),
+        chance=_against_chance(record, measured.ranked, standing.chance),
         stale=stale,
         held_out=read_held_out(path, record),
     )

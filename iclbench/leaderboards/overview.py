@@ -1,8 +1,12 @@
-"""The overview: every model's best row on every task, for each dtype and origin."""
+"""The overview: every model's best row on every task, for each dtype and origin of weights.
+
+A task may have several boards, of other settings or numbers of prompts. One of them stands for it,
+here and on the site's first page.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,56 +14,57 @@ from .board import Board
 from .row import Row
 
 
-class Line(NamedTuple):
-    """A line of the overview: a model with weights of one origin."""
+class Standing(NamedTuple):
+    """The board that stands for a title, and those of its rows that are looked at."""
 
-    origin: str
-    model: str
+    board: Board
+    rows: list[Row]
 
 
 @dataclass(frozen=True)
 class Overview:
-    """One dtype: one board per title, in the order of titles, and each line's best row there.
-
-    The lines of trained models come first.
-    """
+    """One dtype and origin: a board for each title, in the order of titles, and the best rows."""
 
     dtype: str
+    origin: str
     boards: tuple[Board, ...]
-    lines: tuple[Line, ...]
-    #: (title, line) → the line's best row
-    best: dict[tuple[str, Line], Row]
-
-    def rows(self, line: Line) -> list[Row]:
-        """The rows of a line, on the boards that have one."""
-        keys = [(board.title, line) for board in self.boards]
-        return [self.best[key] for key in keys if key in self.best]
+    #: In the order of names.
+    models: tuple[str, ...]
+    #: (title, model) → the model's best row
+    best: dict[tuple[str, str], Row]
 
 
-def overviews(boards: Iterable[Board]) -> list[Overview]:
-    """One overview per dtype, ordered by name."""
-    by_dtype: dict[str, list[Board]] = {}
-    for board in boards:
-        by_dtype.setdefault(board.dtype, []).append(board)
-    return [_overview(dtype, group) for dtype, group in sorted(by_dtype.items())]
+def overviews(boards: Sequence[Board]) -> list[Overview]:
+    """One overview for each dtype and origin that has rows; trained rows come first."""
+    kinds = {(board.dtype, row.origin) for board in boards for row in board.rows}
+    ordered = sorted(kinds, key=lambda kind: (kind[0], kind[1] != "trained", kind[1]))
+    return [_overview(boards, dtype, origin) for dtype, origin in ordered]
 
 
-def _overview(dtype: str, boards: list[Board]) -> Overview:
-    chosen: dict[str, Board] = {}
-    for board in boards:
-        if board.title not in chosen or _extent(board) > _extent(chosen[board.title]):
-            chosen[board.title] = board
-    best: dict[tuple[str, Line], Row] = {}
-    for title, board in chosen.items():
-        for row in board.rows:
-            key = (title, Line(row.origin, row.record.spec.model))
+def _overview(boards: Sequence[Board], dtype: str, origin: str) -> Overview:
+    of_dtype = [board for board in boards if board.dtype == dtype]
+    rows = [[row for row in board.rows if row.origin == origin] for board in of_dtype]
+    chosen = standing_for_titles(zip(of_dtype, rows, strict=True))
+    best: dict[tuple[str, str], Row] = {}
+    for title, standing in chosen.items():
+        for row in standing.rows:
+            key = (title, row.record.spec.model)
             if key not in best or row.goodness > best[key].goodness:
                 best[key] = row
-    lines = sorted({line for _, line in best}, key=lambda line: (line.origin != "trained", line))
-    return Overview(dtype, tuple(chosen[title] for title in sorted(chosen)), tuple(lines), best)
+    models = tuple(sorted({model for _, model in best}))
+    return Overview(dtype, origin, tuple(chosen[t].board for t in sorted(chosen)), models, best)
 
 
-def _extent(board: Board) -> tuple[int, int, int]:
-    """Prefers a task's newest version, then the board with most models, then with most rows."""
-    models = {record.spec.model for record in board.records}
-    return board.task_version, len(models), len(board.rows)
+def standing_for_titles(boards: Iterable[tuple[Board, list[Row]]]) -> dict[str, Standing]:
+    """Which board stands for each title, of boards with those of their rows that are looked at.
+
+    It is of the task's newest version. A board with a training budget comes first, and then the one
+    with most models, and with most rows. Boards without rows stand for nothing.
+    """
+    chosen: dict[str, tuple[tuple[int, bool, int, int], Standing]] = {}
+    for board, rows in boards:
+        models = {row.record.spec.model for row in rows}
+        extent = (board.task_version, board.has_tracks, len(models), len(rows))
+        if rows and (board.title not in chosen or extent > chosen[board.title][0]):
+            chosen[board.title] = extent, Standing(board, rows)
+    return {title: standing for title, (_, standing) in chosen.items()}

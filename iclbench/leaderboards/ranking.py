@@ -23,6 +23,8 @@ LEVEL = 0.05
 NEAR_ATTAINABLE = 1.0
 #: A row is at the floor if its median and 99th percentile lack at most this many digits.
 NEAR_FLOOR = 1.0
+#: With fewer degrees of freedom, an interval reaches further than any number that was measured.
+LEAST_FREEDOM = 0.5
 #: Means that differ by less than about this fraction are equal: processors add in other orders.
 ROUNDING = 1e-12
 
@@ -193,7 +195,8 @@ def difference(first: np.ndarray, second: np.ndarray) -> Difference:
     error = np.sqrt(variance + rounding)
     half = stdtrit(freedom, 0.975) * error
     p = 1.0 if mean == 0 else 2 * stdtr(freedom, -abs(mean) / error)
-    if not np.isfinite(half):  # squares of such numbers are too large
+    # Squares of such numbers are too large, or a few seeds so different that nothing follows.
+    if not np.isfinite(half) or freedom < LEAST_FREEDOM:
         return Difference(float(mean), np.nan, np.nan, 1.0)
     return Difference(float(mean), float(mean - half), float(mean + half), float(p))
 
@@ -205,10 +208,3 @@ def at_floor(values: np.ndarray, floor_values: np.ndarray) -> bool:
         np.quantile(digits, [0.5, 0.01], method="lower") for digits in (values, floor_values)
     )
     return bool((reached >= attainable - NEAR_FLOOR).all())
-
-
-def includes_chance(low: float | None, high: float | None, chance: float | None) -> bool:
-    """Whether a row's interval includes the chance row's statistic; False where one is missing."""
-    if low is None or high is None or chance is None:
-        return False
-    return low <= chance <= high

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from ..api.budget import Budget
 from ..api.floor import FLOOR_NAMES
 from ..api.record import Ranking, Record
 from ..api.statistics import Digits, IntervalKind, Statistics
@@ -18,7 +19,7 @@ from .ranking import Difference, Rank, at_floor, difference
 #: The digits k at which a precision profile is taken.
 PROFILE = range(17)
 
-FLOOR_LABELS = {"exact": "attainable", "bayes": "Bayes", "bound": "bound"}
+FLOOR_LABELS = {"exact": "attainable", "bayes": "Bayes", "bound": "bound", "none": "target"}
 
 
 class Bounds(NamedTuple):
@@ -75,8 +76,8 @@ class Row:
     floor_score: float | None
     #: The 1% worst: the 99% quantile of the metric, or the 1% quantile if higher is better.
     worst: float | None
-    #: `chance` for a model that ignores the examples; `at chance` where the bounds include the
-    #: statistic of the board's best such row, `worse than chance` beyond it; empty otherwise.
+    #: `chance` for a model that ignores the examples; `at chance` where a paired test does not tell
+    #: the row from the board's best such row, `worse than chance` beyond it; empty otherwise.
     chance: str
     #: The plugins whose installed code is not what made the record.
     stale: tuple[str, ...]
@@ -147,6 +148,19 @@ class Row:
     def track(self) -> str:
         """The training budget's class; empty for a row without."""
         return self.record.track or ""
+
+    @property
+    def used(self) -> float | None:
+        """The time that a seed took, as a share of its track's budget; None for a row without."""
+        budget = self.record.budget
+        try:
+            asked = Budget.parse(self.track)
+        except ValueError:  # none, or one that is no duration
+            return None
+        if budget is None:
+            return None
+        seconds = budget.device_seconds if asked.on_gpu else budget.core_seconds
+        return None if seconds is None else seconds / asked.seconds
 
     @property
     def label_in_track(self) -> str:

@@ -18,6 +18,9 @@ from ..api.suite import Suite, SuiteBoard
 from .level import has_digits_level, is_lower_better, level_of
 from .row import better
 
+#: A model with scores on a smaller part of the boards has no mean: it is of other boards.
+LEAST_PART = 0.5
+
 
 class Score(NamedTuple):
     """A score, 0 at chance and 1 at the reference, with its 95% interval if there is one."""
@@ -49,7 +52,8 @@ class Entry:
     records: dict[str, Record]
     #: By board; None where chance or the reference is not known.
     scores: dict[str, Score | None]
-    #: The mean over the boards with a score, each counted as at least 0; None without any.
+    #: The mean over the boards with a score, each counted as at least 0 and at most 1; None for
+    #: fewer than half of the suite's boards.
     mean: Score | None
 
     @property
@@ -131,11 +135,14 @@ def score_of(record: Record, scale: Scale) -> Score | None:
 
 
 def mean_score(scores: Iterable[Score]) -> Score | None:
-    """The mean of boards' scores, none counted below 0, with its interval.
+    """The mean of boards' scores, each counted as at least 0 and at most 1, with its interval.
+
+    A reference may be far below what can be reached, and errors have no lowest score: a mean of
+    scores as they are would be that of one board.
 
     Boards are independent, so the squared distances of the bounds add up (Zou and Donner 2008).
     """
-    counted = [_at_least_zero(score) for score in scores]
+    counted = [_within_scale(score) for score in scores]
     if not counted:
         return None
     count = len(counted)
@@ -149,9 +156,9 @@ def mean_score(scores: Iterable[Score]) -> Score | None:
     return Score(mean, mean - math.sqrt(downward) / count, mean + math.sqrt(upward) / count)
 
 
-def _at_least_zero(score: Score) -> Score:
-    bounds = (None if b is None else max(0.0, b) for b in (score.low, score.high))
-    return Score(max(0.0, score.value), *bounds)
+def _within_scale(score: Score) -> Score:
+    low, high = (None if b is None else min(1.0, max(0.0, b)) for b in (score.low, score.high))
+    return Score(min(1.0, max(0.0, score.value)), low, high)
 
 
 def _line_of(record: Record) -> str:
@@ -171,7 +178,8 @@ def _entry(by_board: Mapping[str, list[Record]], scales: Mapping[str, Scale]) ->
     spec = first.spec
     weights = f" {spec.weights}" if spec.origin == "constructed" else ""
     track = (first.track or "open") if spec.origin == "trained" else ""
-    mean = mean_score(score for score in scores.values() if score is not None)
+    known = [score for score in scores.values() if score is not None]
+    mean = mean_score(known) if len(known) >= LEAST_PART * len(scales) else None
     return Entry(spec.model + weights, spec.origin, track, records, scores, mean)
 
 

@@ -144,3 +144,11 @@ def test_a_suite_of_a_missing_folder_is_refused(cli, suite, tmp_path):
     outcome = cli("leaderboard", "suite", suite, "--out", tmp_path / "missing")
     assert outcome.code == 2
     assert "there is no folder" in outcome.err
+
+
+def test_a_folder_without_records_of_the_suite_is_refused(cli, suite, tmp_path):
+    (tmp_path / "empty").mkdir()
+    for given in ([tmp_path / "empty"], ["--out", tmp_path / "empty"]):
+        outcome = cli("leaderboard", "suite", suite, *given)
+        assert outcome.code == 2
+        assert "there are no records of the suite tiny" in outcome.err

@@ -11,7 +11,7 @@ import pytest
 from support import limited_file_size
 
 from iclbench.leaderboards.build import build
-from iclbench.leaderboards.pages import GENERATED
+from iclbench.leaderboards.page_parts import GENERATED
 
 ROOT = Path(__file__).parents[2]
 

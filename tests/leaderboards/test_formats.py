@@ -20,7 +20,10 @@ from iclbench.leaderboards.row import Bounds
 def test_a_difference_is_in_digits_gained_and_marked_if_significant():
     few, many = np.full((1, 50), 2.0), np.full((1, 50), 4.0)
     assert difference(ranking.difference(few, many), "log") == "-2.00 [-2.00, -2.00] *"
-    assert difference(ranking.difference(few, few), "log") == "+0.00 [+0.00, +0.00]"
+    assert difference(ranking.difference(few, few), "log") == "0.00"
+    assert difference(ranking.difference(few + 1e-6, few), "log") == "0.00"  # of no account
+    unknown = ranking.Difference(0.5, np.nan, np.nan, 1.0)
+    assert difference(unknown, "log") == "+0.50, no interval"
     linear = ranking.difference(few / 4, few / 8)
     assert difference(linear, "linear") == "+0.25 [+0.25, +0.25] *"
 

@@ -2,29 +2,55 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from iclbench.leaderboards.board import leaderboard
 from iclbench.leaderboards.formats import difference, rank
-from iclbench.leaderboards.pages import GENERATED, overview_page, stale_page, task_page
+from iclbench.leaderboards.overview import standing_for_titles
+from iclbench.leaderboards.overview_page import overview_page
+from iclbench.leaderboards.page_parts import GENERATED
+from iclbench.leaderboards.pages import stale_page, task_page
 from iclbench.runs.code import installed_code
 
 
-def test_the_overview_marks_origins_and_rows_at_the_floor(built):
+def overview_of(page: str, heading: str) -> dict[str, dict[str, str]]:
+    """The cells of the overview's table below a heading, by model and column."""
+    _, _, section = page.partition(f"## {heading}\n")
+    rows = [line.split("|")[1:-1] for line in section.partition("\n## ")[0].splitlines()
+            if line.startswith("| ")]  # fmt: skip
+    head, *lines = [[cell.strip() for cell in row] for row in rows]
+    return {line[0]: dict(zip(head[1:], line[1:], strict=True)) for line in lines}
+
+
+def test_the_overview_has_a_table_for_each_origin(built):
     page = (built / "README.md").read_text("utf-8")
-    lines = [line.split("|")[1:-1] for line in page.splitlines() if line.startswith("| ")]
-    cells = {line[0].strip(): [cell.strip() for cell in line[1:]] for line in lines[:8]}
-    assert list(cells)[:2] == ["model", "floor"]
-    assert cells["model"] == ["categorical", "least-squares", "least-squares-prefixes"]
-    assert cells["floor"][1].endswith("attainable")
-    assert cells["▲ least-squares-qr"][1].startswith("**")
-    assert cells["▲ zero"][1].endswith("chance")
-    assert "**" not in cells["▲ zero"][1]
-    # Trained and constructed weights of one model are two lines; each has the best row.
+    column = "[least-squares](tasks/least-squares.md)"
+    solvers = overview_of(page, "float32 · ▲ solver")
+    assert solvers["floor"][column].endswith("attainable")
+    assert solvers["least-squares-qr"][column].startswith("**")
+    assert solvers["zero"][column].endswith(", chance")
+    assert "**" not in solvers["zero"][column]
+    trained = overview_of(page, "float32 · ● trained")
     board = next(b for b in leaderboard(built / "records") if len(b.rows) == 5)
     best = max(row.score for row in board.rows[:2])
-    assert cells["○ baseconv"][1].startswith(f"{best:.2f}")
-    assert "◆ baseconv" in cells
+    assert trained["baseconv"][column].startswith(f"○ {best:.2f}")
+    assert "baseconv" in overview_of(page, "float32 · ◆ constructed")
     assert "v1" in page
-    assert "(tasks/categorical.md)" in page
+    assert "2 rows were trained: 2 with a budget of their own" in page
+
+
+def test_a_board_with_a_budget_stands_for_its_task(built):
+    board = next(b for b in leaderboard(built / "records") if len(b.rows) == 5)
+    few = replace(board, rows=tuple(row for row in board.rows if row.is_trained)[:1])
+    record = few.rows[0].record.model_copy(update={"track": "1m"})
+    tracked = replace(few, rows=(replace(few.rows[0], record=record),))
+    both = [(board, [*board.rows]), (tracked, [*tracked.rows])]
+    for given in (both, both[::-1]):
+        assert standing_for_titles(given)[board.title].board is tracked
+    # A board without rows that are looked at stands for nothing.
+    assert standing_for_titles([(tracked, []), both[0]])[board.title].board is board
+    cells = overview_of(overview_page([tracked]), "float32 · ● trained")["baseconv"]
+    assert "track" not in next(iter(cells.values()))
 
 
 def test_a_task_page_shows_every_row_with_its_command(built):
@@ -63,9 +89,10 @@ def test_two_boards_of_one_task_have_a_column_each(changed, board):
 
     other = changed(with_title)
     page = overview_page([board, other])
-    heading = next(line for line in page.splitlines() if line.startswith("| model"))
-    assert [cell.strip() for cell in heading.strip("|").split("|")] == [
-        "model", "least-squares", "least-squares: a stand-in"]  # fmt: skip
+    assert [*overview_of(page, "float32 · ▲ solver")["zero"]] == [
+        "[least-squares](tasks/least-squares.md)",
+        "[least-squares: a stand-in](tasks/least-squares.md)",
+    ]
     assert "## least-squares: a stand-in · float32" in task_page("least-squares", [other])
 
 

@@ -16,7 +16,6 @@ from iclbench.leaderboards.ranking import (
     difference,
     differences_of_all,
     holm,
-    includes_chance,
     ranked_values,
     ranks,
 )
@@ -198,11 +197,14 @@ def test_the_floor_is_reached_by_the_median_and_by_the_worst_prompts(rng):
     assert not at_floor(lost, floor)
 
 
-def test_a_row_is_at_chance_if_its_interval_includes_it():
-    assert includes_chance(2.2, 2.4, 2.3026)
-    assert not includes_chance(1.6, 1.7, 2.3026)
-    assert not includes_chance(None, None, 2.3026)
-    assert not includes_chance(1.0, 3.0, None)
+def test_seeds_that_leave_no_degrees_of_freedom_leave_no_interval():
+    # Of either row, one seed is lost on the same prompt: the difference of prompts has no variance.
+    lost = np.full((5, 40), 1e-3)
+    lost[0, 7] = 1e6
+    paired = difference(lost, lost[::-1] * 1.001)
+    assert np.isfinite(paired.mean)
+    assert np.isnan(paired.low)
+    assert not paired.is_significant
 
 
 def test_numbers_whose_squares_are_too_large_have_no_interval(rng):

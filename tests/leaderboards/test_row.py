@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from iclbench.api.costs import BudgetReport
 from iclbench.api.digits import digits
 from iclbench.api.record import Ranking
+from iclbench.leaderboards.formats import notes
 from iclbench.leaderboards.row import (
     bounds_of,
     floor_label,
@@ -27,6 +31,26 @@ def test_missing_digits_are_counted_from_the_floor(rows):
     for row in rows:
         assert row.floor_score == row.record.floor["squared_error"].digits.mean
         assert row.missing_digits == pytest.approx(max(0, row.floor_score - row.score))
+
+
+@pytest.mark.parametrize(
+    ("track", "seconds", "used", "note"),
+    [
+        ("1m", 117.0, 1.95, "used 195% of its budget"),
+        ("1m", 3.6, 0.06, "used 6% of its budget"),
+        ("1m", 66.0, 1.1, ""),
+        ("paper", 66.0, None, ""),
+        (None, 66.0, None, ""),
+    ],
+)
+def test_a_row_that_used_much_more_or_less_than_its_budget_says_it(
+    rows, track, seconds, used, note
+):
+    record = next(row for row in rows if row.is_trained).record
+    cost = BudgetReport(steps=100, core_seconds=seconds, wall_seconds=seconds)
+    changed = replace(rows[0], record=record.model_copy(update={"track": track, "budget": cost}))
+    assert changed.used == (None if used is None else pytest.approx(used))
+    assert note in notes(replace(changed, chance=""))
 
 
 def test_the_profile_counts_values_by_digits():
@@ -94,7 +118,7 @@ def test_figures_show_digits_of_errors_where_digits_rank():
         ("bayes", "Bayes predictor", "Bayes"),
         ("bound", "bound", "bound"),
         ("bound", "true ending", "bound: true ending"),
-        ("none", "exact gradient", "exact gradient"),
+        ("none", "exact gradient", "target: exact gradient"),
     ],
 )
 def test_the_floor_is_named_by_its_kind(rows, kind, name, label):

@@ -99,8 +99,8 @@ def test_home_shows_the_track_and_says_so(tracked, about):
 
 def test_the_rows_of_a_track_have_a_plot_of_their_own(tracked, about):
     board = next(board for board in tracked if board.has_tracks)
-    assert settings.tracks(board) == ["10m", ""]
-    plots = [board_dots(board, track, about, 7) for track in settings.tracks(board)]
+    assert board.tracks == ["10m", ""]
+    plots = [board_dots(board, track, about, 7) for track in board.tracks]
     assert "float32, 10m" in plots[0]
     assert "10m" not in plots[1]
     assert board_dots(board, "2h", about, 7) is None

@@ -139,6 +139,19 @@ def test_the_mean_counts_a_board_below_chance_as_chance():
     assert mean_score([]) is None
 
 
+def test_the_mean_counts_a_board_above_its_reference_as_that():
+    mean = mean_score([Score(1.4, 1.3, 1.5), Score(0.5, 0.4, 0.6)])
+    assert (mean.value, mean.low, mean.high) == pytest.approx((0.75, 0.7, 0.8))
+
+
+def test_fewer_than_half_of_the_boards_have_no_mean(records):
+    more = [{**SUITE.board[0], "name": name} for name in ("a", "b")]
+    wider = SUITE.model_copy(update={"board": (*SUITE.board, *more)})
+    trained = next(e for e in score_suite(wider, all_of(records)).entries if e.origin == "trained")
+    assert list(trained.scores) == ["regression"]
+    assert trained.mean is None
+
+
 def test_boards_without_a_row_are_shown_and_not_imputed(records, capsys):
     table = score_suite(SUITE, all_of(records))
     trained = next(entry for entry in table.entries if entry.origin == "trained")

@@ -56,7 +56,7 @@ def panels(boards: Sequence[Board], about: Descriptions) -> list[View]:
     views = []
     for group, members in families(boards, about).items():
         board = main_board(members)
-        for track in settings.tracks(board)[:1]:
+        for track in board.tracks[:1]:
             drawn = dotplot.board_dots(board, track, about, most=dotplot.MOST_ROWS)
             if drawn is not None:
                 models = {row.record.spec.model for row in settings.trained(board, track)}
@@ -93,7 +93,7 @@ def compute_panel(boards: Sequence[Board], about: Descriptions) -> View | None:
     drawn = [
         (board, track, best_by_model(filter(_has_operations, settings.trained(board, track))))
         for board in settings.main_boards(boards)
-        for track in settings.tracks(board)[:1]
+        for track in board.tracks[:1]
         if board.has_digits
     ]
     known = [one for one in drawn if one[2]]

@@ -92,7 +92,7 @@ def state_views(boards: Sequence[Board], about: Descriptions) -> list[View]:
     return [
         _state_view(board, track, rows, about)
         for board in boards
-        for track in settings.tracks(board)
+        for track in board.tracks
         if (rows := settings.trained(board, track))
         and len({row.record.state_bytes for row in rows} - {None}) > 1
     ]

@@ -11,8 +11,8 @@ from .. import formats
 from ..board import Board
 from ..descriptions import Descriptions
 from ..level import has_digits_level, level_of
+from ..overview import standing_for_titles
 from ..row import Row
-from . import settings
 from .figure import View
 from .home import best_by_model, families
 from .minus import with_minus
@@ -89,25 +89,15 @@ def _table(choice: Choice, boards: Sequence[Board], about: Descriptions) -> View
 
 
 def _columns(choice: Choice, boards: Sequence[Board], about: Descriptions) -> Iterator[View]:
-    """A column for each title with fitting rows.
-
-    Of its boards of the newest version, one with a training budget comes first, as on the page of
-    the task, and then the one with most models.
-    """
+    """A column for each title with fitting rows."""
     for group, members in families(boards, about).items():
-        chosen: dict[str, tuple[tuple[int, bool, int, int], Board, list[Row]]] = {}
-        for board in members:
-            rows = [row for row in board.rows if _fits(row, choice)]
-            if board.dtype != choice.dtype or not rows:
-                continue
-            models = {row.record.spec.model for row in rows}
-            size = (board.task_version, board.has_tracks, len(models), len(rows))
-            if board.title not in chosen or size > chosen[board.title][0]:
-                chosen[board.title] = size, board, rows
+        of_dtype = [board for board in members if board.dtype == choice.dtype]
+        rows_of = [[row for row in board.rows if _fits(row, choice)] for board in of_dtype]
+        chosen = standing_for_titles(zip(of_dtype, rows_of, strict=True))
         for title in sorted(chosen):
-            _, board, rows = chosen[title]
+            board, rows = chosen[title]
             is_any = choice.origin == "trained" and not choice.track
-            usual = settings.tracks(board)[0] if is_any else None
+            usual = board.tracks[0] if is_any else None
             column = column_of(group, board, rows, about, usual)
             if len({b.title for b in members if b.task == board.task}) > 1:
                 # What tells the boards of a task apart follows its name in their titles.

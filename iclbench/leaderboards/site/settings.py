@@ -54,15 +54,6 @@ def main_boards(boards: Iterable[Board]) -> list[Board]:
     return [board for group in first for board in group]
 
 
-def tracks(board: Board) -> list[str]:
-    """The tracks of the trained rows: those of most models first, and rows without one last."""
-    models: dict[str, set[str]] = {}
-    for row in board.rows:
-        if row.is_trained:
-            models.setdefault(row.track, set()).add(row.record.spec.model)
-    return sorted(models, key=lambda track: (not track, -len(models[track]), track))
-
-
 def trained(board: Board, track: str) -> list[Row]:
     """The trained rows of a track, best first; an empty one stands for rows without."""
     rows = [row for row in board.rows if row.is_trained and row.track == track]

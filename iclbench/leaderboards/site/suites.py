@@ -156,7 +156,6 @@ def _row(
         "mean": _percent(entry.mean),
         "interval": _interval(entry.mean),
         "boards": f"{done}/{len(table.suite.boards)}",
-        "is_partial": 2 * done < len(table.suite.boards),
         "parameters": "–".join(dict.fromkeys([_count(low), _count(high)])),
         "cells": [_cell(entry, board.name, table.scales[board.name]) for board in boards],
     }

@@ -74,12 +74,12 @@ def section(key: str, boards: Sequence[Board], about: Descriptions) -> View:
         "title": evaluation_title(boards[0], about.task(boards[0].task)),
         "setting": setting_in_words(boards[0], about.task(boards[0].task)),
         "args": formats.arguments(boards[0].evaluation.task_args),
-        "budget": ", ".join(track or settings.OPEN for track in settings.tracks(boards[0])),
+        "budget": ", ".join(track or settings.OPEN for track in boards[0].tracks),
         "board": boards[0],
         "dots": [
             drawn
             for board in boards
-            for track in settings.tracks(board)
+            for track in board.tracks
             if (drawn := _dots(board, track, about))
         ],
         "marks": {mark.kind for board in boards for mark in dotplot.references(board)},

@@ -24,7 +24,7 @@ def table_rows(boards: Sequence[Board], most: int) -> Iterator[View]:
     """
     numbers = itertools.count()
     for board in boards:
-        axis, has_headings = _interval_axis(board), len(settings.tracks(board)) > 1
+        axis, has_headings = _interval_axis(board), len(board.tracks) > 1
         hidden_from = most if board is boards[0] else 0
         numbered = enumerate(board.rows)
         for name, members in itertools.groupby(numbered, key=lambda pair: _group_name(pair[1])):

@@ -1,0 +1,110 @@
+"""README.md of the boards: each model's best row on each task."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from ..api.record import Record
+from ..console import counted
+from . import formats
+from .board import Board
+from .escaping import markdown
+from .level import has_digits_level, level_name, level_of
+from .overview import Overview, overviews
+from .page_parts import GENERATED, evaluation_in_words, table_of
+from .row import Row
+
+
+def overview_page(boards: Sequence[Board], *, parquet: bool = True) -> str:
+    """README.md: title × model for each dtype and origin, and links to all other pages."""
+    rows = [row for board in boards for row in board.rows]
+    tasks = sorted({board.task for board in boards})
+    tables = "[rows.csv](rows.csv)" + (" and [rows.parquet](rows.parquet)" if parquet else "")
+    parts = [
+        f"{GENERATED}\n\n# Leaderboards",
+        f"{counted(len(rows), 'record')} of {counted(len(tasks), 'task')}.{_budgets(rows)}",
+        "Each column is one board of its task: that with a training budget, if there is one, and "
+        "else that with most models. Its setting is listed below the table; a task's page has all "
+        "boards, and ranks each track apart. A cell is the model's best row on that board: the "
+        "mean digits of its error, the digits of its mean error where errors have no floor, or "
+        f"else the mean of the metric. {formats.DIGITS} A cell names its track where it is not "
+        "that of most of the column.",
+        "The first line is the floor: the *attainable* error is that of the exact answer to the "
+        "rounded prompt, rounded once to the dtype; a *target* is a reference that models may "
+        "pass. **Bold** results are at the floor: their median and 99th percentile lack at most "
+        "one digit. *chance* marks models that ignore the examples, *at chance* rows that no "
+        f"paired test tells from them, {formats.RANGE} seeds so different that their mean says "
+        f"little, and {formats.UNTUNED} rows whose settings no search chose.",
+        "To measure every row again, run `iclbench verify leaderboards/records`. All rows are in "
+        f"{tables}. [Precision](precision.md) compares "
+        "digits with the floor's, and shows how many prompts are solved to how many digits. "
+        "[Stale rows](stale.md) were neither made nor checked by the installed code.",
+        "Tasks: " + ", ".join(f"[{task}](tasks/{task}.md)" for task in tasks) + ".",
+    ]
+    parts += [_overview(overview) for overview in overviews(boards)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _budgets(rows: Sequence[Row]) -> str:
+    """What the trained rows had, since it decides their order as much as the models do."""
+    trained = [row for row in rows if row.is_trained]
+    if not trained:
+        return ""
+    sizes = Counter(row.track for row in trained)
+    named = [f"{size} of track {track}" for track, size in sorted(sizes.items()) if track]
+    open_ = [f"{sizes['']} with a budget of their own"] if sizes[""] else []
+    return (
+        f" {counted(len(trained), 'row')} were trained: {', '.join([*named, *open_])}. A trained "
+        "row shows what its budget reaches on the machine that is named, at its size and after its "
+        "search; it does not show what the architecture can do at best."
+    )
+
+
+def _overview(overview: Overview) -> str:
+    headings = [f"[{markdown(b.title)}](tasks/{b.task}.md)" for b in overview.boards]
+    lines = []
+    floors = [_floor_cell(board) for board in overview.boards]
+    if any(floors):
+        lines.append({"model": "floor"} | dict(zip(headings, floors, strict=True)))
+    for model in overview.models:
+        best = [overview.best.get((board.title, model)) for board in overview.boards]
+        cells = [
+            "" if row is None else _overview_cell(row, board)
+            for row, board in zip(best, overview.boards, strict=True)
+        ]
+        lines.append({"model": markdown(model)} | dict(zip(headings, cells, strict=True)))
+    about = [f"- {_setting(board, overview.origin)}" for board in overview.boards]
+    title = f"## {overview.dtype} · {formats.MARKS[overview.origin]} {overview.origin}"
+    return f"{title}\n\n{table_of(lines)}\n\n" + "\n".join(about)
+
+
+def _setting(board: Board, origin: str) -> str:
+    """The setting of a column: the task's arguments, the prompts, what ranks, and the track."""
+    name = level_name(board.records[0])
+    track = board.tracks[0] if origin == "trained" else ""
+    return (
+        f"{markdown(board.title)} v{board.task_version}: {evaluation_in_words(board.evaluation)}, "
+        f"{name} of {board.ranking.metric}{f', track {track}' if track else ''}"
+    )
+
+
+def _floor_cell(board: Board) -> str:
+    if board.floor is None:
+        return ""
+    value = level_of(board.records[0], board.floor.statistics).value
+    return f"{_level(board.records[0], value)} {markdown(board.floor.label)}"
+
+
+def _overview_cell(row: Row, board: Board) -> str:
+    text = _level(row.record, level_of(row.record).value)
+    mark = formats.UNTUNED if formats.mark(row) == formats.UNTUNED else ""
+    spread = formats.RANGE if row.bounds.kind == "range over seeds" else ""
+    parts = [mark, f"**{text}**" if row.at_floor else text, spread]
+    track = f"track {row.track}" if row.is_trained and row.track != board.tracks[0] else ""
+    notes = ", ".join(filter(None, [formats.notes(row, stale=False), track]))
+    return ", ".join(filter(None, [" ".join(filter(None, parts)), notes]))
+
+
+def _level(record: Record, value: float | None) -> str:
+    return formats.digits(value) if has_digits_level(record) else formats.linear(value)
