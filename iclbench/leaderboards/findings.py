@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -84,7 +84,8 @@ class _File(Config):
 class Outcome:
     """A finding with its verdict, the number over all seeds, and that of each seed if known.
 
-    `records` are those that the number is of, none for a finding that was not run.
+    `records` are those that the number is of, none for a finding that was not run. `of_means` is
+    the outcome if means replace medians, which most papers report; None where there are none.
     """
 
     finding: Finding
@@ -92,6 +93,7 @@ class Outcome:
     number: float | None = None
     by_seed: tuple[float, ...] = ()
     records: tuple[Record, ...] = ()
+    of_means: Outcome | None = None
 
 
 def read_findings(folder: Path) -> list[Finding]:
@@ -111,22 +113,43 @@ def outcomes(folder: Path, refused: Refused) -> list[Outcome]:
     known: dict[str, list[Record]] = {}
     results = []
     for finding in read_findings(folder):
+        store = RecordStore(folder / STUDIES / finding.records)
         if finding.records not in known:
-            paths = RecordStore(folder / STUDIES / finding.records).paths()
-            known[finding.records] = [record for _, record in sound_records(paths, refused)]
-        results.append(judge(finding, known[finding.records]))
+            read = sound_records(store.paths(), refused)
+            known[finding.records] = [record for _, record in read]
+        results.append(judge(finding, known[finding.records], store))
     return results
 
 
-def judge(finding: Finding, records: Sequence[Record]) -> Outcome:
-    """The verdict of a finding, from the records of its study."""
+def judge(finding: Finding, records: Sequence[Record], store: RecordStore | None = None) -> Outcome:
+    """The verdict of a finding, from the records of its study in the store."""
+    outcome = _judged(finding, records, store)
+    of_means = _by_means(finding)
+    if outcome.verdict == "not run" or of_means is None:
+        return outcome
+    return replace(outcome, of_means=_judged(of_means, records, store))
+
+
+def _by_means(finding: Finding) -> Finding | None:
+    """The finding with the means of metrics instead of their medians; None if it has no median."""
+    values = {"first": finding.first, "second": finding.second}
+    changed = {
+        name: value.model_copy(update={"statistic": "mean"})
+        for name, value in values.items()
+        if value is not None and value.analysis is None and value.statistic == "median"
+    }
+    return finding.model_copy(update=changed) if changed else None
+
+
+def _judged(finding: Finding, records: Sequence[Record], store: RecordStore | None) -> Outcome:
     values = [value for value in (finding.first, finding.second) if value is not None]
     members = [record_of(value, records, FILE) for value in values]
     present = [record for record in members if record is not None]
     if len(present) < len(values):
         return Outcome(finding, "not run")
     numbers = [
-        numbers_of(value, record, FILE) for value, record in zip(values, present, strict=True)
+        numbers_of(value, record, FILE, store)
+        for value, record in zip(values, present, strict=True)
     ]
     number = _compared(finding, [pooled for pooled, _ in numbers])
     by_seed = tuple(

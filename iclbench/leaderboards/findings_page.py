@@ -21,13 +21,15 @@ def findings_page(outcomes: Sequence[Outcome]) -> str:
     meanings = "; ".join(f"*{name}*: {text}" for name, text in words.VERDICTS.items())
     parts = [
         f"{GENERATED}\n\n# Findings of papers",
-        (f"{words.tests(claims)}: {words.summary(claims)}." if claims else "") + _own_counted(own),
+        (f"{words.tests(claims)}, {words.summary(claims)}." if claims else "") + _own_counted(own),
         "The criteria are in [findings.toml](findings.toml), each with the day on which it was "
         "written: before the study was run, unless it says *after the run*. "
-        f"{markdown(words.MARK_LEGEND)} A verdict follows from the study's records alone: the "
-        "number must be in the range over all seeds, and for most seeds where each seed's is "
-        "known. Numbers are medians over prompts unless the criterion says mean, which most papers "
-        f"report. {meanings}. "
+        f"{markdown(words.MARK_LEGEND)} A criterion of a larger budget may be later than the "
+        "records of a smaller one. A verdict follows from the study's records alone: the number "
+        "must be in the range over all seeds, and for most seeds where each seed's is known. "
+        "Numbers are medians over prompts unless the criterion says mean. Most papers report "
+        "means, which a few prompts or a diverged seed may decide; *by means* says where they "
+        f"would give another verdict. {meanings}. "
         "[All tasks](README.md)",
     ]
     if claims:
@@ -46,7 +48,7 @@ def findings_page(outcomes: Sequence[Outcome]) -> str:
 
 def _own_counted(outcomes: Sequence[Outcome]) -> str:
     name = "own question" if len(outcomes) == 1 else "own questions"
-    return f" {len(outcomes)} {name}: {words.summary(outcomes)}." if outcomes else ""
+    return f" {len(outcomes)} {name}, {words.summary(outcomes)}." if outcomes else ""
 
 
 def _table(outcomes: Sequence[Outcome], first: int) -> str:
@@ -58,11 +60,12 @@ def _table(outcomes: Sequence[Outcome], first: int) -> str:
             "verdict": f"**{markdown(words.marked(outcome))}**",
             "number": words.number(outcome),
             "by seed": words.by_seed(outcome),
+            "by means": words.by_means(outcome),
             "seeds": words.seeds(outcome),
             "criterion written": words.written(outcome),
             "records": f"`studies/{outcome.finding.records}`",
         }
         for number, outcome in enumerate(outcomes, start=first)
     ]
-    align = ("right", *["left"] * 8)
+    align = ("right", *["left"] * 9)
     return tabulate(lines, headers="keys", tablefmt="github", disable_numparse=True, colalign=align)

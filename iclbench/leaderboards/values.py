@@ -12,7 +12,9 @@ from pydantic import Field, model_validator
 from ..api.config import Config
 from ..api.errors import UsageError
 from ..api.record import MAIN, Record
+from ..api.results import Evaluation
 from ..api.statistics import Statistics
+from ..runs.store import RecordStore, read_values
 
 
 class Value(Config):
@@ -25,7 +27,9 @@ class Value(Config):
     metric: str | None = None
     shift: str | None = Field(None, description="takes the metric under this shift")
     statistic: Literal["mean", "median", "q95", "q99"] = "median"
-    at: float | None = Field(None, description="the value of a curve's axis; takes its median")
+    at: float | None = Field(
+        None, description="the value of a curve's axis; takes its median, or its mean"
+    )
     analysis: str | None = Field(
         None, description="path in the analysis of each seed, such as METRIC.blocks.0.deviation"
     )
@@ -36,6 +40,8 @@ class Value(Config):
             raise ValueError("a value is either of a metric or of an analysis")
         if self.analysis is not None and self.shift is not None:
             raise ValueError("an analysis is of the model as a whole and has no shift")
+        if self.at is not None and self.statistic not in {"mean", "median"}:
+            raise ValueError("a point of a curve has a mean and a median")
         return self
 
 
@@ -67,10 +73,14 @@ def _field(record: Record, name: str) -> Any:
     return content.get(key) if key and isinstance(content, dict) else content
 
 
-def numbers_of(value: Value, record: Record, file: str) -> tuple[float, list[float]]:
+def numbers_of(
+    value: Value, record: Record, file: str, store: RecordStore | None = None
+) -> tuple[float, list[float]]:
     """The number over all seeds, and that of each; what is not finite counts as infinite.
 
-    Raises UsageError, with the name of the value's file, where the record has no such number.
+    A point of a curve has its numbers by seed in the values of the prompts: without the store that
+    holds them, there are none. Raises UsageError, with the name of the value's file, where the
+    record has no such number, and RecordError for values that are missing or were changed.
     """
     if value.analysis is not None:
         by_seed = [_at_path(record, value.analysis, i, file) for i in range(len(record.seeds))]
@@ -80,11 +90,7 @@ def numbers_of(value: Value, record: Record, file: str) -> tuple[float, list[flo
     if evaluation is None:
         raise UsageError(f"{file}: a record of {value.where} was not evaluated under {value.shift}")
     if value.at is not None:
-        curve = evaluation.curves.get(metric)
-        if curve is None or value.at not in curve.values:
-            raise UsageError(f"{file}: a record of {value.where} has no {metric} at {value.at:g}")
-        # Records keep no curves of single seeds.
-        return _finite_or_infinite(curve.median[curve.values.index(value.at)]), []
+        return _on_curve(value, record, evaluation, file, store)
     if metric not in evaluation.metrics:
         raise UsageError(f"{file}: a record of {value.where} has no metric {metric}")
 
@@ -93,6 +99,25 @@ def numbers_of(value: Value, record: Record, file: str) -> tuple[float, list[flo
 
     by_seed = [read(metrics[metric]) for metrics in evaluation.seeds]
     return read(evaluation.metrics[metric]), by_seed
+
+
+def _on_curve(
+    value: Value, record: Record, evaluation: Evaluation, file: str, store: RecordStore | None
+) -> tuple[float, list[float]]:
+    """A point of a curve, and that of each seed's curve where the store is known."""
+    metric = str(value.metric)
+    curve = evaluation.curves.get(metric)
+    if curve is None or value.at not in curve.values:
+        raise UsageError(f"{file}: a record of {value.where} has no {metric} at {value.at:g}")
+    place, is_mean = curve.values.index(value.at), value.statistic == "mean"
+    pooled = _finite_or_infinite((curve.mean if is_mean else curve.median)[place])
+    if store is None:
+        return pooled, []
+    references = {metric: evaluation.values[metric]}
+    values = read_values(store.path_of(record), references)[metric][:, :, place]
+    finite = np.where(np.isfinite(values), values, np.inf)
+    by_seed = (np.mean if is_mean else np.median)(finite, axis=1)
+    return pooled, [float(number) for number in by_seed]
 
 
 def _at_path(record: Record, path: str, seed: int, file: str) -> float:

@@ -131,11 +131,6 @@ class Count:
     after_run: int
 
     @property
-    def text(self) -> str:
-        """The count in words: 13 in kind, 11 of them by criteria written after the run."""
-        return f"{self.number} {self.name}" + (f", {self.after}" if self.after_run else "")
-
-    @property
     def after(self) -> str:
         """How many of them are by criteria that were written after the run; empty for none."""
         if not self.after_run:
@@ -179,5 +174,20 @@ def counts(outcomes: Sequence[Outcome]) -> list[Count]:
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:
-    """The counts of the verdicts in a sentence without its end."""
-    return "; ".join(count.text for count in counts(outcomes))
+    """The counts of the verdicts in a sentence, those by criteria of before the run first."""
+    parts = []
+    for after_run, when in ((False, "before the run"), (True, "after the run")):
+        members = [o for o in outcomes if o.finding.after_run == after_run]
+        if members:
+            named = ", ".join(f"{count.number} {count.name}" for count in counts(members))
+            parts.append(f"by {'a criterion' if len(members) == 1 else 'criteria'} written {when}: "
+                         f"{named}")  # fmt: skip
+    return "; ".join(parts)
+
+
+def by_means(outcome: Outcome) -> str:
+    """The verdict and the number by means instead of medians, where that verdict is another."""
+    of_means = outcome.of_means
+    if of_means is None or of_means.verdict == outcome.verdict:
+        return ""
+    return f"{verdict_name(of_means.verdict, outcome.finding.own_question)}, {number(of_means)}"

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
-from iclbench import RunSpec, UsageError, run, sweep
+from iclbench import RecordStore, RunSpec, UsageError, run, sweep
 from iclbench.api.config import parse_config
+from iclbench.leaderboards import verdict_words as words
 from iclbench.leaderboards.findings import (
     Finding,
     Outcome,
@@ -21,6 +24,7 @@ from iclbench.leaderboards.findings import (
 from iclbench.leaderboards.findings_page import findings_page
 from iclbench.leaderboards.values import _field
 from iclbench.runs.plan import Plan, resolve
+from iclbench.runs.store import read_values
 from iclbench.sweeps.files import expand, read_sweep_file
 
 ROOT = Path(__file__).parents[2]
@@ -94,6 +98,38 @@ def test_most_seeds_must_agree(records):
     assert judge(finding(**narrow), records).verdict == "not shown"
 
 
+def test_means_are_judged_beside_medians(records):
+    outcome = judge(finding(), records)
+    by_layers = {r.spec.model_args["layers"]: r for r in records if r.spec.model == "lsa"}
+    means = [by_layers[layers].metrics["squared_error"].mean for layers in (0, 1)]
+    assert outcome.of_means.number == pytest.approx(means[0] / means[1])
+    assert outcome.of_means.number != pytest.approx(outcome.number)
+    of_medians = replace(outcome, verdict="not run")
+    assert words.by_means(of_medians).startswith(f"{outcome.of_means.verdict}, ratio ")
+    assert words.by_means(replace(outcome, verdict=outcome.of_means.verdict)) == ""
+    # A criterion that asks for the mean has nothing beside it.
+    mean = {"statistic": "mean"}
+    asked = finding(first={**SHALLOW, **mean}, second={**DEEP, **mean})
+    assert judge(asked, records).of_means is None
+
+
+def test_a_point_of_a_curve_has_a_number_for_each_seed(tmp_path):
+    args = {"task": "least-squares-prefixes", "task_args": {"dim": 2, "examples": 4},
+            "recipe": "smoke", "eval_prompts": 16, "out": tmp_path}  # fmt: skip
+    record = run(model="transformer", **args, seeds=3)
+    store = RecordStore(tmp_path)
+    point = {"metric": "prefix_error", "at": 4, "where": {"model": "transformer"}}
+    outcome = judge(finding(compare="value", first=point, second=None), [record], store)
+    path = store.path_of(record)
+    values = read_values(path, {"prefix_error": record.main.values["prefix_error"]})["prefix_error"]
+    place = record.main.curves["prefix_error"].values.index(4)
+    assert outcome.by_seed == pytest.approx(np.median(values[:, :, place], axis=1))
+    assert outcome.of_means.by_seed == pytest.approx(values[:, :, place].mean(axis=1))
+    assert judge(finding(compare="value", first=point, second=None), [record]).by_seed == ()
+    with pytest.raises(UsageError, match="a mean and a median"):
+        finding(first={**point, "statistic": "q99"})
+
+
 def test_a_solver_has_no_seeds_and_stands_beside_each_seed_of_the_other(records):
     outcome = judge(finding(second=value(model="zero")), records)
     assert len(outcome.by_seed) > 1
@@ -155,7 +191,9 @@ def test_build_writes_the_page_of_the_findings(cli, studies, tmp_path):
     claims = len({one.claim for one in findings if not one.own_question})
     tests = f"tests of {claims} claims of papers"
     for count, name in ((own.count(False), tests), (own.count(True), "own questions")):
-        assert f"{count} {name}: {count} not run." in page
+        said = re.search(f"{count} {name}, ([^.]*)\\.", page)[1]
+        # Those written before the run, and those written after it.
+        assert sum(int(number) for number in re.findall(r"(\d+) not run", said)) == count
     assert "| **not run** " in page
     (boards / "findings.toml").write_text("[[finding]]\n")
     failed = cli("leaderboard", "build", boards, "--no-parquet")
@@ -213,10 +251,8 @@ def test_the_page_counts_own_questions_apart():
     claim, own = (finding(own_question=value, after_run=True) for value in (False, True))
     page = findings_page([Outcome(own, "reproduced", 3.0), Outcome(claim, "reproduced", 1.7e-5),
                           Outcome(claim, "contradicted", -0.14)])  # fmt: skip
-    assert (
-        "2 tests of 1 claim of papers: 1 reproduced, by a criterion written after the run; " in page
-    )
-    assert "1 own question: 1 holds, by a criterion written after the run." in page
+    assert "2 tests of 1 claim of papers, by criteria written after the run: 1 reproduced, " in page
+    assert "1 own question, by a criterion written after the run: 1 holds." in page
     claims, _, questions = page.partition("## Own questions")
     assert "ratio 1.7e-5" in claims
     assert "**holds\\***" in questions

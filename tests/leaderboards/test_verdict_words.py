@@ -68,8 +68,10 @@ def test_counts_say_how_many_criteria_were_written_after_the_run():
     outcomes = [Outcome(after, "reproduced")] * 2 + [Outcome(before, "reproduced")]
     outcomes += [Outcome(after, "in kind"), Outcome(after, "not run")]
     assert words.summary(outcomes) == (
-        "3 reproduced, 2 of them by criteria written after the run; "
-        "1 in kind, by a criterion written after the run; 1 not run"
+        "by a criterion written before the run: 1 reproduced; "
+        "by criteria written after the run: 2 reproduced, 1 in kind, 1 not run"
     )
     own = finding(own_question=True)
-    assert words.summary([Outcome(own, "contradicted")] * 2) == "2 do not hold"
+    assert words.summary([Outcome(own, "contradicted")] * 2) == (
+        "by criteria written before the run: 2 do not hold"
+    )

@@ -19,6 +19,7 @@ def finding_view(outcome: Outcome, about: Descriptions) -> View:
         "key": key_of(outcome.verdict),
         "number": with_minus(words.number(outcome)),
         "by_seed": with_minus(words.by_seed(outcome)),
+        "by_means": with_minus(words.by_means(outcome)),
         "seeds": words.seeds(outcome),
         "setting": words.setting(outcome, about),
         "written": words.written(outcome),
@@ -36,9 +37,7 @@ def summary(outcomes: Sequence[Outcome]) -> View:
     judged = [outcome for outcome in claims if outcome.verdict != "not run"]
     return {
         "tests": words.tests(claims),
-        "short": ", ".join(f"{count.number} {count.name}" for count in words.counts(claims)),
-        "judged": len(judged),
-        "after_run": sum(outcome.finding.after_run for outcome in judged),
+        "short": words.summary(judged),
         "verdicts": [
             {
                 "key": key_of(count.verdict),
