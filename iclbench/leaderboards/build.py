@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 from ..api.errors import UsageError
@@ -33,7 +34,10 @@ def build(
     """
     folder = Path(folder)
     boards, cited = published(folder / "records", refused), read_cited(folder)
-    files = {"README.md": overview_page(boards, parquet=parquet).encode()}
+    table = export_table(row for board in boards for row in board.rows)
+    files = {"rows.csv": as_csv(table)}
+    digest = hashlib.sha256(files["rows.csv"]).hexdigest()
+    files["README.md"] = overview_page(boards, digest, parquet=parquet).encode()
     files["precision.md"] = precision_page(boards).encode()
     for task, task_boards in by_task(boards).items():
         files[f"tasks/{task}.md"] = task_page(task, task_boards, cited.get(task, ())).encode()
@@ -41,8 +45,6 @@ def build(
     if judged:
         files["findings.md"] = findings_page(judged).encode()
     files["stale.md"] = stale_page(boards, installed_code()).encode()
-    table = export_table(row for board in boards for row in board.rows)
-    files["rows.csv"] = as_csv(table)
     curves = curves_table(row.record for board in boards for row in board.rows)
     if parquet:
         files["rows.parquet"] = as_parquet(table)

@@ -16,8 +16,11 @@ from .page_parts import GENERATED, evaluation_in_words, table_of
 from .row import Row
 
 
-def overview_page(boards: Sequence[Board], *, parquet: bool = True) -> str:
-    """README.md: title × model for each dtype and origin, and links to all other pages."""
+def overview_page(boards: Sequence[Board], digest: str, *, parquet: bool = True) -> str:
+    """README.md: title × model for each dtype and origin, and links to all other pages.
+
+    `digest` is the SHA-256 of rows.csv, by which these boards can be cited.
+    """
     rows = [row for board in boards for row in board.rows]
     tasks = sorted({board.task for board in boards})
     tables = "[rows.csv](rows.csv)" + (" and [rows.parquet](rows.parquet)" if parquet else "")
@@ -40,6 +43,7 @@ def overview_page(boards: Sequence[Board], *, parquet: bool = True) -> str:
         f"{tables}. [Precision](precision.md) compares "
         "digits with the floor's, and shows how many prompts are solved to how many digits. "
         "[Stale rows](stale.md) were neither made nor checked by the installed code.",
+        f"To cite these boards as they are, name the SHA-256 of rows.csv: `{digest}`.",
         "Tasks: " + ", ".join(f"[{task}](tasks/{task}.md)" for task in tasks) + ".",
     ]
     parts += [_overview(overview) for overview in overviews(boards)]

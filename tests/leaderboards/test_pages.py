@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 
 from iclbench.leaderboards.board import leaderboard
@@ -36,6 +37,8 @@ def test_the_overview_has_a_table_for_each_origin(built):
     assert trained["baseconv"][column].startswith(f"○ {best:.2f}")
     assert "baseconv" in overview_of(page, "float32 · ◆ constructed")
     assert "v1" in page
+    digest = hashlib.sha256((built / "rows.csv").read_bytes()).hexdigest()
+    assert f"SHA-256 of rows.csv: `{digest}`" in page
     assert "2 rows were trained: 2 with a budget of their own" in page
 
 
@@ -49,7 +52,7 @@ def test_a_board_with_a_budget_stands_for_its_task(built):
         assert standing_for_titles(given)[board.title].board is tracked
     # A board without rows that are looked at stands for nothing.
     assert standing_for_titles([(tracked, []), both[0]])[board.title].board is board
-    cells = overview_of(overview_page([tracked]), "float32 · ● trained")["baseconv"]
+    cells = overview_of(overview_page([tracked], ""), "float32 · ● trained")["baseconv"]
     assert "track" not in next(iter(cells.values()))
 
 
@@ -88,7 +91,7 @@ def test_two_boards_of_one_task_have_a_column_each(changed, board):
         return record.model_copy(update={"evaluations": {"main": main}})
 
     other = changed(with_title)
-    page = overview_page([board, other])
+    page = overview_page([board, other], "")
     assert [*overview_of(page, "float32 · ▲ solver")["zero"]] == [
         "[least-squares](tasks/least-squares.md)",
         "[least-squares: a stand-in](tasks/least-squares.md)",

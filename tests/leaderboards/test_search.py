@@ -91,3 +91,7 @@ def test_a_citation_names_the_address_of_the_source():
     assert yaml.safe_load(citation.cff(address))["repository-code"] == address
     assert f"url     = {{{address}}}\n}}" in citation.bibtex(address)
     assert "url" not in citation.bibtex()
+    assert "SHA-256 abc" in citation.bibtex(address, "abc")
+    (named,) = yaml.safe_load(citation.cff(address, "abc"))["identifiers"]
+    assert named["value"] == "sha256:abc"
+    assert "identifiers" not in yaml.safe_load(citation.cff(address))

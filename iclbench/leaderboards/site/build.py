@@ -226,13 +226,15 @@ class Site:
                    for s in self.content.more.shown]  # fmt: skip
         self._file("data/search.js", search.script(index, studies).encode())
         table = export_table(row for board in self.boards for row in board.rows)
-        self._file("rows.csv", as_csv(table))
+        rows = as_csv(table)
+        digest = hashlib.sha256(rows).hexdigest()
+        self._file("rows.csv", rows)
         if _has_parquet():
             self._file("rows.parquet", as_parquet(table))
         source = self.content.links.source
         code = source if "//" in source else ""
-        self._file("CITATION.cff", citation.cff(code).encode())
-        self._file("CITATION.bib", citation.bibtex(code).encode())
+        self._file("CITATION.cff", citation.cff(code, digest).encode())
+        self._file("CITATION.bib", citation.bibtex(code, digest).encode())
 
     def _assets(self) -> dict[str, str]:
         """Copy the style and the scripts; their names hold a digest of their content."""
