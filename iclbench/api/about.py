@@ -79,6 +79,9 @@ class ModelAbout(About):
     """What pages say of a model."""
 
     state: Line = Field("", description="what a layer keeps of a prompt, in numbers")
+    reads: Line = Field(
+        "", description="what it is given of a prompt instead of tokens, to follow the name"
+    )
 
 
 class AboutFile(Config):

@@ -37,6 +37,8 @@ class Description:
     metrics: tuple[tuple[str, str], ...] = ()
     #: Of a model: what a layer keeps of a prompt.
     state: str = ""
+    #: Of a model: what it is given of a prompt; empty for one that reads tokens.
+    reads: str = ""
     #: The plugin that provides it, with its distribution and version.
     plugin: str = ""
     #: Its arguments in words.
@@ -108,6 +110,7 @@ def _described(
             group=about.group if isinstance(about, TaskAbout) else OTHER,
             metrics=tuple(about.metrics.items()) if isinstance(about, TaskAbout) else (),
             state=about.state if isinstance(about, ModelAbout) else "",
+            reads=about.reads if isinstance(about, ModelAbout) else "",
             plugin=plugin.label,
             arguments={**file.arguments, **about.arguments},
         )

@@ -165,10 +165,16 @@ def notes(row: Row, stale: bool = True) -> str:
     """
     parts = [row.chance] if row.chance else []
     parts += [f"{row.diverged} diverged"] if row.diverged else []
-    if row.used is not None and abs(row.used - 1) > NEAR_BUDGET:
-        parts.append(f"used {100 * row.used:.0f}% of its budget")
+    parts += [used(row)] if used(row) else []
     parts += ["stale"] if stale and row.stale else []
     return ", ".join(parts)
+
+
+def used(row: Row) -> str:
+    """How much of its budget a row used, if that is much more or less; else empty."""
+    if row.used is None or abs(row.used - 1) <= NEAR_BUDGET:
+        return ""
+    return f"used {100 * row.used:.0f}% of its budget"
 
 
 def parameters(record: Record) -> str:

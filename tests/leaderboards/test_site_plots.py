@@ -28,8 +28,8 @@ def test_lines_that_end_apart_have_their_names_there():
 
 
 def test_as_many_names_as_fit_are_beside_the_plot_and_not_below_its_axis():
-    # All lines end at the bottom, as models do that learn nothing, but for two.
-    ends = [1.0, 0.9, *(i / 100 for i in range(MOST_NAMES - 2))]
+    # Most lines end in the lower half, but for two.
+    ends = [1.0, 0.9, *(i / 40 for i in range(MOST_NAMES - 2))]
     view = figure(plot("t", "x", "y", lines(ends), log=False))
     heights = [
         float(y) for y in re.findall(r'<text class="end" x="[\d.]+" y="([\d.]+)"', view["svg"])
@@ -37,6 +37,13 @@ def test_as_many_names_as_fit_are_beside_the_plot_and_not_below_its_axis():
     assert len(heights) == MOST_NAMES
     assert TOP <= min(heights) <= max(heights) <= HEIGHT - BOTTOM
     assert min(b - a for a, b in itertools.pairwise(sorted(heights))) > 10
+
+
+def test_lines_that_end_together_but_for_one_wait_in_the_legend_too():
+    """Their names would take the whole height, and thin lines to them look like a fall."""
+    ends = [1e-13, *(10 ** (-i / 20) for i in range(COUNT))]
+    drawn = [{"name": f"{i}", "x": [0, 1], "y": [1.0, end]} for i, end in enumerate(ends)]
+    assert not figure(plot("t", "x", "y", drawn, log=True))["wide"]
 
 
 def test_lines_that_end_together_wait_in_the_legend():

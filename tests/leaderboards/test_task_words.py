@@ -19,6 +19,7 @@ from iclbench.leaderboards.site.magnitudes import spans_magnitudes
 from iclbench.leaderboards.site.task import task
 from iclbench.leaderboards.site.task_words import (
     floor_in_words,
+    inputs_in_words,
     measure_in_words,
     ranks_in_words,
     score_in_words,
@@ -157,3 +158,15 @@ def test_ranks_that_overlap_may_differ():
     rows = [noise * 0.01, noise[::-1, ::-1] * 30.0, noise * 0.01 + 1.0]
     first, middle, last = ranks(rows, "lower")
     assert (tuple(first), tuple(middle), tuple(last)) == ((1, 2), (1, 3), (2, 3))
+
+
+def test_models_that_read_no_tokens_are_named(about, tmp_path):
+    small = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "recipe": "smoke",
+             "eval_prompts": 8, "out": tmp_path}  # fmt: skip
+    run(model="transformer", **small)
+    run(model="zero", **small)
+    assert inputs_in_words(leaderboard(tmp_path), about) == ""
+    run(model="lsa", **small)
+    text = inputs_in_words(leaderboard(tmp_path), about)
+    assert "LSA reads its paper's matrix" in text
+    assert text.endswith("The others read tokens.")

@@ -24,6 +24,8 @@ MOST_LINES = 2 * COLORS
 LARGEST = 1e200
 #: Lines whose names have room at their ends, and the characters of a name that have it.
 MOST_NAMES, LONGEST_NAME = 22, 34
+#: The heights that a plot's lines can end at and have their names beside them.
+PLACES = 25
 #: The characters of a vertical axis's name that fit beside it; a longer one is above the plot.
 LONGEST_Y = 38
 #: The digits at which each dtype's precision profile ends.
@@ -84,7 +86,7 @@ def _end_apart(lines: Sequence[Plot], log: bool) -> bool:
     ends = np.array([values[-1] for values in shown if values])
     heights = np.log10(ends) if log else ends / (np.abs(ends).max(initial=0.0) or 1.0)
     size = np.ptp(heights) if len(heights) else 0.0
-    return len(set(np.round(100 * heights / (size or 1.0)))) > len(lines) / 2
+    return len(set(np.round(PLACES * heights / (size or 1.0)))) > len(lines) / 2
 
 
 def _style(index: int, line: Plot) -> Plot:

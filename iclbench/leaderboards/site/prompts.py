@@ -142,7 +142,7 @@ def with_answers(target: Sequence[str], answers: Sequence[Sequence[str]], names:
 ):  # fmt: skip
     """A table of a target's numbers, a row each, with what each of the named seeds answered."""
     rows = list(zip_longest(target, *answers, fillvalue=""))
-    titles = ["target", *(f"answer, {name}" if name else "answer" for name in names)]
+    titles = ["target", *(name or "answer" for name in names)]
     if len(rows) > 1:
         rows = [(str(number), *row) for number, row in enumerate(rows, start=1)]
         titles = ["number", *titles]

@@ -74,11 +74,11 @@ def held_out(row: Row) -> str:
         return f"{with_minus(score)}, no difference known; prompts of {row.held_out.created[:10]}"
     write = "{:.4f}" if row.has_digits else "{:.4g}"
     mean, low, high = (write.format(v) for v in (part.mean, part.low, part.high))
-    verdict = "significant" if row.held_out.differs else "not significant"
+    verdict = "which differs" if row.held_out.differs else "no sign of a difference"
     p = "p < 1e-10" if part.p < 1e-10 else f"p = {part.p:.2g}"
     numbers = with_minus(f"{score}; difference {mean}, 95% interval [{low}, {high}]; {p}")
     return (
-        f"{numbers} in Welch's test, {verdict} at {LEVEL:g}, the level for hundreds of rows; "
+        f"{numbers} by Welch's test, {verdict}: among hundreds of rows, p < {LEVEL:g} counts; "
         f"prompts of {row.held_out.created[:10]}"
     )
 

@@ -80,8 +80,8 @@ def tracks_in_words(boards: Sequence[Board]) -> str:
         if parts
         else ""
     )
-    is_open = "Each row with an open budget chose its own." if "" in names else ""
-    return " ".join(filter(None, [said, is_open]))
+    free = "Rows with an open budget were trained for as long as their authors chose."
+    return " ".join(filter(None, [said, free if "" in names else ""]))
 
 
 #: The test behind ranks, on a line; see `..ranking`.
@@ -102,6 +102,17 @@ def ranks_in_words(boards: Sequence[Board]) -> str:
         "rows. The test counts the variance of seeds: few seeds make ranks wide, although the 95% "
         "interval of each row alone is narrow. A row with one seed has no rank."
     )
+
+
+def inputs_in_words(boards: Sequence[Board], about: Descriptions) -> str:
+    """Which trained models are given something else than tokens; empty where none is."""
+    names = {r.record.spec.model for board in boards for r in board.rows if r.is_trained}
+    models = [about.model(name) for name in sorted(names)]
+    special = [f"{model.title} reads {model.reads}" for model in models if model.reads]
+    if not special:
+        return ""
+    others = " The others read tokens." if len(special) < len(models) else ""
+    return f"All models get the same prompts, in different forms: {'; '.join(special)}.{others}"
 
 
 def evaluation_title(board: Board, about: Description) -> str:
