@@ -36,7 +36,7 @@ from .plan import Plan, resolve
 from .recorded_answers import read_answers
 from .report import evaluation_set, is_chance, plugin_references, ranking
 from .shifts import asked_shifts, present_shifts, shifted_plan
-from .tuned import compare_tuning
+from .tuned import compare_tuning, trials_in_words
 
 #: A step of one model takes at least this long, and an evaluation at least a hundred times it.
 LEAST_SECONDS = 1e-6
@@ -281,7 +281,7 @@ def claims(record: Record, objects: Objects, stale: Sequence[str] | None = None)
         diverged = [str(s.seed) for s in record.seeds if s.diverged_at is not None]
         claimed |= {"diverged": f"seeds {', '.join(diverged)}"} if diverged else {}
     if record.tuning is not None:
-        claimed["tuning"] = f"{len(record.tuning.document.get('trials', []))} trials"
+        claimed["tuning"] = trials_in_words(record.tuning.document)
     if record.spec.checkpoint_digest is not None:
         claimed["checkpoint"] = f"{record.spec.init or record.spec.weights}"
     stale = stale_code(record) if stale is None else stale

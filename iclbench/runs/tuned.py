@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -19,6 +19,7 @@ from ..api.tuning import (
     tuning_evaluation_seed,
     tuning_seeds,
 )
+from ..console import counted
 from ..files import read_regular_file, write_atomically
 from .comparison import Check, same
 from .plan import Plan, resolve
@@ -151,3 +152,11 @@ def _digest(tuning: Tuning) -> str | None:
         return digest_of(tuning.document)
     except ValueError:  # a number that is not finite
         return None
+
+
+def trials_in_words(document: Mapping[str, Any]) -> str:
+    """How many trials a tuning had, and how many of them failed or diverged."""
+    trials = document.get("trials")
+    known = [t for t in trials if isinstance(t, dict)] if isinstance(trials, list) else []
+    lost = sum(trial.get("score") is None for trial in known)
+    return counted(len(known), "trial") + (f", {lost} without a score" if lost else "")

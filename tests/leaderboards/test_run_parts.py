@@ -38,7 +38,9 @@ def test_the_held_out_test_names_its_level_and_an_interval_shows_its_ends(row):
     assert "p = 0.047 by Welch's test, no sign of a difference" in text
     assert text.endswith("prompts of 2026-11-23")
     text = held_out(on_held_out_prompts(row, p=1e-30))
-    assert "p < 1e−10 by Welch's test, which differs: among hundreds of rows, p < 0.001 counts" in text
+    assert (
+        "p < 1e−10 by Welch's test, which differs: among hundreds of rows, p < 0.001 counts" in text
+    )
 
 
 def test_a_difference_that_is_not_finite_and_a_row_without_prompts(row, board):

@@ -13,7 +13,7 @@ from iclbench.api.spec import RunSpec, digest_of
 from iclbench.runs.plan import resolve
 from iclbench.runs.run import run_plans
 from iclbench.runs.settings import Settings
-from iclbench.runs.tuned import tuned
+from iclbench.runs.tuned import trials_in_words, tuned
 from iclbench.runs.verify import verify
 from iclbench.sweeps.tuning.search import SearchSettings, tune
 
@@ -80,3 +80,12 @@ def test_a_forged_tuning_is_noticed(path, case):
     found = problem_of(reseal(path, change), verify)
     assert found is not None
     assert problem in found
+
+
+def test_trials_without_a_score_are_counted():
+    lost = {"score": None, "failure": "its predictions before training are not finite"}
+    assert (
+        trials_in_words({"trials": [lost, {"score": 1.0}, lost]}) == "3 trials, 2 without a score"
+    )
+    assert trials_in_words({"trials": [{"score": 1.0}]}) == "1 trial"
+    assert trials_in_words({"trials": "many"}) == "0 trials"
