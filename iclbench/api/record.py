@@ -93,7 +93,7 @@ class Environment(Config):
     device: Label
     processor: Label = Field(description="architecture and vector instructions of the CPU")
     platform: Label
-    threads: int
+    threads: int = Field(ge=1, le=100_000)
     versions: dict[Label, Label]
 
 
@@ -117,6 +117,12 @@ class Proof(Config):
     same_bits: bool | None = Field(None, description="whether training gave the same weights")
     tolerance: Label | None = Field(None, description="how far results were allowed to differ")
     plugins: list[PluginReference] = Field([], description="the code that checked it")
+
+    @model_validator(mode="after")
+    def _says_what_was_checked(self) -> Proof:
+        if self.kind == "evaluated" and (self.same_bits is not None or self.tolerance is not None):
+            raise ValueError("a proof by evaluation says nothing of training again")
+        return self
 
 
 class GradingCost(Config):
@@ -197,8 +203,7 @@ class Record(Stored):
         """Refuse names that lead out of a folder or break a table, and results that don't fit."""
         results = list(self.evaluations.values())
         names = [self.spec.task, self.spec.model, *self.evaluations, *self.not_applicable]
-        names += [*self.analyses]
-        names += [plugin.name for plugin in self.plugins]
+        names += [*self.analyses, *(plugin.name for plugin in self.plugins)]
         names += [self.grader.name] if self.grader else []
         names += [name for e in results for part in (e, e.floor) for name in part.metrics]
         for name in names:

@@ -75,16 +75,16 @@ class Trial(Config):
         None, description="the ranked statistic on the tuning prompts; null: not finite, or failed"
     )
     run: str | None = Field(None, description="the run's id")
-    steps: int | None = None
+    steps: int | None = Field(None, ge=1)
     failure: str | None = None
 
 
 class TuningCost(Config):
     """What all trials took together."""
 
-    core_seconds: float
-    wall_seconds: float
-    device_seconds: float | None = None
+    core_seconds: float = Field(ge=0)
+    wall_seconds: float = Field(ge=0)
+    device_seconds: float | None = Field(None, ge=0)
 
 
 class TuningDocument(Config):
@@ -105,7 +105,7 @@ class TuningDocument(Config):
     budget: str | None = Field(description="of the run that is tuned; a trial's is a tenth")
     ranking: Ranking
     evaluation_seed: int
-    evaluation_prompts: int
+    evaluation_prompts: int = Field(ge=1)
     seeds: tuple[int, ...]
     search_seed: int
     space: SearchSpace
@@ -121,6 +121,8 @@ class TuningDocument(Config):
         if self.chosen != best_trial(self.trials, self.ranking):
             raise ValueError("the chosen trial is not the best")
         for trial in self.trials:
+            if trial.score is not None and (trial.run is None or trial.steps is None):
+                raise ValueError("a trial with a score names its run and its steps")
             if not self.space.contains(trial.model_args, trial.recipe_args):
                 raise ValueError("a trial is not of the space")
         return self

@@ -17,6 +17,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from ..api.config import Config
+from ..api.errors import IclbenchError
 from ..api.names import is_plain_name
 from ..api.record import Record
 from ..runs.store import RecordStore
@@ -107,8 +108,8 @@ def read_findings(folder: Path) -> list[Finding]:
 def outcomes(folder: Path, refused: Refused) -> list[Outcome]:
     """The verdict of every finding, from the records in `folder`/studies.
 
-    `refused` gets a line for each damaged record. Raises UsageError for a value that several
-    records have, or that a record lacks.
+    `refused` gets a line for each damaged record, and for each finding with a value that several
+    records have, or that a record lacks: no record can keep the others from being judged.
     """
     known: dict[str, list[Record]] = {}
     results = []
@@ -117,7 +118,11 @@ def outcomes(folder: Path, refused: Refused) -> list[Outcome]:
         if finding.records not in known:
             read = sound_records(store.paths(), refused)
             known[finding.records] = [record for _, record in read]
-        results.append(judge(finding, known[finding.records], store))
+        try:
+            results.append(judge(finding, known[finding.records], store))
+        except IclbenchError as error:
+            refused(f"{FILE}: {finding.claim} {error}")
+            results.append(Outcome(finding, "not run"))
     return results
 
 

@@ -79,6 +79,10 @@ def problems_of(changed: Sequence[Change]) -> list[str]:
     """Why these changes can't be checked as records, a line each; empty without any problem."""
     records = [change for change in changed if folder_of(change.path) is not None]
     if not records:
+        tables = [c.path for c in changed if TABLES.fullmatch(c.path)]
+        if tables and len(tables) == len(changed):
+            return [f"{visible(tables[0], 200)}: tables follow from records and code, and change "
+                    "with them"]  # fmt: skip
         return []
     problems = [problem for change in records if (problem := _problem_of(change))]
     others = [c.path for c in changed if folder_of(c.path) is None and not TABLES.fullmatch(c.path)]
@@ -90,6 +94,11 @@ def problems_of(changed: Sequence[Change]) -> list[str]:
     links = [c.path for c in changed if c.mode not in {_REGULAR_FILE, _NOTHING}
              and TABLES.fullmatch(c.path)]  # fmt: skip
     problems += [f"{visible(path, 200)}: it is not a regular file" for path in links]
+    binary = [c.path for c in changed if c.path.endswith(".parquet") and TABLES.fullmatch(c.path)]
+    problems += [
+        f"{visible(path, 200)}: it is built after merging; leave it as it is on the base branch"
+        for path in binary
+    ]
     if len(records) > MOST_FILES:
         problems.append(f"{len(records):,} files of records; at most {MOST_FILES:,} are checked")
     return problems
@@ -171,6 +180,8 @@ def unnamed_files(folder: Path, records: Sequence[Path]) -> Iterator[str]:
             if path.relative_to(path.parents[1]).as_posix() != place.as_posix():
                 raise RecordError(f"the record of this run is {place}")
             named |= {path.parents[1] / reference.name for reference in record.files()}
+            if record.proof is not None and record.proof.kind == "retrained":
+                raise RecordError("its proof of training again is not of the board's side")
             if record.tuning is not None:
                 file = path.parents[2] / tuning_path(record.tuning)
                 is_same = file.is_file() and file.read_bytes() == tuning_bytes(record.tuning)

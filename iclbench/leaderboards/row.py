@@ -142,7 +142,7 @@ class Row:
     @property
     def is_tuned(self) -> bool:
         """Whether a search chose the settings of the training."""
-        return self.record.tuning is not None
+        return is_tuned(self.record)
 
     @property
     def track(self) -> str:
@@ -211,6 +211,12 @@ class Row:
         return self.record.proof.kind if self.record.proof else ""
 
 
+def is_tuned(record: Record) -> bool:
+    """Whether a search of at least two trials chose the settings of the training."""
+    trials = record.tuning.document.get("trials") if record.tuning else None
+    return isinstance(trials, list) and len(trials) > 1
+
+
 def score_of(record: Record) -> float | None:
     """The statistic that ranks."""
     return record.ranking.score(record.metrics[record.ranking.metric])
@@ -232,23 +238,6 @@ def has_digits(ranking: Ranking) -> bool:
 def better(ranking: Ranking) -> Literal["lower", "higher"]:
     """Which direction of the score is better: digits grow as the error falls."""
     return "higher" if has_digits(ranking) else ranking.better
-
-
-def shown_score(statistics: Statistics, ranking: Ranking) -> float | None:
-    """What a figure shows of any metric of a task: where it ranks by digits, those or the median.
-
-    Such tasks have a few very large values, which would be the mean. Others show means.
-    """
-    if not has_digits(ranking):
-        return statistics.mean
-    return statistics.digits.mean if statistics.digits else statistics.median
-
-
-def shown_name(name: str, statistics: Statistics, ranking: Ranking) -> str:
-    """The title of `shown_score` for the metric of this name."""
-    if not has_digits(ranking):
-        return f"mean {name}"
-    return f"digits of {name}" if statistics.digits else f"median {name}"
 
 
 def worst(statistics: Statistics, ranking: Ranking) -> float | None:

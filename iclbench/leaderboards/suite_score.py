@@ -16,7 +16,7 @@ from ..api.record import Record
 from ..api.spec import canonical_json
 from ..api.suite import Suite, SuiteBoard
 from .level import has_digits_level, is_lower_better, level_of
-from .row import better
+from .row import better, is_tuned
 
 #: A model with scores on a smaller part of the boards has no mean: it is of other boards.
 LEAST_PART = 0.5
@@ -61,7 +61,7 @@ class Entry:
         """Whether the arguments were tuned: yes, no, or on how many boards; empty if untrained."""
         if self.origin != "trained":
             return ""
-        count = sum(record.tuning is not None for record in self.records.values())
+        count = sum(map(is_tuned, self.records.values()))
         if count in {0, len(self.records)}:
             return "tuned" if count else "untuned"
         return f"tuned on {count}"
@@ -221,9 +221,9 @@ def _representative(records: Sequence[Record]) -> Record:
         last = [seed[-1] for seed in curve.mean if seed] if curve else []
         known = [value for value in last if value is not None]
         if not known or len(known) < len(last):
-            return record.tuning is None, True, 0.0, record.id
+            return not is_tuned(record), True, 0.0, record.id
         sign = 1.0 if better(record.ranking) == "lower" else -1.0
-        return record.tuning is None, False, sign * sum(known) / len(known), record.id
+        return not is_tuned(record), False, sign * sum(known) / len(known), record.id
 
     return min(records, key=key)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import math
 from collections.abc import Iterator, Mapping
@@ -13,6 +14,8 @@ import numpy as np
 from ..api.digits import ErrorKind
 from ..api.statistics import Curve, Statistics
 
+#: No record has this schema and is older.
+EARLIEST = datetime.datetime(2026, 11, 1, tzinfo=datetime.UTC)
 #: How far a number may move, relatively: other machines add in another order.
 RELATIVE = {"float32": 1e-3, "float64": 1e-6}
 #: A floor that is no exact answer may be badly conditioned: its statistics may move by this much,
@@ -57,8 +60,30 @@ def _shown(value: Any) -> str:
 
 
 def same(name: str, recorded: Any, computed: Any) -> Check:
-    """The check of a fact that must be equal."""
-    return Check(name, recorded, computed, recorded == computed)
+    """The check of a fact that must be equal, in type too: 4.0 for 4 would be another run."""
+    return Check(name, recorded, computed, _plain(recorded) == _plain(computed))
+
+
+def _plain(content: Any) -> Any:
+    """Content whose equality is that of its JSON, where it has one."""
+    if isinstance(content, bool | int | float):
+        return type(content), content
+    if isinstance(content, Mapping):
+        return {key: _plain(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_plain(value) for value in content]
+    return content
+
+
+def of_the_past(name: str, text: str) -> Check:
+    """The check of a date since EARLIEST that is over; clocks may differ by an hour."""
+    try:
+        date = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        return Check(name, text, "a date", False)
+    now = datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=1)
+    holds = date.tzinfo is not None and EARLIEST <= date <= now
+    return Check(name, text, "a date of the past", holds)
 
 
 @dataclass(frozen=True)
@@ -210,11 +235,13 @@ def compare_curves(
 def compare_analyses(
     recorded: Mapping[str, Any], measured: Mapping[str, Any], dtype: str
 ) -> Iterator[Check]:
-    """A check for every number of the analyses, which are JSON documents.
+    """A check for every number of the analyses, which are JSON documents, and for all else in them.
 
     A number in a list is compared relative to the largest of the list, or may differ by 100ε. A
     single number may differ by 10⁴ε², as squared errors do.
     """
+    forms = _without_numbers(recorded), _without_numbers(measured)
+    yield same("analyses without their numbers", *forms)
     relative = RELATIVE[dtype]
     eps = float(np.finfo(dtype).eps)
     before, now = dict(_numbers("", recorded)), dict(_numbers("", measured))
@@ -225,6 +252,16 @@ def compare_analyses(
             rounding = 100 * eps if scale else ARITHMETIC * eps**2
             holds = abs(a - b) <= max(relative * max(abs(a), abs(b), scale), rounding)
         yield Check(f"analysis{path}", a, b, holds)
+
+
+def _without_numbers(content: Any) -> Any:
+    """The document with 0 in place of every number and null."""
+    if isinstance(content, Mapping):
+        return {key: _without_numbers(value) for key, value in content.items()}
+    if isinstance(content, list):
+        return [_without_numbers(value) for value in content]
+    is_number = content is None or (isinstance(content, int | float) and content is not True)
+    return 0 if is_number and content is not False else content
 
 
 def _numbers(

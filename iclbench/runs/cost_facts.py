@@ -21,6 +21,8 @@ from .validators import validation_prompts, validation_seed
 
 #: The claimed core time must be at least the measured one divided by this: processors differ.
 CHEAPER = 10.0
+#: A training may take this many times its budget: a rate that is measured before fixes the steps.
+MOST_OVER = 3.0
 
 
 def compare_costs(record: Record, plan: Plan) -> Iterator[Check]:
@@ -59,11 +61,20 @@ def _budget(budget: BudgetReport, record: Record, recipe: Recipe) -> Iterator[Ch
     yield same("budget asked", budget.asked, record.spec.budget)
     if budget.asked is None:
         yield same("budget steps", budget.steps, recipe.steps)
-    elif budget.rate is not None:
-        steps = steps_of(Budget.parse(budget.asked), budget.rate)
-        yield same("budget steps", budget.steps, steps)
+    else:
+        yield from _asked_budget(Budget.parse(budget.asked), budget)
     times = [budget.core_seconds, budget.wall_seconds, budget.device_seconds or 0.0]
     yield Check("budget seconds", times, "at least 0", min(times) >= 0)
+
+
+def _asked_budget(asked: Budget, budget: BudgetReport) -> Iterator[Check]:
+    """What was claimed of the time must not contradict the track that it gives the row."""
+    steps = None if budget.rate is None else steps_of(asked, budget.rate)
+    yield same("budget steps", budget.steps, steps)
+    yield same("time on a GPU", budget.device_seconds is not None, asked.on_gpu)
+    used = budget.core_seconds if budget.device_seconds is None else budget.device_seconds
+    most = MOST_OVER * asked.seconds
+    yield Check(f"{asked.kind} per seed", used, f"at most {most:g}", used <= most)
 
 
 def _curve(curve: ValidationCurve, record: Record, recipe: Recipe, plan: Plan) -> Iterator[Check]:

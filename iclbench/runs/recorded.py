@@ -31,6 +31,9 @@ from .statistics import Summary, summarize_run
 from .store import read_values
 from .values import MEAN_DIGITS_NAME, Arithmetic, compare_answers, compare_values
 
+#: What a statistic may gain by rounding although no draw gained as much, for the draws are few: of
+#: a metric and of an error relatively, of digits as such.
+GAIN, GAIN_OF_ERRORS, GAIN_OF_DIGITS = 3e-3, 0.1, 0.02
 #: The facts of a statistic that are words, by the ends of their names.
 WORDS = (" reliable", " interval")
 
@@ -96,7 +99,11 @@ class Recorded:
             for other in others
         ]
         checks = self._compare(plan, axes, measured, spread(measured, others))
-        return [_within(check, [facts.get(check.name) for facts in moved]) for check in checks]
+        betters = _betters(plan, self.prefix)
+        return [
+            _within(check, [facts.get(check.name) for facts in moved], betters.get(check.name))
+            for check in checks
+        ]
 
     def _compare(
         self,
@@ -147,10 +154,36 @@ class Recorded:
         return checks
 
 
-def _within(check: Check, moved: Sequence[Any]) -> Check:
+@dataclass(frozen=True)
+class _Better:
+    """In which direction a statistic is better, and what it may gain that no draw gained."""
+
+    sign: float
+    gain: float
+    is_relative: bool
+
+
+def _betters(plan: Plan, prefix: str) -> dict[str, _Better]:
+    """Of the statistics over all seeds and prompts that say how good a model is, by their names."""
+    primary, sign = plan.task.primary, {"lower": -1.0, "higher": 1.0}
+    found = {
+        f"{prefix}{primary.metric} {name}": _Better(sign[primary.better], GAIN, True)
+        for name in ("mean", "median")
+    }
+    for metric in plan.task.errors:
+        for name in ("mean", "median"):
+            found[f"{prefix}{metric} {name}"] = _Better(-1.0, GAIN_OF_ERRORS, True)
+        for name in ("digits mean", "digits median", MEAN_DIGITS_NAME):
+            found[f"{prefix}{metric} {name}"] = _Better(1.0, GAIN_OF_DIGITS, False)
+    return found
+
+
+def _within(check: Check, moved: Sequence[Any], better: _Better | None) -> Check:
     """The check of a number, which holds too if rounding moves the number as far.
 
-    What a statistic says of its interval in words follows from its values, and holds where they do.
+    Rounding moves good numbers in both directions. Weights may be made so that it only spoils them:
+    a better number than those measured needs draws that are better, too. What a statistic says of
+    its interval in words follows from its values, and holds where they do.
     """
     if check.name.endswith(WORDS):
         return replace(check, holds=True)
@@ -161,6 +194,10 @@ def _within(check: Check, moved: Sequence[Any]) -> Check:
     if check.name.endswith(MEAN_DIGITS_NAME):
         # However far rounding moves single errors, dividing all of them by two is no rounding.
         most = min(most, DIGITS)
+    if better is not None and better.sign * (check.recorded - check.measured) > 0:
+        gained = max(better.sign * (value - check.measured) for value in moved)
+        size = max(abs(check.recorded), abs(check.measured)) if better.is_relative else 1.0
+        most = min(most, max(FACTOR * gained, better.gain * size))
     return replace(check, holds=abs(check.recorded - check.measured) <= most)
 
 

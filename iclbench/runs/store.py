@@ -15,11 +15,13 @@ from ..api.errors import RecordError, RunError, problem_with
 from ..api.names import content_problem, is_plain_name, visible
 from ..api.record import SCHEMA_VERSION, Record
 from ..api.results import FileReference
-from ..api.spec import digest_of, spec_id
+from ..api.spec import ResolvedSpec, canonical_json, digest_of, spec_id
 from ..files import read_regular_file, write_atomically
 from .objects import Objects
 from .stored import StoredFiles
 
+#: Fields of a spec that older records lack, whose ids stay valid without them.
+ADDED_LATER: frozenset[str] = frozenset()
 #: The most bytes of a record.
 MOST_BYTES = 2**26
 
@@ -51,7 +53,16 @@ def _parse(raw: Any) -> Record:
     # The spec as written in the file, so that fields added later leave old ids valid.
     if record.id != spec_id(raw["spec"]):
         raise RecordError("it was edited: its id is not its spec's")
+    if not _is_as_written(record.spec, raw["spec"]):
+        raise RecordError("its spec is not written as runs write it, so one run had several ids")
     return record
+
+
+def _is_as_written(spec: ResolvedSpec, raw: dict[str, Any]) -> bool:
+    """Whether the spec's JSON is the one that a run writes: 4.0 for 4 would be another id."""
+    known = spec.model_dump(mode="json")
+    written = {name: value for name, value in known.items() if name not in ADDED_LATER - raw.keys()}
+    return canonical_json(written) == canonical_json(raw)
 
 
 def _read_json(path: Path) -> Any:

@@ -21,7 +21,7 @@ from ..api.tuning import (
 )
 from ..console import counted
 from ..files import read_regular_file, write_atomically
-from .comparison import Check, same
+from .comparison import Check, of_the_past, same
 from .plan import Plan, resolve
 
 #: The folder of tunings, beside the folders of records.
@@ -145,6 +145,7 @@ def compare_tuning(record: Record) -> Iterator[Check]:
     prompts = tuning_evaluation_seed(spec.eval_seed)
     yield same("tuning evaluation seed", document.evaluation_seed, prompts)
     yield same("tuning ranking", document.ranking, record.ranking)
+    yield of_the_past("tuning created", document.created)
 
 
 def _digest(tuning: Tuning) -> str | None:

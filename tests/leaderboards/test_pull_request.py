@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from forging import reseal
 
 from iclbench import RecordStore, RunSpec, run
 from iclbench.leaderboards.build import build
@@ -113,6 +114,16 @@ def test_code_alone_is_no_matter_of_this_check(repository):
     assert not (repository.folder.parent / "new").exists()
 
 
+def test_tables_alone_are_refused(repository):
+    table = repository.folder / "leaderboards" / "README.md"
+    table.write_text("evilnet is the best\n")
+    (problem,) = refused(repository)
+    assert "leaderboards/README.md: tables follow from records and code" in problem
+    # With code they may change: its own tests compare them.
+    (repository.folder / "code.py").write_text("print('new')\n")
+    assert refused(repository) == []
+
+
 def with_code(repository: Repository, record: Path) -> None:
     (repository.folder / "code.py").write_text("print('new')\n")
 
@@ -141,10 +152,6 @@ def with_submodule(repository: Repository, record: Path) -> None:
     path = "leaderboards/records/least-squares/module"
     repository.git("update-index", "--add", "--cacheinfo", f"160000,{head},{path}")
     (repository.folder / path).mkdir()
-
-
-def with_executable(repository: Repository, record: Path) -> None:
-    record.chmod(0o755)
 
 
 def with_unnamed_object(repository: Repository, record: Path) -> None:
@@ -181,6 +188,19 @@ def with_held_out(repository: Repository, record: Path) -> None:
     record.with_name(f"{record.stem}.heldout.json").write_text("{}")
 
 
+def with_parquet(repository: Repository, record: Path) -> None:
+    (repository.folder / "leaderboards" / "rows.parquet").write_bytes(b"forged")
+
+
+def with_proof_of_training(repository: Repository, record: Path) -> None:
+    proof = {"kind": "retrained", "created": "2026-11-24T10:00:00+00:00", "same_bits": True}
+
+    def change(content):
+        content["proof"] = {**proof, "environment": content["environment"]}
+
+    reseal(record, change)
+
+
 def with_other_tuning(repository: Repository, record: Path) -> None:
     path = repository.folder / "leaderboards" / "tunings" / "0123456789abcdef.json"
     path.parent.mkdir()
@@ -206,13 +226,15 @@ def with_huge_file(repository: Repository, record: Path) -> None:
         (with_linked_folder, "git mode 120000"),
         (with_linked_table, "rows.csv: it is not a regular file"),
         (with_submodule, "git mode 160000"),
-        (with_executable, "git mode 100755"),
+        (lambda repository, record: record.chmod(0o755), "git mode 100755"),
         (with_unnamed_object, "no record of this pull request names it"),
         (with_other_file, "script.py: it is neither a record nor a file"),
         (with_odd_name, "its name is not plain"),
         (with_damaged_record, "it is truncated or not a record"),
         (with_copy, "the record of this run is least-squares/averaging-"),
         (with_edited_record, "published records are neither edited nor deleted"),
+        (with_parquet, "rows.parquet: it is built after merging"),
+        (with_proof_of_training, "its proof of training again is not of the board's side"),
         (with_held_out, "held-out evaluations are made after merging"),
         (with_other_tuning, "no record of this pull request names it"),
         (with_script_among_tunings, "it is no tuning, named by its content"),

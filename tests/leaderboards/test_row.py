@@ -9,14 +9,14 @@ import pytest
 
 from iclbench.api.costs import BudgetReport
 from iclbench.api.digits import digits
-from iclbench.api.record import Ranking
+from iclbench.api.record import Ranking, Tuning
+from iclbench.leaderboards.figures.axes import shown_name, shown_score
 from iclbench.leaderboards.formats import notes
 from iclbench.leaderboards.row import (
     bounds_of,
     floor_label,
+    is_tuned,
     profile,
-    shown_name,
-    shown_score,
     worst,
 )
 from iclbench.runs.statistics import summarize
@@ -31,6 +31,13 @@ def test_missing_digits_are_counted_from_the_floor(rows):
     for row in rows:
         assert row.floor_score == row.record.floor["squared_error"].digits.mean
         assert row.missing_digits == pytest.approx(max(0, row.floor_score - row.score))
+
+
+def test_a_search_of_one_trial_tunes_nothing(rows):
+    record = next(row for row in rows if row.is_trained).record
+    for trials, tuned in (([{}], False), ([{}, {}], True), ("many", False)):
+        tuning = Tuning(sha256="0" * 64, document={"trials": trials})
+        assert is_tuned(record.model_copy(update={"tuning": tuning})) == tuned
 
 
 @pytest.mark.parametrize(

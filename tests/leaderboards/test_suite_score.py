@@ -177,7 +177,7 @@ def test_a_model_s_row_is_chosen_by_validation_and_a_tuned_one_comes_first(recor
         return entry.records["regression"].id, entry.tuned
 
     assert chosen(worse, better) == (better.id, "untuned")
-    tuning = {"sha256": "0" * 64, "document": {}}
+    tuning = {"sha256": "0" * 64, "document": {"trials": [{}, {}]}}
     tuned = type(worse).model_validate({**worse.model_dump(mode="json"), "tuning": tuning})
     assert chosen(better, tuned) == (worse.id, "tuned")
 

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from iclbench.runs.comparison import DIGITS, INEXACT, NEAR_FLOOR, NEGLIGIBLE, Tolerance, agree
+from iclbench.runs.comparison import (
+    DIGITS,
+    INEXACT,
+    NEAR_FLOOR,
+    NEGLIGIBLE,
+    Tolerance,
+    agree,
+    compare_analyses,
+    same,
+)
 
 
 @pytest.mark.parametrize(
@@ -39,3 +48,27 @@ def test_a_floor_that_is_no_exact_answer_may_move_by_a_hundredth():
     assert not inexact.holds("squared_error", 1.0e-20, 1.1e-20)
     assert inexact.holds_digits("squared_error", 9.30912, 9.30911)
     assert not inexact.holds_digits("squared_error", 9.32, 9.30)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "computed"), [(4.0, 4), (True, 1), ({"a": [1.0]}, {"a": [1]})]
+)
+def test_equal_numbers_of_other_types_are_not_the_same_fact(recorded, computed):
+    assert not same("layers", recorded, computed).holds
+    assert same("layers", computed, computed).holds
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"attention": [{"title": "learned", "values": [1.0, 2.0]}], "more": []},
+        {"attention": [{"title": "perfect", "values": [1.0, 2.0]}]},
+        {"attention": [{"title": "learned", "values": [1.0, 2.0], "note": "exact"}]},
+        {},
+    ],
+)
+def test_analyses_must_agree_in_their_words_too(forged):
+    measured = {"attention": [{"title": "learned", "values": [1.0, 2.00001]}]}
+    near = {"attention": [{"title": "learned", "values": [1.0, 2.0]}]}
+    assert all(check.holds for check in compare_analyses(near, measured, "float32"))
+    assert not all(check.holds for check in compare_analyses(forged, measured, "float32"))

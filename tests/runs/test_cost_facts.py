@@ -50,6 +50,13 @@ def test_changed_facts_are_noticed(records):
     assert "budget steps" in failing(record, budget=more)
     other = record.budget.model_copy(update={"asked": "2s"})
     assert "budget asked" in failing(record, budget=other)
+    for contradiction, fact in (
+        ({"rate": None}, "budget steps"),
+        ({"core_seconds": 36_000.0}, "core time per seed"),
+        ({"device_seconds": 1.0}, "time on a GPU"),
+    ):
+        claimed = record.budget.model_copy(update=contradiction)
+        assert failing(record, budget=claimed) == [fact]
     negative = record.budget.model_copy(update={"core_seconds": -1.0})
     assert failing(record, budget=negative) == ["budget seconds"]
     operations = record.operations.model_copy(update={"forward": 1.0})

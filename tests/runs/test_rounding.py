@@ -8,9 +8,11 @@ import torch
 from forging import with_values
 
 from iclbench import RecordStore, run, verify
+from iclbench.runs.comparison import Check
 from iclbench.runs.facts import recompute
 from iclbench.runs.measure import measure
 from iclbench.runs.models import given_models
+from iclbench.runs.recorded import _betters, _within
 from iclbench.runs.rounding import FACTOR, measure_rounded, spread
 from iclbench.runs.store import read_record
 
@@ -57,3 +59,27 @@ def test_values_beyond_rounding_do_not_hold(amplifying):
     record = read_record(path)
     values = RecordStore(path.parent.parent).objects.read_array(record.main.values["squared_error"])
     assert failing(with_values(path, {"squared_error": values / 9.0}))
+
+
+@pytest.mark.parametrize(
+    ("recorded", "measured", "moved", "holds"),
+    [
+        (1.0, 0.5, [-2.0, -1.0], False),  # rounding only spoils these weights
+        (1.0, 0.5, [0.7, 0.4], True),
+        (0.51, 0.5, [-2.0, -1.0], True),  # a gain of no account: the draws are few
+        (0.1, 0.5, [-2.0, -1.0], True),  # nobody claims worse numbers to win
+        (-9.0, 0.5, [0.7, 0.4], False),
+    ],
+)
+def test_a_better_number_needs_draws_that_are_better_too(
+    amplifying, recorded, measured, moved, holds
+):
+    _, plan, _ = amplifying
+    betters = _betters(plan, "")
+    digits = Check("squared_error digits mean", recorded, measured, holds=False)
+    assert _within(digits, moved, betters[digits.name]).holds == holds
+    # Of an error, less is better.
+    error = Check("squared_error mean", -recorded, -measured, holds=False)
+    assert _within(error, [-value for value in moved], betters[error.name]).holds == holds
+    # What says nothing of how good a model is may differ in both directions.
+    assert _within(digits, moved, None).holds == (recorded > -9.0)

@@ -62,6 +62,12 @@ FORGERIES = {
     "another task": (forged(lambda d: d.update(task="ridge")), "tuning task"),
     "the board's seeds": (forged(lambda d: d.update(seeds=[0, 1])), "tuning seeds"),
     "the board's prompts": (forged(lambda d: d.update(evaluation_seed=0)), "evaluation seed"),
+    "a negative cost": (
+        forged(lambda d: d["cost"].update(core_seconds=-1e9)),
+        "tuning: recorded",
+    ),
+    "a score of no run": (forged(lambda d: d["trials"][0].update(run=None)), "tuning: recorded"),
+    "a day that is none": (forged(lambda d: d.update(created="tomorrow")), "tuning created"),
     "no document": (forged(lambda d: d.clear()), "tuning: recorded"),
     "a point outside": (
         forged(lambda d: d["trials"][0]["recipe_args"].update(learning_rate=9.0)),

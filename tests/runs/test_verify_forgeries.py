@@ -6,6 +6,7 @@ follows from the edit is changed with it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -54,6 +55,34 @@ def seed_twice(folder: Path) -> Path:
     state, values = states_of(path)[0], values_of(path)
     path = with_values(path, {name: np.stack([v[0], v[0]]) for name, v in values.items()})
     return with_weights(path, {0: state, 1: {name: v.clone() for name, v in state.items()}})
+
+
+def seed_nearly_twice(folder: Path) -> Path:
+    """One seed's weights for both, those of the second in other last places."""
+    path = find(folder)
+    state = states_of(path)[0]
+    return with_weights(path, {0: state, 1: {n: v * (1 + 2e-7) for n, v in state.items()}})
+
+
+def other_number(value: object) -> Forgery:
+    """An argument that is equal and another number, in the spec and in the command."""
+
+    def change(content: Content) -> None:
+        content["spec"]["model_args"]["layers"] = value
+        content["command"] = content["command"].replace("layers=1", f"layers={json.dumps(value)}")
+
+    return edit(change)
+
+
+def proved(**fields: object) -> Forgery:
+    """A proof that its author wrote."""
+
+    def change(content: Content) -> None:
+        proof = {"kind": "evaluated", "created": content["created"],
+                 "environment": content["environment"], "plugins": content["plugins"]}  # fmt: skip
+        content["proof"] = {**proof, **fields}
+
+    return edit(change)
 
 
 def seeds_listed(*seeds: int | None) -> Forgery:
@@ -133,6 +162,16 @@ REFUSED: dict[str, Forgery] = {
     "the recipe's name": edit_spec(recipe="quick"),
     "no training": edit(lambda c: c.update(training=None)),
     "one seed's weights under both": seed_twice,
+    "one seed's weights under both, nearly": seed_nearly_twice,
+    "a whole number with a point": other_number(1.0),
+    "a whole number as a truth value": other_number(True),
+    "a spec's number without a point": edit_spec(perturb=0),
+    "a field of the spec left out": edit(lambda c: c["spec"].pop("checkpoint_digest")),
+    "a field of the spec without a value": edit_spec(budget=None),
+    "a proof of more than was checked": proved(same_bits=True),
+    "a proof of the future": proved(created="2999-01-01T00:00:00+00:00"),
+    "a negative number of threads": edit(lambda c: c["environment"].update(threads=-5)),
+    "a reason for what no record lacks": edit(lambda c: c.update(missing={"tuning": "lost"})),
     "repeated seeds": seeds_listed(0, 0),
     "repeated seeds everywhere": seeds_repeated,
     "invented seeds": seeds_listed(0, 7),

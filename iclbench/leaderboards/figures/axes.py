@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ...api.errors import UsageError, unknown
-from ...api.record import Record
+from ...api.record import Ranking, Record
 from ...api.statistics import Statistics
 from ...sweeps.figure import COSTS, CURVE, NOT_FIELDS, STATE, TRAINING, Figure
 from ..curves import COST_TITLES
-from ..row import has_digits, shown_name, shown_score
+from ..row import has_digits
 
 
 def metric_of(wanted: str | None, record: Record) -> str:
@@ -66,3 +66,20 @@ def in_digits(figure: Figure, metric: str | None, record: Record) -> bool:
     if figure.x in NOT_FIELDS or figure.statistic is not None or not has_digits(record.ranking):
         return False
     return record.metrics[metric_of(metric, record)].digits is not None
+
+
+def shown_score(statistics: Statistics, ranking: Ranking) -> float | None:
+    """What a figure shows of any metric of a task: where it ranks by digits, those or the median.
+
+    Such tasks have a few very large values, which would be the mean. Others show means.
+    """
+    if not has_digits(ranking):
+        return statistics.mean
+    return statistics.digits.mean if statistics.digits else statistics.median
+
+
+def shown_name(name: str, statistics: Statistics, ranking: Ranking) -> str:
+    """The title of `shown_score` for the metric of this name."""
+    if not has_digits(ranking):
+        return f"mean {name}"
+    return f"digits of {name}" if statistics.digits else f"median {name}"

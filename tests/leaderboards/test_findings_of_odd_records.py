@@ -1,0 +1,34 @@
+"""A record that makes a finding ambiguous is reported, and keeps no page from being built."""
+
+from __future__ import annotations
+
+from iclbench import run
+from iclbench.leaderboards.findings import outcomes
+
+FINDINGS = """
+[[finding]]
+records = "small"
+source = "nobody"
+claim = "Zero is {claim}."
+criterion = "any"
+written = 2026-11-23
+compare = "value"
+first = {{ metric = "squared_error", where = {{ model = "{model}" }} }}
+reproduced = [0, inf]
+contradicted = [inf, inf]
+"""
+
+
+def test_the_other_findings_are_judged(tmp_path):
+    small = {"task": "least-squares", "eval_prompts": 8, "out": tmp_path / "studies" / "small"}
+    for dim in (2, 3):
+        run(model="zero", task_args={"dim": dim, "examples": 4}, **small)
+    run(model="averaging", task_args={"dim": 2, "examples": 4}, **small)
+    texts = [FINDINGS.format(claim=m, model=m) for m in ("zero", "averaging")]
+    (tmp_path / "findings.toml").write_text("".join(texts))
+    refused = []
+    ambiguous, clear = outcomes(tmp_path, refused.append)
+    assert (ambiguous.verdict, clear.verdict) == ("not run", "reproduced")
+    (line,) = refused
+    assert "2 records have {'model': 'zero'}" in line
+    assert "Zero is zero." in line
