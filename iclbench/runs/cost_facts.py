@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+import torch
 
 from ..api.budget import Budget
 from ..api.costs import BudgetReport, ValidationCurve
@@ -14,13 +16,17 @@ from ..training.schedules import fit_schedule
 from ..training.validation import points_of
 from .budget import steps_of, track_of
 from .comparison import Check, same
+from .models import Model
 from .operations import count_operations, step_operations
 from .plan import Plan
 from .training import ReadyModels
-from .validators import validation_prompts, validation_seed
+from .validators import Validator, validation_prompts, validation_seed
 
 #: The claimed core time must be at least the measured one divided by this: processors differ.
 CHEAPER = 10.0
+#: By how much the last point of a validation curve may be better than the weights are: in mean
+#: digits, and relatively for a mean error, which a few prompts decide, and for another metric.
+NEAR_DIGITS, NEAR_ERROR, NEAR_METRIC = 0.1, 0.5, 0.05
 #: A training may take this many times its budget: a rate that is measured before fixes the steps.
 MOST_OVER = 3.0
 
@@ -92,6 +98,37 @@ def _curve(curve: ValidationCurve, record: Record, recipe: Recipe, plan: Plan) -
     expected = [step_operations(record.operations, recipe, step) for step in curve.steps]
     yield same("validation operations", curve.operations, expected)
     yield Check("validation share", curve.share, "at least 0", curve.share >= 0)
+
+
+def compare_last_validation(
+    record: Record, plan: Plan, models: Sequence[Model], device: torch.device
+) -> Iterator[Check]:
+    """A check for each seed's last point of the validation curve, if it is no better than the weights.
+
+    Earlier points are claimed. Where the time limit left out the last step, so is the whole curve.
+    """
+    curve, training = record.validation_curve, record.training
+    if curve is None or training is None or not curve.steps or curve.steps[-1] != training.steps:
+        return
+    validator = Validator(plan, curve.prompts, device, batch_size=1024)
+    for seed, scores, model in zip(record.seeds, curve.mean, models, strict=True):
+        measured = (validator.score(model.module.eval()) or {}).get("mean")
+        holds = _is_no_better(scores[-1], measured, plan)
+        yield Check(f"seed {seed.seed} last validation", scores[-1], measured, holds)
+
+
+def _is_no_better(claimed: float | None, measured: float | None, plan: Plan) -> bool:
+    """Whether a claimed score is no better than that of the weights, up to rounding.
+
+    It may be worse: of models that amplify rounding without limit, scores are never twice the same.
+    """
+    if claimed is None or measured is None:
+        return claimed is None
+    if plan.task.statistic == "mean digits":
+        return claimed - measured <= NEAR_DIGITS
+    sign = 1.0 if plan.task.primary.better == "higher" else -1.0
+    most = NEAR_ERROR if plan.task.primary.metric in plan.task.errors else NEAR_METRIC
+    return sign * (claimed - measured) <= most * max(abs(claimed), abs(measured))
 
 
 def compare_costs_again(record: Record, again: ReadyModels, *, exactly: bool) -> Iterator[Check]:

@@ -29,6 +29,7 @@ from ..precision import DTYPES, full_precision
 from .asked_answers import compare_answers_used
 from .code import require_plugins
 from .comparison import RELATIVE, Check, close, compare_analyses, same
+from .cost_facts import compare_last_validation
 from .exclusive import exclusive
 from .facts import compare_facts, recompute
 from .grading import Grading, RecordedGrader
@@ -91,6 +92,7 @@ def _verify(path: Path, record: Record, device: str) -> list[Check]:
             *compare_analyses(record.analyses, analyse(plan, models, place), record.spec.dtype),
             *_compare_grading(grader),
             *compare_answers_used(record, models),
+            *compare_last_validation(record, plan, models, place),
         ]
         for name in present_shifts(record):
             checks += _compare_shift(path, record, shifted_plan(plan, name), models, place)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
+from forging import reseal
 from small_runs import TINY
 
 from iclbench import RecordStore, RunSpec, run
@@ -91,6 +94,20 @@ def test_a_changed_curve_is_noticed(records, change, fact):
     )
     assert failing(record, validation_curve=curve) == []
     assert fact in failing(record, validation_curve=curve.model_copy(update=change))
+
+
+@pytest.mark.parametrize(("gained", "holds"), [(0.0, True), (-3.0, True), (3.0, False)])
+def test_the_last_validation_is_no_better_than_the_weights(records, tmp_path, gained, holds):
+    store = RecordStore(shutil.copytree(records["store"].folder, tmp_path / "copy"))
+
+    def change(content):
+        for seed in content["validation_curve"]["mean"]:
+            seed[-1] += gained
+
+    path = reseal(store.path(records["budget"].spec), change)
+    checks = [check for check in verify(path) if "last validation" in check.name]
+    assert len(checks) == 2
+    assert {check.holds for check in checks} == {holds}
 
 
 def test_times_are_claims(records):
