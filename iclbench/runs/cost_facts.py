@@ -27,8 +27,9 @@ CHEAPER = 10.0
 #: By how much the last point of a validation curve may be better than the weights are: in mean
 #: digits, and relatively for a mean error, which a few prompts decide, and for another metric.
 NEAR_DIGITS, NEAR_ERROR, NEAR_METRIC = 0.1, 0.5, 0.05
-#: A training may take this many times its budget: a rate that is measured before fixes the steps.
-MOST_OVER = 3.0
+#: A training may take this many times its budget: a rate that is measured before fixes the steps, and
+#: numbers that become too small for a processor to compute quickly have made it twice as long.
+MOST_OVER = 10.0
 
 
 def compare_costs(record: Record, plan: Plan) -> Iterator[Check]:
