@@ -27,8 +27,8 @@ CHEAPER = 10.0
 #: By how much the last point of a validation curve may be better than the weights are: in mean
 #: digits, and relatively for a mean error, which a few prompts decide, and for another metric.
 NEAR_DIGITS, NEAR_ERROR, NEAR_METRIC = 0.1, 0.5, 0.05
-#: A training may take this many times its budget: a rate that is measured before fixes the steps, and
-#: numbers that become too small for a processor to compute quickly have made it twice as long.
+#: A training may take this many times its budget: a rate that is measured before fixes the steps,
+#: and numbers that are too small to be computed quickly have made it twice as long.
 MOST_OVER = 10.0
 
 
@@ -104,7 +104,7 @@ def _curve(curve: ValidationCurve, record: Record, recipe: Recipe, plan: Plan) -
 def compare_last_validation(
     record: Record, plan: Plan, models: Sequence[Model], device: torch.device
 ) -> Iterator[Check]:
-    """A check for each seed's last point of the validation curve, if it is no better than the weights.
+    """A check for each seed's last point of the validation curve: the weights must be as good.
 
     Earlier points are claimed. Where the time limit left out the last step, so is the whole curve.
     """
