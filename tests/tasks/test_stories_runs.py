@@ -105,7 +105,7 @@ def test_the_study_s_cells_run_and_its_table_shows_them(tmp_path):
     text = render_study(file.table, records, RecordStore(tmp_path))
     lines = text.splitlines()
     assert "attention weights" in lines[0]
-    assert lines[2].startswith("| true ending")
+    assert lines[2].startswith("| target: true ending")
     assert [line.split("|")[-2].strip() for line in lines[3:]] == ["2,048", "2,048", "49,152"]
     assert sum("feed_forward=true" in line for line in lines) == 1
 
