@@ -136,6 +136,16 @@ def exit_code(error: Exception) -> int:
     return error.exit_code if isinstance(error, IclbenchError) else 1
 
 
+Folder = Annotated[
+    Path | None,
+    typer.Argument(help="Folder of records.  [default: results, or else those published]"),
+]
+SameFolder = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="DIR", help="The same folder, as other verbs name it."),
+]
+
+
 def one_folder(folder: Path | None, out: Path | None) -> Path | None:
     """The folder that was given in one of two ways; raises UsageError for both."""
     if folder is not None and out is not None:

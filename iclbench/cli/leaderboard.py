@@ -12,6 +12,8 @@ from . import site_of, suites
 from .common import (
     PUBLISHED,
     Columns,
+    Folder,
+    SameFolder,
     Sort,
     Style,
     complete_names,
@@ -49,13 +51,8 @@ MOST_BOARDS = 8
 
 @app.command()
 def show(
-    folder: Annotated[
-        Path | None,
-        typer.Argument(help="Folder of records.  [default: results, or else those published]"),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="The same folder, as other verbs name it.")
-    ] = None,
+    folder: Folder = None,
+    out: SameFolder = None,
     task: Annotated[
         str | None,
         typer.Option(help="Show only this task.", autocompletion=complete_names("task")),

@@ -12,6 +12,8 @@ from ..api.errors import RecordError, UnsupportedError, UsageError
 from ..console import report
 from .common import (
     Columns,
+    Folder,
+    SameFolder,
     Sort,
     Style,
     complete_names,
@@ -179,13 +181,8 @@ def show(
             metavar="NAME|FILE.toml", help="The suite.", autocompletion=complete_names("suite")
         ),
     ],
-    folder: Annotated[
-        Path | None,
-        typer.Argument(help="Folder of records.  [default: results, or else those published]"),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="The same folder, as other verbs name it.")
-    ] = None,
+    folder: Folder = None,
+    out: SameFolder = None,
     style: Style = "table",
     columns: Columns = None,
     sort: Sort = None,
