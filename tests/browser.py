@@ -36,6 +36,15 @@ def find(*names: str) -> str | None:
 def open_browser(width: int = 1280, height: int = 900, dark: bool = False) -> Iterator[Any]:
     """A driver of a headless Chromium with a page of that size; a narrow page is a phone's."""
     from selenium import webdriver
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    class Chrome(webdriver.Chrome):
+        def get(self, url: str) -> None:
+            """Load a page whole: chromedriver at times returns before it has its style sheet."""
+            super().get(url)
+            WebDriverWait(self, 30, 0.02).until(
+                lambda page: page.execute_script("return document.readyState") == "complete"
+            )
 
     options = webdriver.ChromeOptions()
     options.binary_location = find("chromium", "google-chrome", "chromium-browser", "chrome") or ""
@@ -45,7 +54,7 @@ def open_browser(width: int = 1280, height: int = 900, dark: bool = False) -> It
         options.add_argument(f"--{argument}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     service = webdriver.ChromeService(executable_path=find("chromedriver"))
-    driver = webdriver.Chrome(options=options, service=service)
+    driver = Chrome(options=options, service=service)
     try:
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
