@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import torch
 
@@ -18,16 +19,16 @@ def full_precision(dtype: torch.dtype) -> Iterator[None]:
     cuDNN's TF32 is on by default, so a convolution would use it. All settings are restored at the
     end.
     """
-    settings = [*_reductions(), *_float32()]
-    before = [getattr(owner, name) for owner, name, _ in settings]
+    settings = [s for s in (*_older(), *_reductions(), *_float32()) if s.is_readable()]
+    before = [setting.read() for setting in settings]
     try:
-        for owner, name, exact in settings:
-            setattr(owner, name, exact)
+        for setting in settings:
+            setting.write(setting.exact)
         with default_dtype(dtype):
             yield
     finally:
-        for (owner, name, _), value in zip(settings, before, strict=True):
-            setattr(owner, name, value)
+        for setting, value in zip(settings, before, strict=True):
+            setting.write(value)
 
 
 @contextmanager
@@ -41,22 +42,45 @@ def default_dtype(dtype: torch.dtype) -> Iterator[None]:
         torch.set_default_dtype(before)
 
 
-def _reductions() -> list[tuple[Any, str, Any]]:
-    matmul = torch.backends.cuda.matmul
-    return [
-        (matmul, "allow_fp16_reduced_precision_reduction", False),
-        (matmul, "allow_bf16_reduced_precision_reduction", False),
-    ]
+class _Setting(NamedTuple):
+    """One of torch's settings of precision, with its value for exact float32."""
+
+    read: Callable[[], Any]
+    write: Callable[[Any], None]
+    exact: Any
+
+    def is_readable(self) -> bool:
+        """Whether torch tells its value: it refuses to where older and newer settings differ."""
+        try:
+            self.read()
+        except RuntimeError:
+            return False
+        return True
 
 
-def _float32() -> list[tuple[Any, str, Any]]:
-    """Return the settings of float32's precision, one per backend and operator since torch 2.9.
+def _attribute(owner: Any, name: str, exact: Any) -> _Setting:
+    return _Setting(partial(getattr, owner, name), partial(setattr, owner, name), exact)
 
-    The older flags are left alone there: torch refuses to read them once the newer ones are set.
+
+def _older() -> list[_Setting]:
+    """Return what torch had before 2.9: packages that read it fail if it differs from the newer.
+
+    It is written before the newer settings, since writing it changes some of them.
     """
+    products = (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision)
+    return [_Setting(*products, "highest"), _attribute(torch.backends.cudnn, "allow_tf32", False)]
+
+
+def _reductions() -> list[_Setting]:
+    names = ("allow_fp16_reduced_precision_reduction", "allow_bf16_reduced_precision_reduction")
+    return [_attribute(torch.backends.cuda.matmul, name, False) for name in names]
+
+
+def _float32() -> list[_Setting]:
+    """Return the settings since torch 2.9, one per backend and operator."""
     backends: Any = torch.backends
     if not hasattr(backends.cudnn, "conv"):
-        return [(backends.cuda.matmul, "allow_tf32", False), (backends.cudnn, "allow_tf32", False)]
+        return []
     owners = [backends.cuda.matmul, backends.cudnn.conv, backends.cudnn.rnn]
     owners += [backends.mkldnn.matmul, backends.mkldnn.conv, backends.mkldnn.rnn]
-    return [(owner, "fp32_precision", "ieee") for owner in owners]
+    return [_attribute(owner, "fp32_precision", "ieee") for owner in owners]
