@@ -5,11 +5,18 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import weakref
 
 import pytest
 import torch
 
-from iclbench.devices import environment, torch_build
+from iclbench.devices import (
+    denormals_as_zero,
+    environment,
+    find_device,
+    free_memory,
+    torch_build,
+)
 
 CPU = torch.device("cpu")
 
@@ -38,3 +45,39 @@ def test_ci_prints_the_build():
     command = [sys.executable, "-m", "iclbench.devices"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert printed == torch_build() + "\n"
+
+
+def keeps_denormals() -> bool:
+    return bool(torch.tensor(1e-40, dtype=torch.float32).mul(1.0))
+
+
+def test_denormal_numbers_are_zero_within_a_block_and_where_they_were_before():
+    assert keeps_denormals()
+    with denormals_as_zero():
+        assert not keeps_denormals()
+        with denormals_as_zero():
+            pass
+        assert not keeps_denormals()
+    assert keeps_denormals()
+
+
+class Cycle:
+    def __init__(self):
+        self.method = self.__init__
+
+
+def test_objects_that_refer_to_each_other_are_freed():
+    cycle = weakref.ref(Cycle())
+    free_memory()
+    assert cycle() is None
+
+
+def test_a_gpu_with_a_number_becomes_the_current_one(monkeypatch):
+    current = []
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "set_device", current.append)
+    assert find_device("cuda") == torch.device("cuda")
+    assert find_device("cpu") == CPU
+    assert current == []
+    assert find_device("cuda:1") == torch.device("cuda:1")
+    assert current == [torch.device("cuda:1")]

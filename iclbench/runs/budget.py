@@ -14,6 +14,7 @@ from ..api.costs import BudgetReport
 from ..api.errors import RecordError, UsageError
 from ..api.recipe import Recipe
 from ..console import report
+from ..devices import free_memory
 from ..files import write_atomically
 from ..training.loop import Trained, Training
 from ..training.optimizers.choice import check_optimizer
@@ -79,6 +80,8 @@ def _rate(recipe: Recipe, make_training: MakeTraining, budget: Budget) -> float:
     trial = make_training(recipe.model_copy(update={"steps": ENDLESS}))
     seconds = TRIAL_SHARE * budget.times(len(trial.members)).seconds
     rate = measure_rate(trial, min(max(seconds, LEAST_TRIAL), MOST_TRIAL))
+    del trial
+    free_memory()  # of a GPU, where the trial would lie beside the training that follows
     # Measuring for the adaptive schedule costs gradients too; how often depends on the steps.
     fitted = fit_schedule(recipe, steps_of(budget, rate))
     return rate / (1.0 + measuring_share(fitted))

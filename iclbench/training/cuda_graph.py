@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import warnings
 from collections.abc import Callable
 
 import torch
@@ -29,7 +31,8 @@ class GraphStep:
     The graph reads its batch, learning-rate factor and step from buffers on the device, which are
     filled once per chunk, and writes losses into a buffer there: nothing waits within a chunk. The
     steps of the first chunk are taken without a graph, which warms up what capturing needs. Where
-    capturing fails, `failure` says why, and all steps are taken operator by operator.
+    capturing fails, or a step waits for the device, `failure` says why, and all steps are taken
+    operator by operator.
     """
 
     def __init__(self, update: Update, state: TrainingState) -> None:
@@ -38,6 +41,7 @@ class GraphStep:
         self.graph: torch.cuda.CUDAGraph | None = None
         self.chunk: Batch | None = None
         self.failure: str | None = None
+        self.stream: torch.cuda.Stream | None = None
 
     def __call__(self, chunk: Batch, index: int, step: int) -> Tensor:
         """Take a step; the losses are valid until the next chunk."""
@@ -49,17 +53,26 @@ class GraphStep:
             self.graph.replay()
         elif self.failure is not None:
             self._one_step()
+        elif self._ends_a_chunk(index):
+            self._warm_up_watched()
         else:
             self._warm_up()
         return self.losses[index]
+
+    def _ends_a_chunk(self, index: int) -> bool:
+        """Whether this is the last step of a chunk, and steps before it have warmed up."""
+        return 0 < index == self.recipe.chunk - 1
 
     def _capture(self) -> None:
         try:
             # Capture records operators without running them, so state is unchanged.
             self.graph = self._captured()
         except Exception as error:
-            self.failure = f"no CUDA graph: {first_line(error)}"
-            report(f"steps are taken operator by operator: {self.failure}")
+            self._refuse(first_line(error))
+
+    def _refuse(self, reason: str) -> None:
+        self.failure = f"no CUDA graph: {reason}"
+        report(f"steps are taken operator by operator: {self.failure}")
 
     def _fill(self, chunk: Batch, step: int) -> None:
         """Put a chunk's batches, factors and first step where the captured step reads them."""
@@ -88,16 +101,51 @@ class GraphStep:
 
     def _warm_up(self) -> None:
         """Take a step as it will be captured, so that nothing is compiled or chosen then."""
-        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        stream = self._side_stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             self._one_step()
         torch.cuda.current_stream().wait_stream(stream)
 
+    def _warm_up_watched(self) -> None:
+        """Take a step, and refuse the graph if it waits for the device.
+
+        A capture that fails for that leaves its stream and memory pool in use for good.
+        """
+        before = torch.cuda.get_sync_debug_mode()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            torch.cuda.set_sync_debug_mode("warn")
+            try:
+                self._warm_up()
+            finally:
+                torch.cuda.set_sync_debug_mode(before)
+        if any("called a synchronizing" in str(warning.message) for warning in caught):
+            self._refuse("a step waits for the device")
+
+    def _side_stream(self) -> torch.cuda.Stream:
+        """The stream of warming up and capturing: memory that a stream has freed stays its own."""
+        if self.stream is None:
+            self.stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        return self.stream
+
     def _captured(self) -> torch.cuda.CUDAGraph:
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            self._one_step()
+        failure: Exception | None = None
+        current = torch.cuda.current_stream()
+        gc.collect()  # a graph of an earlier training that is freed meanwhile ends the capture
+        try:
+            with torch.cuda.graph(graph, stream=self._side_stream()):
+                try:
+                    self._one_step()
+                except Exception as error:  # raised once the capture has ended
+                    failure = error
+        except Exception as error:
+            raise failure or error from None
+        finally:
+            torch.cuda.set_stream(current)  # a capture that can't end leaves its own
+        if failure is not None:
+            raise failure
         return graph
 
     def _one_step(self) -> None:

@@ -24,7 +24,7 @@ from ..api.prompts import Batch, map_tensors
 from ..api.random import torch_generator
 from ..api.recipe import Recipe
 from ..api.task import Task
-from ..devices import keep_freed_memory
+from ..devices import denormals_as_zero, keep_freed_memory
 from ..nn.predictions import averaged
 from .clock import Clock
 from .cuda_graph import GraphStep, TakeStep, refusal
@@ -140,7 +140,7 @@ class Training(TrainingState):
         """Draw one chunk of data and take its steps; returns the losses (steps, R)."""
         count = min(self.recipe.chunk, self.recipe.steps - self.step)
         losses = []
-        with self.choice.how.torch_threads():
+        with self.choice.how.torch_threads(), denormals_as_zero():
             chunk = self.data.next(self.step)
             for index in range(count):
                 losses.append(self.take_step(chunk, index, self.step))
@@ -207,8 +207,9 @@ class Training(TrainingState):
 
     def _choose(self, engine: EngineName) -> Choice:
         recipe, on_cpu = self.recipe, self.device.type == "cpu"
-        # On a GPU a whole chunk is in memory beside a step.
-        batch = self.trial(1 if on_cpu else recipe.chunk)
+        # On a GPU three chunks are in memory beside a step: the graph's, the current and the next.
+        chunks = [1] if on_cpu else 3 * [recipe.chunk]
+        batch, *_kept = [self.trial(batches) for batches in chunks]
         size = recipe.batch // recipe.accumulate
         part = prompts_of(batch, 0, size)
         if draws_random_numbers(self.replicas, prompts_of(part, 0, 8)):

@@ -62,6 +62,7 @@ def _pool(threads: int, share: int) -> ThreadPoolExecutor:
         all_started.wait()
         torch.get_num_threads()  # a thread takes the program's number at its first use of torch
         torch.set_num_threads(share)
+        torch.set_flush_denormal(True)  # as the thread that takes the steps
 
     try:
         with one_thread():  # gives the program its own number back

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 import torch
 from toys import Static
@@ -15,6 +17,8 @@ class GraphOnCPU(GraphStep):
 
     def _warm_up(self):
         self._one_step()
+
+    _warm_up_watched = _warm_up
 
     def _captured(self):
         body = self._one_step
@@ -96,6 +100,30 @@ def test_failed_capture_falls_back_to_steps(capsys):
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_step_that_waits_for_the_device_is_not_captured(monkeypatch, capsys, waits):
+    modes = ["default"]
+    monkeypatch.setattr(torch.cuda, "get_sync_debug_mode", lambda: modes[-1])
+    monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", modes.append)
+
+    class Watched(GraphOnCPU):
+        _warm_up_watched = GraphStep._warm_up_watched
+
+        def _warm_up(self):
+            if modes[-1] == "warn":
+                warnings.warn("Synchronization debug mode is a prototype", stacklevel=1)
+                if waits:
+                    warnings.warn("called a synchronizing CUDA operation", stacklevel=1)
+            self._one_step()
+
+    trainer = captured(training(), Watched)
+    assert losses_differ_by(trainer, training()) < AGREE
+    assert modes == ["default", "warn", "default"]
+    assert (trainer.take_step.graph is None) == waits
+    assert trainer.note == ("no CUDA graph: a step waits for the device" if waits else None)
+    assert len(capsys.readouterr().err.splitlines()) == waits
+
+
 def test_graph_without_a_gpu_is_refused_with_a_reason():
     assert training().note is None
     trainer = training(engine="graph")
@@ -130,16 +158,64 @@ def test_a_compiled_step_is_captured_on_a_gpu(replicas):
 
 
 @pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode")
 def test_graph_does_not_wait_within_a_chunk_on_a_gpu():
     trainer = training(4, device=cuda(), recipe={"steps": 1000})
     for _ in range(2):
         trainer.advance()
-    batch = trainer.data.next()
+    assert trainer.take_step.graph is not None, trainer.note
+    chunk = trainer.data.next(trainer.step)
+    trainer.take_step(chunk, 0, trainer.step)  # fills what the graph reads
     mode = torch.cuda.get_sync_debug_mode()
     torch.cuda.set_sync_debug_mode("error")
     try:
-        for _ in range(trainer.recipe.chunk):
-            trainer.take_step.graph.replay()
+        for index in range(1, trainer.recipe.chunk):
+            trainer.take_step(chunk, index, trainer.step + index)
     finally:
         torch.cuda.set_sync_debug_mode(mode)
-    assert batch.target.is_cuda
+    torch.cuda.synchronize()
+    assert chunk.target.is_cuda
+
+
+class Waiting:
+    """A program that reads its losses on the host."""
+
+    def __init__(self, program):
+        self.program, self.name = program, program.name
+
+    def __call__(self, batch):
+        losses, gradients = self.program(batch)
+        losses.tolist()
+        return losses, gradients
+
+
+@pytest.mark.gpu
+def test_a_step_that_waits_is_not_captured_on_a_gpu():
+    trainer = training(device=cuda())
+    trainer.program = Waiting(trainer.program)
+    assert losses_differ_by(trainer, training(engine="plain", device=cuda())) < 1e-9
+    assert trainer.note == "no CUDA graph: a step waits for the device"
+    # Nothing is left of it: the next training is captured.
+    again = training(device=cuda())
+    finished(again)
+    assert again.engine == "vmapped graph", again.note
+
+
+@pytest.mark.gpu
+def test_a_step_that_raises_while_it_is_captured_ends_the_capture_on_a_gpu():
+    trainer = training(device=cuda())
+    current, program = torch.cuda.current_stream(), trainer.program
+
+    class Raising(Waiting):
+        def __call__(self, batch):
+            if torch.cuda.is_current_stream_capturing():
+                raise RuntimeError("not while capturing")
+            return program(batch)
+
+    trainer.program = Raising(program)
+    assert losses_differ_by(trainer, training(engine="plain", device=cuda())) < 1e-9
+    assert trainer.note == "no CUDA graph: RuntimeError: not while capturing"
+    assert torch.cuda.current_stream() == current
+    again = training(device=cuda())
+    finished(again)
+    assert again.engine == "vmapped graph", again.note

@@ -131,3 +131,16 @@ def test_seeds_alone_and_as_replicas_agree_on_a_gpu():
         alone = Training([modules[r]], [members[r]], TASK, recipe, **options)
         curve = alone.run(None, lambda s, x: None).curve
         assert [row[r] for row in both.curve] == pytest.approx([row[0] for row in curve], rel=1e-9)
+
+
+def test_denormal_numbers_are_zero_in_steps_and_nowhere_else():
+    trainer, seen = training([3]), {"step": set(), "between": set()}
+    small, take_step = torch.tensor(1e-40, dtype=torch.float32), trainer.take_step
+
+    def watched(chunk, index, step):
+        seen["step"].add(float(small.mul(1.0)))
+        return take_step(chunk, index, step)
+
+    trainer.take_step = watched
+    trainer.run(None, lambda step, loss: seen["between"].add(float(small.mul(1.0)) > 0))
+    assert seen == {"step": {0.0}, "between": {True}}

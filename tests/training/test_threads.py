@@ -72,3 +72,11 @@ def test_pool_that_cannot_start_raises_and_leaves_no_thread_waiting(monkeypatch)
     started[0].join(timeout=60)
     assert not started[0].is_alive()
     assert torch.get_num_threads() == 1
+
+
+def test_denormal_numbers_are_zero_in_threads_that_take_steps():
+    torch.set_num_threads(2)
+    small = torch.tensor([1e-40, 1e-40], dtype=torch.float32)
+    at_once = map_at_once(2)
+    assert [float(x.mul(1.0)) for x in small] == pytest.approx([1e-40, 1e-40], rel=1e-3)
+    assert list(at_once(lambda x: float(x.mul(1.0)), small)) == [0.0, 0.0]
