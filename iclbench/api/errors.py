@@ -76,7 +76,14 @@ def problem_with(path: object, error: Exception) -> str:
     return reason if shown in reason else f"{shown}: {reason}"
 
 
+#: The most characters of a message that `first_line` shows.
+SHOWN = 160
+
+
 def first_line(error: BaseException) -> str:
-    """An error's type and the start of its message."""
-    text = str(error).strip()
-    return f"{type(error).__name__}: {text.splitlines()[0][:160]}" if text else type(error).__name__
+    """An error's type and the first line of its message; of a long one, the whole sentences."""
+    line = next(iter(str(error).strip().splitlines()), "")
+    if len(line) > SHOWN:
+        sentences = line[:SHOWN].rpartition(". ")[0]
+        line = f"{sentences}." if sentences else line[: SHOWN - 1] + "…"
+    return f"{type(error).__name__}: {line}" if line else type(error).__name__

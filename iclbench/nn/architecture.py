@@ -9,6 +9,7 @@ from torch import nn
 
 from ..api.architecture import Architecture
 from ..api.config import Config
+from ..api.errors import PluginError
 from ..api.prompts import Signature
 from .block import SequenceConfig
 from .model import SequenceModel
@@ -28,7 +29,12 @@ class SequenceArchitecture(Architecture):
         """
 
     def supports(self, signature: Signature, config: Any) -> str | None:
-        """Support every task with prompts of one size, unless the model would see the answers."""
+        """Support every task with prompts of one size, unless the model would see the answers.
+
+        Raises PluginError for a configuration that is not a `SequenceConfig`.
+        """
+        if not isinstance(config, SequenceConfig):
+            raise PluginError(f"{_name(self)}.Config must derive from iclbench.SequenceConfig")
         # Positions are a learned table of one length.
         if signature.varies:
             return "it is built for prompts of one size, and the task has several"
@@ -39,9 +45,19 @@ class SequenceArchitecture(Architecture):
         return None
 
     def build(self, signature: Signature, config: Any) -> SequenceModel:
-        """Return the sequence model with this architecture's mixers."""
+        """Return the sequence model with this architecture's mixers.
+
+        Raises PluginError for a mixer that is not a module.
+        """
         mixers = [
             self.mixer(config.width, signature.length, config.causal, config)
             for _ in range(config.layers)
         ]
+        for mixer in mixers:
+            if not isinstance(mixer, nn.Module):
+                raise PluginError(f"{_name(self)}.mixer() returned {mixer!r:.60}, not a module")
         return SequenceModel(signature, config, mixers)
+
+
+def _name(architecture: object) -> str:
+    return f"{type(architecture).__module__}.{type(architecture).__name__}"

@@ -8,6 +8,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from ..api.config import Config, added_later
+from ..api.errors import PluginError
 from ..api.prompts import Signature
 
 
@@ -64,9 +65,14 @@ class Block(nn.Module):
         self.norm1, self.mixer, self.norm2, self.mlp = norm1, mixer, norm2, mlp
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map (B, S, width) to (B, S, width)."""
+        """Map (B, S, width) to (B, S, width); raises PluginError for a mixer that does not."""
         # Norms come before the mixer and the MLP, so the stream itself stays unnormalized.
-        return self.feed(x + self.mixer(self.norm1(x)))
+        mixed = self.mixer(self.norm1(x))
+        if not isinstance(mixed, Tensor) or mixed.shape != x.shape:
+            what = tuple(mixed.shape) if isinstance(mixed, Tensor) else f"a {type(mixed).__name__}"
+            name = type(self.mixer).__name__
+            raise PluginError(f"the mixer {name} returned {what} for {tuple(x.shape)}")
+        return self.feed(x + mixed)
 
     def feed(self, x: Tensor) -> Tensor:
         """Return x + mlp(norm2(x)), or x if there is no MLP."""

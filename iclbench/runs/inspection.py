@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from ..api.prompts import Batch, map_tensors
 from ..api.random import torch_generator
 from ..api.task import Task, training_batch
+from .state_size import state_sizes
 
 #: Prompts that a model is shown.
 PROMPTS = 6
@@ -22,7 +23,8 @@ def find_problem(module: nn.Module, task: Task[Any], *, initial: bool = True) ->
 
     The module is called in evaluation mode, in torch's default dtype and on the CPU. Predictions
     must have the signature's shape and that dtype. An `initial` model, before training, must also
-    predict finite numbers, the same ones every time, and each prompt independently of the others.
+    predict finite numbers, the same ones every time, and each prompt independently of the others,
+    and tell the sizes of its states as whole numbers if at all.
     A solver or a construction may fail on single prompts, and its rounding may depend on a batch.
     """
     dtype = torch.get_default_dtype()
@@ -34,7 +36,8 @@ def find_problem(module: nn.Module, task: Task[Any], *, initial: bool = True) ->
         problem = _form(prediction, expected_shape(task, batch), dtype)
         if problem is not None or not initial:
             return problem
-        return _finiteness(prediction) or _dependence(module, batch, prediction)
+        problem = _finiteness(prediction) or _dependence(module, batch, prediction)
+    return problem or _state(module, task)
 
 
 def expected_shape(task: Task[Any], batch: Batch) -> tuple[int, ...]:
@@ -65,10 +68,22 @@ def _finiteness(prediction: Tensor) -> str | None:
 def _dependence(module: nn.Module, batch: Batch, prediction: Tensor) -> str | None:
     # To the bit: the same operators on the same numbers leave no rounding to allow for.
     if not torch.equal(module(batch.prompt), prediction):
-        return "two evaluations of one prompt differ: it draws random numbers in evaluation mode"
+        return (
+            "two evaluations of one prompt differ: in evaluation mode it draws random numbers or "
+            "changes its own state"
+        )
     single = torch.cat(
         [module(map_tensors(lambda t, i=i: t[i : i + 1], batch.prompt)) for i in range(PROMPTS)]
     )
     if not torch.allclose(single, prediction, rtol=RELATIVE, atol=ABSOLUTE):
         return "a prompt's prediction depends on the other prompts of its batch"
+    return None
+
+
+def _state(module: nn.Module, task: Task[Any]) -> str | None:
+    sizes = state_sizes(module, task.signature.length)
+    if sizes is None:
+        return None
+    if not isinstance(sizes, tuple) or not all(type(n) is int and n >= 0 for n in sizes):
+        return f"state_sizes() returned {sizes!r:.80}, not a tuple of whole numbers"
     return None

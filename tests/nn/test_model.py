@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import nn
 
-from iclbench import Signature, Text, TrainingContext, load_task, training_batch, training_form
+from iclbench import (
+    Config,
+    PluginError,
+    SequenceArchitecture,
+    Signature,
+    Text,
+    TrainingContext,
+    load_task,
+    training_batch,
+    training_form,
+)
 from iclbench.api.random import torch_generator
 from iclbench.nn.logits import FactoredLogits, token_loss
 from iclbench.nn.model import as_slice
@@ -83,3 +94,48 @@ def test_only_token_targets_have_factored_logits():
 )  # fmt: skip
 def test_evenly_spaced_positions_are_a_slice(positions, expected):
     assert as_slice(positions) == expected
+
+
+class Returning(nn.Module):
+    def __init__(self, change):
+        super().__init__()
+        self.change = change
+
+    def forward(self, x):
+        return self.change(x)
+
+
+def architecture_of(mixer):
+    class Mine(SequenceArchitecture):
+        def mixer(self, width, length, causal, config):
+            return mixer
+
+    return Mine
+
+
+@pytest.mark.parametrize(
+    ("change", "returned"),
+    [(lambda x: x[:, 1:], r"\(5, 20, 8\)"), (lambda x: (x, x), "a tuple")],
+)
+def test_a_mixer_that_returns_something_else_is_named(change, returned):
+    task = load_task("least-squares")
+    module = build(task.signature, architecture_of(Returning(change)))
+    prompt = training_batch(task, 5, torch_generator("cpu", "t"), torch.float64).prompt
+    with pytest.raises(
+        PluginError, match=rf"the mixer Returning returned {returned} for \(5, 21, 8\)"
+    ):
+        module(prompt)
+
+
+def test_a_mixer_that_is_no_module_is_refused():
+    signature = load_task("least-squares").signature
+    with pytest.raises(PluginError, match=r"Mine\.mixer\(\) returned 3, not a module"):
+        build(signature, architecture_of(3))
+
+
+def test_a_configuration_that_is_not_of_a_sequence_model_is_refused():
+    architecture, signature = architecture_of(nn.Identity())(), load_task("least-squares").signature
+    with pytest.raises(
+        PluginError, match=r"Mine\.Config must derive from iclbench\.SequenceConfig"
+    ):
+        architecture.supports(signature, Config())

@@ -92,6 +92,7 @@ class Chooser:
         if engine not in get_args(EngineName):
             raise unknown("engine", engine, get_args(EngineName))
         reasons: list[str] = []
+        refused = False
         for candidate in self._candidates(engine, reasons):
             if candidate.name == "plain":
                 break
@@ -105,6 +106,10 @@ class Chooser:
             if mismatch is None:
                 break
             reasons.append(f"not {candidate.name}: {mismatch}")
+            if candidate.group_size > 1:
+                refused = True
+        if refused and candidate.group_size == 1:
+            reasons.append("replicas are trained one after another")
         speedup = None
         if candidate.group_size > 1:
             grouped = candidate.make(self.replicas.copy())

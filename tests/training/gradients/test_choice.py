@@ -68,6 +68,9 @@ def test_what_is_not_taken_has_a_reason(cls, engine, name, reason):
     decision = choose(cls, engine)
     assert decision.program.name == name
     assert reason in decision.reasons[0]
+    # Seeds that could have been one program cost their own time each.
+    alone = name == "threaded" and reason.startswith("not vmapped")
+    assert ("replicas are trained one after another" in decision.reasons) == alone
 
 
 def test_the_trial_of_a_program_leaves_the_buffers():
