@@ -67,8 +67,7 @@ def denormals_as_zero() -> Iterator[None]:
 def free_memory() -> None:
     """Free what is held by objects that refer to each other alone, on a GPU for any use."""
     gc.collect()
-    if torch.cuda.is_initialized():
-        torch.cuda.empty_cache()
+    torch.cuda.empty_cache()
 
 
 def environment(device: torch.device) -> Environment:
