@@ -104,9 +104,9 @@ STATE ?= build/gpu/state
 gpu: DEVICE ?= cuda
 # Run PART=1…5 of what is measured on a GPU; needs no .venv.
 gpu:
-	@if [ -d $(WHEELS) ] && [ ! -d build/gpu/site ]; then \
-	  $(PYTHON) -m pip install --quiet --no-index --no-deps --no-compile --target build/gpu/site \
-	    $(WHEELS)/*.whl; fi
+	@if [ -d $(WHEELS) ] && [ ! -d build/gpu/site ]; then rm -rf build/gpu/site.new && \
+	  $(PYTHON) -m pip install --quiet --no-index --no-deps --no-compile \
+	    --target build/gpu/site.new $(WHEELS)/*.whl && mv build/gpu/site.new build/gpu/site; fi
 	PYTHONPATH=.:plugins:tasks:build/gpu/site $(PYTHON) -m benchmarks.gpu $(PART) \
 	  --device $(DEVICE) --state $(STATE) $(ARGS)
 
