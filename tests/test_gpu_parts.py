@@ -67,7 +67,7 @@ def test_part_5_goes_on_from_its_checkpoint(part, monkeypatch):
     monkeypatch.setattr(gpu, "PACKING", 0.0)
     options = ("--seeds", 1, "--budget", "12s")
     codes = [part(5, *options, minutes=0.1)]
-    while codes[-1] == 3 and len(codes) < 8:
+    while codes[-1] == 3 and len(codes) < 30:  # a slice may be too short for a busy machine
         codes.append(part(5, *options, minutes=0.1))
     assert codes[-1] == 0
     assert codes[0] == 3
