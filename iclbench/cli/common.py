@@ -136,21 +136,23 @@ def exit_code(error: Exception) -> int:
     return error.exit_code if isinstance(error, IclbenchError) else 1
 
 
-Folder = Annotated[
-    Path | None,
-    typer.Argument(help="Folder of records.  [default: results, or else those published]"),
+Folders = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="[FOLDER]…",
+        help="Folders of records, shown as one.  [default: results, or else those published]",
+    ),
 ]
 SameFolder = Annotated[
     Path | None,
-    typer.Option("--out", metavar="DIR", help="The same folder, as other verbs name it."),
+    typer.Option("--out", metavar="DIR", help="A folder too, as other verbs name it."),
 ]
 
 
-def one_folder(folder: Path | None, out: Path | None) -> Path | None:
-    """The folder that was given in one of two ways; raises UsageError for both."""
-    if folder is not None and out is not None:
-        raise UsageError("give the folder once: as an argument or by --out")
-    return folder or out
+def records_folders(folders: Sequence[Path] | None, out: Path | None) -> list[Path]:
+    """The folders of records to show, each once; raises UsageError if one is missing."""
+    given = [*(folders or []), *([out] if out is not None else [])]
+    return list(dict.fromkeys(map(records_folder, given))) if given else [records_folder(None)]
 
 
 def records_folder(given: Path | None) -> Path:
@@ -161,6 +163,8 @@ def records_folder(given: Path | None) -> Path:
         if not RESULTS.is_dir() and PUBLISHED.is_dir():
             report(f"there is no folder {RESULTS} yet: these are the records of {PUBLISHED}")
             return PUBLISHED
+        if not RESULTS.is_dir():
+            raise UsageError(f"there is no folder {RESULTS}; give a folder of records")
         given = RESULTS
     if not given.is_dir():
         raise UsageError(f"there is no folder {given}")

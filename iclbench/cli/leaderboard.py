@@ -12,15 +12,15 @@ from . import site_of, suites
 from .common import (
     PUBLISHED,
     Columns,
-    Folder,
+    Folders,
     SameFolder,
     Sort,
     Style,
     complete_names,
     end_with,
-    one_folder,
     record_paths,
     records_folder,
+    records_folders,
     show_table,
 )
 
@@ -51,7 +51,7 @@ MOST_BOARDS = 8
 
 @app.command()
 def show(
-    folder: Folder = None,
+    folders: Folders = None,
     out: SameFolder = None,
     task: Annotated[
         str | None,
@@ -67,21 +67,22 @@ def show(
         bool, typer.Option("--commands", help="Print the command that reproduces each row.")
     ] = False,
 ) -> None:
-    """Print the ranked tables of all records in a folder.
+    """Print the ranked tables of all records in folders.
 
-    In a terminal, they have the columns that fit into its width. CSV and JSON are one table of all
+    Your own records beside the published ones: iclbench leaderboard show results leaderboards. In a
+    terminal, tables have the columns that fit into its width. CSV and JSON are one table of all
     rows, with numbers in full.
     """
     from ..display.boards import overview_table, print_boards
     from ..leaderboards.board import comparable
-    from ..leaderboards.reading import boards_of, records_of
+    from ..leaderboards.reading import Together, boards_of, records_of
     from ..runs.store import RecordStore
 
-    store = RecordStore(records_folder(one_folder(folder, out)))
+    store = Together(tuple(map(RecordStore, records_folders(folders, out))))
     problems: list[str] = []
     records = records_of(store, problems.append, task=task)
     if not records and not problems:
-        where = f"there are no records in {store.folder}"
+        where = f"there are no records in {store}"
         raise UsageError(where + (f" of {task}" if task else ""))
     plain = style == "table" and columns is None and sort is None and not commands
     groups = comparable(records) if plain and task is None and not every else []

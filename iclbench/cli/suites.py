@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,13 +12,12 @@ from ..api.errors import RecordError, UnsupportedError, UsageError
 from ..console import report
 from .common import (
     Columns,
-    Folder,
+    Folders,
     SameFolder,
     Sort,
     Style,
     complete_names,
-    one_folder,
-    records_folder,
+    records_folders,
     show_table,
 )
 
@@ -150,23 +149,24 @@ class SuiteRun:
         ran = {record.id: record for record in records}
         if style == "table":
             typer.echo()
-        scores = _scores(self.suite, self.prepare.settings.out, ran)
+        scores = _scores(self.suite, [self.prepare.settings.out], ran)
         _print(scores, reasons, style, columns, sort)
 
 
-def _scores(suite: Suite, out: Path, ran: Mapping[str, Record]) -> SuiteTable:
-    """The table of a suite, of the records in a folder; `ran` are some of them."""
+def _scores(suite: Suite, folders: Sequence[Path], ran: Mapping[str, Record]) -> SuiteTable:
+    """The table of a suite, of the records in folders; `ran` are some of them."""
     from ..leaderboards.suite_score import score_suite
     from ..runs.suites import records_of
 
-    return score_suite(suite, records_of(suite, _records(out, ran)))
+    return score_suite(suite, records_of(suite, _records(folders, ran)))
 
 
-def _records(out: Path, known: Mapping[str, Record]) -> Iterable[Record]:
-    """The records of a folder; a damaged one is reported and left out."""
+def _records(folders: Sequence[Path], known: Mapping[str, Record]) -> Iterable[Record]:
+    """The records of folders; a damaged one is reported and left out."""
+    from ..leaderboards.reading import Together
     from ..runs.store import RecordStore, read_record
 
-    for path in RecordStore(out).paths():
+    for path in Together(tuple(map(RecordStore, folders))).paths():
         record = known.get(path.stem[-16:])
         try:
             yield record or read_record(path)
@@ -181,22 +181,24 @@ def show(
             metavar="NAME|FILE.toml", help="The suite.", autocompletion=complete_names("suite")
         ),
     ],
-    folder: Folder = None,
+    folders: Folders = None,
     out: SameFolder = None,
     style: Style = "table",
     columns: Columns = None,
     sort: Sort = None,
 ) -> None:
-    """Print the scores of a suite from the records in a folder.
+    """Print the scores of a suite from the records in folders.
 
-    A board's name is a column too: --columns model,score,BOARD.
+    Your own records beside the published ones: iclbench leaderboard suite core results
+    leaderboards. A board's name is a column too: --columns model,score,BOARD.
     """
     from ..runs.suites import find_suite
 
-    suite, found = find_suite(name), records_folder(one_folder(folder, out))
+    suite, found = find_suite(name), records_folders(folders, out)
     scores = _scores(suite, found, {})
     if not scores.entries:
-        raise UsageError(f"there are no records of the suite {suite.name} in {found}")
+        where = " or ".join(map(str, found))
+        raise UsageError(f"there are no records of the suite {suite.name} in {where}")
     _print(scores, {}, style, columns, sort)
 
 

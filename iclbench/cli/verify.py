@@ -77,6 +77,7 @@ def verify(
 
     output = Output(style, columns, sort)
     paths = record_paths(records)
+    _require_objects(paths)
     chosen = paths if sample is None else chosen_sample(paths, sample)
     if output.is_default:
         _print_head(len(chosen), len(paths))
@@ -88,6 +89,16 @@ def verify(
         summary.show()
     if summary.code:
         raise typer.Exit(summary.code)
+
+
+def _require_objects(paths: list[Path]) -> None:
+    """Raise RecordError where no record has its files, instead of a line for each."""
+    from ..leaderboards.reading import require_objects
+    from ..runs.objects import FOLDER
+
+    folders = {path.parent.parent for path in paths}
+    if len(paths) > 1 and not any((folder / FOLDER).is_dir() for folder in folders):
+        require_objects(min(folders))
 
 
 def _verify(paths: list[Path], request: Request, workers: int | None, summary: Summary) -> None:

@@ -23,18 +23,21 @@ _FACTS = ("board", "task", "dtype")
 Line = dict[str, Any]
 
 
-def _columns(ranked: str) -> tuple[Column, ...]:
-    """The columns of a board; what ranks is headed by what it is."""
+def _columns(ranked: str, *, several_tracks: bool = False) -> tuple[Column, ...]:
+    """The columns of a board; what ranks is headed by what it is.
+
+    With several tracks, each of which has ranks of its own, all are told.
+    """
     return (
         *(Column(name, extra=True) for name in _FACTS),
         Column("rank", right=True),
+        Column("track", importance=0 if several_tracks else 3),
         Column("model", fit="shorten"),
         Column("origin"),
         Column("score", right=True, label=ranked),
         Column("95% interval", right=True, importance=1),
         Column("1% worst", right=True, importance=2),
         Column("held out", right=True, importance=3),
-        Column("track", importance=3),
         Column("seeds", right=True, importance=4),
         Column("median", right=True, importance=5),
         Column("parameters", right=True, importance=6),
@@ -54,7 +57,8 @@ def board_table(board: Board) -> Table:
     facts = {"board": board.title, "task": board.task, "dtype": board.dtype}
     lines = [] if board.floor is None else [_floor_line(board.floor, board.ranking)]
     lines += [_line(row) for row in board.rows]
-    columns = _columns(formats.score_name(board.ranking))
+    tracks = {row.track for row in board.rows if row.origin == "trained"}
+    columns = _columns(formats.score_name(board.ranking), several_tracks=len(tracks) > 1)
     return Table(columns, [{**facts, **line} for line in lines], title=board.description)
 
 
@@ -130,7 +134,7 @@ def _line(row: Row) -> Line:
     style = {"trained": "bold", "solver": "cyan", "constructed": "magenta"}.get(row.origin, "")
     line = {
         "rank": Cell(formats.rank(row), None if row.rank is None else str(row.rank)),
-        "model": Cell(row.label, row.label, style),
+        "model": Cell(row.label.removesuffix(f" track={row.track}"), row.label, style),
         "origin": Cell(
             " ".join(filter(None, [formats.mark(row), _notes(row)])),
             row.origin,
@@ -142,7 +146,7 @@ def _line(row: Row) -> Line:
         "high": row.bounds.high,
         "1% worst": Cell(formats.number(row.worst, ranking.scale), row.worst),
         "held out": Cell(formats.held_out(row), row.held_out_score),
-        "track": row.track,
+        "track": Cell(row.track or ("open" if row.origin == "trained" else ""), row.track),
         "seeds": Cell(str(row.seeds or ""), row.seeds),
         "median": Cell(formats.number(statistics.median, ranking.scale), statistics.median),
         "parameters": Cell(formats.parameters(record), record.parameters),

@@ -6,7 +6,7 @@ import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..api.errors import UsageError
 from ..api.record import Ranking, Record
@@ -167,7 +167,15 @@ def leaderboard(out: str | Path = "results") -> Boards:
     return boards([read_record(path) for path in store.paths()], store)
 
 
-def boards(records: Sequence[Record], store: RecordStore) -> Boards:
+class Places(Protocol):
+    """Knows where records are: a `RecordStore`, or several."""
+
+    def path_of(self, record: Record) -> Path:
+        """The record's file."""
+        ...
+
+
+def boards(records: Sequence[Record], store: Places) -> Boards:
     """One board for each set of comparable records of the store.
 
     Raises RecordError if the values of a record's prompts are missing or were changed.

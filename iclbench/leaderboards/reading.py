@@ -5,17 +5,43 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..api.errors import RecordError, problem_with
 from ..api.record import Record
-from ..runs.objects import Objects
+from ..runs.objects import FOLDER, Objects
 from ..runs.recorded_answers import read_answers
 from ..runs.store import RecordStore, read_record
-from .board import Boards, boards
+from .board import Boards, Places, boards
 
 #: Takes one line for every record that is left out; it names the record's path.
 Refused = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Together:
+    """Folders of records read as one; a record that several hold is that of the first."""
+
+    stores: tuple[RecordStore, ...]
+
+    def paths(self) -> Iterator[Path]:
+        """Every record's path, the first store's first."""
+        known: set[tuple[str, ...]] = set()
+        for store in self.stores:
+            for path in store.paths():
+                name = path.parts[-2:]
+                if name not in known:
+                    known.add(name)
+                    yield path
+
+    def path_of(self, record: Record) -> Path:
+        """The path of a record in the first store that holds it."""
+        places = [store.path_of(record) for store in self.stores]
+        return next((place for place in places if place.exists()), places[0])
+
+    def __str__(self) -> str:
+        return " and ".join(str(store.folder) for store in self.stores)
 
 
 def sound_records(paths: Iterable[Path], refused: Refused) -> Iterator[tuple[Path, Record]]:
@@ -28,7 +54,7 @@ def sound_records(paths: Iterable[Path], refused: Refused) -> Iterator[tuple[Pat
 
 
 def records_of(
-    store: RecordStore, refused: Refused, *, task: str | None = None, whole: bool = False
+    store: RecordStore | Together, refused: Refused, *, task: str | None = None, whole: bool = False
 ) -> list[Record]:
     """The store's sound records, of one task if given; if `whole`, with all files that they name.
 
@@ -57,8 +83,13 @@ def sound_boards(
     return boards_of(records, store, refused)
 
 
-def boards_of(records: Sequence[Record], store: RecordStore, refused: Refused) -> Boards:
-    """The boards of those records of a store whose values are sound."""
+def boards_of(records: Sequence[Record], store: Places, refused: Refused) -> Boards:
+    """The boards of those records of a store whose values are sound.
+
+    Raises RecordError for a folder of records without any values.
+    """
+    for folder in {store.path_of(record).parents[1] for record in records}:
+        require_objects(folder)
     with _without_collection():
         try:
             return boards(records, store)
@@ -79,11 +110,20 @@ def _without_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _require_place(store: RecordStore, path: Path, record: Record) -> None:
+def require_objects(records: Path) -> None:
+    """Raise RecordError for a folder of records without the folder of the files that they name."""
+    if not (records / FOLDER).is_dir():
+        raise RecordError(
+            f"{records} lacks {FOLDER}/, with the values of prompts that rows are compared by; in "
+            "a sparse checkout, `git sparse-checkout disable` fetches it"
+        )
+
+
+def _require_place(store: Places, path: Path, record: Record) -> None:
     """Raise RecordError for a copy of a record under another name: a run has one row."""
     place = store.path_of(record)
     if path != place:
-        raise RecordError(f"the record of this run is {place.relative_to(store.folder)}")
+        raise RecordError(f"the record of this run is {place.relative_to(place.parents[1])}")
 
 
 def _require_files(path: Path, record: Record) -> None:
@@ -93,7 +133,7 @@ def _require_files(path: Path, record: Record) -> None:
     read_answers(record, objects)
 
 
-def _has_a_board(store: RecordStore, record: Record, refused: Refused) -> bool:
+def _has_a_board(store: Places, record: Record, refused: Refused) -> bool:
     try:
         boards([record], store)
     except Exception as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 from tiny import TINY
 
@@ -146,8 +147,27 @@ def test_the_published_boards_are_shown_where_there_are_no_others(cli, tmp_path,
     assert "these are the records of leaderboards/records" in outcome.err
     for folder in ("leaderboards", "leaderboards/records"):
         assert cli("leaderboard", "show", folder).out == outcome.out
-    twice = cli("leaderboard", "show", "leaderboards", "--out", "leaderboards")
-    assert (twice.code, twice.err.count("\n")) == (2, 1)
+    assert cli("leaderboard", "show", "leaderboards", "--out", "leaderboards").out == outcome.out
+
+
+def test_folders_are_shown_as_one_board(cli, tmp_path):
+    mine, published = tmp_path / "mine", tmp_path / "published"
+    for models, folder in (("zero,newton", mine), ("zero,averaging", published / "records")):
+        cli("run", "--model", models, "--task", "least-squares", *TINY, "--out", folder)
+    out = cli("leaderboard", "show", mine, published).out
+    assert out.count("ranked by") == 1
+    assert [out.count(f" {name} ") for name in ("zero", "newton", "averaging")] == [1, 1, 1]
+    nowhere = cli("leaderboard", "show", mine, tmp_path / "other")
+    assert (nowhere.code, nowhere.err.count("\n")) == (2, 1)
+
+
+def test_a_folder_without_the_files_of_its_records_is_told_in_one_line(cli, tmp_path):
+    cli("run", "--model", "zero,newton", "--task", "least-squares", *TINY, "--out", tmp_path)
+    shutil.rmtree(tmp_path / "objects")
+    for words in (["leaderboard", "show", tmp_path], ["verify", tmp_path, "--device", "cpu"]):
+        code, _, err = cli(*words)
+        assert (code, err.count("\n")) == (2, 1)
+        assert "git sparse-checkout disable" in err
 
 
 def test_many_boards_are_shown_a_line_each(cli, tmp_path, monkeypatch):

@@ -156,3 +156,19 @@ def test_the_legend_explains_the_marks_that_occur(board):
 def test_without_boards_nothing_is_printed(capsys):
     print_boards([])
     assert capsys.readouterr().out == ""
+
+
+def test_several_tracks_are_told_on_a_narrow_terminal(cli, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    spec = (
+        "--model transformer --model-args layers=1,width=8 --task least-squares "
+        "--task-args dim=2,examples=4 --eval-prompts 16 --seeds 2 --recipe smoke --device cpu"
+    )
+    for budget in ("1s", "2s"):
+        cli("run", *spec.split(), "--budget", budget, "--out", tmp_path)
+    lines = cli("leaderboard", "show", tmp_path).out.splitlines()
+    assert any(line.split()[:3] == ["rank", "track", "model"] for line in lines)
+    assert [line.split()[:3] for line in lines if " transformer " in line] == [
+        ["1", "1s", "transformer"],
+        ["1", "2s", "transformer"],
+    ]
