@@ -26,9 +26,13 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
 
 
-def commands(page: Path) -> list[list[str]]:
-    lines = "\n".join(blocks(page, "bash")).replace("\\\n", " ").splitlines()
+def words_of(text: str) -> list[list[str]]:
+    lines = text.replace("\\\n", " ").splitlines()
     return [shlex.split(line, comments=True) for line in lines if line.strip()]
+
+
+def commands(page: Path) -> list[list[str]]:
+    return words_of("\n".join(blocks(page, "bash")))
 
 
 @pytest.mark.parametrize("hook", HOOKS)
@@ -41,12 +45,15 @@ def test_every_hook_is_documented(hook):
 )
 def test_every_command_of_a_page_works(page, cli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for text in blocks(page, "toml"):
-        (tmp_path / "sweep.toml").write_text(text, "utf-8")
-    for words in commands(page):
-        assert words[0] == "iclbench"
-        outcome = cli(*words[1:])
-        assert outcome.code == 0, (words, outcome.err)
+    parts = re.findall(r"^```(toml|bash)\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
+    for language, text in parts:
+        if language == "toml":
+            (tmp_path / "sweep.toml").write_text(text, "utf-8")
+            continue
+        for words in words_of(text):
+            assert words[0] == "iclbench"
+            outcome = cli(*words[1:])
+            assert outcome.code == 0, (words, outcome.err)
 
 
 def test_the_python_of_the_records_page_works(tmp_path, monkeypatch, capsys):
