@@ -66,10 +66,15 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     return UsageError(f"unknown {kind} {name!r}; {hint}")
 
 
+def reason_of(error: BaseException) -> str:
+    """Why something failed, in one line: the message of a deliberate error, else `first_line`."""
+    return str(error) if isinstance(error, IclbenchError) else first_line(error)
+
+
 def problem_with(path: object, error: Exception) -> str:
     """What is wrong with a record or another file, in one line that names its path."""
     shown = visible(str(path), 300)
-    reason = str(error) if isinstance(error, IclbenchError) else first_line(error)
+    reason = reason_of(error)
     if isinstance(error, OSError) and error.strerror:
         reason = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     reason = visible(reason, 1000)

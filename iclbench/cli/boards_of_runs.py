@@ -31,14 +31,18 @@ def print_boards_of(records: list[Record], out: Path, output: Output) -> None:
     print_boards(tables, output.style, columns=output.columns, sort=output.sort)
 
 
-def say_what_next(records: list[Record], out: Path) -> None:
-    """Say on standard error where the records are, and what can be done with them."""
+def say_what_next(records: list[Record], out: Path, *, failed: bool) -> None:
+    """Say on standard error where the records are, and what can be done with them.
+
+    Where runs `failed`, records of solvers may be all that is left, and are not what was asked for.
+    """
     if not records:
         return
-    shown = next((r for r in records if r.spec.origin == "trained"), records[-1])
+    trained = [record for record in records if record.spec.origin == "trained"]
+    shown = trained[:1] or ([] if failed else records[-1:])
     folder = shlex.quote(str(out))
     commands = {
-        f"iclbench show {shlex.quote(str(shown.path))}": "its numbers and curves",
+        **{f"iclbench show {shlex.quote(str(r.path))}": "its numbers and curves" for r in shown},
         f"iclbench leaderboard show {folder}": "all tables of this folder",
         f"iclbench verify {folder}": "measure the records again",
     }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..api.errors import IclbenchError, Interrupted, UsageError
+from ..api.errors import IclbenchError, Interrupted, UsageError, reason_of
 from ..api.options import parse_names
 from ..console import report
 from .boards_of_runs import print_boards_of, require_columns_of_boards, say_what_next
@@ -143,7 +143,7 @@ def _run_tasks(
     require_columns_of_boards(output)
     records, errors = _run_all({f"{p.spec.model} on {p.spec.task}": p for p in plans}, prepare)
     print_boards_of(records, prepare.settings.out, output)
-    say_what_next(records, prepare.settings.out)
+    say_what_next(records, prepare.settings.out, failed=bool(errors))
     return max((exit_code(error) for error in errors.values()), default=0)
 
 
@@ -176,7 +176,7 @@ def _run_suite(
         return 0
     records, errors = _run_all(asked.named, prepare)
     asked.print_scores(records, errors, *output)
-    say_what_next(records, prepare.settings.out)
+    say_what_next(records, prepare.settings.out, failed=bool(errors))
     return 1 if asked.failures(errors) else 0
 
 
@@ -263,8 +263,8 @@ def _run_all(
                         raise
                     errors[plan.spec.id] = error
                     known = isinstance(error, IclbenchError)
-                    reason = str(error) if known else f"{error!r} (ICLBENCH_DEBUG=1 shows where)"
-                    report(f"error: {name}: {reason}")
+                    where = "" if known else " (ICLBENCH_DEBUG=1 shows where)"
+                    report(f"error: {name}: {reason_of(error)}{where}")
         finally:
             host().forget(display)
     return records, errors

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..api.errors import RecordError, UnsupportedError, UsageError
+from ..api.errors import RecordError, UnsupportedError, UsageError, reason_of
 from ..console import report
 from .common import (
     Columns,
@@ -143,7 +143,7 @@ class SuiteRun:
             error = errors.get(cell.plan.spec.id) if cell.plan else cell.error
             reason = f"can't: {cell.unsupported}" if cell.unsupported else None
             if error is not None:
-                reason = f"failed: {error}"
+                reason = f"failed: {reason_of(error)}"
             if reason is not None:
                 reasons[cell.board.name, cell.model] = reason
         ran = {record.id: record for record in records}

@@ -20,7 +20,12 @@ def suite_parts(table: SuiteTable, reasons: Reasons | None = None) -> list[str |
     """
     parts: list[str | Table] = [f"suite {table.suite.name} v{table.suite.version}"]
     parts.append(overall_table(table))
+    without = []
     for board in table.suite.boards:
+        known = any(name == board.name for name, _ in reasons or {})
+        if not known and not any(board.name in entry.records for entry in table.entries):
+            without.append(board.name)
+            continue
         scale = table.scales[board.name]
         unit = " digits" if scale.in_digits else ""
         ends = (
@@ -33,7 +38,7 @@ def suite_parts(table: SuiteTable, reasons: Reasons | None = None) -> list[str |
             for (name, model), why in (reasons or {}).items()
             if name == board.name
         ]
-    return parts
+    return [*parts, f"no records yet: {', '.join(without)}"] if without else parts
 
 
 def overall_table(table: SuiteTable) -> Table:

@@ -117,7 +117,8 @@ def _load(kind: str, name: str, base: type) -> Any:
 
 def _model(kind: str, name: str) -> Checks:
     def arguments() -> str:
-        check_config(_load(kind, name, Architecture).Config)
+        architecture = _load(kind, name, Architecture)
+        check_config(architecture.Config, architecture.replica_args)
         return "described, and the same after JSON"
 
     def module() -> str:
@@ -170,7 +171,8 @@ def _construction(name: str, weights: str) -> str:
 
 def _task(kind: str, name: str) -> Checks:
     def arguments() -> str:
-        check_config(_load(kind, name, Task).Config)
+        task = _load(kind, name, Task)
+        check_config(task.Config, task.replica_args)
         return "described, and the same after JSON"
 
     def prompts() -> str:

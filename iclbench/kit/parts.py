@@ -50,8 +50,13 @@ COMPLETIONS = [
 ]
 
 
-def check_config(config: type[Config]) -> None:
-    """Every argument is described, and a configuration survives being written as JSON."""
+def check_config(config: type[Config], replica_args: frozenset[str] = frozenset()) -> None:
+    """Every argument is described, and the defaults are valid and survive being written as JSON.
+
+    `replica_args`, in which programs of several replicas may differ, must be among the arguments.
+    """
+    surplus = replica_args - config.model_fields.keys()
+    expect(not surplus, f"replica_args names {', '.join(sorted(surplus))}, which Config lacks")
     undescribed = [name for name, field in config.model_fields.items() if not field.description]
     expect(
         not undescribed,
@@ -60,6 +65,11 @@ def check_config(config: type[Config]) -> None:
     )
     if any(field.is_required() for field in config.model_fields.values()):
         return
+    validated = type(config.__name__, (config,), {"model_config": {"validate_default": True}})
+    try:
+        parse_config(validated, {}, "the defaults")
+    except UsageError as error:
+        expect(False, str(error))
     default = config()
     again = config.model_validate_json(default.model_dump_json())
     expect(again == default, "the default arguments change when they are written and read as JSON")

@@ -202,7 +202,7 @@ def test_a_run_that_fails_does_not_stop_the_next(cli, tmp_path, provide):
                 "--out", tmp_path)  # fmt: skip
     assert outcome.code == 1
     assert (
-        "error: failing on least-squares: RuntimeError('no luck') (ICLBENCH_DEBUG=1 shows where)"
+        "error: failing on least-squares: RuntimeError: no luck (ICLBENCH_DEBUG=1 shows where)"
         in outcome.err
     )
     assert " zero " in outcome.out

@@ -64,6 +64,16 @@ def test_a_model_gets_a_row_on_every_board_that_it_supports(cli, tmp_path, suite
     )
 
 
+def test_boards_without_records_are_one_line(cli, tmp_path, suite):
+    cli("run", "--model", "averaging,jacobi", "--suite", suite, "--out", tmp_path)
+    assert "no records yet" not in cli("leaderboard", "suite", suite, tmp_path).out
+    for path in (tmp_path / "linear-system").glob("*.json"):
+        path.unlink()
+    shown = cli("leaderboard", "suite", suite, tmp_path).out
+    assert shown.splitlines()[-1] == "no records yet: systems"
+    assert "systems · 0:" not in shown
+
+
 def test_a_dry_run_prints_the_cost_and_runs_nothing(cli, tmp_path, suite):
     outcome = cli("run", "--model", "baseconv,transformer", "--suite", suite, "--dry-run",
                   "--budget", "10m", "--seeds", "3", "--model-args", "transformer.layers=1",
@@ -99,7 +109,8 @@ def test_a_failing_board_stops_no_other_and_the_exit_code_is_1(cli, tmp_path, su
     provide("model", "failing", Failing)
     outcome = cli("run", "--model", "failing,zero", "--suite", suite, "--out", tmp_path)
     assert outcome.code == 1
-    assert "failing: failed: no luck" in outcome.out
+    assert "failing: failed: RuntimeError: no luck" in outcome.out
+    assert "iclbench show" not in outcome.err  # a solver's record is not what was asked for
     assert "no luck" in outcome.err
     assert "\nzero " in outcome.out
 

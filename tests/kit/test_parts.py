@@ -208,6 +208,17 @@ def test_arguments_without_a_description_are_named():
         check_config(Undescribed)
 
 
+class Mistyped(Config):
+    taps: int = Field("two", description="number of taps")  # type: ignore[assignment]
+
+
+def test_a_default_of_another_type_and_unknown_replica_args_are_named():
+    with pytest.raises(ConformanceError, match=r"the defaults: taps: .* valid integer"):
+        check_config(Mistyped)
+    with pytest.raises(ConformanceError, match="replica_args names init_sdt, which Config lacks"):
+        check_config(Config, frozenset({"init_sdt"}))
+
+
 def test_a_recipe_whose_optimizer_is_unknown_is_caught():
     check_recipe(Recipe(steps=1, batch=2))
     with pytest.raises(ConformanceError, match="adan"):

@@ -53,6 +53,22 @@ def test_a_sound_model_has_no_problem():
     assert find_problem(Model(lambda y: y), TASK) is None
 
 
+class Stating(Model):
+    def __init__(self, sizes):
+        super().__init__(lambda y: y)
+        self.sizes = sizes
+
+    def state_sizes(self, length):
+        return self.sizes
+
+
+def test_state_sizes_are_whole_numbers():
+    assert find_problem(Stating((3, 0)), TASK) is None
+    for sizes in (("64",), [3], (1.5,), (-1,)):
+        problem = find_problem(Stating(sizes), TASK)
+        assert problem == f"state_sizes() returned {sizes!r}, not a tuple of whole numbers"
+
+
 def test_what_is_not_a_tensor_is_named():
     assert find_problem(Nothing(), TASK) == "it predicts a NoneType, not a tensor"
 
