@@ -55,6 +55,10 @@ class Interrupted(KeyboardInterrupt):
         return 128 + self.signal_number
 
 
+#: The most names that `unknown` lists.
+LISTED = 24
+
+
 def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     """The error for an unknown name, with the nearest known ones."""
     names = sorted(known)
@@ -62,7 +66,8 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     if near:
         hint = "did you mean " + " or ".join(repr(n) for n in near) + "?"
     else:
-        hint = "known: " + (", ".join(names) or "none")
+        more = f", … ({len(names)} in all)" if len(names) > LISTED else ""
+        hint = f"known: {', '.join(names[:LISTED]) or 'none'}{more}"
     return UsageError(f"unknown {kind} {name!r}; {hint}")
 
 

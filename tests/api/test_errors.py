@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iclbench.api.errors import first_line
+from iclbench.api.errors import first_line, unknown
 
 
 @pytest.mark.parametrize(
@@ -18,3 +18,9 @@ from iclbench.api.errors import first_line
 )
 def test_the_first_line_of_a_message_ends_with_a_sentence(message, shown):
     assert first_line(ValueError(message)) == shown
+
+
+def test_of_many_names_some_are_listed():
+    names = [f"n{i:02}" for i in range(30)]
+    assert str(unknown("model", "zebra", names[:2])) == "unknown model 'zebra'; known: n00, n01"
+    assert str(unknown("model", "zebra", names)).endswith("n22, n23, … (30 in all)")
