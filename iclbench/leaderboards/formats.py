@@ -54,7 +54,8 @@ def number(value: float | None, scale: str = "log") -> str:
     """An error in scientific notation, or on a linear scale a metric with four figures."""
     if value is None or not math.isfinite(value):
         return NOT_FINITE
-    return f"{value:.2e}" if scale == "log" else f"{value:.4g}"
+    # With the zeros at its end, so that the numbers of a column have the same decimals.
+    return f"{value:.2e}" if scale == "log" else f"{value:#.4g}".rstrip(".")
 
 
 def short(value: float, figures: int = 3) -> str:
