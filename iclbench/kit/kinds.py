@@ -117,8 +117,7 @@ def _load(kind: str, name: str, base: type) -> Any:
 
 def _model(kind: str, name: str) -> Checks:
     def arguments() -> str:
-        architecture = _load(kind, name, Architecture)
-        check_config(architecture.Config, architecture.replica_args)
+        check_config((model := _load(kind, name, Architecture)).Config, model.replica_args)
         return "described, and the same after JSON"
 
     def module() -> str:
@@ -171,8 +170,7 @@ def _construction(name: str, weights: str) -> str:
 
 def _task(kind: str, name: str) -> Checks:
     def arguments() -> str:
-        task = _load(kind, name, Task)
-        check_config(task.Config, task.replica_args)
+        check_config((task := _load(kind, name, Task)).Config, task.replica_args)
         return "described, and the same after JSON"
 
     def prompts() -> str:
