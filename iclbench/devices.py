@@ -52,7 +52,7 @@ def keep_freed_memory() -> None:
 def denormals_as_zero() -> Iterator[None]:
     """Let this thread's arithmetic on a CPU round numbers below the dtype's smallest normal to 0.
 
-    Some processors take a hundred times as long for such a number as for another, and weights of
+    Some processors take many times as long for such a number as for another, and weights of
     attention and moments of an optimizer shrink to them in training.
     """
     # torch doesn't tell it in another way.
