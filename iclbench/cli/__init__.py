@@ -13,7 +13,7 @@ import gc
 import os
 import sys
 from importlib import metadata
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -26,7 +26,6 @@ app = typer.Typer(
     name="iclbench",
     cls=VerbGroup,
     help="A benchmark harness for in-context learning.",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -87,15 +86,27 @@ def main() -> None:
 
 
 def _exit_code() -> int:
-    """Run the verb that the arguments name; typer ends every one by SystemExit."""
+    """Run the verb that the arguments name; raises UsageError for arguments of the wrong form."""
     try:
-        app(prog_name="iclbench")
+        code = app(sys.argv[1:] or ["--help"], prog_name="iclbench", standalone_mode=False)
     except SystemExit as end:
         if isinstance(end.code, str):
             report(f"error: {end.code}")
             return 1
-        return end.code or 0
-    return 0
+        code = end.code
+    except Exception as error:
+        # typer's class of such mistakes is private.
+        if not hasattr(error, "format_message"):
+            raise
+        raise UsageError(_wrong_form(error)) from None
+    return code or 0
+
+
+def _wrong_form(error: Any) -> str:
+    """typer's message for wrong arguments on one line, and where the right ones stand."""
+    message = " ".join(error.format_message().split()).removesuffix(".")
+    path = error.ctx.command_path if getattr(error, "ctx", None) else "iclbench"
+    return f"{message[:1].lower()}{message[1:]}; see {path} --help"
 
 
 def _require_usable_process() -> None:

@@ -179,9 +179,12 @@ def records_folder(given: Path | None) -> Path:
 def record_paths(given: list[Path]) -> list[Path]:
     """The given records, and those in the given folders; raises UsageError for an empty folder.
 
-    The trials of tunings, which lie beside the records, are left out.
+    A campaign's trials, its seeds trained apart and its sweeps lie beside its records, and are left
+    out.
     """
     from ..runs.store import is_record_name
+    from ..sweeps.campaign.apart import SEEDS
+    from ..sweeps.campaign.cells import SWEEPS
     from ..sweeps.tuning.search import FOLDER as TRIALS
 
     paths = []
@@ -189,7 +192,8 @@ def record_paths(given: list[Path]) -> list[Path]:
         records = [path]
         if path.is_dir():
             found = [p for p in sorted(path.rglob("*.json")) if is_record_name(p)]
-            records = [p for p in found if TRIALS not in p.relative_to(path).parts[:-1]]
+            beside = {TRIALS, SEEDS, SWEEPS}
+            records = [p for p in found if beside.isdisjoint(p.relative_to(path).parts[:-1])]
         if not records:
             raise UsageError(f"there are no records in {path}")
         paths += records

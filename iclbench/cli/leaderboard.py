@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     help="Ranked tables and figures from records.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from ..api.record import Ranking, Record
@@ -213,8 +212,3 @@ def _overview_line(name: str, records: Sequence[Record]) -> Line:
         "floor": Cell("" if floor is None else formats.score(floor_score, ranking), floor_score),
         "metric": f"{ranking.statistic} of {ranking.metric}",
     }
-
-
-def with_title(table: Table, title: str, *notes: str) -> Table:
-    """The table below a title and above notes."""
-    return replace(table, title=title, notes=(*table.notes, *notes))

@@ -8,8 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,6 +19,7 @@ from ..api.errors import UsageError
 from ..api.options import Arguments
 from ..api.prompts import Batch
 from ..api.task import Task
+from ..devices import one_thread
 from ..files import staged, write_atomically
 from ..plugins import host
 from ..precision import DTYPES, full_precision
@@ -54,7 +53,7 @@ def export_task(
     loaded = _load(task, dict(task_args or {}), prompts)
     chosen = {"prompts": prompts, "seed": seed, "dtype": dtype}
     # torch divides a sum over its threads, which can change last bits.
-    with staged(folder) as new, full_precision(DTYPES[dtype]), _one_thread():
+    with staged(folder) as new, full_precision(DTYPES[dtype]), one_thread():
         digest, files = _write_files(loaded, prompts, seed, dtype, new)
         export = _describe(loaded, chosen, digest, files)
         document = export.model_dump_json(indent=1) + "\n"
@@ -83,16 +82,6 @@ def _load(name: str, args: dict[str, Any], prompts: int) -> Task[Any]:
 def _require_free(folder: Path) -> None:
     if folder.is_dir() and any(folder.iterdir()) and not (folder / DOCUMENT).is_file():
         raise UsageError(f"{folder} holds other files: give a new folder, or an earlier export")
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _write_files(

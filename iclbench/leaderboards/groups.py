@@ -58,6 +58,8 @@ class Standing:
     unranked: str
     #: `ranked` of the row above; None for the first.
     above: np.ndarray | None
+    #: Whether that row or this one was trained with one seed.
+    one_seed_above: bool
     #: What ranks of the board's best row of chance; None if there is none.
     chance: np.ndarray | None
 
@@ -112,11 +114,13 @@ def _standings(
     reasons = {i: _unranked(records[i]) for i in ordered}
     ranked = [i for i in ordered if not reasons[i]]
     by_row = dict(zip(ranked, ranks([measured[i].ranked for i in ranked], direction), strict=True))
-    above = [None, *(measured[i].ranked for i in ordered[:-1])]
-    return [
-        (i, Standing(labels[i], by_row.get(i), reasons[i], ranked_above, chance))
-        for i, ranked_above in zip(ordered, above, strict=True)
-    ]
+    standings = []
+    for i, above in zip(ordered, [None, *ordered[:-1]], strict=True):
+        ranked_above = None if above is None else measured[above].ranked
+        one_seed = ONE_SEED in {reasons[i], reasons.get(above, "")}
+        standing = Standing(labels[i], by_row.get(i), reasons[i], ranked_above, one_seed, chance)
+        standings.append((i, standing))
+    return standings
 
 
 def _unranked(record: Record) -> str:
@@ -191,6 +195,7 @@ def _row(
         rank=standing.rank,
         unranked=standing.unranked,
         ranked_above=standing.above,
+        one_seed_above=standing.one_seed_above,
         digits=measured.digits,
         floor_digits=measured.floor_digits,
         statistics=statistics,

@@ -13,11 +13,14 @@ import numpy as np
 
 from ..api.digits import digits
 from ..api.record import Record
-from ..api.statistics import Statistics, finite
+from ..api.statistics import Digits, Statistics, finite
 
 
 class Level(NamedTuple):
-    """A level with the bounds of its 95% interval; None for what is not finite or not known."""
+    """A level with the bounds of its 95% interval; None for what is not finite or not known.
+
+    Where no interval can be trusted there are no bounds: a range over seeds is none.
+    """
 
     value: float | None
     low: float | None
@@ -42,15 +45,25 @@ def level_of(record: Record, statistics: Statistics | None = None) -> Level:
     statistics = statistics or record.metrics[record.ranking.metric]
     reached = statistics.digits
     if not has_digits_level(record):
-        return Level(statistics.mean, statistics.low, statistics.high)
+        low, high = _trusted(statistics)
+        return Level(statistics.mean, low, high)
     if reached is None:
         return Level(None, None, None)
     if record.ranking.statistic == "mean digits":
-        return Level(reached.mean, reached.low, reached.high)
+        low, high = _trusted(reached)
+        return Level(reached.mean, low, high)
     # The largest error has the fewest digits.
-    errors = (statistics.mean, statistics.high, statistics.low)
+    low, high = _trusted(statistics)
+    errors = (statistics.mean, high, low)
     known = np.array([np.nan if error is None else error for error in errors])
     return Level(*(finite(d) for d in digits(known, reached.error)))
+
+
+def _trusted(measured: Statistics | Digits) -> tuple[float | None, float | None]:
+    """The bounds of a mean if they are an interval; otherwise none."""
+    if measured.interval == "range over seeds":
+        return None, None
+    return measured.low, measured.high
 
 
 def level_name(record: Record) -> str:

@@ -23,8 +23,9 @@ def compare(a: Record | str | Path, b: Record | str | Path) -> pd.DataFrame:
 
     The columns are `statistic` (mean digits for an error, else the mean), `a`, `b`, `difference`
     with the 95% interval `low` … `high` over seeds and prompts, the two-sided `p`, and `better`:
-    a, b, or empty where the difference is not significant. In the metric that ranks, digits within
-    one of the attainable error count as that, as on boards.
+    a, b, or empty where the difference is not significant. A single trained seed is taken as it
+    is: its difference holds for that seed, and says nothing of which model is better. In the metric
+    that ranks, digits within one of the attainable error count as that, as on boards.
 
     Raises UsageError unless both were evaluated on the same prompts.
     """
@@ -53,7 +54,8 @@ def _line(first: Record, second: Record, name: str) -> dict[str, Any]:
     more = is_error or (name == first.ranking.metric and first.ranking.better == "higher")
     paired = difference(*values)
     better = ""
-    if paired.is_significant and (more or name == first.ranking.metric):
+    one_seed = any(r.spec.origin == "trained" and len(r.seeds) == 1 for r in (first, second))
+    if not one_seed and paired.is_significant and (more or name == first.ranking.metric):
         better = "a" if (paired.mean > 0) == more else "b"
     return {
         "metric": name,

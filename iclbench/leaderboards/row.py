@@ -64,6 +64,8 @@ class Row:
     unranked: str
     #: `ranked` of the row above in its group; None for the first.
     ranked_above: np.ndarray | None
+    #: Whether this row or the one above was trained with one seed.
+    one_seed_above: bool
     #: The digits of the values and of the floor's, where digits rank and the floor is known.
     digits: np.ndarray | None
     floor_digits: np.ndarray | None

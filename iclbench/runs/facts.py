@@ -181,15 +181,21 @@ def _models(record: Record, now: Recomputed) -> Iterator[Check]:
     if now.weights is None:
         return
     yield same("seeds of the weights", sorted(now.weights.states, key=str), sorted(seeds, key=str))
-    copies = _copies(now.weights) if origin == "trained" else []
+    copies = _copies(now.weights, record.spec.freeze) if origin == "trained" else []
     yield same("seeds with the weights of another", copies, [])
     if now.plan.recipe is not None:
         yield same("frozen parameters that moved", _moved(now), [])
 
 
-def _copies(weights: Weights) -> list[int]:
-    """The seeds whose weights are those of an earlier one, or nearly so."""
-    states = list(weights.states.items())
+def _copies(weights: Weights, freeze: Sequence[str]) -> list[int]:
+    """The seeds whose trained weights are those of an earlier one, or nearly so.
+
+    Frozen weights are those that all seeds start from.
+    """
+    states = [
+        (seed, {name: state[name] for name in state.keys() - set(_frozen(state, freeze))})
+        for seed, state in weights.states.items()
+    ]
     return [
         seed or 0
         for i, (seed, state) in enumerate(states)
@@ -214,11 +220,15 @@ def _moved(now: Recomputed) -> list[str]:
     moved = set()
     for seed, state in now.weights.states.items():
         start = now.plan.states.get(seed, now.plan.states.get(None, {}))
-        frozen = matching(list(state), now.plan.spec.freeze) if now.plan.spec.freeze else []
-        for name in set(frozen) & set(start):
+        for name in set(_frozen(state, now.plan.spec.freeze)) & set(start):
             if not torch.equal(start[name].to(state[name].dtype), state[name]):
                 moved.add(name)
     return sorted(moved)
+
+
+def _frozen(state: Mapping[str, Tensor], freeze: Sequence[str]) -> list[str]:
+    """The names of the weights that these patterns freeze."""
+    return matching(list(state), freeze) if freeze else []
 
 
 def _training(record: Record, training: TrainingReport, recipe: Recipe) -> Iterator[Check]:

@@ -25,6 +25,7 @@ def evaluated(record: Record, device: str = "auto") -> Record:
 
 def write_proof(path: Path, proved: Record) -> None:
     """Replace the record in `path`; raises RecordError if that is not its place in a store."""
+    path = path.resolve()
     store = RecordStore(path.parent.parent)
     if store.path(proved.spec) != path:
         raise RecordError(f"{path}: only a record in its store can get a proof")

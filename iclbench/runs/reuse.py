@@ -21,7 +21,8 @@ def existing_records(plans: Sequence[Plan], store: RecordStore) -> dict[str, Rec
         record = store.find(plan.spec)
         if record is not None:
             if plan.tuning is not None and record.tuning != plan.tuning:
-                record = record.model_copy(update={"tuning": plan.tuning}).sealed()
+                # A proof was of the record without this tuning.
+                record = record.model_copy(update={"tuning": plan.tuning, "proof": None}).sealed()
                 store.write(record)
             records[plan.spec.id] = record
             changed = other_code(record)

@@ -32,7 +32,7 @@ def evaluate_shifts(
     Raises UsageError for a shift that its task does not define, and RecordError for a damaged
     record, or one that is not at its place in a folder of records.
     """
-    path = Path(path)
+    path = Path(path).resolve()
     record = read_record(path)
     settings = Settings(path.parent.parent, device, eval_batch=eval_batch)
     if RecordStore(settings.out).path(record.spec) != path:
@@ -62,7 +62,8 @@ def add_shifts(plan: Plan, record: Record, settings: Settings, device: torch.dev
     held = {*present, *names}
     shifts = tuple(name for name in plan.task.shifts if name in held)
     request = RunSpec.from_command(record.command).model_copy(update={"shift": shifts})
-    record = with_shifts(record, shifted, request.command())
+    # Whoever has proved the record has not seen these evaluations.
+    record = with_shifts(record.model_copy(update={"proof": None}), shifted, request.command())
     store.write(record)
     for name in set(names) & set(record.not_applicable):
         run_name = f"{record.spec.model} on {record.spec.task} under {name}"

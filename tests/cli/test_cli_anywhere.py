@@ -232,3 +232,26 @@ PAIRS = [
 @pytest.mark.parametrize(("shell", "verb"), PAIRS)
 def test_commands_work_anywhere(given, tmp_path, shell, verb):
     check_in_shell(shell, verb, given, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("rnu", "no such command 'rnu'. Did you mean 'run'?; see iclbench --help"),
+        ("leaderboard", "missing command; see iclbench leaderboard --help"),
+        ("run --modle zero", "no such option: --modle (Possible option"),
+        ("run --model", "option '--model' requires an argument; see iclbench"),
+        ("describe", "missing argument"),
+        ("ls models more", "unexpected extra argument"),
+    ],
+)
+def test_arguments_of_the_wrong_form_get_one_line(cli, line, told):
+    code, out, err = cli(*line.split())
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert told in err and err.startswith("iclbench: error: ")
+
+
+def test_no_arguments_show_the_help(cli):
+    code, out, err = cli()
+    assert (code, err) == (0, "")
+    assert "Usage: iclbench" in out

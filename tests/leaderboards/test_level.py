@@ -61,6 +61,15 @@ def test_other_levels_are_what_ranks(tmp_path, model, task, args, in_digits):
     assert is_lower_better(record) is not in_digits
 
 
+def test_a_range_over_seeds_is_no_interval(tmp_path):
+    record = record_of(tmp_path, "zero", "least-squares")
+    statistics = record.metrics[record.ranking.metric]
+    assert None not in level_of(record, statistics)
+    reached = statistics.digits.model_copy(update={"interval": "range over seeds"})
+    level = level_of(record, statistics.model_copy(update={"digits": reached}))
+    assert level == (reached.mean, None, None)
+
+
 def test_validation_chooses_by_what_ranks(tmp_path):
     """Its curve holds the mean error, of which less is better, though more digits are."""
     task_args = {"dim": 2, "examples": 6, "iterates": 5}

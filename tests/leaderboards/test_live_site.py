@@ -16,6 +16,7 @@ from contextlib import closing
 import pytest
 
 from iclbench import RecordStore, UsageError
+from iclbench.leaderboards.site import live
 from iclbench.leaderboards.site.live import LiveSite
 from iclbench.leaderboards.site.server import Server
 
@@ -206,3 +207,23 @@ def test_ctrl_c_ends_it_with_code_0_and_leaves_nothing(tmp_path, number):
     assert process.returncode == 0
     assert "Traceback" not in err
     assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_a_build_that_fails_is_tried_again_only_after_a_change(results, tmp_path, monkeypatch):
+    folder = tmp_path / "results"
+    shutil.copytree(results, folder)
+    builds, lines = [], []
+
+    def full(*args, **kwargs):
+        builds.append(args)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(live, "make_site", full)
+    with closing(LiveSite(folder, lines.append)) as site:
+        with pytest.raises(OSError, match="No space"):
+            site.refresh()
+        assert not site.refresh()
+        assert len(builds) == 1
+        os.utime(next(folder.glob("*/*.json")))
+        with pytest.raises(OSError, match="No space"):
+            site.refresh()

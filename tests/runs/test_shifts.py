@@ -6,7 +6,8 @@ import pytest
 from forging import reseal
 from small_runs import TINY
 
-from iclbench import RecordError, RecordStore, UsageError, run, verify
+from iclbench import RecordError, RecordStore, UsageError, evaluate_shifts, run, verify
+from iclbench.runs.proofs import evaluated, write_proof
 from iclbench.runs.store import read_record
 from iclbench_least_squares.fixed import LeastSquares
 
@@ -145,3 +146,16 @@ def test_without_shifts_none_is_made(tmp_path, monkeypatch):
     assert list(record.evaluations) == ["main"]
     with pytest.raises(MemoryError):
         run("zero", "least-squares", task_args=args, shift=["noisy"], out=tmp_path)
+
+
+def test_further_evaluations_end_a_proof_that_has_not_seen_them(trained, monkeypatch):
+    folder, before = trained
+    path = RecordStore(folder).path(before.spec)
+    write_proof(path, evaluated(before, "cpu"))
+    assert read_record(path).proof is not None
+    monkeypatch.chdir(path.parent)
+    # A record may be named from within its folder.
+    after = evaluate_shifts(path.name, ["quadrants"], "cpu")
+    assert after.proof is None and set(after.evaluations) == {"main", "quadrants"}
+    assert read_record(path) == after
+    assert failing(path) == []

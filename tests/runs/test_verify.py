@@ -92,3 +92,13 @@ def test_the_wide_tolerance_is_for_the_floor_of_the_arithmetic_alone(tmp_path):
     store = RecordStore(tmp_path)
     values = read_values(store.path(other.spec), other.main.values)
     assert failing(with_values(store.path(ridge.spec), values))
+
+
+def test_seeds_that_train_few_of_their_weights_are_no_copies(tmp_path):
+    """All start from the same loaded weights; only those that are trained tell them apart."""
+    args = {**TINY, "model": "transformer", "model_args": {"layers": 1, "width": 32}}
+    first = run(**{**args, "seeds": (0,)}, out=tmp_path)
+    weights = RecordStore(tmp_path).objects.path(first.weights_file)
+    names = ("positions", "embed.*", "blocks.*", "norm.*")
+    tuned = run(**args, init=str(weights), freeze=names, out=tmp_path)
+    assert failing(RecordStore(tmp_path).path(tuned.spec)) == set()

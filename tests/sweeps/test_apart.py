@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from iclbench import RecordError, RecordStore, RunError, RunSpec
+from iclbench import RecordError, RecordStore, RunError, RunSpec, verify
+from iclbench.cli.common import record_paths
 from iclbench.runs.budget import FixedSteps, steps_path
 from iclbench.runs.plan import resolve
 from iclbench.runs.run import run_plans
@@ -15,7 +16,8 @@ from iclbench.sweeps.campaign.apart import merge, run_seed, seed_plan, seed_sett
 from iclbench.training.loop import Training
 
 
-def test_a_seed_that_diverges_alone_is_merged_like_one_among_others(tmp_path, monkeypatch):
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_seed_that_diverges_alone_is_merged_like_one_among_others(tmp_path, monkeypatch, lost):
     args = {"model_args": {"layers": 1, "width": 16}, "recipe_args": {"steps": 60}}
     plan = resolve(RunSpec(
         model="transformer", task="least-squares", seeds=3, eval_prompts=64, **args
@@ -25,7 +27,7 @@ def test_a_seed_that_diverges_alone_is_merged_like_one_among_others(tmp_path, mo
     def diverging(self, batch, factor, step):
         if int(step) == 30:
             for replica, member in enumerate(self.members):
-                if member.seed == 1:
+                if member.seed == lost:
                     self.replicas.flat[replica, 0] = float("nan")
         return update(self, batch, factor, step)
 
@@ -36,10 +38,15 @@ def test_a_seed_that_diverges_alone_is_merged_like_one_among_others(tmp_path, mo
     merged = merge(plan, settings)
     (together,) = run_plans([plan], Settings(tmp_path / "together", device="cpu"))
     for record in (merged, together):
-        assert [seed.diverged_at for seed in record.seeds] == [None, 29, None]
+        expected = [29 if seed == lost else None for seed in plan.spec.seeds]
+        assert [seed.diverged_at for seed in record.seeds] == expected
     assert merged.training.steps == together.training.steps == 60
     for found, expected in zip(merged.training.curve, together.training.curve, strict=True):
         assert [loss is None for loss in found] == [loss is None for loss in expected]
+    path = RecordStore(settings.out).path(plan.spec)
+    assert all(check.holds for check in verify(path, "cpu"))
+    # The seeds' own records beside it are no rows.
+    assert record_paths([settings.out]) == [path]
 
 
 def test_seeds_are_merged_once_all_are_there(tmp_path):

@@ -50,6 +50,8 @@ class LiveSite:
         now = self._signature()
         if now == self._built:
             return False
+        # Before it is built: what fails would fail again, until a record changes.
+        self._built = now
         out = self._base / str(self.version + 1)
         try:
             make_site(out, self.folder, self._refused, records=self.records, live=True)
@@ -58,7 +60,7 @@ class LiveSite:
             # No record yet, or none that is sound: the page says so, and waits.
             self._refused(str(error))
             files = {}
-        self._built, old = now, self._base / str(self.version)
+        old = self._base / str(self.version)
         with self._changed:
             self.files, self.version = files, self.version + 1
             self._changed.notify_all()

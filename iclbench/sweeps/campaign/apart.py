@@ -95,7 +95,7 @@ def merge(plan: Plan, settings: Settings) -> Record:
         raise RunError(f"the seeds of {plan.spec.model} took different numbers of steps: {steps}")
     ready = ReadyModels(
         models,
-        records[0].operations,
+        max(records, key=_steps_taken).operations,
         _training([r.training for r in records if r.training]),
         _budget([r.budget for r in records if r.budget]),
         _curve([r.validation_curve for r in records if r.validation_curve]),
@@ -104,6 +104,11 @@ def merge(plan: Plan, settings: Settings) -> Record:
         record = evaluated(plan, ready, None, settings, find_device(settings.device))
     RecordStore(settings.out).write(record)
     return record
+
+
+def _steps_taken(record: Record) -> int:
+    """The steps that a seed took; one that diverged took fewer."""
+    return record.training.steps if record.training else 0
 
 
 def _model(plan: Plan, seed: int, record: Record, store: RecordStore) -> Model:
@@ -162,7 +167,7 @@ def _curve(curves: Sequence[ValidationCurve]) -> ValidationCurve | None:
     if not curves:
         return None
     end = max(max(curve.steps, default=0) for curve in curves)
-    whole = [curve for curve in curves if end in curve.steps or not curve.steps]
+    whole = [curve for curve in curves if end in curve.steps] or list(curves)
     first = whole[0]
     steps = [step for step in first.steps if all(step in curve.steps for curve in whole)]
     chosen = [[_place(curve, step) for step in steps] for curve in curves]

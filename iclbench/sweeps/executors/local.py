@@ -231,7 +231,8 @@ def _forwarding(connection: Connection) -> Iterator[None]:
 
 def _death(code: int | None) -> str:
     if code is not None and code < 0:
-        return f"its process was killed by {signal.Signals(-code).name}"
+        names = {member.value: member.name for member in signal.Signals}
+        return f"its process was killed by {names.get(-code, f'signal {-code}')}"
     return f"its process ended with exit code {code}"
 
 
