@@ -191,9 +191,9 @@ def record_paths(given: list[Path]) -> list[Path]:
     for path in given:
         records = [path]
         if path.is_dir():
-            found = [p for p in sorted(path.rglob("*.json")) if is_record_name(p)]
+            below = [p for p in sorted(path.rglob("*.json")) if is_record_name(p)]
             beside = {TRIALS, SEEDS, SWEEPS}
-            records = [p for p in found if beside.isdisjoint(p.relative_to(path).parts[:-1])]
+            records = [p for p in below if beside.isdisjoint(p.relative_to(path).parts[:-1])]
         if not records:
             raise UsageError(f"there are no records in {path}")
         paths += records

@@ -34,7 +34,7 @@ def export(
     from ..exchange.task_data import export_task
 
     args = parse_arguments(task_args or [], "--task-args")
-    made = export_task(task, prompts, out, task_args=args, seed=seed, dtype=dtype)
-    for file in made.files:
+    exported = export_task(task, prompts, out, task_args=args, seed=seed, dtype=dtype)
+    for file in exported.files:
         typer.echo(f"{out / file.path}: {counted(file.rows, 'prompt')}, {file.bytes:,} bytes")
-    typer.echo(f"digest of the draws: {made.digest}")
+    typer.echo(f"digest of the draws: {exported.digest}")

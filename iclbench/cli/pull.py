@@ -48,12 +48,12 @@ def pull(
     from ..exchange.pulling import listing, pull_export, pull_records
     from ..exchange.sources import FolderSource, HubSource, Source
 
-    place = repository(source)
+    on_hub = repository(source)
     given: Source
-    if place is None:
+    if on_hub is None:
         given = FolderSource(Path(source).expanduser())
     else:
-        given = HubSource(Hub(), place[0] or "model", place[1])
+        given = HubSource(Hub(), on_hub[0] or "model", on_hub[1])
     listed = listing(given)
     most = max_size * 1e9
     if listed.document is not None:

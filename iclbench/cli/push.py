@@ -55,11 +55,11 @@ def push(
 
     problems: list[str] = []
     package = pack(what, problems.append, task)
-    place = repository(to)
-    if place is None:
+    on_hub = repository(to)
+    if on_hub is None:
         _copy(package, Path(to).expanduser(), every)
     else:
-        kind, name = place
+        kind, name = on_hub
         if kind is not None and kind != package.kind:
             raise UsageError(f"{what} is a record, which goes into a model repository: --to {name}")
         _upload(Hub(), package, name, private=private, every=every, yes=yes)

@@ -16,10 +16,10 @@ def with_files_of_weights(spec: dict[str, Any]) -> dict[str, Any]:
 
     Raises RecordError for a record that can't be read, and UsageError for one without weights.
     """
-    found = {
+    files = {
         name: _weights_file(spec[name]) for name in OPTIONS if str(spec.get(name)).endswith(".json")
     }
-    return {**spec, **found}
+    return {**spec, **files}
 
 
 def _weights_file(path: str) -> str:

@@ -35,14 +35,14 @@ def show(
     from ..leaderboards.reading import sound_records
 
     problems: list[str] = []
-    found = (record for _, record in sound_records(record_paths(records), problems.append))
+    sound = (record for _, record in sound_records(record_paths(records), problems.append))
     if style in {"csv", "json"}:
-        tables = [replace(metrics_table(record), notes=()) for record in found]
+        tables = [replace(metrics_table(record), notes=()) for record in sound]
         if tables:
             show_table(joined(tables), style, columns, sort)
     else:
         drawn = sys.stdout is not None and sys.stdout.isatty() if plot is None else plot
-        for number, record in enumerate(found):
+        for number, record in enumerate(sound):
             if number:
                 typer.echo()
             _page(record, drawn, style, columns, sort)

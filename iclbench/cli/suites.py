@@ -194,10 +194,10 @@ def show(
     """
     from ..runs.suites import find_suite
 
-    suite, found = find_suite(name), records_folders(folders, out)
-    scores = _scores(suite, found, {})
+    suite, chosen = find_suite(name), records_folders(folders, out)
+    scores = _scores(suite, chosen, {})
     if not scores.entries:
-        where = " or ".join(map(str, found))
+        where = " or ".join(map(str, chosen))
         raise UsageError(f"there are no records of the suite {suite.name} in {where}")
     _print(scores, {}, style, columns, sort)
 

@@ -191,7 +191,7 @@ def _rich(table: Table, columns: Sequence[Column], width: int) -> RichTable:
     # A rule below the headings alone; without headings, nothing.
     rule = "    \n    \n -- \n    \n    \n    \n    \n    \n" if table.head else "    \n" * 8
     most = name_widths(table, columns, width)
-    made = RichTable(
+    rich_table = RichTable(
         box=rich.box.Box(rule, ascii=True),
         show_header=table.head,
         show_edge=False,
@@ -200,7 +200,7 @@ def _rich(table: Table, columns: Sequence[Column], width: int) -> RichTable:
         header_style="bold",
     )
     for column in columns:
-        made.add_column(
+        rich_table.add_column(
             Text(column.heading),
             justify="right" if column.right else "left",
             no_wrap=column.fit != "wrap",
@@ -209,10 +209,10 @@ def _rich(table: Table, columns: Sequence[Column], width: int) -> RichTable:
         )
     for row in table.rows:
         cells = [(column, cell_of(row.get(column.name))) for column in columns]
-        made.add_row(
+        rich_table.add_row(
             *(
                 Text(shortened(cell.text, most.get(column.name, UNLIMITED)), style=cell.style)
                 for column, cell in cells
             )
         )
-    return made
+    return rich_table

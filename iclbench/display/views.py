@@ -87,9 +87,9 @@ class State:
     @property
     def title(self) -> str:
         """The run, and its place among all."""
-        place = f"{self.number} of {self.total}" if self.total > 1 and self.number else ""
+        position = f"{self.number} of {self.total}" if self.total > 1 and self.number else ""
         more = f" and {self.more} more" if self.more else ""
-        return ": ".join(filter(None, [place, f"{self.name}{more}"]))
+        return ": ".join(filter(None, [position, f"{self.name}{more}"]))
 
     @property
     def details(self) -> str:

@@ -179,8 +179,8 @@ def _metrics(record: Record) -> str:
     floor = record.floor
     rows = []
     for name, statistics in record.metrics.items():
-        own = statistics.digits
-        digits = "" if own is None else formats.digits(own.mean)
+        measured = statistics.digits
+        digits = "" if measured is None else formats.digits(measured.mean)
         best = formats.linear(floor[name].mean) if name in floor else ""
         values = [formats.linear(value) for value in (statistics.mean, statistics.median)]
         rows.append([name, *values, digits, best])

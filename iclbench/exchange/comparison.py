@@ -22,7 +22,7 @@ def require_same_prompts(folder: Path, export: Export) -> None:
     """
     _require_rows(folder, export)
     with tempfile.TemporaryDirectory(prefix="iclbench-") as temporary:
-        made = export_task(
+        again = export_task(
             export.task,
             export.prompts,
             temporary,
@@ -30,11 +30,11 @@ def require_same_prompts(folder: Path, export: Export) -> None:
             seed=export.seed,
             dtype=export.dtype,
         )
-        if (made.task_version, made.digest) != (export.task_version, export.digest):
+        if (again.task_version, again.digest) != (export.task_version, export.digest):
             raise RecordError(f"its arguments make other prompts of {export.task}")
-        if [(f.path, f.split) for f in made.files] != [(f.path, f.split) for f in export.files]:
+        if [(f.path, f.split) for f in again.files] != [(f.path, f.split) for f in export.files]:
             raise RecordError("it has other files than its task")
-        for ours, theirs in zip(made.files, export.files, strict=True):
+        for ours, theirs in zip(again.files, export.files, strict=True):
             if ours.sha256 != theirs.sha256:
                 _require_close(Path(temporary) / ours.path, folder / theirs.path)
 

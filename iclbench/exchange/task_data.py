@@ -11,7 +11,6 @@ import shlex
 from pathlib import Path
 from typing import Any, Literal
 
-import torch
 from torch import Tensor
 
 from ..api.config import parse_config

@@ -17,11 +17,12 @@ def findings_page(outcomes: Sequence[Outcome]) -> str:
 
     Own questions, which their source does not answer, follow the claims of papers.
     """
-    claims, own = words.claims(outcomes), words.own_questions(outcomes)
+    claims, questions = words.claims(outcomes), words.own_questions(outcomes)
     meanings = "; ".join(f"*{name}*: {text}" for name, text in words.VERDICTS.items())
     parts = [
         f"{GENERATED}\n\n# Findings of papers",
-        (f"{words.tests(claims)}, {words.summary(claims)}." if claims else "") + _own_counted(own),
+        (f"{words.tests(claims)}, {words.summary(claims)}." if claims else "")
+        + _own_counted(questions),
         "The criteria are in [findings.toml](findings.toml), each with the day on which it was "
         "written: before the study was run, unless it says *after the run*. "
         f"{markdown(words.MARK_LEGEND)} A criterion of a larger budget may be later than the "
@@ -34,13 +35,13 @@ def findings_page(outcomes: Sequence[Outcome]) -> str:
     ]
     if claims:
         parts += ["## Claims of papers", _table(claims, 1)]
-    if own:
-        parts += ["## Own questions", words.OWN_LEGEND, _table(own, 1 + len(claims))]
+    if questions:
+        parts += ["## Own questions", words.OWN_LEGEND, _table(questions, 1 + len(claims))]
     parts += [
         "## Criteria",
         "\n".join(
             f"{number}. {markdown(outcome.finding.criterion)} Written {words.written(outcome)}."
-            for number, outcome in enumerate([*claims, *own], start=1)
+            for number, outcome in enumerate([*claims, *questions], start=1)
         ),
     ]
     return "\n\n".join(parts) + "\n"

@@ -124,13 +124,12 @@ def bounds_mark(bounds: Bounds, seeds: int) -> str:
     return one_seed + ("" if bounds.reliable else UNRELIABLE)
 
 
-def difference(row: Row) -> str:
-    """The paired difference to the row above, with its interval; digits gained for errors.
+def difference(paired: Difference | None, scale: str, one_seed: bool = False) -> str:
+    """A paired difference with its interval; digits gained for errors.
 
-    It has `*` if it excludes 0, or the mark of one seed where it holds for that seed only. A
-    difference that the digits shown round to 0 has neither.
+    It has `*` if the interval excludes 0, or the mark of one seed where it holds for that seed
+    only. A difference that the digits shown round to 0 has neither.
     """
-    paired, scale = row.above, row.record.ranking.scale
     if paired is None or not math.isfinite(paired.mean):
         return ""
     # Adding 0 turns a rounded −0 into 0.
@@ -141,7 +140,7 @@ def difference(row: Row) -> str:
         return f"{mean}, no interval"
     if scale == "log" and {mean, low, high} == {"+0.00"}:
         return "0.00"  # two rows at the floor, say: a difference of no account
-    mark = f" {ONE_SEED}" if row.one_seed_above else " *" if paired.is_significant else ""
+    mark = f" {ONE_SEED}" if one_seed else " *" if paired.is_significant else ""
     return f"{mean} [{low}, {high}]{mark}"
 
 

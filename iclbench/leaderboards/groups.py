@@ -115,11 +115,19 @@ def _standings(
     ranked = [i for i in ordered if not reasons[i]]
     by_row = dict(zip(ranked, ranks([measured[i].ranked for i in ranked], direction), strict=True))
     standings = []
-    for i, above in zip(ordered, [None, *ordered[:-1]], strict=True):
-        ranked_above = None if above is None else measured[above].ranked
-        one_seed = ONE_SEED in {reasons[i], reasons.get(above, "")}
-        standing = Standing(labels[i], by_row.get(i), reasons[i], ranked_above, one_seed, chance)
+    above: int | None = None
+    for i in ordered:
+        pair = [i] if above is None else [i, above]
+        standing = Standing(
+            labels[i],
+            by_row.get(i),
+            reasons[i],
+            None if above is None else measured[above].ranked,
+            any(reasons[k] == ONE_SEED for k in pair),
+            chance,
+        )
         standings.append((i, standing))
+        above = i
     return standings
 
 

@@ -91,7 +91,7 @@ def _line(row: Row, board: Board) -> dict[str, str]:
         "1% worst": formats.number(row.worst, ranking.scale),
         "mean error": formats.number(statistics.mean),
         "95% interval of the mean": formats.interval(row.mean_bounds, seeds=row.seeds),
-        "vs. row above": formats.difference(row),
+        "vs. row above": formats.difference(row.above, ranking.scale, row.one_seed_above),
         "seeds": str(row.seeds or ""),
         "over seeds": formats.spread(row),
         "parameters": formats.parameters(row.record),

@@ -121,9 +121,9 @@ def require_objects(records: Path) -> None:
 
 def _require_place(store: Places, path: Path, record: Record) -> None:
     """Raise RecordError for a copy of a record under another name: a run has one row."""
-    place = store.path_of(record)
-    if path != place:
-        raise RecordError(f"the record of this run is {place.relative_to(place.parents[1])}")
+    expected = store.path_of(record)
+    if path != expected:
+        raise RecordError(f"the record of this run is {expected.relative_to(expected.parents[1])}")
 
 
 def _require_files(path: Path, record: Record) -> None:

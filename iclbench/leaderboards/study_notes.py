@@ -71,13 +71,13 @@ class StudyNotes(Config):
 
         Raises UsageError for a number that several records have, or that its record lacks.
         """
-        found = {name: record_of(value, records, FILE) for name, value in self.numbers.items()}
+        sources = {name: record_of(value, records, FILE) for name, value in self.numbers.items()}
         texts = {
             name: formats.short(numbers_of(self.numbers[name], record, FILE)[0]).replace("-", "−")
-            for name, record in found.items()
+            for name, record in sources.items()
             if record is not None
         }
-        if len(texts) < len(found):
+        if len(texts) < len(sources):
             return ""
         return _NUMBER.sub(lambda match: texts[match[1]], self.answer)
 

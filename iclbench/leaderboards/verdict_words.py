@@ -150,8 +150,8 @@ def claims(outcomes: Iterable[Outcome]) -> list[Outcome]:
 def tests(claims: Sequence[Outcome]) -> str:
     """How many tests there are, and of how many claims: some are tested at several budgets."""
     number, distinct = len(claims), len({outcome.finding.claim for outcome in claims})
-    said = f"{counted(distinct, 'claim')} of papers"
-    return said if number == distinct else f"{number} tests of {said}"
+    of_papers = f"{counted(distinct, 'claim')} of papers"
+    return of_papers if number == distinct else f"{number} tests of {of_papers}"
 
 
 def own_questions(outcomes: Iterable[Outcome]) -> list[Outcome]:

@@ -37,8 +37,10 @@ def setting(words: Mapping[str, Words], name: str, value: Any) -> str:
 
 def settings(words: Mapping[str, Words], arguments: Mapping[str, Any]) -> str:
     """Arguments in words, on a line; those that are null are left out."""
-    said = (setting(words, name, value) for name, value in arguments.items() if value is not None)
-    return ", ".join(filter(None, said))
+    settings = (
+        setting(words, name, value) for name, value in arguments.items() if value is not None
+    )
+    return ", ".join(filter(None, settings))
 
 
 def axis(words: Mapping[str, Words], name: str) -> str:

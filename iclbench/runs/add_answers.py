@@ -20,11 +20,11 @@ def with_answers(path: Path, record: Record, device: str) -> Record:
     """
     if record.main.answers is not None:
         return record
-    plan, place = recompute(path, record).evaluation_plan, find_device(device)
+    plan, on_device = recompute(path, record).evaluation_plan, find_device(device)
     with full_precision(DTYPES[record.spec.dtype]):
-        by_seed = {model.seed: model.module.to(place).eval() for model in given_models(plan)}
+        by_seed = {model.seed: model.module.to(on_device).eval() for model in given_models(plan)}
         batches = next(iter(evaluation_parts(plan)[0]))
-        answers = first_answers([by_seed[s.seed] for s in record.seeds], batches[0], place)
+        answers = first_answers([by_seed[s.seed] for s in record.seeds], batches[0], on_device)
     if answers is None:
         return record
     main = record.main.model_copy(update={"answers": as_numbers(answers)})

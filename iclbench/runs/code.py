@@ -82,13 +82,13 @@ def stale_code(record: Record, installed: Mapping[str, PluginReference] | None =
     A row whose record has any is stale: nobody has seen that the installed code gives its numbers.
     """
     installed = installed_code() if installed is None else installed
-    made = other_code(record, installed)
+    changed = other_code(record, installed)
     if record.proof is None:
-        return made
+        return changed
     checked = {
         plugin.name for plugin in record.proof.plugins if installed.get(plugin.name) == plugin
     }
-    return [] if checked.issuperset(plugin.name for plugin in record.plugins) else made
+    return [] if checked.issuperset(plugin.name for plugin in record.plugins) else changed
 
 
 def checking_code(record: Record) -> list[PluginReference]:

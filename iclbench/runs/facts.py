@@ -187,13 +187,10 @@ def _models(record: Record, now: Recomputed) -> Iterator[Check]:
         yield same("frozen parameters that moved", _moved(now), [])
 
 
-def _copies(weights: Weights, freeze: Sequence[str]) -> list[int]:
-    """The seeds whose trained weights are those of an earlier one, or nearly so.
-
-    Frozen weights are those that all seeds start from.
-    """
+def _copies(weights: Weights, freeze: tuple[str, ...]) -> list[int]:
+    """The seeds whose trained weights are nearly those of an earlier one; all share frozen ones."""
     states = [
-        (seed, {name: state[name] for name in state.keys() - set(_frozen(state, freeze))})
+        (seed, {name: state[name] for name in state.keys() - matching(list(state), freeze)})
         for seed, state in weights.states.items()
     ]
     return [
@@ -220,15 +217,10 @@ def _moved(now: Recomputed) -> list[str]:
     moved = set()
     for seed, state in now.weights.states.items():
         start = now.plan.states.get(seed, now.plan.states.get(None, {}))
-        for name in set(_frozen(state, now.plan.spec.freeze)) & set(start):
+        for name in matching(list(state), now.plan.spec.freeze) & set(start):
             if not torch.equal(start[name].to(state[name].dtype), state[name]):
                 moved.add(name)
     return sorted(moved)
-
-
-def _frozen(state: Mapping[str, Tensor], freeze: Sequence[str]) -> list[str]:
-    """The names of the weights that these patterns freeze."""
-    return matching(list(state), freeze) if freeze else []
 
 
 def _training(record: Record, training: TrainingReport, recipe: Recipe) -> Iterator[Check]:

@@ -166,16 +166,16 @@ class _Better:
 def _betters(plan: Plan, prefix: str) -> dict[str, _Better]:
     """Of the statistics over all seeds and prompts that say how good a model is, by their names."""
     primary, sign = plan.task.primary, {"lower": -1.0, "higher": 1.0}
-    found = {
+    bounds = {
         f"{prefix}{primary.metric} {name}": _Better(sign[primary.better], GAIN, True)
         for name in ("mean", "median")
     }
     for metric in plan.task.errors:
         for name in ("mean", "median"):
-            found[f"{prefix}{metric} {name}"] = _Better(-1.0, GAIN_OF_ERRORS, True)
+            bounds[f"{prefix}{metric} {name}"] = _Better(-1.0, GAIN_OF_ERRORS, True)
         for name in ("digits mean", "digits median", MEAN_DIGITS_NAME):
-            found[f"{prefix}{metric} {name}"] = _Better(1.0, GAIN_OF_DIGITS, False)
-    return found
+            bounds[f"{prefix}{metric} {name}"] = _Better(1.0, GAIN_OF_DIGITS, False)
+    return bounds
 
 
 def _within(check: Check, moved: Sequence[Any], better: _Better | None) -> Check:

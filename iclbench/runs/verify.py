@@ -72,13 +72,13 @@ def _verify(path: Path, record: Record, device: str) -> list[Check]:
     checks = list(compare_facts(record, now))
     if not all(check.holds for check in checks):
         return checks
-    place = find_device(device)
+    on_device = find_device(device)
     with full_precision(DTYPES[record.spec.dtype]):
         models = _in_order(given_models(plan), record)
         recorded = Recorded(path, "", record.main, [seed.seed for seed in record.seeds])
         recorded.require_consistent(plan, axes_of(plan, models[0]))
         grader = _grader(path, record, plan)
-        measured = measure(plan, models, place, 1024, grader=grader)
+        measured = measure(plan, models, on_device, 1024, grader=grader)
         parameters = sum(p.numel() for p in models[0].module.parameters())
         checks += [
             same("parameters", record.parameters, parameters),
@@ -87,15 +87,15 @@ def _verify(path: Path, record: Record, device: str) -> list[Check]:
                 plan,
                 axes_of(plan, models[0]),
                 measured,
-                lambda: measure_rounded(plan, models, place),
+                lambda: measure_rounded(plan, models, on_device),
             ),
-            *compare_analyses(record.analyses, analyse(plan, models, place), record.spec.dtype),
+            *compare_analyses(record.analyses, analyse(plan, models, on_device), record.spec.dtype),
             *_compare_grading(grader),
             *compare_answers_used(record, models),
-            *compare_last_validation(record, plan, models, place),
+            *compare_last_validation(record, plan, models, on_device),
         ]
         for name in present_shifts(record):
-            checks += _compare_shift(path, record, shifted_plan(plan, name), models, place)
+            checks += _compare_shift(path, record, shifted_plan(plan, name), models, on_device)
         checks += compare_held_out(path, record, device)
     return checks
 

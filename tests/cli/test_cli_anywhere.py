@@ -248,7 +248,8 @@ def test_commands_work_anywhere(given, tmp_path, shell, verb):
 def test_arguments_of_the_wrong_form_get_one_line(cli, line, told):
     code, out, err = cli(*line.split())
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert told in err and err.startswith("iclbench: error: ")
+    assert told in err
+    assert err.startswith("iclbench: error: ")
 
 
 def test_no_arguments_show_the_help(cli):

@@ -72,8 +72,8 @@ def _owner(group: str, record: Record, about: Descriptions) -> Description:
 
 def _told_apart(words: dict[str, str]) -> dict[str, str]:
     """What each label reads; labels that would read the same, or nothing, stay as they are."""
-    said = list(words.values())
-    return {label: text for label, text in words.items() if text and said.count(text) == 1}
+    texts = list(words.values())
+    return {label: text for label, text in words.items() if text and texts.count(text) == 1}
 
 
 class _Words:

@@ -133,8 +133,8 @@ def _with_metric_only(name: str, record: Record, everyone: Sequence[Placed]) -> 
     if not others and name in record.analyses:
         # What belongs to the task alone is not known, and the analysis has its own numbers.
         return []
-    own = {record.ranking.metric}.union(*(other.metrics for other in others))
-    return [metric for metric in record.metrics if metric not in own]
+    shown = {record.ranking.metric}.union(*(other.metrics for other in others))
+    return [metric for metric in record.metrics if metric not in shown]
 
 
 def _values(name: str, record: Record, everyone: Sequence[Placed]) -> list[View]:

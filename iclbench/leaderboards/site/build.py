@@ -162,10 +162,10 @@ class Site:
         """Write the page of a record of the folder `records`, whose files are at `base`."""
         view = run.run(row, board, records, base, self.content.prompts)
         view |= run.described(row.record, self.content.about.task(board.task))
-        place = f"{base}/{row.record.id}.html" if study else f"runs/{row.record.id}.html"
+        address = f"{base}/{row.record.id}.html" if study else f"runs/{row.record.id}.html"
         spec = row.record.spec
         has_model = any(about.name == spec.model for about in self.menu["models"])
-        self._page("run.html", place, run=view, study=study, has_task=spec.task in self.tasks,
+        self._page("run.html", address, run=view, study=study, has_task=spec.task in self.tasks,
                    has_model=has_model)  # fmt: skip
 
     def _menu(self) -> dict[str, Any]:

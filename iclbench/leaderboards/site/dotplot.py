@@ -41,16 +41,16 @@ class Reference:
 
 def references(board: Board) -> list[Reference]:
     """The floor, and the best row of each other origin and of chance, where there are any."""
-    found = []
+    best_rows = []
     if board.floor is not None and board.floor.score is not None:
         kind = "target" if board.floor.kind == "none" else "attainable"
-        found.append(Reference(kind, board.floor.label, board.floor.score))
+        best_rows.append(Reference(kind, board.floor.label, board.floor.score))
     for kind in ("constructed", "solver", "asked", "chance"):
         rows = [row for row in board.rows if _kind(row) == kind and row.score is not None]
         best = max(rows, key=lambda row: row.goodness, default=None)
         if best is not None and best.score is not None:
-            found.append(Reference(kind, best.label, best.score))
-    return found
+            best_rows.append(Reference(kind, best.label, best.score))
+    return best_rows
 
 
 def _kind(row: Row) -> str:

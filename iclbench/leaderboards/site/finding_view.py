@@ -33,7 +33,7 @@ def key_of(verdict: str) -> str:
 
 def summary(outcomes: Sequence[Outcome]) -> View:
     """The counts of the verdicts with their meanings, those on own questions apart."""
-    claims, own = words.claims(outcomes), words.own_questions(outcomes)
+    claims, questions = words.claims(outcomes), words.own_questions(outcomes)
     judged = [outcome for outcome in claims if outcome.verdict != "not run"]
     return {
         "tests": words.tests(claims),
@@ -47,8 +47,8 @@ def summary(outcomes: Sequence[Outcome]) -> View:
             }
             for count in words.counts(claims)
         ],
-        "own": len(own),
-        "own_text": words.summary(own),
+        "own": len(questions),
+        "own_text": words.summary(questions),
         "own_legend": words.OWN_LEGEND,
         "mark_legend": words.MARK_LEGEND,
     }

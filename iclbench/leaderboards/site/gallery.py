@@ -74,10 +74,13 @@ def shown_studies(
         if not boards:
             continue
         study = by_folder.get(path.name)
-        noted, own = notes.get(path.name), [o for o in judged if o.finding.records == path.name]
+        noted, outcomes = (
+            notes.get(path.name),
+            [o for o in judged if o.finding.records == path.name],
+        )
         records = [record for board in boards for record in board.records]
         try:
-            figures = _figures(study, path, records, own, about) if study else []
+            figures = _figures(study, path, records, outcomes, about) if study else []
         except UsageError as error:
             refused(f"the figure of {path.name} is left out: {error}")
             figures = []
@@ -87,7 +90,7 @@ def shown_studies(
             study=study,
             notes=noted,
             answer=noted.answered(records) if noted else "",
-            outcomes=own,
+            outcomes=outcomes,
             figures=figures,
         )
         result.append(shown)

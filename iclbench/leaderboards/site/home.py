@@ -60,9 +60,9 @@ def panels(boards: Sequence[Board], about: Descriptions) -> list[View]:
             drawn = dotplot.board_dots(board, track, about, most=dotplot.MOST_ROWS)
             if drawn is not None:
                 models = {row.record.spec.model for row in settings.trained(board, track)}
-                said = _setting(board, track, about, len(models), dotplot.MOST_ROWS)
+                caption = _setting(board, track, about, len(models), dotplot.MOST_ROWS)
                 marks = {mark.kind for mark in dotplot.references(board)}
-                views.append({"group": group, "svg": drawn, "marks": marks, **said})
+                views.append({"group": group, "svg": drawn, "marks": marks, **caption})
     return views
 
 
@@ -107,8 +107,8 @@ def compute_panel(boards: Sequence[Board], about: Descriptions) -> View | None:
         x = [v for v in curve.operations if v is not None]
         name = about.model(row.record.spec.model).title
         lines.append(compute.CurveLine(name, f"runs/{row.record.id}.html", x, median_curve(curve)))
-    said = _setting(board, track, about, len(rows), compute.MOST_CURVES)
-    return {"svg": compute.curves(lines), **said}
+    caption = _setting(board, track, about, len(rows), compute.MOST_CURVES)
+    return {"svg": compute.curves(lines), **caption}
 
 
 def _has_operations(row: Row) -> bool:

@@ -45,11 +45,11 @@ def plot(title: str, x: str, y: str, lines: Sequence[Plot], *, log: bool, log_x:
     asks for the rest in the legend.
     """
     lines = [line for line in lines if _has_point(line, log, log_x)]
-    own = [line for line in lines if not line.get("reference")]
-    crowded = len({line.get("hue", i) for i, line in enumerate(own)}) > COLORS
+    measured = [line for line in lines if not line.get("reference")]
+    crowded = len({line.get("hue", i) for i, line in enumerate(measured)}) > COLORS
     fit = len(lines) <= MOST_NAMES and all(len(line["name"]) <= LONGEST_NAME for line in lines)
-    are_points = all(len(line["x"]) == 1 for line in own)
-    wide = crowded and fit and (are_points or _end_apart(own, log))
+    are_points = all(len(line["x"]) == 1 for line in measured)
+    wide = crowded and fit and (are_points or _end_apart(measured, log))
     return {
         "title": title,
         "x": {"title": x, "log": log_x, "integers": _are_integers(lines, "x")},

@@ -135,11 +135,11 @@ def files(row: Row, folder: Path, base: str) -> list[View]:
     `folder` holds the records, `base` is where they are in the site.
     """
     path, objects = folder / row.file, Objects(folder)
-    place = PurePosixPath(base) / row.file
-    views = [_whole("record", "json", path, place)]
+    address = PurePosixPath(base) / row.file
+    views = [_whole("record", "json", path, address)]
     if row.held_out is not None:
         kept = held_out_path(path)
-        views.append(_whole("held-out evaluation", "json", kept, held_out_path(place)))
+        views.append(_whole("held-out evaluation", "json", kept, held_out_path(address)))
     for kind, reference in row.record.named_files():
         title = _FILE_TITLES.get(kind, f"{kind} of every prompt")
         size = objects.path(reference).stat().st_size

@@ -163,8 +163,8 @@ def _lie_far_below(floors: Sequence[dict[str, Any]], lines: Sequence[dict[str, A
     )
     if not known or not ends:
         return False
-    own = max(max(known) - min(known), 1.0)
-    return min(known) - max(ends) > MOST_BELOW * own
+    height = max(max(known) - min(known), 1.0)
+    return min(known) - max(ends) > MOST_BELOW * height
 
 
 def _add_floor(floors: list[Floor], name: str, ys: dict[Any, float]) -> None:

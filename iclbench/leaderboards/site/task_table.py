@@ -85,7 +85,7 @@ def _row(row: Row, axis: dotplot.Axis, group: int, hidden: bool) -> View:
         "mean_interval": with_minus(formats.interval(row.mean_bounds, seeds=row.seeds)),
         "notes": formats.notes(row),
         "used": formats.used(row),
-        "above": with_minus(formats.difference(row)),
+        "above": with_minus(formats.difference(row.above, ranking.scale, row.one_seed_above)),
         "budget": formats.budget(row.steps, row.batch),
         "parameters": formats.parameters(row.record),
         "compute": "" if operations is None else scientific(operations),

@@ -74,14 +74,14 @@ def tracks_in_words(boards: Sequence[Board]) -> str:
     """The tracks of the trained rows, each explained."""
     names = {row.track for board in boards for row in board.rows if row.is_trained}
     parts = [settings.track_in_words(name, " is ") for name in sorted(names - {""})]
-    said = (
+    budgets = (
         f"Rows of one track aimed at the same training budget: {'; '.join(parts)}. A speed test "
         "before training turned it into steps; seeds that diverged stopped early."
         if parts
         else ""
     )
     free = "Rows with an open budget were trained for as long as their authors chose."
-    return " ".join(filter(None, [said, free if "" in names else ""]))
+    return " ".join(filter(None, [budgets, free if "" in names else ""]))
 
 
 #: The test behind ranks, on a line; see `..ranking`.

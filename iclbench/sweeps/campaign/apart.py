@@ -49,11 +49,11 @@ def run_seed(plan: Plan, seed: int, settings: Settings, patience: float = PATIEN
 
     Raises RunError where the steps of the first one stay unknown for `patience` seconds.
     """
-    settings, own = seed_settings(settings), seed_plan(plan, seed)
+    settings, alone = seed_settings(settings), seed_plan(plan, seed)
     if plan.spec.budget is not None and seed != plan.spec.seeds[0]:
         first = seed_plan(plan, plan.spec.seeds[0])
-        own = replace(own, steps=_steps_of(first, settings, patience))
-    run_plans([own], settings)
+        alone = replace(alone, steps=_steps_of(first, settings, patience))
+    run_plans([alone], settings)
 
 
 def _steps_of(first: Plan, settings: Settings, patience: float) -> int:

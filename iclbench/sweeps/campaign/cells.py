@@ -73,9 +73,9 @@ def cells_of(campaign: Campaign, settings: Settings) -> list[Cell]:
     cells: dict[str, Cell] = {}
     for stage in campaign.stage:
         for cell in _cells_of_stage(stage, progress, list(cells.values())):
-            place = f"{cell.stage} {cell.board} {cell.model}"
+            name = f"{cell.stage} {cell.board} {cell.model}"
             whole = cell.plan is not None and cell.seed is None
-            cells.setdefault(cell.plan.spec.id if cell.plan and whole else place, cell)
+            cells.setdefault(cell.plan.spec.id if cell.plan and whole else name, cell)
     return list(cells.values())
 
 
@@ -228,11 +228,11 @@ class _Progress:
             file = read_sweep_file(entry.file).sized(entry.size)
             if any(_is_whole(file, s) for s in self._published(f"{STUDIES}/{entry.out}")):
                 return replace(cell, done=True)
-            own = RecordStore(sweep_folder(self.settings, entry))
-            plans, waiting = _plans_of(file, own)
+            store = RecordStore(sweep_folder(self.settings, entry))
+            plans, waiting = _plans_of(file, store)
         except IclbenchError as error:
             return replace(cell, sweep=None, problem=str(error))
-        missing = [plan for plan in plans if not _has_record(plan, [own])]
+        missing = [plan for plan in plans if not _has_record(plan, [store])]
         left = len(missing) + waiting
         whole = len(plans) + waiting
         stepped = sum(plan.recipe is not None and not plan.spec.budget for plan in missing)

@@ -57,11 +57,11 @@ def search_space(plan: Plan, changes: Mapping[str, Any]) -> SearchSpace:
     """
     recipe, given = _recipe(plan), plan.request.recipe_args
     rate = recipe.learning_rate
-    own = OptimizerChoice(name=recipe.optimizer, args=recipe.optimizer_args)
+    preset = OptimizerChoice(name=recipe.optimizer, args=recipe.optimizer_args)
     default = {
         "learning_rate": _fixed_or(given, "learning_rate", rate, _around(rate)),
         "init_std": _scales(plan),
-        "optimizers": [own] if "optimizer" in given else [own, *_others(plan, own)],
+        "optimizers": [preset] if "optimizer" in given else [preset, *_others(plan, preset)],
         "schedules": [recipe.schedule]
         if "schedule" in given
         else [*dict.fromkeys([recipe.schedule, *SCHEDULES])],
@@ -161,12 +161,12 @@ def points_of(space: SearchSpace, plan: Plan, trials: int, seed: int) -> list[Po
     names = list(space.model_args)
     shapes = list(_sobol(2 + len(names), programs, "tuning shapes", seed))
     numbers = list(_sobol(2, programs * PER_PROGRAM, "tuning numbers", seed))
-    own = _own_point(space, plan)
-    points: list[Point] = [own] if own else []
+    preset = _own_point(space, plan)
+    points: list[Point] = [preset] if preset else []
     for index, (rate, scale) in enumerate(numbers):
         program = index // PER_PROGRAM
-        if own and program == 0:
-            model_args, recipe_args = dict(own.model_args), dict(own.recipe_args)
+        if preset and program == 0:
+            model_args, recipe_args = dict(preset.model_args), dict(preset.recipe_args)
         else:
             drawn = shapes[program]
             choice = _pick(space.optimizers, drawn[0])
