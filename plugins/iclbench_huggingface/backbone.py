@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import torch
@@ -10,7 +11,7 @@ from transformers import AutoModel
 
 from iclbench import UsageError
 
-from .configs import built, first_line
+from .configs import built, reason_of
 
 
 def layers_of(config: Any, attention: str) -> Any:
@@ -46,13 +47,18 @@ class TransformersBackbone(nn.Module):
             try:
                 shape = tuple(self(torch.zeros(example)).shape)
             except Exception as error:
-                reason = first_line(error)
+                reason = reason_of(error)
                 raise UsageError(
                     f"huggingface: {model.config.model_type} refuses the prompt of {length} "
                     f"positions: {reason}"
                 ) from error
         if shape != example:
             raise UsageError(f"huggingface: {model.config.model_type} maps {example} to {shape}")
+        if reads_ahead(model, length):
+            raise UsageError(
+                f"huggingface: this {model.config.model_type} is not causal: what comes later "
+                "changes its earlier outputs"
+            )
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (B, S, width) to (B, S, width)."""
@@ -63,9 +69,30 @@ class TransformersBackbone(nn.Module):
         """See `iclbench.StatesSize`: the sizes of the model's own cache, if it is one of keys."""
         like = next(self.model.parameters())
         prompt = torch.zeros(1, length, self.width, dtype=like.dtype, device=like.device)
-        with torch.no_grad():
-            output = self.model(inputs_embeds=prompt, use_cache=True)
+        try:
+            with torch.no_grad():
+                output = self.model(inputs_embeds=prompt, use_cache=True)
+        except Exception:
+            return None  # a few types have caches that only their own generation fills
         cache = getattr(getattr(output, "past_key_values", None), "layers", [])
         if not cache or not all(hasattr(layer, "keys") for layer in cache):
             return None
         return tuple(layer.keys.numel() + layer.values.numel() for layer in cache)
+
+
+def reads_ahead(model: Any, length: int) -> bool:
+    """Whether outputs of a copy with large random weights change with later inputs.
+
+    The weights that a model starts with may be too small for that to show.
+    """
+    copied = copy.deepcopy(model).eval()
+    half = length // 2
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        for parameter in copied.parameters():
+            if parameter.ndim > 1:
+                parameter.normal_(std=parameter.shape[-1] ** -0.5)
+        x = torch.randn(1, length, model.config.hidden_size)
+        later = torch.cat([x[:, :half], torch.randn_like(x[:, half:])], dim=1)
+        outputs = [copied(inputs_embeds=e, use_cache=False).last_hidden_state for e in (x, later)]
+    before, after = (output[:, :half] for output in outputs)
+    return not torch.allclose(before, after, rtol=1e-4, atol=1e-4)

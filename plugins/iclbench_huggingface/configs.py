@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from transformers import AutoConfig
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+from transformers.utils import logging
 
 from iclbench import UsageError, unknown
 
@@ -25,14 +28,19 @@ def config_of(length: int, args: Any) -> Any:
 
     Sizes that follow from others do so unless `settings` say otherwise: the MLP has 4 widths, there
     is no dropout, keys and values have as many heads as queries, and positions suffice for the
-    prompt. Raises UsageError for an unknown type or field, and for values that the type refuses.
+    prompt. Raises UsageError for an unknown type or field, for one that is an argument of the
+    model, and for values that the type refuses.
     """
     if args.config not in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
         raise unknown("config", args.config, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
     default = AutoConfig.for_model(args.config)
+    arguments = {default.attribute_map.get(name, name): key for key, name in NAMES.items()}
     for name in args.settings:
         if not hasattr(default, name):
             raise unknown(f"field of {args.config}'s config", name, vars(default))
+        argument = arguments.get(default.attribute_map.get(name, name))
+        if argument is not None:
+            raise UsageError(f"huggingface: {name} is the model's argument {argument}: set that")
     for name in ("hidden_size", "num_hidden_layers"):
         if not hasattr(default, name):
             raise UsageError(f"huggingface: the config of {args.config} has no {name}")
@@ -51,6 +59,8 @@ def _following(default: Any, length: int, args: Any) -> dict[str, Any]:
         "intermediate_size": 4 * args.width,
         "num_key_value_heads": args.heads,
         "head_dim": args.width // args.heads,
+        "rotary_dim": args.width // args.heads,
+        "embedding_size": args.width,
     }
     values = {name: size for name, size in sizes.items() if _is_number(default, name)}
     dropouts = [n for n, v in vars(default).items() if "drop" in n and isinstance(v, float)]
@@ -63,18 +73,37 @@ def _following(default: Any, length: int, args: Any) -> dict[str, Any]:
 
 
 def built(make: Any, *args: Any, **values: Any) -> Any:
-    """Call a function of transformers; raises UsageError with the first line of its error."""
+    """Call a function of transformers; raises UsageError with the reason of its error."""
+    with silence():
+        try:
+            return make(*args, **values)
+        except Exception as error:
+            reason = reason_of(error)
+            raise UsageError(f"huggingface: transformers refuses this config: {reason}") from error
+
+
+def reason_of(error: Exception) -> str:
+    """Return an error's type and the first line of its message, or two if that ends in a colon."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    message = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])
+    return ": ".join(filter(None, [type(error).__name__, message]))
+
+
+@contextmanager
+def silence() -> Iterator[None]:
+    """Within the block, transformers reports no progress, no warnings and nothing left out."""
+    verbosity, progress = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity(logging.CRITICAL)
+    logging.disable_progress_bar()
     try:
-        return make(*args, **values)
-    except Exception as error:
-        reason = first_line(error)
-        raise UsageError(f"huggingface: transformers refuses this config: {reason}") from error
-
-
-def first_line(error: Exception) -> str:
-    """Return an error's type and the first line of its message."""
-    return ": ".join([type(error).__name__, *str(error).strip().splitlines()[:1]])
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if progress:
+            logging.enable_progress_bar()
 
 
 def _is_number(config: Any, name: str) -> bool:
-    return isinstance(getattr(config, name, None), int)
+    """Whether a field holds an integer that can be set; some types compute one."""
+    computed = isinstance(getattr(type(config), name, None), property)
+    return not computed and isinstance(getattr(config, name, None), int)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 from transformers import AutoConfig, AutoModel
-from transformers.utils import logging
 
 from .configs import NAMES, SPECIAL_IDS, built
 
@@ -26,24 +23,9 @@ def saved_layers(folder: Path) -> Any:
     """Return the model in a folder, without its table of ids; raises UsageError."""
     # Else a folder with code of its own has transformers ask whether to run it.
     trust = {"trust_remote_code": False}
-    with _silence():
-        model = built(AutoModel.from_pretrained, folder, local_files_only=True, **trust)
+    model = built(AutoModel.from_pretrained, folder, local_files_only=True, **trust)
     model.set_input_embeddings(nn.Identity())
     return model
-
-
-@contextmanager
-def _silence() -> Iterator[None]:
-    """Within the block, transformers reports no progress and no weights that are left out."""
-    verbosity, progress = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(verbosity)
-        if progress:
-            logging.enable_progress_bar()
 
 
 def arguments_of(config: Any) -> dict[str, Any]:

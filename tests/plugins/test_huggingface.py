@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 
 import pytest
 import torch
@@ -55,7 +56,7 @@ def test_arguments_become_the_config_s():
     assert (config.n_positions, config.resid_pdrop, config.attn_pdrop) == (9, 0.0, 0.0)
 
 
-@pytest.mark.parametrize("name", ["llama", "bert", "mamba"])
+@pytest.mark.parametrize("name", ["llama", "bert", "mamba", "gptj", "electra"])
 def test_other_types_are_causal_backbones_without_a_table_of_ids(name):
     model = built(config=name)
     x = randn(1, 2, 9, 8, dtype=torch.float32)
@@ -73,6 +74,8 @@ def test_state_is_the_model_s_cache():
     shared = built(config="llama", settings={"num_key_value_heads": 1})
     assert state_sizes(shared, 7) == (2 * 4 * 7,) * 2
     assert state_sizes(built(config="mamba"), 7) is None
+    # Its cache can't be filled outside of generation.
+    assert state_sizes(built(config="jamba"), 7) is None
 
 
 def test_training_starts_from_saved_weights(tmp_path, capfd):
@@ -111,6 +114,14 @@ def test_training_starts_from_saved_weights(tmp_path, capfd):
         ({"config": "llama", "settings": {"rope_parameters": 3}}, "refuses this config: "),
         ({"settings": {"n_positions": 4}}, "refuses the prompt of 9 positions"),
         ({"config": "mamba", "attention": "sdpa"}, "transformers refuses this config: "),
+        (
+            {"settings": {"num_hidden_layers": 5}},
+            "num_hidden_layers is the model's argument layers",
+        ),
+        ({"settings": {"n_embd": 32}}, "n_embd is the model's argument width"),
+        ({"config": "bert", "settings": {"is_decoder": False}}, "this bert is not causal"),
+        ({"config": "xlm"}, "this xlm is not causal"),
+        ({"config": "mamba2"}, "for validator 'validate_architecture': ValueError: "),
     ],
 )
 def test_bad_arguments_get_one_line(args, reason):
@@ -118,6 +129,21 @@ def test_bad_arguments_get_one_line(args, reason):
     with pytest.raises(UsageError, match=reason) as error:
         initial_module(resolve(RunSpec(task_args={"examples": 8}, **request)), 0)
     assert "\n" not in str(error.value)
+
+
+def test_nothing_of_the_library_s_own_is_logged():
+    """It logs a whole config before this error."""
+    assert built(config="falcon").backbone.model.config.head_dim == 4
+    records = []
+    handler = logging.Handler()
+    handler.emit = records.append
+    transformers.utils.logging.add_handler(handler)
+    try:
+        with pytest.raises(UsageError, match="can't set attribute|no setter"):
+            built(config="falcon", settings={"head_dim": 2})
+    finally:
+        transformers.utils.logging.remove_handler(handler)
+    assert records == []
 
 
 def test_float64_is_refused_where_the_library_computes_in_float32(tmp_path):
