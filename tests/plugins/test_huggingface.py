@@ -139,7 +139,7 @@ def test_nothing_of_the_library_s_own_is_logged():
     handler.emit = records.append
     transformers.utils.logging.add_handler(handler)
     try:
-        with pytest.raises(UsageError, match="can't set attribute|no setter"):
+        with pytest.raises(UsageError, match=r"can't set attribute|no setter"):
             built(config="falcon", settings={"head_dim": 2})
     finally:
         transformers.utils.logging.remove_handler(handler)
