@@ -69,11 +69,12 @@ def simulate_boards(scenario: BoardScenario, seeds: int, boards: int) -> dict[st
         values = scenario.draw(random, seeds)
         if scenario.gain:
             values[:half] += scenario.gain
+        rows = len(values)
         board = ranks(list(values), "higher")
         # A row is at most beaten by the other half, and beats at most the other half.
         groups = (board[:half], board[half:]) if scenario.gain else (board,)
         first = (1, 1 + half)
-        last = (half, BOARD_ROWS) if scenario.gain else (BOARD_ROWS,)
+        last = (half, rows) if scenario.gain else (rows,)
         clean.append(all(
             rank.last >= bottom and rank.first <= top
             for group, top, bottom in zip(groups, first, last, strict=False)

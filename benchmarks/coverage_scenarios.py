@@ -16,6 +16,12 @@ BOARD_PROMPTS, BOARD_ROWS = 256, 20
 #: Digits of a prediction that is lost, at 10³ times the root mean square of the targets.
 LOST = -3.0
 
+#: Seeds of two kinds: which, by how many digits they are better, and their share.
+TWO_KINDS = (
+    ("half of the seeds 1 digit better", 1.0, 0.5),
+    ("20% of the seeds 2 digits worse", -2.0, 0.2),
+)
+
 Draw = Callable[[np.random.Generator, int, int], tuple[np.ndarray, np.ndarray]]
 
 
@@ -106,6 +112,19 @@ def diverging_seeds(draw: Draw, lost: float, rate: float, of_all: bool) -> Draw:
     return draw_with
 
 
+def seeds_of_two_kinds(draw: Draw, gain: float, rate: float) -> Draw:
+    """The same, where a share of the seeds is so much better, as those that make a transition."""
+
+    def draw_with(
+        random: np.random.Generator, seeds: int, count: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        values, truth = draw(random, seeds, count)
+        gains = gain * (random.random((seeds, 1, count)) < rate)
+        return values + gains, truth + (gains[0, 0] if seeds == 1 else rate * gain)
+
+    return draw_with
+
+
 def fraction(mean: float) -> Draw:
     """Right or wrong answers, by a probit model with effects of seeds and of prompts."""
     sizes = (0.2, 1.0, 1.0)
@@ -150,6 +169,10 @@ def scenarios() -> list[Scenario]:
             for whose in ("the others", "all seeds")
         ),
         *(
+            Scenario(f"digits, {name}", "digits", seeds_of_two_kinds(digits, gain, rate))
+            for name, gain, rate in TWO_KINDS
+        ),
+        *(
             Scenario(f"fraction {ndtr(z):.3g}", "metric", fraction(z))
             for z in (-3.0, -1.3, 0.0, 2.3, 3.0)
         ),
@@ -158,7 +181,7 @@ def scenarios() -> list[Scenario]:
 
 @dataclass(frozen=True)
 class BoardScenario:
-    """Boards of 20 rows: `draw(random, seeds)` gives (rows, seeds, prompts) values that rank.
+    """Boards of 20 rows or fewer: `draw(random, seeds)` gives (rows, seeds, prompts) values.
 
     The first half of the rows is `gain` better in truth; all rows are alike where it is 0.
     """
@@ -219,6 +242,17 @@ def board_scenarios() -> list[BoardScenario]:
         lost = random.random((BOARD_ROWS, seeds, 1)) < 0.2
         return np.where(lost, LOST - 3, normal(random, seeds))
 
+    def two_kinds(
+        gain: float, rate: float, rows: int
+    ) -> Callable[[np.random.Generator, int], np.ndarray]:
+        alike = copies((0.1, 1.0, 0.5))
+
+        def draw(random: np.random.Generator, seeds: int) -> np.ndarray:
+            values = alike(random, seeds) + gain * (random.random((BOARD_ROWS, seeds, 1)) < rate)
+            return np.asarray(values[:rows])
+
+        return draw
+
     return [
         BoardScenario("copies: digits, normal", normal),
         BoardScenario("copies: digits, seeds differ most", copies((1.0, 0.3, 0.3))),
@@ -226,6 +260,14 @@ def board_scenarios() -> list[BoardScenario]:
         BoardScenario("models: digits, seeds of some rows differ most", models(0.2, 1.0)),
         BoardScenario("copies: mean error, log-normal σ = 3", lambda *a: np.exp(heavy(*a))),
         BoardScenario("copies: digits, 20% of seeds diverge", diverging),
+        *(
+            BoardScenario(
+                f"copies: digits, {name}" + (f", {rows} rows" if rows < BOARD_ROWS else ""),
+                two_kinds(gain, rate, rows),
+            )
+            for name, gain, rate in TWO_KINDS
+            for rows in (BOARD_ROWS, BOARD_ROWS // 4)
+        ),
         BoardScenario("identical rows", identical),
         BoardScenario("within a digit of the attainable", near_floor),
         BoardScenario("half of the rows 1 digit better", copies((0.1, 1.0, 0.5)), 1.0),

@@ -48,13 +48,19 @@ def moderated(seeds: SeedVariances) -> tuple[np.ndarray, np.ndarray]:
     """The rows' total variances and degrees of freedom, moderated by those of the other rows.
 
     The board counts at most as much as a row's own seeds: rows of different architectures need not
-    vary alike.
+    vary alike. But no row varies less than the median row: where some seeds make a transition that
+    others miss, all seeds of a row may be of one kind by chance, and then agree.
     """
     common, freedom = _common(seeds)
     added = np.minimum(freedom, seeds.freedom)
     total = seeds.freedom + added
     mixed = seeds.freedom * seeds.total + added * common
-    return np.divide(mixed, total, out=np.zeros_like(total), where=total > 0), total
+    variances = np.divide(mixed, total, out=np.zeros_like(total), where=total > 0)
+    has_seeds = seeds.freedom > 0
+    if has_seeds.any():
+        least = np.median(seeds.total[has_seeds])
+        variances[has_seeds] = np.maximum(variances[has_seeds], least)
+    return variances, total
 
 
 def _common(seeds: SeedVariances) -> tuple[float, float]:

@@ -103,3 +103,24 @@ def test_variances_of_seeds_include_those_of_seeds_and_prompts():
     mean, p = differences_of_all(values)
     assert mean == pytest.approx(-mean.T)
     assert p == pytest.approx(p.T)
+
+
+def test_no_row_varies_less_than_the_median_row():
+    total = np.array([1e-6, 0.5, 1.0, 4.0, 0.0])
+    seeds = SeedVariances(total, np.zeros(5), np.array([2.0, 2.0, 2.0, 2.0, 0.0]))
+    variances, freedom = moderated(seeds)
+    assert variances[:4].min() >= 0.75
+    # A row with one seed has no variance of seeds.
+    assert (variances[4], freedom[4]) == (0.0, 0.0)
+
+
+def test_seeds_of_two_kinds_do_not_make_equal_rows_differ():
+    """Half of the seeds make a transition of one digit: all three of a row often are of a kind."""
+    random = np.random.default_rng(0)
+    clean = 0
+    for _ in range(200):
+        seeds = random.integers(0, 2, (5, 3, 1)) + 0.1 * random.standard_normal((5, 3, 1))
+        prompts = random.standard_normal((1, 1, 128))
+        values = seeds + prompts + 0.5 * random.standard_normal((5, 3, 128))
+        clean += all((rank.first, rank.last) == (1, 5) for rank in ranks(list(values), "higher"))
+    assert clean >= 180
