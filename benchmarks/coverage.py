@@ -97,7 +97,7 @@ def tables(content: dict[str, Any]) -> str:
         [
             f"Intervals of {PROMPTS} prompts, {intervals[0]['simulations']:,} of each kind:",
             _table(intervals, "values", _interval_cell),
-            f"Boards of {BOARD_ROWS} rows on {BOARD_PROMPTS} prompts, "
+            f"Boards of {BOARD_ROWS} rows, or as many as named, on {BOARD_PROMPTS} prompts, "
             f"{boards[0]['simulations']:,} of each kind:",
             _table(boards, "board", _board_cell),
         ]

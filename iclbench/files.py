@@ -8,6 +8,7 @@ import secrets
 import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,6 +18,8 @@ from .api.names import visible
 
 #: How the names of the temporary folders of `staged` start.
 STAGING = ".iclbench-new-"
+#: One that is older was left by a process that was killed, in seconds.
+STALE = 86400.0
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -48,6 +51,7 @@ def staged(folder: Path) -> Iterator[Path]:
     is_new = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        remove_stale(folder)
         # Within the folder, since a rename doesn't leave a file system.
         new = Path(tempfile.mkdtemp(prefix=STAGING, dir=folder))
     except OSError as error:
@@ -72,6 +76,21 @@ def staged(folder: Path) -> Iterator[Path]:
         if is_new:
             with suppress(OSError):  # it is no longer empty
                 folder.rmdir()
+
+
+def is_free(folder: Path) -> bool:
+    """Whether a folder is missing, or holds nothing but what a killed process had staged."""
+    if not folder.exists():
+        return True
+    return folder.is_dir() and all(path.name.startswith(STAGING) for path in folder.iterdir())
+
+
+def remove_stale(folder: Path) -> None:
+    """Remove what processes that were killed more than a day ago had staged in a folder."""
+    for path in folder.glob(f"{STAGING}*"):
+        with suppress(OSError):  # another process removes it too
+            if time.time() - path.stat().st_mtime > STALE:
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def file_digest(path: Path) -> str:

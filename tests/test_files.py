@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from iclbench import UsageError
-from iclbench.files import staged, write_atomically
+from iclbench.files import STAGING, is_free, staged, write_atomically
 
 
 def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
@@ -96,3 +96,20 @@ def test_a_swap_that_stops_half_way_says_so(tmp_path):
     with pytest.raises(UsageError, match="partly old, until the same command succeeds"):
         replace(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"a", "index"}
+
+
+def test_what_a_killed_process_had_staged_is_in_nobody_s_way(tmp_path):
+    folder = tmp_path / "out"
+    assert is_free(folder)
+    old, new = folder / f"{STAGING}old", folder / f"{STAGING}new"
+    for left in (old, new):
+        left.mkdir(parents=True)
+        (left / "data").write_text("half")
+    os.utime(old, (0, 0))
+    assert is_free(folder)
+    with staged(folder) as fresh:
+        (fresh / "a").write_text("whole")
+    # That of a day ago is gone; the other may be of a process that runs.
+    assert sorted(path.name for path in folder.iterdir()) == [new.name, "a"]
+    assert not is_free(folder)
+    assert not is_free(folder / "a")

@@ -77,7 +77,10 @@ def campaign(
             content = content.only(stage)
         settings = Settings(out=Path(out), device=device, engine=engine_name(engine))
         if dry_run:
-            _print_plan(content, cells_of(content, settings), workers)
+            cells = cells_of(content, settings)
+            _print_plan(content, cells, workers)
+            if any(cell.failed for cell in cells):
+                raise typer.Exit(1)
             return
         with progress_of_jobs("planning the campaign") as display:
             failures = run_campaign(

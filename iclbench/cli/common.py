@@ -66,8 +66,12 @@ SuiteName = Annotated[
 ]
 #: The trials of a tuning where nothing else is asked for.
 TRIALS = 12
+MOST_TRIALS = 10_000
 Trials = Annotated[
-    int, typer.Option("--trials", min=1, metavar="N", help="Trials of a tuning, per board.")
+    int,
+    typer.Option(
+        "--trials", min=1, max=MOST_TRIALS, metavar="N", help="Trials of a tuning, per board."
+    ),
 ]
 ExecutorName = Annotated[
     str, typer.Option("--executor", metavar="NAME", help="The executor that runs the programs.")
@@ -166,6 +170,8 @@ def records_folder(given: Path | None) -> Path:
         if not RESULTS.is_dir():
             raise UsageError(f"there is no folder {RESULTS}; give a folder of records")
         given = RESULTS
+    if given.is_file():
+        raise UsageError(f"{given} is a file: give a folder of records")
     if not given.is_dir():
         raise UsageError(f"there is no folder {given}")
     inner = given / "records"

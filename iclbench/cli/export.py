@@ -10,6 +10,7 @@ import typer
 from ..api.options import parse_arguments
 from ..console import counted
 from .common import Strict, sound_host
+from .interruption import stops_on_signals
 
 
 def export(
@@ -34,7 +35,8 @@ def export(
     from ..exchange.task_data import export_task
 
     args = parse_arguments(task_args or [], "--task-args")
-    exported = export_task(task, prompts, out, task_args=args, seed=seed, dtype=dtype)
+    with stops_on_signals("nothing was written"):
+        exported = export_task(task, prompts, out, task_args=args, seed=seed, dtype=dtype)
     for file in exported.files:
         typer.echo(f"{out / file.path}: {counted(file.rows, 'prompt')}, {file.bytes:,} bytes")
     typer.echo(f"digest of the draws: {exported.digest}")

@@ -181,6 +181,8 @@ def figure(
         return
     if len(what) > 1:
         raise UsageError("give one name, or records with --x")
+    if Path(what[0]).is_dir():
+        raise UsageError(f"{what[0]} is a folder: a figure of its records needs --x")
     study = find_study(what[0], host())
     sweep, members, missing = records_of(study, size, records)
     if sweep.figure is None:

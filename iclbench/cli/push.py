@@ -57,7 +57,7 @@ def push(
     package = pack(what, problems.append, task)
     on_hub = repository(to)
     if on_hub is None:
-        _copy(package, Path(to).expanduser(), every)
+        _copy(package, what, Path(to).expanduser(), every)
     else:
         kind, name = on_hub
         if kind is not None and kind != package.kind:
@@ -66,17 +66,19 @@ def push(
     end_with(problems)
 
 
-def _copy(package: Package, folder: Path, every: bool) -> None:
-    """Write the files of the repository into a new or empty folder."""
-    from ..files import staged, write_atomically
+def _copy(package: Package, source: Path, folder: Path, every: bool) -> None:
+    """Write the files of the repository into a new or empty folder, outside of the source."""
+    from ..files import is_free, staged, write_atomically
 
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if not is_free(folder):
         raise UsageError(f"{folder} holds files: give a new folder")
+    if folder.resolve().is_relative_to(source.resolve()):
+        raise UsageError(f"{folder} is inside {source}: give a folder outside of it")
     _show(package, [], every)
     with staged(folder) as new:
         for path in package.files:
             write_atomically(new / path, package.read(path))
-    typer.echo(f"written to {folder}; iclbench pull {shlex.quote(str(folder))} reads it")
+    typer.echo(f"written to {folder}; iclbench pull {shlex.quote(str(folder))} --out NEW reads it")
 
 
 def _upload(

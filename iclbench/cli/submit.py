@@ -42,12 +42,13 @@ def submit(
 
     paths = record_paths(records)
     store = RecordStore(to / "records")
+    if not check:
+        require_writable(store.folder)
     accepted, refused = examine_all(paths, store, device)
     typer.echo(summary(accepted, refused), nl=False)
     for reason in refused:
         report(f"error: {reason}")
-    if accepted and not check:
-        require_writable(store.folder)
+    if not check:
         for submission in accepted:
             target = publish(submission, store)
             state = "copied to" if submission.new else "already published:"

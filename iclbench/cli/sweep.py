@@ -81,7 +81,8 @@ def sweep(
             "checkpoint_seconds": checkpoint_seconds,
         }
         if status or dry_run:
-            (print_status if status else print_plan)(sized, folder, output)
+            if (print_status if status else print_plan)(sized, folder, output):
+                raise typer.Exit(1)
             return
         require_columns_of_boards(output)
         result = _run(sized, folder, runner, workers, output, detach=detach, how=how)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..display.table import Table
-    from ..sweeps.cells import Cell
+    from ..sweeps.cells import Cell, Failure
     from ..sweeps.files import SweepFile
     from ..sweeps.status import CellStatus, SweepStatus
 
@@ -22,15 +22,18 @@ if TYPE_CHECKING:
 MOST_LINES = 20
 
 
-def print_status(file: SweepFile, folder: Path, output: Output) -> None:
-    """Print how many cells are in each state, and a line for each that is not done."""
+def print_status(file: SweepFile, folder: Path, output: Output) -> list[Failure]:
+    """Print how many cells are in each state, and a line for each that is not done.
+
+    Returns the cells that can't be run.
+    """
     from ..sweeps.cells import by_reason
     from ..sweeps.status import STATES, sweep_status
 
     status = sweep_status(file, out=folder)
     if not output.is_default:
         show_table(_status_table(status), *output)
-        return
+        return status.unusable
     counts = [f"{status.count(state)} {state}" for state in STATES if status.count(state)]
     typer.echo(f"{counted(len(status.cells), 'run')}: {', '.join(counts) or 'none'}")
     for state in STATES[1:]:
@@ -38,6 +41,7 @@ def print_status(file: SweepFile, folder: Path, output: Output) -> None:
     if status.later:
         typer.echo(f"{status.later} grids take weights of runs that are not done")
     _print_some([f"can't be run: {line}" for line in by_reason(status.unusable)])
+    return status.unusable
 
 
 def _status_table(status: SweepStatus) -> Table:
@@ -77,8 +81,11 @@ def _line(status: CellStatus) -> str:
     return "\n  ".join([f"{parts[0]}: {parts[1]}", *parts[2:]])
 
 
-def print_plan(file: SweepFile, folder: Path, output: Output) -> None:
-    """Print how many cells have records, and the programs of the others."""
+def print_plan(file: SweepFile, folder: Path, output: Output) -> list[Failure]:
+    """Print how many cells have records, and the programs of the others.
+
+    Returns the cells that can't be run.
+    """
     from ..runs.training import checkpoint_of
     from ..sweeps.cells import by_reason
     from ..sweeps.sweep import plan_sweep
@@ -86,7 +93,7 @@ def print_plan(file: SweepFile, folder: Path, output: Output) -> None:
     cells, programs = plan_sweep(file, out=folder)
     if not output.is_default:
         show_table(_programs_table(programs), *output)
-        return
+        return cells.failures
     missing = sum(len(program) for program in programs)
     models = sum(max(1, cell.seeds) for program in programs for cell in program)
     typer.echo(
@@ -102,6 +109,7 @@ def print_plan(file: SweepFile, folder: Path, output: Output) -> None:
         typer.echo(f"{counted(begun, 'program')} {goes}")
     _print_some([f"{len(program)} × {program[0].command()}" for program in programs])
     _print_some([f"can't be run: {line}" for line in by_reason(cells.failures)])
+    return cells.failures
 
 
 def _programs_table(programs: Sequence[Sequence[Cell]]) -> Table:

@@ -76,6 +76,7 @@ def tune(
         from ..display.views import waiting
 
         with waiting("loading torch"):
+            from ..files import require_writable
             from ..runs.settings import Settings
             from ..sweeps.tuning.search import SearchSettings
 
@@ -94,6 +95,7 @@ def tune(
         if dry_run:
             show_tables(_planned(plans, settings, search), output)
             return
+        require_writable(settings.out)
         code = _tune_all(plans, settings, search, output)
     if code:
         raise typer.Exit(code)

@@ -44,10 +44,15 @@ class State(NamedTuple):
 def repository(text: str) -> tuple[Kind | None, str] | None:
     """The kind, if the text says it, and `user/name`; None for what is a path.
 
-    A path begins with `.`, `/` or `~`, or has no `/` or several.
+    A path begins with `.`, `/` or `~`, or has no `/` or several. Raises UsageError for what has
+    the form of `user/name` and can't be one.
     """
     match = _REPOSITORY.fullmatch(text)
-    if match is None or text.startswith(".") or ".." in text:
+    if text.startswith((".", "/", "~")) or ".." in text:
+        return None
+    if match is None and text.strip("/").count("/") == 1:
+        raise UsageError(f"{text} is no name of a repository; a folder would be ./{text}")
+    if match is None:
         return None
     return ("dataset" if match[1] else None), match[2]
 

@@ -19,7 +19,7 @@ from ..api.errors import RecordError, UsageError, problem_with
 from ..api.names import is_plain_name, visible
 from ..api.record import Record
 from ..api.results import FileReference
-from ..files import STAGING, require_writable
+from ..files import STAGING, is_free, remove_stale, require_writable
 from ..runs.objects import MOST_BYTES as MOST_OBJECT_BYTES
 from ..runs.objects import Objects
 from ..runs.store import MOST_BYTES as MOST_RECORD_BYTES
@@ -191,9 +191,10 @@ def pull_export(
     With `measure`, its prompts are made again and compared. Raises RecordError with the reason.
     """
     assert listed.document is not None
-    if out.is_dir() and any(out.iterdir()):
+    if not is_free(out):
         raise UsageError(f"{out} holds files: give a new folder by --out")
     require_writable(out)
+    remove_stale(out)
     with tempfile.TemporaryDirectory(prefix=STAGING, dir=out) as temporary:
         staging = Path(temporary)
         _fetch_all(source, [(listed.document, MOST_DOCUMENT_BYTES)], staging)

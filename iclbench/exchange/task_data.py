@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import shlex
+import shutil
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,8 +20,9 @@ from ..api.errors import UsageError
 from ..api.options import Arguments
 from ..api.prompts import Batch
 from ..api.task import Task
+from ..console import counted
 from ..devices import one_thread
-from ..files import staged, write_atomically
+from ..files import is_free, staged, write_atomically
 from ..plugins import host
 from ..precision import DTYPES, full_precision
 from ..runs.sizes import require_room, require_small_arguments
@@ -45,11 +48,12 @@ def export_task(
     """Write the task's evaluation prompts with their targets into the folder `out`.
 
     Prompts are in `dtype`, targets in float64. Raises UsageError for a bad argument, or a folder
-    that holds anything other than an earlier export.
+    that holds anything other than an earlier export or whose disk has no room.
     """
     folder = Path(out)
     _require_free(folder)
     loaded = _load(task, dict(task_args or {}), prompts)
+    _require_disk(folder, loaded, prompts, dtype)
     chosen = {"prompts": prompts, "seed": seed, "dtype": dtype}
     # torch divides a sum over its threads, which can change last bits.
     with staged(folder) as new, full_precision(DTYPES[dtype]), one_thread():
@@ -79,8 +83,21 @@ def _load(name: str, args: dict[str, Any], prompts: int) -> Task[Any]:
 
 
 def _require_free(folder: Path) -> None:
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / DOCUMENT).is_file():
+    if not is_free(folder) and not (folder / DOCUMENT).is_file():
         raise UsageError(f"{folder} holds other files: give a new folder, or an earlier export")
+
+
+def _require_disk(folder: Path, task: Task[Any], prompts: int, dtype: str) -> None:
+    """Raise UsageError for prompts that the disk has no room for. Random numbers don't compress."""
+    fields = sum(math.prod(shape) for shape in task.signature.shapes.values())
+    needed = prompts * len(task.cases) * fields * DTYPES[dtype].itemsize
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    if needed > free:
+        raise UsageError(
+            f"{counted(prompts, 'prompt')} take about {needed / 1e9:,.1f} GB; the disk of {folder} "
+            f"has {free / 1e9:,.1f} GB left"
+        )
 
 
 def _write_files(

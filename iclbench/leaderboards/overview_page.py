@@ -39,7 +39,7 @@ def overview_page(boards: Sequence[Board], digest: str, *, parquet: bool = True)
         "one digit. *chance* marks models that ignore the examples, *at chance* rows that no "
         f"paired test tells from them, {formats.RANGE} seeds so different that their mean says "
         f"little, and {formats.UNTUNED} rows whose settings no search chose.",
-        "To measure every row again, run `iclbench verify leaderboards/records`. All rows are in "
+        "To measure every row again, run `iclbench verify records` in this folder. All rows are in "
         f"{tables}. [Precision](precision.md) compares "
         "digits with the floor's, and shows how many prompts are solved to how many digits. "
         "[Stale rows](stale.md) were neither made nor checked by the installed code.",

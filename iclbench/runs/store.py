@@ -73,7 +73,8 @@ def _read_json(path: Path) -> Any:
         raise RecordError("it is not a record: it is nested too deeply") from None
     except ValueError as error:
         reason = visible(str(error), 200)
-        raise RecordError(f"it is truncated or not a record: {reason}") from None
+        made_again = "`run --force` makes a record again"
+        raise RecordError(f"it is truncated or not a record: {reason}; {made_again}") from None
 
 
 def _refuse(constant: str) -> None:

@@ -54,12 +54,13 @@ def read_tuning(path: Path) -> TuningDocument:
         raise RecordError(f"{path} is not a tuning: {error}") from None
     if not isinstance(content, dict):
         raise RecordError(f"{path} is not a tuning: it holds no table")
+    try:
+        document = parse_config(TuningDocument, content, str(path))
+    except UsageError as error:
+        raise RecordError(f"{path} is not a tuning: {error}") from None
     if path.stem != digest[:16]:
         raise RecordError(f"{path} was edited or renamed: its digest is {digest[:16]}")
-    try:
-        return parse_config(TuningDocument, content, str(path))
-    except UsageError as error:
-        raise RecordError(str(error)) from None
+    return document
 
 
 def read_tunings(paths: list[Path]) -> list[TuningDocument]:

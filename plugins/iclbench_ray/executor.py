@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import signal
+import socket
 import threading
 import uuid
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -21,6 +22,8 @@ from .task import answer
 
 #: How long to wait at a time for a task; signals are handled in between.
 WAIT_SECONDS = 1.0
+#: How long a cluster may take to accept a connection.
+CONNECT_SECONDS = 10.0
 
 
 class RayConfig(Config):
@@ -107,6 +110,7 @@ class Ray(Executor):
         if ray.is_initialized():
             yield ray
             return
+        _require_reachable(self.config.address)
         local: dict[str, Any] = {"include_dashboard": False}
         with _handlers_kept():
             try:
@@ -145,3 +149,14 @@ def _outcome(ray: Any, reference: Any) -> Any:
         reason = str(error).strip().splitlines()
         return RunError(f"{type(error).__name__}: {reason[0] if reason else 'no reason'}")
     return RunError(outcome["error"]) if "error" in outcome else outcome["result"]
+
+
+def _require_reachable(address: str | None) -> None:
+    """Raise UsageError where nothing listens at HOST:PORT; Ray itself would print for 20 s."""
+    host, separator, port = (address or "").removeprefix("ray://").rpartition(":")
+    if not separator or not port.isdigit():
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise UsageError(f"executor ray: {address} can't be reached: {error}") from None

@@ -94,6 +94,8 @@ class Slurm(QueueExecutor):
                 self._logs, max_num_timeout=self.config.max_num_timeout, python=self.config.python
             )
             executor.update_parameters(**self._parameters(batch.name, at_once))
+            # Without a cluster sbatch prints several lines of its own.
+            jobs_in_queue()
             try:
                 submitted = executor.submit_array(programs)
             except BaseException:

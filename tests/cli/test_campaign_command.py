@@ -39,9 +39,12 @@ def test_the_plan_says_what_is_left_and_a_run_finishes_it(cli, file, tmp_path):
 
 
 def test_mistakes_are_one_line(cli, file, tmp_path):
-    assert "no stage 'second'" in cli("campaign", file, "--stage", "second").err
+    assert "unknown stage 'second'" in cli("campaign", file, "--stage", "second").err
     assert cli("campaign", tmp_path / "missing.toml").code == 2
     file.write_text(CAMPAIGN.replace("gd-transformer", "nobody"))
+    planned = cli("campaign", file, "--out", tmp_path / "out", "--dry-run")
+    assert planned.code == 1
+    assert "unknown model 'nobody'" in planned.out
     failed = cli("campaign", file, "--out", tmp_path / "out", "--device", "cpu")
     assert failed.code == 1
     assert "nobody" in failed.err

@@ -100,3 +100,27 @@ def test_other_verbs_refuse_bad_input(cli, tmp_path, monkeypatch, args, message)
     assert outcome.code == 2
     assert message in outcome.err
     assert "Traceback" not in outcome.err
+
+
+@pytest.mark.parametrize("words", [("--out", ""), ("--out=",)])
+def test_an_empty_folder_is_refused(cli, tmp_path, monkeypatch, words):
+    """It would be the working directory, and mostly is a variable without a value."""
+    monkeypatch.chdir(tmp_path)
+    outcome = cli("run", "--model", "zero", *TASK, *words)
+    assert outcome.code == 2
+    assert outcome.err == "iclbench: error: --out is empty; the working directory is `.`\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_in_the_place_of_the_output_folder_is_one_line(cli, tmp_path):
+    taken = tmp_path / "file"
+    taken.write_text("mine")
+    trained = ("--model", "transformer", *TASK, "--recipe", "smoke")
+    for words in (("run", *trained), ("tune", *trained, "--trials", 2)):
+        outcome = cli(*words, "--out", taken)
+        assert (outcome.code, outcome.err.count("\n")) == (2, 1)
+        assert f"the output folder {taken} can't be written" in outcome.err
+    shown = cli("leaderboard", "show", taken)
+    assert (shown.code, shown.err) == (
+        2, f"iclbench: error: {taken} is a file: give a folder of records\n"
+    )  # fmt: skip

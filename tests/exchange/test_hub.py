@@ -10,6 +10,7 @@ import pytest
 from fake_hub import TOKEN, Repository
 from safetensors.torch import load
 
+from iclbench import UsageError
 from iclbench.exchange.hub import repository
 
 # The hub's client uses a parameter that its HTTP library is about to rename.
@@ -198,11 +199,16 @@ def test_a_hub_that_does_not_answer_is_named(cli, hub, monkeypatch):
         ("ann", None),
         ("a/b/c", None),
         ("ann/..", None),
-        ("ann/tiny?x", None),
     ],
 )
 def test_an_address_is_told_from_a_path(text, expected):
     assert repository(text) == expected
+
+
+@pytest.mark.parametrize("text", ["ann/tiny?x", "ann/größe", "my results/tiny"])
+def test_a_mistyped_address_is_not_taken_for_a_folder(text):
+    with pytest.raises(UsageError, match=r"is no name of a repository; a folder would be \./"):
+        repository(text)
 
 
 def test_what_is_not_there_is_one_line(cli, hub, trained, tmp_path):
@@ -215,6 +221,7 @@ def test_what_is_not_there_is_one_line(cli, hub, trained, tmp_path):
         (("push", trained, "--to", "datasets/ann/x"), "goes into a model repository"),
         (("push", trained, "--to", "ann/x", "--task", "read"), "restricts a folder"),
         (("push", trained, "--to", trained.parent.parent), "holds files: give a new folder"),
+        (("push", trained.parent.parent, "--to", trained.parent / "sub"), "is inside"),
     ]:
         outcome = cli(*words, *(("--out", tmp_path / "back") if words[0] == "pull" else ()))
         assert (outcome.code, outcome.err.count("\n")) == (2, 1), outcome.err

@@ -73,9 +73,8 @@ def test_a_task_restricts_no_export(cli, tmp_path):
     outcome = cli("push", folder, "--task", "read", "--to", tmp_path / "copy")
     assert outcome.code == 2
     assert "--task restricts a folder of records" in outcome.err
-    assert (
-        f"iclbench pull '{tmp_path}/c d' reads" in cli("push", folder, "--to", tmp_path / "c d").out
-    )
+    pushed = cli("push", folder, "--to", tmp_path / "c d").out
+    assert f"iclbench pull '{tmp_path}/c d' --out NEW reads" in pushed
 
 
 def test_an_export_that_was_changed_is_refused(cli, tmp_path):

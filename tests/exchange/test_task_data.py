@@ -5,6 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import subprocess
+import sys
+import time
 
 import pytest
 import torch
@@ -108,6 +111,10 @@ def test_every_task_can_be_exported(tmp_path):
         (("--task", "least-squares", "--prompts", 3, "--task-args", "dim=x"), "dim"),
         (("--task", "least-squares", "--prompts", 3, "--task-args", "dim=99999999"), "too large"),
         (("--task", "stories", "--prompts", 99999), "held-out"),
+        (
+            ("--task", "least-squares", "--prompts", 10**7, "--task-args", "dim=100000,examples=1"),
+            "the disk of",
+        ),
     ],
 )
 def test_a_bad_request_is_one_line_and_leaves_nothing(cli, tmp_path, words, message):
@@ -115,6 +122,22 @@ def test_a_bad_request_is_one_line_and_leaves_nothing(cli, tmp_path, words, mess
     assert outcome.code == 2
     assert message in outcome.err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_signal_leaves_nothing_and_says_so(tmp_path):
+    out = tmp_path / "out"
+    words = ["export", "--task", "least-squares", "--prompts", "1000000", str(out)]
+    with subprocess.Popen(
+        [sys.executable, "-m", "iclbench", *words], stderr=subprocess.PIPE, text=True
+    ) as process:
+        while not list(out.glob("*/data/*.parquet")):
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.terminate()
+        error = process.communicate()[1]
+    assert process.returncode == 143
+    assert error == "iclbench: interrupted; nothing was written\n"
+    assert not out.exists()
 
 
 def test_the_command_says_what_it_wrote(cli, tmp_path):

@@ -267,7 +267,7 @@ def test_a_stage_is_run_with_those_that_it_needs(folder):
     stages = (first(), first(name="b"), first(name="c", models=[], winner_of="a"))
     content = campaign(folder, *stages)
     assert [stage.name for stage in content.only("c").stage] == ["a", "c"]
-    with pytest.raises(UsageError, match="no stage 'd'"):
+    with pytest.raises(UsageError, match="unknown stage 'd'"):
         content.only("d")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from ...api.config import Config, parse_config
-from ...api.errors import UsageError
+from ...api.errors import unknown
 from ...api.names import is_plain_name
 from ..files import QUICK, read_toml
 from ..tuning.search import SearchSettings
@@ -95,7 +95,7 @@ class Campaign(Config):
         """The stage of that name, and those that it depends on; raises UsageError."""
         by_name = {stage.name: stage for stage in self.stage}
         if name not in by_name:
-            raise UsageError(f"the campaign has no stage {name!r}: {', '.join(by_name)}")
+            raise unknown("stage", name, by_name)
         kept = {name}
         while (needed := by_name[name].winner_of) is not None:
             kept.add(needed)
