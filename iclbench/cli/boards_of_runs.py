@@ -31,7 +31,9 @@ def print_boards_of(records: list[Record], out: Path, output: Output) -> None:
     print_boards(tables, output.style, columns=output.columns, sort=output.sort)
 
 
-def say_what_next(records: list[Record], out: Path, *, failed: bool) -> None:
+def say_what_next(
+    records: list[Record], out: Path, *, failed: bool, suite: str | None = None
+) -> None:
     """Say on standard error where the records are, and what can be done with them.
 
     Where runs `failed`, records of solvers may be all that is left, and are not what was asked for.
@@ -44,6 +46,11 @@ def say_what_next(records: list[Record], out: Path, *, failed: bool) -> None:
     commands = {
         **{f"iclbench show {shlex.quote(str(r.path))}": "its numbers and curves" for r in shown},
         f"iclbench leaderboard show {folder}": "all tables of this folder",
+        **(
+            {f"iclbench leaderboard suite {shlex.quote(suite)} {folder}": "the suite's scores"}
+            if suite
+            else {}
+        ),
         f"iclbench verify {folder}": "measure the records again",
     }
     count = counted(len(records), "record")

@@ -101,7 +101,8 @@ def campaign(
 
 def _print_plan(content: Campaign, cells: Sequence[Cell], workers: int) -> None:
     """Print every cell with what is left of it, and the hours of each stage."""
-    from ..sweeps.campaign.cells import hours_left
+    from ..display.views import duration
+    from ..sweeps.campaign.cells import seconds_left
 
     width = max(len(cell.board) for cell in cells)
     members = {name: list(group) for name, group in groupby(cells, key=lambda cell: cell.stage)}
@@ -111,12 +112,12 @@ def _print_plan(content: Campaign, cells: Sequence[Cell], workers: int) -> None:
         possible = sum(not cell.unsupported for cell in group)
         typer.echo(
             f"{stage.name}: {stage.summary}\n"
-            f"  {done} of {possible} done, {hours_left(group):.1f} hours left"
+            f"  {done} of {possible} done, {duration(seconds_left(group))} left"
         )
         for cell in group:
             typer.echo(f"  {cell.board:<{width}}  {cell.model}: {_state(cell)}")
-    left = hours_left(cells)
-    typer.echo(f"left: {left:.1f} hours, {left / workers:.1f} on {workers} at once")
+    left = seconds_left(cells)
+    typer.echo(f"left: {duration(left)}, {duration(left / workers)} with {workers} at once")
 
 
 def _state(cell: Cell) -> str:
@@ -127,7 +128,9 @@ def _state(cell: Cell) -> str:
     if cell.done:
         return "done"
     if cell.plan is None:
-        return f"{counted(cell.left, 'run')} of the sweep, {cell.seconds_left / 3600:.1f} hours"
+        from ..display.views import duration
+
+        return f"{counted(cell.left, 'run')} of the sweep, {duration(cell.seconds_left)}"
     return _action(cell, cell.plan.spec)
 
 

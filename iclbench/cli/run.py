@@ -176,7 +176,7 @@ def _run_suite(
         return 0
     records, errors = _run_all(asked.named, prepare)
     asked.print_scores(records, errors, *output)
-    say_what_next(records, prepare.settings.out, failed=bool(errors))
+    say_what_next(records, prepare.settings.out, failed=bool(errors), suite=name)
     return 1 if asked.failures(errors) else 0
 
 

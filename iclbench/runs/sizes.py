@@ -90,5 +90,11 @@ def bounded_model(name: str) -> Iterator[None]:
     handle = register_module_parameter_registration_hook(count)
     try:
         yield
+    except RuntimeError as error:
+        # A single tensor that is too large, before it is registered.
+        if "can't allocate memory" not in str(error):
+            raise
+        message = f"{name} does not fit into this machine's {_gigabytes(memory)}"
+        raise UsageError(message) from None
     finally:
         handle.remove()

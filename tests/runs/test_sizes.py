@@ -51,6 +51,8 @@ def test_the_size_of_a_prompt_is_known_before_it_is_drawn():
 def test_a_model_that_grows_too_large_is_stopped_and_others_are_left_alone():
     with pytest.raises(UsageError, match="more than 20,000 parameter tensors"), bounded_model("m"):
         nn.Sequential(*(nn.Linear(1, 1) for _ in range(20_000)))
+    with pytest.raises(UsageError, match="m does not fit into this"), bounded_model("m"):
+        nn.Linear(10**8, 10**8)
     with pytest.raises(UsageError, match="this machine has"), bounded_model("m"):
         nn.Module().register_parameter("p", nn.Parameter(torch.zeros(1).expand(2**31, 2**10)))
     nn.Sequential(*(nn.Linear(1, 1) for _ in range(20_000)))

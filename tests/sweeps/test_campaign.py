@@ -12,7 +12,7 @@ from iclbench import RecordStore, UsageError
 from iclbench.runs.settings import Settings
 from iclbench.runs.store import read_record
 from iclbench.runs.verify import verify
-from iclbench.sweeps.campaign.cells import Cell, cells_of, hours_left
+from iclbench.sweeps.campaign.cells import Cell, cells_of, seconds_left
 from iclbench.sweeps.campaign.files import Campaign, read_campaign
 from iclbench.sweeps.campaign.run import NO_HOURS, run_campaign, run_cell
 
@@ -149,7 +149,7 @@ def test_hours_are_those_of_the_budgets_that_are_left(folder):
     content = campaign(folder, first(fields=fields), trials=2)
     cells = cells_of(content, Settings(folder / "out"))
     # Two trials of a tenth, and three seeds.
-    assert hours_left(cells) * 60 == pytest.approx(2 * 1 + 3 * 10)
+    assert seconds_left(cells) == pytest.approx(60 * (2 * 1 + 3 * 10))
 
 
 def test_without_enough_hours_nothing_starts_and_that_is_no_failure(folder):
@@ -218,7 +218,7 @@ def test_a_sweep_is_one_cell_whose_grids_may_wait_for_each_other(folder):
     content = campaign(folder, {"name": "s", "summary": "sweep", "sweep": [entry]})
     settings = Settings(folder / "out")
     (cell,) = cells_of(content, settings)
-    assert (cell.left, hours_left([cell])) == (3, pytest.approx(0.3))
+    assert (cell.left, seconds_left([cell])) == (3, pytest.approx(0.3 * 3600))
     assert run_campaign(content, settings) == []
     (cell,) = cells_of(content, settings)
     assert cell.done
@@ -277,6 +277,6 @@ def test_the_campaign_of_the_published_boards_can_be_planned(tmp_path):
     cells = cells_of(content, Settings(tmp_path))
     assert [cell.problem for cell in cells if cell.failed] == []
     everything = content.model_copy(update={"published": None})
-    assert hours_left(cells_of(everything, Settings(tmp_path))) > 30
+    assert seconds_left(cells_of(everything, Settings(tmp_path))) > 30 * 3600
     # Rows that are published are those of the plan.
     assert sum(cell.done for cell in cells) > 10

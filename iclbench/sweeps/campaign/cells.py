@@ -62,9 +62,9 @@ class Cell:
         return self.problem is not None and not (self.unsupported or self.waiting)
 
 
-def hours_left(cells: Iterable[Cell]) -> float:
-    """The core hours, or device hours, that the cells still take."""
-    return sum(cell.seconds_left for cell in cells) / 3600
+def seconds_left(cells: Iterable[Cell]) -> float:
+    """The seconds of core time, or device time, that the cells still take."""
+    return sum(cell.seconds_left for cell in cells)
 
 
 def cells_of(campaign: Campaign, settings: Settings) -> list[Cell]:
