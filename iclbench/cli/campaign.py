@@ -77,11 +77,7 @@ def campaign(
             content = content.only(stage)
         settings = Settings(out=Path(out), device=device, engine=engine_name(engine))
         if dry_run:
-            cells = cells_of(content, settings)
-            _print_plan(content, cells, workers)
-            if any(cell.failed for cell in cells):
-                raise typer.Exit(1)
-            return
+            raise typer.Exit(_print_plan(content, cells_of(content, settings), workers))
         with progress_of_jobs("planning the campaign") as display:
             failures = run_campaign(
                 content,
@@ -99,8 +95,8 @@ def campaign(
         raise typer.Exit(1)
 
 
-def _print_plan(content: Campaign, cells: Sequence[Cell], workers: int) -> None:
-    """Print every cell with what is left of it, and the hours of each stage."""
+def _print_plan(content: Campaign, cells: Sequence[Cell], workers: int) -> int:
+    """Print every cell with what is left of it, and the time of each stage; the exit code."""
     from ..display.views import duration
     from ..sweeps.campaign.cells import seconds_left
 
@@ -118,6 +114,7 @@ def _print_plan(content: Campaign, cells: Sequence[Cell], workers: int) -> None:
             typer.echo(f"  {cell.board:<{width}}  {cell.model}: {_state(cell)}")
     left = seconds_left(cells)
     typer.echo(f"left: {duration(left)}, {duration(left / workers)} with {workers} at once")
+    return int(any(cell.failed for cell in cells))
 
 
 def _state(cell: Cell) -> str:

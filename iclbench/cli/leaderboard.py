@@ -175,19 +175,17 @@ def figure(
         _list_studies()
         return
     if x is not None or maps is not None:
-        options = {"x": x, "y": None if y is None else _names(y), "lines": _names(lines),
+        options = {"x": x, "y": y and _names(y), "lines": _names(lines),
                    "panels": _names(panels), "maps": maps, "title": title}  # fmt: skip
         _figure_of_records(what, options, file, kind)
         return
-    if len(what) > 1:
-        raise UsageError("give one name, or records with --x")
-    if Path(what[0]).is_dir():
-        raise UsageError(f"{what[0]} is a folder: a figure of its records needs --x")
+    if len(what) > 1 or Path(what[0]).is_dir():
+        raise UsageError("give the name of one study, or --x with records or their folders")
     study = find_study(what[0], host())
     sweep, members, missing = records_of(study, size, records)
     if sweep.figure is None:
         raise UsageError(f"{study.path} has no figure")
-    described = sweep.figure.model_copy(update={"title": title}) if title else sweep.figure
+    described = sweep.figure.model_copy(update={"title": title} if title else {})
     about = caption(study.caption or described.title, members, missing)
     _write(described, members, about, _path(file, kind, study.name.replace("/", "-")))
 
