@@ -203,7 +203,7 @@ def comparable(records: Sequence[Record]) -> list[list[Record]]:
 
 
 def comparable_facts(record: Record, *, dtype: bool = True) -> list[Any]:
-    """Records for which these are the same are comparable; without `dtype`, but for theirs."""
+    """Records for which these are the same are comparable; without `dtype`, except for theirs."""
     spec, evaluation = record.spec, record.main
     facts = [spec.task, spec.task_version, evaluation.task_args]
     facts += [spec.dtype, evaluation.digest] if dtype else [evaluation.digest]

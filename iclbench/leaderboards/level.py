@@ -1,6 +1,6 @@
 """A record's level: the number of which shares between chance and the best known are.
 
-It is what ranks, but for errors without a noise floor whose mean ranks: those span orders of
+It is what ranks, except for errors without a noise floor whose mean ranks: those span orders of
 magnitude, and half of chance's error would be nearly the best. Their level is the digits of that
 mean, which order records as the mean does.
 """

@@ -202,7 +202,7 @@ def difference(first: np.ndarray, second: np.ndarray) -> Difference:
 
 
 def at_floor(values: np.ndarray, floor_values: np.ndarray) -> bool:
-    """Whether digits are those of the floor, but for one, in the median and the 1% worst."""
+    """Whether digits are those of the floor, less at most one, in the median and the 1% worst."""
     # Of the values themselves: interpolation between infinite digits has no value.
     reached, attainable = (
         np.quantile(digits, [0.5, 0.01], method="lower") for digits in (values, floor_values)

@@ -41,7 +41,7 @@ def _standing(group: tuple[str, list[Board]]) -> tuple[bool, int]:
 
 
 def _evaluation_key(record: Record) -> str:
-    """Records with the same key are comparable but for their dtype."""
+    """Records with the same key are comparable, except for their dtype."""
     return digest_of(comparable_facts(record, dtype=False))[:12]
 
 
