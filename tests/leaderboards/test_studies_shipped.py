@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from iclbench import RunSpec, UsageError, sweep
+from iclbench import RunSpec, Task, UsageError, host, sweep
 from iclbench.leaderboards.figures.draw import draw
 from iclbench.runs.plan import resolve
 from iclbench.sweeps.files import expand, read_sweep_file
@@ -17,8 +17,10 @@ STUDIES = sorted([*ROOT.glob("tasks/*/sweeps/*.toml"), *ROOT.glob("plugins/*/swe
 
 
 def short(path: Path) -> dict:
-    """The study with one step of training, one seed, few prompts and small systems."""
+    """The study with one step of training, one seed, few and short prompts, and small systems."""
     content = tomllib.loads(path.read_text("utf-8"))
+    if takes_examples(content):
+        content["defaults"]["task_args"] = {"examples": 8}
     small = {"batch": 4, "learning_rate": 1e-6}
     content["defaults"] |= {"seeds": 1, "eval_prompts": 8}
     # A budget would set the steps.
@@ -35,6 +37,19 @@ def short(path: Path) -> dict:
         if "256" in str(part.get("task_args", {}).get("evaluate")):
             part["task_args"] = {**part["task_args"], "evaluate": "2-9,16"}
     return content
+
+
+def takes_examples(content: dict) -> bool:
+    """Whether the study leaves the tasks' arguments as they are, and their examples are one."""
+    parts = (content["defaults"], *content["grid"])
+    if any("task_args" in part for part in parts):
+        return False
+    names = {name for part in parts for name in as_list(part.get("task", []))}
+    return all("examples" in host().load("task", n, Task).Config.model_fields for n in names)
+
+
+def as_list(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value
 
 
 def test_there_are_studies():
