@@ -145,7 +145,7 @@ def difference(paired: Difference | None, scale: str, one_seed: bool = False) ->
 
 
 def rank(row: Row) -> str:
-    """The rank, `3–5` for an interval, or `one seed`; empty for a line of reference."""
+    """The rank, `3–5` for an interval, or `one seed`; empty for a reference row."""
     if row.rank is not None:
         return str(row.rank)
     return row.unranked if row.is_trained else ""

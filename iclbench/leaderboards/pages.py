@@ -27,7 +27,7 @@ def task_page(task: str, boards: Sequence[Board], cited: Sequence[Cited] = ()) -
         f"[All tasks](../README.md) · [Stale rows](../stale.md) · {LEGEND}",
         "Trained rows of one track are ranked among each other. A rank such as `3–5` says which "
         "ranks a model may have, by paired tests of all these rows; a single trained seed has "
-        "none. All other rows are lines of reference below them, in the order of the same "
+        "none. All other rows are reference rows below them, in the order of the same "
         f"statistic. {formats.DIGITS} *95% interval* is that of the statistic that ranks: "
         f"{formats.BOUNDS_LEGEND}. *1% worst* is the metric's 99th percentile, or its 1st if "
         "higher is better. *Vs. row above* is the mean paired difference on the same prompts with "
