@@ -55,7 +55,7 @@ def installed(package_folder, monkeypatch):
 def test_an_example_conforms_and_its_commands_run(page, installed, cli):
     distribution = installed(page)
     problems = [(o.case.label, o.text) for o in check_plugin(distribution) if o.status != "ok"]
-    unchecked = [("model program: run", "a language model would be asked")]
+    unchecked = [("model program: run", "it would query a language model")]
     assert problems == (unchecked if page == "asked" else [])
     for words in commands(GUIDE / f"{page}.md"):
         assert words[0] == "iclbench"

@@ -116,21 +116,21 @@ def _require_usable_process() -> None:
     """
     for option, value in zip(sys.argv, [*sys.argv[1:], None], strict=True):
         if option in {"--out=", "--to="} or (option in {"--out", "--to"} and value == ""):
-            raise UsageError(f"{option.rstrip('=')} is empty; the working directory is `.`")
+            raise UsageError(f"{option.rstrip('=')} is empty; use `.` for the working directory")
     for argument in sys.argv[1:]:
         try:
             argument.encode()
         except UnicodeEncodeError:
             encoding = sys.getfilesystemencoding()
-            raise UsageError(f"the argument {argument!a} is not text in {encoding}") from None
+            raise UsageError(f"the argument {argument!a} is not valid {encoding} text") from None
     try:
         os.getcwd()
     except OSError:
-        raise UsageError("the working directory does not exist any more") from None
+        raise UsageError("the working directory no longer exists") from None
 
 
 def _reason(error: Exception) -> str:
     """An unexpected error on one line; those of files are a user's to solve."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return f"{type(error).__name__}: {error} (ICLBENCH_DEBUG=1 shows where)"
+    return f"{type(error).__name__}: {error} (ICLBENCH_DEBUG=1 shows the traceback)"

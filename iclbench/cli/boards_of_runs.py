@@ -45,7 +45,7 @@ def say_what_next(
     folder = shlex.quote(str(out))
     commands = {
         **{f"iclbench show {shlex.quote(str(r.path))}": "its numbers and curves" for r in shown},
-        f"iclbench leaderboard show {folder}": "all tables of this folder",
+        f"iclbench leaderboard show {folder}": "all tables in this folder",
         **(
             {f"iclbench leaderboard suite {shlex.quote(suite)} {folder}": "the suite's scores"}
             if suite
@@ -54,6 +54,6 @@ def say_what_next(
         f"iclbench verify {folder}": "measure the records again",
     }
     count = counted(len(records), "record")
-    print(f"\n{count} in {out}. What next:", file=sys.stderr)
+    print(f"\n{count} in {out}. Next steps:", file=sys.stderr)
     for command, purpose in commands.items():
         print(f"  {command}  # {purpose}", file=sys.stderr)

@@ -35,31 +35,32 @@ if TYPE_CHECKING:
 
 
 def campaign(
-    file: Annotated[Path, typer.Argument(help="A campaign, TOML.")],
+    file: Annotated[Path, typer.Argument(help="A campaign file (TOML).")],
     out: Out = "leaderboards/campaign",
     stage: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Run this stage, and what it needs; default: all."),
+        typer.Option(metavar="NAME", help="Run this stage and those it needs; default: all."),
     ] = None,
     hours: Annotated[
         float | None,
-        typer.Option(min=0, metavar="H", help="Start nothing that takes longer than is left."),
+        typer.Option(min=0, metavar="H", help="Time limit; cells that don't fit are not started."),
     ] = None,
     device: Device = "auto",
     executor: ExecutorName = "local",
     executor_args: ExecutorArgs = None,
     workers: Annotated[
-        int, typer.Option(min=1, help="Cells to run at once; above 1, one process each.")
+        int, typer.Option(min=1, help="Cells to run at once; above 1, one process per cell.")
     ] = 1,
     engine: Engine = "auto",
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only print the plan and the hours that are left.")
+        bool, typer.Option("--dry-run", help="Only print the plan and the hours it needs.")
     ] = False,
     strict: Strict = False,
 ) -> None:
-    """Tune and train the models of every stage; the same command continues. Failures stop nothing.
+    """Tune and train the models of every stage. Run the same command again to continue.
 
-    With --dry-run, print what has a record, what is left, and how many hours that takes.
+    A failed cell does not stop the others. With --dry-run, list the state of every cell and the
+    hours needed.
     """
     sound_host(strict)
     with stops_on_signals(f"to continue: {shlex.join(['iclbench', *sys.argv[1:]])}"):
@@ -113,14 +114,14 @@ def _print_plan(content: Campaign, cells: Sequence[Cell], workers: int) -> int:
         for cell in group:
             typer.echo(f"  {cell.board:<{width}}  {cell.model}: {_state(cell)}")
     left = seconds_left(cells)
-    typer.echo(f"left: {duration(left)}, {duration(left / workers)} with {workers} at once")
+    typer.echo(f"left: {duration(left)}, or {duration(left / workers)} with {workers} at once")
     return int(any(cell.failed for cell in cells))
 
 
 def _state(cell: Cell) -> str:
     """What is left of a cell."""
     if cell.problem is not None:
-        word = "no" if cell.unsupported else "waits" if cell.waiting else "error"
+        word = "unsupported" if cell.unsupported else "waiting" if cell.waiting else "error"
         return f"{word}: {cell.problem}"
     if cell.done:
         return "done"

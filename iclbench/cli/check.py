@@ -18,11 +18,11 @@ def check(
     as_json: AsJson = False,
     strict: Strict = False,
 ) -> None:
-    """Check that a package's plugins keep the promises of their interfaces.
+    """Check that a package's plugins conform to their interfaces.
 
     Every entry is checked: models on a task of each form, tasks, solvers, recipes, suites, metrics,
-    graders, executors, commands, and the hooks that observe runs. A tiny run of it is recorded and
-    verified. The exit code is 1 if a check fails.
+    graders, executors, commands, and hooks that observe runs. Tiny runs are recorded and verified.
+    Exits with 1 if a check fails.
     """
     sound_host(strict)
     from ..kit.cases import cases_of, run_case

@@ -38,13 +38,13 @@ def complete_names(*kinds: str) -> Callable[[str], list[str]]:
 
 
 Strict = Annotated[bool, typer.Option("--strict", help="Treat any plugin problem as an error.")]
-Out = Annotated[str, typer.Option("--out", metavar="DIR", help="Folder of the records.")]
+Out = Annotated[str, typer.Option("--out", metavar="DIR", help="Folder for the records.")]
 Device = Annotated[
     str,
     typer.Option(
         "--device",
         metavar="auto|cpu|cuda[:N]",
-        help="Where to run; auto uses a GPU if there is one.",
+        help="Device to run on; auto uses a GPU if available.",
     ),
 ]
 Engine = Annotated[
@@ -52,7 +52,7 @@ Engine = Annotated[
     typer.Option(
         "--engine",
         metavar="auto|plain|vmapped|threaded|compiled|graph",
-        help="How gradients are computed; auto: the fastest way that agrees with plain.",
+        help="How to compute gradients; auto: the fastest method that agrees with plain.",
     ),
 ]
 SuiteName = Annotated[
@@ -60,7 +60,7 @@ SuiteName = Annotated[
     typer.Option(
         "--suite",
         metavar="NAME|FILE.toml",
-        help="A suite of boards, for --task.",
+        help="A suite of boards, instead of --task.",
         autocompletion=complete_names("suite"),
     ),
 ]
@@ -69,9 +69,7 @@ TRIALS = 12
 MOST_TRIALS = 10_000
 Trials = Annotated[
     int,
-    typer.Option(
-        "--trials", min=1, max=MOST_TRIALS, metavar="N", help="Trials of a tuning, per board."
-    ),
+    typer.Option("--trials", min=1, max=MOST_TRIALS, metavar="N", help="Tuning trials per board."),
 ]
 ExecutorName = Annotated[
     str, typer.Option("--executor", metavar="NAME", help="The executor that runs the programs.")
@@ -88,7 +86,7 @@ Workers = Annotated[
         "--workers",
         metavar="N",
         min=1,
-        help="Programs to run at once; locally 1, and above 1 a process each.",
+        help="Programs to run at once; local default: 1. Above 1, one process per program.",
         show_default=False,
     ),
 ]
@@ -98,12 +96,12 @@ CheckpointSeconds = Annotated[
         "--checkpoint-seconds", min=0, metavar="SECONDS", help="Time between training checkpoints."
     ),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would run.")]
-AsJson = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would run.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Same as --format json.")]
 #: As in `display.table`, which imports rich.
 Style = Annotated[
     Literal["table", "csv", "json", "markdown", "latex"],
-    typer.Option("--format", metavar="table|csv|json|markdown|latex", help="How to print it."),
+    typer.Option("--format", metavar="table|csv|json|markdown|latex", help="Output format."),
 ]
 Columns = Annotated[
     str | None,
@@ -144,12 +142,12 @@ Folders = Annotated[
     list[Path] | None,
     typer.Argument(
         metavar="[FOLDER]…",
-        help="Folders of records, shown as one.  [default: results, or else those published]",
+        help="Folders of records, combined.  [default: results, or the published records]",
     ),
 ]
 SameFolder = Annotated[
     Path | None,
-    typer.Option("--out", metavar="DIR", help="A folder too, as other verbs name it."),
+    typer.Option("--out", metavar="DIR", help="Same as FOLDER; other commands call it --out."),
 ]
 
 
@@ -165,7 +163,7 @@ def records_folder(given: Path | None) -> Path:
 
     if given is None:
         if not RESULTS.is_dir() and PUBLISHED.is_dir():
-            report(f"there is no folder {RESULTS} yet: these are the records of {PUBLISHED}")
+            report(f"there is no folder {RESULTS} yet: showing the records of {PUBLISHED}")
             return PUBLISHED
         if not RESULTS.is_dir():
             raise UsageError(f"there is no folder {RESULTS}; give a folder of records")

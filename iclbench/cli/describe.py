@@ -27,7 +27,7 @@ def describe(
         list[str],
         typer.Argument(
             metavar="[KIND] NAME",
-            help=f"Name of an entry, after its kind if several have the name: {', '.join(KINDS)}.",
+            help=f"Name of an entry; put its kind first if it is ambiguous: {', '.join(KINDS)}.",
             autocompletion=_complete,
         ),
     ],
@@ -38,8 +38,8 @@ def describe(
 ) -> None:
     """Explain an entry: what it is, its arguments with their defaults, and how to use it.
 
-    Recipes of single tasks are found too, such as `paper`. With --format, --columns or --sort,
-    print its tables alone.
+    Recipes of single tasks, such as `paper`, work too. With --format, --columns or --sort, print
+    only the tables.
     """
     from ..display import entries, lookup
     from ..display.table import Table

@@ -14,9 +14,11 @@ from .interruption import stops_on_signals
 
 
 def export(
-    out: Annotated[Path, typer.Argument(help="The folder: new, empty, or of an earlier export.")],
+    out: Annotated[
+        Path, typer.Argument(help="Output folder: new, empty, or from an earlier export.")
+    ],
     task: Annotated[str, typer.Option(metavar="NAME", help="The task.")],
-    prompts: Annotated[int, typer.Option(min=1, metavar="N", help="Prompts of each case.")],
+    prompts: Annotated[int, typer.Option(min=1, metavar="N", help="Prompts per case.")],
     task_args: Annotated[
         list[str] | None,
         typer.Option(metavar="K=V,…", help="Arguments of the task, or @file.toml; repeatable."),

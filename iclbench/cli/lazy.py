@@ -20,22 +20,22 @@ class Verb(NamedTuple):
 
 VERBS = {
     "run": Verb("run:run", "Run models on tasks and rank them."),
-    "sweep": Verb("sweep:sweep", "Run the grids of a file."),
+    "sweep": Verb("sweep:sweep", "Run the grids in a sweep file."),
     "tune": Verb("tune:tune", "Search for a model's arguments."),
-    "campaign": Verb("campaign:campaign", "Run suites in order while hours are left."),
+    "campaign": Verb("campaign:campaign", "Run suites in order, within a time limit."),
     "ls": Verb("ls:ls", "List models, tasks, recipes and other entries."),
     "describe": Verb("describe:describe", "Explain an entry and its arguments."),
     "plugins": Verb("plugins:plugins", "List all plugins, including broken ones."),
-    "new": Verb("new:new", "Write a plugin that passes its own tests."),
+    "new": Verb("new:new", "Create a plugin that passes its own tests."),
     "check": Verb("check:check", "Check a plugin's conformance."),
-    "leaderboard": Verb("leaderboard:app", "Ranked tables and figures from records."),
-    "view": Verb("view:view", "Show a folder's records in a browser, live."),
+    "leaderboard": Verb("leaderboard:app", "Make ranked tables and figures from records."),
+    "view": Verb("view:view", "Show a folder's records live in a browser."),
     "show": Verb("show:show", "Show the numbers and curves of records."),
     "verify": Verb("verify:verify", "Check records and measure them again."),
-    "submit": Verb("submit:submit", "Put records into published leaderboards."),
+    "submit": Verb("submit:submit", "Add records to the published leaderboards."),
     "export": Verb("export:export", "Write a task's prompts as a data set."),
-    "push": Verb("push:push", "Publish records or prompts on the hub."),
-    "pull": Verb("pull:pull", "Copy what was pushed, after checking it."),
+    "push": Verb("push:push", "Publish records or prompts on the Hugging Face Hub."),
+    "pull": Verb("pull:pull", "Check and copy published records or prompts."),
 }
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..sweeps.figure import Figure
 
 app = typer.Typer(
-    help="Ranked tables and figures from records.",
+    help="Make ranked tables and figures from records.",
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -41,7 +41,7 @@ app.command("suite")(suites.show)
 
 @app.callback()
 def group() -> None:
-    """Ranked tables and figures from records."""
+    """Make ranked tables and figures from records."""
 
 
 #: More boards than this are shown a line each.
@@ -57,7 +57,7 @@ def show(
         typer.Option(help="Show only this task.", autocompletion=complete_names("task")),
     ] = None,
     every: Annotated[
-        bool, typer.Option("--all", help=f"Show more than {MOST_BOARDS} boards in full too.")
+        bool, typer.Option("--all", help=f"Show all boards in full, even more than {MOST_BOARDS}.")
     ] = False,
     style: Style = "table",
     columns: Columns = None,
@@ -66,11 +66,11 @@ def show(
         bool, typer.Option("--commands", help="Print the command that reproduces each row.")
     ] = False,
 ) -> None:
-    """Print the ranked tables of all records in folders.
+    """Print ranked tables of all records in the given folders.
 
-    Your own records beside the published ones: iclbench leaderboard show results leaderboards. In a
-    terminal, tables have the columns that fit into its width. CSV and JSON are one table of all
-    rows, with numbers in full.
+    To compare your records with the published ones: iclbench leaderboard show results leaderboards.
+    In a terminal, tables show the columns that fit. CSV and JSON are one table of all rows, with
+    full precision.
     """
     from ..display.boards import overview_table, print_boards
     from ..leaderboards.board import comparable
@@ -87,7 +87,7 @@ def show(
     groups = comparable(records) if plain and task is None and not every else []
     if len(groups) > MOST_BOARDS:
         show_table(overview_table(groups), "table", None, None)
-        typer.echo("\n--task NAME shows the boards of a task, --all shows all in full.")
+        typer.echo("\nUse --task NAME for the boards of one task, or --all for all boards.")
     else:
         boards = boards_of(records, store, problems.append)
         print_boards(boards, style, columns=columns, sort=sort, commands=commands)
@@ -101,15 +101,15 @@ def costs(
         typer.Argument(help="Folders of records.  [default: leaderboards/records]"),
     ] = None,
     digits: Annotated[
-        str, typer.Option(metavar="K,…", help="Mean digits of the validation, such as 1,2,3.")
+        str, typer.Option(metavar="K,…", help="Mean validation digits to reach, such as 1,2,3.")
     ] = "",
     style: Style = "table",
     columns: Columns = None,
     sort: Sort = None,
 ) -> None:
-    """Print what training and tuning each record took, in hours and operations, and the sums.
+    """Print the cost of training and tuning each record, in hours and operations, with totals.
 
-    With --digits, print what one seed's training cost until it reached so many.
+    With --digits, print the cost of training one seed until it reached that many digits.
     """
     from ..display.costs import costs_table, digits_table
     from ..leaderboards.costs import costs_of, digits_of
@@ -122,7 +122,7 @@ def costs(
     records = [record for _, record in sound_records(paths, problems.append)]
     cells = costs_of(records)
     if not cells and not problems:
-        raise UsageError("there are no records of training in these folders")
+        raise UsageError("there are no records of trained models in these folders")
     table = digits_table(digits_of(records, _numbers(digits))) if digits else costs_table(cells)
     show_table(table, style, columns, sort)
     end_with(problems)
@@ -138,7 +138,7 @@ def figure(
         ),
     ] = None,
     kind: Annotated[
-        str, typer.Option("--format", metavar="html|svg|pdf|png", help="Default: the file's.")
+        str, typer.Option("--format", metavar="html|svg|pdf|png", help="Default: from --file.")
     ] = "",
     file: Annotated[
         Path | None, typer.Option(help="The file to write.  [default: NAME.FORMAT]")
@@ -146,15 +146,16 @@ def figure(
     records: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="The study's records.  [default: its own folder, or published]"
+            metavar="DIR",
+            help="The study's records.  [default: its own folder, or the published one]",
         ),
     ] = None,
     size: Annotated[str, typer.Option("--recipe", help="The study's size.")] = "quick",
     x: Annotated[
         str | None,
         typer.Option(
-            help="A field of the spec (model_args.layers), state_bytes (what a layer keeps of a "
-            "prompt), curve, training (the loss), or operations, seconds or steps (the validation)."
+            help="A field of the spec (model_args.layers), state_bytes (the size of a layer's "
+            "state), curve, training (the loss), or operations, seconds or steps (the validation)."
         ),
     ] = None,
     y: Annotated[
@@ -254,7 +255,7 @@ def _write(figure: Figure, records: Sequence[Record], about: str, target: tuple[
 @app.command()
 def build(
     folder: Annotated[
-        Path, typer.Argument(help="The leaderboards; their records are in FOLDER/records.")
+        Path, typer.Argument(help="Leaderboards folder; the records are in FOLDER/records.")
     ] = Path("leaderboards"),
     parquet: Annotated[bool, typer.Option(help="Write rows.parquet, which needs pyarrow.")] = True,
 ) -> None:

@@ -27,7 +27,7 @@ Kind = Literal[
 
 def ls(
     kind: Annotated[
-        Kind | None, typer.Argument(help="What to list; default: all but plugins.")
+        Kind | None, typer.Argument(help="What to list; default: all except plugins.")
     ] = None,
     style: Style = "table",
     columns: Columns = None,
@@ -37,7 +37,7 @@ def ls(
 ) -> None:
     """List models, tasks, recipes, suites, metrics, graders, executors, trackers or plugins.
 
-    `ls recipes` also lists the recipes that tasks have of their own.
+    `ls recipes` also lists the recipes of single tasks.
     """
     from ..display.table import Column, Table
 
@@ -55,7 +55,7 @@ def ls(
     )
     show_table(table, "json" if as_json else style, columns, sort)
     if kind is None and style == "table" and not as_json:
-        typer.echo("\n`iclbench ls recipes` also lists the recipes of single tasks,")
+        typer.echo("\n`iclbench ls recipes` also lists the recipes of single tasks.")
         typer.echo("`iclbench describe NAME` explains an entry.")
 
 

@@ -12,15 +12,15 @@ import typer
 def new(
     kind: Annotated[
         str,
-        typer.Argument(metavar="architecture|task|solver|metric|executor", help="What it adds."),
+        typer.Argument(metavar="architecture|task|solver|metric|executor", help="Kind of plugin."),
     ],
-    name: Annotated[str, typer.Argument(help="Its name: lower-case words joined by hyphens.")],
+    name: Annotated[str, typer.Argument(help="Plugin name: lower-case words joined by hyphens.")],
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="DIR", help="The new folder. Default: iclbench-NAME."),
     ] = None,
 ) -> None:
-    """Write a plugin: a distribution with code, README and tests, which pass at once."""
+    """Create a plugin: a distribution with code, a README and passing tests."""
     from ..kit.scaffold import write_plugin
 
     folder = out or Path(f"iclbench-{name}")

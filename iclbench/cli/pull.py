@@ -23,25 +23,25 @@ def pull(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Default: results for records; for a task's prompts the source's name.",
+            help="Default: results for records, the source's name for prompts.",
         ),
     ] = None,
     verify: Annotated[
         bool | None,
         typer.Option(
             "--verify/--no-verify",
-            help="Measure again; default: yes, except for several records.",
+            help="Measure again; default: yes, unless there are several records.",
         ),
     ] = None,
     max_size: Annotated[
-        float, typer.Option(min=0, metavar="GB", help="The most that is pulled.")
+        float, typer.Option(min=0, metavar="GB", help="Maximum total size.")
     ] = 10.0,
     strict: Strict = False,
 ) -> None:
-    """Copy what `push` has published into a folder, if all of it is sound.
+    """Copy published records or prompts into a folder if all checks pass.
 
-    Digests, sizes, names and places are always checked. Verifying measures each model, or makes
-    each prompt, again. If anything is wrong, nothing is copied.
+    Digests, sizes, names and paths are always checked. Verifying also measures each model again, or
+    generates each prompt again. If anything is wrong, nothing is copied.
     """
     sound_host(strict)
     from ..exchange.hub import Hub, repository

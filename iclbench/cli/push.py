@@ -27,18 +27,18 @@ MOST_SHOWN = 30
 def push(
     what: Annotated[
         Path,
-        typer.Argument(help="A record, a folder of records, or a folder of `iclbench export`."),
+        typer.Argument(help="A record, a folder of records, or a folder from `iclbench export`."),
     ],
     to: Annotated[
         str,
         typer.Option(
             "--to", metavar="USER/NAME|FOLDER",
-            help="A repository of the hub, or a new folder, such as ./copy.",
+            help="A Hugging Face repository, or a new folder, such as ./copy.",
         ),
     ],
     task: Annotated[str | None, typer.Option(help="Only the records of this task.")] = None,
     private: Annotated[
-        bool, typer.Option("--private", help="A new repository is for its owner alone.")
+        bool, typer.Option("--private", help="Make a new repository private.")
     ] = False,
     every: Annotated[bool, typer.Option("--all", help="Show every file.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Upload without asking.")] = False,
@@ -46,8 +46,8 @@ def push(
 ) -> None:  # fmt: skip
     """Publish a record as a model repository, or records or a task's prompts as a data set.
 
-    One commit. The files are shown first, and nothing is uploaded without a yes. The token comes
-    from HF_TOKEN or `hf auth login`. Exits with 2 if a record was damaged and left out.
+    The upload is one commit. The files are listed first, and you are asked to confirm. The token
+    comes from HF_TOKEN or `hf auth login`. Exits with 2 if a damaged record was left out.
     """
     sound_host(strict)
     from ..exchange.hub import Hub, repository
@@ -61,7 +61,7 @@ def push(
     else:
         kind, name = on_hub
         if kind is not None and kind != package.kind:
-            raise UsageError(f"{what} is a record, which goes into a model repository: --to {name}")
+            raise UsageError(f"{what} is a record and needs a model repository: --to {name}")
         _upload(Hub(), package, name, private=private, every=every, yes=yes)
     end_with(problems)
 
@@ -97,7 +97,7 @@ def _upload(
     _show(package, deleted, every)
     if not yes:
         if not sys.stdin.isatty():
-            raise UsageError("nothing was uploaded: --yes uploads what is shown")
+            raise UsageError("nothing was uploaded: add --yes to upload these files")
         if not typer.confirm("Upload this?", err=True):
             report("nothing was uploaded")
             raise typer.Exit(1)

@@ -54,8 +54,8 @@ Tasks = Annotated[
         metavar="NAME[,NAME]", help="Tasks to run them on.", autocompletion=complete_names("task")
     ),
 ]
-EvalBatch = Annotated[int, typer.Option(min=1, metavar="N", help="Prompts evaluated at once.")]
-Force = Annotated[bool, typer.Option("--force", help="Run again even where a record exists.")]
+EvalBatch = Annotated[int, typer.Option(min=1, metavar="N", help="Prompts per evaluation batch.")]
+Force = Annotated[bool, typer.Option("--force", help="Run again even if a record exists.")]
 Resume = Annotated[bool, typer.Option(help="Continue interrupted training.")]
 
 
@@ -68,9 +68,9 @@ def run(
     suite: SuiteName = None,
     tuned: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="Tunings, or folders of them, to use; repeatable."),
+        typer.Option(metavar="FILE", help="Tunings to use, or folders of them; repeatable."),
     ] = None,
-    tune: Annotated[bool, typer.Option("--tune", help="Tune what is trained first.")] = False,
+    tune: Annotated[bool, typer.Option("--tune", help="Tune before training.")] = False,
     trials: TrialsOfTune = None,
     device: Device = "auto",
     eval_batch: EvalBatch = 1024,
@@ -80,21 +80,21 @@ def run(
     checkpoint_seconds: CheckpointSeconds = 30.0,
     engine: Engine = "auto",
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would run, and how long it takes.")
+        bool, typer.Option("--dry-run", help="Only show what would run, and for how long.")
     ] = False,
     style: Style = "table",
     columns: Columns = None,
     sort: Sort = None,
     strict: Strict = False,
 ) -> None:
-    """Run models on tasks, or on the boards of a suite. Existing records are not run again.
+    """Run models on tasks, or on the boards of a suite. Existing records are skipped.
 
-    With several models or tasks, NAME.key=value in --model-args or --task-args applies to that
-    one alone. What is run on a suite is run on every board that the model supports; the fields that
-    are given replace those of the suite.
+    With several models or tasks, NAME.key=value in --model-args or --task-args applies only to
+    NAME. With --suite, each model runs on every board that it supports, and your options override
+    the suite's.
 
-    With --weights RECORD.json and --shift alone, the record gets evaluations under shift. With a
-    model and a task, --weights and --init take the weights that a record names.
+    With only --weights RECORD.json and --shift, evaluations under shift are added to the record.
+    With a model and a task, --weights and --init also accept a record and use its weights.
     """
     from ..display.views import waiting
 
@@ -183,7 +183,7 @@ def _run_suite(
 def _continuation(resume: bool, force: bool) -> str:
     """How to go on after an interruption."""
     if force:
-        return "with --force the same command starts afresh"
+        return "with --force, the same command starts from scratch"
     return f"the same command{'' if resume else ' without --no-resume'} continues"
 
 
@@ -263,7 +263,7 @@ def _run_all(
                         raise
                     errors[plan.spec.id] = error
                     known = isinstance(error, IclbenchError)
-                    where = "" if known else " (ICLBENCH_DEBUG=1 shows where)"
+                    where = "" if known else " (ICLBENCH_DEBUG=1 shows the traceback)"
                     report(f"error: {name}: {reason_of(error)}{where}")
         finally:
             host().forget(display)

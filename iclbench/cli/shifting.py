@@ -21,6 +21,6 @@ def shifted(path: str, spec: dict[str, Any], settings: Settings) -> Record:
 
     others = sorted(spec.keys() - {"weights", "shift"})
     if others:
-        raise UsageError(f"a record has its own {', '.join(others)}: give --weights and --shift")
+        raise UsageError(f"a record fixes {', '.join(others)}: give only --weights and --shift")
     shifts = spec.get("shift", (ALL,))
     return evaluate_shifts(path, shifts, settings.device, settings.eval_batch)

@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 
 def show(
-    records: Annotated[list[Path], typer.Argument(help="Records, or folders of them.")],
+    records: Annotated[list[Path], typer.Argument(help="Records, or folders of records.")],
     plot: Annotated[
         bool | None,
-        typer.Option("--plot/--no-plot", help="Draw the curves; default: on a terminal."),
+        typer.Option("--plot/--no-plot", help="Draw the curves; default: only on a terminal."),
     ] = None,
     style: Style = "table",
     columns: Columns = None,
     sort: Sort = None,
 ) -> None:
-    """Show a record's metrics, floor, curves, the numbers of its analyses, and its weights.
+    """Show a record's metrics, floor, curves, analyses and weights file.
 
     CSV and JSON hold the metrics of all records as one table.
     """

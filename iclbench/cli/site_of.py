@@ -11,20 +11,23 @@ from .common import end_with
 
 
 def site(
-    out: Annotated[Path, typer.Argument(help="The site's folder: new, empty, or of a site.")],
+    out: Annotated[Path, typer.Argument(help="Output folder: new, empty, or an earlier site.")],
     folder: Annotated[
-        Path, typer.Option("--from", metavar="DIR", help="The records are in DIR/records.")
+        Path,
+        typer.Option(
+            "--from", metavar="DIR", help="Leaderboards folder; the records are in DIR/records."
+        ),
     ] = Path("leaderboards"),
     docs: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Where pages link to for the documentation.")
+        str, typer.Option(metavar="ADDRESS", help="Address that pages link to as documentation.")
     ] = "",
     source: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Where pages link to for the source code.")
+        str, typer.Option(metavar="ADDRESS", help="Address that pages link to as source code.")
     ] = "",
 ) -> None:
     """Write a static site of all records in a folder; it needs no server and no network.
 
-    An address begins with https://, or is a path from the site's folder.
+    An ADDRESS begins with https://, or is a path relative to the site's folder.
     """
     from ..leaderboards.site.build import make_site
     from ..leaderboards.site.links import Links

@@ -13,26 +13,26 @@ from .common import Device, Strict, record_paths, sound_host
 
 
 def submit(
-    records: Annotated[list[Path], typer.Argument(help="Records, or folders of them.")],
+    records: Annotated[list[Path], typer.Argument(help="Records, or folders of records.")],
     to: Annotated[
-        Path, typer.Option(metavar="DIR", help="The leaderboards; records go to DIR/records.")
+        Path, typer.Option(metavar="DIR", help="Leaderboards folder; records go to DIR/records.")
     ] = Path("leaderboards"),
     device: Device = "auto",
     check: Annotated[
-        bool, typer.Option("--check", help="Report what would be refused; copy nothing.")
+        bool, typer.Option("--check", help="Only report what would be refused; copy nothing.")
     ] = False,
     held_out: Annotated[
         bool,
         typer.Option(
             "--held-out",
-            help="Also evaluate trained rows on prompts drawn now; for whoever publishes.",
+            help="Also evaluate trained rows on newly drawn prompts; for the publisher.",
         ),
     ] = False,
     strict: Strict = False,
 ) -> None:
     """Verify records, copy them into the leaderboards, and print a summary.
 
-    A record that is refused stops no other. Exits with 2 if any is refused.
+    A refused record does not stop the others. Exits with 2 if any record is refused.
     """
     sound_host(strict)
     from ..files import require_writable

@@ -88,10 +88,10 @@ class SuiteRun:
                 to_train.append(cell.plan)
         costs = [f"{budget} of {budget.kind}" for budget in budgets_of(to_train)]
         stepped = sum(plan.spec.budget is None for plan in to_train)
-        costs += [f"{stepped} trainings whose steps are given"] if stepped else []
+        costs += [f"{stepped} trainings with fixed steps"] if stepped else []
         typer.echo(f"cost: {' and '.join(costs) if costs else 'nothing to train'}")
         if tuning := self.prepare.tuning_cost(to_train):
-            typer.echo(f"and to tune: {tuning}")
+            typer.echo(f"tuning: {tuning}")
         if measure and stepped:
             from ..display.dry_run import estimates, total
 
@@ -107,7 +107,9 @@ class SuiteRun:
 
     def _action(self, cell: SuiteCell) -> str:
         if cell.plan is None:
-            return f"can't: {cell.unsupported}" if cell.unsupported else f"error: {cell.error}"
+            return (
+                f"unsupported: {cell.unsupported}" if cell.unsupported else f"error: {cell.error}"
+            )
         spec = cell.plan.spec
         tuned = ", tuned" if cell.plan.tuning else ""
         if self._has_record(cell.plan):
@@ -141,7 +143,7 @@ class SuiteRun:
         reasons = {}
         for cell in self.cells:
             error = errors.get(cell.plan.spec.id) if cell.plan else cell.error
-            reason = f"can't: {cell.unsupported}" if cell.unsupported else None
+            reason = f"unsupported: {cell.unsupported}" if cell.unsupported else None
             if error is not None:
                 reason = f"failed: {reason_of(error)}"
             if reason is not None:
@@ -187,10 +189,10 @@ def show(
     columns: Columns = None,
     sort: Sort = None,
 ) -> None:
-    """Print the scores of a suite from the records in folders.
+    """Print a suite's scores from the records in the given folders.
 
-    Your own records beside the published ones: iclbench leaderboard suite core results
-    leaderboards. A board's name is a column too: --columns model,score,BOARD.
+    To compare your records with the published ones: iclbench leaderboard suite core results
+    leaderboards. Board names are columns too: --columns model,score,BOARD.
     """
     from ..runs.suites import find_suite
 

@@ -37,22 +37,24 @@ if TYPE_CHECKING:
 
 
 def sweep(
-    file: Annotated[Path, typer.Argument(help="A sweep file, TOML, or a study's name.")],
-    out: Annotated[str | None, typer.Option(metavar="DIR", help="Overrides the file's.")] = None,
+    file: Annotated[Path, typer.Argument(help="A sweep file (TOML), or a study's name.")],
+    out: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Output folder; overrides the file's.")
+    ] = None,
     device: Device = "auto",
     executor: ExecutorName = "local",
     executor_args: ExecutorArgs = None,
     workers: Workers = None,
     recipe: Annotated[
-        str, typer.Option(help="The size: quick, or one that the file describes.")
+        str, typer.Option(help="The size: quick, or one defined in the file.")
     ] = "quick",
     engine: Engine = "auto",
     checkpoint_seconds: CheckpointSeconds = 30.0,
     detach: Annotated[
-        bool, typer.Option("--detach", help="Submit the programs to a queue, and don't wait.")
+        bool, typer.Option("--detach", help="Submit the programs to a queue without waiting.")
     ] = False,
     status: Annotated[
-        bool, typer.Option("--status", help="Say what is done, running, waiting or failed.")
+        bool, typer.Option("--status", help="Show which runs are done, running, waiting or failed.")
     ] = False,
     dry_run: DryRun = False,
     style: Style = "table",
@@ -60,7 +62,7 @@ def sweep(
     sort: Sort = None,
     strict: Strict = False,
 ) -> None:
-    """Run every cell of a sweep file; existing records are skipped, failures stop nothing."""
+    """Run all cells of a sweep file. Existing records are skipped; failures don't stop the rest."""
     output = Output(style, columns, sort)
     sound_host(strict)
     with stops_on_signals(f"to continue: {shlex.join(['iclbench', *sys.argv[1:]])}"):

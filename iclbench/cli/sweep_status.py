@@ -39,7 +39,7 @@ def print_status(file: SweepFile, folder: Path, output: Output) -> list[Failure]
     for state in STATES[1:]:
         _print_some([_line(one) for one in status.cells if one.state == state])
     if status.later:
-        typer.echo(f"{status.later} grids take weights of runs that are not done")
+        typer.echo(f"{status.later} grids need weights of unfinished runs")
     _print_some([f"can't be run: {line}" for line in by_reason(status.unusable)])
     return status.unusable
 
@@ -105,7 +105,7 @@ def print_plan(file: SweepFile, folder: Path, output: Output) -> list[Failure]:
         for program in programs
     )
     if begun:
-        goes = "goes on from its checkpoint" if begun == 1 else "go on from their checkpoints"
+        goes = "resumes from its checkpoint" if begun == 1 else "resume from their checkpoints"
         typer.echo(f"{counted(begun, 'program')} {goes}")
     _print_some([f"{len(program)} × {program[0].command()}" for program in programs])
     _print_some([f"can't be run: {line}" for line in by_reason(cells.failures)])

@@ -67,6 +67,6 @@ def _by_tracker(names: list[str], args: dict[str, Any]) -> dict[str, dict[str, A
         if not dot and len(names) == 1:
             owner, rest = names[0], key
         elif owner not in names:
-            raise UsageError(f"--tracker-args: {key!r} is for none of {', '.join(names)}")
+            raise UsageError(f"--tracker-args: {key!r} matches none of {', '.join(names)}")
         chosen.setdefault(owner, {})[rest] = value
     return chosen

@@ -49,7 +49,7 @@ def tune(
     task: Annotated[str | None, typer.Option(metavar="NAME", help="Task to tune it on.")] = None,
     suite: SuiteName = None,
     trials: Trials = TRIALS,
-    tuning_seeds: Annotated[int, typer.Option(min=1, help="Seeds of each trial.")] = 1,
+    tuning_seeds: Annotated[int, typer.Option(min=1, help="Seeds per trial.")] = 1,
     search_seed: Annotated[int, typer.Option(min=0, help="Seed of the search.")] = 0,
     space: Annotated[
         list[str] | None,
@@ -67,9 +67,9 @@ def tune(
     dry_run: DryRun = False,
     strict: Strict = False,
 ) -> None:
-    """Search for arguments at a tenth of the budget; write a tuning per board to OUT/tunings.
+    """Search for arguments at a tenth of the budget; write one tuning per board to OUT/tunings.
 
-    Trials that have a record are not run again. Arguments that are given are not searched.
+    Existing trials are skipped. Arguments that you set are not searched.
     """
     sound_host(strict)
     with stops_on_signals("the same command continues"):
@@ -162,7 +162,7 @@ def _plans(model: str, task: str | None, suite: str | None, spec: dict[str, Any]
         if cell.error is not None:
             raise cell.error
         if cell.plan is None:
-            report(f"{cell.board.name}: {model} can't: {cell.unsupported}")
+            report(f"{cell.board.name}: {model} is unsupported: {cell.unsupported}")
         elif cell.plan.recipe is not None:
             plans.append(cell.plan)
     return plans

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 TrialsOfTune = Annotated[
     int | None,
     typer.Option(
-        "--trials", min=1, metavar="N", help=f"Trials of --tune, per board; {TRIALS} if not given."
+        "--trials", min=1, metavar="N", help=f"Trials of --tune, per board; default: {TRIALS}."
     ),
 ]
 
@@ -37,7 +37,7 @@ class Preparation:
         if paths and tune:
             raise UsageError("--tuned uses a tuning and --tune makes one: choose one")
         if trials is not None and not tune:
-            raise UsageError("--trials is how many --tune makes: give it too")
+            raise UsageError("--trials needs --tune")
         self.trials, self.settings = (trials or TRIALS) if tune else None, settings
         self._documents: list[TuningDocument] = []
         self._used: set[int] = set()
@@ -62,7 +62,7 @@ class Preparation:
         """Raise UsageError if no plan has used any of the tunings."""
         if self._documents and not self._used:
             what = ", ".join(f"{d.model} on {d.task}" for d in self._documents)
-            raise UsageError(f"no tuning is of what runs; they are of {what}")
+            raise UsageError(f"no tuning matches these runs; the tunings are of {what}")
 
     def tuning_cost(self, plans: Sequence[Plan]) -> str | None:
         """What --tune takes at most, as trials that have a record are not run again."""

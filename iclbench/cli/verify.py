@@ -40,23 +40,23 @@ def verify(
         typer.Option(
             min=1,
             metavar="N",
-            help="Records to verify at once, in processes with one thread each.  [default: the "
-            "cores or GPUs, if there are many records; with --retrain 1]",
+            help="Records to verify at once, in processes with one thread each.  [default: number "
+            "of cores or GPUs if there are many records; 1 with --retrain]",
         ),
     ] = None,
     retrain: Annotated[
-        bool, typer.Option("--retrain", help="Train again too, and compare what is only claimed.")
+        bool, typer.Option("--retrain", help="Also train again, and compare facts only claimed.")
     ] = False,
     write: Annotated[
         bool,
-        typer.Option("--write", help="Write into records that hold that they do, with this code."),
+        typer.Option("--write", help="Mark records that hold as verified with this code."),
     ] = False,
     every: Annotated[
         bool, typer.Option("--all", help="Show every fact, not only those that differ.")
     ] = False,
     sample: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Only N records over all tasks, always the same."),
+        typer.Option(min=1, metavar="N", help="Only N records of all tasks, always the same ones."),
     ] = None,
     style: Style = "table",
     columns: Columns = None,
@@ -66,8 +66,8 @@ def verify(
     """Check each record's digests, rebuild its model and compare every fact that can be computed.
 
     Facts about the past are shown as claimed. Exits with 1 if a fact differs, and with 2 if a
-    record is damaged or can't be verified. With --format, --columns or --sort, print one table, a
-    line per record, or with --all per fact.
+    record is damaged or can't be verified. With --format, --columns or --sort, print one table with
+    a line per record, or per fact with --all.
     """
     from ..display.views import waiting
 
@@ -175,7 +175,7 @@ class Summary:
             typer.echo(f"  claimed: {shown}")
         if outcome.stale and (failing or self.every):
             what = f"stale: {OTHER_CODE} {', '.join(outcome.stale)}"
-            typer.echo(f"  {what}" if failing else f"  {what}; --write says that it holds")
+            typer.echo(f"  {what}" if failing else f"  {what}; --write marks it as verified")
 
     def show(self) -> None:
         """Print the counts."""

@@ -19,16 +19,16 @@ def view(
         "results"
     ),
     port: Annotated[
-        int, typer.Option(min=0, max=65535, metavar="N", help="The port; 0 takes any free one.")
+        int, typer.Option(min=0, max=65535, metavar="N", help="The port; 0 picks a free one.")
     ] = 8700,
     open_browser: Annotated[
         bool | None,
-        typer.Option("--open/--no-open", help="Open a browser; default: on a terminal."),
+        typer.Option("--open/--no-open", help="Open a browser; default: only on a terminal."),
     ] = None,
 ) -> None:
     """Serve the site of a folder on 127.0.0.1; pages reload when records arrive.
 
-    A record that can't be read is named once, and stops nothing. Ctrl-C ends it.
+    An unreadable record is reported once and skipped. Press Ctrl-C to stop.
     """
     from ..leaderboards.site.live import LiveSite
     from ..leaderboards.site.server import Server
@@ -41,7 +41,7 @@ def view(
     try:
         with interruptible(), Server(site, port) as server:
             watch.start()
-            typer.echo(f"{folder}: {server.url} (Ctrl-C ends it)")
+            typer.echo(f"{folder}: {server.url} (Ctrl-C stops it)")
             # A reader of the output learns the address at once.
             sys.stdout.flush()
             is_terminal = sys.stdout.isatty()

@@ -74,7 +74,7 @@ def _action(plan: Plan, exists: bool, settings: Settings) -> str:
         return "record exists"
     goes_on = settings.resume and not settings.force
     if plan.recipe and goes_on and checkpoint_path([plan], settings.out).exists():
-        return f"{ACTIONS[plan.spec.origin]} on from its checkpoint"
+        return f"{ACTIONS[plan.spec.origin]} from its checkpoint"
     return ACTIONS[plan.spec.origin]
 
 
@@ -102,13 +102,13 @@ def _row(plan: Plan, exists: bool, expected: Estimate | None, settings: Settings
 def _notes(
     plans: Sequence[Plan], measured: Mapping[str, Estimate], tuning: str | None
 ) -> list[str]:
-    notes = [] if tuning is None else [f"to tune first: {tuning}."]
+    notes = [] if tuning is None else [f"tuning first: {tuning}."]
     if measured:
         timed = any(e.seconds is not None for e in measured.values())
-        notes.append(f"to train: {total(measured)}; evaluation is not counted.")
-        notes += ["Rates were measured for a second each on this machine."] * timed
+        notes.append(f"training: {total(measured)}, not counting evaluation.")
+        notes += ["Each rate was measured for a second on this machine."] * timed
     notes += [_grading(plan) for plan in plans if plan.grader is not None]
-    return [*notes, "Nothing has been run. The same command without --dry-run starts."]
+    return [*notes, "Nothing has been run. To start, leave out --dry-run."]
 
 
 def _grading(plan: Plan) -> str:

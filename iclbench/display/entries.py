@@ -58,7 +58,7 @@ def _model(plugins: PluginHost, name: str) -> Iterator[Part]:
     target: type[Architecture] = plugins.load("model", name, Architecture)
     yield from _documentation(target)
     if issubclass(target, Solver) and target.chance:
-        yield "Its predictions ignore the examples: its row is the board's chance."
+        yield "Its predictions ignore the examples: its row is the board's chance level."
     yield from _arguments(target.Config, "--model-args")
     if issubclass(target, SequenceArchitecture):
         _, entry = plugins.provider("model", name)
@@ -109,7 +109,7 @@ def _task(plugins: PluginHost, name: str) -> Iterator[Part]:
             for key, recipe in target.recipes.items()
         ]
         columns = (Column("recipe"), Column("training", fit="wrap"), Column("sets", fit="wrap"))
-        title = "Recipes of its own (iclbench describe recipe NAME)"
+        title = "Recipes of this task (iclbench describe recipe NAME)"
         yield Table(columns, rows, title=title)
     yield f"$ iclbench run --model MODEL --task {name}"
 
@@ -140,7 +140,7 @@ def _recipe(plugins: PluginHost, name: str) -> Iterator[Part]:
 
 
 def _recipe_notes(name: str) -> Iterator[str]:
-    yield "Every other setting has its default; --recipe-args changes any of them."
+    yield "All other settings have their defaults; --recipe-args changes any of them."
     yield f"$ iclbench run --model MODEL --task TASK --recipe {name}"
 
 
@@ -193,8 +193,8 @@ def _suite(plugins: PluginHost, name: str) -> Iterator[Part]:
     )
     yield Table(columns, rows, title=f"Version {suite.version}: {counted(len(rows), 'board')}")
     yield (
-        "A score is 0 for the solver of column 0, and 1 for the task's floor or else for the "
-        "solver of column 1, or for the best row where it names none."
+        "A score is 0 for the solver in column 0. It is 1 for the task's floor; without a floor, "
+        "for the solver in column 1; without either, for the best row."
     )
     yield f"$ iclbench run --model MODEL --suite {name}"
 
@@ -211,7 +211,7 @@ def _metric(plugins: PluginHost, name: str) -> Iterator[Part]:
 def _grader(plugins: PluginHost, name: str) -> Iterator[Part]:
     target: type[Grader] = plugins.load("grader", name, Grader)
     yield from _documentation(target)
-    yield from ["It costs money: give --grader-budget."] if target.paid else []
+    yield from ["It costs money: set --grader-budget."] if target.paid else []
     yield from _arguments(target.Config, "--grader-args")
     yield f"$ iclbench run --model MODEL --task TASK --grader {name}"
 

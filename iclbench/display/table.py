@@ -70,7 +70,7 @@ class Table:
         if asked == ["all"]:
             return replace(self, columns=tuple(known.values()), selected=True)
         if not asked:
-            raise UsageError("--columns names no column; all shows every one")
+            raise UsageError("--columns names no column; `all` shows every column")
         for name in asked:
             if name not in known:
                 raise unknown("column", name, known)

@@ -41,7 +41,7 @@ def planned_table(plan: Plan, trials: Sequence[PlannedTrial]) -> Table:
     title = (
         f"{plan.spec.model} on {plan.spec.task}, {counted(len(trials), 'trial')}: {_cost(trials)}"
     )
-    note = "Nothing has been run. The same command without --dry-run starts."
+    note = "Nothing has been run. To start, leave out --dry-run."
     return Table(columns, rows, title=title, notes=[note])
 
 

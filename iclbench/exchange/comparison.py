@@ -31,9 +31,9 @@ def require_same_prompts(folder: Path, export: Export) -> None:
             dtype=export.dtype,
         )
         if (again.task_version, again.digest) != (export.task_version, export.digest):
-            raise RecordError(f"its arguments make other prompts of {export.task}")
+            raise RecordError(f"its arguments generate other prompts of {export.task}")
         if [(f.path, f.split) for f in again.files] != [(f.path, f.split) for f in export.files]:
-            raise RecordError("it has other files than its task")
+            raise RecordError("its files are not those of its task")
         for ours, theirs in zip(again.files, export.files, strict=True):
             if ours.sha256 != theirs.sha256:
                 _require_close(Path(temporary) / ours.path, folder / theirs.path)
@@ -66,7 +66,7 @@ def _require_close(ours: Path, theirs: Path) -> None:
     except (ArrowException, OSError) as error:
         raise RecordError(f"{name} is not Parquet: {str(error)[:100]}") from None
     if not same_form:
-        raise RecordError(f"{name} has other columns or rows than its task")
+        raise RecordError(f"{name} does not have the columns and rows of its task")
     for column in expected.column_names:
         try:
             mine, yours = (np.array(t[column].to_pylist()) for t in (expected, given))
@@ -78,4 +78,4 @@ def _require_close(ours: Path, theirs: Path) -> None:
         # NaN is padding, and says nothing about the size of the others.
         size = float(np.abs(mine[np.isfinite(mine)]).max(initial=0.0))
         if not np.allclose(mine, yours, rtol=TOLERANCE, atol=TOLERANCE * size, equal_nan=True):
-            raise RecordError(f"{name}: {column} is not what its task gives")
+            raise RecordError(f"{name}: {column} differs from its task")

@@ -52,7 +52,7 @@ class Export(Config):
         description="SHA-256 of the raw draws, as in the records of runs on these prompts",
     )
     about: str = Field(description="the fields of a prompt")
-    metric: Label = Field(description="what the task ranks by")
+    metric: Label = Field(description="the metric that the task ranks by")
     floor: str = Field(description="the task's floor")
     provenance: dict[str, Any] = Field(description="the sources of data that are not drawn")
     command: str
@@ -62,7 +62,7 @@ class Export(Config):
     def _files_are_apart(self) -> Export:
         for name in ("path", "split"):
             if len({getattr(file, name) for file in self.files}) < len(self.files):
-                raise ValueError(f"two files have one {name}")
+                raise ValueError(f"two files have the same {name}")
         return self
 
 
@@ -74,7 +74,7 @@ def read_export(folder: Path) -> Export:
     except (ValueError, RecursionError):
         raise UsageError(f"{path} is not JSON") from None
     if not isinstance(content, dict):
-        raise UsageError(f"{path} is not the document of an export")
+        raise UsageError(f"{path} does not describe an export")
     problem = content_problem(content)
     if problem is not None:
         raise UsageError(f"{path}: {problem}")

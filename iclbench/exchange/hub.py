@@ -51,7 +51,7 @@ def repository(text: str) -> tuple[Kind | None, str] | None:
     if text.startswith((".", "/", "~")) or ".." in text:
         return None
     if match is None and text.strip("/").count("/") == 1:
-        raise UsageError(f"{text} is no name of a repository; a folder would be ./{text}")
+        raise UsageError(f"{text} is not a repository name; for a folder, write ./{text}")
     if match is None:
         return None
     return ("dataset" if match[1] else None), match[2]
@@ -75,7 +75,7 @@ class Hub:
     def require_login(self) -> None:
         """Raise UsageError where there is no token."""
         if not self._token:
-            raise UsageError("there is no login: run `hf auth login`, or set HF_TOKEN")
+            raise UsageError("you are not logged in: run `hf auth login`, or set HF_TOKEN")
 
     def state(self, kind: Kind, name: str) -> State | None:
         """What a repository holds; None if there is none, or none that the user may see."""
@@ -140,7 +140,7 @@ class Hub:
         secret = (self._token or "").encode()
         for path in package.files:
             if secret and secret in package.read(path):
-                raise UsageError(f"{path} holds your token of the hub; nothing was uploaded")
+                raise UsageError(f"{path} contains your Hub token; nothing was uploaded")
 
     @contextmanager
     def _errors(self, what: str) -> Iterator[None]:
@@ -166,7 +166,7 @@ def _require_safe(endpoint: str) -> None:
     """Raise UsageError for an address that would show the token, or that holds a password."""
     parts = urlsplit(endpoint)
     if parts.username or parts.password:
-        raise UsageError("HF_ENDPOINT holds a password; use HF_TOKEN or `hf auth login`")
+        raise UsageError("HF_ENDPOINT contains a password; use HF_TOKEN or `hf auth login`")
     local = parts.hostname in {"localhost", "127.0.0.1", "::1"}
     if parts.scheme != "https" and not (parts.scheme == "http" and local):
         raise UsageError("HF_ENDPOINT must begin with https://, or be on this machine")

@@ -53,7 +53,7 @@ def pack(path: Path, refused: Callable[[str], None], task: str | None = None) ->
     """
     is_export = path.is_dir() and (path / DOCUMENT).is_file()
     if task is not None and (is_export or not path.is_dir()):
-        raise UsageError("--task restricts a folder of records, and nothing else")
+        raise UsageError("--task works only with a folder of records")
     if is_export:
         return _pack_export(path)
     if path.is_dir():
@@ -118,7 +118,7 @@ def _require_digest(path: Path, sha256: str) -> None:
     import hashlib
 
     if hashlib.sha256(read_regular_file(path, 2**36)).hexdigest() != sha256:
-        raise RecordError(f"{path} was changed: its SHA-256 is not that of {DOCUMENT}")
+        raise RecordError(f"{path} was changed: its SHA-256 differs from {DOCUMENT}")
 
 
 def _add_record(files: dict[str, Content], record: Record, path: Path) -> None:

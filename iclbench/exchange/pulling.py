@@ -95,7 +95,7 @@ def pull_records(
     A record that is there already stays. Raises RecordError with the reason.
     """
     if not listed.records:
-        raise UsageError(f"{source.name} has no records of iclbench")
+        raise UsageError(f"{source.name} has no iclbench records")
     require_writable(out)
     store = RecordStore(out)
     with tempfile.TemporaryDirectory(prefix=STAGING, dir=out) as temporary:
@@ -143,7 +143,7 @@ def _needed(source: Source, records: Sequence[Record], listed: Listing) -> list[
     for record in records:
         for reference in record.files():
             if reference.name not in listed.objects:
-                raise RecordError(f"{source.name} lacks {reference.name}, which a record names")
+                raise RecordError(f"{source.name} lacks {reference.name}, which a record refers to")
             needed[reference.name] = (listed.objects[reference.name], _most_bytes(reference))
     return list(needed.values())
 
@@ -192,7 +192,7 @@ def pull_export(
     """
     assert listed.document is not None
     if not is_free(out):
-        raise UsageError(f"{out} holds files: give a new folder by --out")
+        raise UsageError(f"{out} holds files: give a new folder with --out")
     require_writable(out)
     remove_stale(out)
     with tempfile.TemporaryDirectory(prefix=STAGING, dir=out) as temporary:
@@ -203,7 +203,7 @@ def pull_export(
         for file in export.files:
             entry = listed.others.get(file.path)
             if entry is None:
-                raise RecordError(f"{source.name} lacks {file.path}, which {DOCUMENT} names")
+                raise RecordError(f"{source.name} lacks {file.path}, which {DOCUMENT} refers to")
             files.append((entry, file.bytes))
         extra = [listed.others[n] for n in ("README.md", "croissant.json") if n in listed.others]
         files += [(entry, MOST_DOCUMENT_BYTES) for entry in extra]
@@ -212,7 +212,9 @@ def pull_export(
         for file in export.files:
             with (staging / file.path).open("rb") as data:
                 if hashlib.file_digest(data, "sha256").hexdigest() != file.sha256:
-                    raise RecordError(f"{file.path} was changed: its SHA-256 is not the document's")
+                    raise RecordError(
+                        f"{file.path} was changed: its SHA-256 differs from the document"
+                    )
         if measure:
             require_same_prompts(staging, export)
         for entry, _ in files:
@@ -225,8 +227,7 @@ def _require_total(source: Source, entries: Sequence[Entry], most: float) -> Non
     total = sum(entry.size for entry in entries)
     if total > most:
         raise RecordError(
-            f"{source.name}: its files have {total:,} bytes; at most {most:,} are pulled "
-            "(--max-size)"
+            f"{source.name}: its files have {total:,} bytes; the limit is {most:,.0f} (--max-size)"
         )
 
 
@@ -245,7 +246,7 @@ def _fetch(source: Source, entry: Entry, most: float, staging: Path) -> None:
     """Copy one file, which must have the size that was listed and at most `most` bytes."""
     if entry.size > most:
         raise RecordError(
-            f"{source.name}: {entry.path} has {entry.size:,} bytes; at most {most:,} are read"
+            f"{source.name}: {entry.path} has {entry.size:,} bytes; the limit is {most:,.0f}"
         )
     target = staging / entry.path
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -260,7 +261,7 @@ def _fetch(source: Source, entry: Entry, most: float, staging: Path) -> None:
     if size != entry.size:
         received = "more" if size > entry.size else f"{size:,}"
         raise RecordError(
-            f"{source.name}: {entry.path} has {received} bytes; {entry.size:,} are listed"
+            f"{source.name}: {entry.path} has {received} bytes, not {entry.size:,} as listed"
         )
 
 

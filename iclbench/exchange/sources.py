@@ -38,7 +38,7 @@ class HubSource:
         if state is None:
             what = "data set" if kind == "dataset" else "model repository"
             hint = f"; a data set is named datasets/{name}" if kind == "model" else ""
-            raise UsageError(f"there is no {what} {name} that you may see at {hub.endpoint}{hint}")
+            raise UsageError(f"there is no {what} {name} visible to you at {hub.endpoint}{hint}")
         self.name = name
         self._hub, self._kind, self._state = hub, kind, state
 

@@ -93,7 +93,7 @@ def _loads(plugin: Plugin) -> str:
     heavy = " and ".join(sorted(done.stdout.split()))
     if not heavy:
         return "importing it is cheap"
-    return f"importing it imports {heavy}, as every command then does: name targets 'module:Name'"
+    return f"importing it imports {heavy}, which slows every command: name targets 'module:Name'"
 
 
 def _observes(plugin: Plugin, hooks: list[str]) -> str:
@@ -135,7 +135,7 @@ def _model(kind: str, name: str) -> Checks:
     def training() -> str:
         architecture = _load(kind, name, Architecture)
         if issubclass(architecture, Asked):
-            raise NotCheckedError("a language model would be asked")
+            raise NotCheckedError("it would query a language model")
         tasks = tasks_for(architecture(), small_config(architecture))
         expect(bool(tasks), "it supports no installed task with its default arguments")
         # A record of the shortest prompts shows as much as any other.
@@ -165,7 +165,7 @@ def _construction(name: str, weights: str) -> str:
             refusals.append(f"{task.name}: {reason_of(error)}")
         else:
             return f"on {task.name}; its record verifies"
-    raise NotCheckedError(f"no installed task takes it with its defaults; {refusals[0]}")
+    raise NotCheckedError(f"no installed task accepts it with its defaults; {refusals[0]}")
 
 
 def _task(kind: str, name: str) -> Checks:
@@ -257,7 +257,7 @@ def _grader(kind: str, name: str) -> Checks:
     def scores() -> str:
         grader = _load(kind, name, Grader)
         check_grader(grader(grader.Config()))
-        return "the same twice, and of each completion alone"
+        return "the same twice, and for each completion alone"
 
     yield "arguments", arguments
     yield "scores", scores

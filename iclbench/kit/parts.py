@@ -72,7 +72,7 @@ def check_config(config: type[Config], replica_args: frozenset[str] = frozenset(
         expect(False, str(error))
     default = config()
     again = config.model_validate_json(default.model_dump_json())
-    expect(again == default, "the default arguments change when they are written and read as JSON")
+    expect(again == default, "the default arguments change in a round trip through JSON")
 
 
 def check_metric(metric: Metric, model: nn.Module, task: Task[Any], prompts: int = 12) -> None:
@@ -133,7 +133,7 @@ def _check_json(analysis: Any) -> None:
     try:
         json.dumps(analysis, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        expect(False, f"analysis() is not JSON whose numbers are finite: {error}")
+        expect(False, f"analysis() is not JSON with finite numbers: {error}")
     expect(isinstance(analysis, dict), "analysis() is not a dictionary")
 
 
@@ -153,7 +153,9 @@ def check_grader(grader: Grader) -> None:
     expect(report.name == grader.name, f"report() calls the grader {report.name!r}")
     if grader.paid:
         reads = type(grader).read is not Grader.read and type(grader).raw is not Grader.raw
-        expect(reads, "a paid grader needs raw() and read(), since its answers are not asked again")
+        expect(
+            reads, "a paid grader needs raw() and read(), since its answers are not requested again"
+        )
         raise NotCheckedError("it costs money")
     with TemporaryDirectory() as folder:
         grading = Grading(grader)
@@ -186,7 +188,7 @@ def check_recipe(recipe: Recipe) -> None:
     except UsageError as error:
         expect(False, str(error))
     again = Recipe.model_validate_json(recipe.model_dump_json())
-    expect(again == recipe, "the recipe changes when it is written and read as JSON")
+    expect(again == recipe, "the recipe changes in a round trip through JSON")
 
 
 def check_suite(suite: Suite) -> None:

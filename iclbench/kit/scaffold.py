@@ -79,7 +79,7 @@ def write_plugin(kind: str, name: str, folder: Path) -> list[Path]:
         raise unknown("kind", kind, KINDS)
     _require_free(kind, name)
     if folder.exists():
-        raise UsageError(f"{folder} exists already; choose another name, or --out")
+        raise UsageError(f"{folder} already exists; choose another name, or use --out")
     require_writable(folder.parent)
     files = {folder / path: text for path, text in _contents(kind, name).items()}
     for path, text in files.items():

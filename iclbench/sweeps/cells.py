@@ -41,7 +41,7 @@ def by_reason(failures: Iterable[Failure]) -> list[str]:
         groups.setdefault(failure.reason, []).append(failure)
     return [
         f"{same[0].command}: {reason}"
-        + (f" ({len(same) - 1} more alike)" if len(same) > 1 else "")
+        + (f" ({len(same) - 1} more like this)" if len(same) > 1 else "")
         + (f"\n  log: {same[0].log}" if same[0].log else "")
         for reason, same in groups.items()
     ]

@@ -27,7 +27,7 @@ def check_executor(executor: Executor, workers: int = 2, folder: str | Path | No
     another one with the same folder knows the jobs. `folder` is one that all machines share; by
     default a temporary folder of this one.
     """
-    _expect(workers > 1, "one worker shows nothing; give at least 2")
+    _expect(workers > 1, "one worker tests nothing; give at least 2")
     _check_results(executor, workers)
     with tempfile.TemporaryDirectory(dir=folder) as shared:
         _check_interruption(executor, workers, Path(shared))
@@ -58,11 +58,13 @@ def _check_results(executor: Executor, workers: int) -> None:
         outcome = by_index[index]
         if job["ends_by"] == "return":
             _expect(isinstance(outcome, dict), f"a job that returns gave {outcome!r}")
-            _expect(outcome["value"] == job["value"], "a result is not the job's, or not whole")
+            _expect(
+                outcome["value"] == job["value"], "a result belongs to another job or is incomplete"
+            )
         else:
             _expect(
                 isinstance(outcome, BaseException),
-                f"a job that ends by {job['ends_by']} gave no exception, but {outcome!r}",
+                f"a job that ends by {job['ends_by']} gave {outcome!r}, not an exception",
             )
     _check_times([outcome for outcome in by_index.values() if isinstance(outcome, dict)], workers)
 
@@ -84,7 +86,7 @@ def _outcomes(executor: Executor, jobs: list[dict[str, Any]], workers: int) -> l
     for error in errors:
         raise ConformanceError(f"map() raises {error!r}") from error
     waiting = f"{len(jobs) - len(outcomes)} of {len(jobs)} jobs have no result after a long wait"
-    _expect(not thread.is_alive(), f"{waiting}; one job ends by the death of its process")
+    _expect(not thread.is_alive(), f"{waiting}; the process of one job dies")
     return outcomes
 
 
@@ -154,10 +156,13 @@ def _check_queue(executor: QueueExecutor, workers: int) -> None:
     listed = [job for job in other.queue() if job.id not in known]
     _expect([job.id for job in listed] == ids, f"of {ids}, the queue of another process has "
             f"{[job.id for job in listed]}")  # fmt: skip
-    _expect([job.job for job in listed] == jobs, "a queue lists other jobs than were submitted")
+    _expect([job.job for job in listed] == jobs, "a queue does not list the submitted jobs")
     done, failed = listed
     states = f"{done.state} and {failed.state}"
-    _expect((done.state, failed.state) == ("done", "failed"), f"jobs done and failed are {states}")
+    _expect(
+        (done.state, failed.state) == ("done", "failed"),
+        f"a done and a failed job are listed as {states}",
+    )
     _expect(done.result["value"] == 1, "the result of a job is not kept")
     _expect(bool(failed.reason), "a failed job has no reason")
 

@@ -29,17 +29,17 @@ class Figure(Config):
 
     x: str | None = Field(
         None,
-        description="a field such as model_args.layers; state_bytes: what a layer keeps; curve: "
-        "the second axis of y; training: the loss; operations, seconds or steps: the validation "
-        "against what one seed has cost",
+        description="a field such as model_args.layers; state_bytes: the size of a layer's "
+        "state; curve: the second axis of y; training: the loss; operations, seconds or steps: the "
+        "validation against the cost of one seed",
     )
     y: str | tuple[str, ...] | None = Field(
         None, description="one metric or several; null: the metric that the task ranks by"
     )
     statistic: Literal["mean", "median"] | None = Field(
         None,
-        description="what of y is shown, but along a curve, where it is the median; null: what "
-        "ranks, or else mean digits or the median where those rank",
+        description="statistic of y; curves always show the median; null: the mean, or mean "
+        "digits or else the median if the task ranks by digits",
     )
     lines: tuple[str, ...] = Field(("model",), description="fields; each value gets its own line")
     panels: tuple[str, ...] = Field((), description="fields; each value gets its own panel")
@@ -51,7 +51,7 @@ class Figure(Config):
         description="evaluations side by side in panels: names of shifts, or main for the task's "
         "own distribution; default: main",
     )
-    log_x: bool | None = Field(None, description="logarithmic x axis; null: of costs and states")
+    log_x: bool | None = Field(None, description="logarithmic x axis; null: for costs and states")
     log_y: bool | None = Field(
         None,
         description="logarithmic y axis, except for digits; null: if the task ranks by digits",
@@ -66,7 +66,9 @@ class Figure(Config):
         if (self.x is None) == (self.maps is None):
             raise ValueError("a figure needs either x or maps")
         if self.shifts and (self.panels or self.maps or self.x in {TRAINING, *COSTS}):
-            raise ValueError("shifts are panels of metrics: not with panels, maps or costs")
+            raise ValueError(
+                "shifts make panels of metrics: leave out panels, maps, training and costs"
+            )
         x_field = () if self.x in {None, STATE, *NOT_FIELDS} else (self.x,)
         for name in (*self.lines, *self.panels, *self.lacks, *x_field):
             group, _, key = name.partition(".")
@@ -74,7 +76,7 @@ class Figure(Config):
                 known = [STATE, *NOT_FIELDS, *ResolvedSpec.model_fields]
                 raise ValueError(str(unknown("field", group, known)))
             if key and not group.endswith("_args"):
-                raise ValueError(f"{group} has no parts")
+                raise ValueError(f"{group} has no fields")
         return self
 
     def require_arguments(self, specs: Iterable[ResolvedSpec]) -> None:

@@ -39,7 +39,7 @@ class Size(Config):
     defaults: dict[str, Any] = Field({}, description="fields of a run, each replaced as a whole")
     grid: list[dict[str, Any]] = Field(
         [],
-        description="one table per grid of the file, in order; likewise",
+        description="one table per grid of the file, in order; fields are replaced likewise",
     )
 
 
@@ -47,7 +47,7 @@ class SweepFile(Config):
     """A sweep: settings, defaults for every run, and grids, all of which are run."""
 
     out: str = "results"
-    replicas: int = Field(32, ge=1, description="at most so many models are trained as one program")
+    replicas: int = Field(32, ge=1, description="maximum number of models trained as one program")
     defaults: dict[str, Any] = {}
     grid: list[dict[str, Any]] = Field(min_length=1)
     figure: Figure | None = Field(None, description="a figure of the sweep's records")
@@ -174,7 +174,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(read_regular_file(path, MOST_BYTES, links=True).decode("utf-8"))
     except RecursionError:
-        raise UsageError(f"{path}: it is nested too deeply") from None
+        raise UsageError(f"{path} is nested too deeply") from None
     except ValueError as error:
         raise UsageError(f"{path}: {visible(str(error), 200)}") from None
 

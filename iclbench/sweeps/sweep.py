@@ -95,7 +95,7 @@ def submit_sweep(
     run = _Sweep(file, out, recipe, {}, how)
     programs = run.programs(run.executor(executor, executor_args), workers, report)
     if not isinstance(programs.executor, QueueExecutor):
-        raise UsageError(f"executor {programs.executor.name} has no queue to leave programs in")
+        raise UsageError(f"executor {programs.executor.name} has no queue to submit programs to")
     for number, stage in enumerate(run.stages, start=1):
         pending = programs.submit(run.resolve(stage, report))
         if pending and number < len(run.stages):
@@ -150,8 +150,8 @@ class _Sweep:
             find_device(device)
         if workers > 1 and ":" in device:
             raise UsageError(
-                f"--device {device}: several workers get a GPU each; use --device cuda, and "
-                "CUDA_VISIBLE_DEVICES to choose among GPUs"
+                f"--device {device}: several workers use one GPU each; give --device cuda, and "
+                "choose GPUs with CUDA_VISIBLE_DEVICES"
             )
         require_writable(self.settings.out)
         return Programs(
@@ -184,7 +184,7 @@ def _remaining(error: Interrupted, cells: Cells, later: bool) -> str:
     if not known:
         return str(error)
     missing = sum(not cells.store.path(cell).exists() for cell in known)
-    more = ", and then those that need their weights" if later else ""
+    more = ", plus those that need their weights" if later else ""
     return "; ".join(filter(None, [str(error), f"{missing} of {len(known)} runs remain{more}"]))
 
 

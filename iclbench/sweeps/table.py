@@ -15,5 +15,5 @@ class StudyTable(Config):
     )
     statistic: str = Field("mean", pattern="^(mean|median)$")
     counts: dict[str, tuple[str, ...]] = Field(
-        {}, description="further columns: the total size of the parameters that match the patterns"
+        {}, description="extra columns: the total size of the parameters that match the patterns"
     )

@@ -144,7 +144,7 @@ def test_the_published_boards_are_shown_where_there_are_no_others(cli, tmp_path,
     outcome = cli("leaderboard", "show")
     assert outcome.code == 0
     assert " zero " in outcome.out
-    assert "these are the records of leaderboards/records" in outcome.err
+    assert "showing the records of leaderboards/records" in outcome.err
     for folder in ("leaderboards", "leaderboards/records"):
         assert cli("leaderboard", "show", folder).out == outcome.out
     assert cli("leaderboard", "show", "leaderboards", "--out", "leaderboards").out == outcome.out
@@ -175,7 +175,7 @@ def test_many_boards_are_shown_a_line_each(cli, tmp_path, monkeypatch):
     cli("run", "--model", "zero", "--task", "least-squares,ridge", *TINY[2:], "--out", tmp_path)
     short = cli("leaderboard", "show", tmp_path).out
     assert "ranked by" not in short
-    assert "--task NAME shows the boards of a task" in short
+    assert "Use --task NAME for the boards of one task" in short
     assert cli("leaderboard", "show", tmp_path, "--all").out.count("ranked by") == 2
     assert cli("leaderboard", "show", tmp_path, "--task", "ridge").out.count("ranked by") == 1
     assert len(json.loads(cli("leaderboard", "show", tmp_path, "--format", "json").out)) == 4

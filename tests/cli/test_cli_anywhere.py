@@ -108,14 +108,14 @@ def test_a_removed_working_directory_is_refused(given, cli, tmp_path, monkeypatc
     gone.rmdir()
     outcome = cli(*arguments_of(verb, given, "out"))
     assert (outcome.code, outcome.out) == (2, "")
-    assert outcome.err == "iclbench: error: the working directory does not exist any more\n"
+    assert outcome.err == "iclbench: error: the working directory no longer exists\n"
 
 
 @pytest.mark.parametrize("verb", ["describe", "run", "sweep", "show"])
 def test_an_argument_that_is_not_text_is_refused(given, cli, verb):
     code, out, err = cli(*arguments_of(verb, given, "out"), "caf\udce9\n")
     assert (code, out) == (2, "")
-    assert err == "iclbench: error: the argument 'caf\\udce9\\n' is not text in utf-8\n"
+    assert err == "iclbench: error: the argument 'caf\\udce9\\n' is not valid utf-8 text\n"
 
 
 ODD_NAMES = ["a" * 100_000, "two\nlines", "\x1b[31mred", "ä…", " "]

@@ -86,7 +86,7 @@ def test_an_unexpected_error_is_one_line(cli, tmp_path, provide):
     provide("model", "unsupporting", Unsupporting)
     outcome = cli("run", "--model", "unsupporting", *TASK, "--out", tmp_path)
     assert outcome.code == 1
-    assert outcome.err.endswith("RuntimeError: no luck (ICLBENCH_DEBUG=1 shows where)\n")
+    assert outcome.err.endswith("RuntimeError: no luck (ICLBENCH_DEBUG=1 shows the traceback)\n")
 
 
 def test_a_reproduce_command_gives_the_same_record(cli, tmp_path):
@@ -116,7 +116,7 @@ def test_a_dry_run_is_a_page_with_a_measured_time_and_runs_nothing(cli, tmp_path
     assert page["zero"][1:3] == ["least-squares", "solve"]
     assert page["transformer"][1:5] == ["least-squares", "train", "2", "20"]
     assert "steps/s" in outcome.out
-    assert "to train: about" in outcome.out
+    assert "training: about" in outcome.out
     assert "Nothing has been run." in outcome.out
     assert len(outcome.out.splitlines()) < 15
     assert not list(tmp_path.iterdir())
@@ -146,16 +146,16 @@ def test_a_dry_run_says_what_a_budget_costs(cli, tmp_path):
 def test_a_dry_run_says_what_a_tuning_costs_and_where_a_training_goes_on(cli, tmp_path):
     args = ("run", "--model", "transformer,zero", *TASK, *TINY, "--out", tmp_path, "--dry-run")
     assert "tune" not in cli(*args).out
-    assert "to tune first: 12 trials on the board, at a tenth of" in cli(*args, "--tune").out
+    assert "tuning first: 12 trials on the board, at a tenth of" in cli(*args, "--tune").out
     budget = ("--model", "transformer", "--task", "least-squares,ridge", "--budget", "10s")
     text = cli("run", *budget, "--tune", "--trials", "3", "--dry-run", "--out", tmp_path).out
     assert "3 trials on each of 2 boards, at most 6s of core time" in text
     (training,) = [row for row in json.loads(cli(*args, "--format", "json").out) if row["seeds"]]
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "checkpoints" / f"{training['id']}.safetensors").touch()
-    assert "on from its checkpoint" in cli(*args).out
-    assert "on from its checkpoint" not in cli(*args, "--force").out
-    assert "on from its checkpoint" not in cli(*args, "--no-resume").out
+    assert "train from its checkpoint" in cli(*args).out
+    assert "train from its checkpoint" not in cli(*args, "--force").out
+    assert "train from its checkpoint" not in cli(*args, "--no-resume").out
 
 
 def test_a_run_says_where_the_records_are_and_what_is_next(cli, tmp_path):
@@ -201,10 +201,8 @@ def test_a_run_that_fails_does_not_stop_the_next(cli, tmp_path, provide):
     outcome = cli("run", "--model", "failing,zero", "--task", "least-squares", *TINY,
                 "--out", tmp_path)  # fmt: skip
     assert outcome.code == 1
-    assert (
-        "error: failing on least-squares: RuntimeError: no luck (ICLBENCH_DEBUG=1 shows where)"
-        in outcome.err
-    )
+    reason = "RuntimeError: no luck (ICLBENCH_DEBUG=1 shows the traceback)"
+    assert f"error: failing on least-squares: {reason}" in outcome.err
     assert " zero " in outcome.out
     assert [p.name.split("-")[0] for p in tmp_path.glob("*/*.json")] == ["zero"]
 

@@ -32,7 +32,7 @@ BAD = {
     "optimizer": ((*MODEL, *TASK, "--recipe-args", "optimizer=adm"), "did you mean"),
     "columns": ((*MODEL, *TASK, "--columns", "model,scor"), "did you mean 'score'"),
     "sort": ((*MODEL, *TASK, "--sort", "-scor"), "did you mean 'score'"),
-    "trials": ((*MODEL, *TASK, "--trials", "3"), "--trials is how many --tune makes"),
+    "trials": ((*MODEL, *TASK, "--trials", "3"), "--trials needs --tune"),
     "nothing": (("--model", ",", *TASK), "need at least one name"),
 }
 
@@ -108,7 +108,7 @@ def test_an_empty_folder_is_refused(cli, tmp_path, monkeypatch, words):
     monkeypatch.chdir(tmp_path)
     outcome = cli("run", "--model", "zero", *TASK, *words)
     assert outcome.code == 2
-    assert outcome.err == "iclbench: error: --out is empty; the working directory is `.`\n"
+    assert outcome.err == "iclbench: error: --out is empty; use `.` for the working directory\n"
     assert list(tmp_path.iterdir()) == []
 
 

@@ -22,7 +22,7 @@ def test_a_tracker_follows_a_run_of_the_command_line(sample_plugin, cli, tmp_pat
         (("--tracker", "tensorbord"), "unknown tracker 'tensorbord'; did you mean 'tensorboard'?"),
         (("--tracker-args", "a=1"), "--tracker-args needs --tracker"),
         (("--tracker", "tensorboard", "--tracker-args", "floder=x"), "did you mean folder"),
-        (("--tracker", "tensorboard,mlflow", "--tracker-args", "folder=x"), "is for none of"),
+        (("--tracker", "tensorboard,mlflow", "--tracker-args", "folder=x"), "matches none of"),
     ],
 )
 def test_a_bad_request_is_refused_in_one_line(cli, tmp_path, options, message):

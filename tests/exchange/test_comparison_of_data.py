@@ -27,5 +27,5 @@ def test_padding_by_nan_leaves_room_for_the_last_bits(tmp_path):
 )
 def test_other_numbers_and_other_padding_are_refused(tmp_path, row):
     ours = written(tmp_path / "ours", PADDED)
-    with pytest.raises(RecordError, match="target is not what its task gives"):
+    with pytest.raises(RecordError, match="target differs from its task"):
         _require_close(ours, written(tmp_path / "theirs", [row, PADDED[1]]))

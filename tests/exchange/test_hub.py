@@ -100,7 +100,7 @@ def test_nothing_is_uploaded_without_a_yes(cli, hub, trained, monkeypatch):
     outcome = cli("push", trained, "--to", "ann/tiny")
     assert outcome.code == 2
     assert "README.md" in outcome.out
-    assert "--yes uploads what is shown" in outcome.err
+    assert "add --yes to upload these files" in outcome.err
     assert hub.writes == []
 
 
@@ -146,7 +146,7 @@ def test_a_file_that_holds_the_token_is_not_uploaded(cli, hub, results):
     (results / "out" / "croissant.json").write_text(f'{{"secret": "{TOKEN}"}}')
     outcome = cli("push", results / "out", "--to", "ann/read", "--yes")
     assert (outcome.code, outcome.err.count("\n"), hub.writes) == (2, 1, [])
-    assert "croissant.json holds your token" in outcome.err
+    assert "croissant.json contains your Hub token" in outcome.err
     assert TOKEN not in outcome.err
 
 
@@ -162,7 +162,7 @@ def test_a_refusal_that_repeats_the_token_is_one_line_without_it(cli, hub, train
     ("address", "message"),
     [
         ("http://hub.example.com", "must begin with https://"),
-        ("https://ann:secret@hub.example.com", "holds a password"),
+        ("https://ann:secret@hub.example.com", "contains a password"),
         ("ftp://127.0.0.1", "must begin with https://"),
     ],
 )
@@ -207,7 +207,7 @@ def test_an_address_is_told_from_a_path(text, expected):
 
 @pytest.mark.parametrize("text", ["ann/tiny?x", "ann/größe", "my results/tiny"])
 def test_a_mistyped_address_is_not_taken_for_a_folder(text):
-    with pytest.raises(UsageError, match=r"is no name of a repository; a folder would be \./"):
+    with pytest.raises(UsageError, match=r"is not a repository name; for a folder, write \./"):
         repository(text)
 
 
@@ -215,11 +215,11 @@ def test_what_is_not_there_is_one_line(cli, hub, trained, tmp_path):
     hub.repositories["model", "ann/other"] = Repository(files={"weights.bin": b"1"})
     for words, message in [
         (("pull", "ann/missing"), "a data set is named datasets/ann/missing"),
-        (("pull", "ann/other"), "has no records of iclbench"),
+        (("pull", "ann/other"), "has no iclbench records"),
         (("pull", "./missing"), "there is no folder"),
         (("push", "missing.json", "--to", "ann/x"), "missing.json can't be read"),
-        (("push", trained, "--to", "datasets/ann/x"), "goes into a model repository"),
-        (("push", trained, "--to", "ann/x", "--task", "read"), "restricts a folder"),
+        (("push", trained, "--to", "datasets/ann/x"), "needs a model repository"),
+        (("push", trained, "--to", "ann/x", "--task", "read"), "works only with a folder"),
         (("push", trained, "--to", trained.parent.parent), "holds files: give a new folder"),
         (("push", trained.parent.parent, "--to", trained.parent / "sub"), "is inside"),
     ]:

@@ -72,7 +72,7 @@ def test_a_task_restricts_no_export(cli, tmp_path):
     assert cli("export", "--task", "read", "--prompts", 2, folder).code == 0
     outcome = cli("push", folder, "--task", "read", "--to", tmp_path / "copy")
     assert outcome.code == 2
-    assert "--task restricts a folder of records" in outcome.err
+    assert "--task works only with a folder of records" in outcome.err
     pushed = cli("push", folder, "--to", tmp_path / "c d").out
     assert f"iclbench pull '{tmp_path}/c d' --out NEW reads" in pushed
 

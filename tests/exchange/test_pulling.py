@@ -128,13 +128,13 @@ def test_an_object_that_was_changed_is_refused(published, refused):
 def test_an_object_that_is_missing_is_refused(published, refused):
     (path,) = [p for p in published.files if p.endswith(".safetensors")]
     del published.files[path]
-    refused("which a record names")
+    refused("which a record refers to")
 
 
 @pytest.mark.parametrize(
     ("ending", "size", "message"),
-    [(".json", 2**30, "bytes; at most"), (".f64.zst", 2**30, "bytes; at most"),
-     (".safetensors", 2**40, "are pulled (--max-size)")],
+    [(".json", 2**30, "the limit is"), (".f64.zst", 2**30, "the limit is"),
+     (".safetensors", 2**40, "(--max-size)")],
 )  # fmt: skip
 def test_a_huge_file_is_refused_before_it_is_read(published, hub, refused, ending, size, message):
     path = next(p for p in published.files if p.endswith(ending))
@@ -152,11 +152,11 @@ def test_a_file_that_never_ends_is_left(published, refused, ending):
 def test_a_file_that_ends_early_is_refused(published, refused):
     path, _ = record_of(published)
     published.sizes[path] = len(published.files[path]) + 1
-    refused("bytes; ")
+    refused("as listed")
 
 
 def test_the_size_of_all_files_is_bounded(published, refused):
-    refused("are pulled (--max-size)", "--max-size", "0.00001")
+    refused("the limit is 10,000 (--max-size)", "--max-size", "0.00001")
 
 
 def test_a_record_that_is_there_already_is_never_replaced(published, cli, tmp_path):

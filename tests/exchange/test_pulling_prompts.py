@@ -41,9 +41,9 @@ def test_prompts_that_are_not_those_of_the_task_are_refused(
     files[0] |= {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
     prompts["data/test.parquet"] = data
     rewrite(prompts, files=files)
-    refused("is not what its task gives", source="datasets/eve/read")
+    refused("differs from its task", source="datasets/eve/read")
     rewrite(prompts, seed=2)
-    refused("make other prompts", source="datasets/eve/read")
+    refused("generate other prompts", source="datasets/eve/read")
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_hostile_document_is_refused(prompts, refused, changes, message):
 
 def test_two_files_of_one_name_are_refused(prompts, refused):
     rewrite(prompts, files=json.loads(prompts["export.json"])["files"] * 2)
-    refused("two files have one path", source="datasets/eve/read")
+    refused("two files have the same path", source="datasets/eve/read")
 
 
 def test_a_number_that_is_missing_is_refused(prompts, refused):

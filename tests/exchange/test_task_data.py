@@ -107,7 +107,7 @@ def test_every_task_can_be_exported(tmp_path):
     [
         (("--task", "least-square", "--prompts", 3), "did you mean 'least-squares'"),
         (("--task", "least-squares", "--prompts", 0), "--prompts"),
-        (("--task", "least-squares", "--prompts", 10**9), "can be exported"),
+        (("--task", "least-squares", "--prompts", 10**9), "must be from 1"),
         (("--task", "least-squares", "--prompts", 3, "--task-args", "dim=x"), "dim"),
         (("--task", "least-squares", "--prompts", 3, "--task-args", "dim=99999999"), "too large"),
         (("--task", "stories", "--prompts", 99999), "held-out"),
@@ -154,7 +154,7 @@ def test_a_damaged_document_is_refused(tmp_path):
     for content, message in [
         ("{", "not JSON"),
         ("[" * 100_000, "not JSON"),
-        ("[]", "not the document"),
+        ("[]", "does not describe an export"),
         (json.dumps(outside), "files.0.path"),
         (json.dumps({**sound, "task": "../x"}), "not a plain name"),
         (json.dumps({**sound, "more": 1}), "unknown field"),

@@ -76,7 +76,7 @@ def test_a_file_outside_the_output_is_noticed(monkeypatch, sound, tmp_path, name
     "line",
     [
         "iclbench: error: a.json: KeyError: 'x'",
-        "iclbench: error: E: e (ICLBENCH_DEBUG=1 shows where)",
+        "iclbench: error: E: e (ICLBENCH_DEBUG=1 shows the traceback)",
     ],
 )
 def test_an_unplanned_error_is_counted(line):

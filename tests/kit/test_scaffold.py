@@ -118,5 +118,5 @@ def test_a_name_that_cannot_be_used_is_refused(kind, name, reason, tmp_path):
 
 
 def test_an_existing_folder_is_left_alone(tmp_path):
-    with pytest.raises(UsageError, match="exists already"):
+    with pytest.raises(UsageError, match="already exists"):
         write_plugin("task", "any-name", tmp_path)

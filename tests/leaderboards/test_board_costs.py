@@ -111,4 +111,4 @@ def test_a_folder_without_trainings_is_one_line(cli, tmp_path):
     run(model="zero", **TINY, out=tmp_path)
     outcome = cli("leaderboard", "costs", tmp_path)
     assert outcome.code == 2
-    assert "no records of training" in outcome.err
+    assert "no records of trained models" in outcome.err

@@ -212,7 +212,7 @@ def test_a_page_needs_no_network(records, tmp_path):
     ("figure", "message"),
     [
         ({"x": "model_arg.layers"}, "did you mean 'model_args'"),
-        ({"x": "model.layers"}, "model has no parts"),
+        ({"x": "model.layers"}, "model has no fields"),
         ({"x": "model", "y": "squared_eror"}, "did you mean 'squared_error'"),
         ({"x": "curve"}, "no curve of squared_error"),
         ({"x": "model", "y": ["squared_error", "nl"]}, "unknown metric 'nl'"),
@@ -274,7 +274,7 @@ def test_evaluations_under_shift_are_panels(tmp_path):
         assert list(line.y) == [s.digits.mean for s in statistics]
     with pytest.raises(UsageError, match="no record has an evaluation under the shift skewed"):
         draw(asked.model_copy(update={"shifts": ("skewed",)}), drawn)
-    with pytest.raises(UsageError, match="shifts are panels of metrics"):
+    with pytest.raises(UsageError, match="shifts make panels of metrics"):
         parse_config(Figure, {"x": "dtype", "panels": ["model"], "shifts": ["main"]}, "figure")
 
 

@@ -157,10 +157,10 @@ def test_boards_without_a_row_are_shown_and_not_imputed(records, capsys):
     trained = next(entry for entry in table.entries if entry.origin == "trained")
     assert list(trained.scores) == ["regression"]
     assert trained.mean.value == max(0.0, trained.scores["regression"].value)
-    print_parts(suite_parts(table, {("classes", "baseconv"): "can't: it answers numbers"}))
+    print_parts(suite_parts(table, {("classes", "baseconv"): "unsupported: it answers numbers"}))
     text = capsys.readouterr().out
     assert "suite tiny v2" in text
-    assert "baseconv: can't: it answers numbers" in text
+    assert "baseconv: unsupported: it answers numbers" in text
     assert " 1/2 " in text
     assert "0: zero (" in text
 

@@ -66,7 +66,7 @@ def test_steps_that_another_request_or_other_code_left_are_not_taken(tmp_path, c
     fixed = FixedSteps(steps=7, rate=1.0, asked="1s", code=training_code([first]))
     path.parent.mkdir(parents=True)
     path.write_text(fixed.model_copy(update=change).model_dump_json())
-    with pytest.raises(RunError, match="the steps of seed 0 are not fixed yet"):
+    with pytest.raises(RunError, match="the steps of seed 0 are not known yet"):
         run_seed(plan, 1, settings, patience=0.5)
     path.write_text(fixed.model_dump_json())
     run_seed(plan, 1, settings)

@@ -249,13 +249,16 @@ def test_a_job_that_fails_returns_the_reason(folder):
 @pytest.mark.parametrize(
     ("stages", "reason"),
     [
-        ([first(), first()], "two stages have one name"),
+        ([first(), first()], "two stages have the same name"),
         ([first(models=[])], "either models or winner_of"),
         ([first(models=[], winner_of="z")], "no earlier stage is 'z'"),
         ([first(apart=True)], "apart needs winner_of"),
         ([{"name": "s", "summary": "nothing"}], "either a suite or sweeps"),
         ([{"name": "s", "summary": "", "sweep": [{"file": "a", "out": "../b"}]}], "plain name"),
-        ([{"name": "s", "summary": "", "sweep": [{"file": "a", "out": "b"}] * 2}], "one folder"),
+        (
+            [{"name": "s", "summary": "", "sweep": [{"file": "a", "out": "b"}] * 2}],
+            "the same folder",
+        ),
     ],
 )
 def test_invalid_campaigns_are_refused(folder, stages, reason):

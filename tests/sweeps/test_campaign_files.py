@@ -31,7 +31,7 @@ def test_an_executor_gets_its_arguments_and_one_with_a_queue_is_refused(tmp_path
     provide("executor", "noting", Noting)
     provide("executor", "fake-queue", FakeQueue)
     content, settings = campaign(tmp_path, first(models=["zero"])), Settings(tmp_path / "out")
-    with pytest.raises(UsageError, match="has a queue, which a campaign doesn't follow"):
+    with pytest.raises(UsageError, match="has a queue, which campaigns don't support"):
         run_campaign(content, settings, executor="fake-queue")
     assert not (tmp_path / "out" / "jobs").exists()
     args = {"partition": "big"}

@@ -97,14 +97,14 @@ def test_grids_that_need_weights_wait_for_them(tmp_path, queue):
 
 
 def test_an_executor_without_a_queue_can_not_be_left(tmp_path):
-    with pytest.raises(UsageError, match="executor local has no queue to leave programs in"):
+    with pytest.raises(UsageError, match="executor local has no queue to submit programs to"):
         submit_sweep(CONTENT, executor="local", out=tmp_path)
     with pytest.raises(UsageError, match="executor local: unknown field 'partition'"):
         sweep(CONTENT, executor_args={"partition": "gpu"}, out=tmp_path)
 
 
 def test_several_workers_and_one_gpu_contradict_each_other(tmp_path, queue):
-    with pytest.raises(UsageError, match="several workers get a GPU each; use --device cuda"):
+    with pytest.raises(UsageError, match="several workers use one GPU each; give --device cuda"):
         sweep(CONTENT, executor=queue, out=tmp_path, device="cuda:1")
 
 

@@ -110,5 +110,5 @@ def test_a_dry_run_names_the_programs_and_runs_nothing(tmp_path, cli, monkeypatc
     planned = cli("sweep", file, "--out", tmp_path / "out", "--dry-run")
     assert planned.out.splitlines()[:2] == [
         "3 runs: 0 have a record, 3 to run as 2 programs of 6 models",
-        "1 program goes on from its checkpoint",
+        "1 program resumes from its checkpoint",
     ]

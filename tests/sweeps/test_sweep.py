@@ -71,7 +71,7 @@ def test_cells_that_fail_for_one_reason_are_one_line(tmp_path):
     result = sweep({"defaults": DEFAULTS, "grid": [grid]}, out=tmp_path, report=said.append)
     assert len(result.failures) == 4
     (line,) = [line for line in said if line.startswith("can't be run")]
-    assert line.endswith("(3 more alike)")
+    assert line.endswith("(3 more like this)")
 
 
 @pytest.mark.parametrize("name", ["model_args.layrs", "task_args.dims"])
@@ -294,6 +294,6 @@ def test_an_interrupted_sweep_mentions_the_runs_that_need_weights(tmp_path):
         host().forget(observer)
     assert re.fullmatch(
         r"baseconv on least-squares saved at step \d of 3; "
-        "1 of 1 runs remain, and then those that need their weights",
+        "1 of 1 runs remain, plus those that need their weights",
         str(caught.value),
     )

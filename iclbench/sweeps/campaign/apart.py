@@ -70,7 +70,7 @@ def _steps_of(first: Plan, settings: Settings, patience: float) -> int:
             return fixed.steps
         if time.monotonic() - started >= patience:
             seed = first.spec.seeds[0]
-            raise RunError(f"the steps of seed {seed} are not fixed yet; run it first")
+            raise RunError(f"the steps of seed {seed} are not known yet; run it first")
         time.sleep(min(1.0, patience))
 
 
@@ -134,7 +134,7 @@ def _training(reports: Sequence[TrainingReport]) -> TrainingReport:
             "seconds": seconds,
             "steps_per_second": first.steps * len(reports) / seconds if seconds else 0.0,
             "curve": [[loss for losses in point for loss in losses] for point in curves],
-            "note": "each seed was trained in a process of its own",
+            "note": "each seed was trained in its own process",
         }
     )
 

@@ -35,17 +35,19 @@ class Stage(Config):
     name: str
     summary: str = Field(description="one line")
     suite: str | None = Field(None, description="name, or a TOML file")
-    boards: tuple[str, ...] = Field((), description="of the suite, in this order; default: all")
+    boards: tuple[str, ...] = Field(
+        (), description="boards of the suite, in this order; default: all"
+    )
     models: tuple[str | tuple[str, ...], ...] = Field(
-        (), description="of a list of names, the first that can do the board"
+        (), description="from a nested list, the first model that supports the board"
     )
     winner_of: str | None = Field(
-        None, description="an earlier stage, whose best tuned model runs here, instead of `models`"
+        None, description="an earlier stage whose best tuned model runs here instead of `models`"
     )
     apart: bool = Field(
-        False, description="with winner_of: each seed in a process of its own, merged afterwards"
+        False, description="with winner_of: run each seed in its own process and merge them"
     )
-    fields: dict[str, Any] = Field({}, description="of a run, which replace those of the suite")
+    fields: dict[str, Any] = Field({}, description="fields of a run that override the suite's")
     model_args: dict[str, dict[str, Any]] = Field({}, description="arguments of each model")
     sweep: tuple[SweepEntry, ...] = ()
 
@@ -64,11 +66,11 @@ class Stage(Config):
 class Campaign(Config):
     """An ordered list of stages; what is trained on a suite is tuned first."""
 
-    trials: int = Field(12, ge=0, description="of each tuning; 0: nothing is tuned")
-    search_seed: int = Field(0, ge=0, description="of the tunings")
+    trials: int = Field(12, ge=0, description="trials per tuning; 0: nothing is tuned")
+    search_seed: int = Field(0, ge=0, description="seed of the tunings")
     space: dict[str, dict[str, Any]] = Field({}, description="changes to each model's search space")
     published: Path | None = Field(
-        None, description="folder of published boards, relative to the file: rows there are done"
+        None, description="folder of published boards, relative to the file; its rows count as done"
     )
     stage: tuple[Stage, ...] = Field(min_length=1)
 
@@ -76,14 +78,14 @@ class Campaign(Config):
     def _stages_fit(self) -> Campaign:
         names = [stage.name for stage in self.stage]
         if len({*names}) < len(names):
-            raise ValueError("two stages have one name")
+            raise ValueError("two stages have the same name")
         for number, stage in enumerate(self.stage):
             if stage.winner_of is not None and stage.winner_of not in names[:number]:
                 raise ValueError(f"stage {stage.name}: no earlier stage is {stage.winner_of!r}")
         folders = [entry.out for stage in self.stage for entry in stage.sweep]
         if len({*folders}) < len(folders):
             # Two processes would write to one store.
-            raise ValueError("two sweeps have one folder")
+            raise ValueError("two sweeps have the same folder")
         return self
 
     def search(self, model: str) -> SearchSettings:

@@ -36,7 +36,7 @@ from .files import Campaign
 Reporter = Callable[[str], None]
 
 #: Why a cell was not started.
-NO_HOURS = "not started: fewer hours are left than it takes"
+NO_HOURS = "not started: it needs more hours than are left"
 
 
 def run_campaign(
@@ -73,8 +73,8 @@ def run_campaign(
             program = make_executor(executor, executor_args or {}, settings.out)
             if isinstance(program, QueueExecutor):
                 raise UsageError(
-                    f"--executor {executor} has a queue, which a campaign doesn't follow: a second "
-                    "start would submit what runs already; `sweep` does"
+                    f"--executor {executor} has a queue, which campaigns don't support: a second "
+                    "start would submit running jobs again; use `iclbench sweep`"
                 )
             program.listener = listener
             with closing(program.map(run_cell, jobs, workers)) as outcomes:
