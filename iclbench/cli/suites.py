@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..api.errors import RecordError, UnsupportedError, UsageError, reason_of
-from ..console import report
+from ..console import counted, report
 from .common import (
     Columns,
     Folders,
@@ -88,7 +88,7 @@ class SuiteRun:
                 to_train.append(cell.plan)
         costs = [f"{budget} of {budget.kind}" for budget in budgets_of(to_train)]
         stepped = sum(plan.spec.budget is None for plan in to_train)
-        costs += [f"{stepped} trainings with fixed steps"] if stepped else []
+        costs += [f"{counted(stepped, 'training')} with fixed steps"] if stepped else []
         typer.echo(f"cost: {' and '.join(costs) if costs else 'nothing to train'}")
         if tuning := self.prepare.tuning_cost(to_train):
             typer.echo(f"tuning: {tuning}")

@@ -47,7 +47,7 @@ def test_a_model_gets_a_row_on_every_board_that_it_supports(cli, tmp_path, suite
     assert "suite tiny v2: two boards" in head
     assert "regression  transformer: train 2 seeds for 20 steps" in head
     assert "systems     transformer: unsupported: it is built for prompts of one size" in head
-    assert "cost: 1 trainings with fixed steps" in head
+    assert "cost: 1 training with fixed steps" in head
     assert re.search(r"^transformer .* trained +open +untuned ", first.out, re.M)
     assert "transformer: unsupported: it is built" in first.out[first.out.index("systems ·") :]
     names = sorted(path.parent.name for path in (tmp_path / "out").glob("*/*.json"))
