@@ -52,12 +52,12 @@ Targets are in float64 and answer the rounded prompt.
 
 {markdown(export.about)}
 
-`target` is what a model should predict. A column `truth_…` is known to the task alone: don't show
-it to a model.
+A model should predict `target`. Columns named `truth_…` are only for the task: don't show them to a
+model.
 
 - ranked by: `{export.metric}`
 - floor: {markdown(export.floor)}
-- digest of the draws: `{export.digest}`. A record of a run on the same prompts has the same digest.
+- digest of the draws: `{export.digest}`. Records of runs on the same prompts have the same digest.
 
 ```python
 from datasets import load_dataset
@@ -101,7 +101,7 @@ def _how_it_was_made(export: Export) -> str:
     if export.provenance:
         text = json.dumps(export.provenance, indent=1)
         sources = (
-            f"\n## Sources\n\nThis data is not drawn. It comes from:\n\n```json\n{text}\n```\n"
+            f"\n## Sources\n\nThis data is not generated. It comes from:\n\n```json\n{text}\n```\n"
         )
     return f"""## How it was made
 
@@ -109,7 +109,7 @@ def _how_it_was_made(export: Export) -> str:
 {export.command}
 ```
 
-The same command gives the same bytes, with the same versions of iclbench and pyarrow.
+With the same versions of iclbench and pyarrow, the command gives the same bytes.
 
 {arguments}
 
@@ -210,15 +210,15 @@ def results_card(boards: Sequence[Board], has_curves: bool) -> str:
     return f"""{head}
 # iclbench results
 
-`rows.parquet` has one line per record{" and `curves.parquet` its curves" * has_curves}. The records
-themselves are `TASK/MODEL-ID.json`, and the files that they name are in `objects`.
+`rows.parquet` has one row per record{"; `curves.parquet` has the curves" * has_curves}. The records
+are `TASK/MODEL-ID.json`, and the files that they name are in `objects`.
 
 ```text
 iclbench pull datasets/THIS/REPOSITORY
 iclbench verify results
 ```
 
-The first command copies the records into `results`, the second measures every model again.
+The first command copies the records into `results`; the second measures every model again.
 
 {tables}
 

@@ -25,11 +25,11 @@ def findings_page(outcomes: Sequence[Outcome]) -> str:
         + _own_counted(questions),
         "The criteria are in [findings.toml](findings.toml), each with the day on which it was "
         "written: before the study was run, unless it says *after the run*. "
-        f"{markdown(words.MARK_LEGEND)} A criterion of a larger budget may be later than the "
-        "records of a smaller one. A verdict follows from the study's records alone: the number "
-        "must be in the range over all seeds, and for most seeds where each seed's is known. "
+        f"{markdown(words.MARK_LEGEND)} A criterion for a larger budget may be newer than the "
+        "records of a smaller one. A verdict depends only on the study's records: the number "
+        "must be in the range over all seeds, and for most seeds if each seed's is known. "
         "Numbers are medians over prompts unless the criterion says mean. Most papers report "
-        "means, which a few prompts or a diverged seed may decide; *by means* says where they "
+        "means, which a few prompts or one diverged seed can dominate; *by means* shows where they "
         f"would give another verdict. {meanings}. "
         "[All tasks](README.md)",
     ]

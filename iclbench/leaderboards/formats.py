@@ -27,15 +27,15 @@ LEGEND = " · ".join(
 #: The marks of an interval: for one seed, in place of a 95% interval, and with a heavy tail.
 ONE_SEED, RANGE, UNRELIABLE = "†", "‡", "~"
 BOUNDS_LEGEND = (
-    f"{ONE_SEED} one seed: the interval holds for that seed · {RANGE} the range over seeds, where "
-    f"no 95% interval can be trusted · {UNRELIABLE} unreliable: a heavy tail"
+    f"{ONE_SEED} one seed: the interval holds for that seed only · {RANGE} range over seeds: no "
+    f"reliable 95% interval · {UNRELIABLE} unreliable: heavy tail"
 )
 
-DIGITS = "Digits are −log₁₀ of the absolute error: float32 ends near 7, float64 near 16."
+DIGITS = "Digits are −log₁₀ of the absolute error: at most about 7 in float32, 16 in float64."
 #: The same beside a metric that may be a squared error.
 DIGITS_OF_ERROR = (
-    "Digits are −log₁₀ of the error of an answer; for a squared error, half of its −log₁₀. float32 "
-    "ends near 7, float64 near 16."
+    "Digits are −log₁₀ of an answer's error, or half of −log₁₀ of a squared error: at most about 7 "
+    "in float32, 16 in float64."
 )
 
 HELD_OUT = (

@@ -27,23 +27,23 @@ def overview_page(boards: Sequence[Board], digest: str, *, parquet: bool = True)
     parts = [
         f"{GENERATED}\n\n# Leaderboards",
         f"{counted(len(rows), 'record')} of {counted(len(tasks), 'task')}.{_budgets(rows)}",
-        "Each column is one board of its task: that with a training budget, if there is one, and "
-        "else that with most models. Its setting is listed below the table; a task's page has all "
-        "boards, and ranks each track apart. A cell is the model's best row on that board: the "
-        "mean digits of its error, the digits of its mean error where errors have no floor, or "
-        f"else the mean of the metric. {formats.DIGITS} A cell names its track where it is not "
-        "that of most of the column.",
-        "The first line is the floor: the *attainable* error is that of the exact answer to the "
-        "rounded prompt, rounded once to the dtype; a *target* is a reference that models may "
-        "pass. **Bold** results are at the floor: their median and 99th percentile lack at most "
-        "one digit. *chance* marks models that ignore the examples, *at chance* rows that no "
-        f"paired test tells from them, {formats.RANGE} seeds so different that their mean says "
-        f"little, and {formats.UNTUNED} rows whose settings no search chose.",
+        "Each column is one board of its task: the board with a training budget if there is one, "
+        "otherwise the one with the most models. Its setting is listed below the table; a task's "
+        "page has all boards and ranks each track separately. Each cell shows the model's best "
+        "row on that board: the mean digits of its error, the digits of its mean error if errors "
+        f"have no floor, otherwise the mean of the metric. {formats.DIGITS} A cell names its "
+        "track if most of the column has another.",
+        "The first line is the floor: the *attainable* error is the error of the exact answer to "
+        "the rounded prompt, rounded once to the dtype; a *target* is a reference that models can "
+        "pass. **Bold** results are at the floor: their median and 99th percentile are at most one "
+        "digit worse. *chance* marks models that ignore the examples, *at chance* rows "
+        f"without a significant paired difference from them, {formats.RANGE} seeds that differ too "
+        f"much for a meaningful mean, and {formats.UNTUNED} rows that were not tuned.",
         "To measure every row again, run `iclbench verify records` in this folder. All rows are in "
-        f"{tables}. [Precision](precision.md) compares "
-        "digits with the floor's, and shows how many prompts are solved to how many digits. "
+        f"{tables}. [Precision](precision.md) compares digits with the floor's and shows how many "
+        "prompts are solved to each number of digits. "
         "[Stale rows](stale.md) were neither made nor checked by the installed code.",
-        f"To cite these boards as they are, name the SHA-256 of rows.csv: `{digest}`.",
+        f"To cite this version of the boards, give the SHA-256 of rows.csv: `{digest}`.",
         "Tasks: " + ", ".join(f"[{task}](tasks/{task}.md)" for task in tasks) + ".",
     ]
     parts += [_overview(overview) for overview in overviews(boards)]
@@ -60,8 +60,8 @@ def _budgets(rows: Sequence[Row]) -> str:
     open_ = [f"{sizes['']} with a budget of their own"] if sizes[""] else []
     return (
         f" {counted(len(trained), 'row')} were trained: {', '.join([*named, *open_])}. A trained "
-        "row shows what its budget reaches on the machine that is named, at its size and after its "
-        "search; it does not show what the architecture can do at best."
+        "row shows what its budget achieves on the named machine, at its size and after its "
+        "search; it does not show the best that the architecture can do."
     )
 
 

@@ -25,14 +25,14 @@ def task_page(task: str, boards: Sequence[Board], cited: Sequence[Cited] = ()) -
     parts = [
         f"{GENERATED}\n\n# {task}",
         f"[All tasks](../README.md) · [Stale rows](../stale.md) · {LEGEND}",
-        "Trained rows of one track are ranked among each other. A rank such as `3–5` says which "
-        "ranks a model may have, by paired tests of all these rows; a single trained seed has "
-        "none. All other rows are reference rows below them, in the order of the same "
-        f"statistic. {formats.DIGITS} *95% interval* is that of the statistic that ranks: "
-        f"{formats.BOUNDS_LEGEND}. *1% worst* is the metric's 99th percentile, or its 1st if "
-        "higher is better. *Vs. row above* is the mean paired difference on the same prompts with "
-        "its 95% interval, in digits gained if digits rank; `*` marks intervals that exclude 0. "
-        "*Over seeds* gives the lowest and highest seed. *Budget* is training steps × prompts per "
+        "Trained rows of one track are ranked together. A rank such as `3–5` is the range of "
+        "ranks that paired tests of all these rows allow; a single trained seed has no rank. The "
+        "other rows, below them, are for reference and sorted by the same statistic. "
+        f"{formats.DIGITS} *95% interval* is for the ranking statistic: {formats.BOUNDS_LEGEND}. "
+        "*1% worst* is the metric's 99th percentile, or its 1st if higher is better. *Vs. row "
+        "above* is the mean paired difference on the same prompts with its 95% interval, in digits "
+        "gained if rows are ranked by digits; `*` marks intervals that exclude 0. *Over seeds* "
+        "gives the lowest and highest score of a seed. *Budget* is training steps × prompts per "
         "step.",
     ]
     if any(row.held_out for board in boards for row in board.rows):
@@ -129,11 +129,11 @@ def precision_page(boards: Sequence[Board]) -> str:
     """precision.md: digits against the floor's, with the precision profile."""
     parts = [
         f"{GENERATED}\n\n# Precision",
-        f"{formats.DIGITS} Their mean over prompts ranks. Rows are *at the floor* if their median "
-        "and their 99th percentile have at most one digit less than the attainable error. Columns "
-        "0 to 16 are the precision profile: the percentage of prompts (and seeds) solved to at "
-        "least that many digits, which a mean or a median hides. Rows of all tracks and origins "
-        "stand in one order, without ranks. "
+        f"{formats.DIGITS} Boards rank by mean digits over prompts. Rows are *at the floor* if "
+        "their median and 99th percentile are at most one digit worse than the attainable error. "
+        "Columns 0 to 16 are the precision profile: the percentage of prompts (and seeds) solved "
+        "to at least that many digits. A mean or median hides this. Rows of all tracks and origins "
+        "are sorted together, without ranks. "
         f"[All tasks](README.md) · {LEGEND}",
     ]
     parts += [_precision_section(board) for board in boards if board.has_digits]
@@ -180,7 +180,7 @@ def stale_page(boards: Sequence[Board], installed: Mapping[str, PluginReference]
     parts = [
         f"{GENERATED}\n\n# Stale rows",
         f"{len(lines)} of {count} rows were neither made nor checked by the code that built this "
-        "page, which may give other numbers. This page alone depends on the installed code. "
+        "page, which may give different numbers. Only this page depends on the installed code. "
         "[All tasks](README.md)",
         f"Installed: {code}.",
     ]

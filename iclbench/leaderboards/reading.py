@@ -114,7 +114,7 @@ def require_objects(records: Path) -> None:
     """Raise RecordError for a folder of records without the folder of the files that they name."""
     if not (records / FOLDER).is_dir():
         raise RecordError(
-            f"{records} lacks {FOLDER}/, with the values of prompts that rows are compared by; in "
+            f"{records} lacks {FOLDER}/, which holds the per-prompt values for comparing rows; in "
             "a sparse checkout, `git sparse-checkout disable` fetches it"
         )
 

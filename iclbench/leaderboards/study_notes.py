@@ -63,7 +63,7 @@ class StudyNotes(Config):
         named = set(_NUMBER.findall(self.answer))
         if named != self.numbers.keys():
             odd = ", ".join(sorted(named ^ self.numbers.keys()))
-            raise ValueError(f"its answer and its numbers do not agree in {odd}")
+            raise ValueError(f"its answer and its numbers disagree on {odd}")
         return self
 
     def answered(self, records: Sequence[Record]) -> str:

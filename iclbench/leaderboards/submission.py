@@ -50,8 +50,8 @@ def examine(path: Path, store: RecordStore, device_name: str = "auto") -> Submis
     record = read_record(path)
     if record.proof is not None and record.proof.kind == "retrained":
         raise RecordError(
-            f"{path}: its proof says retrained, which only `iclbench verify --retrain --write` on "
-            "the published record may; submit the record as the run left it"
+            f"{path}: its proof says retrained; only `iclbench verify --retrain --write` on the "
+            "published record may write that. Submit the record as the run left it"
         )
     _require_files(path, record)
     new = _require_new(path, record, store)
@@ -80,7 +80,7 @@ def examine_all(
             submission = examine(path, store, device_name)
             other = ids.setdefault(submission.record.id, path)
             if other != path:
-                raise UsageError(f"{path}: its run is that of {other}")
+                raise UsageError(f"{path}: same run as {other}")
         except Exception as error:
             refused.append(problem_with(path, error))
         else:
@@ -123,14 +123,14 @@ def _require_files(path: Path, record: Record) -> None:
     """The files must be named after the record, whole, and small enough to be published."""
     stem = f"{record.spec.model}-{record.id}"
     if path.name != f"{stem}.json":
-        raise RecordError(f"{path}: a record of this run is named {stem}.json")
+        raise RecordError(f"{path}: its name must be {stem}.json")
     objects = Objects.beside(path)
     for kind, reference in record.named_files():
         size = len(objects.read(reference))
         if kind == "weights" and size > LARGEST_WEIGHTS:
             raise RecordError(
-                f"{path}: its weights are {size / 1e6:.1f} MB; at most "
-                f"{LARGEST_WEIGHTS / 1e6:.0f} MB are published"
+                f"{path}: its weights are {size / 1e6:.1f} MB; the limit is "
+                f"{LARGEST_WEIGHTS / 1e6:.0f} MB"
             )
 
 
@@ -140,7 +140,7 @@ def _require_new(path: Path, record: Record, store: RecordStore) -> bool:
     if not target.exists():
         return True
     if _as_submitted(read_record(target), record) != _without_proof(record):
-        raise RecordError(f"{path}: {target} is another record of this run; no row is replaced")
+        raise RecordError(f"{path}: {target} is another record of this run; rows are not replaced")
     return False
 
 

@@ -13,20 +13,20 @@ from .findings import Finding, Outcome, Verdict
 
 #: Follows a verdict whose criterion was written after the run.
 MARK = "*"
-MARK_LEGEND = f"{MARK} marks criteria that were written after the run."
+MARK_LEGEND = f"{MARK} marks criteria written after the run."
 #: What an own question is.
 OWN_LEGEND = (
-    "An own question is one that the named paper does not answer: here, the answer holds, holds in "
-    "kind, or does not hold."
+    "The named paper does not answer own questions; their verdicts are: holds, holds in kind, does "
+    "not hold."
 )
 
 #: What the verdicts mean, in the order of the pages.
 VERDICTS: dict[Verdict, str] = {
-    "reproduced": "the number is in the range that the paper's claim gives",
+    "reproduced": "the number is in the range of the paper's claim",
     "in kind": "the effect is there, but smaller",
-    "not shown": "neither that nor the opposite",
+    "not shown": "neither the claim nor its opposite",
     "contradicted": "the opposite, at this budget",
-    "not run": "the study has no record of this budget yet",
+    "not run": "the study has no record at this budget yet",
 }
 #: What the verdicts on own questions are called: there is no claim to reproduce.
 _OF_OWN: dict[Verdict, str] = {

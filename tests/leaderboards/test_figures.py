@@ -90,7 +90,7 @@ def test_scores_are_drawn_against_the_state_of_a_layer(records):
     assert set(lines["BaseConv"].y) == scores
     assert set(lines["floor"].y) == {trained[0].floor["squared_error"].digits.mean}
     assert figure.layout.xaxis.type == "log"
-    assert figure.layout.xaxis.title.text == "state after a prompt, bytes a layer"
+    assert figure.layout.xaxis.title.text == "state after a prompt, bytes per layer"
     linear = draw(Figure(x="state_bytes", log_x=False), records)
     assert linear.layout.xaxis.type is None
     solved = [r for r in records if r.spec.model != "baseconv"]

@@ -114,7 +114,7 @@ def test_other_hosts_are_refused_so_that_no_name_can_be_rebound(server, host):
 
 def test_no_other_address_is_bound(site):
     for address in ("0.0.0.0", "", "::", "192.0.2.1"):
-        with pytest.raises(UsageError, match=r"127\.0\.0\.1 alone"):
+        with pytest.raises(UsageError, match=r"only on 127\.0\.0\.1"):
             Server(site, 0, address)
 
 
@@ -163,7 +163,7 @@ def test_events_tell_the_version_and_nothing_is_shown_without_records(tmp_path):
     with closing(LiveSite(tmp_path, lines.append)) as site, Server(site, 0) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
-        assert b"The pages are being made" in ask(server, "/")[2]
+        assert b"The pages are being built" in ask(server, "/")[2]
         site.refresh()
         page = ask(server, "/")[2]
         assert b"There is no sound record yet" in page

@@ -35,28 +35,28 @@ def on_held_out_prompts(row, **difference):
 def test_the_held_out_test_names_its_level_and_an_interval_shows_its_ends(row):
     text = held_out(on_held_out_prompts(row))
     assert "difference −0.0300, 95% interval [−0.0526, −0.0004]" in text
-    assert "p = 0.047 by Welch's test, no sign of a difference" in text
+    assert "p = 0.047 by Welch's test, not significant" in text
     assert text.endswith("prompts of 2026-11-23")
     text = held_out(on_held_out_prompts(row, p=1e-30))
     assert (
-        "p < 1e−10 by Welch's test, which differs: among hundreds of rows, p < 0.001 counts" in text
+        "p < 1e−10 by Welch's test, significant: with hundreds of rows, the level is 0.001" in text
     )
 
 
 def test_a_difference_that_is_not_finite_and_a_row_without_prompts(row, board):
-    assert "no difference known" in held_out(on_held_out_prompts(row, mean=None))
+    assert "difference unknown" in held_out(on_held_out_prompts(row, mean=None))
     assert held_out(row) == "none"
     assert held_out(next(r for r in board.rows if not r.is_trained)) == ""
 
 
 def test_times_name_their_clock(row, board):
     seconds = f"{row.record.training.seconds:.1f} s"
-    assert wall_clock(row) == f"{seconds} of wall-clock time for the training of all 2 seeds"
+    assert wall_clock(row) == f"{seconds} of wall-clock time for training all 2 seeds"
     solver = next(r for r in board.rows if not r.is_trained)
     assert wall_clock(solver).endswith("s of wall-clock time for the evaluation")
     assert training_speed(solver.record) == ""
     alone = SimpleNamespace(training=SimpleNamespace(replicas=1, steps_per_second=16.24))
-    expected = "16.2 steps per second of wall-clock time, added over the seeds"
+    expected = "16.2 steps per second of wall-clock time, summed over the seeds"
     assert training_speed(alone) == expected
     alone.training.replicas = 3
     assert training_speed(alone) == f"{expected}, 3 models trained together"

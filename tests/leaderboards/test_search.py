@@ -71,7 +71,7 @@ def test_pages_link_to_source_docs_and_the_citation(site):
 
 @pytest.mark.parametrize("address", ["javascript:alert(1)", "data:x", "a b", '"'])
 def test_an_address_of_another_kind_is_refused(address):
-    with pytest.raises(UsageError, match="is no address"):
+    with pytest.raises(UsageError, match="is not an address"):
         Links(source=address)
 
 

@@ -84,7 +84,7 @@ def test_a_run_s_page_shows_how_to_reproduce_it(site, folder):
 def test_a_run_s_page_says_what_is_proved_and_what_is_claimed(site, board):
     row = next(row for row in board.rows if row.is_trained)
     page = (site / "runs" / f"{row.record.id}.html").read_text("utf-8")
-    for text in ("nobody has checked this record yet", "device <small>claimed</small>",
+    for text in ("Nobody has checked this record yet", "device <small>claimed</small>",
                  "trained by this recipe", "not tuned", "at chance", "attainable"):  # fmt: skip
         assert text in page
     assert "stale" not in page
@@ -127,7 +127,7 @@ def test_pages_of_deleted_records_are_deleted(folder, tmp_path):
 
 def test_a_folder_of_something_else_is_not_overwritten(folder, tmp_path):
     (tmp_path / "thesis.txt").touch()
-    with pytest.raises(UsageError, match="other than a site"):
+    with pytest.raises(UsageError, match="other than an iclbench site"):
         make_site(tmp_path, folder)
     assert [p.name for p in tmp_path.iterdir()] == ["thesis.txt"]
 

@@ -63,7 +63,7 @@ def test_a_study_has_a_page_with_its_criterion_its_commands_and_every_record(sit
     page = read(site, "studies/least-squares-depth.html")
     for text in ("at least 100 times that of two", "after the run",
                  "iclbench sweep least-squares/depth --out results",
-                 "have no record with today's arguments", "Models: baseconv."):  # fmt: skip
+                 "have no record with the current arguments", "Models: baseconv."):  # fmt: skip
         assert text in page
     paths = RecordStore(folder / "studies" / "least-squares-depth").paths()
     for record in map(read_record, paths):
@@ -156,6 +156,7 @@ def test_endings_are_shown_escaped_on_the_run_s_page_and_side_by_side(site, fold
     assert page.count("There was once") == 1
     assert page.count("words: 2") == 2
     assert "not what it could write after more. Training steps × prompts per step: " in page
+    assert "(open budget)" in page
 
 
 def test_a_run_s_page_has_its_files_with_sizes_and_digests_and_its_citation(site, folder):
@@ -206,7 +207,7 @@ def test_answers_stand_beside_the_targets_on_both_pages(site, folder):
     assert "answer, by seed" in samples
     for record in trained(folder):
         page = read(site, f"runs/{record.id}.html")
-        assert "beside what the model answered" in page
+        assert "and the model's answers" in page
         assert page.count("<h4>Target and answers</h4>") == 3
         for i in range(3):
             answers = [text for (text,) in answers_at(record, i, 0)]

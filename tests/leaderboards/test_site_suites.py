@@ -67,7 +67,9 @@ def test_a_score_whose_interval_is_that_of_one_seed_says_so(records, tmp_path):
     one = run(out=tmp_path, **plain.request("transformer", recipe="smoke", seeds=1).model_dump())
     chance = [record for record in records if record.spec.model == "zero"]
     table = score_suite(SUITE, records_of(SUITE, [one, *chance]))
-    (_, trained), (_, solvers) = suites.suite_view(table, Descriptions(pytest.fail))["tables"]
+    shown = suites.suite_view(table, Descriptions(pytest.fail))
+    assert shown["tracks"] == "1 with open budgets"
+    (_, trained), (_, solvers) = shown["tables"]
     (cell,) = filter(None, trained[0]["cells"])
     assert "†" in cell["bounds"]
     assert all("†" not in cell["bounds"] for cell in solvers[0]["cells"])

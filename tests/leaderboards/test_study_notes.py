@@ -52,7 +52,7 @@ def test_an_answer_in_words_needs_no_record():
     ("answer", "numbers"), [("{one}", {}), ("none", {"one": mean_of("ridge")})]
 )
 def test_an_answer_and_its_numbers_must_agree(answer, numbers):
-    with pytest.raises(UsageError, match="do not agree in one"):
+    with pytest.raises(UsageError, match="disagree on one"):
         notes(answer, **numbers)
 
 

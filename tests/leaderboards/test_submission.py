@@ -155,7 +155,7 @@ def test_a_published_row_is_not_replaced(cli, results, tmp_path):
     before = trained(boards / "records").read_bytes()
     outcome = cli("submit", path, "--to", boards)
     assert outcome.code == 2
-    assert "no row is replaced" in outcome.err
+    assert "rows are not replaced" in outcome.err
     assert trained(boards / "records").read_bytes() == before
 
 
@@ -172,9 +172,9 @@ def test_another_name_or_too_large_weights_are_refused(cli, results, tmp_path, m
     path = trained(results)
     other = path.with_name("better-0123456789abcdef.json")
     other.write_bytes(path.read_bytes())
-    assert "is named baseconv-" in cli("submit", other, "--to", tmp_path / "boards").err
+    assert "its name must be baseconv-" in cli("submit", other, "--to", tmp_path / "boards").err
     monkeypatch.setattr("iclbench.leaderboards.submission.LARGEST_WEIGHTS", 1000)
-    assert "are published" in cli("submit", path, "--to", tmp_path / "boards").err
+    assert "the limit is" in cli("submit", path, "--to", tmp_path / "boards").err
 
 
 def test_a_sample_is_always_the_same_and_from_every_task(cli, results):

@@ -30,7 +30,7 @@ def x_title(figure: Figure, metric: str | None, record: Record) -> str:
     if figure.x == CURVE:
         return record.curves[metric_of(metric, record)].axis
     if figure.x == STATE:
-        return "state after a prompt, bytes a layer"
+        return "state after a prompt, bytes per layer"
     if figure.x in COSTS:
         return COST_TITLES[str(figure.x)]
     return "step" if figure.x == TRAINING else str(figure.x).split(".")[-1]

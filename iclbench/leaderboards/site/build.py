@@ -101,7 +101,7 @@ def make_site(
                       MorePages(folder, records, boards, judged, refused, about=about),
                       links or Links(), live)  # fmt: skip
     if _holds_something_else(out):
-        raise UsageError(f"{out} holds something other than a site of iclbench")
+        raise UsageError(f"{out} holds something other than an iclbench site")
     with staged(out) as new:
         site = Site(new, content)
         site.write()

@@ -63,7 +63,7 @@ def _axes(
     middle = (LEFT + RIGHT) / 2
     yield (
         f'<text x="{middle}" y="{BOTTOM + 30}" text-anchor="middle">'
-        "operations of one seed's training</text>"
+        "training operations per seed</text>"
     )
 
 

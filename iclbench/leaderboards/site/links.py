@@ -25,5 +25,5 @@ class Links:
         for address in (self.docs, self.source):
             if address and not _ADDRESS.fullmatch(address):
                 raise UsageError(
-                    f"{address!r} is no address: give https://… or a path from the site's folder"
+                    f"{address!r} is not an address: give https://… or a path in the site's folder"
                 )

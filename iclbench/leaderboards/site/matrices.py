@@ -136,7 +136,7 @@ def _state_plot(board: Board, rows: Sequence[Row], about: Descriptions) -> Plot:
     metric = about.task(board.task).metric(board.ranking.metric)
     score = formats.digits_of(metric) if board.has_digits else f"mean {metric}"
     return plot(
-        score[:1].upper() + score[1:], "state after a prompt, bytes a layer", score, lines,
+        score[:1].upper() + score[1:], "state after a prompt, bytes per layer", score, lines,
         log=not board.has_digits and spans_magnitudes(
             v for line in lines for key in ("y", "low", "high") for v in line.get(key, ())
         ), log_x=True,

@@ -96,7 +96,7 @@ def _measured_state(rows: Sequence[Row]) -> str:
     if not known:
         return ""
     ends = f"{known[0]:,.0f}" if len(known) == 1 else f"{known[0]:,.0f} to {known[-1]:,.0f}"
-    return f"{ends} bytes a layer for a prompt, in these records"
+    return f"{ends} bytes per layer for a prompt, in these records"
 
 
 def _learning_curves(name: str, boards: Sequence[Board], about: Descriptions) -> list[Plot]:

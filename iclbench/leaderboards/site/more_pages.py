@@ -82,12 +82,12 @@ class MorePages:
         kinds = [
             ("Samples", "Prompts with their targets and every model's error, and graded endings.",
              self._of_tasks(page, "samples", partial(self._samples, prompts))),
-            ("Shifts", "Models by evaluation distributions other than the trained one.",
+            ("Shifts", "Models on shifted evaluation distributions.",
              self._of_tasks(page, "shifts", self._shifts)),
-            ("State", "The score against what a layer keeps of a prompt.",
+            ("State", "The score against the size of a layer's state.",
              self._of_tasks(page, "states", self._states)),
-            ("Studies of several tasks", "Models by tasks, such as those of recall.", several),
-            ("Analyses", "Maps, plots and numbers of metrics that look into a model.",
+            ("Studies of several tasks", "Models by tasks, such as recall tasks.", several),
+            ("Analyses", "Maps, plots and numbers from metrics that look inside a model.",
              self._analyses(page)),
         ]  # fmt: skip
         page("matrices.html", "matrices.html", kinds=[kind for kind in kinds if kind[2]])

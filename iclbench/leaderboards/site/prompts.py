@@ -58,13 +58,13 @@ def _draw(record: Record) -> list[View] | str:
     spec, main = record.spec, record.main
     task = load_task(spec.task, **main.task_args)
     if task.version != spec.task_version:
-        return f"version {task.version} of the task is installed, and the record has another"
+        return f"version {task.version} of the task is installed; the record has another"
     if type(task).evaluation_batches is not Task.evaluation_batches:
         return "this task's prompts come from data, which pages do not load"
     require_small_arguments(task.config, f"task {spec.task}")
     require_room(main.prompts, task.signature, f"task {spec.task}")
     if task.evaluation_digest(main.prompts, main.seed) != main.digest:
-        return "the task that is installed draws other prompts than the record's"
+        return "the installed task draws other prompts than the record's"
     count = min(COUNT, main.prompts)
     batches = task.evaluation_batches(count, main.seed, getattr(torch, spec.dtype))
     return [_prompt(batches[0], i) for i in range(len(batches[0].target))]

@@ -57,7 +57,7 @@ def proved(record: Record) -> list[tuple[str, str]]:
         ("where", f"{proof.environment.device}, {proof.environment.threads} threads"),
     ]
     if proof.same_bits is not None:
-        facts.append(("weights", "the same bits" if proof.same_bits else "other bits"))
+        facts.append(("weights", "the same bits" if proof.same_bits else "different bits"))
     if proof.tolerance:
         facts.append(("tolerance", proof.tolerance))
     code = ", ".join(f"{p.name} {p.version}" for p in proof.plugins)
@@ -71,14 +71,14 @@ def held_out(row: Row) -> str:
     part = row.held_out.difference
     score = formats.score(row.held_out_score, row.record.ranking)
     if part.mean is None or part.low is None or part.high is None or part.p is None:
-        return f"{with_minus(score)}, no difference known; prompts of {row.held_out.created[:10]}"
+        return f"{with_minus(score)}, difference unknown; prompts of {row.held_out.created[:10]}"
     write = "{:.4f}" if row.has_digits else "{:.4g}"
     mean, low, high = (write.format(v) for v in (part.mean, part.low, part.high))
-    verdict = "which differs" if row.held_out.differs else "no sign of a difference"
+    verdict = "significant" if row.held_out.differs else "not significant"
     p = "p < 1e-10" if part.p < 1e-10 else f"p = {part.p:.2g}"
     numbers = with_minus(f"{score}; difference {mean}, 95% interval [{low}, {high}]; {p}")
     return (
-        f"{numbers} by Welch's test, {verdict}: among hundreds of rows, p < {LEVEL:g} counts; "
+        f"{numbers} by Welch's test, {verdict}: with hundreds of rows, the level is {LEVEL:g}; "
         f"prompts of {row.held_out.created[:10]}"
     )
 
@@ -88,7 +88,7 @@ def wall_clock(row: Row) -> str:
     count = len(row.record.seeds)
     of = "the evaluation"
     if row.record.training is not None:
-        of = f"the training of all {count} seeds" if count > 1 else "the training of one seed"
+        of = f"training all {count} seeds" if count > 1 else "training one seed"
     return f"{formats.seconds(row.seconds)} of wall-clock time for {of}"
 
 
@@ -99,7 +99,7 @@ def training_speed(record: Record) -> str:
         return ""
     together = f", {training.replicas} models trained together" if training.replicas > 1 else ""
     rate = f"{training.steps_per_second:.1f} steps per second of wall-clock time"
-    return f"{rate}, added over the seeds{together}"
+    return f"{rate}, summed over the seeds{together}"
 
 
 def claims_in_words(claimed: Mapping[str, str]) -> dict[str, str]:

@@ -55,7 +55,7 @@ def _budgets(graded: Sequence[View], about: Descriptions) -> list[str]:
             budget = f"{name_of(row, about)} {formats.budget(row.steps, row.batch)}"
             by_track.setdefault(row.track, []).append(budget)
     return [
-        f"{', '.join(budgets)} (track {track_in_words(track)})"
+        f"{', '.join(budgets)} ({f'track {track_in_words(track)}' if track else OPEN_BUDGET})"
         for track, budgets in by_track.items()
     ]
 

@@ -31,7 +31,7 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self, site: LiveSite, port: int, address: str = ADDRESS) -> None:
         if address != ADDRESS:
-            raise UsageError(f"pages are served on {ADDRESS} alone, not on {address}")
+            raise UsageError(f"pages are served only on {ADDRESS}, not on {address}")
         self.site = site
         try:
             super().__init__((address, port), _Handler)
@@ -145,12 +145,12 @@ def _type(name: str) -> str:
 def _waiting(site: LiveSite) -> bytes:
     """The first page while there is no sound record; it comes again by itself."""
     lines = "".join(f"<li>{html.escape(line)}</li>" for line in site.problems)
-    state = "The pages are being made." if site.version == 0 else "There is no sound record yet."
+    state = "The pages are being built." if site.version == 0 else "There is no sound record yet."
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>iclbench</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark"><meta http-equiv="refresh" content="2">'
         '<link rel="icon" href="data:,"></head>'
-        f"<body><h1>iclbench view</h1><p>{state} This page looks again every two seconds.</p>"
+        f"<body><h1>iclbench view</h1><p>{state} This page reloads every two seconds.</p>"
         f"<ul>{lines}</ul></body></html>"
     ).encode()

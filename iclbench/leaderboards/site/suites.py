@@ -117,7 +117,9 @@ def _tracks(entries: Sequence[Entry]) -> str:
     """How many rows each track has, with what the track allows."""
     counts = Counter(entry.track for entry in entries)
     return "; ".join(
-        f"{count} of {settings.track_in_words('' if track == OPEN else track)}"
+        f"{count} with {settings.OPEN}"
+        if track == OPEN
+        else f"{count} of {settings.track_in_words(track)}"
         for track, count in counts.most_common()
     )
 
@@ -258,7 +260,7 @@ def _plots_of(group: _Group, about: Descriptions) -> list[View]:
     over = f"{count} boards" if count > 1 else group.boards[0].replace("-", " ")
     sizes: dict[str, Callable[[Record], float | None]] = {
         "parameters": lambda record: float(record.parameters),
-        "state after a prompt, bytes a layer": lambda record: record.state_bytes,
+        "state after a prompt, bytes per layer": lambda record: record.state_bytes,
     }
     drawn = []
     for axis, size in sizes.items():
@@ -272,6 +274,6 @@ def _plots_of(group: _Group, about: Descriptions) -> list[View]:
                 )
         if len(lines) >= LEAST_MODELS:
             title = f"Score on {over} against {axis.partition(' ')[0]}, track {group.track}"
-            y = "from chance, 0, to the reference, 100%"
+            y = "from chance (0%) to the reference (100%)"
             drawn.append(figure(plot(title, axis, y, lines, log=False, log_x=True)))
     return drawn

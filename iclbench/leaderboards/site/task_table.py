@@ -40,7 +40,7 @@ def table_rows(boards: Sequence[Board], most: int) -> Iterator[View]:
 def _group_name(row: Row) -> str:
     """The rows that a row is ranked among."""
     if not row.is_trained:
-        return "Lines of reference, not ranked"
+        return "Reference rows, not ranked"
     return f"Track {settings.track_in_words(row.track)}" if row.track else "Open budgets"
 
 

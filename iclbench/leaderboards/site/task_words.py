@@ -18,10 +18,10 @@ from .scale import scale_of_board
 
 #: What a floor of each kind is; `none` is in `_without_floor`.
 _FLOORS = {
-    "exact": "The floor is the attainable error: that of the exact answer to the rounded prompt, "
-    "rounded once to the dtype.",
-    "bayes": "The floor is the error of the best predictor of an answer that the prompt does not "
-    "determine.",
+    "exact": "The floor is the attainable error: the error of the exact answer to the rounded "
+    "prompt, rounded once to the dtype.",
+    "bayes": "The prompt does not determine the answer; the floor is the error of the best "
+    "predictor.",
     "bound": "The floor is a bound that no model is expected to pass.",
 }
 
@@ -66,7 +66,7 @@ def score_in_words(board: Board, about: Description) -> str:
         return f"Ranked by the {measure}. {formats.DIGITS_OF_ERROR}"
     text = f"Ranked by the {measure}; {board.ranking.better} is better."
     if has_digits_level(board.records[0]):
-        text += " Home and suites show the digits of this mean, as it spans orders of magnitude."
+        text += " Home and suites show the digits of this mean: it spans orders of magnitude."
     return text
 
 
@@ -75,8 +75,8 @@ def tracks_in_words(boards: Sequence[Board]) -> str:
     names = {row.track for board in boards for row in board.rows if row.is_trained}
     parts = [settings.track_in_words(name, " is ") for name in sorted(names - {""})]
     budgets = (
-        f"Rows of one track aimed at the same training budget: {'; '.join(parts)}. A speed test "
-        "before training turned it into steps; seeds that diverged stopped early."
+        f"Rows of one track had the same target training budget: {'; '.join(parts)}. A speed test "
+        "before training converted it to steps; seeds that diverged stopped early."
         if parts
         else ""
     )
@@ -87,7 +87,7 @@ def tracks_in_words(boards: Sequence[Board]) -> str:
 #: The test behind ranks, on a line; see `..ranking`.
 RANK_TEST = (
     f"A paired test of two rows' means at level {LEVEL:g}, Holm-corrected for all pairs of rows "
-    "that are ranked together. Few seeds widen ranks."
+    "that are ranked together. Few seeds make ranks wide."
 )
 
 
@@ -98,9 +98,9 @@ def ranks_in_words(boards: Sequence[Board]) -> str:
     return (
         "Trained rows of one track and dtype are ranked together. A rank such as 2–5 starts after "
         "the rows that are significantly better and ends before those that are significantly "
-        f"worse, by a paired test at level {LEVEL:g} after Holm's correction for all pairs of "
-        "rows. The test counts the variance of seeds: few seeds make ranks wide, although the 95% "
-        "interval of each row alone is narrow. A row with one seed has no rank."
+        f"worse, in a paired test at level {LEVEL:g} with Holm's correction for all pairs of "
+        "rows. The test includes the variance of seeds: few seeds make ranks wide, even if each "
+        "row's own 95% interval is narrow. A row with one seed has no rank."
     )
 
 
