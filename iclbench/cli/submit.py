@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from ..api.errors import UsageError
 from ..console import report
 from .common import Device, Strict, record_paths, sound_host
 
@@ -42,13 +43,15 @@ def submit(
 
     paths = record_paths(records)
     store = RecordStore(to / "records")
-    if not check:
-        require_writable(store.folder)
+    existing = next(p for p in (store.folder, *store.folder.absolute().parents) if p.exists())
+    if not existing.is_dir():
+        raise UsageError(f"{existing} is a file: records can't be copied into it")
     accepted, refused = examine_all(paths, store, device)
     typer.echo(summary(accepted, refused), nl=False)
     for reason in refused:
         report(f"error: {reason}")
-    if not check:
+    if accepted and not check:
+        require_writable(store.folder)
         for submission in accepted:
             target = publish(submission, store)
             state = "copied to" if submission.new else "already published:"

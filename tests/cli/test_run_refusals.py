@@ -124,3 +124,12 @@ def test_a_file_in_the_place_of_the_output_folder_is_one_line(cli, tmp_path):
     assert (shown.code, shown.err) == (
         2, f"iclbench: error: {taken} is a file: give a folder of records\n"
     )  # fmt: skip
+
+
+def test_a_file_in_the_place_of_the_leaderboards_is_told_before_anything_is_measured(cli, tmp_path):
+    cli("run", "--model", "zero", *TASK, "--eval-prompts", "8", "--out", tmp_path / "out")
+    taken = tmp_path / "file"
+    taken.write_text("mine")
+    outcome = cli("submit", tmp_path / "out", "--to", taken)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err == f"iclbench: error: {taken} is a file: records can't be copied into it\n"
