@@ -80,7 +80,8 @@ def simulate_boards(scenario: BoardScenario, seeds: int, boards: int) -> dict[st
             for group, top, bottom in zip(groups, first, last, strict=False)
             for rank in group
         ))  # fmt: skip
-        seen.append(np.mean([rank.first - 1 for rank in board[half:]]) / half)
+        if scenario.gain:
+            seen.append(np.mean([rank.first - 1 for rank in board[half:]]) / half)
     return {
         "board": scenario.name,
         "seeds": seeds,
