@@ -74,7 +74,7 @@ def with_fields(outcome, **fields):
     [
         (lambda i, outcome: [(i, outcome)] * 2, r"jobs 0 to 9 gave results of \[0, 0, 1"),
         (lambda i, outcome: [(i, outcome)] if i else [], r"jobs 0 to 9 gave results of \[1, 2"),
-        (lambda i, outcome: [((i + 3) % 10, outcome)], "a result is not the job's"),
+        (lambda i, outcome: [((i + 3) % 10, outcome)], "a result belongs to another job"),
         (lambda i, outcome: [(i, outcome if isinstance(outcome, dict) else "failed")],
          "a job that ends by error gave 'failed', not an exception"),
         (lambda i, outcome: [(i, with_fields(outcome, value="x"))], "belongs to another job"),
