@@ -85,6 +85,11 @@ def is_free(folder: Path) -> bool:
     return folder.is_dir() and all(path.name.startswith(STAGING) for path in folder.iterdir())
 
 
+def nearest_existing(path: Path) -> Path:
+    """The path itself, or the nearest of its parents that exists."""
+    return next(p for p in (path, *path.absolute().parents) if p.exists())
+
+
 def remove_stale(folder: Path) -> None:
     """Remove what processes that were killed more than a day ago had staged in a folder."""
     for path in folder.glob(f"{STAGING}*"):

@@ -22,7 +22,7 @@ from ..api.prompts import Batch
 from ..api.task import Task
 from ..console import counted
 from ..devices import one_thread
-from ..files import is_free, staged, write_atomically
+from ..files import is_free, nearest_existing, staged, write_atomically
 from ..plugins import host
 from ..precision import DTYPES, full_precision
 from ..runs.sizes import require_room, require_small_arguments
@@ -91,8 +91,7 @@ def _require_disk(folder: Path, task: Task[Any], prompts: int, dtype: str) -> No
     """Raise UsageError for prompts that the disk has no room for. Random numbers don't compress."""
     fields = sum(math.prod(shape) for shape in task.signature.shapes.values())
     needed = prompts * len(task.cases) * fields * DTYPES[dtype].itemsize
-    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    free = shutil.disk_usage(existing).free
+    free = shutil.disk_usage(nearest_existing(folder)).free
     if needed > free:
         raise UsageError(
             f"{counted(prompts, 'prompt')} take about {needed / 1e9:,.1f} GB; the disk of {folder} "
