@@ -126,6 +126,7 @@ class QueueExecutor(Executor):
     def queue(self) -> list[QueuedJob]:
         """Every job that was submitted with this folder, oldest first.
 
+        Those that were cancelled before they ended may be left out: they have not failed.
         Raises RunError if the queue doesn't answer.
         """
 

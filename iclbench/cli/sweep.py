@@ -140,7 +140,7 @@ def _show(file: SweepFile, result: SweepResult, folder: Path, page: Path, output
     from ..leaderboards.board import boards
     from ..leaderboards.figures.draw import draw
     from ..leaderboards.figures.export import write_page
-    from ..leaderboards.tables import render_study
+    from ..leaderboards.tables import render_study, unmatched
     from ..runs.store import RecordStore
 
     store = RecordStore(folder)
@@ -149,6 +149,8 @@ def _show(file: SweepFile, result: SweepResult, folder: Path, page: Path, output
     is_for_programs = output.style in {"csv", "json"}
     if file.table is not None and not is_for_programs:
         typer.echo("\n" + render_study(file.table, result.records, store))
+        for pattern in unmatched(file.table, result.records):
+            print(f"iclbench: table: no metric matches {pattern!r}", file=sys.stderr)
     if file.figure is not None:
         write_page(draw(file.figure, result.records), page)
         typer.echo(f"\nfigure: {page}", err=is_for_programs)

@@ -50,6 +50,12 @@ def render_study(table: StudyTable, records: Sequence[Record], store: RecordStor
     )
 
 
+def unmatched(table: StudyTable, records: Iterable[Record]) -> list[str]:
+    """The patterns of the table that no metric of the records matches."""
+    known = {name for record in records for name in [*record.floor, *record.metrics]}
+    return [p for p in table.metrics if not any(fnmatchcase(name, p) for name in known)]
+
+
 def _study_cells(
     table: StudyTable, names: Iterable[str], metrics: dict[str, Statistics]
 ) -> dict[str, str]:

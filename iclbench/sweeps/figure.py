@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from ..api.config import Config
 from ..api.errors import UsageError, unknown
+from ..api.record import Record
 from ..api.spec import ResolvedSpec
 
 #: `x` may be the state that a layer keeps after a prompt, in bytes, which a record tells.
@@ -89,6 +90,24 @@ class Figure(Config):
             group, _, key = name.partition(".")
             if key and known and key not in known[group]:
                 raise UsageError(f"figure: {unknown(f'argument in {group}', key, known[group])}")
+
+    def require_results(self, record: Record) -> None:
+        """Raise UsageError for a metric or an analysis that the record lacks.
+
+        Only a record tells what a run measured.
+        """
+        if self.maps is not None and self.maps not in record.analyses:
+            raise UsageError(f"figure: {unknown('analysis', self.maps, list(record.analyses))}")
+        for name in self.metrics:
+            if name is not None and name not in record.metrics:
+                raise UsageError(f"figure: {unknown('metric', name, list(record.metrics))}")
+
+    @property
+    def metrics(self) -> list[str | None]:
+        """The metrics shown, one row of panels each; None is the one that the task ranks by."""
+        if self.maps is not None or self.x in {TRAINING, *COSTS} or self.y is None:
+            return [None]
+        return [self.y] if isinstance(self.y, str) else list(self.y)
 
 
 #: The fields of a spec that hold arguments, which a figure names by `model_args.layers`.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..api.config import parse_config
-from ..api.errors import IclbenchError, RunError
+from ..api.errors import IclbenchError, RunError, UsageError
 from ..api.executor import Executor, QueuedJob, QueueExecutor
 from ..api.spec import canonical_json
 from ..console import counted
@@ -57,6 +57,8 @@ class Programs:
                 failed = self._add_failures(group, outcome, log)
                 state = "failed" if failed else f"done{self._speedup(group)}"
                 self.report(f"[{finished}/{len(groups)}] {_names(group)}: {state}")
+                if finished == 1 and not failed:
+                    self._look_at_figure(group)
 
     def submit(self, cells: list[Cell]) -> int:
         """Submit the cells that have neither a record nor a job; returns how many have a job."""
@@ -130,6 +132,17 @@ class Programs:
                 self.cells.fail(cell, reason, log)
                 failed = True
         return failed
+
+    def _look_at_figure(self, group: Sequence[Cell | None]) -> None:
+        """Report what the figure names and the first record lacks, long before it is drawn."""
+        figure = self.cells.file.figure
+        record = self.cells.record(next(cell for cell in group if cell is not None))
+        if figure is None or figure.lacks or record is None:
+            return
+        try:
+            figure.require_results(record)
+        except UsageError as error:
+            self.report(f"it won't be drawn: {error}")
 
     def _speedup(self, group: Sequence[Cell | None]) -> str:
         """What a program gained by training its models together, according to its first record."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,16 @@ PREFIX = "iclbench-"
 
 @dataclass
 class Batch:
-    """A job array: its name in the queue, its jobs, and their numbers once Slurm has given them."""
+    """A job array: its name in the queue, its jobs, and their numbers once Slurm has given them.
+
+    `cancelled` are the indices of jobs that were cancelled from here: they have not failed.
+    """
 
     name: str
     number: int
     jobs: list[Any]
     slurm_ids: list[str]
+    cancelled: list[int] = field(default_factory=list)
 
     def job_id(self, index: int) -> str:
         """The id of a job for iclbench; Slurm's own is not known before the submission."""

@@ -120,13 +120,15 @@ class Slurm(QueueExecutor):
         """See `QueueExecutor.queue`."""
         batches = read_batches(self.folder)
         in_queue = jobs_in_queue() if batches else {}
-        return [
+        jobs = [
             self._job(batch, index, in_queue.get(batch.job_id(index)))
             for batch in batches
             for index in range(len(batch.jobs))
         ]
+        return [job for job in jobs if job is not None]
 
-    def _job(self, batch: Batch, index: int, in_queue: InQueue | None) -> QueuedJob:
+    def _job(self, batch: Batch, index: int, in_queue: InQueue | None) -> QueuedJob | None:
+        """Where a job is; None for one that was cancelled and left no outcome."""
         job_id, job = batch.job_id(index), batch.jobs[index]
         slurm_id = batch.slurm_ids[index] if batch.slurm_ids else None
         if in_queue is not None:
@@ -138,6 +140,8 @@ class Slurm(QueueExecutor):
         try:
             outcome = json.loads(batch.outcome(self.folder, index).read_text("utf-8"))
         except FileNotFoundError:
+            if index in batch.cancelled:
+                return None
             if self._may_be_late(job_id):
                 return QueuedJob(job_id, job, "running", "", shown)
             return QueuedJob(job_id, job, "failed", _ending(ended), shown)
@@ -156,6 +160,11 @@ class Slurm(QueueExecutor):
     def cancel(self, ids: Collection[str]) -> None:
         """See `QueueExecutor.cancel`."""
         wanted = set(ids)
+        for batch in read_batches(self.folder):
+            ours = {i for i in range(len(batch.jobs)) if batch.job_id(i) in wanted}
+            if ours:
+                batch.cancelled = sorted(ours.union(batch.cancelled))
+                batch.write(self.folder)
         asked = False
         while active := [j.slurm_id for key, j in jobs_in_queue().items() if key in wanted]:
             for start in range(0, len(active) if not asked else 0, MOST_IDS):

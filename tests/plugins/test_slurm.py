@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -116,6 +117,17 @@ def test_slurm_keeps_the_promises_of_executors(tmp_path):
     config = SlurmConfig(poll_seconds=0.5, timeout_min=10)
     with shown_on_failure((tmp_path, "jobs/logs/*")):
         check_executor(Slurm(config, tmp_path / "jobs"), folder=tmp_path)
+
+
+@pytest.mark.slow
+def test_jobs_that_were_cancelled_have_not_failed(tmp_path):
+    slurm = Slurm(SlurmConfig(timeout_min=10, poll_seconds=0.5), tmp_path)
+    ids = slurm.submit(time.sleep, [60, 60, 0], 3)
+    with shown_on_failure((tmp_path, "logs/*")), cancelled_at_the_end(slurm):
+        wait_until(lambda: "done" in [job.state for job in slurm.queue()], "the short job ends")
+        slurm.cancel(ids)
+        (ended,) = Slurm(SlurmConfig(), tmp_path).queue()
+        assert (ended.id, ended.state) == (ids[2], "done")
 
 
 @pytest.mark.slow

@@ -69,7 +69,7 @@ def panels(figure: Figure, records: Sequence[Record]) -> list[list[Panel]]:
     columns = _columns(figure, records)
     return [
         [_panel(figure, metric, title, members) for title, members in columns.items()]
-        for metric in metrics_of(figure)
+        for metric in figure.metrics
     ]
 
 
@@ -247,13 +247,6 @@ def field_of(record: Record, name: str) -> Any:
     group, _, key = name.partition(".")
     content = getattr(record.spec, group)
     return content.get(key) if key else content
-
-
-def metrics_of(figure: Figure) -> list[str | None]:
-    """The metrics of the figure, one row of panels each; None is the one the task ranks by."""
-    if figure.x in {TRAINING, *COSTS} or figure.y is None:
-        return [None]
-    return [figure.y] if isinstance(figure.y, str) else list(figure.y)
 
 
 def _value(figure: Figure, record: Record, name: str) -> float:

@@ -12,7 +12,7 @@ from ...sweeps.figure import NOT_FIELDS, Figure
 from ..descriptions import Descriptions
 from ..figures.axes import metric_of, shown, y_title
 from ..figures.distinct import with_distinct_lines
-from ..figures.panels import Line, Panel, metrics_of, panels
+from ..figures.panels import Line, Panel, panels
 from ..figures.wording import DIGITS_OF, labels_in_words, worded
 from ..formats import digits_of, linear, short
 from ..row import FLOOR_LABELS
@@ -59,7 +59,7 @@ def shown_values(described: Figure, record: Record, about: Descriptions) -> str:
     if described.maps is not None or described.x in NOT_FIELDS:
         return ""
     texts = []
-    for name in (metric_of(one, record) for one in metrics_of(described)):
+    for name in (metric_of(one, record) for one in described.metrics):
         value = shown(described, record.metrics[name], record)
         title, words = y_title(described, name, record), about.task(record.spec.task).metric(name)
         titled = title.removesuffix(name) + words
