@@ -32,7 +32,7 @@ def _columns(ranked: str, *, several_tracks: bool = False) -> tuple[Column, ...]
         Column("rank", right=True),
         Column("track", importance=0 if several_tracks else 3),
         Column("model", fit="shorten"),
-        Column("origin"),
+        Column("origin", fit="wrap"),
         Column("score", right=True, label=ranked),
         Column("95% interval", right=True, importance=1),
         Column("1% worst", right=True, importance=2),
