@@ -48,7 +48,7 @@ class FakeQueue(QueueExecutor):
 
     def cancel(self, ids):
         for number in ids:
-            self.change(int(number), state="failed", reason="cancelled")
+            self.change(int(number), state="cancelled", reason="it was cancelled")
 
     def run_next(self):
         """Run the first job that waits."""

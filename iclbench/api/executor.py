@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from .config import Config
 from .errors import RunError
+from .spec import canonical_json
 
 Function = Callable[[Any], Any]
 
@@ -88,12 +89,12 @@ class QueuedJob:
     """A job that was submitted to a queue, and where it is.
 
     `reason` says why it waits or failed, and `log` is the path of its output. `result` is that of a
-    job that is done.
+    job that is done. A job that was `cancelled` has not failed: it may be submitted again.
     """
 
     id: str
     job: Any
-    state: Literal["waiting", "running", "done", "failed"]
+    state: Literal["waiting", "running", "done", "failed", "cancelled"]
     reason: str = ""
     log: str = ""
     result: Any = None
@@ -102,6 +103,11 @@ class QueuedJob:
     def active(self) -> bool:
         """Whether the queue still has it."""
         return self.state in {"waiting", "running"}
+
+    @property
+    def outcome(self) -> Any:
+        """The result of a job that has ended, or the exception in its place."""
+        return self.result if self.state == "done" else RunError(self.reason or self.state)
 
 
 class QueueExecutor(Executor):
@@ -126,7 +132,6 @@ class QueueExecutor(Executor):
     def queue(self) -> list[QueuedJob]:
         """Every job that was submitted with this folder, oldest first.
 
-        Those that were cancelled before they ended may be left out: they have not failed.
         Raises RunError if the queue doesn't answer.
         """
 
@@ -137,13 +142,17 @@ class QueueExecutor(Executor):
     def map(
         self, function: Function, jobs: Sequence[Any], workers: int
     ) -> Generator[tuple[int, Any], None, None]:
-        """See `Executor.map`."""
-        ids = self.submit(function, jobs, workers)
-        with closing(self.follow(ids)) as changes:
+        """See `Executor.map`. Jobs that the queue still has, of a process that died, are joined."""
+        keys = [canonical_json(job) for job in jobs]
+        held = {canonical_json(job.job): job.id for job in self.queue() if job.active}
+        new = {key: job for key, job in zip(keys, jobs, strict=True) if key not in held}
+        if new:
+            held |= zip(new, self.submit(function, list(new.values()), workers), strict=True)
+        with closing(self.follow([held[key] for key in dict.fromkeys(keys)])) as changes:
             for job in changes:
                 if not job.active:
-                    failed = job.state == "failed"
-                    yield ids.index(job.id), RunError(job.reason) if failed else job.result
+                    of_job = canonical_json(job.job)
+                    yield from ((i, job.outcome) for i, key in enumerate(keys) if key == of_job)
 
     def follow(self, ids: Sequence[str]) -> Generator[QueuedJob, None, None]:
         """Yield each job whenever its state changes, until all are done or have failed.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
@@ -53,7 +54,7 @@ class Stored(Config):
     @property
     def folder(self) -> Path:
         """The folder of records that holds it; raises RecordError for a record without a file."""
-        return self.path.parent.parent
+        return Path(os.path.normpath(self.path.parent / ".."))
 
     @property
     def _files(self) -> RecordFiles:

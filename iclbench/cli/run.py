@@ -101,6 +101,7 @@ def run(
     plugins = sound_host(strict)
     with stops_on_signals(_continuation(resume, force)):
         with waiting("loading torch"):
+            from ..runs.objects import Objects
             from ..runs.settings import Settings
 
         settings = Settings(
@@ -110,7 +111,8 @@ def run(
         models, output = parse_names(model or ""), Output(style, columns, sort)
         record = spec.get("weights", "")
         if not models and record.endswith(".json"):
-            print_boards_of([shifted(record, spec, settings)], Path(record).parents[1], output)
+            folder = Objects.beside(Path(record)).records
+            print_boards_of([shifted(record, spec, settings)], folder, output)
             return
         spec = with_files_of_weights(spec)
         if suite is not None:

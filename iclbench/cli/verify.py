@@ -94,9 +94,9 @@ def verify(
 def _require_objects(paths: list[Path]) -> None:
     """Raise RecordError where no record has its files, instead of a line for each."""
     from ..leaderboards.reading import require_objects
-    from ..runs.objects import FOLDER
+    from ..runs.objects import FOLDER, Objects
 
-    folders = {path.parent.parent for path in paths}
+    folders = {Objects.beside(path).records for path in paths}
     if len(paths) > 1 and not any((folder / FOLDER).is_dir() for folder in folders):
         require_objects(min(folders))
 

@@ -27,13 +27,14 @@ def compare(a: Record | str | Path, b: Record | str | Path) -> pd.DataFrame:
     is: its difference holds for that seed, and says nothing of which model is better. In the metric
     that ranks, digits within one of the attainable error count as that, as on boards.
 
-    Raises UsageError unless both were evaluated on the same prompts.
+    Raises UsageError unless both were evaluated on the same prompts, targets and dtype.
     """
     import pandas as pd
 
     first, second = (x if isinstance(x, Record) else read_record(Path(x)) for x in (a, b))
     for what, x, y in (
         ("task", _task(first), _task(second)),
+        ("task arguments", first.main.task_args, second.main.task_args),
         ("prompts", first.main.digest, second.main.digest),
         ("dtype", first.spec.dtype, second.spec.dtype),
     ):

@@ -44,7 +44,8 @@ class Objects:
     @classmethod
     def beside(cls, record: Path) -> Objects:
         """The objects that the record in this path names."""
-        return cls(record.parent.parent)
+        # A record in the current folder, `name.json`, has no parents to go by.
+        return cls(Path(os.path.normpath(record.parent / "..")))
 
     def path(self, reference: FileReference) -> Path:
         """The path of an object, whether or not it exists."""

@@ -51,8 +51,9 @@ def resolve_suite(
     """The cells of models on every board, after those of the solvers that the boards name.
 
     `changes` are the fields of a run that differ from the suite's, by model. Raises UsageError for
-    a field that only the suite may set.
+    a field that only the suite may set, and for boards that can't be told apart.
     """
+    board_keys(suite)
     for fields in changes.values():
         for name in sorted(OF_BOARD & fields.keys()):
             raise UsageError(f"the suite {suite.name} sets {name}; it can't be changed")
@@ -103,16 +104,24 @@ def budgets_of(plans: Iterable[Plan]) -> list[Budget]:
 def board_keys(suite: Suite) -> dict[str, str]:
     """What the records of each board have in common; see `record_key`.
 
-    A board whose chance solver can't be planned is left out.
+    A board whose chance solver can't be planned is left out. Raises UsageError for two boards with
+    the same prompts: a record would be on both.
     """
-    keys = {}
+    keys: dict[str, str] = {}
     for board in suite.boards:
         cell = _cell(board, board.chance, {})
         if cell.plan is not None:
             task, spec = cell.plan.task, cell.plan.spec
             args = {n: v for n, v in spec.task_args.items() if n not in task.training_only}
             prompts = (spec.eval_prompts, spec.eval_seed)
-            keys[board.name] = _key(spec.task, spec.task_version, args, spec.dtype, prompts)
+            key = _key(spec.task, spec.task_version, args, spec.dtype, prompts)
+            for name, other in keys.items():
+                if key == other:
+                    raise UsageError(
+                        f"suite {suite.name}: the boards {name} and {board.name} have the same "
+                        "prompts; put them into two suites"
+                    )
+            keys[board.name] = key
     return keys
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..api.config import parse_config
-from ..api.errors import IclbenchError, RunError, UsageError
+from ..api.errors import IclbenchError, UsageError
 from ..api.executor import Executor, QueuedJob, QueueExecutor
 from ..api.spec import canonical_json
 from ..console import counted
@@ -44,6 +44,7 @@ class Programs:
     cells: Cells
     report: Reporter
     already_done: int = 0
+    _figure_seen: bool = field(default=False, init=False)
 
     def run(self, cells: list[Cell]) -> None:
         """Run the cells that have no record, and wait for them."""
@@ -57,7 +58,7 @@ class Programs:
                 failed = self._add_failures(group, outcome, log)
                 state = "failed" if failed else f"done{self._speedup(group)}"
                 self.report(f"[{finished}/{len(groups)}] {_names(group)}: {state}")
-                if finished == 1 and not failed:
+                if not failed and not self._figure_seen:
                     self._look_at_figure(group)
 
     def submit(self, cells: list[Cell]) -> int:
@@ -117,8 +118,7 @@ class Programs:
                     why = f" ({job.reason})" if job.reason else ""
                     self.report(f"program {positions[job.id] + 1}: {job.state}{why}, {job.log}")
                 else:
-                    outcome = RunError(job.reason) if job.state == "failed" else job.result
-                    yield positions[job.id], outcome, job.log
+                    yield positions[job.id], job.outcome, job.log
 
     def _add_failures(self, group: Sequence[Cell | None], outcome: Any, log: str) -> bool:
         """Add the failures of a program's cells; returns whether there are any."""
@@ -135,6 +135,7 @@ class Programs:
 
     def _look_at_figure(self, group: Sequence[Cell | None]) -> None:
         """Report what the figure names and the first record lacks, long before it is drawn."""
+        self._figure_seen = True
         figure = self.cells.file.figure
         record = self.cells.record(next(cell for cell in group if cell is not None))
         if figure is None or figure.lacks or record is None:

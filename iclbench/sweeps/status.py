@@ -92,6 +92,8 @@ def _statuses(cells: list[Cell], jobs: list[QueuedJob], store: RecordStore) -> l
 
 def _of_job(cell: Cell, job: QueuedJob, number: int) -> CellStatus:
     """Where a cell without a record is, by the job that has it as request `number`."""
+    if job.state == "cancelled":
+        return CellStatus(cell, "not submitted")
     if job.state != "done":
         return CellStatus(cell, job.state, job.reason, job.log)
     reasons: list[Any] = job.result or []

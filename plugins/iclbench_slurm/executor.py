@@ -79,9 +79,16 @@ class Slurm(QueueExecutor):
         for part in parts:
             batch = new_batch(self.folder, part)
             batch.write(self.folder)
-            self._submit(batch, f"{function.__module__}:{function.__qualname__}", at_once)
-            batch.write(self.folder)
+            try:
+                self._submit(batch, f"{function.__module__}:{function.__qualname__}", at_once)
+            except BaseException:
+                batch.cancelled = list(range(len(part)))
+                raise
+            finally:
+                batch.write(self.folder)
             ids += [batch.job_id(index) for index in range(len(part))]
+        # A job may end before the queue is first asked.
+        self._missed.update(dict.fromkeys(ids, math.inf))
         return ids
 
     def _submit(self, batch: Batch, function: str, at_once: int) -> None:
@@ -120,15 +127,13 @@ class Slurm(QueueExecutor):
         """See `QueueExecutor.queue`."""
         batches = read_batches(self.folder)
         in_queue = jobs_in_queue() if batches else {}
-        jobs = [
+        return [
             self._job(batch, index, in_queue.get(batch.job_id(index)))
             for batch in batches
             for index in range(len(batch.jobs))
         ]
-        return [job for job in jobs if job is not None]
 
-    def _job(self, batch: Batch, index: int, in_queue: InQueue | None) -> QueuedJob | None:
-        """Where a job is; None for one that was cancelled and left no outcome."""
+    def _job(self, batch: Batch, index: int, in_queue: InQueue | None) -> QueuedJob:
         job_id, job = batch.job_id(index), batch.jobs[index]
         slurm_id = batch.slurm_ids[index] if batch.slurm_ids else None
         if in_queue is not None:
@@ -140,14 +145,14 @@ class Slurm(QueueExecutor):
         try:
             outcome = json.loads(batch.outcome(self.folder, index).read_text("utf-8"))
         except FileNotFoundError:
-            if index in batch.cancelled:
-                return None
-            if self._may_be_late(job_id):
+            if index not in batch.cancelled and self._may_be_late(job_id):
                 return QueuedJob(job_id, job, "running", "", shown)
-            return QueuedJob(job_id, job, "failed", _ending(ended), shown)
-        if "error" in outcome:
-            return QueuedJob(job_id, job, "failed", outcome["error"], shown)
-        return QueuedJob(job_id, job, "done", "", shown, outcome["result"])
+            outcome = {"error": _ending(ended)}
+        if "result" in outcome:
+            return QueuedJob(job_id, job, "done", "", shown, outcome["result"])
+        if index in batch.cancelled:
+            return QueuedJob(job_id, job, "cancelled", "it was cancelled", shown)
+        return QueuedJob(job_id, job, "failed", outcome["error"], shown)
 
     def _may_be_late(self, job_id: str) -> bool:
         """Whether a job has left the queue just now, so that its outcome may be seen later."""

@@ -74,6 +74,31 @@ def test_a_sweep_follows_the_jobs_that_are_in_the_queue(tmp_path, queue):
     assert sum("done" in line for line in lines) == 1
 
 
+def test_a_second_process_joins_the_jobs_of_one_that_died(queue, monkeypatch):
+    jobs = [{"n": 1}, {"n": 2}, {"n": 1}]
+    queue.submit(_number, jobs[:2], 2)  # and then its process dies
+    queue.held = False
+    looks = iter([lambda: None])  # at the first look both still wait
+    monkeypatch.setattr(queue, "run_next", lambda: next(looks, lambda: FakeQueue.run_next(queue))())
+    assert dict(queue.map(_number, jobs, 2)) == {0: 1, 1: 2, 2: 1}
+    assert len(queue.queue()) == 2
+    assert dict(queue.map(_number, jobs[:1], 2)) == {0: 1}
+    assert len(queue.queue()) == 3
+
+
+def test_a_job_that_another_process_cancels_is_not_waited_for(queue):
+    (held,) = queue.submit(_number, [{"n": 1}], 1)
+    changes = queue.follow([held])
+    assert next(changes).state == "waiting"
+    queue.cancel([held])
+    (ended,) = changes
+    assert str(ended.outcome) == "it was cancelled"
+
+
+def _number(job):
+    return job["n"]
+
+
 def test_the_failure_of_a_job_is_that_of_its_cells_and_is_submitted_again(tmp_path, queue):
     queue.held, queue.broken = False, (0,)
     result = sweep(CONTENT, executor=queue, out=tmp_path)
