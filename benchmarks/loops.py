@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from iclbench import full_precision
-from iclbench.devices import one_thread
+from iclbench.training.threads import one_thread
 
 from .configurations import CONFIGURATIONS, Configuration
 from .engine import EngineLoop, initial

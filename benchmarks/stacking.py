@@ -19,7 +19,6 @@ from typing import Any
 import torch
 
 from iclbench import TrainingContext, full_precision
-from iclbench.devices import one_thread
 from iclbench.training.gradients.binding import NoFormError
 from iclbench.training.gradients.capacity import (
     cpu_group_size,
@@ -29,7 +28,7 @@ from iclbench.training.gradients.leading import Leading
 from iclbench.training.gradients.program import GradientProgram
 from iclbench.training.gradients.threaded import Threaded
 from iclbench.training.gradients.vmapped import Vmapped
-from iclbench.training.threads import map_at_once
+from iclbench.training.threads import map_at_once, one_thread
 
 from .configurations import PREFIXES, Configuration
 from .engine import EngineLoop

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from .api.floor import FloorKind
     from .api.graded_task import GradedTask
     from .api.grader import Completion, Grader
-    from .api.input_shifts import input_shifts, value_shifts
+    from .api.input_shifts import input_shifts, value_scale, value_shifts
     from .api.metric import Metric
     from .api.pool import PooledConfig, PooledTask
     from .api.prefixes import PrefixConfig, PrefixTask
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from .api.random import philox, torch_generator
     from .api.recipe import Recipe, Stage, smoke_recipe
     from .api.record import GraderReport, GradingCost, Record
+    from .api.rightness import likeliest, rightness
     from .api.scoring import Axis, Distance, Primary
     from .api.shift import Shift
     from .api.spec import RunSpec, digest_of
@@ -118,12 +119,13 @@ _HOME = {
     "api.evaluation": "EvaluationContext predict",
     "api.exact": "evaluate_exactly exact_least_squares exact_matmul exact_solve",
     "api.executor": "Executor QueueExecutor QueuedJob", "api.graded_task": "GradedTask",
-    "api.grader": "Completion Grader", "api.input_shifts": "input_shifts value_shifts",
+    "api.grader": "Completion Grader", "api.input_shifts": "input_shifts value_scale value_shifts",
     "api.metric": "Metric", "api.pool": "PooledConfig PooledTask",
     "api.prefixes": "PrefixConfig PrefixTask",
     "api.prompts": "UNASKED Batch Categorical LinearSystem Regression Ridge Sequence Signature "
     "Text map_tensors to_device with_lead",
     "api.random": "philox torch_generator", "api.recipe": "Recipe Stage smoke_recipe",
+    "api.rightness": "likeliest rightness",
     "api.record": "GraderReport GradingCost Record", "api.digits": "ErrorKind",
     "api.floor": "FloorKind", "api.scoring": "Axis Distance Primary", "api.shift": "Shift",
     "api.spec": "RunSpec digest_of", "api.statistics": "finite", "api.suite": "Suite",
@@ -259,6 +261,7 @@ __all__ = [
     "input_shifts",
     "interruptible",
     "leaderboard",
+    "likeliest",
     "load_task",
     "map_tensors",
     "offers",
@@ -266,6 +269,7 @@ __all__ = [
     "predict",
     "report",
     "require_writable",
+    "rightness",
     "run",
     "smoke_recipe",
     "submit_sweep",
@@ -278,6 +282,7 @@ __all__ = [
     "training_batch",
     "training_form",
     "unknown",
+    "value_scale",
     "value_shifts",
     "verify",
     "with_lead",

@@ -10,8 +10,6 @@ import gc
 import os
 import platform
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import metadata
 
 import torch
@@ -22,17 +20,6 @@ from .api.record import Environment
 
 #: The numbers of glibc's malloc.h.
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Leave torch one CPU thread: threads that share small operations wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def keep_freed_memory() -> None:
@@ -46,22 +33,6 @@ def keep_freed_memory() -> None:
         mallopt(M_MMAP_THRESHOLD, 32 << 20)  # its largest value, which its own rule tends to
         mallopt(M_TRIM_THRESHOLD, 1 << 30)
         mallopt(M_TOP_PAD, 64 << 20)
-
-
-@contextmanager
-def denormals_as_zero() -> Iterator[None]:
-    """Let this thread's arithmetic on a CPU round numbers below the dtype's smallest normal to 0.
-
-    Some processors take many times as long for such a number as for another, and weights of
-    attention and moments of an optimizer shrink to them in training.
-    """
-    # torch doesn't tell it in another way.
-    before = not torch.tensor(1e-40, dtype=torch.float32).mul(1.0)
-    torch.set_flush_denormal(True)
-    try:
-        yield
-    finally:
-        torch.set_flush_denormal(before)
 
 
 def free_memory() -> None:

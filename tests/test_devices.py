@@ -11,12 +11,12 @@ import pytest
 import torch
 
 from iclbench.devices import (
-    denormals_as_zero,
     environment,
     find_device,
     free_memory,
     torch_build,
 )
+from iclbench.precision import denormals_as_zero
 
 CPU = torch.device("cpu")
 

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from .pool import PooledConfig, PooledTask
 from .prompts import Batch, Categorical, Signature
+from .rightness import rightness
 from .task import Primary
 
 
@@ -56,12 +57,12 @@ class ClassificationTask(PooledTask[ConfigT]):
         return -logs.gather(2, target.unsqueeze(2))[..., 0].mean(dim=1)
 
     def metrics(self, prediction: Tensor, batch: Batch) -> dict[str, Tensor]:
-        """accuracy, and nll, the cross-entropy; means over the queries, (B,).
+        """accuracy, in which the likeliest classes share a tie, and nll, the cross-entropy.
 
-        Where a logit is NaN, the class counts as wrong and nll is NaN.
+        Both are means over the queries, (B,). Where a logit is NaN, the class counts as wrong and
+        nll is NaN.
         """
-        right = (prediction.argmax(dim=2) == batch.target) & ~prediction.isnan().any(dim=2)
         return {
-            "accuracy": right.double().mean(dim=1),
+            "accuracy": rightness(prediction, batch.target).mean(dim=1),
             "nll": self.loss(prediction, batch.target),
         }

@@ -70,6 +70,8 @@ def _explain(detail: Any, config: type[BaseModel]) -> str:
     message = detail["msg"].removeprefix("Value error, ")
     if not field:
         return str(message)
+    if detail["type"] == "missing":
+        return f"{field} is missing"
     given = shown(detail["input"])
     return f"{field}: {message[0].lower()}{message[1:]} (got {given})"
 

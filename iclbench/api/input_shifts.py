@@ -66,6 +66,12 @@ def value_shifts(draw: str, symbol: str) -> dict[str, Shift]:
     }
 
 
+def value_scale(shift: str) -> float:
+    """The factor on the values under a shift of this name: 1 for all but `value_shifts`."""
+    kind, _, name = shift.partition("-")
+    return SCALES[name] if kind == "values" else 1.0
+
+
 def _scaled(name: str, factor: float) -> Change:
     return lambda draws, random: {**draws, name: factor * draws[name]}
 

@@ -21,14 +21,19 @@ def require_columns_of_boards(output: Output) -> None:
     require_columns(output.columns, output.sort)
 
 
-def print_boards_of(records: list[Record], out: Path, output: Output) -> None:
-    """Print the boards of these records of a folder, as the options ask for."""
+def print_boards_of(records: list[Record], out: Path, output: Output) -> list[str]:
+    """Print the boards of these records of a folder, as the options ask for.
+
+    Returns a line for each record that has no row, since its values are missing or were changed.
+    """
     from ..display.boards import print_boards
-    from ..leaderboards.board import boards
+    from ..leaderboards.reading import boards_of
     from ..runs.store import RecordStore
 
-    tables = boards(records, RecordStore(out))
+    problems: list[str] = []
+    tables = boards_of(records, RecordStore(out), problems.append)
     print_boards(tables, output.style, columns=output.columns, sort=output.sort)
+    return problems
 
 
 def say_what_next(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, cast
@@ -12,6 +13,7 @@ import typer
 
 from ..api.errors import IclbenchError, UsageError, unknown
 from ..console import report
+from ..files import STAGING
 from ..plugins import PluginHost, host
 
 if TYPE_CHECKING:
@@ -176,7 +178,8 @@ def records_folder(given: Path | None) -> Path:
     if inner.is_dir():
         return inner
     if any(is_record_name(path) for path in given.glob("*.json")):
-        raise UsageError(f"{given} holds the records of one task: give {given.parent}")
+        whole = os.path.normpath(given / "..")
+        raise UsageError(f"{given} holds the records of one task: give {whole}")
     return given
 
 
@@ -184,7 +187,7 @@ def record_paths(given: list[Path]) -> list[Path]:
     """The given records, and those in the given folders; raises UsageError for an empty folder.
 
     A campaign's trials, its seeds trained apart and its sweeps lie beside its records, and are left
-    out.
+    out; so is what a killed process was about to write.
     """
     from ..runs.store import is_record_name
     from ..sweeps.campaign.apart import SEEDS
@@ -197,7 +200,13 @@ def record_paths(given: list[Path]) -> list[Path]:
         if path.is_dir():
             below = [p for p in sorted(path.rglob("*.json")) if is_record_name(p)]
             beside = {TRIALS, SEEDS, SWEEPS}
-            records = [p for p in below if beside.isdisjoint(p.relative_to(path).parts[:-1])]
+            folders = {p: p.relative_to(path).parts[:-1] for p in below}
+            records = [
+                p
+                for p in below
+                if beside.isdisjoint(folders[p])
+                and not any(name.startswith(STAGING) for name in folders[p])
+            ]
         if not records:
             raise UsageError(f"there are no records in {path}")
         paths += records

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,6 +25,7 @@ from .common import (
     Style,
     SuiteName,
     complete_names,
+    end_with,
     engine_name,
     exit_code,
     show_table,
@@ -32,7 +33,7 @@ from .common import (
 )
 from .interruption import stops_on_signals
 from .record_weights import with_files_of_weights
-from .shifting import shifted
+from .shifting import show_shifted
 from .spec_options import with_spec_options
 from .suites import SuiteRun
 from .tracker_options import with_tracker_options
@@ -101,7 +102,6 @@ def run(
     plugins = sound_host(strict)
     with stops_on_signals(_continuation(resume, force)):
         with waiting("loading torch"):
-            from ..runs.objects import Objects
             from ..runs.settings import Settings
 
         settings = Settings(
@@ -111,8 +111,7 @@ def run(
         models, output = parse_names(model or ""), Output(style, columns, sort)
         record = spec.get("weights", "")
         if not models and record.endswith(".json"):
-            folder = Objects.beside(Path(record)).records
-            print_boards_of([shifted(record, spec, settings)], folder, output)
+            show_shifted(record, spec, settings, output)
             return
         spec = with_files_of_weights(spec)
         if suite is not None:
@@ -143,9 +142,11 @@ def _run_tasks(
         _print_page(plans, prepare, output)
         return 0
     require_columns_of_boards(output)
-    records, errors = _run_all({f"{p.spec.model} on {p.spec.task}": p for p in plans}, prepare)
-    print_boards_of(records, prepare.settings.out, output)
+    named = [(f"{plan.spec.model} on {plan.spec.task}", plan) for plan in plans]
+    records, errors = _run_all(named, prepare)
+    problems = print_boards_of(records, prepare.settings.out, output)
     say_what_next(records, prepare.settings.out, failed=bool(errors))
+    end_with(problems)
     return max((exit_code(error) for error in errors.values()), default=0)
 
 
@@ -235,9 +236,9 @@ def _print_page(plans: list[Plan], prepare: Preparation, output: Output) -> None
 
 
 def _run_all(
-    plans: Mapping[str, Plan], prepare: Preparation
+    plans: Sequence[tuple[str, Plan]], prepare: Preparation
 ) -> tuple[list[Record], dict[str, Exception]]:
-    """The records of plans by name, and the errors of the other plans by id.
+    """The records of named plans, and the errors of the other plans by id.
 
     A run that fails stops no other.
     """
@@ -250,7 +251,7 @@ def _run_all(
     with ProgressDisplay(len(plans)) as display:
         host().observe(display, "progress")
         try:
-            for number, (name, plan) in enumerate(plans.items(), start=1):
+            for number, (name, plan) in enumerate(plans, start=1):
                 display.begin(number, name)
                 try:
                     records += run_plans([prepare(plan)], prepare.settings)

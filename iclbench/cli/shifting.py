@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..api.errors import UsageError
+from .boards_of_runs import print_boards_of
+from .common import Output, end_with
 
 if TYPE_CHECKING:
-    from ..api.record import Record
     from ..runs.settings import Settings
 
 
-def shifted(path: str, spec: dict[str, Any], settings: Settings) -> Record:
-    """The record with the evaluations that `spec` asks for; nothing is trained.
+def show_shifted(path: str, spec: dict[str, Any], settings: Settings, output: Output) -> None:
+    """Add the evaluations that `spec` asks for to a record, and show its board; trains nothing.
 
     Raises UsageError for other fields, which are the record's own.
     """
@@ -23,4 +24,5 @@ def shifted(path: str, spec: dict[str, Any], settings: Settings) -> Record:
     if others:
         raise UsageError(f"a record fixes {', '.join(others)}: give only --weights and --shift")
     shifts = spec.get("shift", (ALL,))
-    return evaluate_shifts(path, shifts, settings.device, settings.eval_batch)
+    record = evaluate_shifts(path, shifts, settings.device, settings.eval_batch)
+    end_with(print_boards_of([record], record.folder, output))

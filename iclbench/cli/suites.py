@@ -57,19 +57,22 @@ class SuiteRun:
             raise errors[0]
 
     @property
-    def named(self) -> dict[str, Plan]:
-        """The plans of all cells that have one, each once, by model and board."""
-        names: dict[str, str] = {}
+    def named(self) -> list[tuple[str, Plan]]:
+        """The plans of all cells that have one, each once, with their model and board.
+
+        A solver with arguments of the user's may be there beside the board's own.
+        """
+        named: dict[str, tuple[str, Plan]] = {}
         for cell in self.cells:
             if cell.plan is not None:
-                names.setdefault(cell.plan.spec.id, f"{cell.model} on {cell.board.name}")
-        plans = {cell.plan.spec.id: cell.plan for cell in self.cells if cell.plan is not None}
-        return {names[run_id]: plan for run_id, plan in plans.items()}
+                name = f"{cell.model} on {cell.board.name}"
+                named.setdefault(cell.plan.spec.id, (name, cell.plan))
+        return list(named.values())
 
     @property
     def plans(self) -> list[Plan]:
         """The plans of all cells that have one, each once."""
-        return list(self.named.values())
+        return [plan for _, plan in self.named]
 
     def announce(self, *, measure: bool = False) -> None:
         """Print what runs on each board, what can't and why, and the cost of all.

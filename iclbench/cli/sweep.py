@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..api.options import parse_arguments
-from .boards_of_runs import require_columns_of_boards
+from .boards_of_runs import print_boards_of, require_columns_of_boards
 from .common import (
     CheckpointSeconds,
     Columns,
@@ -24,6 +24,7 @@ from .common import (
     Strict,
     Style,
     Workers,
+    end_with,
     engine_name,
     job_reporter,
     sound_host,
@@ -88,10 +89,12 @@ def sweep(
             return
         require_columns_of_boards(output)
         result = _run(sized, folder, runner, workers, output, detach=detach, how=how)
+    problems = []
     if result.records and not detach:
-        _show(sized, result, folder, folder / f"{file.stem}.html", output)
+        problems = _show(sized, result, folder, folder / f"{file.stem}.html", output)
     for line in by_reason(result.failures):
         print(f"iclbench: failed: {line}", file=sys.stderr)
+    end_with(problems)
     if result.failures:
         raise typer.Exit(1)
 
@@ -131,21 +134,21 @@ def _run(
         return act(file, out=folder, executor=executor, workers=workers, report=report, **how)
 
 
-def _show(file: SweepFile, result: SweepResult, folder: Path, page: Path, output: Output) -> None:
+def _show(
+    file: SweepFile, result: SweepResult, folder: Path, page: Path, output: Output
+) -> list[str]:
     """Print the boards and the sweep's own table, and write its figure to `page`.
 
-    Other programs read CSV and JSON, which have the boards alone.
+    Other programs read CSV and JSON, which have the boards alone. Returns a line for each record
+    that has no row.
     """
-    from ..display.boards import print_boards
-    from ..leaderboards.board import boards
     from ..leaderboards.figures.draw import draw
     from ..leaderboards.figures.export import write_page
     from ..leaderboards.tables import render_study, unmatched
     from ..runs.store import RecordStore
 
     store = RecordStore(folder)
-    tables = boards(result.records, store)
-    print_boards(tables, output.style, columns=output.columns, sort=output.sort)
+    problems = print_boards_of(result.records, folder, output)
     is_for_programs = output.style in {"csv", "json"}
     if file.table is not None and not is_for_programs:
         typer.echo("\n" + render_study(file.table, result.records, store))
@@ -154,3 +157,4 @@ def _show(file: SweepFile, result: SweepResult, folder: Path, page: Path, output
     if file.figure is not None:
         write_page(draw(file.figure, result.records), page)
         typer.echo(f"\nfigure: {page}", err=is_for_programs)
+    return problems

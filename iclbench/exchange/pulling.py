@@ -97,6 +97,7 @@ def pull_records(
     if not listed.records:
         raise UsageError(f"{source.name} has no iclbench records")
     require_writable(out)
+    remove_stale(out)
     store = RecordStore(out)
     with tempfile.TemporaryDirectory(prefix=STAGING, dir=out) as temporary:
         staging = Path(temporary)

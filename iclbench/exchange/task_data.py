@@ -21,11 +21,11 @@ from ..api.options import Arguments
 from ..api.prompts import Batch
 from ..api.task import Task
 from ..console import counted
-from ..devices import one_thread
 from ..files import is_free, nearest_existing, staged, write_atomically
 from ..plugins import host
 from ..precision import DTYPES, full_precision
 from ..runs.sizes import require_room, require_small_arguments
+from ..training.threads import one_thread
 from .cards import task_card
 from .croissant import croissant
 from .document import DOCUMENT, Column, DataFile, Export

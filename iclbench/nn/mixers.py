@@ -39,7 +39,7 @@ def find_mixer(name: str, shared: SequenceConfig, args: Mapping[str, Any]) -> Na
     """
     models = _models()
     if name not in models:
-        raise unknown("mixer", name, models)
+        raise unknown("mixer", name, [n for n in models if _has_mixer(models[n][0])])
     if len(models[name]) > 1:
         raise PluginError(f"mixer {name!r} is that of {' and '.join(models[name])}")
     architecture = host().load("model", models[name][0], object)()
@@ -52,6 +52,14 @@ def find_mixer(name: str, shared: SequenceConfig, args: Mapping[str, Any]) -> Na
     return NamedMixer(
         architecture, parse_config(architecture.Config, {**common, **args}, f"mixer {name}")
     )
+
+
+def _has_mixer(model: str) -> bool:
+    """Whether a model is a sequence architecture; one that can't be loaded is none."""
+    try:
+        return issubclass(host().load("model", model, object), SequenceArchitecture)
+    except UsageError:
+        return False
 
 
 def _models() -> dict[str, list[str]]:

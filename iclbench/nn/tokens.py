@@ -11,6 +11,7 @@ from ..api.evaluation import EvaluationContext, Model
 from ..api.floor import FloorKind
 from ..api.pool import PooledConfig, PooledTask
 from ..api.prompts import UNASKED, Batch, Text, map_tensors, to_device
+from ..api.rightness import rightness
 from ..api.scoring import Primary
 from .logits import FactoredLogits, logits_at, token_loss
 
@@ -115,14 +116,3 @@ class TokenTask(PooledTask[ConfigT]):
         # where, not a product: an unasked logit that is infinite must not matter.
         losses = token_loss(prediction, target.clamp(min=0))
         return torch.where(asked, losses, torch.zeros_like(losses)), asked
-
-
-def rightness(logits: Tensor, target: Tensor) -> Tensor:
-    """1 where the target is the likeliest id, 1/n if n ids are, else 0: (B, P), float64.
-
-    With this, the expected accuracy of a guess among n ids is its accuracy. NaN is never right.
-    """
-    best = logits.amax(dim=2, keepdim=True)
-    likeliest = logits == best
-    right = likeliest.gather(2, target.unsqueeze(2))[..., 0]
-    return right.double() / likeliest.sum(dim=2).clamp(min=1)

@@ -14,7 +14,7 @@ from ..api.capabilities import ShowsStates, offers
 from ..api.errors import UsageError
 from ..api.random import torch_generator
 from ..api.task import Task, training_batch
-from ..devices import one_thread
+from ..training.threads import one_thread
 
 #: A sequence longer than MANY is tested at ASKED positions, evenly spaced from first to last.
 MANY, ASKED = 48, 16

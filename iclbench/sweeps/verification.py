@@ -20,6 +20,7 @@ from ..runs.retraining import retrain
 from ..runs.shared_prompts import shared_prompts
 from ..runs.store import read_record
 from ..runs.verify import verify
+from ..training.threads import usable_cores
 from .executors.local import Local, visible_gpus
 
 #: The fewest records for which another process is worth its start, and the most of one job.
@@ -66,13 +67,7 @@ def default_workers(records: int, request: Request) -> int:
     if request.retrain:
         return 1
     places = len(visible_gpus()) if request.device != "cpu" else 0
-    return max(1, min(places or _cores(), records // FEWEST))
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return max(1, min(places or usable_cores(), records // FEWEST))
 
 
 def verify_all(paths: Sequence[Path], request: Request, workers: int) -> Iterator[Outcome]:

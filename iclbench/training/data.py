@@ -13,9 +13,8 @@ from ..api.prompts import Batch, map_tensors
 from ..api.random import torch_generator
 from ..api.recipe import Recipe
 from ..api.task import Task
-from ..devices import one_thread
 from .stages import StagedTasks
-from .threads import Map
+from .threads import Map, one_thread
 
 
 class Data:

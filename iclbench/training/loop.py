@@ -24,8 +24,9 @@ from ..api.prompts import Batch, map_tensors
 from ..api.random import torch_generator
 from ..api.recipe import Recipe
 from ..api.task import Task
-from ..devices import denormals_as_zero, keep_freed_memory
+from ..devices import keep_freed_memory
 from ..nn.predictions import averaged
+from ..precision import denormals_as_zero
 from .clock import Clock
 from .cuda_graph import GraphStep, TakeStep, refusal
 from .gradients.choice import Choice, Chooser, EngineName

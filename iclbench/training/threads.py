@@ -10,15 +10,25 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 import torch
 
-from ..devices import one_thread
-
 #: As the built-in `map`, of one iterable.
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Leave torch one CPU thread: threads that share small operations wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def map_at_once(parts: int) -> Map:
@@ -29,7 +39,7 @@ def map_at_once(parts: int) -> Map:
     """
     cores = torch.get_num_threads()
     threads = min(cores, parts)
-    if threads <= 1 or _usable_cores() < threads:
+    if threads <= 1 or usable_cores() < threads:
         return map
 
     def mapped(function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
@@ -45,7 +55,7 @@ def map_at_once(parts: int) -> Map:
     return mapped
 
 
-def _usable_cores() -> int:
+def usable_cores() -> int:
     """Cores that a new thread may run on: one, where OpenMP has bound the first thread to it."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

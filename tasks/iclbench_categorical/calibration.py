@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from iclbench import Batch, EvaluationContext, Metric, Task, predict
+from iclbench import Batch, EvaluationContext, Metric, Task, predict, rightness
 
 #: Number of bins of confidence, of equal width.
 BINS = 15
@@ -49,7 +49,7 @@ class Calibration(Metric):
         """See the class."""
         answers = [(predict(model, b.prompt, context).softmax(dim=2), b.target) for b in batches]
         confidence = torch.cat([p.amax(dim=2).flatten() for p, _ in answers])
-        right = torch.cat([(p.argmax(dim=2) == y).flatten() for p, y in answers]).double()
+        right = torch.cat([rightness(p, y).flatten() for p, y in answers])
         # A confidence of exactly 1 would fall into a bin too many.
         bins = (confidence * BINS).long().clamp(0, BINS - 1)
         count = torch.bincount(bins, minlength=BINS).double()

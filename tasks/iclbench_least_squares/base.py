@@ -17,6 +17,7 @@ from iclbench import (
     Shift,
     Task,
     exact_least_squares,
+    value_scale,
 )
 
 from .problems import LeastSquaresConfig, draw_problems
@@ -54,15 +55,35 @@ class LeastSquaresTask(Task[ConfigT]):
     @property
     def shifts(self) -> dict[str, Shift]:
         """Those of Garg et al. (2022), conditioning, numbers of examples, other inputs."""
-        return regression_shifts(self.config)
+        shifts = regression_shifts(self.config)
+        # With noise, the prior always makes the best answer unique.
+        left_out = frozenset() if self.config.noise else self.undetermined_shifts
+        return {name: shift for name, shift in shifts.items() if name not in left_out}
+
+    @property
+    def undetermined_shifts(self) -> frozenset[str]:
+        """Shifts under which examples without noise are often too dependent for a best answer.
+
+        The exact solution then is undefined, or depends on nothing but how the prompt was rounded.
+        """
+        return frozenset()
+
+    @property
+    def few_signs(self) -> frozenset[str]:
+        """`signs` if examples of ±1 are dependent in more than one prompt in 10,000."""
+        fewer, more = sorted((self.config.examples, self.config.dim))
+        # Most often two rows or columns agree, or differ in every sign.
+        return frozenset({"signs"} if fewer * (fewer - 1) * 2.0**-more > 1e-4 else ())
 
     def posterior_mean(self, x: Tensor, y: Tensor, query: Tensor | None = None) -> Tensor:
-        """E[w* | x, y] (B, D, 1), or its value at query (B, Q, D), rounded once; w* ~ N(0, I).
+        """E[w* | x, y] (B, D, 1), or its value at query (B, Q, D), rounded once; w* ~ N(0, f²I).
 
-        That is ridge regression with λ = σ², and without noise least squares of least norm.
+        That is ridge regression with λ = σ²/f², and without noise least squares of least norm. The
+        factor f is 1, except under a shift of the values' scale.
         """
         # In float64 in every run: σ is the configuration's and is not rounded with the prompt.
-        variances = x.new_full((len(x),), self.config.noise, dtype=torch.float64).square()
+        noise = self.config.noise / value_scale(self.shift)
+        variances = x.new_full((len(x),), noise, dtype=torch.float64).square()
         return exact_least_squares(x, y, query=query, ridge=variances)
 
     def reference(self, batch: Batch) -> Tensor | None:

@@ -72,6 +72,11 @@ class LeastSquaresFeatures(LeastSquaresTask[FeaturesConfig]):
             shapes=self.shapes(),
         )
 
+    @property
+    def undetermined_shifts(self) -> frozenset[str]:
+        """In half of the space the rest of w* is free; few signs may leave some of it free too."""
+        return self.few_signs | {"half-subspace"}
+
     def arrange(self, draws: Draws) -> Batch:
         """Tokens (B, N, D²+2D+1); the target is w*."""
         problems = problems_from(self.config, draws)

@@ -72,6 +72,12 @@ class LeastSquares(LeastSquaresTask[FixedConfig]):
             shapes=self.shapes(),
         )
 
+    @property
+    def undetermined_shifts(self) -> frozenset[str]:
+        """Few signs leave some of w* free; in half of the space the rest is, but not its values."""
+        free = frozenset() if self.asks_query else frozenset({"half-subspace"})
+        return self.few_signs | free
+
     def arrange(self, draws: Draws) -> Batch:
         """Tokens (B, N+1, D+1) with (x_query, 0) last; the target is without noise."""
         problems = problems_from(self.config, draws)

@@ -59,6 +59,11 @@ class LeastSquaresPrefixes(LeastSquaresTask[LeastSquaresConfig]):
         )
 
     @property
+    def undetermined_shifts(self) -> frozenset[str]:
+        """`signs`: short prefixes often hold an input twice, or with the other sign."""
+        return frozenset({"signs"})
+
+    @property
     def axes(self) -> dict[str, Axis]:
         """prefix_error runs over the prefixes k = 0…N."""
         return {"prefix_error": Axis("prefix", tuple(map(float, range(self.config.examples + 1))))}

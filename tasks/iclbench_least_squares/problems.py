@@ -85,7 +85,7 @@ def problems_from(config: LeastSquaresConfig, draws: Draws) -> Problems:
 def _conditioned(x: Tensor, rotation: Tensor, condition_number: float) -> Tensor:
     """x (B, N+1, D) whose design x[:, :N] has that condition number; the query stays Gaussian.
 
-    The singular values are geometric from κ^½ to κ^−½, scaled to the Gaussian's mean square √N;
+    The singular values are geometric from κ^½ to κ^−½, with the mean square N of a Gaussian's;
     `rotation` (B, D, D) is Gaussian and gives the right singular vectors.
     """
     design, query = x[:, :-1], x[:, -1:]
@@ -95,8 +95,11 @@ def _conditioned(x: Tensor, rotation: Tensor, condition_number: float) -> Tensor
     values = condition_number**half if dim > 1 else torch.ones(1, dtype=torch.float64)
     # A Gaussian N × D design has Σσ² = ND in expectation; conditioning keeps that scale.
     values = values * (dim * examples / values.square().sum()).sqrt()
-    # Q of a Gaussian matrix spans a uniformly random subspace.
-    left = torch.linalg.qr(design)[0]
+    # Q of a Gaussian matrix is uniformly random only after its columns take the signs of R's
+    # diagonal: those that LAPACK gives would favor a sign of the first examples. One of the two
+    # factors is enough.
+    left, upper = torch.linalg.qr(design)
+    left = left * upper.diagonal(dim1=1, dim2=2).sign().unsqueeze(1)
     right = torch.linalg.qr(rotation)[0]
     design = (left * values.to(x)) @ right.transpose(1, 2)
     return torch.cat([design, query], dim=1)

@@ -13,6 +13,9 @@ from iclbench import Draws, Random, Shift, input_shifts, value_shifts
 
 from .problems import LeastSquaresConfig
 
+#: Shifts of the inputs that keep the condition number of a design.
+KEPT, SCALES = {"overlapping"}, "inputs-"
+
 
 def regression_shifts(config: LeastSquaresConfig) -> dict[str, Shift]:
     """The shifts that are defined for a configuration, by name."""
@@ -22,6 +25,9 @@ def regression_shifts(config: LeastSquaresConfig) -> dict[str, Shift]:
         shifts["orthogonal"] = Shift(
             "a query orthogonal to all examples, of its own norm", change=_orthogonal
         )
+    if config.condition_number is not None:
+        # Other inputs would not have the condition number.
+        shifts = {name: s for name, s in shifts.items() if name in KEPT or name.startswith(SCALES)}
     shifts |= value_shifts("w", "w*") | _by_arguments(config)
     return dict(sorted(shifts.items()))
 

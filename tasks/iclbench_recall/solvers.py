@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import torch
@@ -83,10 +84,11 @@ class ContextGuess(TextSolver):
     chance: ClassVar[bool] = True
 
     def supports(self, signature: Signature, config: Any) -> str | None:
-        """As `TextSolver`, with pairs before the first read-out."""
+        """As `TextSolver`, with pairs before the first read-out, and read-outs in pairs too."""
         first = signature.readout[0]
-        if first < 2 or first % 2:
-            return "it needs pairs of ids before the first read-out"
+        apart = all(b - a > 1 for a, b in pairwise(signature.readout))
+        if first < 2 or first % 2 or not apart:
+            return "it needs pairs of ids before the first read-out, and pairs from there on"
         return super().supports(signature, config)
 
     def build(self, signature: Signature, config: Config) -> nn.Module:

@@ -50,4 +50,4 @@ def test_closing_cancels_what_has_not_ended(queue):
     next(outcomes)
     outcomes.close()
     queue.held = True
-    assert [job.reason for job in queue.queue()] == ["", "cancelled", "cancelled"]
+    assert [job.reason for job in queue.queue()] == ["", "it was cancelled", "it was cancelled"]

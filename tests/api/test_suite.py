@@ -70,7 +70,7 @@ def test_a_board_has_the_defaults_and_what_it_sets_itself(tmp_path):
         ({"boards": []}, "unknown field 'boards'; did you mean board"),
         ({"board": [{"name": "a", "task": "t"}]}, "board a: chance: Field required"),
         ({"board": [{"task": "t", "chance": "zero"}]}, r"board \?: name: Field required"),
-        ({"board": [{"name": "a", "chance": "zero"}]}, "board a: task: field required"),
+        ({"board": [{"name": "a", "chance": "zero"}]}, "board a: task is missing"),
         ({"board": [{"name": "a", "task": "t", "chance": "z", "model": "m"}]}, "unknown field"),
         ({"board": [{"name": "a", "task": "t", "chance": "z", "task_arg": {}}]},
          "unknown field 'task_arg'; did you mean 'task_args'"),

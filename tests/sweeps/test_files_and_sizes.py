@@ -46,7 +46,7 @@ def test_a_grid_overrides_the_defaults_argument_by_argument():
         ({"grid": []}, "grid"),
         ({"girds": [{}]}, "did you mean grid"),
         ({"grid": [{"model": "zero", "task": "t", "sedes": 3}]}, "did you mean seeds"),
-        ({"grid": [{"model": "zero"}]}, "task: field required"),
+        ({"grid": [{"model": "zero"}]}, "task is missing"),
     ],
 )
 def test_a_bad_file_is_refused(content, message, tmp_path):

@@ -74,12 +74,32 @@ def test_a_sweep_follows_the_jobs_that_are_in_the_queue(tmp_path, queue):
     assert sum("done" in line for line in lines) == 1
 
 
+@pytest.mark.parametrize("names", [{"x": "task_args.dim", "y": "squared_eror"},
+                                   {"maps": "connexion"}])  # fmt: skip
+def test_what_a_figure_names_and_records_lack_is_told_after_the_first(tmp_path, names):
+    content = {
+        "defaults": DEFAULTS,
+        "grid": [{"model": ["zero", "averaging"]}],
+        "figure": {**names, "lines": ["model"]},
+    }
+    lines = []
+    result = sweep(content, out=tmp_path, report=lines.append)
+    assert len(result.records) == 2
+    (line,) = [line for line in lines if line.startswith("it won't be drawn: figure: unknown")]
+    assert lines.index(line) < len(lines) - 1
+
+
 def test_a_second_process_joins_the_jobs_of_one_that_died(queue, monkeypatch):
     jobs = [{"n": 1}, {"n": 2}, {"n": 1}]
     queue.submit(_number, jobs[:2], 2)  # and then its process dies
     queue.held = False
-    looks = iter([lambda: None])  # at the first look both still wait
-    monkeypatch.setattr(queue, "run_next", lambda: next(looks, lambda: FakeQueue.run_next(queue))())
+    looks = iter([True])
+
+    def run_next():
+        if not next(looks, False):  # at the first look both still wait
+            FakeQueue.run_next(queue)
+
+    monkeypatch.setattr(queue, "run_next", run_next)
     assert dict(queue.map(_number, jobs, 2)) == {0: 1, 1: 2, 2: 1}
     assert len(queue.queue()) == 2
     assert dict(queue.map(_number, jobs[:1], 2)) == {0: 1}

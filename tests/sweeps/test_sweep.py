@@ -83,21 +83,6 @@ def test_a_figure_of_arguments_that_no_cell_has_is_refused_before_any_runs(tmp_p
     assert not list(tmp_path.rglob("*.json"))
 
 
-@pytest.mark.parametrize("names", [{"x": "task_args.dim", "y": "squared_eror"},
-                                   {"maps": "connexion"}])  # fmt: skip
-def test_what_a_figure_names_and_records_lack_is_told_after_the_first(tmp_path, names):
-    content = {
-        "defaults": DEFAULTS,
-        "grid": [{"model": ["zero", "averaging"]}],
-        "figure": {**names, "lines": ["model"]},
-    }
-    lines = []
-    result = sweep(content, out=tmp_path, report=lines.append)
-    assert len(result.records) == 2
-    (line,) = [line for line in lines if line.startswith("it won't be drawn: figure: unknown")]
-    assert lines.index(line) < len(lines) - 1
-
-
 def test_a_cell_that_fails_while_it_runs_is_reported(tmp_path, provide):
     from iclbench_solvers.simple import Averaging
 

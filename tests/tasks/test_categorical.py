@@ -101,6 +101,20 @@ def test_the_bound_is_what_the_true_probabilities_attain(cls, low, high):
         assert best[name].mean() == pytest.approx(bound[name].mean(), abs=tolerance)
 
 
+@pytest.mark.parametrize("cls", [Anchors, Quadrants])
+def test_the_likeliest_classes_share_a_tie(cls):
+    task = make_task(cls)
+    (batch,) = task.evaluation_batches(64, 0, torch.float32)
+    chance = task.chance(batch)["accuracy"]
+    torch.testing.assert_close(chance, torch.full_like(chance, 1 / task.config.classes))
+    logits = torch.zeros(64, 1, task.config.classes)
+    logits[..., 3:5] = 1.0
+    expected = ((batch.target == 3) | (batch.target == 4)).double()[:, 0] / 2
+    torch.testing.assert_close(task.metrics(logits, batch)["accuracy"], expected)
+    logits[0, 0, 7] = torch.nan
+    assert task.metrics(logits, batch)["accuracy"][0] == 0
+
+
 def test_points_near_the_anchors_raise_the_bound():
     """About 0.86, as the true probabilities are then more extreme."""
     task = make_task(Anchors, spread=0.1)

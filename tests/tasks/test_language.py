@@ -89,7 +89,7 @@ def test_the_true_automaton_is_the_floor_and_chance_its_closed_form():
     uniform = torch.full_like(truth, -1e3)
     uniform[..., :18] = 0.0
     measured, chance = task.metrics(uniform, batch), task.chance(batch)
-    for name in ("total_variation", "nll"):
+    for name in ("accuracy", "total_variation", "nll"):
         torch.testing.assert_close(measured[name], chance[name])
     by_symbol = [
         task.metrics(torch.nn.functional.one_hot(torch.full((64, 40), s), 20).double(), batch)

@@ -118,6 +118,13 @@ def test_every_design_matrix_has_the_condition_number(kappa):
         assert torch.allclose(values.square().sum(1), torch.tensor(100.0).double())
 
 
+@pytest.mark.parametrize("dim", [1, 2, 5])
+def test_conditioned_designs_favor_no_sign(dim):
+    (batch,) = fixed(dim=dim, condition_number=1000).evaluation_batches(4096, 0, torch.float64)
+    signs = (batch.prompt.x[:, : dim + 1] > 0).double().mean(dim=0)
+    assert (signs - 0.5).abs().max() < 5 * 0.5 / 4096**0.5
+
+
 def test_noise_is_in_y_but_not_in_the_target():
     noisy = fixed(noise=0.5).evaluation_batches(2048, 0, torch.float64)[0]
     clean = fixed().evaluation_batches(2048, 0, torch.float64)[0]

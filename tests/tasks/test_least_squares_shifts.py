@@ -111,6 +111,36 @@ def test_arguments_shift_noise_conditioning_and_length():
     assert shifted("examples-half").signature.length == 5
 
 
+@pytest.mark.parametrize("name", ["values-third", "values-triple"])
+@pytest.mark.parametrize("examples", [3, 8])
+def test_with_noise_the_bayes_predictor_knows_the_scale_of_the_values(name, examples):
+    """By the covariance of y and the query's value, which needs no ridge regression."""
+    task = load_task("least-squares", dim=4, examples=examples, noise=1.0).shifted(name)
+    (batch,) = task.evaluation_batches(64, 0, torch.float64)
+    x, y, query = batch.prompt.x, batch.prompt.y, batch.prompt.query
+    prior = {"values-third": 1 / 9, "values-triple": 9.0}[name]
+    covariance = prior * x @ x.mT + torch.eye(examples, dtype=torch.float64)
+    expected = prior * query @ x.mT @ torch.linalg.solve(covariance, y)
+    torch.testing.assert_close(task.exact_answer(batch), expected)
+
+
+def test_shifts_that_leave_the_answer_open_are_not_defined():
+    def shifts(task, **args):
+        return load_task(task, **args).shifts
+
+    assert "signs" in shifts("least-squares")
+    assert "signs" not in shifts("least-squares", dim=3, examples=8)
+    assert "signs" not in shifts("least-squares", dim=5, examples=4)
+    assert "signs" in shifts("least-squares", dim=3, examples=8, noise=1.0)
+    assert "signs" not in shifts("least-squares-prefixes")
+    assert "half-subspace" in shifts("least-squares")
+    assert "half-subspace" not in shifts("least-squares", target="weights")
+    assert "half-subspace" not in shifts("least-squares-features")
+    conditioned = shifts("least-squares", condition_number=100)
+    assert {"overlapping", "inputs-double", "values-double"} <= conditioned.keys()
+    assert not {"uniform", "skewed", "quadrants", "signs", "heavy-tailed"} & conditioned.keys()
+
+
 def test_training_prompts_are_never_shifted():
     plain = load_task("least-squares", dim=4, examples=8)
     batches = [

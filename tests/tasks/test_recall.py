@@ -279,6 +279,7 @@ def test_solvers_refuse_what_they_cannot_read(tmp_path):
         ("lookup", "compression", "asks one position several times"),
         ("lookup", "mqar-continuous", "asks for class"),
         ("context-guess", "in-context-recall", "pairs of ids before"),
+        ("context-guess", "selective-copying", "pairs of ids before"),
         ("copy-unblanked", "mqar", "read-outs at the end"),
     ):
         with pytest.raises(UsageError, match=reason):

@@ -146,7 +146,7 @@ def test_drawing_ahead_gives_the_same_training(tmp_path):
 
 
 def test_threads_draw_the_same_data(monkeypatch):
-    monkeypatch.setattr(threads, "_usable_cores", lambda: 64)
+    monkeypatch.setattr(threads, "usable_cores", lambda: 64)
     torch.set_num_threads(2)
     in_turn, by_threads = (data([least_squares()] * 5) for _ in range(2))
     by_threads.map = map_at_once(5)

@@ -121,7 +121,7 @@ def test_the_spec_records_the_stages_and_nothing_where_there_are_none():
         ({"stages": [{"steps": 1, "task_args": {"dim": 3}}]}, "argument of a stage 'dim'"),
         ({"stages": [{"steps": 1, "task_args": {"noise": -1}}]}, "least-squares: stage: noise"),
         ({"stages": [{"steps": 2000, "task_args": {}}]}, "the stages take 2,000 steps of 1,500"),
-        ({"stages": [{"task_args": {}}]}, "steps: field required"),
+        ({"stages": [{"task_args": {}}]}, "steps is missing"),
     ],
 )
 def test_unsuitable_stages_are_refused_in_a_line(recipe_args, message):

@@ -15,7 +15,7 @@ from iclbench.training.threads import map_at_once
 @pytest.fixture(autouse=True)
 def _cores(monkeypatch):
     """Simulate a machine with many cores."""
-    monkeypatch.setattr(threads, "_usable_cores", lambda: 64)
+    monkeypatch.setattr(threads, "usable_cores", lambda: 64)
 
 
 def test_results_are_in_order_and_threads_share_the_cores():

@@ -13,9 +13,8 @@ import torch
 from ...api.capabilities import TrainingContext
 from ...api.errors import unknown
 from ...api.prompts import Batch
-from ...devices import one_thread
 from ..replicas import Replicas
-from ..threads import Map, map_at_once
+from ..threads import Map, map_at_once, one_thread
 from .binding import NoFormError
 from .capacity import (
     ALONE_ELEMENTS,

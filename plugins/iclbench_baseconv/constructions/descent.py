@@ -67,7 +67,7 @@ class NonCausalDescent(Construction):
 
     The three layers compute the residual r = xᵀw − y, the product r·x, and the step from the sum of
     r·x over all positions. The step includes the factor 1/N, which the paper omits. The model has
-    5D + 4 channels.
+    4D + 4 channels.
     """
 
     summary = "T steps of gradient descent, three non-causal layers each (C.2.1)"

@@ -17,7 +17,7 @@ from iclbench.training.threads import map_at_once
 @pytest.fixture(autouse=True)
 def _cores(monkeypatch):
     """As on a machine of many cores."""
-    monkeypatch.setattr(threads, "_usable_cores", lambda: 64)
+    monkeypatch.setattr(threads, "usable_cores", lambda: 64)
 
 
 @pytest.mark.parametrize("slices", [1, 2, 4, 9])
