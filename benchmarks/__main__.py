@@ -13,17 +13,17 @@ import argparse
 import datetime
 import json
 import os
-import platform
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from iclbench import full_precision
+from iclbench import full_precision, write_atomically
 
 from .configurations import CONFIGURATIONS, Configuration
 from .loops import Worker, makers
+from .measured import processor
 from .report import print_configuration
 from .timing import clock_kind, interleave, matmul_peak
 
@@ -73,7 +73,7 @@ def conditions(device: str, quick: bool) -> dict[str, Any]:
     versions = {"torch": str(torch.__version__)}
     versions |= {name: version_of(name) for name in ("transformers", "iclbench")}
     return {
-        "device": torch.cuda.get_device_name() if device != "cpu" else _processor(),
+        "device": torch.cuda.get_device_name() if device != "cpu" else processor(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "versions": versions,
@@ -90,13 +90,6 @@ def version_of(name: str) -> str:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         raise SystemExit(f"benchmarks: {name} is missing: pip install 'iclbench[bench]'") from None
-
-
-def _processor() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return platform.processor()
 
 
 def main() -> None:
@@ -123,8 +116,8 @@ def main() -> None:
         content["configurations"] = in_order([*rows, row])
         print_configuration(content, row)
         if arguments.json:
-            arguments.json.parent.mkdir(parents=True, exist_ok=True)
-            arguments.json.write_text(json.dumps(_rounded(content), indent=1) + "\n")
+            text = json.dumps(_rounded(content), indent=1) + "\n"
+            write_atomically(arguments.json, text.encode())
     if arguments.json:
         print(f"written: {arguments.json}")
 

@@ -172,7 +172,10 @@ def speed(call: Slice) -> int:
             return NOT_YET
         except subprocess.CalledProcessError:
             return 1
-    return 0
+    content = call.read("speed.json") or {"configurations": []}
+    measured = {row["name"] for row in content["configurations"]}
+    # Another card begins the file anew, without what an earlier call had measured.
+    return 0 if all(c.name in measured for c in chosen) else NOT_YET
 
 
 def many(call: Slice) -> int:

@@ -201,10 +201,10 @@ def test_a_papers_lowest_error_is_looked_up_in_our_training():
         return {"training": name, "points": [(i, *point) for i, point in enumerate(points)]}
 
     rows = [row("Garg et al., tiny (3 × 64)", (10.0, 2.0), (90.0, 0.5), (100.0, 0.7)),
-            row("iclbench, transformer, tuned", (1.0, 3.0), (5.0, 0.4)),
+            row("iclbench, transformer, tuned for 10m", (1.0, 3.0), (5.0, 0.4)),
             row("iclbench, transformer, quick", (1.0, 0.9))]  # fmt: skip
     quick, longer, tuned = accuracy.against_papers(rows).splitlines()[2:]
     assert [cell.strip() for cell in tuned.strip("|").split("|")][1:] == [
-        "5.0e-01", "100", "transformer, tuned", "5", "20"]  # fmt: skip
+        "5.0e-01", "100", "transformer, tuned for 10m", "5", "20"]  # fmt: skip
     assert quick.count("–") >= 2
     assert longer.count("–") >= 2

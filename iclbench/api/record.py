@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -40,6 +41,17 @@ class Ranking(Config):
     def scale(self) -> Literal["log", "linear"]:
         """log: compared by log10."""
         return "linear" if self.statistic == "mean" else "log"
+
+    @property
+    def better_score(self) -> Literal["lower", "higher"]:
+        """Which direction of the score is better: digits grow as the error falls."""
+        return "higher" if self.statistic == "mean digits" else self.better
+
+    def goodness(self, score: float | None) -> float:
+        """The score with a sign that makes more better; −∞ where there is none."""
+        if score is None:
+            return -math.inf
+        return score if self.better_score == "higher" else -score
 
     def score(self, statistics: Statistics) -> float | None:
         """The number that ranks: the mean digits, or the mean."""

@@ -135,8 +135,7 @@ class TuningDocument(Config):
 
 def best_trial(trials: tuple[Trial, ...], ranking: Ranking) -> int | None:
     """The index of the best score, the first of equals; None if there is none."""
-    sign = -1.0 if ranking.statistic == "mean" and ranking.better == "lower" else 1.0
-    scores = [(sign * t.score, -i) for i, t in enumerate(trials) if t.score is not None]
+    scores = [(ranking.goodness(t.score), -i) for i, t in enumerate(trials) if t.score is not None]
     return -max(scores)[1] if scores else None
 
 

@@ -19,7 +19,6 @@ from .common import (
     complete_names,
     end_with,
     record_paths,
-    records_folder,
     records_folders,
     show_table,
 )
@@ -113,13 +112,12 @@ def costs(
     """
     from ..display.costs import costs_table, digits_table
     from ..leaderboards.costs import costs_of, digits_of
-    from ..leaderboards.reading import sound_records
+    from ..leaderboards.reading import Together, records_of
     from ..runs.store import RecordStore
 
-    stores = [RecordStore(records_folder(folder)) for folder in folders or [PUBLISHED]]
-    paths = [path for store in stores for path in store.paths()]
+    store = Together(tuple(map(RecordStore, records_folders(folders or [PUBLISHED], None))))
     problems: list[str] = []
-    records = [record for _, record in sound_records(paths, problems.append)]
+    records = records_of(store, problems.append)
     cells = costs_of(records)
     if not cells and not problems:
         raise UsageError("there are no records of trained models in these folders")

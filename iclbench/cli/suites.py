@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..api.errors import RecordError, UnsupportedError, UsageError, reason_of
+from ..api.errors import UnsupportedError, UsageError, reason_of
 from ..console import counted, report
 from .common import (
     Columns,
@@ -17,6 +17,7 @@ from .common import (
     Sort,
     Style,
     complete_names,
+    end_with,
     records_folders,
     show_table,
 )
@@ -151,32 +152,32 @@ class SuiteRun:
                 reason = f"failed: {reason_of(error)}"
             if reason is not None:
                 reasons[cell.board.name, cell.model] = reason
-        ran = {record.id: record for record in records}
         if style == "table":
             typer.echo()
-        scores = _scores(self.suite, [self.prepare.settings.out], ran)
+        problems: list[str] = []
+        scores = _scores(self.suite, [self.prepare.settings.out], records, problems)
         _print(scores, reasons, style, columns, sort)
+        for problem in problems:
+            report(f"error: {problem}")
 
 
-def _scores(suite: Suite, folders: Sequence[Path], ran: Mapping[str, Record]) -> SuiteTable:
-    """The table of a suite, of the records in folders; `ran` are some of them."""
+def _scores(
+    suite: Suite, folders: Sequence[Path], ran: Iterable[Record], problems: list[str]
+) -> SuiteTable:
+    """The table of a suite, of records that `ran` and the others in folders.
+
+    `problems` gets a line for each damaged record, which is left out.
+    """
+    from ..leaderboards.reading import Together, sound_records
     from ..leaderboards.suite_score import score_suite
+    from ..runs.store import RecordStore
     from ..runs.suites import records_of
 
-    return score_suite(suite, records_of(suite, _records(folders, ran)))
-
-
-def _records(folders: Sequence[Path], known: Mapping[str, Record]) -> Iterable[Record]:
-    """The records of folders; a damaged one is reported and left out."""
-    from ..leaderboards.reading import Together
-    from ..runs.store import RecordStore, read_record
-
-    for path in Together(tuple(map(RecordStore, folders))).paths():
-        record = known.get(path.stem[-16:])
-        try:
-            yield record or read_record(path)
-        except RecordError as error:
-            report(f"error: {error}")
+    known = {record.id: record for record in ran}
+    store = Together(tuple(map(RecordStore, folders)))
+    others = [path for path in store.paths() if path.stem[-16:] not in known]
+    records = [*known.values(), *(r for _, r in sound_records(others, problems.append))]
+    return score_suite(suite, records_of(suite, records))
 
 
 def show(
@@ -200,11 +201,14 @@ def show(
     from ..runs.suites import find_suite
 
     suite, chosen = find_suite(name), records_folders(folders, out)
-    scores = _scores(suite, chosen, {})
-    if not scores.entries:
+    problems: list[str] = []
+    scores = _scores(suite, chosen, [], problems)
+    if not scores.entries and not problems:
         where = " or ".join(map(str, chosen))
         raise UsageError(f"there are no records of the suite {suite.name} in {where}")
-    _print(scores, {}, style, columns, sort)
+    if scores.entries:
+        _print(scores, {}, style, columns, sort)
+    end_with(problems)
 
 
 def _print(

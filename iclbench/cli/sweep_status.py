@@ -38,8 +38,7 @@ def print_status(file: SweepFile, folder: Path, output: Output) -> list[Failure]
     typer.echo(f"{counted(len(status.cells), 'run')}: {', '.join(counts) or 'none'}")
     for state in STATES[1:]:
         _print_some([_line(one) for one in status.cells if one.state == state])
-    if status.later:
-        typer.echo(f"{status.later} grids need weights of unfinished runs")
+    _print_later(status.later)
     _print_some([f"can't be run: {line}" for line in by_reason(status.unusable)])
     return status.unusable
 
@@ -108,6 +107,7 @@ def print_plan(file: SweepFile, folder: Path, output: Output) -> list[Failure]:
         goes = "resumes from its checkpoint" if begun == 1 else "resume from their checkpoints"
         typer.echo(f"{counted(begun, 'program')} {goes}")
     _print_some([f"{len(program)} × {program[0].command()}" for program in programs])
+    _print_later(len(cells.waiting))
     _print_some([f"can't be run: {line}" for line in by_reason(cells.failures)])
     return cells.failures
 
@@ -135,6 +135,13 @@ def _programs_table(programs: Sequence[Sequence[Cell]]) -> Table:
         for cell in program
     ]
     return Table(columns, rows)
+
+
+def _print_later(grids: int) -> None:
+    """Say how many grids wait for the weights of other runs."""
+    if grids:
+        needs = "needs" if grids == 1 else "need"
+        typer.echo(f"{counted(grids, 'grid')} {needs} weights of unfinished runs")
 
 
 def _print_some(lines: list[str]) -> None:

@@ -172,12 +172,8 @@ def _table(document: TuningDocument, note: str) -> Table:
     """The trials, best first, and what they took, above a note."""
     from ..display.table import Cell, Column, Table
 
-    sign = (
-        -1.0 if document.ranking.statistic == "mean" and document.ranking.better == "lower" else 1.0
-    )
     ordered = sorted(
-        document.trials,
-        key=lambda trial: (trial.score is None, -sign * (trial.score or 0.0)),
+        document.trials, key=lambda trial: document.ranking.goodness(trial.score), reverse=True
     )
     lines = [
         {

@@ -143,7 +143,7 @@ class Summary:
         if outcome.problem:
             report(f"error: {outcome.problem}")
             self.refused += 1
-            self.code = max(self.code, outcome.exit_code)
+            self.code = 2
             return
         failing = outcome.failing
         self.facts += len(outcome.checks)

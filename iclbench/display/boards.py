@@ -11,7 +11,7 @@ from ..leaderboards import formats
 from ..leaderboards.board import Board
 from ..leaderboards.board_names import board_names
 from ..leaderboards.labels import labels_of
-from ..leaderboards.row import Floor, Row, floor_of, goodness, has_digits, score_of
+from ..leaderboards.row import Floor, Row, floor_of, has_digits, score_of
 from .shifts import shift_matrix
 from .table import Cell, Column, Format, Table, joined
 from .terminal import print_text, write_table
@@ -195,7 +195,7 @@ def _overview_line(name: str, records: Sequence[Record]) -> Line:
         ]
         if not candidates:
             return "", Cell("", None)
-        record, label = max(candidates, key=lambda pair: goodness(pair[0]))
+        record, label = max(candidates, key=lambda pair: ranking.goodness(score_of(pair[0])))
         return label, Cell(formats.score(score_of(record), ranking), score_of(record))
 
     trained, score = best(True)

@@ -6,7 +6,6 @@ and everything is checked in a temporary folder before any file is put in its pl
 
 from __future__ import annotations
 
-import hashlib
 import re
 import tempfile
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from ..api.errors import RecordError, UsageError, problem_with
 from ..api.names import is_plain_name, visible
 from ..api.record import Record
 from ..api.results import FileReference
-from ..files import STAGING, is_free, remove_stale, require_writable
+from ..files import STAGING, file_digest, is_free, remove_stale, require_writable
 from ..runs.objects import MOST_BYTES as MOST_OBJECT_BYTES
 from ..runs.objects import Objects
 from ..runs.store import MOST_BYTES as MOST_RECORD_BYTES
@@ -211,11 +210,8 @@ def pull_export(
         _require_total(source, [entry for entry, _ in files], most)
         _fetch_all(source, files, staging)
         for file in export.files:
-            with (staging / file.path).open("rb") as data:
-                if hashlib.file_digest(data, "sha256").hexdigest() != file.sha256:
-                    raise RecordError(
-                        f"{file.path} was changed: its SHA-256 differs from the document"
-                    )
+            if file_digest(staging / file.path) != file.sha256:
+                raise RecordError(f"{file.path} was changed: its SHA-256 differs from the document")
         if measure:
             require_same_prompts(staging, export)
         for entry, _ in files:

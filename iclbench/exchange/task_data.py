@@ -5,7 +5,6 @@ The same arguments give the same bytes, with the same versions of iclbench and o
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import shlex
@@ -21,7 +20,7 @@ from ..api.options import Arguments
 from ..api.prompts import Batch
 from ..api.task import Task
 from ..console import counted
-from ..files import is_free, nearest_existing, staged, write_atomically
+from ..files import file_digest, is_free, nearest_existing, staged, write_atomically
 from ..plugins import host
 from ..precision import DTYPES, full_precision
 from ..runs.sizes import require_room, require_small_arguments
@@ -154,14 +153,12 @@ def _column(name: str, tensor: Tensor) -> Column:
 
 def _file(folder: Path, name: str, rows: int, columns: tuple[Column, ...]) -> DataFile:
     path = folder / "data" / f"{name}.parquet"
-    with path.open("rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     return DataFile(
         path=f"data/{name}.parquet",
         split=name.replace("-", "_"),
         rows=rows,
         bytes=path.stat().st_size,
-        sha256=sha256,
+        sha256=file_digest(path),
         columns=columns,
     )
 

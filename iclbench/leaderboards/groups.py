@@ -27,7 +27,7 @@ from .ranking import (
     ranked_values,
     ranks,
 )
-from .row import Row, better, bounds_of, floor_of, has_digits, score_of, worst
+from .row import Row, bounds_of, floor_of, has_digits, score_of, worst
 
 #: Why a row has no rank.
 ONE_SEED, REFERENCE = "one seed", "reference"
@@ -104,7 +104,7 @@ def _standings(
     group: Sequence[int],
 ) -> list[tuple[int, Standing]]:
     """The indices of a group's records, best first, with what each has from the board."""
-    direction = better(records[0].ranking)
+    direction = records[0].ranking.better_score
     names = [(records[i].spec.model, records[i].id) for i in group]
     # Rows that are ranked are in the order of what is tested, the others in that of their scores.
     trained = records[group[0]].spec.origin == "trained"
@@ -141,7 +141,7 @@ def _unranked(record: Record) -> str:
 def _chance(records: Sequence[Record], measured: Sequence[Measured]) -> np.ndarray | None:
     """What ranks of the best row that ignores the examples, or None if there is none."""
     of_chance = [part.ranked for r, part in zip(records, measured, strict=True) if r.chance]
-    ordered = best_first(of_chance, [()] * len(of_chance), better(records[0].ranking))
+    ordered = best_first(of_chance, [()] * len(of_chance), records[0].ranking.better_score)
     return of_chance[ordered[0]] if ordered else None
 
 
@@ -154,7 +154,7 @@ def _against_chance(record: Record, ranked: np.ndarray, chance: np.ndarray | Non
     paired = difference(ranked, chance)
     if not paired.is_significant:
         return "at chance"
-    is_better = (paired.mean > 0) == (better(record.ranking) == "higher")
+    is_better = (paired.mean > 0) == (record.ranking.better_score == "higher")
     return "" if is_better else "worse than chance"
 
 

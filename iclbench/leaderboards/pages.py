@@ -11,7 +11,7 @@ from .cited import Cited
 from .escaping import markdown
 from .formats import LEGEND
 from .page_parts import GENERATED, evaluation_in_words, table_of
-from .row import PROFILE, Row, better
+from .row import PROFILE, Row
 
 
 def _score(row: Row) -> str:
@@ -49,7 +49,7 @@ def _section(board: Board) -> str:
     title = f"## {name}{board.dtype} · {evaluation_in_words(evaluation)}"
     about = (
         f"Version {board.task_version}, ranked by the {ranking.statistic} of {ranking.metric}, "
-        f"{better(ranking)} is better; evaluation seed {evaluation.seed}, "
+        f"{ranking.better_score} is better; evaluation seed {evaluation.seed}, "
         f"`{evaluation.digest[:16]}`."
     )
     lines = [*_floor_line(board), *(_line(row, board) for row in board.rows)]

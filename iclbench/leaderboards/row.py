@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -129,7 +128,7 @@ class Row:
     @property
     def goodness(self) -> float:
         """The score with a sign that makes more better; −∞ where there is none."""
-        return goodness(self.record)
+        return self.record.ranking.goodness(self.score)
 
     @property
     def origin(self) -> str:
@@ -224,22 +223,9 @@ def score_of(record: Record) -> float | None:
     return record.ranking.score(record.metrics[record.ranking.metric])
 
 
-def goodness(record: Record) -> float:
-    """The score with a sign that makes more better; −∞ where there is none."""
-    score = score_of(record)
-    if score is None:
-        return -math.inf
-    return score if better(record.ranking) == "higher" else -score
-
-
 def has_digits(ranking: Ranking) -> bool:
     """Whether the task ranks by the digits of an error."""
     return ranking.statistic == "mean digits"
-
-
-def better(ranking: Ranking) -> Literal["lower", "higher"]:
-    """Which direction of the score is better: digits grow as the error falls."""
-    return "higher" if has_digits(ranking) else ranking.better
 
 
 def worst(statistics: Statistics, ranking: Ranking) -> float | None:

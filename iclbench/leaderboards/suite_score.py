@@ -16,7 +16,7 @@ from ..api.record import Record
 from ..api.spec import canonical_json
 from ..api.suite import Suite, SuiteBoard
 from .level import has_digits_level, is_lower_better, level_of
-from .row import better, is_tuned
+from .row import is_tuned
 
 #: A model with scores on a smaller part of the boards has no mean: it is of other boards.
 LEAST_PART = 0.5
@@ -222,7 +222,7 @@ def _representative(records: Sequence[Record]) -> Record:
         known = [value for value in last if value is not None]
         if not known or len(known) < len(last):
             return not is_tuned(record), True, 0.0, record.id
-        sign = 1.0 if better(record.ranking) == "lower" else -1.0
+        sign = 1.0 if record.ranking.better_score == "lower" else -1.0
         return not is_tuned(record), False, sign * sum(known) / len(known), record.id
 
     return min(records, key=key)

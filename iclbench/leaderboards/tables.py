@@ -73,8 +73,10 @@ def _study_cell(table: StudyTable, statistics: Statistics | None) -> str:
     half = (statistics.high - statistics.low) / 2
     if 0 < half < SMALLEST_DECIMAL:
         return f"{value:.2e} ± {half:.1e}"
+    if half == 0:
+        return f"{value:.4g} ± 0"
     # Two figures of the half width, and the mean to the same place.
-    places = max(0, 1 - math.floor(math.log10(half))) if half > 0 else 3
+    places = max(0, 1 - math.floor(math.log10(half)))
     return f"{value:.{places}f} ± {half:.{places}f}"
 
 

@@ -93,6 +93,8 @@ class Cells:
         self.file, self.store = file, store
         self.plans = {} if plans is None else plans
         self.failures: list[Failure] = []
+        #: Grids whose weights a run of an earlier stage has still to leave, which is no failure.
+        self.waiting: list[Failure] = []
         #: The ids of cells without a usable record, which are among the failures.
         self.failed: set[str] = set()
         self.cells: dict[str, Cell] = {}
@@ -102,14 +104,15 @@ class Cells:
     def resolve(self, grids: Iterable[Mapping[str, Any]]) -> list[Cell]:
         """The cells of these grids, without those of earlier calls.
 
-        A cell that can't be run is added to `failures`.
+        A cell that can't be run is added to `failures`, and a grid that can't yet to `waiting`.
         """
         new: dict[str, Cell] = {}
         for grid in grids:
             try:
                 specs = expand(self._with_weights(grid), self.file.defaults)
             except _NoWeightsError as error:
-                self._fail(f"{grid.get('model')} from {reference_of(grid)}", str(error))
+                name = f"{grid.get('model')} from {reference_of(grid)}"
+                (self.waiting if error.waits else self.failures).append(Failure(name, str(error)))
                 continue
             index = self.file.grid.index(dict(grid))
             for number, spec in enumerate(specs):
@@ -177,7 +180,7 @@ class Cells:
         except UsageError as error:
             raise _NoWeightsError(str(error)) from None
         if record is None and cell is not None and cell.id not in self.failed:
-            raise _NoWeightsError(f"it waits for the weights of the run {wanted!r}")
+            raise _NoWeightsError(f"it waits for the weights of the run {wanted!r}", waits=True)
         if record is None or record.weights_file is None:
             raise _NoWeightsError(f"the run {wanted!r} left no weights")
         path = str(self.store.objects.path(record.weights_file))
@@ -197,4 +200,8 @@ class Cells:
 
 
 class _NoWeightsError(UsageError):
-    """The run whose weights a grid needs failed, or left none."""
+    """The run whose weights a grid needs failed, or left none, or `waits` to be run."""
+
+    def __init__(self, message: str, *, waits: bool = False) -> None:
+        super().__init__(message)
+        self.waits = waits

@@ -24,16 +24,11 @@ _plans: dict[str, Plan] = {}
 
 @contextmanager
 def plans_at_hand() -> Iterator[dict[str, Plan]]:
-    """Within the block, jobs of this process take plans from what it gets, by `request_key`."""
+    """Within the block, jobs of this process take plans from what it gets, by request as JSON."""
     try:
         yield _plans
     finally:
         _plans.clear()
-
-
-def request_key(request: Any) -> str:
-    """What a request's plan is kept by."""
-    return canonical_json(request)
 
 
 def request_of(spec: RunSpec) -> dict[str, Any]:
@@ -95,5 +90,5 @@ def _run_together(requests: list[dict[str, Any]], settings: Settings) -> list[st
 
 
 def _plan(request: dict[str, Any]) -> Plan:
-    plan = _plans.pop(request_key(request), None)
+    plan = _plans.pop(canonical_json(request), None)
     return plan or resolve(parse_config(RunSpec, request, "run"))

@@ -162,10 +162,10 @@ def jobs_of(cells: Sequence[Cell], jobs: Sequence[QueuedJob]) -> list[Queued]:
     Where several jobs have had a cell, it belongs to the last.
     """
     by_request = {cell.request: cell for cell in cells}
-    last = {_key(request): job.id for job in jobs for request in job.job["requests"]}
+    last = {canonical_json(request): job.id for job in jobs for request in job.job["requests"]}
     matched = []
     for job in jobs:
-        keys = [_key(request) for request in job.job["requests"]]
+        keys = [canonical_json(request) for request in job.job["requests"]]
         group = [by_request.get(key) if last[key] == job.id else None for key in keys]
         if any(group):
             matched.append((group, job))
@@ -185,10 +185,6 @@ def group_cells(cells: Sequence[Cell], replicas: int) -> list[list[Cell]]:
         models[cell.program] = count
         parts[-1].append(cell)
     return [part for parts in programs.values() for part in parts]
-
-
-def _key(request: Mapping[str, Any]) -> str:
-    return canonical_json(request)
 
 
 def _names(group: Sequence[Cell | None]) -> str:

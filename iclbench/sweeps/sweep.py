@@ -112,7 +112,7 @@ def plan_sweep(
 ) -> tuple[Cells, list[list[Cell]]]:
     """The cells of a sweep, and the programs of those without a record; runs nothing.
 
-    Cells that take the weights of a run without a record are failures.
+    Grids that take the weights of a run without a record are among the cells' `waiting`.
     """
     run = _Sweep(file, out, recipe, {}, {})
     cells = [cell for stage in run.stages for cell in run.cells.resolve(stage)]
@@ -145,7 +145,9 @@ class _Sweep:
 
     def programs(self, executor: Executor, workers: int | None, report: Reporter) -> Programs:
         """What runs the cells; raises UsageError for a device or a folder that can't be used."""
-        device, workers = self.settings.device, workers or executor.workers
+        device, workers = self.settings.device, executor.workers if workers is None else workers
+        if workers < 1:
+            raise UsageError(f"{workers} workers run nothing: there must be at least 1")
         if not executor.remote:
             find_device(device)
         if workers > 1 and ":" in device:
@@ -197,6 +199,7 @@ def recorded(file: SweepFile, out: str | Path) -> SweepResult:
     for stage in stages_of(file):
         for cell in cells.missing(cells.resolve(stage)):
             cells.fail(cell, "it has no record")
+    cells.failures += cells.waiting
     return _result(cells, already_done=0)
 
 

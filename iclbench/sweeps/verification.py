@@ -51,7 +51,6 @@ class Outcome:
     claims: dict[str, str] = field(default_factory=dict)
     stale: list[str] = field(default_factory=list)
     problem: str = ""
-    exit_code: int = 0
 
     @property
     def failing(self) -> list[Check]:
@@ -87,9 +86,7 @@ def verify_all(paths: Sequence[Path], request: Request, workers: int) -> Iterato
         for index, result in outcomes:
             paths_of_job, _ = jobs[index]
             if isinstance(result, BaseException):
-                ended |= {
-                    p: Outcome(p, problem=f"{p}: {result}", exit_code=2) for p in paths_of_job
-                }
+                ended |= {p: Outcome(p, problem=f"{p}: {result}") for p in paths_of_job}
             else:
                 ended |= {outcome.path: outcome for outcome in result}
             while waiting and waiting[0] in ended:
@@ -123,7 +120,7 @@ def _outcome(path: Path, request: Request) -> Outcome:
     except Exception as error:
         if os.environ.get("ICLBENCH_DEBUG"):
             raise
-        return Outcome(path, problem=problem_with(path, error), exit_code=2)
+        return Outcome(path, problem=problem_with(path, error))
 
 
 def _checks(path: Path, request: Request) -> list[Check]:

@@ -38,6 +38,8 @@ def test_verify_reports_which_numbers_hold(cli, tmp_path):
 
 
 def test_sweep_prints_tables_and_failures(cli, tmp_path):
+    from iclbench.runs.store import read_record
+
     file = tmp_path / "sweep.toml"
     file.write_text(
         """
@@ -60,6 +62,14 @@ def test_sweep_prints_tables_and_failures(cli, tmp_path):
     failing = cli("sweep", file, "--out", tmp_path / "r")
     assert failing.code == 1
     assert "did you mean 'averaging'" in failing.err
+    # A record whose values are missing has no row; it hides neither the others nor the failures.
+    record = read_record(next((tmp_path / "r").glob("least-squares/zero-*.json")))
+    (tmp_path / "r" / record.main.values["squared_error"].name).unlink()
+    damaged = cli("sweep", file, "--out", tmp_path / "r")
+    assert damaged.code == 2
+    assert "did you mean 'averaging'" in damaged.err
+    assert damaged.err.count("can't be read") == 1
+    assert damaged.out.count("ranked by its mean digits") == 1
 
 
 def test_a_table_tells_which_of_its_patterns_no_metric_matches(cli, tmp_path):

@@ -256,3 +256,25 @@ def test_no_arguments_show_the_help(cli):
     code, out, err = cli()
     assert (code, err) == (0, "")
     assert "Usage: iclbench" in out
+
+
+def test_a_record_is_at_home_in_its_own_folder(cli, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    arguments = ("--task-args", "dim=2,examples=4", "--eval-prompts", 32, "--out", out)
+    assert cli("run", "--model", "zero", "--task", "least-squares", *arguments).code == 0
+    (path,) = out.glob("*/*.json")
+    monkeypatch.chdir(path.parent)
+    assert cli("verify", path.name).code == 0
+    assert cli("run", "--weights", path.name, "--shift", "noisy").code == 0
+    assert "least-squares" in cli("show", path.name).out
+
+
+def test_what_a_killed_process_staged_is_no_record(cli, tmp_path):
+    out = tmp_path / "out"
+    assert cli("run", "--model", "zero", "--task", "ridge", "--eval-prompts", 32,
+               "--out", out).code == 0  # fmt: skip
+    (path,) = out.glob("*/*.json")
+    staged = out / ".iclbench-new-killed" / "ridge"
+    staged.mkdir(parents=True)
+    (staged / path.name).write_text(path.read_text()[:100])
+    assert "1 of 1 record" in cli("verify", out).out

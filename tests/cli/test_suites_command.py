@@ -163,3 +163,26 @@ def test_a_folder_without_records_of_the_suite_is_refused(cli, suite, tmp_path):
         outcome = cli("leaderboard", "suite", suite, *given)
         assert outcome.code == 2
         assert "there are no records of the suite tiny" in outcome.err
+
+
+def test_a_solver_with_arguments_runs_beside_the_board_s_own(cli, tmp_path):
+    path = tmp_path / "solvers.toml"
+    path.write_text(
+        'name = "solvers"\nversion = 1\nsummary = "s"\n[[board]]\nname = "a"\ntask = "ridge"\n'
+        'chance = "zero"\nreference = "ridge"\neval_prompts = 32\n'
+    )
+    ran = cli("run", "--suite", path, "--model", "ridge", "--model-args", "ridge=0.5",
+              "--out", tmp_path / "out")  # fmt: skip
+    assert ran.code == 0, ran.err
+    assert len(list((tmp_path / "out" / "ridge").glob("ridge-*.json"))) == 2
+
+
+def test_a_damaged_record_is_left_out_of_the_scores_with_an_error(cli, tmp_path, suite):
+    out = tmp_path / "out"
+    assert cli("run", "--suite", suite, "--model", "zero,averaging", "--out", out).code == 0
+    damaged = next(out.glob("least-squares/averaging-*.json"))
+    damaged.write_text(damaged.read_text()[:-9])
+    shown = cli("leaderboard", "suite", suite, out)
+    assert shown.code == 2
+    assert f"error: {damaged}" in shown.err
+    assert "zero" in shown.out

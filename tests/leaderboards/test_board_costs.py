@@ -70,6 +70,7 @@ def test_the_command_prints_a_line_per_cell_and_the_sum(cli, folder):
     assert any(line.startswith("least-squares  ") for line in outcome.out.splitlines())
     assert "3 cells: " in outcome.out
     assert "zero" not in outcome.out
+    assert cli("leaderboard", "costs", folder, folder).out == outcome.out
     rows = json.loads(
         cli("leaderboard", "costs", folder, "--format", "json", "--sort", "-steps").out
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iclbench import compare, run
+from iclbench import UsageError, compare, run
 from iclbench.leaderboards.board import leaderboard
 from iclbench.leaderboards.formats import difference
 
@@ -37,3 +37,14 @@ def test_a_difference_to_one_seed_has_the_mark_of_one_seed(folder):
     scale = row.record.ranking.scale
     assert difference(row.above, scale, row.one_seed_above).endswith("] †")
     assert "†" not in difference(row.above, scale)
+
+
+def test_rows_with_other_targets_on_the_same_draws_are_not_compared(tmp_path):
+    args = {"task": "least-squares", "eval_prompts": 16, "out": tmp_path}
+    query, weights = (
+        run(model="zero", task_args={"dim": 2, "target": target}, **args)
+        for target in ("query", "weights")
+    )
+    assert query.main.digest == weights.main.digest
+    with pytest.raises(UsageError, match="their task arguments differ"):
+        compare(query, weights)

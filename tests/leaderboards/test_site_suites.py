@@ -115,7 +115,7 @@ def test_a_suite_with_few_rows_or_a_mistake_has_no_section(records, provide):
     about, refused = Descriptions(pytest.fail), []
     provide("suite", "two-of-three", SUITE)
     provide("suite", "misnamed", SUITE)
-    more = [{"name": f"b{i}", "task": "read"} for i in range(9)]
+    more = [{"name": f"b{i}", "task": "read", "eval_seed": i} for i in range(9)]
     large = {"name": "large", "board": (*SUITE.board, *more)}
     provide("suite", "large", SUITE.model_copy(update=large))
     names = [view["name"] for view in suites.suite_views(boards, about, refused.append)]

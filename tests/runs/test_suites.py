@@ -108,3 +108,15 @@ def test_a_suite_is_a_plugin_s_object_or_file_or_a_path(tmp_path, provide):
         find_suite("odd")
     with pytest.raises(PluginError, match="calls itself 'tiny'"):
         find_suite("other-name")
+
+
+def test_boards_with_the_same_prompts_are_refused():
+    short, longer = (
+        {"name": name, "task": "ridge", "chance": "zero", "recipe_args": {"steps": steps}}
+        for name, steps in (("short", 2), ("long", 20))
+    )
+    suite = Suite(name="twice", version=1, summary="s", board=(short, longer))
+    with pytest.raises(UsageError, match="twice: the boards short and long have the same prompts"):
+        resolve_suite(suite, ["zero"], {})
+    with pytest.raises(UsageError, match="put them into two suites"):
+        records_of(suite, [])

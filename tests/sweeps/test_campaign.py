@@ -252,6 +252,7 @@ def test_a_job_that_fails_returns_the_reason(folder):
         ([first(), first()], "two stages have the same name"),
         ([first(models=[])], "either models or winner_of"),
         ([first(models=[], winner_of="z")], "no earlier stage is 'z'"),
+        ([first(), first(name="b", models=[], winner_of="a")], "winner_of needs trials"),
         ([first(apart=True)], "apart needs winner_of"),
         ([{"name": "s", "summary": "nothing"}], "either a suite or sweeps"),
         ([{"name": "s", "summary": "", "sweep": [{"file": "a", "out": "../b"}]}], "plain name"),
@@ -268,7 +269,7 @@ def test_invalid_campaigns_are_refused(folder, stages, reason):
 
 def test_a_stage_is_run_with_those_that_it_needs(folder):
     stages = (first(), first(name="b"), first(name="c", models=[], winner_of="a"))
-    content = campaign(folder, *stages)
+    content = campaign(folder, *stages, trials=1)
     assert [stage.name for stage in content.only("c").stage] == ["a", "c"]
     with pytest.raises(UsageError, match="unknown stage 'd'"):
         content.only("d")

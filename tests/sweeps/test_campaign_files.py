@@ -11,6 +11,7 @@ from test_campaign import SUITE, campaign, first
 
 from iclbench import UsageError
 from iclbench.runs.settings import Settings
+from iclbench.sweeps.campaign.cells import cells_of
 from iclbench.sweeps.campaign.files import read_campaign
 from iclbench.sweeps.campaign.run import run_campaign
 from iclbench.sweeps.executors.local import Local
@@ -49,3 +50,31 @@ def test_a_campaign_is_a_regular_file_that_is_not_nested_too_deeply(tmp_path):
     (tmp_path / "deep.toml").write_text("x = " + "[" * 100_000)
     with pytest.raises(UsageError, match="nested too deeply"):
         read_campaign(tmp_path / "deep.toml")
+
+
+def test_a_suite_s_file_lies_beside_the_campaign_s(tmp_path):
+    path = tmp_path / "campaign.toml"
+    path.write_text(
+        '[[stage]]\nname = "a"\nsummary = "s"\nmodels = ["zero"]\nsuite = "mine.toml"\n'
+        '[[stage]]\nname = "b"\nsummary = "s"\nmodels = ["zero"]\nsuite = "core"\n'
+    )
+    assert [stage.suite for stage in read_campaign(path).stage] == [
+        str(tmp_path / "mine.toml"),
+        "core",
+    ]
+
+
+def test_a_run_of_a_sweep_that_can_t_be_planned_is_a_failure_at_every_start(tmp_path):
+    (tmp_path / "sweep.toml").write_text(
+        '[[grid]]\nmodel = ["zero", "nosuch"]\ntask = "ridge"\neval_prompts = 32\n'
+    )
+    (tmp_path / "campaign.toml").write_text(
+        '[[stage]]\nname = "a"\nsummary = "s"\n[[stage.sweep]]\nfile = "sweep.toml"\nout = "s"\n'
+    )
+    content = read_campaign(tmp_path / "campaign.toml")
+    settings = Settings(tmp_path / "out")
+    for _ in range(2):
+        (failure,) = run_campaign(content, settings)
+        assert "unknown model 'nosuch'" in failure
+    (cell,) = cells_of(content, settings)
+    assert (cell.failed, cell.to_run, cell.left) == (True, False, 0)

@@ -73,4 +73,4 @@ def test_before_a_named_run_has_run_its_grids_wait(tmp_path):
     content = {"defaults": DEFAULTS, "grid": [first, {"model": "transformer", "init": "@first"}]}
     cells, programs = plan_sweep(content, out=tmp_path)
     assert len(programs) == 1
-    assert [f.reason for f in cells.failures] == ["it waits for the weights of the run 'first'"]
+    assert [f.reason for f in cells.waiting] == ["it waits for the weights of the run 'first'"]

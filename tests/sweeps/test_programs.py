@@ -89,6 +89,12 @@ def test_what_a_figure_names_and_records_lack_is_told_after_the_first(tmp_path, 
     assert lines.index(line) < len(lines) - 1
 
 
+def test_without_workers_nothing_would_run(tmp_path):
+    for workers in (0, -1):
+        with pytest.raises(UsageError, match=f"{workers} workers run nothing"):
+            sweep(CONTENT, out=tmp_path, workers=workers)
+
+
 def test_a_second_process_joins_the_jobs_of_one_that_died(queue, monkeypatch):
     jobs = [{"n": 1}, {"n": 2}, {"n": 1}]
     queue.submit(_number, jobs[:2], 2)  # and then its process dies

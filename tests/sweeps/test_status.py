@@ -112,3 +112,24 @@ def test_a_dry_run_names_the_programs_and_runs_nothing(tmp_path, cli, monkeypatc
         "3 runs: 0 have a record, 3 to run as 2 programs of 6 models",
         "1 program resumes from its checkpoint",
     ]
+
+
+def test_a_dry_run_of_grids_that_wait_is_no_error(tmp_path, cli):
+    file = tmp_path / "sweep.toml"
+    file.write_text(
+        """
+        [defaults]
+        task = "least-squares"
+        recipe = "smoke"
+        [[grid]]
+        name = "first"
+        model = "lsa"
+        [[grid]]
+        model = "lsa"
+        init = "@first"
+        """
+    )
+    for option in ("--dry-run", "--status"):
+        planned = cli("sweep", file, "--out", tmp_path / "out", option)
+        assert planned.code == 0
+        assert "1 grid needs weights of unfinished runs" in planned.out

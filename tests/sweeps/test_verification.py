@@ -86,7 +86,7 @@ def digest_of(plan):
 
 
 def test_few_records_need_no_further_process(monkeypatch):
-    monkeypatch.setattr(verification, "_cores", lambda: 16)
+    monkeypatch.setattr(verification, "usable_cores", lambda: 16)
     monkeypatch.setattr(verification, "visible_gpus", list)
     counts = {n: default_workers(n, Request()) for n in (0, 1, 15, 16, 1000)}
     assert counts == {0: 1, 1: 1, 15: 1, 16: 2, 1000: 16}

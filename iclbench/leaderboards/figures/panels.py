@@ -60,6 +60,8 @@ def panels(figure: Figure, records: Sequence[Record]) -> list[list[Panel]]:
     records = drawn(figure, records)
     if not records:
         raise UsageError("a figure needs records")
+    if figure.x == TRAINING and not any(record.training for record in records):
+        raise UsageError("a figure of training needs records of trainings")
     if figure.x in COSTS and not any(record.validation_curve for record in records):
         raise UsageError(f"a figure against {figure.x} needs records of trainings with validation")
     if figure.x == STATE:

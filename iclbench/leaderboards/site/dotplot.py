@@ -14,7 +14,7 @@ from typing import NamedTuple
 from .. import formats
 from ..board import Board
 from ..descriptions import Descriptions
-from ..row import Row, better
+from ..row import Row
 from .magnitudes import is_error, spans_magnitudes
 from .settings import trained
 from .svg import Scale, scale_of, spaced, ticks
@@ -73,7 +73,7 @@ def board_dots(
         return None
     marks = references(board)
     axis = axis_of(board, rows, marks)
-    is_reversed = better(board.ranking) == "lower"
+    is_reversed = board.ranking.better_score == "lower"
     longest = max(len(formats.score(row.score, board.ranking)) for row in rows)
     left, right = LABELS, width - max(VALUES, 7 * longest + 10)
     frame = _Frame(
@@ -86,7 +86,7 @@ def board_dots(
     metric = about.task(board.task).metric(board.ranking.metric)
     name = formats.digits_of(metric)
     if not board.has_digits:
-        name = f"{metric}, {better(board.ranking)} is better"
+        name = f"{metric}, {board.ranking.better_score} is better"
     title = escape(f"{about.task(board.task).title}, {board.dtype}: {name}")
     if len(name) <= MOST_NAME:
         name = f"{name}, {board.dtype}{f', {track}' * bool(track)}"
@@ -138,7 +138,7 @@ def axis_of(board: Board, rows: Sequence[Row], marks: Sequence[Reference]) -> Ax
     scores = [row.score for row in rows if row.score is not None]
     if chance:
         # Beyond chance there is nothing to tell models apart by.
-        is_lower = better(board.ranking) == "lower"
+        is_lower = board.ranking.better_score == "lower"
         scores = [min(v, chance[0]) if is_lower else max(v, chance[0]) for v in scores]
     low, high = min([*known, *scores]), max([*known, *scores])
     if is_error(board.rows[0].record) and spans_magnitudes([low, high]):

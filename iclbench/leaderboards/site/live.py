@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ...api.errors import UsageError
-from ...runs.store import RecordStore
+from ..findings import STUDIES
 from .build import make_site
 
 #: Seconds between two looks at the folder.
@@ -69,7 +69,11 @@ class LiveSite:
 
     def _signature(self) -> Signature:
         facts = set()
-        for path in [*RecordStore(self.records).paths(), *self.folder.glob("*.toml")]:
+        for path in [
+            *self.records.glob("*/*.json"),  # held-out evaluations lie beside records
+            *self.folder.glob(f"{STUDIES}/*/*/*.json"),
+            *self.folder.glob("*.toml"),
+        ]:
             with suppress(OSError):  # it was deleted meanwhile
                 status = path.stat()
                 facts.add((str(path), status.st_size, status.st_mtime_ns))

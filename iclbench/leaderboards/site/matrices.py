@@ -188,7 +188,7 @@ def state_matrix(boards: Sequence[Board], about: Descriptions) -> View | None:
 
 def _best(row: Row | None, ends: tuple[float, float], ranking: Ranking) -> View:
     score = None if row is None or row.score is None else float(row.score)
-    lower = ranking.statistic == "mean" and ranking.better == "lower"
+    lower = ranking.better_score == "lower"
     cell = _cell(score, ends, lambda value: formats.score(value, ranking), reverse=lower)
     return cell | {"id": row.record.id if row else ""}
 

@@ -11,7 +11,7 @@ from ...api.spec import canonical_json
 from ..board import Board
 from ..build import by_task
 from ..descriptions import Description, Descriptions
-from ..row import Row, better
+from ..row import Row
 from .figure import script_json
 from .model import by_model
 
@@ -54,7 +54,7 @@ def _board(board: Board) -> dict[str, Any]:
         "evaluation": board.evaluation.digest,
         "metric": ranking.metric,
         "statistic": ranking.statistic,
-        "better": better(ranking),
+        "better": ranking.better_score,
         "floor": None if floor is None else {"kind": floor.kind, "name": floor.label,
                                              "score": _number(floor.score)},
         "rows": [_row(row) for row in board.rows],

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from .. import formats
 from ..board import Board
 from ..descriptions import Descriptions
-from ..row import Row, better
+from ..row import Row
 from . import citation, dotplot, settings
 from .example import first_example
 from .figure import View, figures, script_json
@@ -102,7 +102,7 @@ def section(key: str, boards: Sequence[Board], about: Descriptions) -> View:
         "profiles": figures(plot for board in boards if (plot := profiles(board, about))),
         "figures": figures(plots),
         "has_digits": boards[0].has_digits,
-        "best_first": "down" if better(boards[0].ranking) == "higher" else "up",
+        "best_first": "down" if boards[0].ranking.better_score == "higher" else "up",
         **_choices(boards, rows),
     }
 

@@ -10,7 +10,7 @@ import numpy as np
 from .. import formats
 from ..board import Board
 from ..ranking import Better
-from ..row import Row, better
+from ..row import Row
 from . import dotplot, settings, svg
 from .figure import View
 from .minus import with_minus
@@ -56,7 +56,7 @@ def _interval_axis(board: Board) -> dotplot.Axis:
         return dotplot.Axis(shown.high, shown.low, log=True)
     values = [v for row in board.rows for v in (row.bounds.low, row.bounds.high, row.score)]
     low, high = extent(values, log=False) or (0.0, 1.0)
-    worst, best = (low, high) if better(board.ranking) == "higher" else (high, low)
+    worst, best = (low, high) if board.ranking.better_score == "higher" else (high, low)
     chance = [mark.value for mark in marks if mark.kind == "chance"]
     for limit in [dotplot.LEAST_DIGITS] if board.has_digits else chance:
         worst = limit if low < limit < high else worst
@@ -94,8 +94,8 @@ def _row(row: Row, axis: dotplot.Axis, group: int, hidden: bool) -> View:
         "sort": {
             "rank": row.rank.first if row.rank else 1e9,
             # More digits are better, whatever their metric's direction.
-            "score": _sortable(row.score, "higher" if row.has_digits else ranking.better),
-            "missing": _sortable(_from_floor(row), "higher" if row.has_digits else ranking.better),
+            "score": _sortable(row.score, ranking.better_score),
+            "missing": _sortable(_from_floor(row), ranking.better_score),
             "median": _sortable(statistics.median, ranking.better),
             "worst": _sortable(row.worst, ranking.better),
             "mean": _sortable(statistics.mean, ranking.better),

@@ -16,7 +16,7 @@ from ...runs.settings import Settings
 from ...runs.store import RecordStore
 from ...runs.suites import SuiteCell, find_suite, resolve_suite
 from ...runs.tuned import FOLDER, choose_tuning, read_tunings, tuned
-from ..cells import Cells
+from ..cells import Cells, by_reason
 from ..files import SweepFile, read_sweep_file, stages_of
 from ..tuning.search import missing_trials, trial_budget
 from .apart import seed_plan, seed_settings
@@ -106,6 +106,10 @@ def _winners(stage: Stage, progress: _Progress, earlier: list[Cell]) -> Iterator
             and cell.plan is not None
             and cell.plan.recipe is not None
         ]
+        if not members:
+            problem = f"no model of {stage.winner_of} can be trained on it"
+            yield Cell(stage.name, board.name, f"the best of {stage.winner_of}", problem=problem)
+            continue
         tunings = [progress.tuning(cell.plan) for cell in members if cell.plan]
         known = [tuning for tuning in tunings if tuning is not None]
         if not known or len(known) < len(members):
@@ -120,7 +124,7 @@ def _winners(stage: Stage, progress: _Progress, earlier: list[Cell]) -> Iterator
                 seconds_left=budget.seconds if budget else 0.0,
             )
             continue
-        best = max(known, key=_goodness)
+        best = max(known, key=lambda tuning: tuning.ranking.goodness(tuning.best.score))
         one = stage.model_copy(update={"models": (best.model,), "boards": (board.name,)})
         for board_cell in _suite_cells(one):
             if board_cell.plan is not None and not board_cell.extra:
@@ -146,14 +150,6 @@ def _seeds_apart(cell: Cell, progress: _Progress) -> Iterator[Cell]:
         yield replace(cell, model=name, seed=seed, done=done, seconds_left=seconds)
     problem = f"{counted(missing, 'seed')} without a record" if missing else None
     yield replace(cell, merges=True, waiting=missing > 0, problem=problem, seconds_left=0.0)
-
-
-def _goodness(tuning: TuningDocument) -> float:
-    """The score of the best trial, with a sign that makes more better."""
-    lower = tuning.ranking.statistic == "mean" and tuning.ranking.better == "lower"
-    score = tuning.best.score
-    assert score is not None
-    return -score if lower else score
 
 
 def _suite_cells(stage: Stage) -> Iterator[SuiteCell]:
@@ -221,7 +217,8 @@ class _Progress:
     def of_sweep(self, stage: Stage, entry: SweepEntry) -> Cell:
         """The cell of a sweep. Grids that take weights of another count once those are there.
 
-        A sweep is published whole or not at all: it runs in one folder.
+        A sweep is published whole or not at all: it runs in one folder. Runs that no plan can be
+        made for are the cell's problem; the others run all the same.
         """
         cell = Cell(stage.name, entry.out, entry.size, sweep=entry)
         try:
@@ -229,7 +226,7 @@ class _Progress:
             if any(_is_whole(file, s) for s in self._published(f"{STUDIES}/{entry.out}")):
                 return replace(cell, done=True)
             store = RecordStore(sweep_folder(self.settings, entry))
-            plans, waiting = _plans_of(file, store)
+            plans, waiting, failures = _plans_of(file, store)
         except IclbenchError as error:
             return replace(cell, sweep=None, problem=str(error))
         missing = [plan for plan in plans if not _has_record(plan, [store])]
@@ -238,6 +235,9 @@ class _Progress:
         stepped = sum(plan.recipe is not None and not plan.spec.budget for plan in missing)
         estimate = 3600 * entry.hours * left / whole if stepped or waiting else 0.0
         seconds = estimate + sum(_seconds(plan) for plan in missing)
+        if failures:
+            to_run = entry if left else None
+            return replace(cell, sweep=to_run, problem=failures[0], left=left, seconds_left=seconds)
         return replace(cell, done=not left, left=left, seconds_left=seconds)
 
 
@@ -252,17 +252,17 @@ def sweep_folder(settings: Settings, entry: SweepEntry) -> Path:
 
 def _is_whole(file: SweepFile, store: RecordStore) -> bool:
     """Whether every run of a sweep has a record in the store."""
-    plans, waiting = _plans_of(file, store)
-    return not waiting and all(_has_record(plan, [store]) for plan in plans)
+    plans, waiting, failures = _plans_of(file, store)
+    return not waiting and not failures and all(_has_record(plan, [store]) for plan in plans)
 
 
-def _plans_of(file: SweepFile, store: RecordStore) -> tuple[list[Plan], int]:
-    """The plans of a sweep, and how many grids wait for the weights of others."""
+def _plans_of(file: SweepFile, store: RecordStore) -> tuple[list[Plan], int, list[str]]:
+    """The plans of a sweep, how many grids wait for the weights of others, and what can't run."""
     cells = Cells(file, store)
     for grids in stages_of(file):
         cells.resolve(grids)
     plans = [cells.plan(cell) for cell in cells.in_order()]
-    return plans, len(cells.failures)
+    return plans, len(cells.waiting), by_reason(cells.failures)
 
 
 def _seconds(plan: Plan) -> float:

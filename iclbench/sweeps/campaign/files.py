@@ -34,7 +34,7 @@ class Stage(Config):
 
     name: str
     summary: str = Field(description="one line")
-    suite: str | None = Field(None, description="name, or a TOML file")
+    suite: str | None = Field(None, description="name, or a TOML file, relative to the campaign's")
     boards: tuple[str, ...] = Field(
         (), description="boards of the suite, in this order; default: all"
     )
@@ -82,6 +82,8 @@ class Campaign(Config):
         for number, stage in enumerate(self.stage):
             if stage.winner_of is not None and stage.winner_of not in names[:number]:
                 raise ValueError(f"stage {stage.name}: no earlier stage is {stage.winner_of!r}")
+            if stage.winner_of is not None and not self.trials:
+                raise ValueError(f"stage {stage.name}: winner_of needs trials, which choose it")
         folders = [entry.out for stage in self.stage for entry in stage.sweep]
         if len({*folders}) < len(folders):
             # Two processes would write to one store.
@@ -110,16 +112,14 @@ def read_campaign(path: Path) -> Campaign:
     """The campaign in a TOML file; raises UsageError if it is invalid."""
     campaign = parse_config(Campaign, read_toml(path), str(path))
     # Relative to the file, as its author sees it.
-    stages = tuple(
-        stage.model_copy(
-            update={
-                "sweep": tuple(
-                    entry.model_copy(update={"file": path.parent / entry.file})
-                    for entry in stage.sweep
-                )
-            }
-        )
-        for stage in campaign.stage
-    )
+    stages = tuple(_beside(path.parent, stage) for stage in campaign.stage)
     published = campaign.published and path.parent / campaign.published
     return campaign.model_copy(update={"stage": stages, "published": published})
+
+
+def _beside(folder: Path, stage: Stage) -> Stage:
+    """The stage with the paths of its files in the campaign's folder."""
+    sweeps = tuple(entry.model_copy(update={"file": folder / entry.file}) for entry in stage.sweep)
+    is_file = stage.suite is not None and stage.suite.endswith(".toml")
+    suite = str(folder / str(stage.suite)) if is_file else stage.suite
+    return stage.model_copy(update={"sweep": sweeps, "suite": suite})

@@ -106,7 +106,7 @@ def _job(
     }
     if cell.sweep is not None:
         out = str(sweep_folder(settings, cell.sweep).absolute())
-        return job | {"sweep": str(cell.sweep.file), "size": cell.sweep.size, "out": out}
+        return job | {"sweep": str(cell.sweep.file.absolute()), "size": cell.sweep.size, "out": out}
     assert cell.plan is not None
     is_searched = cell.plan.recipe is not None and campaign.trials > 0
     tuning = cell.plan.tuning
