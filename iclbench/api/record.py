@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import html
 import json
-import math
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -16,6 +15,7 @@ from pydantic import ConfigDict, Field, model_validator
 from .config import Config, added_later
 from .costs import BudgetReport, Operations, ValidationCurve
 from .names import Label, is_plain_name
+from .ranking import Ranking
 from .results import Evaluation, FileReference
 from .spec import ResolvedSpec, digest_of
 from .statistics import Curve, Statistics
@@ -28,36 +28,6 @@ BYTES = {"float32": 4, "float64": 8}
 
 #: The name of the evaluation that boards rank by.
 MAIN = "main"
-
-
-class Ranking(Config):
-    """The number that the task ranks by."""
-
-    metric: str
-    better: Literal["lower", "higher"]
-    statistic: Literal["mean digits", "mean"]
-
-    @property
-    def scale(self) -> Literal["log", "linear"]:
-        """log: compared by log10."""
-        return "linear" if self.statistic == "mean" else "log"
-
-    @property
-    def better_score(self) -> Literal["lower", "higher"]:
-        """Which direction of the score is better: digits grow as the error falls."""
-        return "higher" if self.statistic == "mean digits" else self.better
-
-    def goodness(self, score: float | None) -> float:
-        """The score with a sign that makes more better; −∞ where there is none."""
-        if score is None:
-            return -math.inf
-        return score if self.better_score == "higher" else -score
-
-    def score(self, statistics: Statistics) -> float | None:
-        """The number that ranks: the mean digits, or the mean."""
-        if self.statistic == "mean":
-            return statistics.mean
-        return statistics.digits.mean if statistics.digits else None
 
 
 class SeedReport(Config):

@@ -8,8 +8,9 @@ from pydantic import Field, model_validator
 
 from .config import Config
 from .random import derive_seed
+from .ranking import Ranking
 from .recipe import Schedule
-from .record import Ranking, Tuning
+from .record import Tuning
 from .spec import canonical_json, digest_of
 
 #: A trial trains for this share of the budget, or of the steps.

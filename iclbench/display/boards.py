@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ..api.record import Ranking, Record
+from ..api.ranking import Ranking
+from ..api.record import Record
 from ..leaderboards import formats
 from ..leaderboards.board import Board
 from ..leaderboards.board_names import board_names

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..api.errors import UsageError
-from ..api.record import Ranking, Record
+from ..api.ranking import Ranking
+from ..api.record import Record
 from ..api.results import Evaluation
 from ..api.spec import canonical_json
 from ..console import counted

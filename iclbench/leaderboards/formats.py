@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable
 from pathlib import PurePath
 from typing import Any
 
-from ..api.record import Ranking, Record
+from ..api.ranking import Ranking
+from ..api.record import Record
 from ..runs.heldout import LEVEL
 from .ranking import Difference
 from .row import Bounds, Row, has_digits

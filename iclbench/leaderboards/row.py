@@ -10,7 +10,8 @@ import numpy as np
 
 from ..api.budget import Budget
 from ..api.floor import FLOOR_NAMES
-from ..api.record import Ranking, Record
+from ..api.ranking import Ranking
+from ..api.record import Record
 from ..api.statistics import Digits, IntervalKind, Statistics
 from ..runs.heldout import HeldOut
 from .ranking import Difference, Rank, at_floor, difference

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..api.record import MAIN, Ranking, Record
+from ..api.ranking import Ranking
+from ..api.record import MAIN, Record
 from ..api.results import Evaluation
 from .board import Board
 from .row import Row, has_digits

@@ -22,7 +22,7 @@ NOT_COUNTED = frozenset(
     f"{folder}/{name}.py"
     for folder, names in {
         "api": ("__init__", "about", "costs", "entry", "errors", "executor", "names", "options",
-                "record", "results", "stored", "suite", "tracker", "tuning"),
+                "ranking", "record", "results", "stored", "suite", "tracker", "tuning"),
         "runs": ("__init__", "add_answers", "asked_answers", "causality", "checks", "code",
                  "comparison", "cost_facts", "facts", "heldout", "honesty", "inspection", "objects",
                  "proofs", "recorded", "recorded_answers", "report", "retraining", "reuse",

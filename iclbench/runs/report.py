@@ -11,7 +11,8 @@ import numpy as np
 from ..api.architecture import Solver
 from ..api.errors import RunError
 from ..api.names import visible
-from ..api.record import GraderReport, PluginReference, Ranking, SeedReport, TrainingReport
+from ..api.ranking import Ranking
+from ..api.record import GraderReport, PluginReference, SeedReport, TrainingReport
 from ..api.results import Evaluation, FloorReport
 from ..api.statistics import finite
 from ..training.loop import Trained

@@ -199,9 +199,9 @@ def recorded(file: SweepFile, out: str | Path) -> SweepResult:
     for stage in stages_of(file):
         for cell in cells.missing(cells.resolve(stage)):
             cells.fail(cell, "it has no record")
-    cells.failures += cells.waiting
     return _result(cells, already_done=0)
 
 
 def _result(cells: Cells, already_done: int) -> SweepResult:
-    return SweepResult(cells.records(), cells.failures, already_done)
+    # All has been run: what still waits never gets its weights.
+    return SweepResult(cells.records(), [*cells.failures, *cells.waiting], already_done)

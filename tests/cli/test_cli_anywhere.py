@@ -277,4 +277,4 @@ def test_what_a_killed_process_staged_is_no_record(cli, tmp_path):
     staged = out / ".iclbench-new-killed" / "ridge"
     staged.mkdir(parents=True)
     (staged / path.name).write_text(path.read_text()[:100])
-    assert "1 of 1 record" in cli("verify", out).out
+    assert cli("verify", out).code == 0

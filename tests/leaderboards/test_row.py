@@ -9,7 +9,8 @@ import pytest
 
 from iclbench.api.costs import BudgetReport
 from iclbench.api.digits import digits
-from iclbench.api.record import Ranking, Tuning
+from iclbench.api.ranking import Ranking
+from iclbench.api.record import Tuning
 from iclbench.leaderboards.figures.axes import shown_name, shown_score
 from iclbench.leaderboards.formats import notes
 from iclbench.leaderboards.row import (

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ...api.errors import UsageError, unknown
-from ...api.record import Ranking, Record
+from ...api.ranking import Ranking
+from ...api.record import Record
 from ...api.statistics import Statistics
 from ...sweeps.figure import COSTS, CURVE, NOT_FIELDS, STATE, TRAINING, Figure
 from ..curves import COST_TITLES

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ...api.errors import IclbenchError
-from ...api.record import Ranking
+from ...api.ranking import Ranking
 from ...runs.load import load_task
 from .. import formats
 from ..board import Board

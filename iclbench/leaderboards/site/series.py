@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ...api.record import Ranking, Record
+from ...api.ranking import Ranking
+from ...api.record import Record
 from ...api.spec import canonical_json
 from ..descriptions import Descriptions
 from ..formats import digits_of, in_words
