@@ -178,7 +178,7 @@ def overview_table(groups: Sequence[Sequence[Record]]) -> Table:
         Column("best trained", fit="shorten"),
         Column("score", right=True),
         Column("best other", fit="shorten", importance=1),
-        Column("of it", right=True, importance=2),
+        Column("other score", right=True, importance=2),
         Column("floor", right=True),
         Column("metric", importance=4),
     )
@@ -200,7 +200,7 @@ def _overview_line(name: str, records: Sequence[Record]) -> Line:
         return label, Cell(formats.score(score_of(record), ranking), score_of(record))
 
     trained, score = best(True)
-    other, of_it = best(False)
+    other, other_score = best(False)
     floor = floor_of(first)
     floor_score = None if floor is None else floor.score
     return {
@@ -209,7 +209,7 @@ def _overview_line(name: str, records: Sequence[Record]) -> Line:
         "best trained": trained,
         "score": score._replace(style="bold"),
         "best other": other,
-        "of it": of_it,
+        "other score": other_score,
         "floor": Cell("" if floor is None else formats.score(floor_score, ranking), floor_score),
         "metric": f"{ranking.statistic} of {ranking.metric}",
     }
