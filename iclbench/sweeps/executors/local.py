@@ -33,7 +33,10 @@ Numbered = tuple[int, Any]
 
 
 class Local(Executor):
-    """Runs jobs on this machine; one worker runs them in this process."""
+    """Runs jobs on this machine; one worker runs them in this process.
+
+    Here jobs and results need not be JSON values: whatever can be pickled will do.
+    """
 
     name = "local"
 
