@@ -67,11 +67,13 @@ def finding(**changes) -> Finding:
     return parse_config(Finding, {**content, **changes}, "finding")
 
 
-def test_a_ratio_is_of_the_statistics_over_all_seeds_and_of_each(records):
+def test_numbers_are_of_the_statistics_over_all_seeds_and_of_each(records):
     outcome = judge(finding(), records)
     by_layers = {r.spec.model_args["layers"]: r for r in records if r.spec.model == "lsa"}
     medians = [by_layers[layers].metrics["squared_error"].median for layers in (0, 1)]
     assert outcome.number == pytest.approx(medians[0] / medians[1])
+    difference = judge(finding(compare="difference"), records)
+    assert difference.number == pytest.approx(medians[0] - medians[1])
     seeds = [[m["squared_error"].median for m in by_layers[i].main.seeds] for i in (0, 1)]
     assert outcome.by_seed == pytest.approx([a / b for a, b in zip(*seeds, strict=True)])
 

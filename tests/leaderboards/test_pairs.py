@@ -48,3 +48,25 @@ def test_rows_with_other_targets_on_the_same_draws_are_not_compared(tmp_path):
     assert query.main.digest == weights.main.digest
     with pytest.raises(UsageError, match="their task arguments differ"):
         compare(query, weights)
+
+
+def test_records_of_two_dtypes_are_not_compared(tmp_path):
+    pair = [run(model="zero", **ARGS, dtype=name, out=tmp_path) for name in ("float32", "float64")]
+    assert pair[0].main.digest == pair[1].main.digest
+    with pytest.raises(UsageError, match="their dtype differ"):
+        compare(*pair)
+
+
+def test_the_higher_accuracy_is_better_where_it_ranks(tmp_path):
+    args = {"task": "mqar", "task_args": {"vocabulary": 512}, "eval_prompts": 20, "out": tmp_path}
+    solved, guessed = (run(model=model, **args) for model in ("lookup", "context-guess"))
+    line = compare(solved, guessed).loc["accuracy"]
+    assert (line.difference > 0, line.better) == (True, "a")
+
+
+def test_digits_within_one_of_the_attainable_count_as_that(folder):
+    (board,) = leaderboard(folder)
+    solver = next(row for row in board.rows if not row.is_trained)
+    assert solver.score > solver.ranked.mean()
+    line = compare(solver.record, board.rows[0].record).loc["squared_error"]
+    assert line.a == pytest.approx(solver.ranked.mean())

@@ -10,10 +10,12 @@ from small_runs import TINY
 
 from iclbench import RecordStore
 from iclbench.api.spec import RunSpec, digest_of
+from iclbench.api.tuning import tuning_seeds
 from iclbench.runs.plan import resolve
 from iclbench.runs.run import run_plans
 from iclbench.runs.settings import Settings
-from iclbench.runs.tuned import trials_in_words, tuned
+from iclbench.runs.store import read_record
+from iclbench.runs.tuned import compare_tuning, trials_in_words, tuned
 from iclbench.runs.verify import verify
 from iclbench.sweeps.tuning.search import SearchSettings, tune
 
@@ -86,6 +88,13 @@ def test_a_forged_tuning_is_noticed(path, case):
     found = problem_of(reseal(path, change), verify)
     assert found is not None
     assert problem in found
+
+
+def test_a_run_on_the_seeds_of_its_tuning_is_noticed(path):
+    record = read_record(path)
+    spec = record.spec.model_copy(update={"seeds": tuning_seeds(2)})
+    checks = compare_tuning(record.model_copy(update={"spec": spec}))
+    assert "seeds also used in tuning" in {check.name for check in checks if not check.holds}
 
 
 def test_trials_without_a_score_are_counted():

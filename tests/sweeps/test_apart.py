@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iclbench import RecordError, RecordStore, RunError, RunSpec, verify
+from iclbench.api.costs import BudgetReport
 from iclbench.cli.common import record_paths
 from iclbench.runs.budget import FixedSteps, steps_path
 from iclbench.runs.plan import resolve
@@ -12,7 +13,7 @@ from iclbench.runs.run import run_plans
 from iclbench.runs.settings import Settings
 from iclbench.runs.store import read_record
 from iclbench.runs.training import checkpoint_path, training_code
-from iclbench.sweeps.campaign.apart import merge, run_seed, seed_plan, seed_settings
+from iclbench.sweeps.campaign.apart import _budget, merge, run_seed, seed_plan, seed_settings
 from iclbench.training.loop import Training
 
 
@@ -72,3 +73,31 @@ def test_steps_that_another_request_or_other_code_left_are_not_taken(tmp_path, c
     run_seed(plan, 1, settings)
     (record,) = map(read_record, RecordStore(seed_settings(settings).out).paths())
     assert record.training.steps == 7
+
+
+def test_a_merged_budget_is_the_mean_of_the_seeds():
+    parts = [BudgetReport(steps=5, core_seconds=c, wall_seconds=2 * c) for c in (2.0, 4.0)]
+    merged = _budget(parts)
+    assert (merged.core_seconds, merged.wall_seconds) == (3.0, 6.0)
+
+
+def test_seeds_that_took_other_numbers_of_steps_are_not_merged(tmp_path):
+    smoke = {"recipe": "smoke", "seeds": (0, 1), "eval_prompts": 16}
+    plan = resolve(RunSpec(model="lsa", task="least-squares", **smoke))
+    settings = Settings(tmp_path / "out", device="cpu")
+    for seed in plan.spec.seeds:
+        run_seed(plan, seed, settings)
+    store = RecordStore(seed_settings(settings).out)
+    record = store.find(seed_plan(plan, 1).spec)
+    training = record.training.model_copy(update={"steps": 7})
+    store.write(record.model_copy(update={"training": training}))
+    with pytest.raises(RunError, match="different numbers of steps"):
+        merge(plan, settings)
+
+
+def test_trials_and_seeds_of_a_campaign_in_a_folder_below_are_no_rows(tmp_path):
+    name = "lsa-0123456789abcdef.json"
+    for folder in ("campaign", "campaign/seeds", "campaign/tuning", "campaign/sweeps/one"):
+        (tmp_path / folder / "ridge").mkdir(parents=True)
+        (tmp_path / folder / "ridge" / name).write_text("{}")
+    assert record_paths([tmp_path]) == [tmp_path / "campaign" / "ridge" / name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,13 +14,16 @@ from iclbench.api.spec import RunSpec, digest_of
 from iclbench.api.tuning import TuningDocument, tuning_evaluation_seed, tuning_seeds
 from iclbench.runs import budget as budgets
 from iclbench.runs.plan import resolve
+from iclbench.runs.proofs import evaluated, write_proof
 from iclbench.runs.run import run_plans
 from iclbench.runs.settings import Settings
 from iclbench.runs.store import read_record
 from iclbench.runs.tuned import choose_tuning, read_tuning, read_tunings, tuned, write_tuning
 from iclbench.runs.verify import verify
+from iclbench.sweeps.campaign.cells import _Progress
+from iclbench.sweeps.campaign.files import Campaign
 from iclbench.sweeps.tuning import search as search_module
-from iclbench.sweeps.tuning.search import SearchSettings, trial_budget, tune
+from iclbench.sweeps.tuning.search import SearchSettings, _cost, _request, trial_budget, tune
 from iclbench.sweeps.tuning.space import search_space
 
 REQUEST = {
@@ -96,6 +100,20 @@ def test_a_trial_s_budget_is_a_tenth():
     assert trial_budget("4s") == "1s"
 
 
+def test_a_trial_has_the_schedule_of_all_steps_and_few_prompts():
+    plan = plan_of(eval_prompts=5000)
+    (point,) = search_module.points_of(search_space(plan, {}), plan, 1, 0)
+    request = _request(plan, point, 1)
+    assert (request.recipe_args["steps"], request.recipe_args["schedule_steps"]) == (4, 40)
+    assert request.eval_prompts == search_module.MOST_PROMPTS
+
+
+def test_the_cost_of_a_search_is_that_of_all_seeds_of_its_trials():
+    spent = SimpleNamespace(core_seconds=3.0, wall_seconds=2.0, device_seconds=1.0)
+    cost = _cost([SimpleNamespace(budget=spent, seeds=[0, 1])] * 2)
+    assert (cost.core_seconds, cost.wall_seconds, cost.device_seconds) == (12.0, 8.0, 4.0)
+
+
 def test_a_search_by_budget(tmp_path, monkeypatch):
     monkeypatch.setattr(budgets, "measure_rate", lambda trial, seconds: 30.0)
     plan = plan_of(recipe_args={}, budget="20s")
@@ -152,6 +170,14 @@ def test_an_untuned_record_of_the_same_run_gets_the_tuning(searched, tmp_path, m
     assert after.model_copy(update={"tuning": None}).sealed() == before
 
 
+def test_a_record_that_gets_a_tuning_loses_the_proof_that_was_made_without_it(searched, tmp_path):
+    plan = tuned(plan_of(), searched[1])
+    (before,) = run_plans([resolve(plan.request)], Settings(tmp_path))
+    write_proof(RecordStore(tmp_path).path(before.spec), evaluated(before, "cpu"))
+    (after,) = run_plans([plan], Settings(tmp_path))
+    assert (after.tuning, after.proof) == (plan.tuning, None)
+
+
 def test_a_tuning_of_something_else_and_contradicting_arguments_are_refused(searched):
     _, document = searched
     with pytest.raises(UsageError, match="the tuning is of task_args"):
@@ -161,6 +187,24 @@ def test_a_tuning_of_something_else_and_contradicting_arguments_are_refused(sear
     assert choose_tuning(plan_of(dtype="float64"), [document]) is None
     other = document.model_copy(update={"budget": "10m"})
     assert choose_tuning(plan_of(), [other, document]) is document
+    # Of the run's budget, even if another has more trials.
+    more = other.model_copy(update={"trials": document.trials * 2})
+    assert choose_tuning(plan_of(), [document, more]) is document
+
+
+def test_a_campaign_takes_only_a_tuning_of_its_budget_with_enough_trials(searched, tmp_path):
+    _, document = searched
+    stage = {"name": "a", "summary": "one", "suite": "core", "models": ["baseconv"]}
+
+    def chosen(trials, **changes):
+        campaign = Campaign.model_validate({"trials": trials, "stage": [stage]})
+        progress = _Progress(campaign, Settings(tmp_path))
+        progress.tunings = [document.model_copy(update=changes)]
+        return progress.tuning(plan_of())
+
+    assert chosen(6) == document
+    assert chosen(7) is None
+    assert chosen(6, budget="9s") is None
 
 
 def test_an_edited_or_a_renamed_tuning_is_refused(searched, tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from test_tuning import plan_of
 
 from iclbench import UsageError
-from iclbench.sweeps.tuning.space import PER_PROGRAM, points_of, search_space
+from iclbench.sweeps.tuning.space import PER_PROGRAM, _in_range, points_of, search_space
 
 
 def test_the_default_space_has_depth_width_and_the_recipe_s_own_settings():
@@ -90,6 +90,10 @@ def test_points_are_in_the_space_distinct_and_the_recipe_s_own_comes_first(trial
         shapes = {(p.model_args["layers"], p.model_args["width"], p.recipe_args["schedule"],
                    p.recipe_args["optimizer"]) for p in group}  # fmt: skip
         assert len(shapes) == 1
+
+
+def test_rates_are_drawn_on_a_log_scale():
+    assert [_in_range((1e-4, 1.0), number) for number in (0.0, 0.5)] == [1e-4, 1e-2]
 
 
 def test_points_follow_from_the_seed_of_the_search():

@@ -1,0 +1,46 @@
+"""The numbers of a finding by seed: which seeds are paired, how many must agree, odd numbers."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from test_findings import finding
+
+from iclbench import RecordStore, run
+from iclbench.api.config import parse_config
+from iclbench.leaderboards import values
+from iclbench.leaderboards.findings import _pairs, _verdict
+from iclbench.leaderboards.values import Value, numbers_of
+
+
+def test_half_of_the_seeds_are_not_most():
+    asked = finding(compare="value", second=None)
+    assert _verdict(asked, 3.0, (3.0, 3.0, 1.0, 1.0)) != "reproduced"
+    assert _verdict(asked, 3.0, (3.0, 3.0, 3.0, 1.0)) == "reproduced"
+
+
+@pytest.mark.parametrize(("seeds", "pairs"), [((0, 1), [(1.0, 3.0), (2.0, 4.0)]), ((0, 2), [])])
+def test_only_numbers_of_equal_seeds_are_paired(seeds, pairs):
+    records = [
+        SimpleNamespace(seeds=[SimpleNamespace(seed=seed) for seed in those])
+        for those in ((0, 1), seeds)
+    ]
+    assert list(_pairs(records, [[1.0, 2.0], [3.0, 4.0]])) == pairs
+
+
+def test_a_number_of_an_analysis_is_the_median_over_seeds():
+    number = parse_config(Value, {"analysis": "m.x", "where": {}}, "value")
+    record = SimpleNamespace(seeds=[0, 1, 2], analyses={"m": [{"x": 1.0}, {"x": 2.0}, {"x": 9.0}]})
+    assert numbers_of(number, record, "file") == (2.0, [1.0, 2.0, 9.0])
+
+
+def test_a_prompt_without_a_number_counts_as_infinite_at_a_point_of_a_curve(tmp_path, monkeypatch):
+    args = {"task": "least-squares-prefixes", "task_args": {"dim": 2, "examples": 4}}
+    record = run(model="gradient-descent", **args, eval_prompts=3, out=tmp_path)
+    point = parse_config(Value, {"metric": "prefix_error", "at": 1, "where": {}}, "value")
+    numbers = np.ones((1, 3, len(record.curves["prefix_error"].values)))
+    numbers[0, 0] = np.nan
+    monkeypatch.setattr(values, "read_values", lambda *_: {"prefix_error": numbers})
+    assert numbers_of(point, record, "file", RecordStore(tmp_path))[1] == [1.0]

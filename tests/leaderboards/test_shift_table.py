@@ -1,0 +1,24 @@
+"""The lines of shifts: errors under a shift that scales the targets, relative to their size."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from iclbench import leaderboard, run
+from iclbench.leaderboards.shift_table import shift_lines
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.5])
+def test_relative_lines_are_of_errors_divided_by_the_targets_size(tmp_path, noise):
+    args = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4, "noise": noise}}
+    record = run(model="zero", **args, eval_prompts=32, shift=["values-triple"], out=tmp_path)
+    (board,) = leaderboard(tmp_path)
+    _, plain, relative = shift_lines(board)
+    size = record.evaluations["values-triple"].target_size
+    assert size > 1
+    # Squared errors are divided by the size squared, which adds digits of the error's root.
+    expected = plain.cells[0] / size**2 if noise else plain.cells[0] + math.log10(size)
+    assert relative.cells[0] == pytest.approx(expected)
+    assert plain.score == ("mean squared_error" if noise else "digits")
