@@ -106,6 +106,30 @@ def edit_training(**fields: object) -> Forgery:
     return edit(lambda c: c["training"].update(fields))
 
 
+def edit_command(old: str, new: str) -> Forgery:
+    return edit(lambda c: c.update(command=c["command"].replace(old, new)))
+
+
+def proved(**fields: object) -> Forgery:
+    """A proof that its author wrote."""
+
+    def change(content: Content) -> None:
+        proof = {"kind": "evaluated", "created": content["created"],
+                 "environment": content["environment"], "plugins": content["plugins"]}  # fmt: skip
+        content["proof"] = {**proof, **fields}
+
+    return edit(change)
+
+
+def seeds_listed(*seeds: int | None) -> Forgery:
+    def change(content: Content) -> None:
+        content["seeds"] = [{"seed": seed, "diverged_at": None} for seed in seeds]
+        main = content["evaluations"]["main"]
+        main["seeds"] = [main["seeds"][0] for _ in seeds]
+
+    return edit(change)
+
+
 def with_weights(path: Path, states: dict) -> Path:
     """Give the record other weights."""
     spec = read_record(path).spec

@@ -10,6 +10,7 @@ import weakref
 import pytest
 import torch
 
+from iclbench import UsageError
 from iclbench.devices import (
     environment,
     find_device,
@@ -81,3 +82,6 @@ def test_a_gpu_with_a_number_becomes_the_current_one(monkeypatch):
     assert current == []
     assert find_device("cuda:1") == torch.device("cuda:1")
     assert current == [torch.device("cuda:1")]
+    with pytest.raises(UsageError, match=r"'cuda:2' does not exist \(2 GPUs\)"):
+        find_device("cuda:2")
+    assert len(current) == 1

@@ -21,6 +21,15 @@ def older():
     return [*flags, torch.get_float32_matmul_precision()]
 
 
+def reduced_sums():
+    """Whether products of half-precision matrices are summed in half precision."""
+    matmul = torch.backends.cuda.matmul
+    return (
+        matmul.allow_fp16_reduced_precision_reduction,
+        matmul.allow_bf16_reduced_precision_reduction,
+    )
+
+
 @pytest.fixture
 def restored():
     """Leave torch as this test found it."""
@@ -47,13 +56,13 @@ def test_reduced_precision_is_off_during_a_run_and_restored_after(how, restored)
     if how == "everywhere":
         torch.backends.fp32_precision = "tf32"
     before = precision()
-    assert matmul.allow_bf16_reduced_precision_reduction
+    assert reduced_sums() == (True, True)
     with full_precision(torch.float64):
         assert set(precision()) == {"ieee"}
-        assert not matmul.allow_bf16_reduced_precision_reduction
+        assert reduced_sums() == (False, False)
         assert torch.get_default_dtype() == torch.float64
     assert precision() == before
-    assert matmul.allow_bf16_reduced_precision_reduction
+    assert reduced_sums() == (True, True)
     assert torch.get_default_dtype() == torch.float32
 
 

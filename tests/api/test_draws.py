@@ -68,6 +68,17 @@ def test_first_evaluation_rows_do_not_depend_on_their_number(unit):
     assert set(many.recorded) == {"x", "i", "u 2"}
 
 
+def test_rows_that_were_chosen_go_on_in_the_next_part():
+    def drawn(*sizes):
+        random, parts = evaluation(0), []
+        for size in sizes:
+            random.next_rows(size)
+            parts.append(random.where(torch.ones(size, dtype=torch.bool), 1).normal("x"))
+        return torch.cat(parts)
+
+    assert torch.equal(drawn(6), drawn(4, 2))
+
+
 def test_drawing_a_name_twice_is_refused():
     random = evaluation()
     random.normal("x", 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from iclbench import Batch, Sequence, Task, TaskConfig, training_batch
+from iclbench import Batch, Sequence, Task, TaskConfig, load_task, training_batch
 
 
 class Noisy(Task[TaskConfig]):
@@ -92,6 +92,12 @@ def test_digest_identifies_the_draws():
     assert task.evaluation_digest(4, 0) == Noisy(TaskConfig()).evaluation_digest(4, 0)
     assert task.evaluation_digest(4, 0) != task.evaluation_digest(4, 1)
     assert task.evaluation_digest(4, 0) != task.evaluation_digest(5, 0)
+
+
+def test_prompts_under_a_shift_have_a_digest_of_their_own():
+    task = load_task("least-squares", dim=2, examples=4)
+    digests = {task.shifted(name).evaluation_digest(4, 0) for name in task.shifts}
+    assert len(digests | {task.evaluation_digest(4, 0)}) == len(task.shifts) + 1
 
 
 def test_without_a_reference_there_is_no_floor():

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from types import SimpleNamespace
 
 import pytest
 from test_suites_command import TEXT
 
+from iclbench.cli import tune
+from iclbench.cli.common import Output
 from iclbench.runs.tuned import read_tuning
 
 TASK = ("--task", "least-squares", "--task-args", "dim=2,examples=4", "--recipe", "smoke",
@@ -99,6 +102,13 @@ def test_bad_usage_is_one_line(cli, tmp_path, args, message):
     assert outcome.code == 2
     assert message in outcome.err
     assert outcome.err.count("\n") == 1
+
+
+def test_a_search_that_fails_decides_the_exit_code_though_a_later_one_succeeds(monkeypatch):
+    outcomes = iter([(1, None), (0, None)])
+    monkeypatch.setattr(tune, "_tune", lambda *_: next(outcomes))
+    plan = SimpleNamespace(spec=SimpleNamespace(model="a", task="b"))
+    assert tune._tune_all([plan, plan], None, None, Output()) == 1
 
 
 def test_a_solver_has_nothing_to_tune(cli, tmp_path):

@@ -87,6 +87,10 @@ def test_a_number_that_is_missing_is_refused(prompts, refused):
     refused("target lacks some of its numbers", source="datasets/eve/read")
 
 
+def test_the_size_of_a_data_set_is_limited(prompts, refused):
+    refused("the limit is 10 (--max-size)", "--max-size", "0.00000001", source="datasets/eve/read")
+
+
 def test_no_limit_is_no_limit(prompts, cli, tmp_path):
     outcome = cli("pull", "datasets/eve/read", "--out", tmp_path / "out", "--max-size", "inf")
     assert outcome.code == 0

@@ -85,9 +85,11 @@ def test_a_class_is_not_named_like_what_its_module_imports(new_plugin):
     ("kind", "name"), [("task", "none"), ("solver", "true"), ("metric", "false")]
 )
 def test_a_class_is_not_named_like_a_word_of_python(kind, name, tmp_path):
-    for path in write_plugin(kind, name, tmp_path / name):
-        if path.suffix == ".py":
-            compile(path.read_text("utf-8"), str(path), "exec")
+    paths = write_plugin(kind, name, tmp_path / name)
+    modules = [path for path in paths if path.suffix == ".py"]
+    assert len(modules) > 1
+    for path in modules:
+        compile(path.read_text("utf-8"), str(path), "exec")
 
 
 @pytest.mark.parametrize("kind", list(KINDS))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import polygamma
 
 from iclbench.api.random import philox
 from iclbench.leaderboards.all_pairs import SeedVariances, moderated, p_values, seed_variances
@@ -59,6 +60,13 @@ def test_rows_that_vary_alike_share_their_variance():
     variance, freedom = moderated(seeds_of(shown, 2))
     assert (freedom == 4).all()
     assert variance == pytest.approx((shown + 2 * variance.mean() - shown.mean()) / 2, rel=0.2)
+
+
+def test_rows_that_vary_apart_share_as_many_degrees_of_freedom_as_their_spread_says():
+    # Logarithms whose variance is that of one common degree of freedom and two of a row's own.
+    spread = polygamma(1, 0.5) + polygamma(1, 1.0)
+    _, freedom = moderated(seeds_of(np.exp(np.array([-1, 1]) * np.sqrt(spread / 2)), 2))
+    assert freedom == pytest.approx([3, 3])
 
 
 def test_a_row_without_variance_is_not_taken_at_its_word():

@@ -9,7 +9,7 @@ import pytest
 from iclbench import RecordStore, RunSpec, run
 from iclbench.display.costs import costs_table, digits_table
 from iclbench.display.table import value_of
-from iclbench.leaderboards.costs import costs_of, digits_of
+from iclbench.leaderboards.costs import _tuning_seconds, costs_of, digits_of
 from iclbench.leaderboards.curves import cost_of_digits
 from iclbench.runs.plan import resolve
 from iclbench.runs.run import run_plans
@@ -55,6 +55,11 @@ def test_costs_are_those_of_all_seeds_and_a_tuning_counts_once(records):
         tuning.document["cost"]["core_seconds"]
     )
     assert len(cells) == 3
+
+
+def test_tuning_on_a_gpu_costs_the_device_s_time():
+    cost = {"core_seconds": 9.0, "wall_seconds": 9.0, "device_seconds": 4.0}
+    assert [_tuning_seconds({"cost": cost}, on_gpu) for on_gpu in (False, True)] == [9.0, 4.0]
 
 
 def test_what_was_not_measured_is_said(records):

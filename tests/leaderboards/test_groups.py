@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 from iclbench import leaderboard, run
+from iclbench.leaderboards import groups
 from iclbench.leaderboards.formats import rank
+from iclbench.leaderboards.groups import Measured, _graded_for_all
 
 
 def test_trained_rows_come_first_and_the_others_have_no_rank(board):
@@ -16,6 +21,26 @@ def test_trained_rows_come_first_and_the_others_have_no_rank(board):
         assert scores == sorted(scores, reverse=True)
     assert {str(row.rank) for row in board.rows[:2]} <= {"1–2", "1", "2"}
     assert [(row.rank, row.unranked) for row in board.rows[2:]] == [(None, "reference")] * 3
+
+
+def test_trained_rows_are_in_the_order_of_what_is_tested(board, monkeypatch):
+    first, second = (row.record for row in board.rows if row.is_trained)
+    digits = {first.id: [[9.0, 4.0]], second.id: [[6.0, 6.0]]}
+
+    def measured(path, record, floors):
+        values = np.array(digits[record.id])
+        return Measured(values, np.minimum(values, 5.0), values)
+
+    monkeypatch.setattr(groups, "_measured", measured)
+    rows = groups.rows_of({r.id: Path(f"{r.id}.json") for r in (first, second)}, [first, second])
+    assert [row.record.id for row in rows] == [second.id, first.id]
+
+
+def test_rows_are_compared_on_the_prompts_that_were_graded_for_all():
+    nan = np.nan
+    parts = [np.array([[1.0, nan, 3.0]]), np.array([[4.0, 5.0, nan]])]
+    first, second = _graded_for_all([Measured(values, values) for values in parts])
+    assert (first.values.tolist(), second.ranked.tolist()) == ([[1.0]], [[4.0]])
 
 
 def test_tracks_are_ranked_apart(changed):

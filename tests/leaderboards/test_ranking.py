@@ -59,6 +59,21 @@ def test_seeds_without_prompts_that_differ_have_welch_s_test(rng):
     assert paired.p == pytest.approx(expected.pvalue)
 
 
+def test_the_interval_of_a_difference_is_satterthwaite_s_of_all_its_mean_squares(rng):
+    rows = rng.standard_normal((2, 4, 6)) + rng.standard_normal((2, 4, 1))
+    of_prompts = (rows[0].mean(axis=0) - rows[1].mean(axis=0)).var(ddof=1) / 6
+    variance, squares = of_prompts, of_prompts**2 / 5
+    for row in rows:
+        apart = row - row.mean(axis=1)[:, None] - row.mean(axis=0) + row.mean()
+        both = (apart**2).sum() / 15 / 24
+        seeds = max(row.mean(axis=1).var(ddof=1) / 4, both)
+        variance += seeds - both
+        squares += seeds**2 / 3 + both**2 / 15
+    half = stats.t.ppf(0.975, variance**2 / squares) * np.sqrt(variance)
+    paired = difference(*rows)
+    assert paired.high - paired.mean == pytest.approx(half, rel=1e-9)
+
+
 def test_a_test_is_two_sided():
     first, second = copies(2, 3)
     forth, back = difference(first, second), difference(second, first)

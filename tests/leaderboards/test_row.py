@@ -47,6 +47,7 @@ def test_a_search_of_one_trial_tunes_nothing(rows):
         ("1m", 117.0, 1.95, "used 195% of its budget"),
         ("1m", 3.6, 0.06, "used 6% of its budget"),
         ("1m", 66.0, 1.1, ""),
+        ("gpu-1m", 117.0, 0.8, ""),  # the device's time
         ("paper", 66.0, None, ""),
         (None, 66.0, None, ""),
     ],
@@ -55,7 +56,7 @@ def test_a_row_that_used_much_more_or_less_than_its_budget_says_it(
     rows, track, seconds, used, note
 ):
     record = next(row for row in rows if row.is_trained).record
-    cost = BudgetReport(steps=100, core_seconds=seconds, wall_seconds=seconds)
+    cost = BudgetReport(steps=100, core_seconds=seconds, wall_seconds=seconds, device_seconds=48.0)
     changed = replace(rows[0], record=record.model_copy(update={"track": track, "budget": cost}))
     assert changed.used == (None if used is None else pytest.approx(used))
     assert note in notes(replace(changed, chance=""))
@@ -108,6 +109,13 @@ def test_where_the_mean_ranks_it_has_the_bounds():
     assert worst(statistics, ranking) == pytest.approx(0.01)
     assert shown_score(statistics, ranking) == statistics.mean
     assert shown_name("accuracy", statistics, ranking) == "mean accuracy"
+
+
+def test_a_range_of_digits_over_seeds_is_no_interval():
+    ranking = Ranking(metric="error", better="lower", statistic="mean digits")
+    apart = summarize(10.0 ** -np.repeat([[2.0], [12.0]], 20, axis=1), "absolute")
+    bounds = bounds_of(apart, ranking)
+    assert (bounds.kind, bounds.reliable) == ("range over seeds", False)
 
 
 def test_figures_show_digits_of_errors_where_digits_rank():

@@ -165,6 +165,11 @@ def test_boards_without_a_row_are_shown_and_not_imputed(records, capsys):
     assert "0: zero (" in text
 
 
+def trained_entries(records, *group):
+    table = score_suite(SUITE, {"regression": [records["regression"]["zero"], *group]})
+    return [entry for entry in table.entries if entry.origin == "trained"]
+
+
 def test_a_model_s_row_is_chosen_by_validation_and_a_tuned_one_comes_first(records):
     board = records["regression"]["all"]
     first, second = (r for r in board if r.spec.model == "baseconv")
@@ -172,14 +177,31 @@ def test_a_model_s_row_is_chosen_by_validation_and_a_tuned_one_comes_first(recor
     better, worse = sorted((first, second), key=lambda r: -last[r.id])
 
     def chosen(*group):
-        table = score_suite(SUITE, {"regression": [records["regression"]["zero"], *group]})
-        entry = next(entry for entry in table.entries if entry.origin == "trained")
+        (entry,) = trained_entries(records, *group)
         return entry.records["regression"].id, entry.tuned
 
     assert chosen(worse, better) == (better.id, "untuned")
     tuning = {"sha256": "0" * 64, "document": {"trials": [{}, {}]}}
     tuned = type(worse).model_validate({**worse.model_dump(mode="json"), "tuning": tuning})
     assert chosen(better, tuned) == (worse.id, "tuned")
+
+
+def test_a_training_that_lost_a_seed_is_not_chosen(records):
+    pair = [r for r in records["regression"]["all"] if r.spec.model == "baseconv"]
+    worse, better = sorted(pair, key=lambda r: sum(c[-1] for c in r.validation_curve.mean))
+    curve = better.validation_curve
+    mean = [curve.mean[0], [*curve.mean[1][:-1], None]]
+    lost = better.model_copy(update={"validation_curve": curve.model_copy(update={"mean": mean})})
+    (entry,) = trained_entries(records, lost, worse)
+    assert entry.records["regression"].id == worse.id
+
+
+def test_a_training_from_given_weights_is_an_entry_of_its_own(records):
+    first, second = (r for r in records["regression"]["all"] if r.spec.model == "baseconv")
+    spec = second.spec.model_copy(update={"init": "given.safetensors"})
+    second = second.model_copy(update={"spec": spec})
+    labels = {entry.label for entry in trained_entries(records, first, second)}
+    assert labels == {"baseconv init=random", "baseconv init=given"}
 
 
 def test_a_value_that_is_not_finite_scores_0_without_an_interval(records):

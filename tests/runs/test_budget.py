@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
 from small_runs import TINY
 
-from iclbench import RecordError, RunSpec, UsageError, run
+from iclbench import Recipe, RecordError, RunSpec, UsageError, run
+from iclbench.api.budget import Budget
 from iclbench.runs import budget as budgets
 from iclbench.runs.budget import require_device, steps_path, track_of
 from iclbench.runs.plan import resolve
@@ -128,12 +130,36 @@ def test_a_killed_training_continues_with_the_same_steps(tmp_path, monkeypatch, 
     assert resumed.validation_curve.mean == straight.validation_curve.mean
 
 
-def test_without_resuming_the_steps_are_fixed_again(tmp_path, monkeypatch, rate):
+@pytest.mark.parametrize("afresh", [{"resume": False}, {"force": True}])
+def test_without_resuming_the_steps_are_fixed_again(tmp_path, monkeypatch, rate, afresh):
     plans = [plan_of()]
     interrupted(monkeypatch, plans, Settings(tmp_path, checkpoint_seconds=0), 40)
     monkeypatch.setattr(budgets, "measure_rate", lambda trial, seconds: 50.0)
-    (record,) = run_plans(plans, Settings(tmp_path, resume=False))
+    (record,) = run_plans(plans, Settings(tmp_path, **afresh))
     assert record.training.steps == 50
+
+
+def test_steps_that_other_code_fixed_are_fixed_again(tmp_path, rate):
+    plans = [plan_of()]
+    path = steps_path(checkpoint_path(plans, tmp_path))
+    path.parent.mkdir()
+    fixed = budgets.FixedSteps(steps=7, rate=7.0, asked="1s", code="other")
+    path.write_text(fixed.model_dump_json())
+    (record,) = run_plans(plans, Settings(tmp_path))
+    assert record.training.steps == 90
+
+
+def test_the_gradients_that_a_schedule_measures_are_paid_by_the_budget(rate):
+    recipe = Recipe(steps=9, batch=1, schedule="adaptive", measure_every=8, measure_batches=4)
+    trial = SimpleNamespace(members=[None])
+    assert budgets._rate(recipe, lambda _: trial, Budget(1)) == pytest.approx(90 / 1.5)
+
+
+def test_the_times_of_a_budget_are_those_of_one_seed():
+    clock = SimpleNamespace(core=8.0, wall=4.0, device=2.0)
+    trained = SimpleNamespace(states=[{}, {}], clock=clock)
+    told = budgets.budget_report(trained, budgets.FixedSteps(steps=5))
+    assert (told.core_seconds, told.wall_seconds, told.device_seconds) == (4.0, 2.0, 1.0)
 
 
 def test_a_damaged_file_of_steps_is_refused(tmp_path, monkeypatch, rate):

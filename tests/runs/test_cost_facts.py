@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import shutil
+from types import SimpleNamespace
 
 import pytest
 from forging import reseal
 from small_runs import TINY
 
 from iclbench import RecordStore, RunSpec, run
+from iclbench.api.scoring import Primary
 from iclbench.runs import budget as budgets
-from iclbench.runs.cost_facts import compare_costs, compare_costs_again, cost_claims
+from iclbench.runs.cost_facts import (
+    _is_no_better,
+    compare_costs,
+    compare_costs_again,
+    cost_claims,
+)
 from iclbench.runs.plan import resolve
 from iclbench.runs.retraining import retrain
 from iclbench.runs.training import ReadyModels
@@ -108,6 +115,13 @@ def test_the_last_validation_is_no_better_than_the_weights(records, tmp_path, ga
     checks = [check for check in verify(path) if "last validation" in check.name]
     assert len(checks) == 2
     assert {check.holds for check in checks} == {holds}
+
+
+@pytest.mark.parametrize(("better", "holds"), [("lower", [False, True]), ("higher", [True, False])])
+def test_a_claimed_mean_is_no_better_in_either_direction(better, holds):
+    task = SimpleNamespace(statistic="mean", primary=Primary("nll", better), errors={})
+    plan = SimpleNamespace(task=task)
+    assert [_is_no_better(claimed, 1.0, plan) for claimed in (0.5, 1.5)] == holds
 
 
 def test_times_are_claims(records):

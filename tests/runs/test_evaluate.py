@@ -40,6 +40,13 @@ def test_an_exact_floor_is_computed_once_for_a_set_of_prompts():
     assert Counted.calls == 4
 
 
+def test_a_floor_of_other_targets_is_not_taken_for_that_of_the_same_prompts():
+    task = LeastSquares(FixedConfig())
+    (batch,) = task.evaluation_batches(4, 11, torch.float32)
+    near, far = (floor(task, [batch._replace(target=batch.target + d)]) for d in (0.0, 1.0))
+    assert (far["squared_error"] > near["squared_error"]).all()
+
+
 def test_only_the_first_prompts_have_a_floor(monkeypatch):
     monkeypatch.setattr(evaluate, "FLOOR_PROMPTS", 5)
     task = load_task("least-squares-prefixes", dim=2, examples=3)

@@ -65,7 +65,11 @@ def test_it_verifies_and_is_on_other_prompts_than_the_board_s(results):
     held_out = read_held_out(path, record)
     assert held_out is not None
     assert held_out.draws != record.main.digest
-    assert held_out.statistics.mean != record.metrics["squared_error"].mean
+    on_board = record.metrics["squared_error"]
+    assert held_out.statistics.mean != on_board.mean
+    # The difference is of what ranks.
+    digits = held_out.statistics.digits.mean - on_board.digits.mean
+    assert held_out.difference.mean == pytest.approx(digits)
     checks = held_out_checks(path)
     assert len(checks) > 10
     assert all(check.holds for check in checks)
@@ -97,6 +101,12 @@ def no_difference(content):
     content["difference"]["mean"] += 1.0
 
 
+def half_an_interval_better(content):
+    known = content["difference"]
+    half = (known["high"] - known["low"]) / 2
+    known.update({name: known[name] + half for name in ("mean", "low", "high")})
+
+
 def fewer_prompts(content):
     content["prompts"] = 8
 
@@ -106,6 +116,7 @@ def fewer_prompts(content):
     [
         (better, "digits mean"),
         (no_difference, "difference mean"),
+        (half_an_interval_better, "difference mean"),
         (fewer_prompts, "prompts"),
         (lambda content: content.update(draws="0" * 64), "draws"),
     ],
@@ -154,6 +165,20 @@ def test_a_solver_has_none(results):
     shutil.copy(held_out_path(trained(results)), held_out_path(path))
     with pytest.raises(RecordError, match="origin solver has none"):
         verify(path)
+
+
+def test_a_row_that_a_grader_ranks_has_none(results):
+    record = read_record(trained(results))
+    ranking = record.ranking.model_copy(update={"metric": "grade_length"})
+    with pytest.raises(UsageError, match="no held-out evaluation"):
+        held_out_seed(record.model_copy(update={"ranking": ranking}), SALT)
+
+
+@pytest.mark.parametrize(("p", "differs"), [(0.0009, True), (0.01, False), (None, False)])
+def test_a_row_differs_below_a_p_value_of_a_thousandth(results, p, differs):
+    held_out = read_held_out(trained(results), read_record(trained(results)))
+    difference = held_out.difference.model_copy(update={"p": p})
+    assert held_out.model_copy(update={"difference": difference}).differs is differs
 
 
 def test_welch_s_test_agrees_with_scipy():

@@ -6,6 +6,7 @@ Each forgery is consistent in all that `verify` can compute, which shows the res
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from forging import (
@@ -24,7 +25,7 @@ from forging import (
     with_weights,
 )
 
-from iclbench import verify
+from iclbench import RecordError, verify
 from iclbench.api.spec import RunSpec
 from iclbench.runs.code import other_code
 from iclbench.runs.facts import claims
@@ -32,7 +33,7 @@ from iclbench.runs.models import given_models
 from iclbench.runs.objects import Objects
 from iclbench.runs.plan import resolve
 from iclbench.runs.proofs import write_proof
-from iclbench.runs.retraining import retrain
+from iclbench.runs.retraining import _checkpoint, retrain
 from iclbench.runs.store import read_record
 
 
@@ -140,13 +141,23 @@ def test_a_claim_of_other_code_gives_way_where_the_bits_are_the_same(records, pl
     assert not other_code(outcome.record)
 
 
-def test_other_code_may_round_differently_and_its_claim_stays(records):
-    path = edit(lambda c: c["plugins"][1].update(source="0" * 64))(records)
+def with_other_rounding(path: Path) -> Path:
     rounded = {
         seed: {name: value * (1 + 1e-6) for name, value in state.items()}
         for seed, state in states_of(path).items()
     }
-    outcome = retrain(with_weights(path, rounded))
+    return with_weights(path, rounded)
+
+
+def test_other_bits_by_the_same_code_on_the_same_platform_are_refused(records):
+    outcome = retrain(with_other_rounding(find(records)))
+    assert outcome.record is None
+    assert "weights, trained again" in {check.name for check in outcome.checks if not check.holds}
+
+
+def test_other_code_may_round_differently_and_its_claim_stays(records):
+    path = edit(lambda c: c["plugins"][1].update(source="0" * 64))(records)
+    outcome = retrain(with_other_rounding(path))
     assert all(check.holds for check in outcome.checks)
     assert not outcome.record.proof.same_bits
     assert other_code(outcome.record)
@@ -155,12 +166,16 @@ def test_other_code_may_round_differently_and_its_claim_stays(records):
 def test_a_sound_record_from_elsewhere_is_proved_within_the_tolerance(records):
     """Other rounding gives other bits; what the author claims of the past then stays claimed."""
     path = elsewhere(find)(records)
-    rounded = {
-        seed: {name: value * (1 + 1e-6) for name, value in state.items()}
-        for seed, state in states_of(path).items()
-    }
-    outcome = retrain(with_weights(path, rounded))
+    outcome = retrain(with_other_rounding(path))
     assert all(check.holds for check in outcome.checks)
     assert not outcome.record.proof.same_bits
     assert outcome.record.proof.tolerance is not None
     assert outcome.record.environment.processor == "arm64 NEON"
+
+
+def test_training_again_starts_from_no_other_file_of_the_same_name(tmp_path):
+    file = tmp_path / "mine.safetensors"
+    file.write_bytes(b"changed since")
+    spec = SimpleNamespace(init=str(file), checkpoint_digest="0" * 64)
+    with pytest.raises(RecordError, match="is not here"):
+        _checkpoint(tmp_path / "task" / "record.json", spec)

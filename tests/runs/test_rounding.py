@@ -86,3 +86,12 @@ def test_a_better_number_needs_draws_that_are_better_too(
     assert _within(error, [-value for value in moved], betters[error.name]).holds == holds
     # What says nothing of how good a model is may differ in both directions.
     assert _within(digits, moved, None).holds == (recorded > -9.0)
+
+
+@pytest.mark.parametrize(("recorded", "holds"), [(4.8, True), (4.5, False)])
+def test_however_far_rounding_moves_errors_their_mean_digits_move_little(
+    amplifying, recorded, holds
+):
+    _, plan, _ = amplifying
+    check = Check("squared_error mean digits", recorded, 5.0, holds=False)
+    assert _within(check, [1.0, 9.0], _betters(plan, "")[check.name]).holds == holds

@@ -128,6 +128,24 @@ def test_a_forged_evaluation_under_shift_is_refused(trained, change):
         assert failing(forged)
 
 
+def test_a_forged_size_of_targets_does_not_hold(tmp_path):
+    record = run("zero", **TINY, shift=["inputs-double"], out=tmp_path)
+    path = RecordStore(tmp_path).path(record.spec)
+    assert failing(path) == []
+
+    def change(content):
+        content["evaluations"]["inputs-double"]["target_size"] *= 2
+
+    assert failing(reseal(path, change)) == ["shift inputs-double target size"]
+
+
+def test_a_further_shift_keeps_the_reasons_of_those_before(trained):
+    folder, _ = trained
+    before = shifted(folder, "examples-double")
+    after = shifted(folder, "quadrants")
+    assert after.not_applicable == before.not_applicable != {}
+
+
 def test_records_with_shifts_are_read_back(trained):
     folder, _ = trained
     record = shifted(folder, *TWO)

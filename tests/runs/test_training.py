@@ -18,9 +18,12 @@ from iclbench import (
     run,
 )
 from iclbench.api.errors import Interrupted
+from iclbench.runs import run as run_module
 from iclbench.runs.plan import resolve
 from iclbench.runs.run import run_plans
 from iclbench.runs.settings import Settings
+from iclbench.runs.training import checkpoint_path
+from iclbench.training.loop import Training
 
 
 def test_a_diverged_seed_is_in_the_record(tmp_path):
@@ -31,11 +34,13 @@ def test_a_diverged_seed_is_in_the_record(tmp_path):
     json.loads(RecordStore(tmp_path).path(record.spec).read_text(), parse_constant=pytest.fail)
 
 
+def plans_of(*rates):
+    specs = [{**TINY, "recipe_args": {"learning_rate": rate}} for rate in rates]
+    return [resolve(RunSpec(model="baseconv", **spec)) for spec in specs]
+
+
 def test_learning_rates_are_replicas_of_one_program(tmp_path):
-    plans = [
-        resolve(RunSpec(model="baseconv", **{**TINY, "recipe_args": {"learning_rate": rate}}))
-        for rate in (1e-3, 1e-2)
-    ]
+    plans = plans_of(1e-3, 1e-2)
     together = run_plans(plans, Settings(tmp_path / "a"))
     assert [record.training.replicas for record in together] == [4, 4]
     assert together[0].training.seconds == together[1].training.seconds
@@ -43,6 +48,35 @@ def test_learning_rates_are_replicas_of_one_program(tmp_path):
         (alone,) = run_plans([plan], Settings(tmp_path / "b"))
         assert alone.id == record.id
         np.testing.assert_allclose(alone.training.curve, record.training.curve, rtol=1e-3)
+
+
+def test_a_divergence_is_of_its_own_plan_in_a_program_of_several(tmp_path, monkeypatch):
+    update = Training.update
+
+    def diverging(self, batch, factor, step):
+        if int(step) == 3:
+            self.replicas.flat[3, 0] = float("nan")
+        return update(self, batch, factor, step)
+
+    monkeypatch.setattr(Training, "update", diverging)
+    records = run_plans(plans_of(1e-3, 2e-3), Settings(tmp_path, device="cpu"))
+    lost = [[seed.diverged_at for seed in record.seeds] for record in records]
+    assert lost == [[None, None], [None, 2]]
+
+
+def test_the_checkpoint_of_a_program_stays_while_a_record_is_missing(tmp_path, monkeypatch):
+    plans = plans_of(1e-3, 2e-3)
+    evaluated = run_module.evaluated
+
+    def failing(plan, *args):
+        if plan is plans[1]:
+            raise RuntimeError("no luck")
+        return evaluated(plan, *args)
+
+    monkeypatch.setattr(run_module, "evaluated", failing)
+    with pytest.raises(RuntimeError, match="no luck"):
+        run_plans(plans, Settings(tmp_path, device="cpu"))
+    assert checkpoint_path(plans, tmp_path).exists()
 
 
 def test_an_interrupted_run_tells_its_observers_and_continues(tmp_path, capsys):

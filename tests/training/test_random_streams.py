@@ -32,6 +32,7 @@ def test_replica_draws_the_same_numbers_beside_others():
         assert torch.equal(losses[0], alone[0])
         assert torch.equal(gradients[0], gradient[0])
     assert not torch.equal(replicas.random_states[0], first_states([7], CPU)[0])
+    assert not torch.equal(*first_states([7, 8], CPU))
 
 
 def test_a_stream_on_a_gpu_holds_the_cpu_s_generator_too(monkeypatch):

@@ -105,6 +105,20 @@ def test_killed_adaptive_training_continues_to_the_same_bits(tmp_path):
     assert straight.curve == result.curve
 
 
+def test_a_resumed_training_measures_the_same_gradients(tmp_path):
+    def cut(step, loss):
+        if step >= 10:
+            raise CutError
+
+    path = tmp_path / "c.safetensors"
+    straight, killed, resumed = (training([1, 2], **ADAPTIVE) for _ in range(3))
+    straight.run(None, lambda step, loss: None)
+    with pytest.raises(CutError):
+        killed.run(Resumption(path, every_seconds=0), cut)
+    resumed.run(Resumption(path), lambda step, loss: None)
+    assert torch.equal(resumed.adaptive.cosine, straight.adaptive.cosine)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_saves_a_checkpoint_of_any_age_and_the_training_continues_to_the_same_bits(
     tmp_path, number

