@@ -38,7 +38,7 @@ def test_a_number_of_an_analysis_is_the_median_over_seeds():
 
 def test_a_prompt_without_a_number_counts_as_infinite_at_a_point_of_a_curve(tmp_path, monkeypatch):
     args = {"task": "least-squares-prefixes", "task_args": {"dim": 2, "examples": 4}}
-    record = run(model="gradient-descent", **args, eval_prompts=3, out=tmp_path)
+    record = run(model="zero", **args, eval_prompts=3, out=tmp_path)
     point = parse_config(Value, {"metric": "prefix_error", "at": 1, "where": {}}, "value")
     numbers = np.ones((1, 3, len(record.curves["prefix_error"].values)))
     numbers[0, 0] = np.nan
