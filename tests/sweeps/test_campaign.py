@@ -161,7 +161,12 @@ def test_without_enough_hours_nothing_starts_and_that_is_no_failure(folder):
     assert states(cells_of(content, settings)) == [("plain", "zero", True), ("plain", "lsa", False)]
 
 
-def test_the_winner_of_a_stage_runs_with_its_tuning(folder):
+@pytest.mark.parametrize(("noise", "best"), [(0.0, max), (0.5, min)])
+def test_the_winner_of_a_stage_runs_with_its_tuning(folder, noise, best):
+    """With noise, the mean error ranks instead of the mean digits."""
+    (folder / "tiny.toml").write_text(
+        SUITE.replace("examples = 4", f"examples = 4, noise = {noise}")
+    )
     stages = (
         first(models=["lsa", "elsa"]),
         {"name": "b", "summary": "two", "winner_of": "a", "boards": ["plain"],
@@ -183,7 +188,7 @@ def test_the_winner_of_a_stage_runs_with_its_tuning(folder):
         if cell.plan and cell.plan.tuning
     }
     assert len(scores) == 2
-    assert winner.model == max(scores, key=lambda name: scores[name])
+    assert winner.model == best(scores, key=lambda name: scores[name])
 
 
 @pytest.mark.slow
