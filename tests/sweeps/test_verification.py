@@ -42,7 +42,7 @@ def test_workers_give_the_outcomes_of_one_process_in_order(paths, tmp_path, monk
     alone, together = (list(verify_all(asked, Request("cpu"), n)) for n in (1, 2))
     assert [outcome.path for outcome in together] == asked
     assert [outcome.problem for outcome in together] == [outcome.problem for outcome in alone]
-    assert (together[1].exit_code, together[1].checks) == (2, [])
+    assert together[1].checks == []
     for one, two in zip(alone, together, strict=True):
         assert [check.name for check in one.checks] == [check.name for check in two.checks]
         assert not two.failing
