@@ -16,9 +16,8 @@ from iclbench.runs.recorded import _betters, _within
 from iclbench.runs.rounding import FACTOR, measure_rounded, spread
 from iclbench.runs.store import read_record
 
-#: Cholesky on a design of condition number 300 loses most digits of float32. With the prompts of
-#: this seed, no other rounding of 15 moves any of them beyond what is tolerated; with those of
-#: others, up to a third of the roundings move one.
+#: Cholesky on a design of condition number 300 loses most digits of float32. Some roundings move a
+#: prompt beyond what is tolerated, but none of those below moves one of this evaluation seed.
 AMPLIFYING = {
     "model": "least-squares-cholesky",
     "model_args": {"refinements": 0},
