@@ -137,8 +137,10 @@ SAMPLE_PARTS = """
         print("hello", name, *words)
 """
 
-#: Objects of which only `Right` is a valid model named odd.
+#: Objects of which only `Right` is a valid model named odd, and functions of commands.
 TARGETS = """
+    import typer
+
     from iclbench import Recipe, Solver
     from iclbench_solvers.simple import Zero
 
@@ -153,6 +155,15 @@ TARGETS = """
 
     INSTANCE = Right()
     NUMBER = 3
+
+    def leave():
+        raise typer.Exit(3)
+
+    def abort():
+        raise typer.Abort
+
+    def answer():
+        return 4
 """
 
 

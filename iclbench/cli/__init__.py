@@ -94,6 +94,9 @@ def _exit_code() -> int:
             report(f"error: {end.code}")
             return 1
         code = end.code
+    except typer.Abort:
+        report("aborted")
+        return 1
     except Exception as error:
         # typer's class of such mistakes is private.
         if not hasattr(error, "format_message"):

@@ -49,6 +49,9 @@ def _deferred(entry: Entry) -> Callable[[typer.Context], None]:
             add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
         )
         inner.command(help=entry.summary)(function)
-        inner(args=context.args, prog_name=f"iclbench {entry.name}")
+        verb = typer.main.get_command(inner)
+        # Invoked within the app, so that wrong arguments are told as those of other verbs are.
+        with verb.make_context(f"iclbench {entry.name}", list(context.args)) as arguments:
+            verb.invoke(arguments)
 
     return command

@@ -38,9 +38,20 @@ def test_command_has_its_own_help(sample_plugin, cli):
 
 
 def test_command_refuses_an_unknown_option(sample_plugin, cli):
-    outcome = cli("hello", "--nmae", "X")
-    assert outcome.code == 2
-    assert "No such option: --nmae" in outcome.err
+    code, out, err = cli("hello", "--nmae", "X")
+    assert (code, out) == (2, "")
+    assert err.startswith("iclbench: error: no such option: --nmae")
+    assert err.endswith("see iclbench hello --help\n")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("target", "code", "told"),
+    [("leave", 3, ""), ("abort", 1, "iclbench: aborted\n"), ("answer", 0, "")],
+)
+def test_command_ends_as_its_function_says(package_folder, cli, target, code, told):
+    write_odd(package_folder, "command", f"targets:{target}")
+    assert cli("odd") == (code, "", told)
 
 
 def test_two_providers_of_a_command_clash_when_it_is_called(sample_plugin, cli):
