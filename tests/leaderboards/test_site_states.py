@@ -1,4 +1,4 @@
-"""The page of states: a row whose record does not hold its state is listed and not drawn."""
+"""The page of states: which rows are listed, drawn and compared."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from iclbench.leaderboards.descriptions import Descriptions
-from iclbench.leaderboards.site.matrices import state_views
+from iclbench.leaderboards.site.matrices import state_matrix, state_views
 
 
 @pytest.fixture(scope="module")
@@ -34,3 +34,30 @@ def test_a_row_of_unknown_state_is_in_the_table_alone(board, about):
 def test_states_of_one_size_or_none_need_no_page(board, about):
     assert state_views([with_states(board, None, (64,), (64,))], about) == []
     assert state_views([with_states(board, None, None)], about) == []
+
+
+def with_prompts(board, prompts):
+    """The board of as many prompts, and all else equal."""
+    record = board.rows[0].record
+    main = record.main.model_copy(update={"prompts": prompts})
+    first = record.model_copy(update={"evaluations": {**record.evaluations, "main": main}})
+    return replace(board, rows=(replace(board.rows[0], record=first), *board.rows[1:]))
+
+
+def test_evaluation_sets_of_equal_arguments_are_named_by_their_prompts(board, about):
+    boards = [with_prompts(with_states(board, (64,), (16,)), n) for n in (512, 2048)]
+    matrix = state_matrix(boards, about)
+    assert len(set(matrix["titles"])) == 2
+    assert "512 prompts" in matrix["titles"][0]
+    assert "2,048 prompts" in matrix["titles"][1]
+    assert [line["bytes"] for line in matrix["lines"]] == ["64", "256"]
+
+
+def test_constructed_rows_are_not_among_the_best_by_size_of_state(board, about):
+    trained = with_states(board, (64,))
+    row = trained.rows[0]
+    spec = row.record.spec.model_copy(update={"origin": "constructed"})
+    built = row.record.model_copy(update={"spec": spec, "state_sizes": (8,)})
+    both = replace(trained, rows=(*trained.rows, replace(row, record=built)))
+    matrix = state_matrix([with_prompts(both, 512), with_prompts(both, 2048)], about)
+    assert [line["bytes"] for line in matrix["lines"]] == ["256"]

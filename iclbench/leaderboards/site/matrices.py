@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 from ...api.errors import IclbenchError
 from ...api.ranking import Ranking
 from ...runs.load import load_task
 from .. import formats
 from ..board import Board
+from ..board_names import differing_arguments, told_apart
 from ..descriptions import Description, Descriptions
 from ..row import Row
 from ..shift_table import Line, shift_lines, shifted_rows
@@ -155,35 +155,36 @@ def _state_row(row: Row, board: Board, about: Descriptions) -> View:
 
 
 def state_matrix(boards: Sequence[Board], about: Descriptions) -> View | None:
-    """Models by size of state against the configurations of their task, the best row of each.
+    """Trained models by size of state against evaluation sets and budgets, the best row of each.
 
-    None unless two boards of one dtype rank models that tell their state.
+    None unless two of them rank models of one dtype that tell their state.
     """
-    told = [b for b in boards if any(row.record.state_bytes is not None for row in b.rows)]
-    if len(told) < 2 or len({b.dtype for b in told}) > 1:
+    columns = [
+        (board, track, rows)
+        for board in boards
+        for track in board.tracks
+        if (rows := [r for r in settings.trained(board, track) if r.record.state_bytes is not None])
+    ]
+    if len(columns) < 2 or len({board.dtype for board, _, _ in columns}) > 1:
         return None
-    best: dict[tuple[str, float], dict[int, Row]] = {}
-    for number, board in enumerate(told):
-        for row in board.rows:
-            state = row.record.state_bytes
-            if state is not None:
-                cells = best.setdefault((row.record.spec.model, state), {})
-                if number not in cells or row.goodness > cells[number].goodness:
-                    cells[number] = row
-    ranking = told[0].ranking
+    best: dict[tuple[float, str], dict[int, Row]] = {}
+    for number, (_, _, rows) in enumerate(columns):
+        for row in rows:  # the best comes first
+            line = best.setdefault((row.record.state_bytes or 0.0, row.record.spec.model), {})
+            line.setdefault(number, row)
+    board = columns[0][0]
     scores = [row.score for cells in best.values() for row in cells.values()]
     ends = extent(scores, log=False) or (0.0, 1.0)
     lines = [
         {
             "model": about.model(model).title,
             "bytes": f"{state:,.0f}",
-            "cells": [_best(cells.get(i), ends, ranking) for i in range(len(told))],
+            "cells": [_best(cells.get(i), ends, board.ranking) for i in range(len(columns))],
         }
-        for (model, state), cells in sorted(best.items(), key=lambda item: (item[0][1], item[0][0]))
+        for (state, model), cells in sorted(best.items())
     ]
-    task = about.task(told[0].task)
-    titles = _differing([b.evaluation.task_args for b in told], task)
-    return {"titles": titles, "lines": lines, "score": _score_title(told[0], task)}
+    titles = _titles([(board, track) for board, track, _ in columns], about)
+    return {"titles": titles, "lines": lines, "score": _score_title(board, about.task(board.task))}
 
 
 def _best(row: Row | None, ends: tuple[float, float], ranking: Ranking) -> View:
@@ -193,14 +194,15 @@ def _best(row: Row | None, ends: tuple[float, float], ranking: Ranking) -> View:
     return cell | {"id": row.record.id if row else ""}
 
 
-def _differing(arguments: Sequence[dict[str, Any]], about: Description) -> list[str]:
-    """Each configuration by the arguments that tell it from the others."""
-    names = sorted({name for args in arguments for name in args})
-    shown = [n for n in names if len({str(args.get(n)) for args in arguments}) > 1]
-    told = [{n: args[n] for n in shown if n in args} for args in arguments]
-    words = [about.settings(args) for args in told]
-    are_apart = all(words) and len(set(words)) == len(words)
-    return words if are_apart else [formats.arguments(args) for args in told]
+def _titles(columns: Sequence[tuple[Board, str]], about: Descriptions) -> list[str]:
+    """Each evaluation set with its budget, and with what tells it from the others."""
+    names = [
+        f"{evaluation_title(board, about.task(board.task))}, {track or settings.OPEN}"
+        for board, track in columns
+    ]
+    names = told_apart(names, [f"{board.evaluation.prompts:,} prompts" for board, _ in columns])
+    differing = differing_arguments(names, [board.evaluation.task_args for board, _ in columns])
+    return told_apart(names, [formats.arguments(args) for args in differing])
 
 
 def by_dtype(boards: Iterable[Board]) -> dict[str, list[Board]]:
