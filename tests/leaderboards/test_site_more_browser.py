@@ -52,12 +52,14 @@ def pages(folder: Path) -> dict[str, str]:
 
 #: Text that the page shows in a color with less contrast to its ground than 4.5 : 1.
 FAINT = """
-const parse = (c) => { const n = c.match(/[\\d.]+/g).map(Number); return n.length > 3 && n[3] === 0 ? null : n; };
+const dot = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+const parse = (c) => { dot.clearRect(0, 0, 1, 1); dot.fillStyle = c; dot.fillRect(0, 0, 1, 1);
+  const n = [...dot.getImageData(0, 0, 1, 1).data]; return n[3] < 255 ? null : n; };
 const light = ([r, g, b]) => { const f = (v) => { v /= 255; return v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4; };
   return .2126 * f(r) + .7152 * f(g) + .0722 * f(b); };
-const ground = (e) => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor;
-  if (c.startsWith('rgb')) { const p = parse(c); if (p) return p; } else return null; } return [255, 255, 255]; };
-return [...document.querySelectorAll('main p, main li, main h1, main h2, main h3, main h4, main dd, main dt, main a, .chip, .dotlabel, .dotvalue, .tick')]
+const ground = (e) => { for (; e; e = e.parentElement) { const p = parse(getComputedStyle(e).backgroundColor);
+  if (p) return p; } return [255, 255, 255]; };
+return [...document.querySelectorAll('main p, main li, main h1, main h2, main h3, main h4, main dd, main dt, main a, main td, main td small, .chip, .dotlabel, .dotvalue, .tick')]
   .filter((e) => e.textContent.trim() && e.getClientRects().length)
   .map((e) => { const a = parse(getComputedStyle(e).color), b = ground(e); if (!a || !b) return null;
     const [x, y] = [light(a), light(b)].sort((p, q) => q - p); return [(x + .05) / (y + .05), e.textContent.trim().slice(0, 60)]; })

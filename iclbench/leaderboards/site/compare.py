@@ -11,6 +11,7 @@ import numpy as np
 from .. import formats
 from ..board import Board
 from ..descriptions import Descriptions
+from ..groups import ONE_SEED
 from ..ranking import seed_variance
 from ..row import Row
 from .figure import View, script_json
@@ -61,15 +62,19 @@ def _choice(row: Row, about: Descriptions) -> View:
 def comparison_script(row: Row) -> str:
     """data/ID.js: the facts of a row from which its difference to any other row follows.
 
-    They are its mean, what its seeds add to the variance of the mean, and in base64 float32 the
-    mean over seeds for each prompt.
+    They are its mean and that of each prompt over its seeds, in base64 float32; the variance of the
+    mean over prompts alone, what its seeds add to it; and whether a model was trained with one seed.
     """
     variance, squares = seed_variance(row.ranked)
+    by_prompt = row.ranked.mean(axis=0)
+    prompts = len(by_prompt)
     content = {
         "mean": float(row.ranked.mean()),
+        "alone": float(by_prompt.var(ddof=1) / prompts) if prompts > 1 else 0.0,
         "seeds": variance,
         "squares": squares,
-        "prompts": _packed(row.ranked.mean(axis=0)),
+        "oneSeed": row.unranked == ONE_SEED,
+        "prompts": _packed(by_prompt),
     }
     return f'compared("{row.record.id}",{json.dumps(content, separators=(",", ":"))});\n'
 

@@ -27,14 +27,13 @@
     if (form.a.value !== a.id || form.b.value !== b.id) return;
     const paired = window.paired.difference(x, y), { differences } = paired;
     const higher = digits || !lower;
-    const text = (v) => (v >= 0 ? "+" : "−") + (digits ? Math.abs(v).toFixed(2) : withMinus(Math.abs(v).toPrecision(3)));
-    const sure = paired.low > 0 || paired.high < 0;
-    const better = (paired.mean > 0) === higher;
+    const written = window.paired.written(paired, digits, x.oneSeed || y.oneSeed);
+    const isSure = written.endsWith("*"), better = (paired.mean > 0) === higher;
+    const verdict = x.oneSeed || y.oneSeed ? "One seed: no model is called better. "
+      : isSure ? `The ${better ? "first" : "second"} is better. ` : "No significant difference. ";
     document.getElementById("verdict").textContent = !Number.isFinite(paired.mean)
-      ? "A score that is not finite is worse than any that is." : (!sure
-      ? "No significant difference. " : `The ${better ? "first" : "second"} is better. `)
-      + (digits ? `Digits gained by the first: ` : `First − second, ${metric}: `)
-      + `${text(paired.mean)} [${text(paired.low)}, ${text(paired.high)}].`;
+      ? "A score that is not finite is worse than any that is."
+      : `${verdict}${digits ? "Digits gained by the first" : `First − second, ${metric}`}: ${written.replace(/ [*†]$/, "")}.`;
     const gain = higher ? 1 : -1;
     const wins = differences.filter((d) => gain * d > 0).length, losses = differences.filter((d) => gain * d < 0).length;
     const percent = (n) => `${(100 * n / differences.length).toFixed(1)}%`;

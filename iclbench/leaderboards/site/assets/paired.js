@@ -36,17 +36,33 @@ window.paired = (() => {
     quantiles.set(key, value);
     return value;
   };
-  // As in ranking.py: prompts are paired, the seeds of both rows independent.
+  // As `difference` in ranking.py: prompts are paired, the seeds of both rows independent.
   const difference = (a, b) => {
     const differences = Array.from(a.prompts, (v, i) => v - b.prompts[i]);
     const n = differences.length, average = differences.reduce((s, v) => s + v, 0) / n;
+    const mean = a.mean - b.mean;
+    if (n < 2) return { mean, low: -Infinity, high: Infinity, differences };
     const prompts = differences.reduce((s, v) => s + (v - average) ** 2, 0) / (n * (n - 1));
-    const rounding = 1e-12 * Math.max(Math.abs(a.mean), Math.abs(b.mean));
+    const rounding = 1e-14 * (a.alone + b.alone) + (1e-12 * Math.max(Math.abs(a.mean), Math.abs(b.mean))) ** 2;
     const variance = prompts + a.seeds + b.seeds;
     const squares = prompts ** 2 / (n - 1) + a.squares + b.squares;
     const freedom = squares > 0 ? variance ** 2 / squares : n - 1;
-    const mean = a.mean - b.mean, half = quantileOfT(freedom) * Math.sqrt(variance + rounding ** 2);
-    return { mean, low: mean - half, high: mean + half, differences };
+    const half = freedom >= 0.5 ? quantileOfT(freedom) * Math.sqrt(variance + rounding) : NaN;
+    return Number.isFinite(half) ? { mean, low: mean - half, high: mean + half, differences }
+      : { mean, low: NaN, high: NaN, differences };
   };
-  return { load, difference };
+  // As `difference` in formats.py.
+  const written = ({ mean, low, high }, isDigits, oneSeed) => {
+    if (!Number.isFinite(mean)) return "";
+    const number = (v) => {
+      const size = Math.abs(v);
+      const text = isDigits ? size.toFixed(2) : String(Number(size.toPrecision(3)));
+      return (v < 0 && Number(text) ? "−" : "+") + text.replaceAll("-", "−");
+    };
+    if (!Number.isFinite(low)) return `${number(mean)}, no interval`;
+    if (isDigits && [mean, low, high].every((v) => number(v) === "+0.00")) return "0.00";
+    const mark = oneSeed ? " †" : low > 0 || high < 0 ? " *" : "";
+    return `${number(mean)} [${number(low)}, ${number(high)}]${mark}`;
+  };
+  return { load, difference, written };
 })();

@@ -126,7 +126,6 @@
     async compare() {
       const rows = this.shownRows(), run = this.comparing = {};
       const digits = this.section.dataset.digits === "true";
-      const number = (v) => (v < 0 ? "−" : "+") + (digits ? Math.abs(v).toFixed(2) : String(Number(Math.abs(v).toPrecision(3))));
       const facts = await Promise.all(rows.map((row) => window.paired.load(row.dataset.id)));
       if (run !== this.comparing) return;
       const isTrained = (row) => row.dataset.origin === "trained";
@@ -136,8 +135,8 @@
         const cell = row.querySelector(".above");
         if (i === 0 || isApart(row, rows[i - 1])) { cell.textContent = ""; return; }
         // As in groups.py: this row minus the one above.
-        const { mean, low, high } = window.paired.difference(facts[i], facts[i - 1]);
-        cell.textContent = Number.isFinite(mean) ? `${number(mean)} [${number(low)}, ${number(high)}]${low > 0 || high < 0 ? " *" : ""}` : "";
+        const oneSeed = facts[i].oneSeed || facts[i - 1].oneSeed;
+        cell.textContent = window.paired.written(window.paired.difference(facts[i], facts[i - 1]), digits, oneSeed);
       });
     }
 
