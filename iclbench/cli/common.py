@@ -258,7 +258,7 @@ def show_table(table: Table, style: str, columns: str | None, sort: str | None) 
     """Print a table as the options ask for; raises UsageError for an unknown column."""
     from ..display.terminal import write_table
 
-    write_table(table.sort(sort).select(columns), cast("Format", style))
+    write_table(table.arranged(columns, sort), cast("Format", style))
 
 
 def show_tables(tables: Sequence[Table], output: Output) -> None:

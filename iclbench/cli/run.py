@@ -177,9 +177,11 @@ def _run_suite(
         asked.announce(measure=dry_run)
     if dry_run:
         return 0
+    asked.require_columns(output)
     records, errors = _run_all(asked.named, prepare)
-    asked.print_scores(records, errors, *output)
+    problems = asked.print_scores(records, errors, output)
     say_what_next(records, prepare.settings.out, failed=bool(errors), suite=name)
+    end_with(problems)
     return 1 if asked.failures(errors) else 0
 
 

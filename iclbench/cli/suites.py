@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..api.errors import UnsupportedError, UsageError, reason_of
-from ..console import counted, report
+from ..console import counted
 from .common import (
     Columns,
     Folders,
+    Output,
     SameFolder,
     Sort,
     Style,
@@ -80,7 +81,7 @@ class SuiteRun:
 
         With `measure`, trainings whose steps are given are timed for a second each.
         """
-        from ..runs.suites import budgets_of
+        from ..runs.suites import budgets_of, in_words
 
         to_train = []
         typer.echo(f"suite {self.suite.name} v{self.suite.version}: {self.suite.summary}")
@@ -90,7 +91,7 @@ class SuiteRun:
             typer.echo(text)
             if cell.plan is not None and cell.plan.recipe and not self._has_record(cell.plan):
                 to_train.append(cell.plan)
-        costs = [f"{budget} of {budget.kind}" for budget in budgets_of(to_train)]
+        costs = [in_words(budget) for budget in budgets_of(to_train)]
         stepped = sum(plan.spec.budget is None for plan in to_train)
         costs += [f"{counted(stepped, 'training')} with fixed steps"] if stepped else []
         typer.echo(f"cost: {' and '.join(costs) if costs else 'nothing to train'}")
@@ -135,15 +136,20 @@ class SuiteRun:
                 failed.append(cell.board.name)
         return failed
 
+    def require_columns(self, output: Output) -> None:
+        """Refuse columns that the table of scores lacks before anything runs."""
+        from ..display.suites import overall_table
+        from ..leaderboards.suite_score import score_suite
+
+        overall_table(score_suite(self.suite, {})).arranged(output.columns, output.sort)
+
     def print_scores(
-        self,
-        records: Iterable[Record],
-        errors: Mapping[str, Exception],
-        style: str,
-        columns: str | None,
-        sort: str | None,
-    ) -> None:
-        """Print the scores of the models that ran, and those that exist already."""
+        self, records: Iterable[Record], errors: Mapping[str, Exception], output: Output
+    ) -> list[str]:
+        """Print the scores of the models that ran, and those that exist already.
+
+        Returns a line for each damaged record, which is left out.
+        """
         reasons = {}
         for cell in self.cells:
             error = errors.get(cell.plan.spec.id) if cell.plan else cell.error
@@ -152,13 +158,12 @@ class SuiteRun:
                 reason = f"failed: {reason_of(error)}"
             if reason is not None:
                 reasons[cell.board.name, cell.model] = reason
-        if style == "table":
+        if output.style == "table":
             typer.echo()
         problems: list[str] = []
         scores = _scores(self.suite, [self.prepare.settings.out], records, problems)
-        _print(scores, reasons, style, columns, sort)
-        for problem in problems:
-            report(f"error: {problem}")
+        _print(scores, reasons, *output)
+        return problems
 
 
 def _scores(

@@ -9,7 +9,7 @@ import typer
 
 from ..api.errors import IclbenchError, UsageError
 from ..api.options import parse_arguments
-from ..console import counted, report
+from ..console import report
 from .common import (
     TRIALS,
     Columns,
@@ -34,9 +34,8 @@ from .interruption import stops_on_signals
 from .spec_options import with_spec_options
 
 if TYPE_CHECKING:
-    from ..api.tuning import TuningDocument
     from ..display.progress import ProgressDisplay
-    from ..display.table import Cell, Table
+    from ..display.table import Table
     from ..runs.plan import Plan
     from ..runs.settings import Settings
     from ..sweeps.tuning.search import SearchSettings
@@ -95,6 +94,7 @@ def tune(
         if dry_run:
             show_tables(_planned(plans, settings, search), output)
             return
+        _require_columns(plans, settings, search, output)
         require_writable(settings.out)
         code = _tune_all(plans, settings, search, output)
     if code:
@@ -107,6 +107,20 @@ def _planned(plans: list[Plan], settings: Settings, search: SearchSettings) -> l
     from ..sweeps.tuning.search import planned_trials
 
     return [planned_table(plan, planned_trials(plan, settings, search)) for plan in plans]
+
+
+def _require_columns(
+    plans: list[Plan], settings: Settings, search: SearchSettings, output: Output
+) -> None:
+    """Refuse columns that no table of trials will have, before anything runs."""
+    if output.columns is None and output.sort is None:
+        return
+    from ..display.table import joined
+    from ..display.trials import expected_table
+    from ..sweeps.tuning.search import planned_trials
+
+    tables = [expected_table(planned_trials(plan, settings, search)) for plan in plans]
+    joined(tables).arranged(output.columns, output.sort)
 
 
 def _tune_all(plans: list[Plan], settings: Settings, search: SearchSettings, output: Output) -> int:
@@ -132,6 +146,7 @@ def _tune(
     plan: Plan, settings: Settings, search: SearchSettings, display: ProgressDisplay
 ) -> tuple[int, Table | None]:
     """Tune one plan; returns the exit code and the trials."""
+    from ..display.trials import finished_table
     from ..runs.tuned import write_tuning
     from ..sweeps.tuning.search import tune as search_for
 
@@ -141,7 +156,7 @@ def _tune(
         report(f"error: {plan.spec.model} on {plan.spec.task}: {error}")
         return error.exit_code, None
     path = write_tuning(settings.out, document)
-    return 0, _table(document, f"\ntuning: {path}")
+    return 0, finished_table(document, ["", f"tuning: {path}"])
 
 
 def _plans(model: str, task: str | None, suite: str | None, spec: dict[str, Any]) -> list[Plan]:
@@ -166,45 +181,3 @@ def _plans(model: str, task: str | None, suite: str | None, spec: dict[str, Any]
         elif cell.plan.recipe is not None:
             plans.append(cell.plan)
     return plans
-
-
-def _table(document: TuningDocument, note: str) -> Table:
-    """The trials, best first, and what they took, above a note."""
-    from ..display.table import Cell, Column, Table
-
-    ordered = sorted(
-        document.trials, key=lambda trial: document.ranking.goodness(trial.score), reverse=True
-    )
-    lines = [
-        {
-            "model": document.model,
-            "task": document.task,
-            "score": Cell("" if trial.score is None else f"{trial.score:.4g}", trial.score),
-            "optimizer": trial.recipe_args["optimizer"],
-            "schedule": trial.recipe_args["schedule"],
-            "rate": _rate(trial.recipe_args["learning_rate"]),
-            **trial.model_args,
-            "steps": trial.steps or trial.failure,
-        }
-        for trial in ordered
-    ]
-    arguments = dict.fromkeys(name for trial in ordered for name in trial.model_args)
-    columns = (
-        Column("model", extra=True),
-        Column("task", extra=True),
-        Column("score", right=True, label=document.ranking.statistic),
-        Column("rate", right=True),
-        *(Column(name, right=True, importance=4) for name in arguments),
-        Column("optimizer", importance=2),
-        Column("schedule", importance=3),
-        Column("steps", fit="wrap", importance=1),
-    )
-    title = f"{document.model} on {document.task}, {counted(len(lines), 'trial')}, "
-    title += f"{document.cost.core_seconds:.0f} s of core time"
-    return Table(columns, lines, title=title, notes=note.split("\n"))
-
-
-def _rate(value: float) -> Cell:
-    from ..display.table import Cell
-
-    return Cell(f"{value:g}", value)

@@ -70,16 +70,15 @@ class Preparation:
         if self.trials is None or not trained:
             return None
         from ..api.budget import Budget
+        from ..runs.suites import in_words, summed
         from ..sweeps.tuning.search import trial_budget
 
         budgets = [plan.spec.budget for plan in trained if plan.spec.budget is not None]
-        seconds = sum(Budget.parse(trial_budget(budget)).seconds for budget in budgets)
+        costs = [Budget.parse(trial_budget(budget)).times(self.trials) for budget in budgets]
         where = f"each of {len(trained)} boards" if len(trained) > 1 else "the board"
         cost = f"{counted(self.trials, 'trial')} on {where}"
         parts = [] if len(budgets) == len(trained) else ["at a tenth of the steps"]
-        if budgets:
-            whole = Budget(self.trials * seconds, Budget.parse(budgets[0]).on_gpu)
-            parts.append(f"at most {whole} of {whole.kind}")
+        parts += [f"at most {in_words(whole)}" for whole in summed(costs)]
         return f"{cost}, {' and '.join(parts)}"
 
     def __call__(self, plan: Plan) -> Plan:

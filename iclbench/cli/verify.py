@@ -79,9 +79,10 @@ def verify(
     paths = record_paths(records)
     _require_objects(paths)
     chosen = paths if sample is None else chosen_sample(paths, sample)
+    summary = Summary(len(chosen), every, quiet=not output.is_default)
+    summary.table().arranged(columns, sort)  # refuses unknown columns before the work
     if output.is_default:
         _print_head(len(chosen), len(paths))
-    summary = Summary(len(chosen), every, quiet=not output.is_default)
     _verify(chosen, Request(device, retrain, write), workers, summary)
     if not output.is_default:
         show_table(summary.table(), *output)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +18,9 @@ from .terminal import print_text, write_table
 
 #: Columns of every row in CSV and JSON, where all boards are one table.
 _FACTS = ("board", "task", "dtype")
+
+#: The column of what ranks, by what tables are headed by and, with `-`, sorted by downward.
+_RANKING = {"digits": "score", "mean": "score", "-digits": "-score", "-mean": "-score"}
 
 Line = dict[str, Any]
 
@@ -64,7 +66,7 @@ def board_table(board: Board) -> Table:
 
 def require_columns(columns: str | None, sort: str | None) -> None:
     """Raise UsageError for columns that no board has, as `print_boards` would later."""
-    Table(_columns(""), []).sort(_by_name(sort)).select(_by_name(columns))
+    Table(_columns(""), []).arranged(_by_name(columns), _by_name(sort))
 
 
 def print_boards(
@@ -80,7 +82,7 @@ def print_boards(
     As CSV and JSON, all boards are one table. `commands` adds those that make the rows.
     Raises UsageError for an unknown column.
     """
-    tables = [board_table(board).sort(_by_name(sort)).select(_by_name(columns)) for board in boards]
+    tables = [board_table(board).arranged(_by_name(columns), _by_name(sort)) for board in boards]
     if style in {"csv", "json"}:
         write_table(joined(tables), style)
         return
@@ -101,7 +103,9 @@ def print_boards(
 
 def _by_name(asked: str | None) -> str | None:
     """Columns with the name of what ranks, which tables head by what it is."""
-    return asked and re.sub(r"(?<![^,-])(digits|mean)(?![^,])", "score", asked)
+    if asked is None:
+        return None
+    return ",".join(_RANKING.get(name.strip(), name.strip()) for name in asked.split(","))
 
 
 def legend(boards: Sequence[Board]) -> list[str]:

@@ -10,6 +10,7 @@ from ..api.spec import ACTIONS
 from ..console import counted
 from ..leaderboards.formats import arguments
 from ..runs.store import RecordStore
+from ..runs.suites import in_words, summed
 from ..runs.training import checkpoint_path
 from .estimate import Estimate, estimate
 from .progress import ProgressDisplay
@@ -61,8 +62,8 @@ def total(measured: Mapping[str, Estimate]) -> str:
     """The time of all trainings, and the budgets of those that have one."""
     seconds = [e.seconds for e in measured.values() if e.seconds is not None]
     parts = [f"about {duration(sum(seconds))}"] if seconds else []
-    parts += [e.budget for e in measured.values() if e.budget]
-    return " and ".join(parts)
+    budgets = summed(e.budget for e in measured.values() if e.budget is not None)
+    return " and ".join(parts + [in_words(budget) for budget in budgets])
 
 
 def _has_record(store: RecordStore, plan: Plan, settings: Settings) -> bool:
@@ -94,8 +95,8 @@ def _row(plan: Plan, exists: bool, expected: Estimate | None, settings: Settings
         row["steps"] = Cell(f"{expected.steps:,}", expected.steps)
         row["steps/s"] = Cell(f"{expected.rate:.3g}", expected.rate)
         row["time"] = Cell(duration(expected.seconds or 0.0), expected.seconds)
-    elif expected is not None:
-        row["time"] = expected.budget
+    elif expected is not None and expected.budget is not None:
+        row["time"] = in_words(expected.budget)
     return row
 
 

@@ -35,7 +35,7 @@ class Estimate:
     steps: int | None
     rate: float | None
     seconds: float | None
-    budget: str = ""
+    budget: Budget | None = None
 
 
 def estimate(plan: Plan, settings: Settings) -> Estimate:
@@ -47,8 +47,8 @@ def estimate(plan: Plan, settings: Settings) -> Estimate:
     device = find_device(settings.device)
     require_device(plan.spec.budget, device)
     if plan.spec.budget is not None:
-        budget = Budget.parse(plan.spec.budget)
-        return Estimate(None, None, None, f"{budget.times(len(plan.spec.seeds))} of {budget.kind}")
+        budget = Budget.parse(plan.spec.budget).times(len(plan.spec.seeds))
+        return Estimate(None, None, None, budget)
     changes = {"steps": ENDLESS, "chunk": min(plan.recipe.chunk, TRIAL_CHUNK)}
     seeds = plan.spec.seeds
     rate = plan.spec.recipe_args["learning_rate"]

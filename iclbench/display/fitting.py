@@ -91,8 +91,16 @@ def _cut_alike(table: Table, columns: Sequence[Column], width: int) -> bool:
 
 
 def shortened(text: str, most: int) -> str:
-    """At most so many characters; the end, which tells rows apart, keeps more than the start."""
-    if len(text) <= most:
+    """A text of at most so many columns; its end, which tells rows apart, keeps more of them."""
+    if cell_len(text) <= most:
         return text
-    start = (most - 1) // 3
-    return f"{text[:start]}…{text[start + 1 - most :]}"
+    start = _first(text, (most - 1) // 3)
+    end = _first(text[::-1], most - 1 - cell_len(start))[::-1]
+    return f"{start}…{end}"
+
+
+def _first(text: str, most: int) -> str:
+    """As much of a text as takes at most so many columns."""
+    while cell_len(text) > most:
+        text = text[: most if len(text) > most else -1]
+    return text

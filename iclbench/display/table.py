@@ -77,6 +77,10 @@ class Table:
         chosen = tuple(replace(known[name], importance=0) for name in asked)
         return replace(self, columns=chosen, selected=True)
 
+    def arranged(self, columns: str | None, sort: str | None) -> Table:
+        """The table as `--columns` and `--sort` ask for it; raises UsageError for unknown ones."""
+        return self.sort(sort).select(columns)
+
     def sort(self, name: str | None) -> Table:
         """The rows sorted by a column, `-name` for the largest first; empty cells come last.
 

@@ -126,7 +126,8 @@ def print_table(table: Table, remedy: str = "--columns all") -> None:
         print_lines(below)
         return
     print_lines(lines)
-    for line in stacked_lines(table, columns, width):
+    stacked = columns if above is None else [above, *columns]
+    for line in stacked_lines(table, stacked, width):
         print_line(line)
     print_lines([Text(), *below] if below else [])
 

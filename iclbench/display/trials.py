@@ -1,48 +1,95 @@
-"""What a search for arguments would do: its trials, and what they cost."""
+"""The trials of a search for arguments: those that it would run, and those that it has run."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from ..api.budget import Budget
+from ..api.tuning import TuningDocument
 from ..console import counted
 from ..runs.plan import Plan
+from ..runs.suites import budgets_of, in_words
 from ..sweeps.tuning.search import PlannedTrial
 from .table import Cell, Column, Table
 
 
 def planned_table(plan: Plan, trials: Sequence[PlannedTrial]) -> Table:
     """A line per trial: its arguments, and whether it has a record, is to run, or can't."""
-    arguments = dict.fromkeys(name for trial in trials for name in trial.point.model_args)
-    rows = []
-    for trial in trials:
-        recipe = trial.point.recipe_args
-        rate = recipe["learning_rate"]
-        rows.append(
-            {
-                "model": plan.spec.model,
-                "task": plan.spec.task,
-                "rate": Cell(f"{rate:g}", rate),
-                **trial.point.model_args,
-                "optimizer": recipe["optimizer"],
-                "schedule": recipe["schedule"],
-                "does": _does(trial),
-            }
-        )
-    columns = (
-        Column("model", extra=True),
-        Column("task", extra=True),
-        Column("rate", right=True),
-        *(Column(name, right=True, importance=4) for name in arguments),
-        Column("optimizer", importance=2),
-        Column("schedule", importance=3),
-        Column("does", fit="wrap", importance=1),
-    )
+    arguments = _arguments(trial.point.model_args for trial in trials)
+    rows = [
+        _row(plan.spec.model, plan.spec.task, trial.point.recipe_args, trial.point.model_args)
+        | {"does": _does(trial)}
+        for trial in trials
+    ]
+    columns = (*_columns(arguments), Column("does", fit="wrap", importance=1))
     title = (
         f"{plan.spec.model} on {plan.spec.task}, {counted(len(trials), 'trial')}: {_cost(trials)}"
     )
     note = "Nothing has been run. To start, leave out --dry-run."
     return Table(columns, rows, title=title, notes=[note])
+
+
+def finished_table(document: TuningDocument, notes: Sequence[str]) -> Table:
+    """A line per trial, best first: its score and arguments, above what all took."""
+    ordered = sorted(
+        document.trials, key=lambda trial: document.ranking.goodness(trial.score), reverse=True
+    )
+    rows = [
+        _row(document.model, document.task, trial.recipe_args, trial.model_args)
+        | {
+            "score": Cell("" if trial.score is None else f"{trial.score:.4g}", trial.score),
+            "steps": trial.steps or trial.failure,
+        }
+        for trial in ordered
+    ]
+    title = f"{document.model} on {document.task}, {counted(len(rows), 'trial')}, "
+    title += f"{document.cost.core_seconds:.0f} s of core time"
+    columns = _finished_columns(
+        document.ranking.statistic, _arguments(t.model_args for t in ordered)
+    )
+    return Table(columns, rows, title=title, notes=notes)
+
+
+def expected_table(trials: Iterable[PlannedTrial]) -> Table:
+    """`finished_table` before its trials have run: its columns."""
+    arguments = _arguments(trial.point.model_args for trial in trials)
+    return Table(_finished_columns("score", arguments), [])
+
+
+def _arguments(of_trials: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The names of the models' arguments that are searched."""
+    return list(dict.fromkeys(name for arguments in of_trials for name in arguments))
+
+
+def _row(
+    model: str, task: str, recipe_args: Mapping[str, Any], model_args: Mapping[str, Any]
+) -> dict[str, Any]:
+    rate = recipe_args["learning_rate"]
+    return {
+        "model": model,
+        "task": task,
+        "rate": Cell(f"{rate:g}", rate),
+        **model_args,
+        "optimizer": recipe_args["optimizer"],
+        "schedule": recipe_args["schedule"],
+    }
+
+
+def _columns(arguments: Iterable[str], *first: Column) -> tuple[Column, ...]:
+    return (
+        Column("model", extra=True),
+        Column("task", extra=True),
+        *first,
+        Column("rate", right=True),
+        *(Column(name, right=True, importance=4) for name in arguments),
+        Column("optimizer", importance=2),
+        Column("schedule", importance=3),
+    )
+
+
+def _finished_columns(statistic: str, arguments: Iterable[str]) -> tuple[Column, ...]:
+    score = Column("score", right=True, label=statistic)
+    return (*_columns(arguments, score), Column("steps", fit="wrap", importance=1))
 
 
 def _does(trial: PlannedTrial) -> str:
@@ -61,12 +108,5 @@ def _does(trial: PlannedTrial) -> str:
 def _cost(trials: Sequence[PlannedTrial]) -> str:
     """How many are left, and their budgets together."""
     left = [trial.plan for trial in trials if trial.plan is not None and trial.is_missing]
-    budgets = [
-        Budget.parse(plan.spec.budget).times(len(plan.spec.seeds))
-        for plan in left
-        if plan.spec.budget
-    ]
-    if not budgets:
-        return f"{len(left)} to run"
-    total = budgets[0]._replace(seconds=sum(budget.seconds for budget in budgets))
-    return f"{len(left)} to run, {total} of {total.kind} in all"
+    costs = "".join(f", {in_words(budget)} in all" for budget in budgets_of(left))
+    return f"{len(left)} to run{costs}"

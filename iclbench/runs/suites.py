@@ -92,13 +92,25 @@ def budgets_of(plans: Iterable[Plan]) -> list[Budget]:
 
     Plans whose steps are given have no budget.
     """
+    return summed(
+        Budget.parse(plan.spec.budget).times(len(plan.spec.seeds))
+        for plan in plans
+        if plan.spec.budget is not None
+    )
+
+
+def summed(budgets: Iterable[Budget]) -> list[Budget]:
+    """The core time and the device time of these budgets, if there is any."""
     totals: dict[bool, Budget] = {}
-    for plan in plans:
-        if plan.spec.budget is not None:
-            cost = Budget.parse(plan.spec.budget).times(len(plan.spec.seeds))
-            before = totals.get(cost.on_gpu, Budget(0, cost.on_gpu))
-            totals[cost.on_gpu] = before._replace(seconds=before.seconds + cost.seconds)
+    for cost in budgets:
+        before = totals.get(cost.on_gpu, Budget(0, cost.on_gpu))
+        totals[cost.on_gpu] = before._replace(seconds=before.seconds + cost.seconds)
     return list(totals.values())
+
+
+def in_words(budget: Budget) -> str:
+    """A budget and what it counts, such as `50m of core time`."""
+    return f"{budget} of {budget.kind}"
 
 
 def board_keys(suite: Suite) -> dict[str, str]:

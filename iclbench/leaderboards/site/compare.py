@@ -63,7 +63,7 @@ def comparison_script(row: Row) -> str:
     """data/ID.js: the facts of a row from which its difference to any other row follows.
 
     They are its mean and that of each prompt over its seeds, in base64 float32; the variance of the
-    mean over prompts alone, what its seeds add to it; and whether a model was trained with one seed.
+    mean over prompts alone, and what its seeds add to it; and whether a model has only one seed.
     """
     variance, squares = seed_variance(row.ranked)
     by_prompt = row.ranked.mean(axis=0)
