@@ -183,7 +183,8 @@ def _entry_points() -> tuple[list[metadata.EntryPoint], list[str]]:
             points = [p for p in distribution.entry_points if p.group == GROUP]
         except Exception as error:
             problems.append(
-                f"the entry points of {distribution.name} cannot be read: {reason_of(error)}"
+                f"the entry points of {_name_and_version(distribution)[0]} cannot be read: "
+                f"{reason_of(error)}"
             )
             continue
         if points:
@@ -273,7 +274,10 @@ def _label(name: str, distribution: str, version: str) -> str:
 @functools.cache  # parsing takes long: metadata hold a README
 def _name_and_version(distribution: metadata.Distribution | None) -> tuple[str, str]:
     """A distribution's name and version; "unknown" if a damaged installation lacks one."""
-    fields = distribution.metadata if distribution else None
+    try:
+        fields = distribution.metadata if distribution else None
+    except Exception:  # such as text that is not UTF-8
+        fields = None
     name, version = (
         str(fields[key]) if fields and key in fields else "unknown" for key in ("Name", "Version")
     )

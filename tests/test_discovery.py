@@ -138,7 +138,7 @@ def test_command_that_needs_no_broken_plugin_reports_all_on_one_line(
     count = len(several_broken)
     line = f"iclbench: {count} problems with plugins; `iclbench plugins` lists them\n"
     assert outcome.err.splitlines(keepends=True)[0] == line
-    assert "left out" not in outcome.err
+    assert "is left out" not in outcome.err
 
 
 def test_plugins_lists_broken_ones_with_their_reasons(several_broken, cli):
@@ -201,6 +201,20 @@ def test_damaged_installation_is_of_unknown_version(package_folder, cli):
     (line,) = (line for line in cli("plugins").out.splitlines() if line.startswith("damaged "))
     assert line.split()[1] == "ok"
     assert " unknown unknown " in line
+
+
+@pytest.mark.parametrize(
+    "points", ["[iclbench]\nsound = nowhere\n", "[iclbench]\nno equals sign\n"]
+)
+def test_metadata_that_is_no_text_stops_no_other_plugin(package_folder, points):
+    write_plugin(package_folder, "later", offer_model("model-later"))
+    information = package_folder / "damaged-1.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_bytes(b"Metadata-Version: 2.1\nName: d\xe9\nVersion: 1\n")
+    (information / "entry_points.txt").write_text(points)
+    plugins = PluginHost()
+    assert "model-later" in [entry.name for _, entry in plugins.entries("model")]
+    assert any("unknown" in problem for problem in plugins.problems)
 
 
 def test_entry_points_that_cannot_be_read_stop_no_other(package_folder):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, cast
@@ -161,7 +160,7 @@ def records_folders(folders: Sequence[Path] | None, out: Path | None) -> list[Pa
 
 def records_folder(given: Path | None) -> Path:
     """The folder of records to show; raises UsageError if there is none."""
-    from ..runs.store import is_record_name
+    from ..runs.store import folder_of_records
 
     if given is None:
         if not RESULTS.is_dir() and PUBLISHED.is_dir():
@@ -170,17 +169,7 @@ def records_folder(given: Path | None) -> Path:
         if not RESULTS.is_dir():
             raise UsageError(f"there is no folder {RESULTS}; give a folder of records")
         given = RESULTS
-    if given.is_file():
-        raise UsageError(f"{given} is a file: give a folder of records")
-    if not given.is_dir():
-        raise UsageError(f"there is no folder {given}")
-    inner = given / "records"
-    if inner.is_dir():
-        return inner
-    if any(is_record_name(path) for path in given.glob("*.json")):
-        whole = os.path.normpath(given / "..")
-        raise UsageError(f"{given} holds the records of one task: give {whole}")
-    return given
+    return folder_of_records(given)
 
 
 def record_paths(given: list[Path]) -> list[Path]:

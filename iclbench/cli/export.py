@@ -31,7 +31,8 @@ def export(
 ) -> None:
     """Write a task's evaluation prompts and targets as Parquet, with a card and Croissant metadata.
 
-    `datasets.load_dataset(OUT)` reads the folder. The same arguments give the same bytes.
+    `datasets.load_dataset(OUT)` reads the folder; the card says how it reads a task of several
+    cases. The same arguments give the same bytes.
     """
     sound_host(strict)
     from ..exchange.task_data import export_task

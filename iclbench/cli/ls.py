@@ -79,15 +79,16 @@ def _rows(plugins: PluginHost, kind: Kind | None) -> Iterator[dict[str, Any]]:
 
 def _recipes_of_tasks(plugins: PluginHost) -> Iterator[dict[str, Any]]:
     """The recipes that tasks have of their own, which needs the tasks to be imported."""
-    from ..api.task import Task
     from ..display.arguments import recipe_summary
+    from ..display.lookup import tasks_of
 
-    for plugin, entry in plugins.entries("task"):
-        for name, recipe in plugins.load("task", entry.name, Task).recipes.items():
+    owners = {entry.name: plugin for plugin, entry in plugins.entries("task")}
+    for task, kind in tasks_of(plugins):
+        for name, recipe in kind.recipes.items():
             yield {
                 "kind": "recipe",
                 "name": name,
-                "task": entry.name,
+                "task": task,
                 "summary": recipe_summary(recipe),
-                "plugin": plugin.label,
+                "plugin": owners[task].label,
             }

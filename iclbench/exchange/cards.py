@@ -62,12 +62,26 @@ model.
 ```python
 from datasets import load_dataset
 
-prompts = load_dataset("FOLDER OR REPOSITORY", split="test").with_format("arrow")[:]
+prompts = load_dataset("FOLDER OR REPOSITORY", {_config(export)}split="test")
+prompts = prompts.with_format("arrow")[:]
 ```
-
+{_of_cases(export)}
 Arrow keeps every digit; the NumPy format of `datasets` rounds to float32.
 
 {_how_it_was_made(export)}"""
+
+
+def _config(export: Export) -> str:
+    """The argument that names the first of several configurations; nothing where there is one."""
+    return "" if len(export.files) == 1 else json.dumps(export.files[0].split) + ", "
+
+
+def _of_cases(export: Export) -> str:
+    """What the configurations are called; nothing where there is one."""
+    if len(export.files) == 1:
+        return ""
+    names = ", ".join(f"`{file.split}`" for file in export.files)
+    return f"\nEach case of the task is a configuration: {names}.\n"
 
 
 def _task_front_matter(export: Export) -> str:

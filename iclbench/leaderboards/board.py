@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..api.errors import UsageError
 from ..api.ranking import Ranking
 from ..api.record import Record
 from ..api.results import Evaluation
@@ -16,7 +15,7 @@ from ..api.spec import canonical_json
 from ..console import counted
 from ..runs.code import installed_code
 from ..runs.statistics import GRADE
-from ..runs.store import RecordStore, read_record
+from ..runs.store import RecordStore, folder_of_records, read_record
 from . import formats
 from .export import export_table
 from .groups import rows_of
@@ -158,13 +157,11 @@ class Boards(list[Board]):
 
 
 def leaderboard(out: str | Path = "results") -> Boards:
-    """The boards of all records in the folder `out`.
+    """The boards of all records in the folder `out`, or in `records` there.
 
     Raises UsageError where there is no such folder, and RecordError for a damaged record.
     """
-    if not Path(out).is_dir():
-        raise UsageError(f"there is no folder {out}")
-    store = RecordStore(Path(out))
+    store = RecordStore(folder_of_records(Path(out)))
     return boards([read_record(path) for path in store.paths()], store)
 
 

@@ -22,10 +22,12 @@ def compare(a: Record | str | Path, b: Record | str | Path) -> pd.DataFrame:
     """The paired differences a − b of every metric that two records share, one line each.
 
     The columns are `statistic` (mean digits for an error, else the mean), `a`, `b`, `difference`
-    with the 95% interval `low` … `high` over seeds and prompts, the two-sided `p`, and `better`:
-    a, b, or empty where the difference is not significant. A single trained seed is taken as it
-    is: its difference holds for that seed, and says nothing of which model is better. In the metric
-    that ranks, digits within one of the attainable error count as that, as on boards.
+    with the 95% interval `low` … `high` over seeds and prompts, the two-sided `p`, and `better`: a
+    or b where the difference is significant, in errors and in the metric that ranks; of others it
+    is not known which direction is better. Where nothing follows, since values are not finite or
+    seeds too few, `low`, `high` and `p` are NaN. A single trained seed is taken as it is: its
+    difference holds for that seed, and says nothing of which model is better. In the metric that
+    ranks, digits within one of the attainable error count as that, as on boards.
 
     Raises UsageError unless both were evaluated on the same prompts, targets and dtype.
     """

@@ -44,7 +44,7 @@ class Rank(NamedTuple):
 class Difference(NamedTuple):
     """A mean paired difference with its 95% interval, and the p-value of no difference.
 
-    It is not corrected for the number of pairs on a board.
+    It is not corrected for the number of pairs on a board, and NaN where nothing follows.
     """
 
     mean: float
@@ -183,21 +183,21 @@ def difference(first: np.ndarray, second: np.ndarray) -> Difference:
     freedom are Satterthwaite's.
     """
     if not (np.isfinite(first).all() and np.isfinite(second).all()):
-        return Difference(float(first.mean() - second.mean()), np.nan, np.nan, 1.0)
+        return Difference(float(first.mean() - second.mean()), np.nan, np.nan, np.nan)
     prompts = first.shape[1]
     mean, of_prompts, rounding = (matrix[0, 1] for matrix in _paired([first, second]))
     if prompts < 2:
-        return Difference(float(mean), -np.inf, np.inf, 1.0)
+        return Difference(float(mean), -np.inf, np.inf, np.nan)
     of_seeds, squares = np.add(seed_variance(first), seed_variance(second))
     variance = of_prompts + of_seeds
     denominator = of_prompts**2 / (prompts - 1) + squares
     freedom = variance**2 / denominator if denominator > 0 else prompts - 1.0
     error = np.sqrt(variance + rounding)
     half = stdtrit(freedom, 0.975) * error
-    p = 1.0 if mean == 0 else 2 * stdtr(freedom, -abs(mean) / error)
-    # Squares of such numbers are too large, or a few seeds so different that nothing follows.
+    # Squares of such numbers are too large, or seeds so few that nothing follows.
     if not np.isfinite(half) or freedom < LEAST_FREEDOM:
-        return Difference(float(mean), np.nan, np.nan, 1.0)
+        return Difference(float(mean), np.nan, np.nan, 1.0 if mean == 0 else np.nan)
+    p = 1.0 if mean == 0 else 2 * stdtr(freedom, -abs(mean) / error)
     return Difference(float(mean), float(mean - half), float(mean + half), float(p))
 
 

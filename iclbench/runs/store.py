@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from pydantic import ValidationError
 
-from ..api.errors import RecordError, RunError, problem_with
+from ..api.errors import RecordError, RunError, UsageError, problem_with
 from ..api.names import content_problem, is_plain_name, visible
 from ..api.record import SCHEMA_VERSION, Record
 from ..api.results import FileReference
@@ -120,6 +121,24 @@ class RunName(Protocol):
     @property
     def id(self) -> str:
         """The run's id."""
+
+
+def folder_of_records(given: Path) -> Path:
+    """The folder of records that a folder is or, as that of leaderboards does, holds.
+
+    Raises UsageError for anything else.
+    """
+    if given.is_file():
+        raise UsageError(f"{given} is a file: give a folder of records")
+    if not given.is_dir():
+        raise UsageError(f"there is no folder {given}")
+    inner = given / "records"
+    if inner.is_dir():
+        return inner
+    if any(is_record_name(path) for path in given.glob("*.json")):
+        whole = os.path.normpath(given / "..")
+        raise UsageError(f"{given} holds the records of one task: give {whole}")
+    return given
 
 
 class RecordStore:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import re
 import subprocess
 import sys
 import time
@@ -175,6 +176,20 @@ def test_datasets_reads_the_folder(tmp_path, monkeypatch):
     (batch,) = load_task("categorical").evaluation_batches(20, 0, torch.float32)
     assert torch.equal(torch.from_numpy(rows["x"]), batch.prompt.x)
     assert torch.equal(torch.from_numpy(rows["y"]), batch.prompt.y)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("args", [{}, {"sizes": [3], "evaluate": [2, 3]}], ids=["one", "cases"])
+def test_the_code_of_the_card_reads_the_folder(tmp_path, monkeypatch, args):
+    export_task("linear-system", 4, tmp_path / "out", task_args=args)
+    card = (tmp_path / "out" / "README.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", card, re.DOTALL)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
+    names: dict = {}
+    exec(code.replace("FOLDER OR REPOSITORY", str(tmp_path / "out")), names)
+    assert len(names["prompts"]["target"]) == 4
+    assert ("`case_3`" in card) == bool(args)
 
 
 @pytest.mark.slow

@@ -184,7 +184,7 @@ def test_a_row_that_is_not_finite_is_behind_all_that_are():
     values[1][0, 0] = np.nan
     values[3] = np.full_like(values[3], np.inf)
     assert written(values) == ["1–2", "3–4", "1–2", "3–4"]
-    assert difference(values[0], values[1]).p == 1
+    assert np.isnan(difference(values[0], values[1]).p)
     assert written(values[1:2]) == ["1"]
     assert written([values[1], values[3]]) == ["1–2"] * 2
     assert ranks([], "lower") == []
@@ -224,7 +224,7 @@ def test_seeds_that_leave_no_degrees_of_freedom_leave_no_interval():
 
 def test_numbers_whose_squares_are_too_large_have_no_interval(rng):
     large = [1e200 * rng.standard_normal((2, 20)) for _ in range(3)]
-    assert difference(large[0], large[1]).p == 1
+    assert np.isnan(difference(large[0], large[1]).p)
     assert written(large) == ["1–3"] * 3
     larger = [1e80 * rng.standard_normal((2, 20)) for _ in range(2)]
     assert difference(*larger).mean == pytest.approx((larger[0] - larger[1]).mean())

@@ -111,17 +111,25 @@ def test_the_python_of_the_page_works(folder, tmp_path, monkeypatch):
     (text,) = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
     shutil.copytree(folder / "records", tmp_path / "leaderboards" / "records")
     monkeypatch.chdir(tmp_path)
-    exec(compile(text, page.name, "exec"), {})
-    assert (tmp_path / "site" / "index.html").exists()
-    assert (tmp_path / "leaderboards" / "rows.parquet").exists()
+    names: dict = {}
+    exec(compile(text, page.name, "exec"), names)
+    columns = list(names["table"].columns)
+    assert len(columns) > 70
+    # Every column has a line there, on its own or in a range, or is a record's field.
+    told = page.read_text("utf-8")
+    told += page.with_name("records.md").read_text("utf-8")
+    unknown = [name for name in columns if f"`{name}`" not in told]
+    assert [n for n in unknown if not re.fullmatch(r"solved_to_\d+|q\d\d|median", n)] == []
 
 
 def test_pages_of_deleted_records_are_deleted(folder, tmp_path):
     make_site(tmp_path, folder)
     (tmp_path / "runs" / "old.html").touch()
+    (tmp_path / "findings.html").touch()  # of findings that there are no more
     (tmp_path / "CNAME").write_text("mine")
     make_site(tmp_path, folder)
     assert not (tmp_path / "runs" / "old.html").exists()
+    assert not (tmp_path / "findings.html").exists()
     assert (tmp_path / "CNAME").exists()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import resources
@@ -37,23 +38,17 @@ from .prompts import Prompts
 #: Marks the folder of a site, so that no other folder is overwritten.
 MARKER = ".iclbench-site"
 
-#: The folders of pages that a later build may leave out; other files in a site's folder stay.
+#: What a later build may leave out, as files and as folders; others in a site's folder stay.
+OPTIONAL = ("findings.html", "studies.html", "suites.html", "rows.parquet")
 FOLDERS = ("assets", "compare", "data", "models", "records", "runs", "tasks",
            *more_pages.FOLDERS)  # fmt: skip
 
 #: What is copied from the package's assets, by the name that templates use.
 ASSETS = {
-    "site": "site.js",
-    "plot": "plot.js",
-    "home": "home.js",
-    "table": "table.js",
-    "export": "export.js",
-    "paired": "paired.js",
-    "compare": "compare.js",
-    "clipboard": "clipboard.js",
-    "live": "live.js",
+    **{name: f"{name}.js" for name in ("site", "plot", "home", "table", "export", "paired",
+                                       "compare", "clipboard", "live")},
     "uplot": "vendor/uplot.min.js",
-}
+}  # fmt: skip
 #: The style sheet, and that of the plotting library, which are one file of the site.
 STYLES = ("site.css", "pages.css", "vendor/uplot.css")
 
@@ -106,10 +101,11 @@ def make_site(
         site = Site(new, content)
         site.write()
     written = {path.relative_to(new) for path in site.written}
-    for part in FOLDERS:
-        for path in sorted((out / part).rglob("*")):
-            if path.is_file() and path.relative_to(out) not in written:
-                path.unlink()
+    earlier = [out / name for name in OPTIONAL]
+    earlier += [path for part in FOLDERS for path in sorted((out / part).rglob("*"))]
+    for path in earlier:
+        if path.is_file() and path.relative_to(out) not in written:
+            path.unlink()
     return sum(path.suffix == ".html" for path in site.written)
 
 
@@ -161,12 +157,22 @@ class Site:
     def _run(self, row: Row, board: Board, records: Path, base: str, study: str = "") -> None:
         """Write the page of a record of the folder `records`, whose files are at `base`."""
         view = run.run(row, board, records, base, self.content.prompts)
+        view["place"] = shlex.quote(self._place(row, records, base))
         view |= run.described(row.record, self.content.about.task(board.task))
         address = f"{base}/{row.record.id}.html" if study else f"runs/{row.record.id}.html"
         spec = row.record.spec
         has_model = any(about.name == spec.model for about in self.menu["models"])
         self._page("run.html", address, run=view, study=study, has_task=spec.task in self.tasks,
                    has_model=has_model)  # fmt: skip
+
+    def _place(self, row: Row, records: Path, base: str) -> str:
+        """The file of a record where a reader has it: in this folder, or in a clone."""
+        is_here = self.content.live or not records.is_absolute()
+        return (
+            (records if is_here else PurePosixPath("leaderboards", base))
+            .joinpath(row.file)
+            .as_posix()
+        )
 
     def _menu(self) -> dict[str, Any]:
         """What the head and the foot of every page list."""

@@ -78,7 +78,6 @@ def run(row: Row, board: Board, folder: Path, base: str, prompts: Prompts) -> Vi
         "said": said(record, Objects(folder)),
         "endings": endings(record, Objects(folder))[:MOST_ENDINGS],
         "files": files(row, folder, base),
-        "path": f"{base}/{row.file}",
         "bibtex": bibtex(record),
         "tuning": json.dumps(record.tuning.document, indent=1) if record.tuning else "",
         "analyses": json.dumps(record.analyses, indent=1) if record.analyses else "",
