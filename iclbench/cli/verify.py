@@ -166,10 +166,15 @@ class Summary:
             typer.echo(f"{path}: {len(failing)} of {len(checks)} facts do not hold")
         else:
             typer.echo(f"{path}: all {len(checks)} facts hold")
-        examples = [check for check in checks if isinstance(check.measured, float)][:2]
+        if outcome.retrained:
+            typer.echo(f"  {outcome.retrained}")
         whole = self.every or self.total == 1
-        for check in checks if self.every else failing or (examples if whole else []):
+        for check in checks if self.every else failing:
             typer.echo(f"  {check.difference}: {'holds' if check.holds else 'DIFFERS'}")
+        if whole and not self.every and not failing:
+            means = [c for c in checks if c.name.endswith((" mean", " median"))]
+            for check in means[:2]:
+                typer.echo(f"  such as {check.difference}")
         if whole:
             claimed = {n: text for n, text in outcome.claims.items() if n != OTHER_CODE}
             shown = "; ".join(f"{name}: {text}" for name, text in claimed.items())

@@ -61,10 +61,14 @@ FASTER = 30.0
 
 @dataclass(frozen=True)
 class Retraining:
-    """What training again gave: the checks, and the record with its proof if all hold."""
+    """What training again gave: the checks, and the record with its proof if all hold.
+
+    `outcome` says in words what that shows; it is empty where a check does not hold.
+    """
 
     checks: list[Check]
     record: Record | None
+    outcome: str = ""
 
 
 @exclusive()
@@ -78,7 +82,7 @@ def retrain(path: Path, device_name: str = "auto") -> Retraining:
     record = read_record(path)
     require_plugins(path, record)
     if record.spec.origin in {"solver", "constructed", "asked"}:
-        return Retraining([], None)
+        return Retraining([], None, "nothing to train again")
     device = find_device(device_name)
     plan = _plan(path, record, environment(device))
     assert record.training is not None
@@ -112,7 +116,10 @@ def retrain(path: Path, device_name: str = "auto") -> Retraining:
         tolerance=tolerance,
         plugins=checking_code(record),
     )
-    return Retraining(checks, _proved(record, proof, ready.training, measured.seconds))
+    outcome = "trained again: " + (
+        "the weights have the same bits" if same_bits else f"with other rounding; {tolerance}"
+    )
+    return Retraining(checks, _proved(record, proof, ready.training, measured.seconds), outcome)
 
 
 def _plan(path: Path, record: Record, here: Environment) -> Plan:

@@ -13,7 +13,7 @@ from ..api.record import Record
 from ..runs.add_answers import with_answers
 from ..runs.code import stale_code
 from ..runs.comparison import Check
-from ..runs.facts import claims
+from ..runs.facts import OF_TRAINING, claims
 from ..runs.objects import Objects
 from ..runs.proofs import evaluated, write_proof
 from ..runs.retraining import retrain
@@ -43,7 +43,8 @@ class Request:
 class Outcome:
     """What verifying the record in `path` has given: checks, or the problem that prevents them.
 
-    `stale` names the plugins whose code is not that which made the record.
+    `stale` names the plugins whose code is not that which made the record; `retrained` says what
+    training again has shown.
     """
 
     path: Path
@@ -51,6 +52,7 @@ class Outcome:
     claims: dict[str, str] = field(default_factory=dict)
     stale: list[str] = field(default_factory=list)
     problem: str = ""
+    retrained: str = ""
 
     @property
     def failing(self) -> list[Check]:
@@ -114,30 +116,37 @@ def verify_job(job: tuple[list[Path], Request]) -> list[Outcome]:
 
 def _outcome(path: Path, request: Request) -> Outcome:
     try:
-        checks = _checks(path, request)
+        checks, retrained = _checks(path, request)
         record = read_record(path)
-        return Outcome(path, checks, claims(record, Objects.beside(path)), stale_code(record))
+        stale = stale_code(record)
+        claimed = claims(record, Objects.beside(path), stale)
+        if retrained:
+            claimed = {name: text for name, text in claimed.items() if name not in OF_TRAINING}
+        return Outcome(path, checks, claimed, stale, retrained=retrained)
     except Exception as error:
         if os.environ.get("ICLBENCH_DEBUG"):
             raise
         return Outcome(path, problem=problem_with(path, error))
 
 
-def _checks(path: Path, request: Request) -> list[Check]:
-    """All checks of one record; trains again only where everything else holds."""
+def _checks(path: Path, request: Request) -> tuple[list[Check], str]:
+    """All checks of one record, and what training again has shown.
+
+    It is only trained again where everything else holds.
+    """
     checks = verify(path, request.device)
     if not all(check.holds for check in checks):
-        return checks
-    proved: Record | None = None
+        return checks, ""
+    proved, retrained = None, ""
     if request.retrain:
         outcome = retrain(path, request.device)
         checks += outcome.checks
-        proved = outcome.record
+        proved, retrained = outcome.record, outcome.outcome
     elif request.write:
         proved = _proved(path, request.device)
     if request.write and proved is not None:
         write_proof(path, proved)
-    return checks
+    return checks, retrained
 
 
 def _proved(path: Path, device: str) -> Record | None:
