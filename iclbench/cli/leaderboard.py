@@ -121,8 +121,10 @@ def costs(
     cells = costs_of(records)
     if not cells and not problems:
         raise UsageError("there are no records of trained models in these folders")
-    table = digits_table(digits_of(records, _numbers(digits))) if digits else costs_table(cells)
-    show_table(table, style, columns, sort)
+    reached = digits_of(records, _numbers(digits)) if digits else []
+    if digits and not reached and not problems:
+        raise UsageError("--digits: no record in these folders was validated in digits")
+    show_table(digits_table(reached) if digits else costs_table(cells), style, columns, sort)
     end_with(problems)
 
 

@@ -23,6 +23,7 @@ from ..runs.verify import verify
 from . import formats
 from .escaping import markdown
 from .groups import rows_of
+from .labels import labels_of
 from .row import Row
 
 #: The most bytes of weights that are published.
@@ -169,7 +170,7 @@ def summary(accepted: Sequence[Submission], refused: Sequence[str]) -> str:
             "| task | model | origin | ranked by | value | 95% interval | 1% worst | seeds "
             "| budget | device | plugins |",
             "|---|---|---|---|---|---|---|---|---|---|---|",
-            *(_line(submission) for submission in accepted),
+            *map(_line, accepted, labels_of([s.record for s in accepted])),
             "",
         ]
     lines += [f"- refused: {markdown(reason)}" for reason in refused]
@@ -179,14 +180,14 @@ def summary(accepted: Sequence[Submission], refused: Sequence[str]) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _line(submission: Submission) -> str:
+def _line(submission: Submission, label: str) -> str:
     record, row = submission.record, submission.row
     ranking, spec, environment = record.ranking, record.spec, record.environment
     args = markdown(formats.arguments(record.main.task_args))
     plugins = ", ".join(f"{p.name} ({p.distribution} {p.version})" for p in record.plugins)
     cells = (
         f"{record.main.title} v{spec.task_version} ({args}) {spec.dtype}",
-        f"{spec.model}" + ("" if submission.new else " (already published)"),
+        markdown(label) + ("" if submission.new else " (already published)"),
         markdown(formats.origin(row)),
         f"{ranking.statistic} {ranking.metric}",
         formats.score(row.score, ranking),

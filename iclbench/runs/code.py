@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..api.errors import PluginError
 from ..api.record import PluginReference, Record
-from ..discovery import source_digest
+from ..discovery import HERE, source_digest
 from ..plugins import host
 
 #: The name of the harness among a record's plugins.
@@ -105,6 +105,10 @@ def require_plugins(path: Path, record: Record) -> None:
         if plugin.name in installed:
             continue
         reason = "which is not installed"
+        if plugin.distribution == HERE:
+            raise PluginError(
+                f"{path}: needs a model or task that another process registered; register it here"
+            )
         if plugin.name in problems:
             reason = f"which is left out: {problems[plugin.name]}"
         elif _is_installed(plugin.distribution):

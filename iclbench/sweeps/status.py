@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import datetime
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from ..api.executor import QueuedJob, QueueExecutor
 from ..plugins import host
 from ..runs.store import RecordStore
+from ..runs.training import checkpoint_of
 from .cells import Cell, Cells, Failure
 from .files import QUICK, SweepSource, read_sweep_file, stages_of
-from .programs import FOLDER, jobs_of, make_executor
+from .programs import FOLDER, group_cells, jobs_of, make_executor
 
-State = Literal["done", "running", "waiting", "failed", "not submitted"]
+State = Literal["done", "running", "waiting", "failed", "begun", "not begun"]
 #: Where a cell is, in the order in which states are shown.
-STATES: tuple[State, ...] = ("done", "running", "waiting", "failed", "not submitted")
+STATES: tuple[State, ...] = ("done", "running", "waiting", "failed", "begun", "not begun")
 
 
 @dataclass(frozen=True)
 class CellStatus:
-    """Where a cell is. `reason` says why it waits or failed; `log` is its program's output."""
+    """Where a cell is. `reason` says why it waits or failed; `log` is its program's output.
+
+    One that is begun has a checkpoint: a local process trains it, or has been stopped.
+    """
 
     cell: Cell
     state: State
@@ -55,7 +60,9 @@ def sweep_status(
     stages = stages_of(sized)
     jobs = queued_jobs(folder)
     for number, stage in enumerate(stages):
-        in_stage = _statuses(cells.resolve(stage), jobs, store)
+        in_stage = _with_checkpoints(
+            _statuses(cells.resolve(stage), jobs, store), sized.replicas, folder
+        )
         status.cells += in_stage
         if any(one.state != "done" for one in in_stage):
             status.later = sum(len(grids) for grids in stages[number + 1 :])
@@ -85,19 +92,36 @@ def _statuses(cells: list[Cell], jobs: list[QueuedJob], store: RecordStore) -> l
     return [
         CellStatus(cell, "done")
         if store.path(cell).exists()
-        else known.get(cell.id, CellStatus(cell, "not submitted"))
+        else known.get(cell.id, CellStatus(cell, "not begun"))
         for cell in cells
+    ]
+
+
+def _with_checkpoints(statuses: list[CellStatus], replicas: int, folder: Path) -> list[CellStatus]:
+    """The statuses, where cells of a program that has a checkpoint are begun."""
+    missing = [one.cell for one in statuses if one.state == "not begun"]
+    begun: dict[str, str] = {}
+    for group in group_cells(missing, replicas):
+        path = checkpoint_of([cell.id for cell in group], group[0].program, folder)
+        if path.exists():
+            written = datetime.datetime.fromtimestamp(path.stat().st_mtime)
+            begun |= {
+                cell.id: f"its checkpoint is of {written:%Y-%m-%d %H:%M:%S}" for cell in group
+            }
+    return [
+        replace(one, state="begun", reason=begun[one.cell.id]) if one.cell.id in begun else one
+        for one in statuses
     ]
 
 
 def _of_job(cell: Cell, job: QueuedJob, number: int) -> CellStatus:
     """Where a cell without a record is, by the job that has it as request `number`."""
     if job.state == "cancelled":
-        return CellStatus(cell, "not submitted")
+        return CellStatus(cell, "not begun")
     if job.state != "done":
         return CellStatus(cell, job.state, job.reason, job.log)
     reasons: list[Any] = job.result or []
     reason = reasons[number] if number < len(reasons) else None
     if reason is None:  # it had a record, which was deleted since
-        return CellStatus(cell, "not submitted")
+        return CellStatus(cell, "not begun")
     return CellStatus(cell, "failed", str(reason), job.log)

@@ -94,6 +94,15 @@ def test_a_folder_of_one_task_is_refused_with_the_folder_that_is_meant(cli, fold
         assert f"holds the records of one task: give {folder}" in outcome.err
 
 
+def test_digits_of_records_that_were_validated_by_another_metric_are_refused(
+    cli, folder, monkeypatch
+):
+    monkeypatch.setattr("iclbench.leaderboards.costs.digits_of", lambda records, digits: [])
+    outcome = cli("leaderboard", "costs", folder, "--digits", "1")
+    assert outcome.code == 2
+    assert "no record in these folders was validated in digits" in outcome.err
+
+
 def test_digits_are_looked_up_in_the_validation_curve(cli, folder, records):
     table = digits_table(digits_of(records, [-5.0, 99.0]))
     (record,) = [r for r in records if r.spec.model == "lsa"]

@@ -48,6 +48,15 @@ def trained(folder: Path) -> Path:
     return next(folder.glob("*/baseconv*.json"))
 
 
+def test_the_summary_tells_rows_of_a_model_apart(cli, tmp_path):
+    for steps in (1, 2):
+        run("gradient-descent", **TINY | {"recipe": None, "seeds": None},
+            model_args={"steps": steps}, out=tmp_path / "results")  # fmt: skip
+    lines = cli("submit", tmp_path / "results", "--to", tmp_path / "boards").out.splitlines()
+    models = [line.split(" | ")[1] for line in lines if "▲ solver" in line]
+    assert sorted(models) == ["gradient-descent steps=1", "gradient-descent steps=2"]
+
+
 def test_sound_records_are_copied_with_their_files(cli, results, tmp_path):
     outcome = cli("submit", results, "--to", tmp_path / "boards")
     assert outcome.code == 0

@@ -67,6 +67,7 @@ def test_a_missing_plugin_is_named_with_the_record(record, monkeypatch):
     expected = "x.json: needs iclbench-ssm 0.1.0, which is not installed"
     assert needs(distribution="iclbench-ssm") == expected
     assert "needs iclbench 0.1.0, whose plugin ssm is not loaded" in needs()
+    assert needs(distribution="this-process", version="0").endswith("; register it here")
     from dataclasses import replace
 
     broken = replace(host().plugins[0], name="ssm", problem="no torch")

@@ -10,6 +10,8 @@ from test_programs import CONTENT, DEFAULTS
 
 from iclbench import submit_sweep, sweep, sweep_status
 from iclbench.api.errors import Interrupted
+from iclbench.runs.training import checkpoint_of
+from iclbench.sweeps.sweep import plan_sweep
 
 
 @pytest.fixture
@@ -25,8 +27,8 @@ def states(content, out):
     return [(one.state, one.reason, one.log) for one in status.cells]
 
 
-def test_cells_are_done_running_waiting_failed_or_not_submitted(tmp_path, queue):
-    assert states(CONTENT, tmp_path) == [("not submitted", "", "")] * 4
+def test_cells_are_done_running_waiting_failed_or_not_begun(tmp_path, queue):
+    assert states(CONTENT, tmp_path) == [("not begun", "", "")] * 4
     submit_sweep(CONTENT, executor=queue, out=tmp_path)
     assert states(CONTENT, tmp_path)[0] == ("waiting", "Priority", "0.log")
     queue.run_next()
@@ -45,13 +47,13 @@ def test_a_cell_that_failed_within_its_program_has_its_own_reason(tmp_path, queu
     queue.change(0, state="done", result=[None, "no room"], reason="")
     found = states(CONTENT, tmp_path)
     # The first says it is done, but its record is gone.
-    assert found[:2] == [("not submitted", "", ""), ("failed", "no room", "0.log")]
+    assert found[:2] == [("not begun", "", ""), ("failed", "no room", "0.log")]
 
 
 def test_grids_that_take_weights_of_unfinished_runs_are_counted(tmp_path):
     grid = [{"name": "first", "model": "baseconv"}, {"model": "baseconv", "init": "@first"}]
     status = sweep_status({"defaults": DEFAULTS, "grid": grid}, out=tmp_path)
-    assert ([one.state for one in status.cells], status.later) == (["not submitted"], 1)
+    assert ([one.state for one in status.cells], status.later) == (["not begun"], 1)
 
 
 def test_grids_wait_for_the_weights_of_a_stage_that_is_half_done(tmp_path):
@@ -60,6 +62,20 @@ def test_grids_wait_for_the_weights_of_a_stage_that_is_half_done(tmp_path):
     sweep({"defaults": DEFAULTS, "grid": [zero]}, out=tmp_path)
     status = sweep_status({"defaults": DEFAULTS, "grid": grid}, out=tmp_path)
     assert (status.count("done"), status.later, status.unusable) == (1, 1, [])
+
+
+def test_a_program_that_has_left_a_checkpoint_is_begun(tmp_path):
+    grid = [{"model": "zero"}, {"model": "baseconv", "recipe": "smoke", "seeds": [0, 1]}]
+    content = {"defaults": DEFAULTS, "grid": grid}
+    assert [state for state, _, _ in states(content, tmp_path)] == ["not begun"] * 2
+    _, programs = plan_sweep(content, out=tmp_path)
+    (trained,) = [group for group in programs if group[0].model == "baseconv"]
+    path = checkpoint_of([cell.id for cell in trained], trained[0].program, tmp_path)
+    path.parent.mkdir(parents=True)
+    path.touch()
+    (_, first, _), (begun, reason, _) = states(content, tmp_path)
+    assert (first, begun) == ("", "begun")
+    assert reason.startswith("its checkpoint is of 20")
 
 
 def test_the_command_says_what_failed_and_where_its_log_is(tmp_path, queue, cli):
