@@ -261,12 +261,6 @@ def _at_least(name: str, value: float, least: float) -> Check:
     return Check(name, value, f"at least {least:g}", value >= least)
 
 
-#: The claims that training again tests.
-OF_TRAINING = frozenset(
-    {"trained by this recipe", "seconds of training", "training curve", "diverged"}
-)
-
-
 def claims(record: Record, objects: Objects, stale: Sequence[str] | None = None) -> dict[str, str]:
     """What a record says of the past, which can't be computed; training again tests most of it.
 

@@ -59,6 +59,10 @@ ELSEWHERE = (
 FASTER = 30.0
 
 
+#: What `claims` lists and training again tests.
+TESTED = frozenset({"trained by this recipe", "seconds of training", "training curve", "diverged"})
+
+
 @dataclass(frozen=True)
 class Retraining:
     """What training again gave: the checks, and the record with its proof if all hold.

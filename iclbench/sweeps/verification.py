@@ -13,10 +13,10 @@ from ..api.record import Record
 from ..runs.add_answers import with_answers
 from ..runs.code import stale_code
 from ..runs.comparison import Check
-from ..runs.facts import OF_TRAINING, claims
+from ..runs.facts import claims
 from ..runs.objects import Objects
 from ..runs.proofs import evaluated, write_proof
-from ..runs.retraining import retrain
+from ..runs.retraining import TESTED, retrain
 from ..runs.shared_prompts import shared_prompts
 from ..runs.store import read_record
 from ..runs.verify import verify
@@ -121,7 +121,7 @@ def _outcome(path: Path, request: Request) -> Outcome:
         stale = stale_code(record)
         claimed = claims(record, Objects.beside(path), stale)
         if retrained:
-            claimed = {name: text for name, text in claimed.items() if name not in OF_TRAINING}
+            claimed = {name: text for name, text in claimed.items() if name not in TESTED}
         return Outcome(path, checks, claimed, stale, retrained=retrained)
     except Exception as error:
         if os.environ.get("ICLBENCH_DEBUG"):

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+from pathlib import Path
+
 import pytest
 
 import iclbench
@@ -75,3 +79,19 @@ def test_a_damaged_record_is_an_error(tmp_path):
     RecordStore(tmp_path).path(record.spec).write_text("{")
     with pytest.raises(RecordError):
         iclbench.leaderboard(tmp_path)
+
+
+def test_the_python_of_the_page_works(leaderboards, tmp_path, monkeypatch):
+    page = Path(__file__).parents[2] / "docs" / "leaderboards.md"
+    (text,) = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
+    shutil.copytree(leaderboards / "records", tmp_path / "leaderboards" / "records")
+    monkeypatch.chdir(tmp_path)
+    names: dict = {}
+    exec(compile(text, page.name, "exec"), names)
+    columns = list(names["table"].columns)
+    assert len(columns) > 70
+    # Every column has a line there, on its own or in a range, or is a record's field.
+    told = page.read_text("utf-8")
+    told += page.with_name("records.md").read_text("utf-8")
+    unknown = [name for name in columns if f"`{name}`" not in told]
+    assert [n for n in unknown if not re.fullmatch(r"solved_to_\d+|q\d\d|median", n)] == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -104,22 +103,6 @@ def test_the_same_records_give_the_same_site(site, folder, tmp_path):
     names = {p.relative_to(site) for p in site.rglob("*") if p.is_file()}
     assert names == {p.relative_to(tmp_path) for p in tmp_path.rglob("*") if p.is_file()}
     assert all((site / n).read_bytes() == (tmp_path / n).read_bytes() for n in names)
-
-
-def test_the_python_of_the_page_works(folder, tmp_path, monkeypatch):
-    page = Path(__file__).parents[2] / "docs" / "leaderboards.md"
-    (text,) = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
-    shutil.copytree(folder / "records", tmp_path / "leaderboards" / "records")
-    monkeypatch.chdir(tmp_path)
-    names: dict = {}
-    exec(compile(text, page.name, "exec"), names)
-    columns = list(names["table"].columns)
-    assert len(columns) > 70
-    # Every column has a line there, on its own or in a range, or is a record's field.
-    told = page.read_text("utf-8")
-    told += page.with_name("records.md").read_text("utf-8")
-    unknown = [name for name in columns if f"`{name}`" not in told]
-    assert [n for n in unknown if not re.fullmatch(r"solved_to_\d+|q\d\d|median", n)] == []
 
 
 def test_pages_of_deleted_records_are_deleted(folder, tmp_path):

@@ -23,8 +23,8 @@ from iclbench.runs.store import read_record, read_values
 from iclbench.runs.tuned import read_tuning, tuned
 from iclbench.sweeps.tuning.search import SearchSettings, tune
 
-TINY = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "recipe": "smoke",
-        "seeds": 2, "eval_prompts": 32}  # fmt: skip
+TINY = {"task": "least-squares", "recipe": "smoke", "seeds": 2, "eval_prompts": 32,
+        "task_args": {"dim": 2, "examples": 4}}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -49,12 +49,11 @@ def trained(folder: Path) -> Path:
 
 
 def test_the_summary_tells_rows_of_a_model_apart(cli, tmp_path):
-    for steps in (1, 2):
-        run("gradient-descent", **TINY | {"recipe": None, "seeds": None},
-            model_args={"steps": steps}, out=tmp_path / "results")  # fmt: skip
-    lines = cli("submit", tmp_path / "results", "--to", tmp_path / "boards").out.splitlines()
-    models = [line.split(" | ")[1] for line in lines if "▲ solver" in line]
-    assert sorted(models) == ["gradient-descent steps=1", "gradient-descent steps=2"]
+    for n in (1, 2):
+        run("gradient-descent", "least-squares", model_args={"steps": n}, out=tmp_path)
+    lines = cli("submit", tmp_path, "--to", tmp_path / "boards").out.splitlines()
+    models = {line.split(" | ")[1] for line in lines if "▲ solver" in line}
+    assert models == {"gradient-descent steps=1", "gradient-descent steps=2"}
 
 
 def test_sound_records_are_copied_with_their_files(cli, results, tmp_path):
