@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from .. import hookspecs
-from ..api.architecture import Architecture, Solver
+from ..api.architecture import Architecture
 from ..api.asked import Asked
 from ..api.executor import Executor
 from ..api.grader import Grader
@@ -37,12 +37,12 @@ from .trials import (
     NotCheckedError,
     all_tasks,
     expect,
-    forms_of_tasks,
     models_for,
     required_args,
     small_config,
     tasks_for,
     tiny_run,
+    trainable,
 )
 
 #: Names of checks, and functions that say what they covered and raise what they find wrong.
@@ -99,12 +99,7 @@ def _loads(plugin: Plugin) -> str:
 def _observes(plugin: Plugin, hooks: list[str]) -> str:
     """A training passes every run hook, and the plugin is not dropped."""
     before = list(host().problems)
-    model, task = next(
-        (model, task)
-        for task in forms_of_tasks()
-        for model in models_for(task)
-        if not issubclass(model, Solver)
-    )
+    model, task = trainable()
     tiny_run(model, task.name)
     problems = [p for p in host().problems if p not in before and plugin.label in p]
     expect(not problems, "; ".join(problems))
@@ -211,12 +206,9 @@ def _recipe(kind: str, name: str) -> Checks:
         recipe = _load(kind, name, Recipe)
         check_recipe(recipe)
         args = {**STEPS, "batch": STEPS["batch"] * recipe.accumulate}
-        for task in forms_of_tasks():
-            for model in models_for(task):
-                if not issubclass(model, Solver):
-                    tiny_run(model, task.name, recipe=name, recipe_args=args)
-                    return f"two steps of {model.name} on {task.name}"
-        raise NotCheckedError("no installed model can be trained")
+        model, task = trainable()
+        tiny_run(model, task.name, recipe=name, recipe_args=args)
+        return f"two steps of {model.name} on {task.name}"
 
     yield "training", training
 

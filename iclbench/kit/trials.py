@@ -128,6 +128,15 @@ def models_for(task: Task[Any]) -> Iterator[type[Architecture]]:
             yield architecture
 
 
+def trainable() -> tuple[type[Architecture], Task[Any]]:
+    """A model that is trained, and a task that it supports; raises NotCheckedError without one."""
+    for task in forms_of_tasks():
+        for model in models_for(task):
+            if not issubclass(model, Solver):
+                return model, task
+    raise NotCheckedError("no installed model can be trained")
+
+
 def tiny_run(model: type[Architecture], task: str, **fields: Any) -> Record:
     """Run a model for two steps, in a temporary folder, and verify the record.
 

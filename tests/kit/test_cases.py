@@ -74,6 +74,17 @@ def test_what_is_broken_is_named_and_the_rest_is_checked(outcomes):
     assert found["model peeks: arguments"][0] == "ok"
 
 
+def test_an_observer_is_not_checked_without_a_model_that_can_be_trained(outcomes, monkeypatch):
+    monkeypatch.setenv("ICLBENCH_PLUGINS", "alone")
+    source = """
+    @hookimpl
+    def iclbench_run_started(spec):
+        pass
+    """
+    status, text = outcomes("alone", source)["plugin alone: observes"]
+    assert (status, text) == ("not checked", "no installed model can be trained")
+
+
 def test_a_plugin_that_cannot_be_loaded_has_one_case(outcomes):
     found = outcomes("bad", "raise RuntimeError('too early')")
     assert found == {"plugin bad: loads": ("failed", "ConformanceError: RuntimeError: too early")}
