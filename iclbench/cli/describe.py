@@ -46,7 +46,9 @@ def describe(
     from ..display.terminal import print_parts
 
     *before, name = words
-    if len(before) > 1 or (before and before[0] not in KINDS):
+    if len(before) > 1:
+        raise UsageError("give one name, with its kind before it if needed")
+    if before and before[0] not in KINDS:
         raise unknown("kind", before[0], KINDS)
     plugins = sound_host(strict)
     if before:

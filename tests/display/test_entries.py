@@ -91,6 +91,8 @@ def test_unknown_names_are_answered_with_the_nearest(cli):
     assert "did you mean 'transformer'" in cli("describe", "transfomer").err
     assert "did you mean 'precision'" in cli("describe", "recipe", "precison").err
     assert cli("describe", "recipe", "transformer").code == 2
+    two = cli("describe", "model", "transformer", "lsa")
+    assert (two.code, "give one name" in two.err) == (2, True)
 
 
 def test_a_plugin_whose_supports_raises_is_described(provide):
