@@ -215,10 +215,18 @@ class PlainView:
 
 
 def in_notebook() -> bool:
-    """Whether this Python runs a notebook, which shows HTML."""
+    """Whether this Python runs a notebook, which shows HTML: of Jupyter, Colab or Databricks."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
-    return shell is not None and type(shell).__name__ == "ZMQInteractiveShell"
+    if shell is None:
+        return False
+    kind = type(shell)
+    # The shells of the latter two have names of their own.
+    return (
+        kind.__name__ == "ZMQInteractiveShell"
+        or "google.colab" in kind.__module__
+        or "DATABRICKS_RUNTIME_VERSION" in os.environ
+    )
 
 
 def on_terminal() -> bool:

@@ -117,11 +117,23 @@ def test_a_notebook_shows_a_bar_and_keeps_the_lines(monkeypatch):
 
 
 def test_a_notebook_is_noticed(monkeypatch):
+    def put(name, module="ipykernel.zmqshell"):
+        shell = type(name, (), {"__module__": module})()
+        python = types.SimpleNamespace(get_ipython=lambda: shell)
+        monkeypatch.setitem(sys.modules, "IPython", python)
+
     assert not views.in_notebook()
-    shell = type("ZMQInteractiveShell", (), {})()
-    module = types.SimpleNamespace(get_ipython=lambda: shell)
-    monkeypatch.setitem(sys.modules, "IPython", module)
+    put("ZMQInteractiveShell")
     assert views.in_notebook()
+    put("Shell", "google.colab._shell")
+    assert views.in_notebook()
+    put("DatabricksShell", "dbruntime.shell")
+    assert not views.in_notebook()
+    monkeypatch.setenv("DATABRICKS_RUNTIME_VERSION", "15.4")
+    assert views.in_notebook()
+    # A job there has no shell.
+    monkeypatch.delitem(sys.modules, "IPython")
+    assert not views.in_notebook()
 
 
 def test_a_dumb_terminal_gets_lines(monkeypatch):
