@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import math
+import statistics
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -92,7 +93,8 @@ def stage_times(loop: Loop, repeats: int, device: str) -> dict[str, float]:
             value = stage(value)
             wall, cpu = clock.read()
             times.setdefault(name, []).append(wall if clock_kind(device) == "wall" else cpu)
-    return {n: sorted(t[1:])[len(t) // 2 - 1] / loop.replicas for n, t in times.items()}
+    # The first pass warms up.
+    return {n: statistics.median(t[1:]) / loop.replicas for n, t in times.items()}
 
 
 def counts() -> dict[Any, Callable[..., int]]:

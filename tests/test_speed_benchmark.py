@@ -7,6 +7,7 @@ import dataclasses
 import importlib.util
 import json
 import sys
+import types
 
 import pytest
 import torch
@@ -16,7 +17,7 @@ from benchmarks.compare import main as compare_main
 from benchmarks.configurations import CONFIGURATIONS, Configuration
 from benchmarks.engine import EngineLoop, plan_of
 from benchmarks.report import headline, table, targets
-from benchmarks.timing import operations
+from benchmarks.timing import operations, stage_times
 from iclbench.training.gradients.threaded import Threaded
 from iclbench_transformer import fast
 
@@ -49,6 +50,22 @@ FILE = {
     "clock": "cpu",
     "configurations": [ROW],
 }
+
+
+def test_the_seconds_of_a_stage_are_the_median(monkeypatch):
+    readings = iter([99.0, 1.0, 2.0])
+
+    class Clock:
+        def __init__(self, device):
+            pass
+
+        def read(self):
+            seconds = next(readings)
+            return seconds, seconds
+
+    monkeypatch.setattr("benchmarks.timing.Clock", Clock)
+    loop = types.SimpleNamespace(replicas=1, stages={"data": lambda value: value})
+    assert stage_times(loop, 2, "cpu") == {"data": 1.5}
 
 
 def slowed(factor):
