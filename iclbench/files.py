@@ -42,40 +42,52 @@ def _new_name() -> str:
 
 
 @contextmanager
+def removed_if_empty(folder: Path) -> Iterator[None]:
+    """Remove `folder` and its parents at the end of the block if it made them and they are empty.
+
+    A request that is refused leaves no folder that looks like results.
+    """
+    new = [path for path in (folder, *folder.parents) if not path.exists()]
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # it holds something, or was never made
+            for path in new:
+                path.rmdir()
+
+
+@contextmanager
 def staged(folder: Path) -> Iterator[Path]:
     """Give the block a new folder, whose files replace those of `folder` at its end.
 
     If the block fails, for example because the disk is full, `folder` stays as it was. Its other
     files always stay. Raises UsageError where a file can't be written, or read within the block.
     """
-    is_new = not folder.exists()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        remove_stale(folder)
-        # Within the folder, since a rename doesn't leave a file system.
-        new = Path(tempfile.mkdtemp(prefix=STAGING, dir=folder))
-    except OSError as error:
-        raise UsageError(f"{folder} can't be written: {error.strerror}") from None
-    state = "is unchanged"
-    try:
-        yield new
-        files = [path.relative_to(new) for path in sorted(new.rglob("*")) if path.is_file()]
-        # What needs room on the disk comes first.
-        for parent in {(folder / name).parent for name in files}:
-            parent.mkdir(parents=True, exist_ok=True)
-        state = "is partly old, until the same command succeeds"
-        for name in files:
-            (new / name).replace(folder / name)
-    except OSError as error:
-        name, reason = error.filename, error.strerror
-        if isinstance(name, str) and not Path(name).is_relative_to(folder):
-            raise UsageError(f"{name}: {reason}; {folder} {state}") from None
-        raise UsageError(f"{folder} can't be written: {reason}; it {state}") from None
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
-        if is_new:
-            with suppress(OSError):  # it is no longer empty
-                folder.rmdir()
+    with removed_if_empty(folder):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            remove_stale(folder)
+            # Within the folder, since a rename doesn't leave a file system.
+            new = Path(tempfile.mkdtemp(prefix=STAGING, dir=folder))
+        except OSError as error:
+            raise UsageError(f"{folder} can't be written: {error.strerror}") from None
+        state = "is unchanged"
+        try:
+            yield new
+            files = [path.relative_to(new) for path in sorted(new.rglob("*")) if path.is_file()]
+            # What needs room on the disk comes first.
+            for parent in {(folder / name).parent for name in files}:
+                parent.mkdir(parents=True, exist_ok=True)
+            state = "is partly old, until the same command succeeds"
+            for name in files:
+                (new / name).replace(folder / name)
+        except OSError as error:
+            name, reason = error.filename, error.strerror
+            if isinstance(name, str) and not Path(name).is_relative_to(folder):
+                raise UsageError(f"{name}: {reason}; {folder} {state}") from None
+            raise UsageError(f"{folder} can't be written: {reason}; it {state}") from None
+        finally:
+            shutil.rmtree(new, ignore_errors=True)
 
 
 def is_free(folder: Path) -> bool:

@@ -12,6 +12,7 @@ import typer
 from ..api.errors import IclbenchError, Interrupted, UsageError, reason_of
 from ..api.options import parse_names
 from ..console import report
+from ..files import removed_if_empty
 from .boards_of_runs import print_boards_of, require_columns_of_boards, say_what_next
 from .common import (
     CheckpointSeconds,
@@ -250,7 +251,8 @@ def _run_all(
 
     records: list[Record] = []
     errors: dict[str, Exception] = {}
-    with ProgressDisplay(len(plans)) as display:
+    # A request that is refused leaves no folder.
+    with removed_if_empty(prepare.settings.out), ProgressDisplay(len(plans)) as display:
         host().observe(display, "progress")
         try:
             for number, (name, plan) in enumerate(plans, start=1):

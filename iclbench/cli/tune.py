@@ -75,7 +75,7 @@ def tune(
         from ..display.views import waiting
 
         with waiting("loading torch"):
-            from ..files import require_writable
+            from ..files import removed_if_empty, require_writable
             from ..runs.settings import Settings
             from ..sweeps.tuning.search import SearchSettings
 
@@ -95,8 +95,9 @@ def tune(
             show_tables(_planned(plans, settings, search), output)
             return
         _require_columns(plans, settings, search, output)
-        require_writable(settings.out)
-        code = _tune_all(plans, settings, search, output)
+        with removed_if_empty(settings.out):
+            require_writable(settings.out)
+            code = _tune_all(plans, settings, search, output)
     if code:
         raise typer.Exit(code)
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,14 @@ from ..api.errors import RecordError, UsageError, problem_with
 from ..api.names import is_plain_name, visible
 from ..api.record import Record
 from ..api.results import FileReference
-from ..files import STAGING, file_digest, is_free, remove_stale, require_writable
+from ..files import (
+    STAGING,
+    file_digest,
+    is_free,
+    remove_stale,
+    removed_if_empty,
+    require_writable,
+)
 from ..runs.objects import MOST_BYTES as MOST_OBJECT_BYTES
 from ..runs.objects import Objects
 from ..runs.store import MOST_BYTES as MOST_RECORD_BYTES
@@ -95,11 +102,8 @@ def pull_records(
     """
     if not listed.records:
         raise UsageError(f"{source.name} has no iclbench records")
-    require_writable(out)
-    remove_stale(out)
     store = RecordStore(out)
-    with tempfile.TemporaryDirectory(prefix=STAGING, dir=out) as temporary:
-        staging = Path(temporary)
+    with _staging(out) as staging:
         _require_total(source, listed.records, most)
         _fetch_all(source, [(e, MOST_RECORD_BYTES) for e in listed.records], staging)
         records = [_sound_record(staging, entry.path) for entry in listed.records]
@@ -118,6 +122,16 @@ def pull_records(
             if not store.path(record.spec).exists():
                 _move(staging, out, place(record))
     return [store.path(record.spec) for record in records]
+
+
+@contextmanager
+def _staging(out: Path) -> Iterator[Path]:
+    """Give the block a temporary folder in `out`, which stays only if something is put there."""
+    with removed_if_empty(out):
+        require_writable(out)
+        remove_stale(out)
+        with tempfile.TemporaryDirectory(prefix=STAGING, dir=out) as temporary:
+            yield Path(temporary)
 
 
 def _sound_record(staging: Path, path: str) -> Record:
@@ -193,10 +207,7 @@ def pull_export(
     assert listed.document is not None
     if not is_free(out):
         raise UsageError(f"{out} holds files: give a new folder with --out")
-    require_writable(out)
-    remove_stale(out)
-    with tempfile.TemporaryDirectory(prefix=STAGING, dir=out) as temporary:
-        staging = Path(temporary)
+    with _staging(out) as staging:
         _fetch_all(source, [(listed.document, MOST_DOCUMENT_BYTES)], staging)
         export = read_export(staging)
         files = []

@@ -33,6 +33,7 @@ BAD = {
     "columns": ((*MODEL, *TASK, "--columns", "model,scor"), "did you mean 'score'"),
     "sort": ((*MODEL, *TASK, "--sort", "-scor"), "did you mean 'score'"),
     "trials": ((*MODEL, *TASK, "--trials", "3"), "--trials needs --tune"),
+    "shift": (("--model", "zero", *TASK, "--shift", "nope"), "unknown shift 'nope'"),
     "nothing": (("--model", ",", *TASK), "need at least one name"),
 }
 
@@ -45,7 +46,7 @@ def test_bad_usage_is_one_line_and_exit_code_2(cli, tmp_path, case):
     assert message in outcome.err
     assert outcome.err.count("\n") == 1
     assert "Traceback" not in outcome.err
-    assert not list(tmp_path.rglob("*.json"))
+    assert not (tmp_path / "out").exists()
 
 
 def test_an_output_folder_that_cannot_be_written_is_refused(cli, tmp_path):

@@ -42,6 +42,13 @@ def test_a_tuning_is_found_printed_and_used(cli, tmp_path):
     assert "edited or renamed" in refused.err
 
 
+def test_a_search_that_fails_leaves_no_folder(cli, tmp_path):
+    out = tmp_path / "new" / "out"
+    failed = cli("tune", "--model", "baseconv", *TASK, *SPACE, "--device", "cuda:99", "--out", out)
+    assert (failed.code, "does not exist" in failed.err) == (1, True), failed.err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_a_search_would_run_is_said_and_nothing_is_written(cli, tmp_path):
     out = tmp_path / "out"
     args = ("tune", "--model", "baseconv", *TASK, *SPACE, "--out", out)

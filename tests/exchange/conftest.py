@@ -45,5 +45,6 @@ def refused(cli, tmp_path):
         assert message in outcome.err
         left = {path for path in tmp_path.rglob("*") if path.is_file()} - before
         assert {path.name for path in left} <= {"harnesses.json"}
+        assert not out.exists()
 
     return pull
