@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 import webbrowser
 from pathlib import Path
 from typing import Annotated
@@ -37,10 +36,9 @@ def view(
     if not folder.is_dir():
         raise UsageError(f"there is no folder {folder}")
     site = LiveSite(folder, report)
-    watch = threading.Thread(target=site.watch, daemon=True)
     try:
         with interruptible(), Server(site, port) as server:
-            watch.start()
+            site.watch()
             typer.echo(f"{folder}: {server.url} (Ctrl-C stops it)")
             # A reader of the output learns the address at once.
             sys.stdout.flush()
@@ -53,6 +51,3 @@ def view(
         pass
     finally:
         site.close()
-        if watch.is_alive():
-            # A build ends soon, and must not write on while the process ends.
-            watch.join(timeout=20)

@@ -227,3 +227,21 @@ def test_a_build_that_fails_is_tried_again_only_after_a_change(results, tmp_path
         os.utime(next(folder.glob("*/*.json")))
         with pytest.raises(OSError, match="No space"):
             site.refresh()
+
+
+def test_a_site_that_is_closed_while_it_is_built_leaves_no_folder(results, monkeypatch):
+    building = threading.Event()
+
+    def slow(out, *args, **kwargs):
+        building.set()
+        time.sleep(0.3)
+        out.mkdir(parents=True)
+        (out / "index.html").write_text("built")
+
+    monkeypatch.setattr(live, "make_site", slow)
+    site = LiveSite(results, print)
+    site.watch()
+    assert building.wait(10)
+    site.close()
+    assert not site._base.exists()
+    assert not site._thread.is_alive()

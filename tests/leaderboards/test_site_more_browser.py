@@ -119,7 +119,7 @@ def test_a_live_page_reloads_when_a_record_arrives(leaderboards, tmp_path):
     with closing(LiveSite(folder, print)) as site, Server(site, 0) as server:
         site.refresh()
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}).start()
-        threading.Thread(target=site.watch, daemon=True).start()
+        site.watch()
         with open_browser(1400, 900) as driver:
             driver.get(server.url + "samples/least-squares.html")
             rows = "return document.querySelectorAll('table.values tbody a').length"

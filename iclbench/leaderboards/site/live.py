@@ -15,6 +15,8 @@ from .build import make_site
 
 #: Seconds between two looks at the folder.
 INTERVAL = 1.0
+#: Seconds that `close` waits for a build to end.
+PATIENCE = 20.0
 
 #: A record's path, and its size and time: what tells that the folder has changed.
 Signature = frozenset[tuple[str, int, int]]
@@ -33,6 +35,7 @@ class LiveSite:
         self._reported: set[str] = set()
         self._changed = threading.Condition()
         self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
         self._built: Signature | None = None
         #: Counts the sites that were built; 0 before the first.
         self.version = 0
@@ -91,7 +94,10 @@ class LiveSite:
         return sorted(self._reported)
 
     def watch(self) -> None:
-        """Refresh until `close` is called; for a thread. A failed build stops nothing."""
+        """Refresh in a thread until `close` is called; once. A failed build stops nothing."""
+        self._thread.start()
+
+    def _watch(self) -> None:
         while not self._stop.is_set():
             try:
                 self.refresh()
@@ -111,4 +117,7 @@ class LiveSite:
         with self._changed:
             self.version += 1
             self._changed.notify_all()
+        if self._thread.is_alive():
+            # A build would make the folder again.
+            self._thread.join(PATIENCE)
         shutil.rmtree(self._base, ignore_errors=True)
