@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import tomllib
 from importlib import metadata
 from pathlib import Path
 
@@ -102,11 +103,17 @@ def test_the_citation_is_of_this_version():
     assert {"cff-version", "message", "title", "authors"} <= set(citation)
 
 
-def test_the_workflow_tests_three_systems_and_two_pythons():
+def test_the_workflow_tests_three_systems_and_the_pythons_that_pages_name():
+    about = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    classifiers = [text.rpartition(" :: ")[2] for text in about["classifiers"]]
+    oldest, *_, newest = [text for text in classifiers if text.startswith("3.")]
+    assert about["requires-python"] == f">={oldest}"
+    for page in ("README.md", "docs/install.md", "docs/stability.md"):
+        assert f"Python {oldest} to {newest}" in (ROOT / page).read_text("utf-8"), page
     workflow = yaml.safe_load((ROOT / ".github/workflows/tests.yml").read_text("utf-8"))
     matrix = workflow["jobs"]["fast"]["strategy"]["matrix"]
     assert {name.partition("-")[0] for name in matrix["os"]} == {"ubuntu", "macos", "windows"}
-    assert len(matrix["python"]) == 2
+    assert {oldest, newest} <= set(matrix["python"])
 
 
 def test_make_prints_its_targets():

@@ -126,7 +126,7 @@ def _contents(kind: str, name: str) -> dict[str, str]:
     """The plugin's files by their paths below its folder."""
     about = KINDS[kind]
     module = _distribution(name).replace("-", "_")
-    release = re.match(r"\d+\.\d+", metadata.version("iclbench"))
+    major, minor = map(int, re.findall(r"\d+", metadata.version("iclbench"))[:2])
     loader = jinja2.PackageLoader("iclbench.kit")
     environment = jinja2.Environment(
         loader=loader,
@@ -145,7 +145,9 @@ def _contents(kind: str, name: str) -> dict[str, str]:
         "class_name": _class_name(name, kind, source),
         "value_name": name.replace("-", "_"),
         "command": about.command.replace("NAME", name),
-        "version": release[0] if release else "0.1",
+        "version": f"{major}.{minor}",
+        # The first version that may break a plugin, as docs/stability.md says.
+        "next_version": f"{major + 1}" if major else f"0.{minor + 1}",
     }
     templates = {
         "pyproject.toml": "pyproject.toml",

@@ -92,13 +92,25 @@ def test_a_class_is_not_named_like_a_word_of_python(kind, name, tmp_path):
         compile(path.read_text("utf-8"), str(path), "exec")
 
 
+def about(project):
+    return tomllib.loads((project / "pyproject.toml").read_text("utf-8"))["project"]
+
+
+def test_the_example_plugin_needs_the_same_release_as_a_new_one(tmp_path):
+    write_plugin("architecture", "any-name", tmp_path / "new")
+    example = about(ROOT / "examples" / "iclbench-plugin-hyena-lite")
+    assert example["dependencies"] == about(tmp_path / "new")["dependencies"]
+
+
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_a_new_plugin_needs_this_release_of_iclbench(kind, tmp_path):
     write_plugin(kind, "any-name", tmp_path / kind)
-    project = tomllib.loads((tmp_path / kind / "pyproject.toml").read_text("utf-8"))["project"]
-    own = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    project = about(tmp_path / kind)
+    own = about(ROOT)["version"]
     (need,) = (r for r in map(Requirement, project["dependencies"]) if r.name == "iclbench")
     assert need.specifier.contains(own)
+    major, minor = map(int, own.split(".")[:2])
+    assert not need.specifier.contains(f"{major}.{minor + 1}" if major == 0 else f"{major + 1}.0")
 
 
 @pytest.mark.parametrize(
