@@ -25,7 +25,7 @@ import pluggy
 
 from . import hookspecs
 from .api.entry import Entry
-from .api.errors import PluginError, UsageError, unknown
+from .api.errors import PluginError, reason_of, unknown
 from .console import output_as_messages, report
 
 GROUP = "iclbench"
@@ -35,9 +35,6 @@ HERE = "this-process"
 
 #: Seconds after which an import that has not ended is named.
 SLOW_SECONDS = 5.0
-
-#: The longest reason of a problem, in characters.
-LONGEST_REASON = 500
 
 #: The harness's own entries; `ICLBENCH_PLUGINS` cannot exclude them.
 BUILTINS = "iclbench.builtins"
@@ -110,17 +107,6 @@ def load_object(manager: pluggy.PluginManager, target: object, name: str) -> Plu
         name=name, value=type(target).__module__, dist=None, load=lambda: target
     )
     return replace(_load(manager, point, None), distribution=HERE, version="0")
-
-
-def reason_of(error: BaseException) -> str:
-    """An error on one line, with its type unless it is a UsageError."""
-    try:
-        text = " ".join(str(error).split())[:LONGEST_REASON]
-    except Exception:  # a plugin's error may fail at that too
-        text = ""
-    if text and isinstance(error, UsageError):
-        return text
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 @contextlib.contextmanager

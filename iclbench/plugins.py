@@ -12,9 +12,9 @@ import pluggy
 
 from . import hookspecs
 from .api.entry import Entry
-from .api.errors import PluginError, UsageError, unknown
+from .api.errors import PluginError, UsageError, reason_of, unknown
 from .console import report
-from .discovery import CATALOG_HOOKS, HERE, Plugin, discover, guarded, load_object, reason_of
+from .discovery import CATALOG_HOOKS, HERE, Plugin, discover, guarded, load_object
 
 
 class PluginHost:

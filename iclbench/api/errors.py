@@ -71,9 +71,26 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     return UsageError(f"unknown {kind} {name!r}; {hint}")
 
 
+#: The most characters of a message that `reason_of` shows.
+LONGEST_REASON = 1000
+
+
 def reason_of(error: BaseException) -> str:
-    """Why something failed, in one line: the message of a deliberate error, else `first_line`."""
-    return str(error) if isinstance(error, IclbenchError) else first_line(error)
+    """Why something failed: the message on one line, with the type unless the error is deliberate.
+
+    `first_line` is shorter, for remarks about what goes on without it.
+    """
+    text = " ".join(_message(error).split())[:LONGEST_REASON]
+    if text and isinstance(error, IclbenchError):
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # a plugin's error may fail at that too
+        return ""
 
 
 def problem_with(path: object, error: Exception) -> str:
@@ -82,7 +99,7 @@ def problem_with(path: object, error: Exception) -> str:
     reason = reason_of(error)
     if isinstance(error, OSError) and error.strerror:
         reason = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    reason = visible(reason, 1000)
+    reason = visible(reason, LONGEST_REASON)
     return reason if shown in reason else f"{shown}: {reason}"
 
 
@@ -92,7 +109,7 @@ SHOWN = 160
 
 def first_line(error: BaseException) -> str:
     """An error's type and the first line of its message; of a long one, the whole sentences."""
-    line = next(iter(str(error).strip().splitlines()), "")
+    line = next(iter(_message(error).strip().splitlines()), "")
     if len(line) > SHOWN:
         sentences = line[:SHOWN].rpartition(". ")[0]
         line = f"{sentences}." if sentences else line[: SHOWN - 1] + "…"

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from ..api.errors import unknown
-from ..discovery import Plugin, reason_of
+from ..api.errors import reason_of, unknown
+from ..discovery import Plugin
 from ..plugins import host
 from .kinds import checks_of_entry, checks_of_plugin
 from .trials import NotCheckedError

@@ -12,12 +12,13 @@ from typing import Any
 from .. import hookspecs
 from ..api.architecture import Architecture
 from ..api.asked import Asked
+from ..api.errors import reason_of
 from ..api.executor import Executor
 from ..api.grader import Grader
 from ..api.metric import Metric
 from ..api.recipe import Recipe
 from ..api.task import Task
-from ..discovery import CATALOG_HOOKS, Plugin, reason_of
+from ..discovery import CATALOG_HOOKS, Plugin
 from ..leaderboards.descriptions import about_path
 from ..plugins import host
 from ..runs.checks import check_architecture, check_task

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iclbench.api.errors import first_line, unknown
+from iclbench.api.errors import RunError, first_line, reason_of, unknown
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,29 @@ from iclbench.api.errors import first_line, unknown
 )
 def test_the_first_line_of_a_message_ends_with_a_sentence(message, shown):
     assert first_line(ValueError(message)) == shown
+
+
+class SilentError(Exception):
+    def __str__(self):
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (RunError("it\n failed"), "it failed"),
+        (RunError(), "RunError"),
+        (ValueError("two\nlines"), "ValueError: two lines"),
+        (ValueError("y" * 2000), f"ValueError: {'y' * 1000}"),
+        (SilentError(), "SilentError"),
+    ],
+)
+def test_a_reason_is_one_line_of_bounded_length(error, reason):
+    assert reason_of(error) == reason
+
+
+def test_the_first_line_of_an_error_whose_message_fails_is_its_type():
+    assert first_line(SilentError()) == "SilentError"
 
 
 def test_of_many_names_some_are_listed():

@@ -87,7 +87,7 @@ def test_an_observer_is_not_checked_without_a_model_that_can_be_trained(outcomes
 
 def test_a_plugin_that_cannot_be_loaded_has_one_case(outcomes):
     found = outcomes("bad", "raise RuntimeError('too early')")
-    assert found == {"plugin bad: loads": ("failed", "ConformanceError: RuntimeError: too early")}
+    assert found == {"plugin bad: loads": ("failed", "RuntimeError: too early")}
 
 
 def test_a_name_that_two_plugins_provide_is_a_problem(outcomes):
