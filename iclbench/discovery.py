@@ -39,7 +39,8 @@ SLOW_SECONDS = 5.0
 #: The harness's own entries; `ICLBENCH_PLUGINS` cannot exclude them.
 BUILTINS = "iclbench.builtins"
 
-#: The catalog hook of each kind of entry; messages use the kind's name.
+#: The catalog hook of each kind of entry; messages use the kind's name. A bare name is looked up in
+#: this order.
 CATALOG_HOOKS = {
     "model": "iclbench_architectures",
     "task": "iclbench_tasks",

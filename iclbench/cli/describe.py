@@ -7,18 +7,16 @@ from typing import Annotated
 import typer
 
 from ..api.errors import UsageError, unknown
+from ..discovery import CATALOG_HOOKS
 from ..plugins import host
 from .common import Columns, Output, Sort, Strict, Style, show_tables, sound_host
 
-KINDS = (
-    "model", "task", "recipe", "suite", "metric", "grader", "executor", "tracker", "command",
-    "plugin",
-)  # fmt: skip
+KINDS = (*CATALOG_HOOKS, "plugin")
 
 
 def _complete(incomplete: str) -> list[str]:
     """The names of all entries, and the kinds."""
-    names = {entry.name for kind in KINDS[:-1] for _, entry in host().entries(kind)}
+    names = {entry.name for kind in CATALOG_HOOKS for _, entry in host().entries(kind)}
     return sorted({*names, *KINDS})
 
 

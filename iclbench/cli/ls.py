@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..api.errors import unknown
+from ..discovery import CATALOG_HOOKS
 from .common import AsJson, Columns, Sort, Strict, Style, show_table, sound_host
 
 if TYPE_CHECKING:
     from ..plugins import PluginHost
 
-Kind = Literal[
-    "models",
-    "tasks",
-    "recipes",
-    "suites",
-    "metrics",
-    "graders",
-    "executors",
-    "trackers",
-    "plugins",
-]
+#: What can be listed: the entries of a kind, or the plugins.
+KINDS = tuple(f"{kind}s" for kind in (*CATALOG_HOOKS, "plugin"))
 
 
 def ls(
     kind: Annotated[
-        Kind | None, typer.Argument(help="What to list; default: all except plugins.")
+        str | None,
+        typer.Argument(
+            metavar="KIND",
+            help=f"What to list: {', '.join(KINDS)}; default: all except plugins.",
+            autocompletion=lambda: list(KINDS),
+        ),
     ] = None,
     style: Style = "table",
     columns: Columns = None,
@@ -35,12 +33,14 @@ def ls(
     as_json: AsJson = False,
     strict: Strict = False,
 ) -> None:
-    """List models, tasks, recipes, suites, metrics, graders, executors, trackers or plugins.
+    """List the entries of one kind, of all kinds, or the plugins.
 
     `ls recipes` also lists the recipes of single tasks.
     """
     from ..display.table import Column, Table
 
+    if kind is not None and kind not in KINDS:
+        raise unknown("kind", kind, KINDS)
     plugins = sound_host(strict)
     rows = list(_rows(plugins, kind))
     table = Table(
@@ -59,7 +59,7 @@ def ls(
         typer.echo("`iclbench describe NAME` explains an entry.")
 
 
-def _rows(plugins: PluginHost, kind: Kind | None) -> Iterator[dict[str, Any]]:
+def _rows(plugins: PluginHost, kind: str | None) -> Iterator[dict[str, Any]]:
     if kind == "plugins":
         for p in plugins.plugins:
             yield {
@@ -69,8 +69,7 @@ def _rows(plugins: PluginHost, kind: Kind | None) -> Iterator[dict[str, Any]]:
                 "plugin": p.label,
             }
         return
-    kinds = [kind] if kind else [k for k in get_args(Kind) if k != "plugins"]
-    for singular in (k.removesuffix("s") for k in kinds):
+    for singular in [kind.removesuffix("s")] if kind else CATALOG_HOOKS:
         for p, e in plugins.entries(singular):
             yield {"kind": singular, "name": e.name, "summary": e.summary, "plugin": p.label}
     if kind == "recipes":

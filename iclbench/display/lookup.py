@@ -13,9 +13,6 @@ from ..api.task import Task
 from ..discovery import CATALOG_HOOKS
 from ..plugins import PluginHost
 
-#: The kinds that an entry may have, in the order in which a bare name is looked up.
-KINDS = (*CATALOG_HOOKS, "plugin")
-
 
 def kinds_of(plugins: PluginHost, name: str) -> list[str]:
     """The kinds that have an entry of this name; a plugin counts where nothing else does."""

@@ -38,6 +38,7 @@ def test_verbs_and_options_are_completed(complete):
         ("iclbench run --task least-squares-pre", "least-squares-prefixes"),
         ("iclbench run --suite pre", "precision"),
         ("iclbench describe calib", "calibration"),
+        ("iclbench ls com", "commands"),
         ("iclbench leaderboard suite co", "core"),
     ],
 )

@@ -11,7 +11,7 @@ from fake_plugins import KINDS
 def test_ls_lists_every_kind_with_its_plugin(sample_plugin, cli):
     rows = json.loads(cli("ls", "--json").out)
     of_fine = {row["kind"]: row["name"] for row in rows if row["plugin"].startswith("fine ")}
-    assert of_fine == {kind: f"fine-{kind}" for kind in KINDS}
+    assert of_fine == {kind: f"fine-{kind}" for kind in KINDS} | {"command": "hello"}
     assert {row["plugin"] for row in rows if row["name"].startswith("fine-")} == {
         "fine (iclbench-fine 1.2)"
     }
@@ -21,6 +21,11 @@ def test_ls_lists_every_kind_with_its_plugin(sample_plugin, cli):
 def test_ls_of_one_kind_lists_that_kind_alone(sample_plugin, cli, kind):
     names = [line.split()[0] for line in cli("ls", f"{kind}s").out.splitlines()]
     assert [name for name in names if name.startswith("fine-")] == [f"fine-{kind}"]
+
+
+def test_commands_are_listed(sample_plugin, cli):
+    outcome = cli("ls", "commands")
+    assert (outcome.code, "hello" in outcome.out.split()) == (0, True)
 
 
 def test_plugins_shows_what_a_plugin_provides_and_its_import_time(sample_plugin, cli):
