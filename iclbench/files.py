@@ -1,4 +1,4 @@
-"""Files: writing files and folders whole or not at all, and digests."""
+"""Files: writing files and folders whole or not at all, digests, and names of folders."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from pathlib import Path
 from .api.errors import RecordError, UsageError
 from .api.names import visible
 
+#: The published leaderboards in a clone, and their folders: records, and those of each study.
+LEADERBOARDS, RECORDS, STUDIES = "leaderboards", "records", "studies"
 #: How the names of the temporary folders of `staged` start.
 STAGING = ".iclbench-new-"
 #: One that is older was left by a process that was killed, in seconds.

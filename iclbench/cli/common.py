@@ -12,7 +12,7 @@ import typer
 
 from ..api.errors import IclbenchError, UsageError, unknown
 from ..console import report
-from ..files import STAGING
+from ..files import LEADERBOARDS, RECORDS, STAGING
 from ..plugins import PluginHost, host
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ENGINES = ("auto", "plain", "vmapped", "threaded", "compiled", "graph")
 
 #: The folder of records where there is no other, and that of the published ones in a clone.
-RESULTS, PUBLISHED = Path("results"), Path("leaderboards/records")
+RESULTS, PUBLISHED = Path("results"), Path(LEADERBOARDS, RECORDS)
 
 
 def complete_names(*kinds: str) -> Callable[[str], list[str]]:

@@ -36,13 +36,13 @@ def submit(
     A refused record does not stop the others. Exits with 2 if any record is refused.
     """
     sound_host(strict)
-    from ..files import nearest_existing, require_writable
+    from ..files import RECORDS, nearest_existing, require_writable
     from ..leaderboards.submission import add_held_out, examine_all, publish, summary
     from ..runs.heldout import draw_salt, held_out_path
     from ..runs.store import RecordStore
 
     paths = record_paths(records)
-    store = RecordStore(to / "records")
+    store = RecordStore(to / RECORDS)
     existing = nearest_existing(store.folder)
     if not existing.is_dir():
         raise UsageError(f"{existing} is a file: records can't be copied into it")

@@ -138,7 +138,7 @@ def _line(row: Row) -> Line:
     style = {"trained": "bold", "solver": "cyan", "constructed": "magenta"}.get(row.origin, "")
     line = {
         "rank": Cell(formats.rank(row), None if row.rank is None else str(row.rank)),
-        "model": Cell(row.label.removesuffix(f" track={row.track}"), row.label, style),
+        "model": Cell(row.label_in_track, row.label, style),
         "origin": Cell(
             " ".join(filter(None, [formats.mark(row), _notes(row)])),
             row.origin,
@@ -150,7 +150,7 @@ def _line(row: Row) -> Line:
         "high": row.bounds.high,
         "1% worst": Cell(formats.number(row.worst, ranking.scale), row.worst),
         "held out": Cell(formats.held_out(row), row.held_out_score),
-        "track": Cell(row.track or ("open" if row.origin == "trained" else ""), row.track),
+        "track": Cell(row.track_name, row.track),
         "seeds": Cell(str(row.seeds or ""), row.seeds),
         "median": Cell(formats.number(statistics.median, ranking.scale), statistics.median),
         "parameters": Cell(formats.parameters(record), record.parameters),

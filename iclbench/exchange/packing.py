@@ -11,7 +11,7 @@ from typing import Literal
 from ..api.errors import RecordError, UsageError
 from ..api.record import Record
 from ..console import counted
-from ..files import read_regular_file
+from ..files import RECORDS, read_regular_file
 from ..leaderboards.board import Boards
 from ..leaderboards.curves import curves_table
 from ..leaderboards.export import as_parquet
@@ -57,7 +57,7 @@ def pack(path: Path, refused: Callable[[str], None], task: str | None = None) ->
     if is_export:
         return _pack_export(path)
     if path.is_dir():
-        records = path / "records"
+        records = path / RECORDS
         return _pack_results(records if records.is_dir() else path, refused, task)
     return _pack_record(path)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..api.errors import UsageError
 from ..console import report
-from ..files import staged, write_atomically
+from ..files import RECORDS, staged, write_atomically
 from ..runs.code import installed_code
 from ..runs.store import RecordStore
 from .board import Board
@@ -33,7 +33,7 @@ def build(
     the two files is not valid, or `folder` can't be written; the tables stay as they were then.
     """
     folder = Path(folder)
-    boards, cited = published(folder / "records", refused), read_cited(folder)
+    boards, cited = published(folder / RECORDS, refused), read_cited(folder)
     table = export_table(row for board in boards for row in board.rows)
     files = {"rows.csv": as_csv(table)}
     digest = hashlib.sha256(files["rows.csv"]).hexdigest()

@@ -20,14 +20,13 @@ from ..api.config import Config
 from ..api.errors import IclbenchError
 from ..api.names import is_plain_name
 from ..api.record import Record
+from ..files import STUDIES
 from ..runs.store import RecordStore
 from .documents import read_document
 from .reading import Refused, sound_records
 from .values import Value, numbers_of, record_of
 
 FILE = "findings.toml"
-#: The folder of the studies' records, beside the file.
-STUDIES = "studies"
 
 Verdict = Literal["reproduced", "in kind", "not shown", "contradicted", "not run"]
 #: The lowest and the highest value, both included.

@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 from ..api.errors import RecordError, UsageError, problem_with
 from ..api.names import is_plain_name, visible
 from ..api.tuning import tuning_bytes
+from ..files import LEADERBOARDS, RECORDS, STUDIES
 from ..runs.heldout import SUFFIX
 from ..runs.objects import FOLDER
 from ..runs.store import is_record_name, read_record
@@ -26,10 +27,10 @@ from ..runs.tuned import tuning_path
 from .reading import sound_records
 
 #: The folders of records: those of leaderboards, and one folder for each study.
-RECORDS = PurePosixPath("leaderboards/records")
-STUDIES = PurePosixPath("leaderboards/studies")
+BOARDS = PurePosixPath(LEADERBOARDS, RECORDS)
+OF_STUDIES = PurePosixPath(LEADERBOARDS, STUDIES)
 #: The folder of the tunings that records embed; a file is named by its content.
-TUNINGS = PurePosixPath("leaderboards", TUNINGS_FOLDER)
+TUNINGS = PurePosixPath(LEADERBOARDS, TUNINGS_FOLDER)
 #: The tables that are built from the records, which a pull request of records brings up to date.
 TABLES = re.compile(
     r"leaderboards/((README|precision|stale|findings|tasks/[\w.+-]+)\.md|\w+\.(csv|parquet))"
@@ -68,9 +69,9 @@ def changes(repository: Path, base: str, head: str) -> list[Change]:
 def folder_of(path: str) -> PurePosixPath | None:
     """The folder of records or tunings that a file belongs to, or None."""
     parts = PurePosixPath(path)
-    if parts.is_relative_to(RECORDS):
-        return RECORDS
-    if parts.is_relative_to(STUDIES):
+    if parts.is_relative_to(BOARDS):
+        return BOARDS
+    if parts.is_relative_to(OF_STUDIES):
         return PurePosixPath(*parts.parts[:3])
     return TUNINGS if parts.is_relative_to(TUNINGS) else None
 

@@ -19,6 +19,9 @@ from .ranking import Difference, Rank, at_floor, difference
 #: The digits k at which a precision profile is taken.
 PROFILE = range(17)
 
+#: The track of trained rows that chose their own budgets.
+OPEN = "open"
+
 FLOOR_LABELS = {"exact": "attainable", "bayes": "Bayes", "bound": "bound", "none": "target"}
 
 
@@ -152,6 +155,11 @@ class Row:
         return self.record.track or ""
 
     @property
+    def track_name(self) -> str:
+        """The track as tables name it, see `track_name`."""
+        return track_name(self.record)
+
+    @property
     def used(self) -> float | None:
         """The time that a seed took, as a share of its track's budget; None for a row without."""
         budget = self.record.budget
@@ -211,6 +219,11 @@ class Row:
     def proof(self) -> str:
         """What has been checked: evaluated or retrained; empty for nothing."""
         return self.record.proof.kind if self.record.proof else ""
+
+
+def track_name(record: Record) -> str:
+    """The record's track, OPEN for trained weights without one, and empty for other origins."""
+    return (record.track or OPEN) if record.spec.origin == "trained" else ""
 
 
 def is_tuned(record: Record) -> bool:

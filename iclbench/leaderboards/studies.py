@@ -13,14 +13,12 @@ from pathlib import Path
 from ..api.errors import UsageError, unknown
 from ..api.record import Record
 from ..console import counted
+from ..files import LEADERBOARDS, RECORDS, STUDIES
 from ..plugins import PluginHost
 from ..sweeps.files import SweepFile, read_sweep_file
 from ..sweeps.sweep import recorded
 from . import formats
 
-#: Folders of published records: those of leaderboards, and PLUGIN-FILE for each study.
-PUBLISHED = Path("leaderboards/records")
-STUDIES = Path("leaderboards/studies")
 #: Budgets that a caption lists.
 MOST_BUDGETS = 4
 
@@ -88,7 +86,8 @@ def records_of(study: Study, size: str, folder: Path | None) -> tuple[SweepFile,
     whichever are more. Raises UsageError if there is no record at all.
     """
     file = read_sweep_file(study.path).sized(size)
-    published = [STUDIES / study.name.replace("/", "-"), PUBLISHED]
+    own = study.name.replace("/", "-")
+    published = [Path(LEADERBOARDS, STUDIES, own), Path(LEADERBOARDS, RECORDS)]
     folders = [folder] if folder else [Path(file.out), *(p for p in published if p.is_dir())]
     results = [(recorded(file, candidate), candidate) for candidate in folders]
     result, chosen = max(results, key=lambda pair: len(pair[0].records))

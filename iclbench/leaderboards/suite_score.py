@@ -16,7 +16,7 @@ from ..api.record import Record
 from ..api.spec import canonical_json
 from ..api.suite import Suite, SuiteBoard
 from .level import has_digits_level, is_lower_better, level_of
-from .row import is_tuned
+from .row import is_tuned, track_name
 
 #: A model with scores on a smaller part of the boards has no mean: it is of other boards.
 LEAST_PART = 0.5
@@ -177,10 +177,9 @@ def _entry(by_board: Mapping[str, list[Record]], scales: Mapping[str, Scale]) ->
     first = next(iter(records.values()))
     spec = first.spec
     weights = f" {spec.weights}" if spec.origin == "constructed" else ""
-    track = (first.track or "open") if spec.origin == "trained" else ""
     known = [score for score in scores.values() if score is not None]
     mean = mean_score(known) if len(known) >= LEAST_PART * len(scales) else None
-    return Entry(spec.model + weights, spec.origin, track, records, scores, mean)
+    return Entry(spec.model + weights, spec.origin, track_name(first), records, scores, mean)
 
 
 def _with_arguments(entries: Sequence[Entry]) -> list[Entry]:

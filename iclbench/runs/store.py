@@ -17,7 +17,7 @@ from ..api.names import content_problem, is_plain_name, visible
 from ..api.record import SCHEMA_VERSION, Record
 from ..api.results import FileReference
 from ..api.spec import ResolvedSpec, canonical_json, digest_of, spec_id
-from ..files import read_regular_file, write_atomically
+from ..files import RECORDS, read_regular_file, write_atomically
 from .objects import Objects
 from .stored import StoredFiles
 
@@ -132,7 +132,7 @@ def folder_of_records(given: Path) -> Path:
         raise UsageError(f"{given} is a file: give a folder of records")
     if not given.is_dir():
         raise UsageError(f"there is no folder {given}")
-    inner = given / "records"
+    inner = given / RECORDS
     if inner.is_dir():
         return inner
     if any(is_record_name(path) for path in given.glob("*.json")):

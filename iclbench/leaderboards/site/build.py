@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ...api.errors import UsageError
 from ...console import report
-from ...files import STAGING, read_regular_file, staged
+from ...files import RECORDS, STAGING, read_regular_file, staged
 from ...runs.heldout import held_out_path
 from ...runs.objects import Objects
 from ...runs.store import MOST_BYTES
@@ -89,7 +89,7 @@ def make_site(
     valid; the pages stay as they were then.
     """
     out, folder = Path(out), Path(folder)
-    records = records or folder / "records"
+    records = records or folder / RECORDS
     boards, judged = published(records, refused, whole=True), outcomes(folder, refused)
     about = Descriptions(refused)
     content = Content(folder, records, boards, read_cited(folder), judged, about,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ...api.errors import UsageError
 from ...api.record import Record
+from ...files import STUDIES
 from ...plugins import host
 from ...runs.store import RecordStore
 from ...sweeps.files import QUICK, SweepFile, read_sweep_file
@@ -16,7 +17,7 @@ from .. import formats
 from ..board import Board
 from ..descriptions import Descriptions
 from ..figures.panels import drawn
-from ..findings import STUDIES, Outcome
+from ..findings import Outcome
 from ..reading import Refused, sound_boards
 from ..row import Row, has_digits
 from ..studies import Study, caption, studies

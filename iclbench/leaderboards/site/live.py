@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ...api.errors import UsageError
-from ..findings import STUDIES
+from ...files import RECORDS, STUDIES
 from .build import make_site
 
 #: Seconds between two looks at the folder.
@@ -45,7 +45,7 @@ class LiveSite:
     @property
     def records(self) -> Path:
         """The folder of the records themselves."""
-        inner = self.folder / "records"
+        inner = self.folder / RECORDS
         return inner if inner.is_dir() else self.folder
 
     def refresh(self) -> bool:

@@ -104,7 +104,7 @@ def _state_view(board: Board, track: str, rows: Sequence[Row], about: Descriptio
         key=lambda row: row.record.state_bytes or 0.0,
     )
     unknown = [row for row in rows if row.record.state_bytes is None]
-    budget = f"track {track}" if track else settings.OPEN
+    budget = f"track {track}" if track else settings.OPEN_BUDGETS
     return {
         "title": f"{evaluation_title(board, about.task(board.task))}, {board.dtype}, {budget}",
         "figure": figure(_state_plot(board, by_size, about)),
@@ -197,7 +197,7 @@ def _best(row: Row | None, ends: tuple[float, float], ranking: Ranking) -> View:
 def _titles(columns: Sequence[tuple[Board, str]], about: Descriptions) -> list[str]:
     """Each evaluation set with its budget, and with what tells it from the others."""
     names = [
-        f"{evaluation_title(board, about.task(board.task))}, {track or settings.OPEN}"
+        f"{evaluation_title(board, about.task(board.task))}, {track or settings.OPEN_BUDGETS}"
         for board, track in columns
     ]
     names = told_apart(names, [f"{board.evaluation.prompts:,} prompts" for board, _ in columns])

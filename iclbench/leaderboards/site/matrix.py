@@ -38,7 +38,7 @@ def tables(boards: Sequence[Board], about: Descriptions) -> View:
     rows = [row for board in boards for row in board.rows]
     origins = sorted({row.origin for row in rows}, key=lambda origin: (origin != "trained", origin))
     dtypes = sorted({board.dtype for board in boards})
-    tracks = sorted({row.track or OPEN for row in rows if row.is_trained})
+    tracks = sorted({row.track_name for row in rows if row.is_trained})
     choices = [
         Choice(origin, dtype, track)
         for origin in origins
@@ -50,12 +50,8 @@ def tables(boards: Sequence[Board], about: Descriptions) -> View:
             "tables": drawn}  # fmt: skip
 
 
-#: The track of rows that belong to none.
-OPEN = "open"
-
-
 def _fits(row: Row, choice: Choice) -> bool:
-    return row.origin == choice.origin and choice.track in {"", row.track or OPEN}
+    return row.origin == choice.origin and choice.track in {"", row.track_name}
 
 
 def _table(choice: Choice, boards: Sequence[Board], about: Descriptions) -> View | None:
@@ -130,7 +126,7 @@ def column_of(
         cells[row.record.spec.model] = {
             "id": row.record.id,
             "text": formats.NOT_FINITE if level is None else written(level, decimals),
-            "track": "" if usual in {None, row.track} else row.track or OPEN,
+            "track": "" if usual in {None, row.track} else row.track_name,
             "about": f"{row.label}: {ranking.statistic} {formats.score(row.score, ranking)}"
             + (f", {row.chance}" if row.chance else ""),
             "percent": None if share is None else round(FULL * share),

@@ -16,7 +16,7 @@ from ..descriptions import Description
 from ..row import Row
 
 #: What a page calls the budgets of rows without a track.
-OPEN = "open budgets"
+OPEN_BUDGETS = "open budgets"
 #: The same of one row.
 OPEN_BUDGET = "open budget"
 
@@ -74,4 +74,4 @@ def track_in_words(track: str, joint: str = ", ") -> str:
 def in_words(board: Board, track: str, about: Description) -> str:
     """The budget of a plot's rows and the task's arguments, on a line."""
     args = about.settings(board.evaluation.task_args)
-    return " · ".join(part for part in (f"track {track}" if track else OPEN, args) if part)
+    return " · ".join(part for part in (f"track {track}" if track else OPEN_BUDGETS, args) if part)

@@ -15,7 +15,7 @@ from ...runs.suites import find_suite, records_of
 from ..board import Board
 from ..descriptions import Descriptions
 from ..formats import MARKS, UNTUNED, bounds_mark
-from ..row import bounds_of
+from ..row import OPEN, bounds_of
 from ..suite_score import Entry, Scale, Score, SuiteTable, mean_score, score_suite
 from . import settings
 from .figure import View, figure
@@ -24,8 +24,6 @@ from .plots import plot
 
 #: A suite has a section if so much of its boards has a trained row, and a plot of so many models.
 LEAST_PART, LEAST_MODELS = 0.5, 4
-#: The track of rows that chose their own budgets.
-OPEN = "open"
 #: The lowest score that is written.
 LEAST = -9.99
 #: The color of a score of 1, in percent of the style sheet's.
@@ -117,7 +115,7 @@ def _tracks(entries: Sequence[Entry]) -> str:
     """How many rows each track has, with what the track allows."""
     counts = Counter(entry.track for entry in entries)
     return "; ".join(
-        f"{count} with {settings.OPEN}"
+        f"{count} with {settings.OPEN_BUDGETS}"
         if track == OPEN
         else f"{count} of {settings.track_in_words(track)}"
         for track, count in counts.most_common()

@@ -76,7 +76,7 @@ def section(key: str, boards: Sequence[Board], about: Descriptions) -> View:
         "title": evaluation_title(boards[0], about.task(boards[0].task)),
         "setting": setting_in_words(boards[0], about.task(boards[0].task)),
         "args": formats.arguments(boards[0].evaluation.task_args),
-        "budget": ", ".join(track or settings.OPEN for track in boards[0].tracks),
+        "budget": ", ".join(track or settings.OPEN_BUDGETS for track in boards[0].tracks),
         "board": boards[0],
         "dots": [
             drawn

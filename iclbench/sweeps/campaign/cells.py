@@ -11,6 +11,7 @@ from ...api.errors import IclbenchError, unknown
 from ...api.suite import Suite
 from ...api.tuning import TuningDocument
 from ...console import counted
+from ...files import RECORDS, STUDIES
 from ...runs.plan import Plan
 from ...runs.settings import Settings
 from ...runs.store import RecordStore
@@ -24,8 +25,6 @@ from .files import Campaign, Stage, SweepEntry
 
 #: The folder of the sweeps' records, in the output folder.
 SWEEPS = "sweeps"
-#: That of a study's records, below the published boards.
-STUDIES = "studies"
 
 
 @dataclass(frozen=True)
@@ -186,7 +185,7 @@ class _Progress:
         self.campaign, self.settings = campaign, settings
         folders = [folder / FOLDER for folder in (settings.out, campaign.published) if folder]
         self.tunings = read_tunings([f for f in folders if any(f.glob("*.json"))])
-        self.stores = [RecordStore(settings.out), *self._published("records")]
+        self.stores = [RecordStore(settings.out), *self._published(RECORDS)]
 
     def _published(self, folder: str) -> list[RecordStore]:
         published = self.campaign.published
