@@ -11,6 +11,7 @@ from ..api.statistics import Statistics
 from ..console import counted
 from ..leaderboards.formats import BOUNDS_LEGEND, DIGITS, digits, interval
 from ..leaderboards.row import digits_bounds, floor_label, mean_bounds
+from ..leaderboards.values import single_numbers
 from .table import Cell, Column, Table
 
 Line = dict[str, Any]
@@ -131,7 +132,7 @@ def analysis_table(record: Record, name: str) -> Table:
     """The single numbers of an analysis: a line each, a column per seed."""
     labels = ["value" if s.seed is None else f"seed {s.seed}" for s in record.seeds]
     analyses = zip(labels, record.analyses[name], strict=True)
-    by_seed = {label: dict(_numbers("", analysis)) for label, analysis in analyses}
+    by_seed = {label: dict(single_numbers(analysis)) for label, analysis in analyses}
     keys = dict.fromkeys(key for numbers in by_seed.values() for key in numbers)
     lines = [
         {name: key, **{label: number(numbers.get(key)) for label, numbers in by_seed.items()}}
@@ -140,16 +141,3 @@ def analysis_table(record: Record, name: str) -> Table:
     columns = [Column(name, fit="wrap")]
     columns += [Column(label, right=True, importance=i) for i, label in enumerate(labels)]
     return Table(columns, lines)
-
-
-def _numbers(key: str, content: Any) -> Iterator[tuple[str, float]]:
-    """The single numbers of an analysis by their path; lists of numbers are left out."""
-    if isinstance(content, dict):
-        for name, value in content.items():
-            yield from _numbers(f"{key} {name}".strip(), value)
-    elif isinstance(content, list):
-        for index, value in enumerate(content):
-            if isinstance(value, dict):
-                yield from _numbers(f"{key} {index}", value)
-    elif isinstance(content, int | float):
-        yield key, float(content)

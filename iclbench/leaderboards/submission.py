@@ -23,7 +23,7 @@ from ..runs.verify import verify
 from . import formats
 from .escaping import markdown
 from .groups import rows_of
-from .labels import labels_of
+from .page_parts import table_of
 from .row import Row
 
 #: The most bytes of weights that are published.
@@ -167,10 +167,7 @@ def summary(accepted: Sequence[Submission], refused: Sequence[str]) -> str:
         lines = [
             f"## {counted(len(accepted), 'record')}, all {checks} facts hold",
             "",
-            "| task | model | origin | ranked by | value | 95% interval | 1% worst | seeds "
-            "| budget | device | plugins |",
-            "|---|---|---|---|---|---|---|---|---|---|---|",
-            *map(_line, accepted, labels_of([s.record for s in accepted])),
+            table_of(list(map(_line, accepted, labels_of([s.record for s in accepted])))),
             "",
         ]
     lines += [f"- refused: {markdown(reason)}" for reason in refused]
@@ -180,22 +177,21 @@ def summary(accepted: Sequence[Submission], refused: Sequence[str]) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _line(submission: Submission, label: str) -> str:
+def _line(submission: Submission, label: str) -> dict[str, str]:
     record, row = submission.record, submission.row
     ranking, spec, environment = record.ranking, record.spec, record.environment
     args = markdown(formats.arguments(record.main.task_args))
     plugins = ", ".join(f"{p.name} ({p.distribution} {p.version})" for p in record.plugins)
-    cells = (
-        f"{record.main.title} v{spec.task_version} ({args}) {spec.dtype}",
-        markdown(label) + ("" if submission.new else " (already published)"),
-        markdown(formats.origin(row)),
-        f"{ranking.statistic} {ranking.metric}",
-        formats.score(row.score, ranking),
-        formats.score_interval(row),
-        formats.number(row.worst, ranking.scale),
-        f"{row.seeds or ''}" + (f", {row.diverged} diverged" if row.diverged else ""),
-        formats.budget(row.steps, row.batch),
-        markdown(formats.device(environment.device, environment.threads)),
-        plugins,
-    )
-    return "| " + " | ".join(cells) + " |"
+    return {
+        "task": f"{record.main.title} v{spec.task_version} ({args}) {spec.dtype}",
+        "model": markdown(label) + ("" if submission.new else " (already published)"),
+        "origin": markdown(formats.origin(row)),
+        "ranked by": f"{ranking.statistic} {ranking.metric}",
+        "value": formats.score(row.score, ranking),
+        "95% interval": formats.score_interval(row),
+        "1% worst": formats.number(row.worst, ranking.scale),
+        "seeds": f"{row.seeds or ''}" + (f", {row.diverged} diverged" if row.diverged else ""),
+        "budget": formats.budget(row.steps, row.batch),
+        "device": markdown(formats.device(environment.device, environment.threads)),
+        "plugins": plugins,
+    }

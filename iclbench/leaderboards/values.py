@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -15,6 +15,7 @@ from ..api.record import MAIN, Record
 from ..api.results import Evaluation
 from ..api.statistics import Statistics
 from ..runs.store import RecordStore, read_values
+from .figures.maps import is_number
 
 
 class Value(Config):
@@ -134,3 +135,20 @@ def _at_path(record: Record, path: str, seed: int, file: str) -> float:
 
 def _finite_or_infinite(value: float | None) -> float:
     return math.inf if value is None else float(value)
+
+
+def single_numbers(content: Any, path: str = "") -> Iterator[tuple[str, float]]:
+    """The finite numbers of a seed's analysis by their path, such as `blocks 0 deviation`.
+
+    Lists of numbers, maps and descriptions of plots are left out.
+    """
+    if isinstance(content, dict):
+        for key, value in content.items():
+            if key not in {"maps", "plots"}:
+                yield from single_numbers(value, f"{path} {key}".strip())
+    elif isinstance(content, list):
+        for index, value in enumerate(content):
+            if isinstance(value, dict):
+                yield from single_numbers(value, f"{path} {index}")
+    elif is_number(content):
+        yield path, float(content)

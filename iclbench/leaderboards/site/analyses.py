@@ -12,6 +12,7 @@ from ..board import Board
 from ..descriptions import Descriptions
 from ..figures.maps import is_number
 from ..row import Row
+from ..values import single_numbers
 from .figure import View, figure
 from .heat import shared_maps
 from .metrics import metric_about
@@ -175,7 +176,7 @@ def _curve_plot(metric: str, axis: str, lines: Sequence[Plot]) -> Plot:
 
 def _numbers_by_seed(analyses: Sequence[dict[str, Any]]) -> list[View]:
     """The single numbers of every seed's analysis, by their path."""
-    by_seed = [dict(_numbers("", analysis)) for analysis in analyses]
+    by_seed = [dict(single_numbers(analysis)) for analysis in analyses]
     names = list(dict.fromkeys(name for numbers in by_seed for name in numbers))[:MOST_NUMBERS]
     return [
         {
@@ -184,20 +185,6 @@ def _numbers_by_seed(analyses: Sequence[dict[str, Any]]) -> list[View]:
         }
         for name in names
     ]
-
-
-def _numbers(path: str, content: Any) -> Iterator[tuple[str, float]]:
-    """Numbers by their path; lists of numbers, maps and descriptions of plots are left out."""
-    if isinstance(content, dict):
-        for key, value in content.items():
-            if key not in {"maps", "plots"}:
-                yield from _numbers(f"{path} {key}".strip(), value)
-    elif isinstance(content, list):
-        for index, value in enumerate(content):
-            if isinstance(value, dict):
-                yield from _numbers(f"{path} {index}", value)
-    elif is_number(content):
-        yield path, float(content)
 
 
 def _plots(analysis: dict[str, Any]) -> list[Plot]:

@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ...api.errors import UsageError
 from ...console import report
-from ...files import RECORDS, STAGING, read_regular_file, staged
+from ...files import RECORDS, is_free, read_regular_file, staged
 from ...runs.heldout import held_out_path
 from ...runs.objects import Objects
 from ...runs.store import MOST_BYTES
@@ -95,7 +95,7 @@ def make_site(
     content = Content(folder, records, boards, read_cited(folder), judged, about,
                       MorePages(folder, records, boards, judged, refused, about=about),
                       links or Links(), live)  # fmt: skip
-    if _holds_something_else(out):
+    if not ((out / MARKER).exists() or is_free(out)):
         raise UsageError(f"{out} holds something other than an iclbench site")
     with staged(out) as new:
         site = Site(new, content)
@@ -107,14 +107,6 @@ def make_site(
         if path.is_file() and path.relative_to(out) not in written:
             path.unlink()
     return sum(path.suffix == ".html" for path in site.written)
-
-
-def _holds_something_else(out: Path) -> bool:
-    """Whether `out` is no folder, or holds files without being a site."""
-    if not out.exists() or (out / MARKER).exists():
-        return False
-    # A killed process may have left the start of a site.
-    return not out.is_dir() or not all(path.name.startswith(STAGING) for path in out.iterdir())
 
 
 class Site:

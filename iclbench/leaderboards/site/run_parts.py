@@ -19,7 +19,7 @@ from ..formats import digits_of
 from ..row import Row
 from .figure import View
 from .minus import with_minus
-from .plots import MOST_LINES, Plot, plot
+from .plots import MOST_LINES, Plot, plot, spans_lines
 
 #: What the page calls a record's files; all others hold a metric's values.
 _FILE_TITLES = {
@@ -191,9 +191,8 @@ def validation_plots(record: Record, metric: str) -> list[Plot]:
             {"name": f"seed {seed.seed}", "x": xs, "y": [_known(v) for v in by_seed]}
             for seed, by_seed in zip(record.seeds, scores, strict=True)
         ]
-        values = [v for line in lines for v in line["y"] if v is not None]
         # Digits are logarithms already.
-        log = not in_digits and bool(values) and min(values) > 0 and max(values) > 30 * min(values)
+        log = not in_digits and spans_lines(lines)
         title = "step" if cost == "steps" else COST_TITLES[cost]
         plots.append(plot(f"Validation against {words}", title, f"mean {word} on validation",
                           lines[:MOST_LINES], log=log, log_x=True))  # fmt: skip
