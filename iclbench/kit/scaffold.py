@@ -18,13 +18,20 @@ from ..plugins import host
 
 @dataclass(frozen=True)
 class Kind:
-    """What a kind's templates need: the catalog's name of it, its hook, and how it is used."""
+    """What a kind's templates need: the catalog's name of it, its hook, and what the README says.
+
+    `NAME` stands for the name of the new entry. `tests` is what its tests do, `names` where the
+    other names of `command` are from, and `replace` what an author changes first.
+    """
 
     entry: str
     hook: str
     about: str
     summary: str
     command: str
+    names: str
+    tests: str
+    replace: str = "Replace its formula, and name your source."
     imports_torch: bool = True
 
 
@@ -36,28 +43,37 @@ KINDS = {
         "iclbench_architectures",
         "It mixes tokens by an average whose weights decay exponentially.",
         "average with exponentially decaying weights",
-        _RUN.format("NAME", "least-squares", ""),
+        _RUN.format("NAME", "TASK", ""),
+        names="`iclbench describe NAME` lists the tasks that it supports.",
+        tests="compare the mixer with its formula",
     ),
     "task": Kind(
         "task",
         "iclbench_tasks",
         "It asks for the mean of the normal distribution that a prompt's samples come from.",
         "the mean behind N samples",
-        _RUN.format("transformer", "NAME", ""),
+        _RUN.format("MODEL", "NAME", ""),
+        names="`iclbench ls models` lists the models.",
+        tests="compare the floor with its formula",
     ),
     "solver": Kind(
         "model",
         "iclbench_architectures",
         "It solves ridge regression on the examples of a prompt.",
         "ridge regression on the prompt's examples",
-        _RUN.format("NAME", "least-squares", ""),
+        _RUN.format("NAME", "TASK", ""),
+        names="`iclbench describe NAME` lists the tasks that it supports.",
+        tests="check that the gradient of its objective vanishes",
     ),
     "metric": Kind(
         "metric",
         "iclbench_metrics",
         "It measures the signed error of predictions.",
         "the mean signed error",
-        _RUN.format("transformer", "least-squares", " --metrics NAME"),
+        _RUN.format("MODEL", "TASK", " --metrics NAME"),
+        names="`iclbench describe NAME` lists the tasks that it applies to, "
+        "and `iclbench ls models` the models.",
+        tests="measure predictions whose errors are known",
     ),
     "executor": Kind(
         "executor",
@@ -65,6 +81,9 @@ KINDS = {
         "It runs every job of a sweep as a command of its own.",
         "every job is a command of its own",
         "iclbench sweep FILE.toml --executor NAME",
+        names="FILE.toml is a sweep file, which lists the runs.",
+        tests="run jobs that succeed and jobs that fail",
+        replace="Replace `_start` and `_result` to run the jobs elsewhere, such as on a cluster.",
         imports_torch=False,
     ),
 }
@@ -145,6 +164,7 @@ def _contents(kind: str, name: str) -> dict[str, str]:
         "class_name": _class_name(name, kind, source),
         "value_name": name.replace("-", "_"),
         "command": about.command.replace("NAME", name),
+        "names": about.names.replace("NAME", name),
         "version": f"{major}.{minor}",
         # The first version that may break a plugin, as docs/stability.md says.
         "next_version": f"{major + 1}" if major else f"0.{minor + 1}",

@@ -92,6 +92,24 @@ def test_a_class_is_not_named_like_a_word_of_python(kind, name, tmp_path):
         compile(path.read_text("utf-8"), str(path), "exec")
 
 
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_the_readme_of_a_new_plugin_names_no_other_plugin(kind, tmp_path):
+    write_plugin(kind, "any-name", tmp_path / kind)
+    taken = {entry.name for kind in ("model", "task") for _, entry in host().entries(kind)}
+    assert not taken & set(KINDS[kind].command.split())
+    for path in [tmp_path / kind / "README.md", *(tmp_path / kind / "tests").iterdir()]:
+        words = set(path.read_text("utf-8").replace('"', " ").split())
+        assert not words & {"least-squares", "transformer"}, path
+
+
+def test_the_readme_of_an_executor_speaks_of_jobs(tmp_path):
+    write_plugin("executor", "any-name", tmp_path / "new")
+    text = (tmp_path / "new" / "README.md").read_text("utf-8")
+    assert "formula" not in text
+    assert "run jobs that succeed and jobs that fail" in text
+    assert "Replace `_start` and `_result`" in text
+
+
 def about(project):
     return tomllib.loads((project / "pyproject.toml").read_text("utf-8"))["project"]
 
