@@ -39,7 +39,7 @@ def curves(lines: Sequence[CurveLine]) -> str:
     drawn = [(line, i, ends) for i, line in enumerate(lines) if (ends := _points(line, x, y))]
     heights = label_heights([points[-1] for *_, points in drawn], RIGHT, TOP + 4, BOTTOM + 8)
     parts = [
-        f'<svg viewBox="0 0 {WIDTH} {BOTTOM + 34}" role="img" '
+        f'<svg viewBox="0 0 {WIDTH} {BOTTOM + 34}" role="group" '
         'aria-label="Digits against training compute">',
         *_axes(x_ends, y_ends, x, y),
         *(_curve(*curve, at) for curve, at in zip(drawn, heights, strict=True)),

@@ -92,7 +92,7 @@ def board_dots(
         name = f"{name}, {board.dtype}{f', {track}' * bool(track)}"
     names = [about.model(row.record.spec.model).title for row in rows]
     parts = [
-        f'<svg viewBox="0 0 {width} {frame.bottom + BOTTOM}" role="img" aria-label="{title}">',
+        f'<svg viewBox="0 0 {width} {frame.bottom + BOTTOM}" role="group" aria-label="{title}">',
         *_axis(frame, board.has_digits, name),
         *(part for mark in marks for part in _mark(mark, board, frame)),
         *(part for i, row in enumerate(rows) for part in _row(row, names[i], i, frame)),
