@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..api.options import parse_arguments
+from ..console import report
 from .boards_of_runs import print_boards_of, require_columns_of_boards
 from .common import (
     CheckpointSeconds,
@@ -93,7 +94,7 @@ def sweep(
     if result.records and not detach:
         problems = _show(sized, result, folder, folder / f"{file.stem}.html", output)
     for line in by_reason(result.failures):
-        print(f"iclbench: failed: {line}", file=sys.stderr)
+        report(f"failed: {line}")
     end_with(problems)
     if result.failures:
         raise typer.Exit(1)
@@ -153,7 +154,7 @@ def _show(
     if file.table is not None and not is_for_programs:
         typer.echo("\n" + render_study(file.table, result.records, store))
         for pattern in unmatched(file.table, result.records):
-            print(f"iclbench: table: no metric matches {pattern!r}", file=sys.stderr)
+            report(f"table: no metric matches {pattern!r}")
     if file.figure is not None:
         write_page(draw(file.figure, result.records), page)
         typer.echo(f"\nfigure: {page}", err=is_for_programs)
