@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..api.budget import Budget
 from ..console import counted
 from ..hookspecs import hookimpl
+from ..leaderboards.formats import NOT_FINITE
 from ..plugins import host
 from .views import (
     JOB_SECONDS,
@@ -151,7 +152,7 @@ class ProgressDisplay:
             return
         ranking = record.ranking
         value = ranking.score(record.metrics[ranking.metric])
-        shown = "not finite" if value is None else f"{value:.4g}"
+        shown = NOT_FINITE if value is None else f"{value:.4g}"
         name = self._name(self._job, spec)
         self._view.line(f"{name}: {ranking.statistic} of {ranking.metric} {shown}")
         for seed in record.seeds:

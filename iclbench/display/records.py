@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
 from ..api.record import Record
 from ..api.statistics import Statistics
 from ..console import counted
+from ..leaderboards import formats
 from ..leaderboards.formats import BOUNDS_LEGEND, DIGITS, digits, interval
 from ..leaderboards.row import digits_bounds, floor_label, mean_bounds
 from ..leaderboards.values import single_numbers
@@ -103,8 +103,8 @@ def _metric(record: Record, name: str, s: Statistics, seeds: int) -> Line:
 
 
 def number(value: float | None) -> Cell:
-    """A number in scientific notation; ∞ for what is not finite."""
-    return Cell("inf" if value is None or not math.isfinite(value) else f"{value:.2e}", value)
+    """A number in scientific notation, or NOT_FINITE."""
+    return Cell(formats.number(value), value)
 
 
 def curve_table(record: Record, name: str) -> Table:

@@ -145,8 +145,8 @@ def test_prompts_that_ask_the_same_have_no_answers_beside_them(provide, tmp_path
 
 
 def test_every_number_of_a_target_has_a_row_with_the_answers():
-    table = with_answers(["1", "−2"], [["1.1", "−2"], ["0.9", "∞"]], ["seed 0", "seed 1"])
+    table = with_answers(["1", "−2"], [["1.1", "−2"], ["0.9", "not finite"]], ["seed 0", "seed 1"])
     assert table["titles"] == ["number", "target", "seed 0", "seed 1"]
-    assert table["rows"] == [("1", "1", "1.1", "0.9"), ("2", "−2", "−2", "∞")]
+    assert table["rows"] == [("1", "1", "1.1", "0.9"), ("2", "−2", "−2", "not finite")]
     single = with_answers(["1"], [["1.1"]], [""])
     assert (single["titles"], single["rows"]) == (["target", "answer"], [("1", "1.1")])

@@ -25,6 +25,7 @@ from ...api.spec import canonical_json
 from ...api.task import Task
 from ...runs.load import load_task
 from ...runs.sizes import require_room, require_small_arguments
+from ..formats import NOT_FINITE
 from .figure import View
 from .minus import with_minus
 
@@ -133,8 +134,8 @@ def _answer(numbers: Sequence[float | None], classes: int) -> list[str]:
     known = [math.nan if v is None else v for v in numbers]
     if classes and len(known) % classes == 0:
         by_position = np.reshape(known, (classes, -1))
-        return ["∞" if np.isnan(one).any() else str(int(one.argmax())) for one in by_position]
-    return ["∞" if math.isnan(v) else _number(v) for v in known]
+        return [NOT_FINITE if np.isnan(one).any() else str(one.argmax()) for one in by_position]
+    return [NOT_FINITE if math.isnan(v) else _number(v) for v in known]
 
 
 def with_answers(target: Sequence[str], answers: Sequence[Sequence[str]], names: Sequence[str]) -> (
@@ -164,5 +165,5 @@ def values_at(record: Record, values: dict[str, np.ndarray]) -> list[View]:
 
 def _value(value: float) -> str:
     if not np.isfinite(value):
-        return "∞"
+        return NOT_FINITE
     return with_minus(f"{value:.2e}" if value and abs(value) < 1e-2 else f"{value:.3g}")
