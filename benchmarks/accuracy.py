@@ -34,8 +34,9 @@ from tabulate import tabulate
 
 from iclbench.runs.tuned import read_tuning
 
+from . import ROOT
 from .accuracy_trainings import garg, ours, precision_ls
-from .measured import ROOT, commit, processor
+from .measured import commit, processor
 from .watch import DIM, EXAMPLES, Watch
 
 LEVELS = (1e-1, 1e-2, 1e-3)

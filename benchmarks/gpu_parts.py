@@ -6,7 +6,6 @@ import dataclasses
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import torch
@@ -21,6 +20,7 @@ from iclbench.training.gradients.choice import EngineName
 from iclbench.training.loop import Training
 from iclbench.training.state import Replica
 
+from . import ROOT
 from .configurations import CONFIGURATIONS
 from .engine import EngineLoop
 from .loops import makers
@@ -29,7 +29,6 @@ from .timing import Clock
 if TYPE_CHECKING:
     from .gpu import Slice
 
-ROOT = Path(__file__).parents[1]
 NOT_YET = 3
 
 #: The models whose engines are compared, on small prompts.

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from tabulate import tabulate
 
-ROOT = Path(__file__).parents[1]
+from . import ROOT
 
 Content = dict[str, Any]
 

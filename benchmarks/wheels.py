@@ -22,7 +22,8 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-ROOT = Path(__file__).parents[1]
+from . import ROOT
+
 #: What the machine has, each with its dependencies.
 GIVEN = ("torch", "numpy", "scipy", "pandas", "pyarrow")
 #: Dependencies that no part imports: of figures, graders, downloads of data.
