@@ -23,6 +23,7 @@ from ..runs.verify import verify
 from . import formats
 from .escaping import markdown
 from .groups import rows_of
+from .labels import labels_of
 from .page_parts import table_of
 from .row import Row
 
@@ -164,10 +165,11 @@ def summary(accepted: Sequence[Submission], refused: Sequence[str]) -> str:
     lines = ["## No record can be published", ""]
     if accepted:
         checks = sum(len(s.checks) for s in accepted)
+        labels = labels_of([s.record for s in accepted])
         lines = [
             f"## {counted(len(accepted), 'record')}, all {checks} facts hold",
             "",
-            table_of(list(map(_line, accepted, labels_of([s.record for s in accepted])))),
+            table_of([_line(s, label) for s, label in zip(accepted, labels, strict=True)]),
             "",
         ]
     lines += [f"- refused: {markdown(reason)}" for reason in refused]
