@@ -15,6 +15,7 @@ from ..api.record import MAIN, Record
 from ..api.results import Evaluation
 from ..api.statistics import Statistics
 from ..runs.store import RecordStore, read_values
+from ..sweeps.fields import field_of, require_field
 from .figures.maps import is_number
 
 
@@ -43,6 +44,8 @@ class Value(Config):
             raise ValueError("an analysis is of the model as a whole and has no shift")
         if self.at is not None and self.statistic not in {"mean", "median"}:
             raise ValueError("a point of a curve has a mean and a median")
+        for name in (*self.where, *self.lacks):
+            require_field(name)
         return self
 
 
@@ -53,25 +56,18 @@ def record_of(value: Value, records: Sequence[Record], file: str) -> Record | No
     lack that no record has, which may be misspelt.
     """
     for name in value.lacks:
-        if records and all(_field(r, name) is None for r in records):
+        if records and all(field_of(r, name) is None for r in records):
             raise UsageError(f"{file}: no record has the field {name}, which one should lack")
     members = [
         r
         for r in records
-        if all(_field(r, k) == v for k, v in value.where.items())
-        and all(_field(r, k) is None for k in value.lacks)
+        if all(field_of(r, k) == v for k, v in value.where.items())
+        and all(field_of(r, k) is None for k in value.lacks)
     ]
     if len(members) > 1:
         lacking = f" and lack {', '.join(value.lacks)}" if value.lacks else ""
         raise UsageError(f"{file}: {len(members)} records have {value.where}{lacking}")
     return members[0] if members else None
-
-
-def _field(record: Record, name: str) -> Any:
-    """The value of a spec's field, by its dotted name; None if this record has none."""
-    group, _, key = name.partition(".")
-    content = getattr(record.spec, group, None)
-    return content.get(key) if key and isinstance(content, dict) else content
 
 
 def numbers_of(

@@ -11,9 +11,8 @@ from ..api.config import Config
 from ..api.errors import UsageError, unknown
 from ..api.record import Record
 from ..api.spec import ResolvedSpec
+from .fields import ARGUMENTS, require_field
 
-#: `x` may be the state that a layer keeps after a prompt, in bytes, which a record tells.
-STATE = "state_bytes"
 #: What `x` may be besides a field of the spec: a metric's second axis, the steps of training with
 #: its loss, or what training cost up to each point of the validation curve.
 CURVE, TRAINING = "curve", "training"
@@ -70,21 +69,17 @@ class Figure(Config):
             raise ValueError(
                 "shifts make panels of metrics: leave out panels, maps, training and costs"
             )
-        x_field = () if self.x in {None, STATE, *NOT_FIELDS} else (self.x,)
-        for name in (*self.lines, *self.panels, *self.lacks, *x_field):
-            group, _, key = name.partition(".")
-            if group not in ResolvedSpec.model_fields:
-                known = [STATE, *NOT_FIELDS, *ResolvedSpec.model_fields]
-                raise ValueError(str(unknown("field", group, known)))
-            if key and not group.endswith("_args"):
-                raise ValueError(f"{group} has no fields")
+        for name in (*self.lines, *self.panels, *self.lacks):
+            require_field(name)
+        if self.x is not None:
+            require_field(self.x, also=NOT_FIELDS)
         return self
 
     def require_arguments(self, specs: Iterable[ResolvedSpec]) -> None:
         """Raise UsageError for arguments that none of the figure's specs has."""
         known: dict[str, set[str]] = {}
         for spec in specs:
-            for group in _ARGUMENTS:
+            for group in ARGUMENTS:
                 known.setdefault(group, set()).update(getattr(spec, group))
         for name in (*self.lines, *self.panels, *self.lacks, self.x or ""):
             group, _, key = name.partition(".")
@@ -108,7 +103,3 @@ class Figure(Config):
         if self.maps is not None or self.x in {TRAINING, *COSTS} or self.y is None:
             return [None]
         return [self.y] if isinstance(self.y, str) else list(self.y)
-
-
-#: The fields of a spec that hold arguments, which a figure names by `model_args.layers`.
-_ARGUMENTS = tuple(name for name in ResolvedSpec.model_fields if name.endswith("_args"))

@@ -22,9 +22,9 @@ from iclbench.leaderboards.findings import (
     read_findings,
 )
 from iclbench.leaderboards.findings_page import findings_page
-from iclbench.leaderboards.values import _field
 from iclbench.runs.plan import Plan, resolve
 from iclbench.runs.store import read_values
+from iclbench.sweeps.fields import field_of
 from iclbench.sweeps.files import expand, read_sweep_file
 
 ROOT = Path(__file__).parents[2]
@@ -231,7 +231,7 @@ def test_every_criterion_written_before_the_run_is_of_one_cell_of_its_study(name
     assert findings
     for one in findings:
         for part in filter(None, (one.first, one.second)):
-            matching = [s for s in specs if all(_field(s, k) == v for k, v in part.where.items())]
+            matching = [s for s in specs if all(field_of(s, k) == v for k, v in part.where.items())]
             assert len(matching) == 1, part.where
 
 
@@ -291,6 +291,6 @@ def test_a_record_is_told_by_what_it_lacks(records):
     assert (
         judge(finding(first=value(model="zero") | lacking, **known), [other]).verdict == "not run"
     )
-    misspelt = {"lacks": ["model_arg.normalize"]}
-    with pytest.raises(UsageError, match=r"no record has the field model_arg\.normalize"):
+    misspelt = {"lacks": ["model_args.normalise"]}
+    with pytest.raises(UsageError, match=r"no record has the field model_args\.normalise"):
         judge(finding(first=value(model="zero") | misspelt, **known), [other, zero])

@@ -6,7 +6,8 @@ from ...api.errors import UsageError, unknown
 from ...api.ranking import Ranking
 from ...api.record import Record
 from ...api.statistics import Statistics
-from ...sweeps.figure import COSTS, CURVE, NOT_FIELDS, STATE, TRAINING, Figure
+from ...sweeps.fields import STATE
+from ...sweeps.figure import COSTS, CURVE, NOT_FIELDS, TRAINING, Figure
 from ..curves import COST_TITLES
 from ..row import has_digits
 

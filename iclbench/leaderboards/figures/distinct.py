@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ...api.record import Record
+from ...sweeps.fields import field_of
 from ...sweeps.figure import NOT_FIELDS, Figure
-from .panels import drawn, field_of, label_of
+from .panels import drawn, label_of
 
 #: The fields that are tried first: records of one model mostly differ in their weights.
 _FIRST = ("weights", "init", "origin", "dtype", "budget", "seeds")

@@ -12,7 +12,8 @@ import numpy as np
 from ...api.errors import UsageError
 from ...api.record import MAIN, Record
 from ...api.statistics import finite
-from ...sweeps.figure import COSTS, CURVE, STATE, TRAINING, Figure
+from ...sweeps.fields import STATE, field_of
+from ...sweeps.figure import COSTS, CURVE, TRAINING, Figure
 from ..curves import median_curve, seed_scores
 from ..formats import in_label
 from .axes import in_digits, is_log, metric_of, shown, x_title, y_title
@@ -240,15 +241,6 @@ def label_of(fields: tuple[str, ...], record: Record) -> str:
             text = in_label(value)
             parts.append(text if name in {"model", "task"} else f"{name.split('.')[-1]}={text}")
     return " ".join(parts)
-
-
-def field_of(record: Record, name: str) -> Any:
-    """The value of a spec's field, by its dotted name, or the state; None if there is none."""
-    if name == STATE:
-        return record.state_bytes
-    group, _, key = name.partition(".")
-    content = getattr(record.spec, group)
-    return content.get(key) if key else content
 
 
 def _value(figure: Figure, record: Record, name: str) -> float:

@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from ...api.record import MAIN, Record
+from ...sweeps.fields import field_of
 from ...sweeps.figure import Figure
 from ..descriptions import Description, Descriptions
 from ..formats import digits_of, in_label, in_words
 from ..wording import axis, setting
-from .panels import Line, Panel, field_of, label_of
+from .panels import Line, Panel, label_of
 
 #: What the distribution that a model was trained on is called beside shifts of it.
 AS_TRAINED = "as trained"
