@@ -25,7 +25,10 @@ STALE = 86400.0
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write `data` to a temporary file and rename it, so that `path` is never partial."""
+    """Write `data` to a temporary file and rename it, so that `path` is never partial.
+
+    An OSError names `path`.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{_new_name()}.tmp")
     try:
@@ -34,8 +37,21 @@ def write_atomically(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
+    except OSError as error:
+        if error.errno is not None:
+            error.filename = str(path)
+        raise
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # of a folder that can't be written
+            temporary.unlink(missing_ok=True)
+
+
+def write_output(path: Path, data: bytes) -> None:
+    """Write a file that a user asked for; raises UsageError if it can't be written."""
+    try:
+        write_atomically(path, data)
+    except OSError as error:
+        raise UsageError(f"{path} can't be written: {error.strerror or error}") from None
 
 
 def _new_name() -> str:

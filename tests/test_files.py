@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from iclbench import UsageError
-from iclbench.files import STAGING, is_free, staged, write_atomically
+from iclbench.files import STAGING, is_free, staged, write_atomically, write_output
 
 
 def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
@@ -23,6 +23,15 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
         write_atomically(path, b"after")
     assert path.read_bytes() == b"before"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_error_names_the_file_and_not_a_temporary_one(tmp_path):
+    path = tmp_path / ("n" * 250)  # fits a name, but not with what the temporary one adds
+    with pytest.raises(OSError, match="too long") as caught:
+        write_atomically(path, b"")
+    assert caught.value.filename == str(path)
+    with pytest.raises(UsageError, match=r"/n{250} can't be written: File name too long$"):
+        write_output(path, b"")
 
 
 def test_threads_may_write_the_same_file(tmp_path):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...api.errors import UsageError
-from ...files import write_atomically
+from ...files import write_output
 from .. import escaping
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def write_figure(drawing: go.Figure, path: Path, kind: str, caption: str) -> Non
     if kind == "html":
         write_page(drawing, path)
     else:
-        write_atomically(path, _image(drawing, kind))
+        write_output(path, _image(drawing, kind))
 
 
 def write_page(drawing: go.Figure, path: Path) -> None:
@@ -36,8 +36,8 @@ def write_page(drawing: go.Figure, path: Path) -> None:
 
     script = path.parent / "plotly.min.js"
     if not script.exists():
-        write_atomically(script, plotly.offline.get_plotlyjs().encode())
-    write_atomically(path, str(drawing.to_html(include_plotlyjs="directory")).encode())
+        write_output(script, plotly.offline.get_plotlyjs().encode())
+    write_output(path, str(drawing.to_html(include_plotlyjs="directory")).encode())
 
 
 def with_caption(drawing: go.Figure, caption: str) -> go.Figure:
