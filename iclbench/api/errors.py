@@ -61,7 +61,7 @@ LISTED = 24
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     """The error for an unknown name, with the nearest known ones."""
-    names = sorted(known)
+    names = sorted(set(known))
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
     if near:
         hint = "did you mean " + " or ".join(repr(n) for n in near) + "?"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..api.errors import UsageError
 from ..api.options import parse_arguments
 from ..console import report
 from .boards_of_runs import print_boards_of, require_columns_of_boards
@@ -66,6 +67,8 @@ def sweep(
 ) -> None:
     """Run all cells of a sweep file. Existing records are skipped; failures don't stop the rest."""
     output = Output(style, columns, sort)
+    if status and dry_run:
+        raise UsageError("--status and --dry-run are two questions: give one of them")
     sound_host(strict)
     with stops_on_signals(f"to continue: {shlex.join(['iclbench', *sys.argv[1:]])}"):
         from ..sweeps.cells import by_reason

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator
 
 from ..api.errors import UsageError, unknown
 from ..api.record import Record
@@ -13,6 +16,27 @@ STATE = "state_bytes"
 
 #: The fields of a spec that hold arguments, which are named by `model_args.layers`.
 ARGUMENTS = tuple(name for name in ResolvedSpec.model_fields if name.endswith("_args"))
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    names = [value] if isinstance(value, str) else value
+    is_list = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
+    if not is_list or not all(names):
+        raise ValueError("a name or a list of names is needed")
+    return tuple(names)
+
+
+def _table(value: Any) -> Any:
+    if not isinstance(value, Mapping | BaseModel):
+        raise ValueError("a table is needed")
+    return value
+
+
+#: Names, of which a file may give a single one without a list. Pydantic's own errors speak of
+#: Python's types.
+Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
+#: Marks a field that a TOML file writes as a table.
+IS_TABLE = BeforeValidator(_table)
 
 
 def require_field(name: str, also: tuple[str, ...] = ()) -> None:

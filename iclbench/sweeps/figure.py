@@ -11,7 +11,7 @@ from ..api.config import Config
 from ..api.errors import UsageError, unknown
 from ..api.record import Record
 from ..api.spec import ResolvedSpec
-from .fields import ARGUMENTS, require_field
+from .fields import ARGUMENTS, Names, require_field
 
 #: What `x` may be besides a field of the spec: a metric's second axis, the steps of training with
 #: its loss, or what training cost up to each point of the validation curve.
@@ -33,20 +33,20 @@ class Figure(Config):
         "state; curve: the second axis of y; training: the loss; operations, seconds or steps: the "
         "validation against the cost of one seed",
     )
-    y: str | tuple[str, ...] | None = Field(
+    y: Names | None = Field(
         None, description="one metric or several; null: the metric that the task ranks by"
     )
     statistic: Literal["mean", "median"] | None = Field(
         None,
-        description="statistic of y; curves always show the median; null: the mean, or mean "
-        "digits or else the median if the task ranks by digits",
+        description="statistic of y; null: the mean, or mean digits or else the median if the task "
+        "ranks by digits; of a curve: the median of errors, the mean of other metrics",
     )
-    lines: tuple[str, ...] = Field(("model",), description="fields; each value gets its own line")
-    panels: tuple[str, ...] = Field((), description="fields; each value gets its own panel")
-    lacks: tuple[str, ...] = Field(
+    lines: Names = Field(("model",), description="fields; each value gets its own line")
+    panels: Names = Field((), description="fields; each value gets its own panel")
+    lacks: Names = Field(
         (), description="fields such as weights; a record that has one of them is left out"
     )
-    shifts: tuple[str, ...] = Field(
+    shifts: Names = Field(
         (),
         description="evaluations side by side in panels: names of shifts, or main for the task's "
         "own distribution; default: main",
@@ -69,6 +69,9 @@ class Figure(Config):
             raise ValueError(
                 "shifts make panels of metrics: leave out panels, maps, training and costs"
             )
+        for name in ("y", "statistic") if self.x in {TRAINING, *COSTS} or self.maps else ():
+            if getattr(self, name) is not None:
+                raise ValueError(f"{name} does not apply to {self.x or 'maps'}")
         for name in (*self.lines, *self.panels, *self.lacks):
             require_field(name)
         if self.x is not None:
@@ -102,4 +105,4 @@ class Figure(Config):
         """The metrics shown, one row of panels each; None is the one that the task ranks by."""
         if self.maps is not None or self.x in {TRAINING, *COSTS} or self.y is None:
             return [None]
-        return [self.y] if isinstance(self.y, str) else list(self.y)
+        return list(self.y)

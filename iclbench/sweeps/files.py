@@ -11,10 +11,11 @@ import itertools
 import math
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 
 from ..api.config import Config, parse_config
 from ..api.errors import UsageError, unknown
@@ -22,11 +23,23 @@ from ..api.names import visible
 from ..api.options import parse_seeds
 from ..api.spec import RunSpec, spec_options
 from ..files import read_regular_file
+from .fields import IS_TABLE
 from .figure import Figure
 from .table import StudyTable
 
 #: Fields that hold a list; a list given for one of them is not an axis of the grid.
 _WHOLE = {name for name, option in spec_options().items() if option.is_list}
+
+
+def _grids(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError("a list is needed: each grid is a table [[grid]]")
+    return value
+
+
+#: A table of any fields, and a list of those.
+Fields = Annotated[dict[str, Any], IS_TABLE]
+Grids = Annotated[list[Fields], BeforeValidator(_grids)]
 
 
 class Size(Config):
@@ -36,8 +49,8 @@ class Size(Config):
         None, description="default: the file's folder with the size's name appended"
     )
     title: str | None = Field(None, description="the figure's title")
-    defaults: dict[str, Any] = Field({}, description="fields of a run, each replaced as a whole")
-    grid: list[dict[str, Any]] = Field(
+    defaults: Fields = Field({}, description="fields of a run, each replaced as a whole")
+    grid: Grids = Field(
         [],
         description="one table per grid of the file, in order; fields are replaced likewise",
     )
@@ -48,22 +61,40 @@ class SweepFile(Config):
 
     out: str = "results"
     replicas: int = Field(32, ge=1, description="maximum number of models trained as one program")
-    defaults: dict[str, Any] = {}
-    grid: list[dict[str, Any]] = Field(min_length=1)
-    figure: Figure | None = Field(None, description="a figure of the sweep's records")
-    table: StudyTable | None = Field(None, description="a table of the sweep's records")
-    recipes: dict[str, Size] = Field(
+    defaults: Fields = {}
+    grid: Grids
+    figure: Annotated[Figure, IS_TABLE] | None = Field(
+        None, description="a figure of the sweep's records"
+    )
+    table: Annotated[StudyTable, IS_TABLE] | None = Field(
+        None, description="a table of the sweep's records"
+    )
+    recipes: dict[str, Annotated[Size, IS_TABLE]] = Field(
         {}, description="other sizes by name; the file itself is `quick`"
     )
+    _source: str = PrivateAttr("sweep")
 
     @model_validator(mode="after")
     def _sizes_fit(self) -> SweepFile:
+        if not self.grid:
+            raise ValueError("a sweep needs at least one [[grid]]")
         for name, size in self.recipes.items():
             if len(size.grid) not in {0, len(self.grid)}:
                 raise ValueError(
                     f"recipes.{name} has {len(size.grid)} grids, the file {len(self.grid)}"
                 )
         return self
+
+    def read_from(self, path: str) -> SweepFile:
+        """The same file, which errors call by its path."""
+        copy = self.model_copy()
+        copy._source = path
+        return copy
+
+    @property
+    def source(self) -> str:
+        """What errors call the file."""
+        return self._source
 
     def sized(self, name: str) -> SweepFile:
         """The sweep at the size of that name; raises UsageError for an unknown size."""
@@ -131,14 +162,17 @@ def _axes(grid: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Axis]:
         if isinstance(value, dict):
             axes += [[(name, key, v) for v in _axis(values)] for key, values in value.items()]
         else:
-            axes.append([(name, None, v) for v in ([value] if name in _WHOLE else _axis(value))])
+            whole = name in _WHOLE
+            if whole and isinstance(value, str) and name != "seeds":
+                raise UsageError(f"{name} takes a list of names, not {value!r}")
+            axes.append([(name, None, v) for v in ([value] if whole else _axis(value))])
     return axes
 
 
 def _count(axes: list[Axis]) -> int:
     count = math.prod(len(axis) for axis in axes)
     if count > MOST_CELLS:
-        raise UsageError(f"sweep: a grid of {count:,} cells is too large; at most {MOST_CELLS:,}")
+        raise UsageError(f"a grid of {count:,} cells is too large; at most {MOST_CELLS:,}")
     return count
 
 
@@ -150,13 +184,16 @@ def _spec(cell: Iterable[tuple[str, str | None, Any]]) -> dict[str, Any]:
         else:
             spec.setdefault(name, {})[key] = value
     if isinstance(spec.get("seeds"), str):
-        spec["seeds"] = parse_seeds(spec["seeds"])
+        try:
+            spec["seeds"] = parse_seeds(spec["seeds"])
+        except UsageError as error:
+            raise UsageError(str(error).removeprefix("--")) from None
     return spec
 
 
 def _axis(value: Any) -> list[Any]:
     if value == []:
-        raise UsageError("sweep: a grid with an empty list has no cells")
+        raise UsageError("a grid with an empty list has no cells")
     return value if isinstance(value, list) else [value]
 
 
@@ -166,7 +203,7 @@ def read_sweep_file(file: SweepSource) -> SweepFile:
         return file
     if isinstance(file, Mapping):
         return parse_config(SweepFile, file, "sweep")
-    return parse_config(SweepFile, read_toml(Path(file)), str(file))
+    return parse_config(SweepFile, read_toml(Path(file)), str(file)).read_from(str(file))
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -184,33 +221,50 @@ def stages_of(file: SweepFile) -> list[list[dict[str, Any]]]:
 
     Raises UsageError for every mistake that can be detected before anything runs.
     """
-    if reference_of(file.defaults) is not None:
-        raise UsageError("sweep: defaults can't take another run's weights")
+    with _errors_of(file.source):
+        if reference_of(file.defaults) is not None:
+            raise UsageError("defaults can't take another run's weights")
     stages: list[list[dict[str, Any]]] = [[]]
     names: dict[str, int] = {}
-    for grid in file.grid:
-        wanted = reference_of(grid)
-        if wanted is not None and wanted not in names:
-            raise UsageError(f"sweep: no grid before this one has the name {wanted!r}")
+    for number, grid in enumerate(file.grid, start=1):
+        where = f"{file.source}: grid {number}"
+        with _errors_of(where):
+            wanted = reference_of(grid)
+            if wanted is not None and wanted not in names:
+                raise UsageError(f"no grid before this one has the name {wanted!r}")
+            # The path of the weights is not known yet; everything else is checked now.
+            axes = _axes({k: v for k, v in grid.items() if k != "name"}, file.defaults)
+            count, cells = _count(axes), list(_samples(axes))
+        for cell in cells:
+            parse_config(RunSpec, cell, where)
         stage = 0 if wanted is None else names[wanted] + 1
-        # The path of the weights is not known yet; everything else is checked now.
-        axes = _axes({k: v for k, v in grid.items() if k != "name"}, file.defaults)
-        count = _count(axes)
-        for cell in _samples(axes):
-            parse_config(RunSpec, cell, "sweep")
         if "name" in grid:
-            name = grid["name"]
-            if not isinstance(name, str):
-                raise UsageError(f"sweep: the name of a grid must be text, not {name!r}")
-            if name in names:
-                raise UsageError(f"sweep: two grids have the name {name!r}")
-            if count != 1:
-                raise UsageError(f"sweep: {name!r} names {count} runs, not one")
-            names[name] = stage
+            with _errors_of(where):
+                _require_new_name(grid["name"], names, count)
+            names[grid["name"]] = stage
         while len(stages) <= stage:
             stages.append([])
         stages[stage].append(grid)
     return stages
+
+
+def _require_new_name(name: Any, names: Iterable[str], count: int) -> None:
+    """Raise UsageError for a name that is no new text, or that would name several runs."""
+    if not isinstance(name, str):
+        raise UsageError(f"the name of a grid must be text, not {name!r}")
+    if name in names:
+        raise UsageError(f"two grids have the name {name!r}")
+    if count != 1:
+        raise UsageError(f"{name!r} names {count} runs, not one")
+
+
+@contextmanager
+def _errors_of(where: str) -> Iterator[None]:
+    """Name the file, and perhaps the grid, in errors of the block."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
 
 
 def reference_of(grid: Mapping[str, Any]) -> str | None:
@@ -219,7 +273,7 @@ def reference_of(grid: Mapping[str, Any]) -> str | None:
         value = grid.get(option)
         several = value if isinstance(value, list) else []
         if any(isinstance(v, str) and v.startswith("@") for v in several):
-            raise UsageError(f"sweep: {option} = {value} names several runs; write a grid for each")
+            raise UsageError(f"{option} = {value} names several runs; write a grid for each")
         if isinstance(value, str) and value.startswith("@"):
             return value[1:]
     return None

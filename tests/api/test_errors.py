@@ -47,3 +47,5 @@ def test_of_many_names_some_are_listed():
     names = [f"n{i:02}" for i in range(30)]
     assert str(unknown("model", "zebra", names[:2])) == "unknown model 'zebra'; known: n00, n01"
     assert str(unknown("model", "zebra", names)).endswith("n22, n23, … (30 in all)")
+    twice = unknown("recipe", "zebra", ["quick", "smoke", "quick"])
+    assert str(twice) == "unknown recipe 'zebra'; known: quick, smoke"

@@ -86,6 +86,48 @@ def test_unusable_names_are_refused(grid, message, tmp_path):
     assert not list(tmp_path.rglob("*.json"))
 
 
+HEAD = '[defaults]\ntask = "least-squares"\n'
+GRID = '[[grid]]\nmodel = "zero"\n'
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (HEAD + GRID + GRID + 'seeds = "x"', "grid 2: seeds: 'x' is neither"),
+        (HEAD + GRID + 'dtype = "float8"', "grid 1: dtype: "),
+        (HEAD + GRID + GRID + "dtype = []", "grid 2: a grid with an empty list"),
+        (HEAD + GRID + 'freeze = "x"', "grid 1: freeze takes a list of names, not 'x'"),
+        (HEAD + GRID + 'init = "@other"', "grid 1: no grid before this one"),
+        (HEAD + 'weights = "@other"\n' + GRID, "defaults can't take"),
+        ("grid = 3", r"grid: a list is needed: each grid is a table \[\[grid\]\]"),
+        ("[grid]\nmodel = 'zero'", r"grid: a list is needed"),
+        ("figure = 3\n" + GRID, "figure: a table is needed"),
+        ("[figure]\nx = 'model'\ny = 3\n" + GRID, "figure.y: a name or a list of names"),
+        ("[figure]\nx = 'training'\ny = 'nll'\n" + GRID, "y does not apply to training"),
+        ("[figure]\nx = 'model'\nlines = [1]\n" + GRID, "figure.lines: a name or a list"),
+        ("[table]\nmetrics = []\n" + GRID, "table.metrics: at least one pattern"),
+        ("[table]\nmetrics = 'a'\nstatistic = 'x'\n" + GRID, "'mean' or 'median'"),
+    ],
+)
+def test_errors_name_the_file_and_its_grid_and_no_type_of_python(content, message, tmp_path):
+    path = tmp_path / "sweep.toml"
+    path.write_text(content)
+    with pytest.raises(UsageError, match=message) as caught:
+        sweep(path, out=tmp_path / "out")
+    said = str(caught.value)
+    assert said.startswith(f"{path}: ")
+    assert not any(word in said for word in ("tuple", "dictionary", "Value error"))
+
+
+def test_a_single_name_needs_no_list(tmp_path):
+    path = tmp_path / "sweep.toml"
+    path.write_text(HEAD + GRID + "[figure]\nx = 'dtype'\ny = 'a'\npanels = 'task'\n"
+                    "[table]\nmetrics = 'a'")  # fmt: skip
+    file = read_sweep_file(path)
+    assert (file.figure.y, file.figure.panels) == (("a",), ("task",))
+    assert file.table.metrics == ("a",)
+
+
 def test_a_size_replaces_fields_of_the_file():
     grids = [{"model": "baseconv", "model_args": {"width": 8}}, {"model": "zero"}]
     size = {

@@ -157,3 +157,11 @@ def test_a_dry_run_of_grids_that_wait_is_no_error(tmp_path, cli):
         planned = cli("sweep", file, "--out", tmp_path / "out", option)
         assert planned.code == 0
         assert "1 grid needs weights of unfinished runs" in planned.out
+
+
+def test_the_status_and_the_plan_are_not_asked_for_at_once(cli, tmp_path):
+    asked = cli("sweep", tmp_path / "sweep.toml", "--status", "--dry-run")
+    assert asked.code == 2
+    assert asked.err == (
+        "iclbench: error: --status and --dry-run are two questions: give one of them\n"
+    )
