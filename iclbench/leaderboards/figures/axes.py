@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from ...api.errors import UsageError, unknown
 from ...api.ranking import Ranking
 from ...api.record import Record
@@ -27,6 +29,15 @@ def shown(figure: Figure, statistics: Statistics, record: Record) -> float | Non
     return statistics.mean if figure.statistic == "mean" else statistics.median
 
 
+def curve_statistic(figure: Figure, metric: str, record: Record) -> Literal["mean", "median"]:
+    """The statistic of a curve: of errors, a few of which may be very large, the median.
+
+    The median of a metric of 0 and 1, such as accuracy, would be one of the two.
+    """
+    is_error = record.metrics[metric].digits is not None or has_digits(record.ranking)
+    return figure.statistic or ("median" if is_error else "mean")
+
+
 def x_title(figure: Figure, metric: str | None, record: Record) -> str:
     """The title of the x axis."""
     if figure.x == CURVE:
@@ -46,7 +57,7 @@ def y_title(figure: Figure, metric: str | None, record: Record) -> str:
         return f"validation: {record.ranking.statistic} of {record.ranking.metric}"
     name = metric_of(metric, record)
     if figure.x == CURVE:
-        return f"median {name}"
+        return f"{curve_statistic(figure, name, record)} {name}"
     if figure.statistic is not None:
         return f"{figure.statistic} {name}"
     return shown_name(name, record.metrics[name], record.ranking)

@@ -16,7 +16,7 @@ from ...sweeps.fields import STATE, field_of
 from ...sweeps.figure import COSTS, CURVE, TRAINING, Figure
 from ..curves import median_curve, seed_scores
 from ..formats import in_label
-from .axes import in_digits, is_log, metric_of, shown, x_title, y_title
+from .axes import curve_statistic, in_digits, is_log, metric_of, shown, x_title, y_title
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def _lines(figure: Figure, metric: str | None, label: str, records: list[Record]
     if figure.x in COSTS:
         return _validation_curves(figure.x, label, records)
     if figure.x == CURVE:
-        return _curves(metric, label, records)
+        return _curves(figure, metric, label, records)
     return _points(figure, metric, label, records)
 
 
@@ -161,18 +161,20 @@ def _floor_over_states(figure: Figure, metric: str, records: list[Record]) -> Li
     return Line("floor", "floor", [min(states), max(states)], [score, score], floor=True)
 
 
-def _curves(metric: str | None, label: str, records: list[Record]) -> Iterable[Line]:
+def _curves(
+    figure: Figure, metric: str | None, label: str, records: list[Record]
+) -> Iterable[Line]:
     """One line per record along the second axis of the metric, and the floor's."""
     for record in records:
         name = metric_of(metric, record)
         if name not in record.curves:
             raise UsageError(f"figure: {record.spec.model} has no curve of {name}")
-        curve = record.curves[name]
+        curve, statistic = record.curves[name], curve_statistic(figure, name, record)
         mode = "lines" if len(curve.values) > 1 else "markers"
-        yield Line(label, label, list(curve.values), list(curve.median), mode)
+        yield Line(label, label, list(curve.values), list(getattr(curve, statistic)), mode)
         if name in record.main.floor.curves:
             floor = record.main.floor.curves[name]
-            yield _floor_line(label, list(curve.values), list(floor.median))
+            yield _floor_line(label, list(curve.values), list(getattr(floor, statistic)))
 
 
 def _training_curves(label: str, records: list[Record]) -> Iterable[Line]:
