@@ -173,10 +173,11 @@ def records_folder(given: Path | None) -> Path:
 
 
 def record_paths(given: list[Path]) -> list[Path]:
-    """The given records, and those in the given folders; raises UsageError for an empty folder.
+    """The given records, and those in the given folders.
 
     A campaign's trials, its seeds trained apart and its sweeps lie beside its records, and are left
-    out; so is what a killed process was about to write.
+    out; so is what a killed process was about to write. Raises UsageError for an empty folder and
+    for a TOML file, such as a sweep's.
     """
     from ..runs.store import is_record_name
     from ..sweeps.campaign.apart import SEEDS
@@ -185,6 +186,11 @@ def record_paths(given: list[Path]) -> list[Path]:
 
     paths = []
     for path in given:
+        if path.suffix == ".toml" and not path.is_dir():
+            raise UsageError(
+                f"{path} is not a record: of a sweep file, `iclbench sweep {path}` makes records "
+                f"and `iclbench leaderboard figure {path}` draws their figure"
+            )
         records = [path]
         if path.is_dir():
             below = [p for p in sorted(path.rglob("*.json")) if is_record_name(p)]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from ..api.errors import UsageError, unknown
-from . import site_of, suites
+from ..api.errors import UsageError
+from . import figures, site_of, suites
 from .common import (
     PUBLISHED,
     Columns,
@@ -18,16 +18,9 @@ from .common import (
     Style,
     complete_names,
     end_with,
-    record_paths,
     records_folders,
     show_table,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..api.record import Record
-    from ..sweeps.figure import Figure
 
 app = typer.Typer(
     help="Make ranked tables and figures from records.",
@@ -128,78 +121,6 @@ def costs(
     end_with(problems)
 
 
-@app.command()
-def figure(
-    what: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="A study's name or a sweep file; with --x, records or folders of records. "
-            "Default: list the studies.",
-        ),
-    ] = None,
-    kind: Annotated[
-        str, typer.Option("--format", metavar="html|svg|pdf|png", help="Default: from --file.")
-    ] = "",
-    file: Annotated[
-        Path | None, typer.Option(help="The file to write.  [default: NAME.FORMAT]")
-    ] = None,
-    records: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="The study's records.  [default: its own folder, or the published one]",
-        ),
-    ] = None,
-    size: Annotated[str, typer.Option("--recipe", help="The study's size.")] = "quick",
-    x: Annotated[
-        str | None,
-        typer.Option(
-            help="A field of the spec (model_args.layers), state_bytes (the size of a layer's "
-            "state), curve, training (the loss), or operations, seconds or steps (the validation)."
-        ),
-    ] = None,
-    y: Annotated[
-        str | None, typer.Option(help="Metrics, one panel each; default: the task's.")
-    ] = None,
-    lines: Annotated[str, typer.Option(help="Fields; each value gets its own line.")] = "model",
-    panels: Annotated[str, typer.Option(help="Fields; each value gets its own panel.")] = "",
-    maps: Annotated[
-        str | None, typer.Option(help="Draw this metric's maps instead, one row per record.")
-    ] = None,
-    title: Annotated[str, typer.Option(help="The figure's title.")] = "",
-) -> None:
-    """Draw a study's figure from its records, or with --x a figure of any records."""
-    from ..leaderboards.studies import caption, find_study, records_of
-    from ..plugins import host
-
-    if not what:
-        _list_studies()
-        return
-    if x is not None or maps is not None:
-        options = {"x": x, "y": y and _names(y), "lines": _names(lines),
-                   "panels": _names(panels), "maps": maps, "title": title}  # fmt: skip
-        _figure_of_records(what, options, file, kind)
-        return
-    if len(what) > 1 or Path(what[0]).is_dir():
-        raise UsageError("give the name of one study, or --x with records or their folders")
-    study = find_study(what[0], host())
-    sweep, members, missing = records_of(study, size, records)
-    if sweep.figure is None:
-        raise UsageError(f"{study.path} has no figure")
-    described = sweep.figure.model_copy(update={"title": title} if title else {})
-    about = caption(study.caption or described.title, members, missing)
-    _write(described, members, about, _path(file, kind, study.name.replace("/", "-")))
-
-
-def _list_studies() -> None:
-    from ..display.table import Column, Table
-    from ..leaderboards.studies import studies
-    from ..plugins import host
-
-    rows = [{"study": study.name, "shows": study.caption} for study in studies(host())]
-    show_table(Table((Column("study"), Column("shows", fit="wrap")), rows), "table", None, None)
-
-
 def _numbers(text: str) -> list[float]:
     try:
         return [float(part) for part in text.split(",")]
@@ -207,49 +128,7 @@ def _numbers(text: str) -> list[float]:
         raise UsageError(f"--digits takes numbers such as 1,2,3, not {text!r}") from None
 
 
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
-
-
-def _figure_of_records(
-    paths: list[str], options: dict[str, Any], file: Path | None, kind: str
-) -> None:
-    from ..api.config import parse_config
-    from ..leaderboards.reading import sound_records
-    from ..leaderboards.studies import caption
-    from ..sweeps.figure import Figure
-
-    problems: list[str] = []
-    sound = sound_records(record_paths([Path(p) for p in paths]), problems.append)
-    records = [record for _, record in sound]
-    if problems and not records:
-        end_with(problems)
-    described = parse_config(Figure, options, "figure")
-    about = caption(described.title, records)
-    _write(described, records, about, _path(file, kind, "figure"))
-    end_with(problems)
-
-
-def _path(file: Path | None, kind: str, name: str) -> tuple[Path, str]:
-    """The file to write and its format; raises UsageError for an unknown format."""
-    from ..leaderboards.figures.export import FORMATS
-
-    ending = file.suffix.removeprefix(".") if file else "html"
-    kind = kind or ending
-    if kind not in FORMATS:
-        raise unknown("format", kind, FORMATS)
-    if file and ending in FORMATS and ending != kind:
-        raise UsageError(f"{file} would hold {kind}, not {ending}: change --file or --format")
-    return file or Path(f"{name}.{kind}"), kind
-
-
-def _write(figure: Figure, records: Sequence[Record], about: str, target: tuple[Path, str]) -> None:
-    from ..leaderboards.figures.draw import draw
-    from ..leaderboards.figures.export import write_figure
-
-    path, kind = target
-    write_figure(draw(figure, records), path, kind, about)
-    typer.echo(f"figure: {path}\n{about}")
+app.command("figure")(figures.figure)
 
 
 @app.command()

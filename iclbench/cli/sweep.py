@@ -38,6 +38,13 @@ if TYPE_CHECKING:
     from ..sweeps.files import SweepFile
     from ..sweeps.sweep import HowToRun, SweepResult
 
+Detach = Annotated[
+    bool, typer.Option("--detach", help="Submit the programs to a queue without waiting.")
+]
+Status = Annotated[
+    bool, typer.Option("--status", help="Show which runs are done, running, waiting or failed.")
+]
+
 
 def sweep(
     file: Annotated[Path, typer.Argument(help="A sweep file (TOML), or a study's name.")],
@@ -53,12 +60,8 @@ def sweep(
     ] = "quick",
     engine: Engine = "auto",
     checkpoint_seconds: CheckpointSeconds = 30.0,
-    detach: Annotated[
-        bool, typer.Option("--detach", help="Submit the programs to a queue without waiting.")
-    ] = False,
-    status: Annotated[
-        bool, typer.Option("--status", help="Show which runs are done, running, waiting or failed.")
-    ] = False,
+    detach: Detach = False,
+    status: Status = False,
     dry_run: DryRun = False,
     style: Style = "table",
     columns: Columns = None,

@@ -1,0 +1,191 @@
+"""`iclbench leaderboard figure`: a study's figure, or one of any records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from ..api.errors import UsageError, unknown
+from .common import end_with, record_paths, show_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..api.record import Record
+    from ..sweeps.figure import Figure
+
+#: What a figure can be of, in the words of messages.
+STUDY, X, MAPS = "a study or a sweep file", "records and --x", "records and --maps"
+#: The options that belong to some of those only; the others belong to all.
+ONLY_WITH = {
+    "records": (STUDY,),
+    "size": (STUDY,),
+    "y": (X,),
+    "statistic": (X,),
+    "panels": (X,),
+    "lines": (X, MAPS),
+}
+
+What = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="A study's name or a sweep file; with --x or --maps, records or folders of records. "
+        "Default: list the studies.",
+    ),
+]
+Kind = Annotated[
+    str, typer.Option("--format", metavar="html|svg|pdf|png", help="Default: from --file.")
+]
+File = Annotated[Path | None, typer.Option(help="The file to write.  [default: NAME.FORMAT]")]
+Records = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR", help="The study's records.  [default: its own folder, or the published one]"
+    ),
+]
+Size = Annotated[str, typer.Option("--recipe", help="The study's size.")]
+Axis = Annotated[
+    str | None,
+    typer.Option(
+        help="A field of the spec (model_args.layers), state_bytes (the size of a layer's state), "
+        "curve, training (the loss), or operations, seconds or steps (the validation)."
+    ),
+]
+Metrics = Annotated[
+    str | None, typer.Option(help="With --x: metrics, one panel each; default: the task's.")
+]
+Statistic = Annotated[
+    Literal["mean", "median"] | None,
+    typer.Option(
+        metavar="mean|median", help="With --x: the statistic of the metrics; default: by metric."
+    ),
+]
+Lines = Annotated[
+    str, typer.Option(help="With --x or --maps: fields; each value gets its own line.")
+]
+Panels = Annotated[str, typer.Option(help="With --x: fields; each value gets its own panel.")]
+Maps = Annotated[
+    str | None, typer.Option(help="Draw this metric's maps instead, one row per record.")
+]
+
+
+def figure(
+    context: typer.Context,
+    what: What = None,
+    kind: Kind = "",
+    file: File = None,
+    records: Records = None,
+    size: Size = "quick",
+    x: Axis = None,
+    y: Metrics = None,
+    statistic: Statistic = None,
+    lines: Lines = "model",
+    panels: Panels = "",
+    maps: Maps = None,
+    title: Annotated[str, typer.Option(help="The figure's title.")] = "",
+) -> None:
+    """Draw a study's figure from its records, or with --x a figure of any records."""
+    _require_use(context, what or [], x, maps)
+    if not what:
+        _list_studies()
+    elif x is not None or maps is not None:
+        options = {"x": x, "y": y and _names(y), "statistic": statistic, "lines": _names(lines),
+                   "panels": _names(panels), "maps": maps, "title": title}  # fmt: skip
+        _figure_of_records(what, options, file, kind)
+    elif len(what) > 1 or Path(what[0]).is_dir():
+        raise UsageError("give the name of one study, or --x with records or their folders")
+    else:
+        _figure_of_study(what[0], size, records, title, file, kind)
+
+
+def _require_use(context: typer.Context, what: list[str], x: str | None, maps: str | None) -> None:
+    """Raise UsageError for an option that would be ignored."""
+    flags = {option.name: option.opts[0] for option in context.command.params}
+    sources = {name: context.get_parameter_source(name) for name in flags if name}
+    given = [name for name, source in sources.items() if source and source.name != "DEFAULT"]
+    if not what and given:
+        raise UsageError(f"{flags[given[0]]} needs a study, a sweep file or records")
+    if x is not None and maps is not None:
+        raise UsageError("--x and --maps are two figures: give one of them")
+    use = X if x is not None else MAPS if maps is not None else STUDY
+    for name in given:
+        if use not in ONLY_WITH.get(name, (use,)):
+            raise UsageError(f"{flags[name]} works only with {' or '.join(ONLY_WITH[name])}")
+    for path in what if use != STUDY else ():
+        if path.endswith(".toml"):
+            raise UsageError(
+                f"{path} is a sweep file, whose [figure] says what is drawn: --x and --maps take "
+                "records or folders of records"
+            )
+
+
+def _figure_of_study(
+    name: str, size: str, records: Path | None, title: str, file: Path | None, kind: str
+) -> None:
+    from ..leaderboards.studies import caption, find_study, records_of
+    from ..plugins import host
+
+    study = find_study(name, host())
+    sweep, members, missing = records_of(study, size, records)
+    if sweep.figure is None:
+        raise UsageError(f"{study.path} has no figure")
+    described = sweep.figure.model_copy(update={"title": title} if title else {})
+    about = caption(study.caption or described.title, members, missing)
+    _write(described, members, about, _path(file, kind, study.name.replace("/", "-")))
+
+
+def _list_studies() -> None:
+    from ..display.table import Column, Table
+    from ..leaderboards.studies import studies
+    from ..plugins import host
+
+    rows = [{"study": study.name, "shows": study.caption} for study in studies(host())]
+    show_table(Table((Column("study"), Column("shows", fit="wrap")), rows), "table", None, None)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _figure_of_records(
+    paths: list[str], options: dict[str, Any], file: Path | None, kind: str
+) -> None:
+    from ..api.config import parse_config
+    from ..leaderboards.figures.order import by_settings
+    from ..leaderboards.reading import sound_records
+    from ..leaderboards.studies import caption
+    from ..sweeps.figure import Figure
+
+    problems: list[str] = []
+    sound = sound_records(record_paths([Path(p) for p in paths]), problems.append)
+    records = by_settings(record for _, record in sound)
+    if problems and not records:
+        end_with(problems)
+    described = parse_config(Figure, options, "figure")
+    about = caption(described.title, records)
+    _write(described, records, about, _path(file, kind, "figure"))
+    end_with(problems)
+
+
+def _path(file: Path | None, kind: str, name: str) -> tuple[Path, str]:
+    """The file to write and its format; raises UsageError for an unknown format."""
+    from ..leaderboards.figures.export import FORMATS
+
+    ending = file.suffix.removeprefix(".") if file else "html"
+    kind = kind or ending
+    if kind not in FORMATS:
+        raise unknown("format", kind, FORMATS)
+    if file and ending in FORMATS and ending != kind:
+        raise UsageError(f"{file} would hold {kind}, not {ending}: change --file or --format")
+    return file or Path(f"{name}.{kind}"), kind
+
+
+def _write(figure: Figure, records: Sequence[Record], about: str, target: tuple[Path, str]) -> None:
+    from ..leaderboards.figures.draw import draw
+    from ..leaderboards.figures.export import write_figure
+
+    path, kind = target
+    write_figure(draw(figure, records), path, kind, about)
+    typer.echo(f"figure: {path}\n{about}")
