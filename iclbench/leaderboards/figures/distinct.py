@@ -5,45 +5,72 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ...api.record import Record
-from ...sweeps.fields import field_of
+from ...sweeps.fields import STATE, field_of
 from ...sweeps.figure import NOT_FIELDS, Figure
 from .panels import drawn, label_of
+from .references import is_numeric
 
-#: The fields that are tried first: records of one model mostly differ in their weights.
-_FIRST = ("weights", "init", "origin", "dtype", "budget", "seeds")
+#: The fields that are tried first: most lines name the model, whose records mostly differ in their
+#: weights.
+_FIRST = ("model", "weights", "init", "origin", "dtype", "budget", "seeds")
 _GROUPS = ("model_args", "weights_args", "task_args", "recipe_args")
 
 
 def with_distinct_lines(figure: Figure, records: Sequence[Record]) -> Figure:
     """The figure, with fields in `lines` that give each curve of a panel a name of its own.
 
-    Only where each record is a curve: otherwise, records of one name are points of one line. A
-    field that tells no records apart is not added, so most figures stay as they are.
+    Only of records that are a curve, or a line of reference: others of one name are points of one
+    line, and stay so. A field that tells no records apart is not added, so most figures stay as
+    they are.
     """
-    if figure.x not in NOT_FIELDS:
-        return figure
-    records = drawn(figure, records)
-    while clashing := _clashing(figure, records):
+    points, curves = _points_and_curves(figure, drawn(figure, records))
+    while clashing := _clashing(figure, points, curves):
         wider = [
             figure.model_copy(update={"lines": (*figure.lines, name)})
             for name in _differing(clashing)
             if name not in {*figure.lines, *figure.panels}
         ]
+        kept = [f for f in wider if len(_groups(f, points)) == len(_groups(figure, points))]
         # The first of those that leave the fewest.
-        best = min(wider, key=lambda other: len(_clashing(other, records)), default=figure)
-        if len(_clashing(best, records)) == len(clashing):
+        best = min(kept, key=lambda other: len(_clashing(other, points, curves)), default=figure)
+        if len(_clashing(best, points, curves)) == len(clashing):
             break
         figure = best
     return figure
 
 
-def _clashing(figure: Figure, records: Sequence[Record]) -> list[Record]:
-    """The records that share their panel and the name of their line with another."""
+def _points_and_curves(figure: Figure, records: list[Record]) -> tuple[list[Record], list[Record]]:
+    """The records that are points of lines, and those that are a line each.
+
+    Where the x axis shows numbers, those without one are lines of reference.
+    """
+    if figure.x in NOT_FIELDS:
+        return [], records
+    placed = [(field_of(record, str(figure.x)), record) for record in records]
+    if figure.x == STATE or not is_numeric([x for x, _ in placed if x is not None]):
+        return records, []
+    points = [record for x, record in placed if x is not None]
+    return points, [record for x, record in placed if x is None]
+
+
+def _clashing(figure: Figure, points: Sequence[Record], curves: Sequence[Record]) -> list[Record]:
+    """The curves that share their panel and name with another line, and what they share it with."""
+    lines, groups = _groups(figure, points), _groups(figure, curves)
+    return [
+        record
+        for name, members in groups.items()
+        if len(members) > 1 or name in lines
+        for record in [*members, *lines.get(name, ())]
+    ]
+
+
+def _groups(figure: Figure, records: Sequence[Record]) -> dict[tuple[str, str], list[Record]]:
+    """The records by their panel and the name of their line."""
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         key = label_of(figure.panels, record), label_of(figure.lines, record)
         groups.setdefault(key, []).append(record)
-    return [record for members in groups.values() if len(members) > 1 for record in members]
+    return groups
 
 
 def _differing(records: Sequence[Record]) -> Iterable[str]:

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...api.errors import UsageError
 from ...api.record import Record
 from ...console import report
-from ...sweeps.figure import NOT_FIELDS, Figure
+from ...sweeps.figure import NOT_FIELDS, TRAINING, Figure
 from .. import escaping
 from ..descriptions import Descriptions
 from ..row import has_digits
 from .distinct import with_distinct_lines
+from .line import Line
 from .maps import draw_maps
-from .panels import Line, Panel, panels
+from .panels import Panel, panels
+from .references import is_numeric, with_references
 from .wording import labels_in_words, worded
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-FLOOR_LINE = {"dash": "dot", "color": "gray"}
+#: The lines of floors, and of models without the argument that the x axis varies.
+FLOOR_LINE, REFERENCE_LINE = {"dash": "dot", "color": "gray"}, {"dash": "dash"}
 #: Pixels of a figure without its panels, of a row of panels, and of one with an axis of its own.
 FRAME, ROW, COLUMN = 200, 300, 320
 #: An axis with at most so many different numbers has a tick at each.
@@ -47,7 +51,10 @@ def _draw_panels(
     from plotly.subplots import make_subplots
 
     figure = with_distinct_lines(figure, records)
-    rows = worded(panels(figure, records), figure, records, about)
+    rows = [
+        [replace(panel, lines=with_references(panel.lines)) for panel in row]
+        for row in worded(panels(figure, records), figure, records, about)
+    ]
     columns = [panel.column for panel in rows[0]]
     names = {line.group: None for row in rows for panel in row for line in panel.lines}
     colors = dict(zip(names, _colors(len(names)), strict=True))
@@ -75,14 +82,11 @@ def _draw_panels(
             drawing.update_yaxes(type=kind, exponentformat="power", title=name, row=row, col=column)
     drawing.update_xaxes(title=escaping.plotly(rows[0][0].x_title), row=len(rows))
     for column in range(len(columns)):
-        ticks = _ticks([row[column] for row in rows])
+        ticks = _ticks([line for row in rows for line in row[column].lines])
         drawing.update_xaxes(ticks, type="log" if rows[0][0].log_x else None, col=column + 1)
-    explanation = ""
-    if figure.x not in NOT_FIELDS:
-        explained = "; digits are −log₁₀ of the absolute error" * has_digits(records[0].ranking)
-        explanation = f"<br><sub>bars are the range over seeds{explained}</sub>"
+    explained = "; ".join(_explanations(figure, records, rows))
     drawing.update_layout(
-        title=title + explanation,
+        title=title + (f"<br><sub>{escaping.plotly(explained)}</sub>" if explained else ""),
         template="plotly_white",
         height=FRAME + ROW * len(rows),
         width=None if shares else max(900, FRAME + COLUMN * len(columns)),
@@ -93,13 +97,33 @@ def _draw_panels(
     return drawing
 
 
-def _ticks(column: Sequence[Panel]) -> dict[str, Any]:
-    """Ticks at the values of the x axis, where they are few numbers; Plotly's own otherwise."""
-    values = {x for panel in column for line in panel.lines for x in line.x}
-    numbers = {x for x in values if isinstance(x, int | float) and not isinstance(x, bool)}
-    if numbers != values or len(values) > MOST_TICKS:
+def _explanations(
+    figure: Figure, records: Sequence[Record], rows: Sequence[Sequence[Panel]]
+) -> Iterator[str]:
+    """What bars, dashes, colors and digits mean, where the figure has them."""
+    if figure.x == TRAINING:
+        yield "one line per seed; the seeds of a model have one color"
+    if figure.x in NOT_FIELDS:
+        return
+    yield "bars are the range over seeds"
+    lines = [line for row in rows for panel in row for line in panel.lines]
+    if any(line.reference for line in lines):
+        yield f"dashed: models without {rows[0][0].x_title}"
+    if has_digits(records[0].ranking):
+        yield "digits are −log₁₀ of the absolute error"
+
+
+def _ticks(lines: Sequence[Line]) -> dict[str, Any]:
+    """Ticks at the values of the x axis, where they are few numbers; Plotly's own otherwise.
+
+    Categories are in the order of the lines, whichever a line of reference begins with.
+    """
+    values = dict.fromkeys(x for line in lines if not line.reference for x in line.x)
+    if values and not is_numeric([*values]):
+        return {"categoryorder": "array", "categoryarray": [x for x in values if x is not None]}
+    if len(values) > MOST_TICKS:
         return {}
-    return {"tickvals": sorted(numbers), "ticktext": [f"{x:,g}" for x in sorted(numbers)]}
+    return {"tickvals": sorted(values), "ticktext": [f"{x:,g}" for x in sorted(values)]}
 
 
 def _trace(line: Line, color: str, *, repeated: bool) -> go.Scatter:
@@ -107,12 +131,13 @@ def _trace(line: Line, color: str, *, repeated: bool) -> go.Scatter:
     import plotly.graph_objects as go
 
     name = escaping.plotly(line.name)
+    dashes = REFERENCE_LINE if line.reference else {}
     style: dict[str, Any] = {
         "x": line.x,
         "y": line.y,
         "name": name,
         "mode": line.mode,
-        "line": FLOOR_LINE if line.floor else {"color": color},
+        "line": FLOOR_LINE if line.floor else {"color": color, **dashes},
         # The legend shows a name once; clicking it switches the line in every panel.
         "legendgroup": name,
     }

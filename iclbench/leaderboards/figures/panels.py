@@ -13,30 +13,12 @@ from ...api.errors import UsageError
 from ...api.record import MAIN, Record
 from ...api.statistics import finite
 from ...sweeps.fields import STATE, field_of
-from ...sweeps.figure import COSTS, CURVE, TRAINING, Figure
+from ...sweeps.figure import COSTS, CURVE, NOT_FIELDS, TRAINING, Figure
 from ..curves import median_curve, seed_scores
 from ..formats import in_label
 from .axes import curve_statistic, in_digits, is_log, metric_of, shown, x_title, y_title
-
-
-@dataclass(frozen=True)
-class Line:
-    """A line of a panel: its points, and how far its bars reach above and below them.
-
-    Lines of one `group` have one color. A `floor` is a line of reference, without bars.
-    """
-
-    group: str
-    name: str
-    x: list[Any]
-    y: list[float | None]
-    mode: str = "lines"
-    above: list[float | None] | None = None
-    below: list[float | None] | None = None
-    floor: bool = False
-    in_legend: bool = True
-    #: Bars are drawn thin, where there are many points.
-    dense: bool = False
+from .line import Line
+from .references import is_numeric, with_references
 
 
 @dataclass(frozen=True)
@@ -69,11 +51,19 @@ def panels(figure: Figure, records: Sequence[Record]) -> list[list[Panel]]:
         records = [record for record in records if record.state_bytes is not None]
         if not records:
             raise UsageError("figure: no record tells the size of its model's state")
+    if figure.x not in {None, *NOT_FIELDS}:
+        _require_x(str(figure.x), records)
     columns = _columns(figure, records)
     return [
         [_panel(figure, metric, title, members) for title, members in columns.items()]
         for metric in figure.metrics
     ]
+
+
+def _require_x(x: str, records: Sequence[Record]) -> None:
+    """Raise UsageError for a field that no record has, which may be misspelt."""
+    if all(field_of(record, x) is None for record in records):
+        raise UsageError(f"figure: no record has {x}")
 
 
 def drawn(figure: Figure, records: Sequence[Record]) -> list[Record]:
@@ -90,6 +80,8 @@ def _panel(figure: Figure, metric: str | None, title: str, members: list[Record]
     ]
     if figure.x == STATE:
         lines.append(_floor_over_states(figure, metric_of(metric, members[0]), members))
+    if is_numeric([x for line in lines for x in line.x if x is not None]):
+        lines = list(with_references(lines))
     log_x = figure.log_x or (figure.log_x is None and figure.x in {STATE, *COSTS})
     return Panel(
         column=title,
@@ -133,13 +125,13 @@ def _points(
     values = [_value(figure, record, name) for _, record in points]
     ranges = [_range_over_seeds(figure, record, name) for _, record in points]
     # A line between categories would suggest values in between.
-    is_numeric = all(isinstance(v, int | float) for v in xs)
+    is_line = is_numeric([x for x in xs if x is not None])
     yield Line(
         group=label,
         name=label,
         x=xs,
         y=list(values),
-        mode="lines+markers" if is_numeric else "markers",
+        mode="lines+markers" if is_line else "markers",
         above=[high - v for (_, high), v in zip(ranges, values, strict=True)],
         below=[v - low for (low, _), v in zip(ranges, values, strict=True)],
     )

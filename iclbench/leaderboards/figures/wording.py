@@ -10,9 +10,10 @@ from ...api.record import MAIN, Record
 from ...sweeps.fields import field_of
 from ...sweeps.figure import Figure
 from ..descriptions import Description, Descriptions
-from ..formats import digits_of, in_label, in_words
+from ..formats import digits_of, file_name, in_label, in_words
 from ..wording import axis, setting
-from .panels import Line, Panel, label_of
+from .line import Line
+from .panels import Panel, label_of
 
 #: What the distribution that a model was trained on is called beside shifts of it.
 AS_TRAINED = "as trained"
@@ -23,7 +24,13 @@ DIGITS_OF = "digits of "
 #: The groups of a spec's arguments that belong to its model; others belong to its task.
 _OF_MODEL = ("model_args", "weights_args")
 #: Fields whose values need no name.
-_SAY_THEMSELVES = frozenset({"dtype", "origin", "init", "weights"})
+_SAY_THEMSELVES = frozenset({"dtype", "origin"})
+#: What comes before the name of weights of an origin.
+_START = {
+    ("weights", "constructed"): "constructed: ",
+    ("weights", "loaded"): "weights ",
+    ("init", "trained"): "from ",
+}
 
 
 def worded(
@@ -58,8 +65,8 @@ def _value(name: str, record: Record, about: Descriptions) -> str:
         return about.model(value).title
     if name == "task":
         return about.task(value).title
-    if name == "weights" and record.spec.origin == "constructed":
-        return f"constructed: {in_label(value)}"
+    if name in {"weights", "init"}:
+        return _START.get((name, record.spec.origin), "") + file_name(value)
     group, _, argument = name.partition(".")
     if not argument:
         return in_label(value) if name in _SAY_THEMSELVES else f"{in_words(name)} {in_label(value)}"

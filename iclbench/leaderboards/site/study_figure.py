@@ -12,7 +12,9 @@ from ...sweeps.figure import NOT_FIELDS, Figure
 from ..descriptions import Descriptions
 from ..figures.axes import metric_of, shown, y_title
 from ..figures.distinct import with_distinct_lines
-from ..figures.panels import Line, Panel, panels
+from ..figures.line import Line
+from ..figures.panels import Panel, panels
+from ..figures.references import is_numeric
 from ..figures.wording import DIGITS_OF, labels_in_words, worded
 from ..formats import digits_of, linear, short
 from ..row import FLOOR_LABELS
@@ -114,32 +116,22 @@ def _panel(panel: Panel, free: bool, hues: Mapping[str, int], floor: str) -> Vie
         panel = replace(panel, log_y=True)
     title = panel.y_title[:1].upper() + panel.y_title[1:]
     title += f", {panel.column}" if panel.column else ""
-    numeric = [_is_numeric([x for x in line.x if x is not None]) for line in panel.lines]
-    if all(numeric) and len({x for line in panel.lines for x in line.x if x is not None}) > 1:
+    xs = {x for line in panel.lines for x in line.x}
+    if is_numeric([*xs]) and len(xs) > 1:
         return _lines(panel, title, hues, floor)
     return _dots(panel, title, hues, floor)
 
 
-def _is_numeric(values: Sequence[Any]) -> bool:
-    return all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
-
-
 def _lines(panel: Panel, title: str, hues: Mapping[str, int], floor: str) -> View:
-    """A line plot; a point without an x becomes a line of reference over the whole axis."""
-    xs = [x for line in panel.lines for x in line.x if x is not None]
+    """A line plot."""
     solid: list[dict[str, Any]] = []
     floors: list[Floor] = []
     for line in panel.lines:
-        pairs = [(x, _finite(y)) for x, y in zip(line.x, line.y, strict=True)]
-        known = [(x, y) for x, y in pairs if x is not None]
-        level = next((y for x, y in pairs if x is None), None)
+        points = [(x, _finite(y)) for x, y in zip(line.x, line.y, strict=True)]
         if line.floor:
-            _add_floor(floors, line.name, {x: y for x, y in known if y is not None})
-        elif known:
-            solid.append(_points(known, line.name) | _bars(line) | {"hue": hues[line.group]})
-        elif level is not None:
-            ends = [(min(xs), level), (max(xs), level)]
-            solid.append(_points(ends, line.name) | {"hue": hues[line.group]})
+            _add_floor(floors, line.name, {x: y for x, y in points if y is not None})
+        else:
+            solid.append(_points(points, line.name) | _bars(line) | {"hue": hues[line.group]})
     dotted = [
         {**_points(sorted(ys.items()), name if i else floor), "reference": True}
         for i, (name, ys) in enumerate(floors)
@@ -185,7 +177,7 @@ def _points(pairs: Sequence[tuple[Any, float | None]], name: str) -> dict[str, A
 
 def _bars(line: Line) -> dict[str, Any]:
     """The ends of a line's bars, where it has them at every point."""
-    if line.above is None or line.below is None or None in line.x:
+    if line.above is None or line.below is None:
         return {}
     low, high = [], []
     for y, above, below in zip(line.y, line.above, line.below, strict=True):
@@ -215,7 +207,7 @@ def _dots(panel: Panel, title: str, hues: Mapping[str, int], floor: str) -> View
                 high=None if above is None else value + above,
                 reference=line.floor,
             )
-            label = f"{panel.x_title} {x}" if _is_numeric([x]) else str(x)
+            label = f"{panel.x_title} {x}" if is_numeric([x]) else str(x)
             categories.setdefault("all" if x is None else label, []).append(dot)
     drawn = dot_plot(title, panel.y_title, list(categories.items()), log=panel.log_y)
     return {"kind": "dots", "title": title, "dots": drawn}
