@@ -50,6 +50,7 @@ def show(
 
 
 def _page(record: Record, plot: bool, style: str, columns: str | None, sort: str | None) -> None:
+    from ..display.latex import comment
     from ..display.plot import plots_of, print_plot
     from ..display.records import (
         analysis_table,
@@ -61,8 +62,12 @@ def _page(record: Record, plot: bool, style: str, columns: str | None, sort: str
     from ..display.terminal import print_line, print_parts
     from ..runs.objects import Objects
 
-    print_parts([title_of(record), *facts_of(record)])
-    typer.echo()
+    about = [title_of(record), *facts_of(record)]
+    if style == "latex":
+        typer.echo("\n".join(map(comment, about)))
+    else:
+        print_parts(about)
+        typer.echo()
     show_table(metrics_table(record), style, columns, sort)
     tables = [curve_table(record, name) for name in record.curves]
     tables += [analysis_table(record, name) for name in record.analyses]
@@ -76,4 +81,5 @@ def _page(record: Record, plot: bool, style: str, columns: str | None, sort: str
     if record.weights_file is not None:
         path = Objects.beside(record.path).path(record.weights_file)
         typer.echo()
-        print_line(f"weights: {path}")
+        line = f"weights: {path}"
+        print_line(comment(line) if style == "latex" else line)

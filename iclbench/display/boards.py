@@ -12,6 +12,7 @@ from ..leaderboards.board import Board
 from ..leaderboards.board_names import board_names
 from ..leaderboards.labels import labels_of
 from ..leaderboards.row import Floor, Row, floor_of, has_digits, score_of
+from .latex import comment
 from .shifts import shift_matrix
 from .table import Cell, Column, Format, Table, joined
 from .terminal import print_text, write_table
@@ -94,11 +95,15 @@ def print_boards(
             print()
             write_table(matrix, style)
         if commands:
-            print("\n" + "\n".join(f"    {record.command}" for record in board.records))
-    if boards and style == "table":
+            lines = "\n".join(f"    {record.command}" for record in board.records)
+            print("\n" + (comment(lines) if style == "latex" else lines))
+    if boards and style in {"table", "latex"}:
         print()
         for text in legend(boards):
-            print_text(text, "dim")
+            if style == "latex":
+                print(comment(text))
+            else:
+                print_text(text, "dim")
 
 
 def _by_name(asked: str | None) -> str | None:

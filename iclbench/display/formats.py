@@ -10,15 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..leaderboards.escaping import csv_cell, markdown
+from .latex import as_latex
 from .table import Table, cell_of, shown_columns, value_of
-
-_LATEX = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
-    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    "−": "$-$", "±": r"$\pm$", "…": r"\dots{}", "–": "--", "●": r"$\bullet$", "○": r"$\circ$",
-    "▲": r"$\blacktriangle$", "◆": r"$\blacklozenge$", "■": r"$\blacksquare$", "†": r"\dag{}",
-    "‡": r"\ddag{}", "₁": "$_1$", "₀": "$_0$",
-}  # fmt: skip
 
 
 def as_json(table: Table) -> str:
@@ -55,26 +48,6 @@ def as_markdown(table: Table) -> str:
     body = "\n".join(f"| {' | '.join(line)} |" for line in (head, rule, *lines))
     notes = [markdown(note) for note in table.notes]
     return "\n\n".join(filter(None, [markdown(table.title), body, *notes])) + "\n"
-
-
-def as_latex(table: Table) -> str:
-    """A `tabular` for the package booktabs, below its title as a comment."""
-    columns = shown_columns(table)
-    lines = [
-        " & ".join(_latex(cell_of(row.get(c.name)).text) for c in columns) for row in table.rows
-    ]
-    title = f"% {table.title}\n" if table.title else ""
-    form = "".join("r" if column.right else "l" for column in columns)
-    head = " & ".join(_latex(column.heading) for column in columns)
-    body = "".join(f"{line} \\\\\n" for line in lines)
-    return (
-        f"{title}\\begin{{tabular}}{{{form}}}\n\\toprule\n{head} \\\\\n\\midrule\n{body}"
-        "\\bottomrule\n\\end{tabular}\n"
-    )
-
-
-def _latex(text: str) -> str:
-    return "".join(_LATEX.get(character, character) for character in text)
 
 
 WRITERS: dict[str, Callable[[Table], str]] = {

@@ -115,7 +115,9 @@ def test_markdown_and_latex_escape_what_has_a_meaning():
     assert "| b\\_\\* | \\~9 | 50% &amp; more |" in markdown
     latex = as_latex(TABLE)
     assert "b\\_* & \\textasciitilde{}9 & 50\\% \\& more" in latex
-    assert latex.startswith("% A title\n\\begin{tabular}{lrlll}\n\\toprule\n")
+    head = "% needs \\usepackage{booktabs}\n% A title\n\\begin{tabular}{lrlll}\n\\toprule\n"
+    assert latex.startswith(head)
+    assert latex.endswith("\\end{tabular}\n% a note\n")
 
 
 def test_a_shortened_name_keeps_its_end():
