@@ -29,6 +29,7 @@ from .common import (
     end_with,
     engine_name,
     job_reporter,
+    show_table,
     sound_host,
 )
 from .interruption import stops_on_signals
@@ -146,22 +147,27 @@ def _show(
 ) -> list[str]:
     """Print the boards and the sweep's own table, and write its figure to `page`.
 
-    Other programs read CSV and JSON, which have the boards alone. Returns a line for each record
-    that has no row.
+    In another format than that of a terminal, the sweep's own table is all that is printed, unless
+    columns of boards were asked for. Returns a line for each record that has no row, and for what
+    the table names and no record has.
     """
+    from ..display.study import names_of, study_table
     from ..leaderboards.figures.draw import draw
     from ..leaderboards.figures.export import write_page
-    from ..leaderboards.tables import render_study, unmatched
     from ..runs.store import RecordStore
 
-    store = RecordStore(folder)
-    problems = print_boards_of(result.records, folder, output)
-    is_for_programs = output.style in {"csv", "json"}
-    if file.table is not None and not is_for_programs:
-        typer.echo("\n" + render_study(file.table, result.records, store))
-        for pattern in unmatched(file.table, result.records):
-            report(f"table: no metric matches {pattern!r}")
+    problems, table = [], file.table
+    is_export = output.style != "table"
+    if table is None or not is_export or output.columns or output.sort:
+        problems += print_boards_of(result.records, folder, output)
+    if table is not None and not (output.columns or output.sort):
+        lacking = table.unmatched(names_of(result.records))
+        problems += [f"table: no metric of the records matches {name!r}" for name in lacking]
+        if len(lacking) < len(table.metrics):
+            if not is_export:
+                typer.echo()
+            show_table(study_table(table, result.records, RecordStore(folder)), *output)
     if file.figure is not None:
         write_page(draw(file.figure, result.records), page)
-        typer.echo(f"\nfigure: {page}", err=is_for_programs)
+        typer.echo(f"\nfigure: {page}", err=is_export)
     return problems

@@ -44,7 +44,7 @@ class Programs:
     cells: Cells
     report: Reporter
     already_done: int = 0
-    _figure_seen: bool = field(default=False, init=False)
+    _described_seen: bool = field(default=False, init=False)
 
     def run(self, cells: list[Cell]) -> None:
         """Run the cells that have no record, and wait for them."""
@@ -58,8 +58,8 @@ class Programs:
                 failed = self._add_failures(group, outcome, log)
                 state = "failed" if failed else f"done{self._speedup(group)}"
                 self.report(f"[{finished}/{len(groups)}] {_names(group)}: {state}")
-                if not failed and not self._figure_seen:
-                    self._look_at_figure(group)
+                if not failed and not self._described_seen:
+                    self._look_at_described(group)
 
     def submit(self, cells: list[Cell]) -> int:
         """Submit the cells that have neither a record nor a job; returns how many have a job."""
@@ -133,17 +133,20 @@ class Programs:
                 failed = True
         return failed
 
-    def _look_at_figure(self, group: Sequence[Cell | None]) -> None:
-        """Report what the figure names and the first record lacks, long before it is drawn."""
-        self._figure_seen = True
-        figure = self.cells.file.figure
+    def _look_at_described(self, group: Sequence[Cell | None]) -> None:
+        """Report what the figure and the table name and the first record lacks, before the end."""
+        self._described_seen = True
+        figure, table = self.cells.file.figure, self.cells.file.table
         record = self.cells.record(next(cell for cell in group if cell is not None))
-        if figure is None or figure.lacks or record is None:
+        if record is None:
             return
-        try:
-            figure.require_results(record)
-        except UsageError as error:
-            self.report(f"it won't be drawn: {error}")
+        if figure is not None and not figure.lacks:
+            try:
+                figure.require_results(record)
+            except UsageError as error:
+                self.report(f"it won't be drawn: {error}")
+        for name in table.unmatched([*record.floor, *record.metrics]) if table is not None else ():
+            self.report(f"table: no metric of the first record matches {name!r}")
 
     def _speedup(self, group: Sequence[Cell | None]) -> str:
         """What a program gained by training its models together, according to its first record."""

@@ -20,6 +20,7 @@ from ..training.interruption import interruptible
 from .cells import Cell, Cells, Failure, Reporter, by_reason
 from .files import QUICK, SweepFile, SweepSource, read_sweep_file, stages_of
 from .jobs import plans_at_hand
+from .metric_names import require_metrics
 from .programs import Programs, group_cells, make_executor
 
 
@@ -112,10 +113,12 @@ def plan_sweep(
 ) -> tuple[Cells, list[list[Cell]]]:
     """The cells of a sweep, and the programs of those without a record; runs nothing.
 
-    Grids that take the weights of a run without a record are among the cells' `waiting`.
+    Grids that take the weights of a run without a record are among the cells' `waiting`. Raises
+    UsageError as `sweep`.
     """
     run = _Sweep(file, out, recipe, {}, {})
     cells = [cell for stage in run.stages for cell in run.cells.resolve(stage)]
+    run.require_described(cells)
     # Records are not read: there may be 100,000.
     missing = [cell for cell in cells if not run.cells.store.path(cell).exists()]
     return run.cells, group_cells(missing, run.file.replicas)
@@ -168,16 +171,26 @@ class _Sweep:
     def resolve(self, stage: list[dict[str, Any]], report: Reporter) -> list[Cell]:
         """The cells of a stage; reports those that can't be run.
 
-        Raises UsageError for a figure of arguments that no cell has, before any runs.
+        Raises UsageError as `require_described`, before any runs.
         """
         known = len(self.cells.failures)
         cells = self.cells.resolve(stage)
         for line in by_reason(self.cells.failures[known:]):
             report(f"can't be run: {line}")
-        plans = self.cells.plans
-        if self.file.figure is not None and len(self.stages) == 1 and len(plans) == len(cells):
-            self.file.figure.require_arguments(plan.spec for plan in plans.values())
+        self.require_described(cells)
         return cells
+
+    def require_described(self, cells: list[Cell]) -> None:
+        """Raise UsageError for what the figure or the table names and none of the cells has.
+
+        Nothing is refused where later cells, or some without a plan at hand, may have it.
+        """
+        plans = self.cells.plans
+        if len(self.stages) != 1 or len(plans) != len(cells):
+            return
+        if self.file.figure is not None:
+            self.file.figure.require_arguments(plan.spec for plan in plans.values())
+        require_metrics(self.file, plans.values())
 
 
 def _remaining(error: Interrupted, cells: Cells, later: bool) -> str:

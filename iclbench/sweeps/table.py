@@ -1,4 +1,4 @@
-"""StudyTable: what a sweep's own table shows; `leaderboards.tables` renders it."""
+"""StudyTable: what a sweep's own table shows; `display.study` shows it."""
 
 from __future__ import annotations
 

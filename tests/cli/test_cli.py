@@ -72,25 +72,6 @@ def test_sweep_prints_tables_and_failures(cli, tmp_path):
     assert damaged.out.count("ranked by its mean digits") == 1
 
 
-def test_a_table_tells_which_of_its_patterns_no_metric_matches(cli, tmp_path):
-    file = tmp_path / "sweep.toml"
-    file.write_text(
-        """
-        [[grid]]
-        model = "zero"
-        task = "least-squares"
-        eval_prompts = 32
-        [table]
-        metrics = ["squared_*", "sqared_error"]
-        """
-    )
-    outcome = cli("sweep", file, "--out", tmp_path / "r")
-    assert outcome.code == 0
-    assert "squared_error |" in outcome.out
-    assert outcome.err.count("no metric matches") == 1
-    assert "table: no metric matches 'sqared_error'" in outcome.err
-
-
 def test_show_prints_metrics_floor_and_curves(cli, tmp_path):
     arguments = ("--model", "gradient-descent", "--task", "least-squares-prefixes")
     cli("run", *arguments, "--task-args", "dim=2,examples=4",

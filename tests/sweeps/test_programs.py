@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from fake_queue import FakeQueue
 
-from iclbench import RunSpec, UsageError, submit_sweep, sweep
+from iclbench import Metric, RunSpec, UsageError, submit_sweep, sweep
 from iclbench.api.executor import QueuedJob
 from iclbench.runs.settings import Settings
 from iclbench.sweeps import jobs
@@ -77,18 +77,37 @@ def test_a_sweep_follows_the_jobs_that_are_in_the_queue(tmp_path, queue):
     assert sum("done" in line for line in lines) == 1
 
 
-@pytest.mark.parametrize("names", [{"x": "task_args.dim", "y": "squared_eror"},
-                                   {"maps": "connexion"}])  # fmt: skip
-def test_what_a_figure_names_and_records_lack_is_told_after_the_first(tmp_path, names):
+@pytest.mark.parametrize(
+    ("named", "start"),
+    [
+        (
+            {"figure": {"x": "task_args.dim", "y": "squared_eror"}},
+            "it won't be drawn: figure: unkn",
+        ),
+        ({"figure": {"maps": "connexion"}}, "it won't be drawn: figure: un"),
+        ({"table": {"metrics": ["squared_eror"]}}, "table: no metric of the first record matches"),
+    ],
+)
+def test_what_only_a_record_tells_is_said_after_the_first(tmp_path, named, start, provide):
+    class Shown(Metric):
+        name = "shown"
+
+        def supports(self, task):
+            return None
+
+        def score(self, prediction, task, batch):
+            return {"shown": prediction[:, 0, 0]}
+
+    provide("metric", "shown", Shown)
     content = {
-        "defaults": DEFAULTS,
+        "defaults": {**DEFAULTS, "metrics": ["shown"]},
         "grid": [{"model": ["zero", "averaging"]}],
-        "figure": {**names, "lines": ["model"]},
+        **named,
     }
     lines = []
     result = sweep(content, out=tmp_path, report=lines.append)
     assert len(result.records) == 2
-    (line,) = [line for line in lines if line.startswith("it won't be drawn: figure: unknown")]
+    (line,) = [line for line in lines if line.startswith(start)]
     assert lines.index(line) < len(lines) - 1
 
 

@@ -10,7 +10,7 @@ from stories_support import ROOT, SMALL, STORIES, write
 from iclbench import UsageError, run, verify
 from iclbench.api.config import parse_config
 from iclbench.api.spec import RunSpec
-from iclbench.leaderboards.tables import render_study
+from iclbench.display.study import study_table
 from iclbench.runs.plan import resolve
 from iclbench.runs.store import RecordStore
 from iclbench.sweeps.files import expand, read_sweep_file
@@ -102,12 +102,10 @@ def test_the_study_s_cells_run_and_its_table_shows_them(tmp_path):
         task_args = {**SMALL, "data": "generated", "tokenizer": "bpe"}
         full = RunSpec(**{**cell, "recipe": "paper", "task_args": task_args, "recipe_args": {}})
         assert resolve(full).recipe.steps > 1000
-    text = render_study(file.table, records, RecordStore(tmp_path))
-    lines = text.splitlines()
-    assert "attention weights" in lines[0]
-    assert lines[2].startswith("| target: true ending")
-    assert [line.split("|")[-2].strip() for line in lines[3:]] == ["2,048", "2,048", "49,152"]
-    assert sum("feed_forward=true" in line for line in lines) == 1
+    floor, *rows = study_table(file.table, records, RecordStore(tmp_path)).rows
+    assert floor["model"].startswith("target: true ending")
+    assert [row["attention weights"].text for row in rows] == ["2,048", "2,048", "49,152"]
+    assert sum("feed_forward=true" in row["model"] for row in rows) == 1
 
 
 def test_a_table_needs_metrics():

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from iclbench.leaderboards.tables import _study_cell
+from iclbench.display.study import _study_cell
 from iclbench.sweeps.table import StudyTable
 
 MEANS, MEDIANS = StudyTable(metrics=("*",)), StudyTable(metrics=("*",), statistic="median")

@@ -1,0 +1,118 @@
+"""The table that a sweep file asks for: a row per record."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+from safetensors import safe_open
+
+from ..api.record import Record
+from ..api.statistics import Statistics
+from ..leaderboards.labels import labels_of
+from ..leaderboards.row import floor_label
+from ..runs.store import RecordStore
+from ..sweeps.table import StudyTable
+from .table import Cell, Column, Table
+
+#: Half a width below this is written with a power of ten.
+SMALLEST_DECIMAL = 1e-4
+
+WIDTHS = (
+    "± is half the width of the 95% interval; an interval that is unreliable has its bounds in "
+    "brackets."
+)
+
+
+def study_table(described: StudyTable, records: Sequence[Record], store: RecordStore) -> Table:
+    """The table: one row per record, below the floor of the first.
+
+    Means are shown with half the width of their 95% interval, or with both bounds where it is
+    unreliable; CSV and JSON have the bounds in columns of their own. Raises RecordError if a
+    record's weights, whose sizes are counted, are missing or were changed.
+    """
+    names = [
+        name
+        for pattern in described.metrics
+        for name in names_of(records)
+        if fnmatchcase(name, pattern)
+    ]
+    names = list(dict.fromkeys(names))
+    rows = [
+        {
+            "model": label,
+            **_cells(described, names, record.metrics),
+            **_parameter_counts(described, record, store),
+        }
+        for label, record in zip(labels_of(records), records, strict=True)
+    ]
+    first = records[0]
+    if any(name in first.floor for name in names):
+        floor = _cells(described, names, first.floor)
+        rows.insert(0, {"model": floor_label(first), **floor})
+    bounds = [f"{name} {end}" for name in names for end in ("low", "high")]
+    columns = (
+        Column("model", fit="shorten"),
+        *(Column(name, right=True) for name in [*names, *described.counts]),
+        *(Column(name, right=True, extra=True) for name in bounds),
+    )
+    shows_widths = any("±" in row[name].text for row in rows for name in names)
+    return Table(columns, rows, notes=[WIDTHS] if shows_widths else [])
+
+
+def names_of(records: Iterable[Record]) -> list[str]:
+    """The metrics that records or their floors have."""
+    return list(dict.fromkeys(name for r in records for name in [*r.floor, *r.metrics]))
+
+
+def _cells(
+    described: StudyTable, names: Iterable[str], metrics: dict[str, Statistics]
+) -> dict[str, Any]:
+    cells: dict[str, Any] = {}
+    for name in names:
+        statistics = metrics.get(name)
+        value = None if statistics is None else getattr(statistics, described.statistic)
+        cells[name] = Cell(_study_cell(described, statistics), value)
+        if statistics is not None and described.statistic == "mean":
+            cells |= {f"{name} low": statistics.low, f"{name} high": statistics.high}
+    return cells
+
+
+def _study_cell(table: StudyTable, statistics: Statistics | None) -> str:
+    value = None if statistics is None else getattr(statistics, table.statistic)
+    if statistics is None or value is None:
+        return ""
+    if table.statistic == "median" or statistics.low is None or statistics.high is None:
+        return f"{value:.4g}"
+    if not statistics.reliable:
+        return f"{value:.4g} [{statistics.low:.3g}, {statistics.high:.3g}]"
+    half = (statistics.high - statistics.low) / 2
+    if 0 < half < SMALLEST_DECIMAL:
+        return f"{value:.2e} ± {half:.1e}"
+    if half == 0:
+        return f"{value:.4g} ± 0"
+    # Two figures of the half width, and the mean to the same place.
+    places = max(0, 1 - math.floor(math.log10(half)))
+    return f"{value:.{places}f} ± {half:.{places}f}"
+
+
+def _parameter_counts(table: StudyTable, record: Record, store: RecordStore) -> dict[str, Cell]:
+    """The sizes of the parameters in the record's weights; nothing for a record without."""
+    if not table.counts or record.weights_file is None:
+        return {}
+    store.objects.read(record.weights_file)  # refuses a changed file
+    sizes: dict[str, int] = {}
+    with safe_open(store.objects.path(record.weights_file), framework="np") as file:
+        for key in file.keys():  # noqa: SIM118
+            sizes[key.partition("/")[2]] = math.prod(file.get_slice(key).get_shape())
+    counts = {
+        column: sum(n for name, n in sizes.items() if _matches(name, patterns))
+        for column, patterns in table.counts.items()
+    }
+    return {column: Cell(f"{count:,}", count) for column, count in counts.items()}
+
+
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)

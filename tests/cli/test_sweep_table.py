@@ -1,0 +1,114 @@
+"""The table and the figure of a sweep file: formats, and metrics that nothing has."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from iclbench import Metric
+
+GRID = """
+[[grid]]
+model = ["zero", "averaging"]
+task = "least-squares"
+eval_prompts = 16
+"""
+TABLE = '[table]\nmetrics = "squared_*"\n'
+FIGURE = '[figure]\nx = "model"\n'
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(*parts):
+        file = tmp_path / "sweep.toml"
+        file.write_text("".join((GRID, *parts)))
+        return file
+
+    return write
+
+
+def test_the_table_stands_below_the_boards(cli, write, tmp_path):
+    outcome = cli("sweep", write(TABLE, FIGURE), "--out", tmp_path / "r")
+    assert outcome.code == 0
+    assert "ranked by" in outcome.out
+    lines = outcome.out.splitlines()
+    (head,) = [i for i, line in enumerate(lines) if line.split()[:2] == ["model", "squared_error"]]
+    assert [line.split()[0] for line in lines[head + 2 : head + 5]] == [
+        "attainable", "zero", "averaging",
+    ]  # fmt: skip
+    assert lines[-1] == f"figure: {tmp_path / 'r' / 'sweep.html'}"
+
+
+@pytest.mark.parametrize("style", ["csv", "json", "markdown", "latex"])
+def test_in_another_format_the_table_is_all_that_is_printed(cli, write, tmp_path, style):
+    file = write(TABLE, FIGURE)
+    outcome = cli("sweep", file, "--out", tmp_path / "r", "--format", style)
+    assert outcome.code == 0
+    assert f"figure: {tmp_path / 'r' / 'sweep.html'}" in outcome.err
+    lines = outcome.out.splitlines()
+    if style == "csv":
+        assert lines[0] == "model,squared_error,squared_error low,squared_error high"
+        assert [line.split(",")[0] for line in lines[1:]] == ["attainable", "zero", "averaging"]
+        assert float(lines[2].split(",")[1]) > 0
+    elif style == "json":
+        rows = json.loads(outcome.out)
+        assert [row["model"] for row in rows] == ["attainable", "zero", "averaging"]
+        assert rows[1]["squared_error low"] < rows[1]["squared_error"]
+    elif style == "markdown":
+        assert lines[0] == "| model | squared_error |"
+        assert sum(line.startswith("| ") for line in lines) == 5
+    else:
+        assert lines[0].startswith("% needs")
+        assert outcome.out.count("begin{tabular}") == 1
+        assert "±" not in "".join(line for line in lines if not line.startswith("%"))
+
+
+def test_columns_of_boards_print_the_boards(cli, write, tmp_path):
+    outcome = cli("sweep", write(TABLE), "--out", tmp_path / "r", "--format", "csv", "--columns",
+                  "model,score")  # fmt: skip
+    assert outcome.code == 0
+    assert outcome.out.splitlines()[0] == "model,score"
+    plain = cli("sweep", write(), "--out", tmp_path / "r", "--format", "csv")
+    assert plain.out.startswith("board,task,")
+
+
+@pytest.mark.parametrize("option", [[], ["--dry-run"]])
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        (FIGURE + 'y = "squared_eror"', "figure: unknown metric 'squared_eror'; did you mean"),
+        (FIGURE.replace("model", "curve"), "figure: unknown curve 'squared_error'"),
+        ('[table]\nmetrics = ["squared_*", "nosuch"]', "table: unknown metric 'nosuch'"),
+        ('[table]\nmetrics = "nosuch_*"', "table: unknown metric 'nosuch_*'"),
+    ],
+)
+def test_metrics_that_no_run_has_are_refused_before_any(
+    cli, write, tmp_path, part, message, option
+):
+    file = write(part)
+    outcome = cli("sweep", file, "--out", tmp_path / "r", *option)
+    assert outcome.code == 2
+    assert f"error: {file}: {message}" in outcome.err
+    assert not list(tmp_path.rglob("*.json"))
+
+
+def test_a_table_of_metrics_that_no_record_has_is_an_error(cli, write, tmp_path, provide):
+    class Shown(Metric):
+        name = "shown"
+
+        def supports(self, task):
+            return None
+
+        def score(self, prediction, task, batch):
+            return {"shown": prediction[:, 0, 0]}
+
+    provide("metric", "shown", Shown)
+    file = write('metrics = ["shown"]\n[table]\nmetrics = ["shown", "nosuch"]')
+    outcome = cli("sweep", file, "--out", tmp_path / "r", "--format", "csv")
+    assert outcome.code == 2
+    assert outcome.err.count("no metric of the records matches 'nosuch'") == 1
+    assert outcome.out.startswith("model,shown")
+    file = write('metrics = ["shown"]\n[table]\nmetrics = ["nosuch"]')
+    nothing = cli("sweep", file, "--out", tmp_path / "r", "--format", "csv")
+    assert (nothing.code, nothing.out) == (2, "")
