@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 FLOOR_LINE, REFERENCE_LINE = {"dash": "dot", "color": "gray"}, {"dash": "dash"}
 #: Pixels of a figure without its panels, of a row of panels, and of one with an axis of its own.
 FRAME, ROW, COLUMN = 200, 300, 320
+#: The width of a page, of a panel at least and at most, and of a character.
+PAGE, NARROWEST, WIDEST, CHARACTER = 900, 150, 450, 7
 #: An axis with at most so many different numbers has a tick at each.
 MOST_TICKS = 10
 
@@ -89,12 +91,30 @@ def _draw_panels(
         title=title + (f"<br><sub>{escaping.plotly(explained)}</sub>" if explained else ""),
         template="plotly_white",
         height=FRAME + ROW * len(rows),
-        width=None if shares else max(900, FRAME + COLUMN * len(columns)),
-        margin_t=120,
+        width=_width(rows[0], shares=shares),
+        margin={"t": 120, "b": 80 + max(_label_widths(panel)[1] for panel in rows[0]) // 2},
     )
     # Plotly writes the titles of columns as annotations.
     drawing.update_annotations(font_size=13)
     return drawing
+
+
+def _width(row: Sequence[Panel], *, shares: bool) -> int | None:
+    """The pixels that panels side by side and the legend need; None if any page has them."""
+    legend = max(CHARACTER * len(line.name) for panel in row for line in panel.lines)
+    least = COLUMN if not shares else max(NARROWEST, WIDEST // len(row))
+    panels = sum(max(least, min(_label_widths(panel)[0], WIDEST)) for panel in row)
+    width = FRAME + legend + panels
+    return None if shares and width <= PAGE else max(PAGE, width)
+
+
+def _label_widths(panel: Panel) -> tuple[int, int]:
+    """The pixels of all categories beside each other, and those of the longest; 0 for numbers."""
+    values = dict.fromkeys(x for line in panel.lines for x in line.x if x is not None)
+    if is_numeric([*values]):
+        return 0, 0
+    widths = [CHARACTER * len(str(x)) for x in values]
+    return sum(widths) + 16 * len(widths), max(widths)
 
 
 def _explanations(

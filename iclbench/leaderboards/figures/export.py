@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 FORMATS = ("html", "svg", "pdf", "png")
-#: Characters per line of a caption, and the height of a line in pixels.
-LINE_LENGTH, LINE_HEIGHT = 110, 18
+#: The width of a figure that asks for none, of a caption's character, and the height of its lines.
+WIDTH, CHARACTER, LINE_HEIGHT = 900, 8, 18
 
 
 def write_figure(drawing: go.Figure, path: Path, kind: str, caption: str) -> None:
@@ -42,10 +42,11 @@ def write_page(drawing: go.Figure, path: Path) -> None:
 
 def with_caption(drawing: go.Figure, caption: str) -> go.Figure:
     """Add the caption, and room for it, below the drawing; changes and returns `drawing`."""
-    lines = [escaping.plotly(line) for line in textwrap.wrap(caption, LINE_LENGTH)]
+    width = drawing.layout.width or WIDTH
+    lines = [escaping.plotly(line) for line in textwrap.wrap(caption, width // CHARACTER)]
     height = (drawing.layout.height or 500) + LINE_HEIGHT * len(lines)
     bottom = (drawing.layout.margin.b or 80) + LINE_HEIGHT * len(lines)
-    drawing.update_layout(height=height, width=drawing.layout.width or 900, margin_b=bottom)
+    drawing.update_layout(height=height, width=width, margin_b=bottom)
     drawing.add_annotation(
         text="<br>".join(lines), showarrow=False, align="left", font={"size": 12},
         xref="paper", yref="paper", x=0, xanchor="left", y=0, yanchor="bottom", yshift=10 - bottom,
