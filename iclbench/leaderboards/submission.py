@@ -21,6 +21,7 @@ from ..runs.store import RecordStore, read_record
 from ..runs.tuned import tuning_path
 from ..runs.verify import verify
 from . import formats
+from .board import comparable
 from .escaping import markdown
 from .groups import rows_of
 from .labels import labels_of
@@ -165,11 +166,11 @@ def summary(accepted: Sequence[Submission], refused: Sequence[str]) -> str:
     lines = ["## No record can be published", ""]
     if accepted:
         checks = sum(len(s.checks) for s in accepted)
-        labels = labels_of([s.record for s in accepted])
+        labels = _labels([s.record for s in accepted])
         lines = [
             f"## {counted(len(accepted), 'record')}, all {checks} facts hold",
             "",
-            table_of([_line(s, label) for s, label in zip(accepted, labels, strict=True)]),
+            table_of([_line(s, labels[s.record.id]) for s in accepted]),
             "",
         ]
     lines += [f"- refused: {markdown(reason)}" for reason in refused]
@@ -177,6 +178,15 @@ def summary(accepted: Sequence[Submission], refused: Sequence[str]) -> str:
         commands = [s.record.command for s in accepted]
         lines += ["Reproduce:", "", "```bash", *commands, "```"]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _labels(records: Sequence[Record]) -> dict[str, str]:
+    """The labels of records by their id, which tell those of one board apart."""
+    return {
+        record.id: label
+        for group in comparable(records)
+        for record, label in zip(group, labels_of(group), strict=True)
+    }
 
 
 def _line(submission: Submission, label: str) -> dict[str, str]:
