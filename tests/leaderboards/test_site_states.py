@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from iclbench.leaderboards.descriptions import Descriptions
-from iclbench.leaderboards.site.matrices import state_matrix, state_views
+from iclbench.leaderboards.site.matrices import _from_chance, state_matrix, state_views
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +51,13 @@ def test_evaluation_sets_of_equal_arguments_are_named_by_their_prompts(board, ab
     assert "512 prompts" in matrix["titles"][0]
     assert "2,048 prompts" in matrix["titles"][1]
     assert [line["bytes"] for line in matrix["lines"]] == ["64", "256"]
+
+
+def test_shades_begin_at_chance():
+    assert _from_chance([0.5, 4.0], [1.6, 1.5], lower=True) == (0.5, 1.6)
+    assert _from_chance([2.0, 4.0], [1.6], lower=True) == (2.0, 2.0)  # all are worse
+    assert _from_chance([-1.0, 3.0, None], [0.1], lower=False) == (0.1, 3.0)
+    assert _from_chance([1.0, 3.0], [None], lower=False) == (1.0, 3.0)
 
 
 def test_constructed_rows_are_not_among_the_best_by_size_of_state(board, about):

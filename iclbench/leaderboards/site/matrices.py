@@ -79,7 +79,7 @@ def _cell(
     if not isinstance(value, float):
         return {"text": "" if value is None else "n/a", "reason": value or "", "percent": None}
     low, high = ends
-    part = (min(max(value, low), high) - low) / (high - low) if high > low else 0.0
+    part = (min(max(value, low), high) - low) / (high - low) if high > low else float(reverse)
     return {
         "text": with_minus(write(value)),
         "reason": "",
@@ -174,7 +174,8 @@ def state_matrix(boards: Sequence[Board], about: Descriptions) -> View | None:
             line.setdefault(number, row)
     board = columns[0][0]
     scores = [row.score for cells in best.values() for row in cells.values()]
-    ends = extent(scores, log=False) or (0.0, 1.0)
+    chance = [row.score for of, _, _ in columns for row in of.rows if row.record.chance]
+    ends = _from_chance(scores, chance, lower=board.ranking.better_score == "lower")
     lines = [
         {
             "model": about.model(model).title,
@@ -185,6 +186,17 @@ def state_matrix(boards: Sequence[Board], about: Descriptions) -> View | None:
     ]
     titles = _titles([(board, track) for board, track, _ in columns], about)
     return {"titles": titles, "lines": lines, "score": _score_title(board, about.task(board.task))}
+
+
+def _from_chance(
+    scores: Sequence[float | None], chance: Sequence[float | None], *, lower: bool
+) -> tuple[float, float]:
+    """The ends of the shades: from chance, where it is known, to the best score."""
+    low, high = extent(scores, log=False) or (0.0, 1.0)
+    worst = extent(chance, log=False)
+    if worst is None:
+        return low, high
+    return (low, max(low, worst[1])) if lower else (min(high, worst[0]), high)
 
 
 def _best(row: Row | None, ends: tuple[float, float], ranking: Ranking) -> View:
