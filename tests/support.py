@@ -13,10 +13,23 @@ from typing import Any
 import pytest
 import torch
 
-from iclbench import EvaluationContext, Record, RecordStore
+from iclbench import EvaluationContext, Metric, Record, RecordStore
 from iclbench.runs.store import read_record
 
 CPU = torch.device("cpu")
+
+
+class Shown(Metric):
+    """A metric whose names only a record tells: the first number of each answer."""
+
+    name = "shown"
+
+    def supports(self, task):
+        return None
+
+    def score(self, prediction, task, batch):
+        return {"shown": prediction[:, 0, 0]}
+
 
 #: Keyword arguments of a run that takes well under a second; only the model is missing.
 TINY: dict[str, Any] = {

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-
-from iclbench import Metric
+from support import Shown
 
 GRID = """
 [[grid]]
@@ -94,15 +93,6 @@ def test_metrics_that_no_run_has_are_refused_before_any(
 
 
 def test_a_table_of_metrics_that_no_record_has_is_an_error(cli, write, tmp_path, provide):
-    class Shown(Metric):
-        name = "shown"
-
-        def supports(self, task):
-            return None
-
-        def score(self, prediction, task, batch):
-            return {"shown": prediction[:, 0, 0]}
-
     provide("metric", "shown", Shown)
     file = write('metrics = ["shown"]\n[table]\nmetrics = ["shown", "nosuch"]')
     outcome = cli("sweep", file, "--out", tmp_path / "r", "--format", "csv")

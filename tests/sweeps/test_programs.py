@@ -7,8 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 from fake_queue import FakeQueue
+from support import Shown
 
-from iclbench import Metric, RunSpec, UsageError, submit_sweep, sweep
+from iclbench import RunSpec, UsageError, submit_sweep, sweep
 from iclbench.api.executor import QueuedJob
 from iclbench.runs.settings import Settings
 from iclbench.sweeps import jobs
@@ -89,15 +90,6 @@ def test_a_sweep_follows_the_jobs_that_are_in_the_queue(tmp_path, queue):
     ],
 )
 def test_what_only_a_record_tells_is_said_after_the_first(tmp_path, named, start, provide):
-    class Shown(Metric):
-        name = "shown"
-
-        def supports(self, task):
-            return None
-
-        def score(self, prediction, task, batch):
-            return {"shown": prediction[:, 0, 0]}
-
     provide("metric", "shown", Shown)
     content = {
         "defaults": {**DEFAULTS, "metrics": ["shown"]},
