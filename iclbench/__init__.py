@@ -90,7 +90,7 @@ if TYPE_CHECKING:
     from .nn.local_language_model import LocalLanguageModel
     from .nn.logits import FactoredLogits, token_loss
     from .nn.mixers import NamedMixer, find_mixer
-    from .nn.model import SequenceModel
+    from .nn.model import SequenceModel, read_positions
     from .nn.predictions import SeveralPredictions
     from .nn.tokens import TokenTask
     from .nn.training_form import training_form
@@ -140,8 +140,9 @@ _HOME = {
     "nn.block": "SequenceConfig initialize", "nn.generation": "Sampling generate",
     "nn.local_language_model": "LocalLanguageModel",
     "nn.logits": "FactoredLogits token_loss", "nn.mixers": "NamedMixer find_mixer",
-    "nn.model": "SequenceModel", "nn.predictions": "SeveralPredictions", "nn.tokens": "TokenTask",
-    "nn.training_form": "training_form", "plugins": "host", "precision": "full_precision",
+    "nn.model": "SequenceModel read_positions", "nn.predictions": "SeveralPredictions",
+    "nn.tokens": "TokenTask", "nn.training_form": "training_form",
+    "plugins": "host", "precision": "full_precision",
     "runs.checks": "ConformanceError check_architecture check_task", "runs.load": "load_task",
     "runs.shift_records": "evaluate_shifts", "runs.store": "RecordStore",
     "runs.tracking": "tracking", "runs.verify": "verify", "sweeps.conformance": "check_executor",
@@ -267,6 +268,7 @@ __all__ = [
     "offers",
     "philox",
     "predict",
+    "read_positions",
     "report",
     "require_writable",
     "rightness",

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding as look_up
 
-from iclbench import Signature, TrainingContext
+from iclbench import Signature, TrainingContext, read_positions
 
 from .config import GDTransformerConfig
 from .cross_attention import chunked_expectation
@@ -39,7 +39,8 @@ class TextForm(nn.Module):
         width, heads, length = config.embedding, config.heads, signature.length
         self.kernel: Kernel = config.kernel
         self.blocks, self.length = config.blocks, length
-        self.readout = list(signature.readout)
+        self.readout = read_positions(signature)
+        self._read = frozenset(signature.readout)
         scale = initial_scale(config.kernel, width) if config.scale is None else config.scale
         self.embedding = nn.Parameter(0.02 * torch.randn(signature.vocabulary, width))
         sinusoidal = config.covariates == "sinusoidal"
@@ -137,9 +138,8 @@ class ExactText(TextForm):
     def functions(self, ids: Tensor) -> Tensor:
         """See `TextForm.functions`; outputs that are not read-outs are 0."""
         w = look_up(ids, self.embedding)
-        read = set(self.readout)
         zeros = torch.zeros_like(w[:, 0])
-        rows = [self.of_prefix(w[:, : t + 1]) if t in read else zeros
+        rows = [self.of_prefix(w[:, : t + 1]) if t in self._read else zeros
                 for t in range(ids.shape[1])]  # fmt: skip
         return torch.stack(rows, dim=1)
 
