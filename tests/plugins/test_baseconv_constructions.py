@@ -128,7 +128,7 @@ def test_two_hundred_steps_reach_the_floor(tmp_path, name, dtype, bound):
         weights=name,
         weights_args={"steps": 200, "step_size": 0.5},
         dtype=dtype,
-        eval_prompts=512,
+        eval_prompts=128,
         out=tmp_path,
     )
     assert record.spec.origin == "constructed"
