@@ -46,6 +46,7 @@ ANSWERS: dict[str, Any] = {
     "is_available": lambda: True,
     "device_count": lambda: 1,
     "get_device_name": lambda device=None: "pretended",
+    "current_device": lambda: 0,
     "set_device": lambda device: None,
     "synchronize": lambda device=None: None,
     "empty_cache": lambda: None,
