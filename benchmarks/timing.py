@@ -62,7 +62,8 @@ class Timed(Protocol):
 
 def steps_for(loop: Timed, seconds: float, unit: int, device: str) -> int:
     """The number of steps that take about this long. It also warms up the loop."""
-    loop.timed(unit)
+    for _ in range(2):  # on a GPU a step is captured in the second chunk
+        loop.timed(unit)
     wall, cpu = loop.timed(unit)
     once = (wall if clock_kind(device) == "wall" else cpu) / unit
     return max(unit, unit * round(seconds / max(once, 1e-9) / unit))
@@ -153,7 +154,9 @@ def peak_memory(make: Callable[[], Loop], unit: int, device: str) -> int | None:
         torch.cuda.empty_cache()
         before = torch.cuda.memory_allocated()
         torch.cuda.reset_peak_memory_stats()
-        make().advance(unit)
+        make().advance(2 * unit)  # a step is captured in the second chunk
+        gc.collect()
+        torch.cuda.empty_cache()
         return torch.cuda.max_memory_allocated() - before
     try:
         ctypes.CDLL("libc.so.6").malloc_trim(0)

@@ -10,6 +10,10 @@ import pytest
 
 from benchmarks import gpu, wheels
 from benchmarks.gpu import main, pack, unpack
+from benchmarks.gpu_parts import ROWS, was_captured
+from iclbench.api.config import parse_config
+from iclbench.api.spec import RunSpec
+from iclbench.runs.plan import resolve
 
 
 @pytest.fixture
@@ -25,6 +29,19 @@ def part(tmp_path, monkeypatch):
 
     run.out = tmp_path / "out"
     return run
+
+
+@pytest.mark.parametrize("model", ROWS)
+def test_the_rows_of_part_5_can_be_run(model):
+    request = {"model": model, "task": "least-squares", "budget": "gpu-1h"}
+    assert resolve(parse_config(RunSpec, request, "run")).spec.id
+
+
+def test_a_graph_that_is_asked_for_on_a_gpu_must_bewas_captured():
+    assert was_captured("graph", "vmapped graph", "cuda")
+    assert not was_captured("graph", "vmapped", "cuda")
+    assert was_captured("graph", "vmapped", "cpu")
+    assert was_captured("plain", "plain", "cuda")
 
 
 @pytest.mark.slow

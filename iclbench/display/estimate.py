@@ -13,6 +13,7 @@ from ..runs.models import initial_module
 from ..training.clock import Clock
 from ..training.loop import Training
 from ..training.random_streams import forked_generators
+from ..training.rate import WARM_UP
 from ..training.state import Replica
 
 if TYPE_CHECKING:
@@ -68,9 +69,10 @@ def estimate(plan: Plan, settings: Settings) -> Estimate:
 
 
 def _rate(trial: Training) -> float:
-    """The steps per second of a training, without those of its first chunk, which compiles."""
+    """The steps per second of a training, without those of the chunks that warm up."""
     trial.adaptive = None
-    trial.advance()
+    for _ in range(WARM_UP):
+        trial.advance()
     clock, first = Clock(trial.device), trial.step
     while trial.step == first or clock.wall < TRIAL_SECONDS:
         with clock.running():

@@ -13,6 +13,7 @@ from ..runs.store import RecordStore
 from .board import Board
 from .cited import read_cited
 from .curves import curves_table
+from .descriptions import Descriptions
 from .export import as_csv, as_parquet, export_table
 from .findings import outcomes
 from .findings_page import findings_page
@@ -43,7 +44,7 @@ def build(
         files[f"tasks/{task}.md"] = task_page(task, task_boards, cited.get(task, ())).encode()
     judged = outcomes(folder, refused)
     if judged:
-        files["findings.md"] = findings_page(judged).encode()
+        files["findings.md"] = findings_page(judged, Descriptions(refused)).encode()
     files["stale.md"] = stale_page(boards, installed_code()).encode()
     curves = curves_table(row.record for board in boards for row in board.rows)
     if parquet:

@@ -47,6 +47,7 @@ class Finding(Config):
     source: str = Field(min_length=1, max_length=300, description="paper, and figure or section")
     claim: str = Field(min_length=1, max_length=300)
     criterion: str = Field(min_length=1, max_length=500, description="the ranges in words")
+    remark: str = Field("", max_length=500, description="what limits the verdict, for readers")
     written: datetime.date = Field(description="when the criterion was written")
     after_run: bool = Field(False, description="whether the records existed by then")
     own_question: bool = Field(

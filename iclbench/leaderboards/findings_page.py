@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from tabulate import tabulate
 
 from . import verdict_words as words
+from .descriptions import Descriptions
 from .escaping import markdown
 from .findings import Outcome
 from .page_parts import GENERATED
 
 
-def findings_page(outcomes: Sequence[Outcome]) -> str:
+def findings_page(outcomes: Sequence[Outcome], about: Descriptions) -> str:
     """The page as Markdown: counts of the verdicts, and a line per finding with its criterion.
 
     Own questions, which their source does not answer, follow the claims of papers.
@@ -34,13 +35,14 @@ def findings_page(outcomes: Sequence[Outcome]) -> str:
         "[All tasks](README.md)",
     ]
     if claims:
-        parts += ["## Claims of papers", _table(claims, 1)]
+        parts += ["## Claims of papers", _table(claims, 1, about)]
     if questions:
-        parts += ["## Own questions", words.OWN_LEGEND, _table(questions, 1 + len(claims))]
+        parts += ["## Own questions", words.OWN_LEGEND, _table(questions, 1 + len(claims), about)]
     parts += [
         "## Criteria",
         "\n".join(
             f"{number}. {markdown(outcome.finding.criterion)} Written {words.written(outcome)}."
+            + (f" *{markdown(outcome.finding.remark)}*" if outcome.finding.remark else "")
             for number, outcome in enumerate([*claims, *questions], start=1)
         ),
     ]
@@ -52,7 +54,7 @@ def _own_counted(outcomes: Sequence[Outcome]) -> str:
     return f" {len(outcomes)} {name}, {words.summary(outcomes)}." if outcomes else ""
 
 
-def _table(outcomes: Sequence[Outcome], first: int) -> str:
+def _table(outcomes: Sequence[Outcome], first: int, about: Descriptions) -> str:
     lines = [
         {
             "": str(number),
@@ -63,10 +65,11 @@ def _table(outcomes: Sequence[Outcome], first: int) -> str:
             "by seed": words.by_seed(outcome),
             "by means": words.by_means(outcome),
             "seeds": words.seeds(outcome),
+            "setting": markdown(words.setting(outcome, about)),
             "criterion written": words.written(outcome),
             "records": f"`studies/{outcome.finding.records}`",
         }
         for number, outcome in enumerate(outcomes, start=first)
     ]
-    align = ("right", *["left"] * 9)
+    align = ("right", *["left"] * 10)
     return tabulate(lines, headers="keys", tablefmt="github", disable_numparse=True, colalign=align)

@@ -23,7 +23,7 @@ OWN_LEGEND = (
 #: What the verdicts mean, in the order of the pages.
 VERDICTS: dict[Verdict, str] = {
     "reproduced": "the number is in the range of the paper's claim",
-    "in kind": "the effect is there, but smaller",
+    "in kind": "the number is in a wider range, which the criterion states",
     "not shown": "neither the claim nor its opposite",
     "contradicted": "the opposite, at this budget",
     "not run": "the study has no record at this budget yet",
@@ -83,7 +83,9 @@ def seeds(outcome: Outcome) -> str:
     """
     if not outcome.records:
         return ""
-    trained = [r for r in outcome.records if r.spec.origin == "trained"]
+    # A record may be both sides of a comparison.
+    by_id = {record.id: record for record in outcome.records}
+    trained = [r for r in by_id.values() if r.spec.origin == "trained"]
     counts = sorted({len(r.seeds) for r in trained})
     if not counts:
         return "no training"

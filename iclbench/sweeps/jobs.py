@@ -12,6 +12,7 @@ import torch
 from ..api.config import parse_config
 from ..api.errors import IclbenchError, first_line
 from ..api.spec import RunSpec, canonical_json
+from ..devices import free_memory
 from ..runs.plan import Plan, resolve
 from ..runs.run import run_plans
 from ..runs.settings import Settings
@@ -73,6 +74,7 @@ def run_job(job: dict[str, Any]) -> list[str | None]:
 
 def _run_together(requests: list[dict[str, Any]], settings: Settings) -> list[str | None]:
     parts = [requests[i : i + 1] for i in range(len(requests))]
+    forget_programs(settings)
     try:
         run_plans([_plan(request) for request in requests], settings)
         return [None] * len(requests)
@@ -87,6 +89,18 @@ def _run_together(requests: list[dict[str, Any]], settings: Settings) -> list[st
     if len(requests) == 1:
         return [reason]
     return [outcome for part in parts for outcome in _run_together(part, settings)]
+
+
+def forget_programs(settings: Settings) -> None:
+    """Free what earlier programs of this process left: memory of a GPU, and compiled code.
+
+    A training refers to itself, so only the collector frees it and the memory of its graph. torch
+    compiles a function for a few models and runs it uncompiled for all later ones.
+    """
+    if torch.cuda.is_initialized():
+        free_memory()
+    if settings.engine == "compiled":
+        torch._dynamo.reset()
 
 
 def _plan(request: dict[str, Any]) -> Plan:

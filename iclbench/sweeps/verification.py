@@ -63,9 +63,9 @@ class Outcome:
 def default_workers(records: int, request: Request) -> int:
     """A process per core, or per GPU where that is used, but none for a few records alone.
 
-    A training uses all cores itself.
+    A training uses all cores itself, and a GPU with a number is one place.
     """
-    if request.retrain:
+    if request.retrain or ":" in request.device:
         return 1
     places = len(visible_gpus()) if request.device != "cpu" else 0
     return max(1, min(places or usable_cores(), records // FEWEST))

@@ -16,12 +16,10 @@ from iclbench.api.config import parse_config
 from iclbench.leaderboards import verdict_words as words
 from iclbench.leaderboards.findings import (
     Finding,
-    Outcome,
     judge,
     outcomes,
     read_findings,
 )
-from iclbench.leaderboards.findings_page import findings_page
 from iclbench.runs.plan import Plan, resolve
 from iclbench.runs.store import read_values
 from iclbench.sweeps.fields import field_of
@@ -240,24 +238,6 @@ def test_every_published_finding_has_a_study():
     assert {one.records for one in findings if not one.after_run} == set(FILES)
     folders = {path.name for path in (ROOT / "leaderboards" / "studies").iterdir()}
     assert {one.records for one in findings if one.after_run} <= folders
-
-
-def test_the_page_says_which_criteria_were_written_after_the_run():
-    before, after = (finding(after_run=value) for value in (False, True))
-    page = findings_page([Outcome(before, "not run"), Outcome(after, "not run")])
-    lines = [line for line in page.splitlines() if re.match(r"\d\. ", line)]
-    assert [line.endswith(", after the run.") for line in lines] == [False, True]
-
-
-def test_the_page_counts_own_questions_apart():
-    claim, own = (finding(own_question=value, after_run=True) for value in (False, True))
-    page = findings_page([Outcome(own, "reproduced", 3.0), Outcome(claim, "reproduced", 1.7e-5),
-                          Outcome(claim, "contradicted", -0.14)])  # fmt: skip
-    assert "2 tests of 1 claim of papers, by criteria written after the run: 1 reproduced, " in page
-    assert "1 own question, by a criterion written after the run: 1 holds." in page
-    claims, _, questions = page.partition("## Own questions")
-    assert "ratio 1.7e-5" in claims
-    assert "**holds\\***" in questions
 
 
 def test_no_finding_of_the_repository_claims_what_its_source_leaves_open():

@@ -59,8 +59,11 @@ def test_an_outcome_tells_its_seeds_and_its_setting(records):
     failed = records[0].model_copy(update={"seeds": [lost[0], *records[0].seeds[1:]]})
     one = Outcome(finding(), "reproduced", 1.0, (), (failed,))
     assert words.seeds(one) == "2 seeds, 1 diverged"
-    both = Outcome(finding(), "reproduced", 1.0, (), (failed, failed))
+    other = failed.model_copy(update={"id": "0" * 16})
+    both = Outcome(finding(), "reproduced", 1.0, (), (failed, other))
     assert words.seeds(both) == "2 seeds, 2 of 4 diverged"
+    twice = Outcome(finding(), "reproduced", 1.0, (), (failed, failed))
+    assert words.seeds(twice) == "2 seeds, 1 diverged"
 
 
 def test_counts_say_how_many_criteria_were_written_after_the_run():

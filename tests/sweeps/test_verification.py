@@ -124,3 +124,7 @@ def test_few_records_need_no_further_process(monkeypatch):
     monkeypatch.setattr(verification, "visible_gpus", lambda: ["0"])
     assert default_workers(1000, Request()) == 1
     assert default_workers(1000, Request("cpu")) == 16
+    monkeypatch.setattr(verification, "visible_gpus", lambda: ["0", "1"])
+    assert default_workers(1000, Request("cuda")) == 2
+    # Each of several workers would see one GPU, so there would be no number 1.
+    assert default_workers(1000, Request("cuda:1")) == 1

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import torch
 
-TESTS = Path(__file__).parents[1]
+TESTS = Path(__file__).parent
 #: Those of compiled code and of memory need the device; of others, one model is enough here.
 FILES = ("training/test_cuda_graph.py", "training/test_loop.py",
-         "training/test_models_on_cuda.py", "runs/test_run.py")  # fmt: skip
+         "training/test_cuda_graph_models.py", "runs/test_run.py")  # fmt: skip
 
 CHOSEN = "not compiled and not (agree and baseconv)"
 
