@@ -97,7 +97,7 @@ def forget_programs(settings: Settings) -> None:
     A training refers to itself, so only the collector frees it and the memory of its graph. torch
     compiles a function for a few models and runs it uncompiled for all later ones.
     """
-    if torch.cuda.is_initialized():
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         free_memory()
     if settings.engine == "compiled":
         torch._dynamo.reset()
