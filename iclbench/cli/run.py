@@ -56,7 +56,15 @@ Tasks = Annotated[
         metavar="NAME[,NAME]", help="Tasks to run them on.", autocompletion=complete_names("task")
     ),
 ]
-EvalBatch = Annotated[int, typer.Option(min=1, metavar="N", help="Prompts per evaluation batch.")]
+EvalBatch = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="Prompts per evaluation batch; default: 128 on a CPU, 1024 on a GPU.",
+        show_default=False,
+    ),
+]
 Force = Annotated[bool, typer.Option("--force", help="Run again even if a record exists.")]
 Resume = Annotated[bool, typer.Option(help="Continue interrupted training.")]
 
@@ -75,7 +83,7 @@ def run(
     tune: Annotated[bool, typer.Option("--tune", help="Tune before training.")] = False,
     trials: TrialsOfTune = None,
     device: Device = "auto",
-    eval_batch: EvalBatch = 1024,
+    eval_batch: EvalBatch = None,
     out: Out = "results",
     force: Force = False,
     resume: Resume = True,

@@ -46,7 +46,7 @@ def run(
     force: bool = False,
     resume: bool = True,
     checkpoint_seconds: float = 30.0,
-    eval_batch: int = 1024,
+    eval_batch: int | None = None,
     engine: EngineName = "auto",
     progress: bool | None = None,
 ) -> Record:

@@ -111,7 +111,7 @@ def compare_last_validation(
     curve, training = record.validation_curve, record.training
     if curve is None or training is None or not curve.steps or curve.steps[-1] != training.steps:
         return
-    validator = Validator(plan, curve.prompts, device, batch_size=1024)
+    validator = Validator(plan, curve.prompts, device)
     for seed, scores, model in zip(record.seeds, curve.mean, models, strict=True):
         measured = (validator.score(model.module.eval()) or {}).get("mean")
         holds = _is_no_better(scores[-1], measured, plan)

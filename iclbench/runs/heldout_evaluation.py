@@ -45,7 +45,7 @@ def _evaluate(path: Path, record: Record, salt: str, device: str) -> tuple[HeldO
     spec = plan.spec.model_copy(update={"eval_seed": seed, "grader": None})
     plan = replace(plan, spec=spec, metrics=(), grader=None)
     with full_precision(DTYPES[spec.dtype]):
-        measured = measure(plan, given_models(plan), chosen, 1024)
+        measured = measure(plan, given_models(plan), chosen)
     arithmetic = Arithmetic(
         spec.dtype, plan.task.errors, measured.target_size, measured.floor_values
     )

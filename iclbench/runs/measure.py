@@ -15,11 +15,13 @@ from ..api.grader import Grader
 from ..api.prompts import Batch
 from ..api.random import torch_generator
 from ..api.task import Axis
+from ..devices import keep_freed_memory
 from ..precision import DTYPES
 from .evaluate import evaluate, floor, limits_of
 from .first_answers import first_answers
 from .models import Model
 from .plan import Plan
+from .settings import default_eval_batch
 from .shared_prompts import evaluation_parts
 from .statistics import Values
 
@@ -44,18 +46,20 @@ def measure(
     plan: Plan,
     models: list[Model],
     device: torch.device,
-    eval_batch: int,
+    eval_batch: int | None = None,
     *,
     grader: Grader | None = None,
     folder: Path | None = None,
 ) -> Measured:
     """Every metric of every model on every prompt, `eval_batch` prompts at once.
 
-    A grader may keep its answers in `folder`. The floor is measured beside the last model, since
-    some metrics compare a model with a floor of its own. Raises RunError where the metric that
-    the task ranks by is missing.
+    None: see `default_eval_batch`. A grader may keep its answers in `folder`. The floor is
+    measured beside the last model, since some metrics compare a model with a floor of its own.
+    Raises RunError where the metric that the task ranks by is missing.
     """
     started = time.perf_counter()
+    if device.type == "cpu":
+        keep_freed_memory()
     spec, primary = plan.spec, plan.task.primary.metric
     modules = [model.module.to(device).eval() for model in models]
     contexts = [
@@ -63,7 +67,7 @@ def measure(
             device,
             torch_generator("cpu", "evaluation", spec.eval_seed),
             folder,
-            eval_batch,
+            eval_batch or default_eval_batch(device),
             grader,
         )
         for _ in models

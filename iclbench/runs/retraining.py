@@ -94,7 +94,7 @@ def retrain(path: Path, device_name: str = "auto") -> Retraining:
     with _threads(record.environment.threads), full_precision(DTYPES[record.spec.dtype]):
         ready = _train(plan, record.training, device)
         here = environment(device)
-        measured = measure(plan, ready.models, device, 1024)
+        measured = measure(plan, ready.models, device)
     assert ready.training is not None
     is_same_platform = _platform(record.environment, record.training) == _platform(
         here, ready.training

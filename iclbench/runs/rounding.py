@@ -39,7 +39,7 @@ def measure_rounded(
     for draw in range(DRAWS):
         generator = torch_generator("cpu", "rounding", seed * DRAWS + draw)
         moved = [replace(model, module=_moved(model.module, generator)) for model in models]
-        results.append(measure(plan, moved, device, 1024))
+        results.append(measure(plan, moved, device))
     return results
 
 

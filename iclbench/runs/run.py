@@ -53,7 +53,7 @@ def run(
     force: bool = False,
     resume: bool = True,
     checkpoint_seconds: float = 30.0,
-    eval_batch: int = 1024,
+    eval_batch: int | None = None,
     engine: EngineName = "auto",
     **spec: Any,
 ) -> Record:

@@ -5,7 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
+
 from ..training.gradients.choice import EngineName
+
+#: The prompts that a model is evaluated on at once: on a CPU so few that a layer's activations stay
+#: in the cache of a core (`python -m benchmarks.eval_batch`), on a GPU so many that it is busy.
+ON_CPU, ON_GPU = 128, 1024
+
+
+def default_eval_batch(device: torch.device) -> int:
+    """How many prompts a model is evaluated on at once, if nobody asks for a number."""
+    return ON_CPU if device.type == "cpu" else ON_GPU
 
 
 @dataclass(frozen=True)
@@ -13,7 +24,7 @@ class Settings:
     """Where and how runs are made.
 
     `force` runs again where a record exists; `eval_batch` is the number of prompts that a model
-    is evaluated on at once.
+    is evaluated on at once; None: see `default_eval_batch`.
     """
 
     out: Path = Path("results")
@@ -21,5 +32,5 @@ class Settings:
     force: bool = False
     resume: bool = True
     checkpoint_seconds: float = 30.0
-    eval_batch: int = 1024
+    eval_batch: int | None = None
     engine: EngineName = "auto"

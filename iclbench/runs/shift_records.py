@@ -25,7 +25,10 @@ from .store import RecordStore, read_record
 
 @exclusive()
 def evaluate_shifts(
-    path: str | Path, shifts: Sequence[str] = (ALL,), device: str = "auto", eval_batch: int = 1024
+    path: str | Path,
+    shifts: Sequence[str] = (ALL,),
+    device: str = "auto",
+    eval_batch: int | None = None,
 ) -> Record:
     """Add evaluations under shift to the record in `path`, and return it; nothing is trained.
 

@@ -16,6 +16,7 @@ from ..api.recipe import Recipe
 from ..api.record import TrainingReport
 from ..api.spec import digest_of
 from ..console import report
+from ..devices import free_memory
 from ..plugins import host
 from ..precision import DTYPES
 from ..training.checkpoints import load_state
@@ -79,6 +80,9 @@ def train(plans: Sequence[Plan], settings: Settings, device: torch.device) -> It
         more = f" and {len(plans) - 1} more" if len(plans) > 1 else ""
         name = f"{plans[0].spec.model} on {plans[0].spec.task}{more}"
         raise Interrupted(error.signal_number, f"{name} {error}") from None
+    del training
+    if device.type == "cuda":
+        free_memory()  # of the training and its graph, for the evaluation
     for plan, rows in zip(plans, rows_of(plans), strict=True):
         models = _trained_models(plan, trained, rows)
         operations = count_operations(plan, models[0].module, trained.steps)

@@ -23,6 +23,7 @@ from ..training.validation import SHARE, Validation, points_of
 from .evaluate import evaluate, limits_of
 from .operations import PASSES, step_operations
 from .plan import Plan
+from .settings import default_eval_batch
 
 #: Limits of the number of validation prompts.
 FEWEST, MOST = 64, 1024
@@ -41,9 +42,11 @@ SIGNIFICANT = 5
 class Validator:
     """Scores models by the number that a plan's task ranks by, on validation prompts."""
 
-    def __init__(self, plan: Plan, prompts: int, device: torch.device, batch_size: int) -> None:
+    def __init__(
+        self, plan: Plan, prompts: int, device: torch.device, batch_size: int | None = None
+    ) -> None:
         self.plan, self.prompts = plan, prompts
-        self.device, self._batch_size = device, batch_size
+        self.device, self._batch_size = device, batch_size or default_eval_batch(device)
         dtype = DTYPES[plan.spec.dtype]
         self._batches = plan.task.evaluation_batches(prompts, validation_seed(plan), dtype)
         self._limits = limits_of(plan.task, self._batches)
@@ -93,7 +96,7 @@ class RunValidation(Validation):
 
 
 def prepare_validation(
-    plans: Sequence[Plan], training: Training, batch_size: int
+    plans: Sequence[Plan], training: Training, batch_size: int | None
 ) -> RunValidation | None:
     """Prepare to evaluate a training's replicas, those of `plans` in order.
 

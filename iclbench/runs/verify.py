@@ -78,7 +78,7 @@ def _verify(path: Path, record: Record, device: str) -> list[Check]:
         recorded = Recorded(path, "", record.main, [seed.seed for seed in record.seeds])
         recorded.require_consistent(plan, axes_of(plan, models[0]))
         grader = _grader(path, record, plan)
-        measured = measure(plan, models, on_device, 1024, grader=grader)
+        measured = measure(plan, models, on_device, grader=grader)
         parameters = sum(p.numel() for p in models[0].module.parameters())
         checks += [
             same("parameters", record.parameters, parameters),
@@ -110,7 +110,7 @@ def _compare_shift(
     applies = same(f"shift {name} not applicable", record.not_applicable.get(name), reason)
     if isinstance(fitting, str) or not applies.holds:
         return [applies]
-    measured = measure(shifted, fitting, device, 1024)
+    measured = measure(shifted, fitting, device)
     axes = axes_of(shifted, fitting[0])
     evaluation = record.evaluations[name]
     recorded = Recorded(path, f"shift {name} ", evaluation, [seed.seed for seed in record.seeds])

@@ -30,9 +30,9 @@ class GraphStep:
 
     The graph reads its batch, learning-rate factor and step from buffers on the device, which are
     filled once per chunk, and writes losses into a buffer there: nothing waits within a chunk. The
-    steps of the first chunk are taken without a graph, which warms up what capturing needs. Where
-    capturing fails, or a step waits for the device, `failure` says why, and all steps are taken
-    operator by operator.
+    steps of the first chunk, two at least, are taken without a graph, which warms up what capturing
+    needs; the last of them is watched. Where capturing fails, or a step waits for the device,
+    `failure` says why, and all steps are taken operator by operator.
     """
 
     def __init__(self, update: Update, state: TrainingState) -> None:
@@ -42,26 +42,25 @@ class GraphStep:
         self.chunk: Batch | None = None
         self.failure: str | None = None
         self.stream: torch.cuda.Stream | None = None
+        self.is_warm = self.was_watched = False
 
     def __call__(self, chunk: Batch, index: int, step: int) -> Tensor:
         """Take a step; the losses are valid until the next chunk."""
         if index == 0:
-            if self.chunk is not None and self.graph is None and self.failure is None:
+            if self.was_watched and self.graph is None and self.failure is None:
                 self._capture()
             self._fill(chunk, step)
         if self.graph is not None:
             self.graph.replay()
         elif self.failure is not None:
             self._one_step()
-        elif self._ends_a_chunk(index):
+        elif self.is_warm and index == self.recipe.chunk - 1:
             self._warm_up_watched()
+            self.was_watched = True
         else:
             self._warm_up()
+            self.is_warm = True
         return self.losses[index]
-
-    def _ends_a_chunk(self, index: int) -> bool:
-        """Whether this is the last step of a chunk, and steps before it have warmed up."""
-        return 0 < index == self.recipe.chunk - 1
 
     def _capture(self) -> None:
         try:

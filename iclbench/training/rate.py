@@ -10,8 +10,9 @@ from .random_streams import forked_generators
 if TYPE_CHECKING:
     from .loop import Training
 
-#: Chunks that are not timed: the first compiles, and a CUDA graph is captured at the second.
-WARM_UP = 2
+#: Chunks that are not timed: the first compiles, and a CUDA graph is captured at the second, or at
+#: the third where a chunk is one step.
+WARM_UP = 3
 
 
 def measure_rate(trial: Training, seconds: float) -> float:

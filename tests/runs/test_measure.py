@@ -18,6 +18,8 @@ from iclbench import (
     run,
     verify,
 )
+from iclbench.runs.measure import measure
+from iclbench.runs.models import Model, initial_module
 from iclbench.runs.plan import resolve
 from iclbench.runs.run import run_plans
 from iclbench.runs.settings import Settings
@@ -38,6 +40,16 @@ def test_the_evaluation_batch_changes_nothing_beyond_the_last_bits(tmp_path, eva
     if model == "least-squares-qr":
         np.testing.assert_array_equal(values[0], values[1])
     np.testing.assert_allclose(values[0], values[1], rtol=0, atol=2e-6)
+
+
+@pytest.mark.parametrize(("asked", "expected"), [(None, [128, 128, 44]), (200, [200, 100])])
+def test_a_model_is_evaluated_on_128_prompts_at_once_on_a_cpu(asked, expected):
+    plan = resolve(RunSpec(model="transformer", **{**TINY, "eval_prompts": 300}))
+    model = Model(0, initial_module(plan, 0))
+    sizes: list[int] = []
+    model.module.register_forward_pre_hook(lambda _, given: sizes.append(len(given[0][0])))
+    measure(plan, [model], torch.device("cpu"), asked)
+    assert sizes[: len(expected)] == expected
 
 
 def test_further_metrics_are_measured(tmp_path, provide):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 import signal
@@ -105,3 +106,17 @@ def test_an_interrupted_run_tells_its_observers_and_continues(tmp_path, capsys):
     straight = run(model="baseconv", **TINY, out=tmp_path / "straight")
     assert resumed.metrics == straight.metrics
     assert not list((tmp_path / "checkpoints").iterdir())
+
+
+@pytest.mark.gpu
+def test_a_training_is_forgotten_before_its_models_are_evaluated_on_a_gpu(tmp_path, monkeypatch):
+    measure, left = run_module.measure, []
+
+    def observed(*args, **kwargs):
+        left.append(sum(type(value) is Training for value in gc.get_objects()))
+        return measure(*args, **kwargs)
+
+    gc.collect()
+    monkeypatch.setattr(run_module, "measure", observed)
+    run(model="transformer", **TINY, out=tmp_path, device="cuda")
+    assert left == [0]

@@ -188,4 +188,4 @@ def test_a_job_has_the_settings_that_matter_elsewhere(tmp_path):
         queued_before = job_of([request], settings)
         del queued_before["eval_batch"], queued_before["resume"]
         run_job(queued_before)
-    assert seen == [settings, replace(settings, eval_batch=1024, resume=True)]
+    assert seen == [settings, replace(settings, eval_batch=None, resume=True)]

@@ -100,6 +100,29 @@ def test_failed_capture_falls_back_to_steps(capsys):
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
+@pytest.mark.parametrize(("chunk", "step"), [(1, 2), (2, 2), (4, 4)])
+def test_a_step_is_captured_once_two_have_warmed_up_and_the_last_was_watched(chunk, step):
+    taken = []
+
+    class Counting(GraphOnCPU):
+        def _warm_up(self):
+            taken.append("warm")
+            self._one_step()
+
+        def _warm_up_watched(self):
+            taken.append("watched")
+            self._one_step()
+
+        def _captured(self):
+            taken.append("captured")
+            return super()._captured()
+
+    recipe = {"chunk": chunk, "steps": 8}
+    trainer = captured(training(recipe=recipe), Counting)
+    assert losses_differ_by(trainer, training(recipe=recipe)) < AGREE
+    assert taken == ["warm"] * (step - 1) + ["watched", "captured"]
+
+
 @pytest.mark.parametrize("waits", [True, False])
 def test_a_step_that_waits_for_the_device_is_not_captured(monkeypatch, capsys, waits):
     modes = ["default"]

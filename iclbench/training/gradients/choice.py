@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
@@ -11,7 +11,7 @@ from typing import Literal, get_args
 import torch
 
 from ...api.capabilities import TrainingContext
-from ...api.errors import unknown
+from ...api.errors import first_line, unknown
 from ...api.prompts import Batch
 from ..replicas import Replicas
 from ..threads import Map, map_at_once, one_thread
@@ -56,6 +56,7 @@ class Candidate:
     slices: int = 1
     by_threads: bool = False
     in_float64: bool = True  # whether it is compared in float64 too
+    in_groups: Callable[[int], Candidate] | None = None  # the same with groups of another size
 
     def torch_threads(self) -> AbstractContextManager[None]:
         """Leave torch one thread during a step whose parts have threads already."""
@@ -92,14 +93,12 @@ class Chooser:
             raise unknown("engine", engine, get_args(EngineName))
         reasons: list[str] = []
         refused = False
-        for candidate in self._candidates(engine, reasons):
+        for first in self._candidates(engine, reasons):
+            candidate = first
             if candidate.name == "plain":
                 break
             try:
-                with candidate.torch_threads():
-                    mismatch = self._reference.find_mismatch(
-                        candidate.make, in_float64=candidate.in_float64
-                    )
+                candidate, mismatch = self._compared(first)
             except NoFormError:  # no failure: few modules take several replicas
                 continue
             if mismatch is None:
@@ -115,6 +114,19 @@ class Chooser:
             with suppress(Exception):  # one replica's form may fail, which decides nothing
                 speedup = measured_speedup(grouped, self._one_replica(), self.batch)
         return Choice(candidate.make(self.replicas), candidate, speedup, reasons)
+
+    def _compared(self, candidate: Candidate) -> tuple[Candidate, str | None]:
+        """The candidate, in smaller groups where memory is short, and why it can't be used."""
+        try:
+            with candidate.torch_threads():
+                return candidate, self._reference.find_mismatch(
+                    candidate.make, in_float64=candidate.in_float64
+                )
+        except torch.OutOfMemoryError as error:
+            half = candidate.group_size // 2
+            if candidate.in_groups is None or half < 2:
+                return candidate, first_line(error)
+        return self._compared(candidate.in_groups(half))
 
     def _candidates(self, engine: EngineName, reasons: list[str]) -> Iterator[Candidate]:
         """The programs to try, the fastest first; `reasons` gets why others are not among them."""
@@ -148,7 +160,11 @@ class Chooser:
         for kind in kinds:
             size = self._group_size(kind, forced=forced)
             if size > 1 or forced:
-                yield Candidate(kind.name, self._maker(kind, size), size)
+                yield self._in_groups(kind, size)
+
+    def _in_groups(self, kind: Kind, size: int) -> Candidate:
+        make, in_groups = self._maker(kind, size), partial(self._in_groups, kind)
+        return Candidate(kind.name, make, size, in_groups=in_groups)
 
     def _threaded(self) -> Iterator[Candidate]:
         """One replica at a time; the whole batch where predictions depend on other prompts."""

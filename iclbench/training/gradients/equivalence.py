@@ -92,7 +92,8 @@ class Reference:
     def find_mismatch(self, make: MakeProgram, *, in_float64: bool = True) -> str | None:
         """Return why the program that `make` makes can't be used, or None where it agrees.
 
-        Raises NoFormError where the module has no form for the program.
+        Raises NoFormError where the module has no form for the program, and OutOfMemoryError where
+        the program does not fit beside the reference.
         """
         if not self.whole.finite.any():
             return "plain's losses or gradients are not finite, so nothing can be compared"
@@ -104,7 +105,7 @@ class Reference:
                     if mismatch is not None:
                         return mismatch
             results = self._in_dtype(make)
-        except NoFormError:
+        except (NoFormError, torch.OutOfMemoryError):
             raise
         except Exception as error:
             return first_line(error)

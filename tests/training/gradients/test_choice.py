@@ -136,6 +136,24 @@ def test_groups_that_do_not_fit_on_a_device_are_made_smaller(monkeypatch):
     assert (decision.program.name, decision.how.group_size) == ("vmapped", 2)
 
 
+@pytest.mark.parametrize(("fits", "name", "size"), [(3, "vmapped", 3), (1, "threaded", 1)])
+def test_groups_that_do_not_fit_beside_what_they_are_compared_with_are_halved(fits, name, size):
+    class Hungry(Small):
+        def forward(self, prompt):
+            a = self.a.weight
+            if torch._C._functorch.is_batchedtensor(a):
+                replicas = torch._C._functorch.get_unwrapped(a).shape[0]
+                if replicas > fits:
+                    raise torch.OutOfMemoryError("CUDA out of memory")
+            return super().forward(prompt)
+
+    decision = choose(Hungry, count=6)
+    assert (decision.program.name, decision.how.group_size) == (name, size)
+    reason = "not vmapped: OutOfMemoryError: CUDA out of memory"
+    alone = "replicas are trained one after another"
+    assert decision.reasons == ([] if fits > 1 else [reason, alone])
+
+
 def test_the_batch_is_compared_as_it_is_trained_on():
     """A program may compute large inputs in another way."""
 
