@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from ..api.errors import RecordError
 from ..api.executor import QueuedJob, QueueExecutor
 from ..plugins import host
 from ..runs.store import RecordStore
@@ -90,11 +91,17 @@ def _statuses(cells: list[Cell], jobs: list[QueuedJob], store: RecordStore) -> l
         if cell is not None
     }
     return [
-        CellStatus(cell, "done")
-        if store.path(cell).exists()
-        else known.get(cell.id, CellStatus(cell, "not begun"))
+        _of_record(cell, store) or known.get(cell.id, CellStatus(cell, "not begun"))
         for cell in cells
     ]
+
+
+def _of_record(cell: Cell, store: RecordStore) -> CellStatus | None:
+    """Done, or failed where the record is damaged; None without a record."""
+    try:
+        return CellStatus(cell, "done") if store.find(cell) else None
+    except RecordError as error:
+        return CellStatus(cell, "failed", str(error))
 
 
 def _with_checkpoints(statuses: list[CellStatus], replicas: int, folder: Path) -> list[CellStatus]:

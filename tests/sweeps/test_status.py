@@ -42,6 +42,16 @@ def test_cells_are_done_running_waiting_failed_or_not_begun(tmp_path, queue):
     ]
 
 
+def test_a_cell_whose_record_is_damaged_has_failed(tmp_path):
+    content = {"defaults": DEFAULTS, "grid": [{"model": "zero"}]}
+    sweep(content, out=tmp_path)
+    (path,) = (tmp_path / "least-squares").glob("*.json")
+    path.write_text("{")
+    ((state, reason, _),) = states(content, tmp_path)
+    assert state == "failed"
+    assert "it is truncated or not a record" in reason
+
+
 def test_a_cell_that_failed_within_its_program_has_its_own_reason(tmp_path, queue):
     submit_sweep(CONTENT, executor=queue, out=tmp_path)
     queue.change(0, state="done", result=[None, "no room"], reason="")
