@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from ..api.costs import ValidationCurve
 from ..api.record import Record
 from ..api.spec import canonical_json
 from ..api.statistics import finite
+from .row import has_digits
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +26,15 @@ COST_TITLES = {
     "seconds": "seconds of the budget per seed",
     "steps": "steps",
 }
+
+
+def curve_statistic(metric: str, record: Record) -> Literal["mean", "median"]:
+    """The statistic of a curve: of errors, a few of which may be very large, the median.
+
+    The median of a metric of 0 and 1, such as accuracy, would be one of the two.
+    """
+    is_error = record.metrics[metric].digits is not None or has_digits(record.ranking)
+    return "median" if is_error else "mean"
 
 
 class Cost(NamedTuple):

@@ -6,8 +6,21 @@ import itertools
 import math
 import re
 
+import pytest
+
+from iclbench import RecordStore, run
+from iclbench.leaderboards.descriptions import Descriptions
+from iclbench.leaderboards.reading import boards_of
 from iclbench.leaderboards.site.figure import figure, figures
-from iclbench.leaderboards.site.plots import COLORS, LONGEST_Y, MOST_NAMES, _along, plot
+from iclbench.leaderboards.site.plots import (
+    COLORS,
+    LONGEST_Y,
+    MOST_NAMES,
+    _along,
+    board_curves,
+    plot,
+    record_curves,
+)
 from iclbench.leaderboards.site.svg import BOTTOM, HEIGHT, TOP
 
 COUNT = COLORS + 5
@@ -70,6 +83,31 @@ def test_the_legend_of_a_single_point_shows_a_point():
 def test_a_curve_that_says_what_it_runs_along_does_not_say_it_twice():
     assert _along("query error by iterate", "iterate") == "Query error by iterate"
     assert _along("squared error", "size") == "Squared error along size"
+
+
+@pytest.mark.parametrize(
+    ("model", "task", "metric", "statistic"),
+    [
+        ("averaging", "linear-classification", "prefix_accuracy", "mean"),
+        ("gradient-descent", "least-squares-prefixes", "prefix_error", "median"),
+    ],
+)
+def test_curves_are_medians_of_errors_and_means_of_other_metrics(
+    tmp_path, model, task, metric, statistic
+):
+    record, about = run(model, task, eval_prompts=32, out=tmp_path), Descriptions(pytest.fail)
+    curves = [record.curves[metric], record.main.floor.curves.get(metric)]
+    (board,) = boards_of([record], RecordStore(tmp_path), pytest.fail)
+    of_board = board_curves(board, about)[0]
+    assert of_board["y"]["title"].startswith(f"{statistic} ")
+    expected = [getattr(curve, statistic) for curve in curves if curve]
+    assert [line["y"] for line in of_board["lines"]] == expected
+    of_record = record_curves(record, about.task(task))[0]["lines"]
+    assert [line["name"] for line in of_record if not line.get("reference")] == (
+        ["mean"] if statistic == "mean" else ["median", "mean"]
+    )
+    floors = [line["y"] for line in of_record if line.get("reference")]
+    assert floors == expected[1:]
 
 
 def test_few_lines_are_all_shown_without_names():

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from ...api.errors import UsageError, unknown
 from ...api.ranking import Ranking
 from ...api.record import Record
 from ...api.statistics import Statistics
 from ...sweeps.fields import STATE
 from ...sweeps.figure import COSTS, CURVE, NOT_FIELDS, TRAINING, Figure
-from ..curves import COST_TITLES
+from ..curves import COST_TITLES, curve_statistic
 from ..row import has_digits
 
 
@@ -27,15 +25,6 @@ def shown(figure: Figure, statistics: Statistics, record: Record) -> float | Non
     if figure.statistic is None:
         return shown_score(statistics, record.ranking)
     return statistics.mean if figure.statistic == "mean" else statistics.median
-
-
-def curve_statistic(figure: Figure, metric: str, record: Record) -> Literal["mean", "median"]:
-    """The statistic of a curve: of errors, a few of which may be very large, the median.
-
-    The median of a metric of 0 and 1, such as accuracy, would be one of the two.
-    """
-    is_error = record.metrics[metric].digits is not None or has_digits(record.ranking)
-    return figure.statistic or ("median" if is_error else "mean")
 
 
 def x_title(figure: Figure, metric: str | None, record: Record) -> str:
@@ -57,7 +46,7 @@ def y_title(figure: Figure, metric: str | None, record: Record) -> str:
         return f"validation: {record.ranking.statistic} of {record.ranking.metric}"
     name = metric_of(metric, record)
     if figure.x == CURVE:
-        return f"{curve_statistic(figure, name, record)} {name}"
+        return f"{figure.statistic or curve_statistic(name, record)} {name}"
     if figure.statistic is not None:
         return f"{figure.statistic} {name}"
     return shown_name(name, record.metrics[name], record.ranking)

@@ -14,9 +14,9 @@ from ...api.record import MAIN, Record
 from ...api.statistics import finite
 from ...sweeps.fields import STATE, field_of
 from ...sweeps.figure import COSTS, CURVE, NOT_FIELDS, TRAINING, Figure
-from ..curves import median_curve, seed_scores
+from ..curves import curve_statistic, median_curve, seed_scores
 from ..formats import in_label
-from .axes import curve_statistic, in_digits, is_log, metric_of, shown, x_title, y_title
+from .axes import in_digits, is_log, metric_of, shown, x_title, y_title
 from .line import Line
 from .references import is_numeric, with_references
 
@@ -161,7 +161,7 @@ def _curves(
         name = metric_of(metric, record)
         if name not in record.curves:
             raise UsageError(f"figure: {record.spec.model} has no curve of {name}")
-        curve, statistic = record.curves[name], curve_statistic(figure, name, record)
+        curve, statistic = record.curves[name], figure.statistic or curve_statistic(name, record)
         mode = "lines" if len(curve.values) > 1 else "markers"
         yield Line(label, label, list(curve.values), list(getattr(curve, statistic)), mode)
         if name in record.main.floor.curves:

@@ -9,6 +9,7 @@ from ...api.record import Record
 from ...api.statistics import Curve
 from .. import formats
 from ..board import Board
+from ..curves import curve_statistic
 from ..descriptions import Descriptions
 from ..figures.maps import is_number
 from ..row import Row
@@ -92,8 +93,11 @@ def _overview(
             curves.setdefault(metric, []).append((row, curve))
     for metric, drawn in curves.items():
         names = names_of([row for row, _ in drawn], about)
-        lines = [_median(curve, name) for (_, curve), name in zip(drawn, names, strict=True)]
-        yield _curve_plot(metric, drawn[0][1].axis, lines)
+        statistic = curve_statistic(metric, drawn[0][0].record)
+        lines = [
+            _line(curve, statistic, name) for (_, curve), name in zip(drawn, names, strict=True)
+        ]
+        yield _curve_plot(metric, drawn[0][1].axis, statistic, lines)
 
 
 def _record(
@@ -110,8 +114,9 @@ def _record(
         "values": (values := _values(name, record, everyone)),
         "has_floor": any(value["floor"] for value in values),
         "curves": [
-            figure(_curve_plot(metric, curve.axis, [_median(curve)]))
+            figure(_curve_plot(metric, curve.axis, statistic, [_line(curve, statistic, statistic)]))
             for metric, curve in _curves(name, record, everyone)
+            for statistic in [curve_statistic(metric, record)]
         ],
     }
 
@@ -164,14 +169,14 @@ def _curves(name: str, record: Record, everyone: Sequence[Placed]) -> Iterator[t
             yield metric, curve
 
 
-def _median(curve: Curve, name: str = "median") -> Plot:
-    return {"name": name, "x": curve.values, "y": curve.median}
+def _line(curve: Curve, statistic: str, name: str) -> Plot:
+    return {"name": name, "x": curve.values, "y": getattr(curve, statistic)}
 
 
-def _curve_plot(metric: str, axis: str, lines: Sequence[Plot]) -> Plot:
+def _curve_plot(metric: str, axis: str, statistic: str, lines: Sequence[Plot]) -> Plot:
     words = formats.in_words(metric)
-    title = f"{words[:1].upper()}{words[1:]}"
-    return plot(title, formats.in_words(axis), f"median {words}", lines, log=spans_lines(lines))
+    title, y = f"{words[:1].upper()}{words[1:]}", f"{statistic} {words}"
+    return plot(title, formats.in_words(axis), y, lines, log=spans_lines(lines))
 
 
 def _numbers_by_seed(analyses: Sequence[dict[str, Any]]) -> list[View]:

@@ -10,7 +10,7 @@ import numpy as np
 from ...api.record import Record
 from ...api.statistics import Curve
 from ..board import Board
-from ..curves import COST_TITLES, median_curve
+from ..curves import COST_TITLES, curve_statistic, median_curve
 from ..descriptions import Description, Descriptions
 from ..formats import digits_of, in_words
 from ..row import PROFILE, Row, floor_label
@@ -156,15 +156,16 @@ def board_curves(board: Board, about: Descriptions) -> list[Plot]:
         if all(len(row.record.curves[name].values) < 2 for row in with_curve):
             continue
         labels = names_of(with_curve, about)
-        lines = [_line(label, row.record.curves[name])
-                 for label, row in zip(labels, with_curve, strict=True)]  # fmt: skip
         first = with_curve[0].record
+        statistic = curve_statistic(name, first)
+        lines = [_line(label, row.record.curves[name], statistic)
+                 for label, row in zip(labels, with_curve, strict=True)]  # fmt: skip
         floor = first.main.floor.curves.get(name)
-        lines += [_line(floor_label(first), floor) | {"reference": True}] if floor else []
+        lines += [_reference(first, floor, statistic)] if floor else []
         words = metric if name == board.ranking.metric else in_words(name)
         axis = in_words(first.curves[name].axis)
         title = f"{_along(words, axis)}, {board.dtype}"
-        plots.append(plot(title, axis, f"median {words}", lines, log=spans_lines(lines)))
+        plots.append(plot(title, axis, f"{statistic} {words}", lines, log=spans_lines(lines)))
     return plots
 
 
@@ -198,9 +199,11 @@ def record_curves(record: Record, about: Description) -> list[Plot]:
     for name, curve in record.curves.items():
         if len(curve.values) < 2:
             continue
-        lines = [_line("median", curve), _line("mean", curve, "mean")]
+        statistic = curve_statistic(name, record)
+        lines = [_line("median", curve, "median")] if statistic == "median" else []
+        lines.append(_line("mean", curve, "mean"))
         floor = record.main.floor.curves.get(name)
-        lines += [_line(floor_label(record), floor) | {"reference": True}] if floor else []
+        lines += [_reference(record, floor, statistic)] if floor else []
         words, axis = about.metric(name), in_words(curve.axis)
         title = _along(words, axis)
         plots.append(plot(title, axis, words, lines, log=spans_lines(lines)))
@@ -225,9 +228,15 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _line(name: str, curve: Curve, statistic: str = "median") -> Plot:
+def _line(name: str, curve: Curve, statistic: str) -> Plot:
     line = {"name": name, "x": curve.values, "y": getattr(curve, statistic)}
     return line | ({"low": curve.low, "high": curve.high} if statistic == "mean" else {})
+
+
+def _reference(record: Record, floor: Curve, statistic: str) -> Plot:
+    """The floor's line, without an interval."""
+    y = getattr(floor, statistic)
+    return {"name": floor_label(record), "x": floor.values, "y": y, "reference": True}
 
 
 def spans_lines(lines: Sequence[Plot]) -> bool:
