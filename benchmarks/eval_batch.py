@@ -18,13 +18,14 @@ import torch
 
 from iclbench import RunSpec, full_precision
 from iclbench.api.prompts import map_tensors, to_device
+from iclbench.devices import keep_freed_memory
 from iclbench.runs.models import initial_module
 from iclbench.runs.plan import resolve
 
 from .measured import measured, publish
 from .timing import Clock, clock_kind
 
-PROMPTS, ROUNDS, SIZES = 1024, 5, (512, 256, 128, 64, 32)
+PROMPTS, ROUNDS, SIZES = 1024, 3, (512, 256, 128, 64, 32)
 STACK = {"layers": 4, "width": 64}
 PUBLISHED: dict[str, Any] = {"dim": 5, "examples": 20}
 #: Model, its arguments, task and its arguments.
@@ -70,6 +71,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the table to this file")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
+    if arguments.device == "cpu":
+        keep_freed_memory()  # as an evaluation does
     with full_precision(torch.float32), torch.no_grad():
         rows = [row(*case, arguments.device) for case in CASES]
     command = f"python -m benchmarks.eval_batch --device {arguments.device}"
