@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,9 +48,10 @@ class Alignment(Metric):
     """Distance of a model from k steps of gradient descent from 0 (after von Oswald et al. 2023).
 
     One step size serves all prompts: a multiple of the prompt's η, or of 1/N for prompts without
-    one. For each k it minimizes the median squared difference of predictions on fresh prompts. The
-    median is used because a few prompts with diverging predictions would dominate a mean. The
-    number of steps k is the best of 1…64.
+    one. For each k it is fitted to the squared differences of predictions on fresh prompts: to
+    their median on a grid, then to the mean of d²/(d² + m) for the differences d and the median m
+    of the best point. A few prompts with diverging predictions would dominate the mean of d². The
+    number of steps k is the one of 1…64 with the smallest median.
 
     Values on the evaluation prompts, at the last query:
 
@@ -150,31 +151,47 @@ def fit(model: nn.Module, task: Task[Any], dtype: torch.dtype, context: Evaluati
     predictions = predict(model, prompt, context)[:, -1, 0]
     descent = Descent(prompt)
 
-    def distance(w: Tensor) -> float:
+    def squares(w: Tensor) -> Tensor:
         # The NaN of a diverged descent counts as infinitely far, so the median stays defined.
-        squares = (descent.at_query(w) - predictions).square().nan_to_num(torch.inf)
-        return float(squares.median())
+        return (descent.at_query(w) - predictions).square().nan_to_num(torch.inf)
 
-    grid = np.array([[distance(w) for w in descent.weights(f, STEPS)] for f in FACTORS])
+    grid = np.array(
+        [[float(squares(w).median()) for w in descent.weights(f, STEPS)] for f in FACTORS]
+    )
     factors, best = [], []
     for k in range(1, STEPS + 1):
-        i = int(np.argmin(grid[:, k - 1]))
-        candidates = [(grid[i, k - 1], FACTORS[i])]
-        if 0 < i < len(FACTORS) - 1 and np.isfinite(grid[i - 1 : i + 2, k - 1]).all():
-            refined = minimize_scalar(
-                lambda f, k=k: distance(descent.last_weights(f, k)),
-                bounds=(FACTORS[i - 1], FACTORS[i + 1]),
-                method="bounded",
-            )
-            candidates.append((refined.fun, refined.x))
-        smallest, factor = min(candidates)
-        best.append(smallest)
-        factors.append(factor)
+
+        def squares_at(factor: float, k: int = k) -> Tensor:
+            return squares(descent.last_weights(factor, k))
+
+        factors.append(_refined(grid[:, k - 1], squares_at))
+        best.append(float(squares_at(factors[-1]).median()))
     if not np.isfinite(min(best)):
         return Fit(np.full(STEPS, np.nan), 0)
     # argmax gives the first True, that is, the fewest steps that fit about as well as the best.
     good = np.asarray(best) <= TOLERANCE * min(best)
     return Fit(np.asarray(factors), int(np.argmax(good)))
+
+
+def _refined(medians: np.ndarray, squares_at: Callable[[float], Tensor]) -> float:
+    """The best factor near the best one of the grid, whose squares have these medians."""
+    i = int(np.argmin(medians))
+    factor, scale = FACTORS[i], float(medians[i])
+    inside = 0 < i < len(FACTORS) - 1 and np.isfinite(medians[i - 1 : i + 2]).all()
+    if not inside or scale == 0:
+        return float(factor)
+
+    def loss(candidate: float) -> float:
+        # Smooth, unlike the median, whose many local minima depend on the rounding of predictions.
+        return float((1.0 - scale / (squares_at(candidate) + scale)).mean())
+
+    refined = minimize_scalar(
+        loss,
+        bounds=(FACTORS[i - 1], FACTORS[i + 1]),
+        method="bounded",
+        options={"xatol": 1e-8},
+    )
+    return float(refined.x if refined.fun < loss(factor) else factor)
 
 
 def sensitivity(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from support import evaluation_context
@@ -12,9 +13,10 @@ from iclbench_least_squares.fixed import FixedConfig, LeastSquares
 from iclbench_least_squares.prefixes import LeastSquaresPrefixes
 from iclbench_least_squares.problems import LeastSquaresConfig
 from iclbench_least_squares.ridge import RidgeConfig, RidgeRegression
-from iclbench_solvers.alignment import SHOWN, STEPS, Alignment, Descent, sensitivity
+from iclbench_solvers.alignment import SHOWN, STEPS, Alignment, Descent, fit, sensitivity
 from iclbench_solvers.iterates import Iterates
 from iclbench_solvers.iterative import GradientDescent, GradientDescentConfig
+from iclbench_solvers.simple import Averaging
 from iclbench_solvers.solver import examples_of
 
 CONTEXT = evaluation_context()
@@ -50,6 +52,29 @@ def test_gradient_descent_is_identified_on_prefixes_and_on_ridge():
         values = aligned(descent(task, steps=4, **config), task)
         assert (values["alignment_steps"] == 4).all()
         assert values["alignment_distance"].max() < 1e-6
+
+
+class Rounded(nn.Module):
+    """A model on another processor: its predictions differ by the rounding of float32."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, prompt):
+        y = self.model(prompt)
+        generator = torch.Generator().manual_seed(0)
+        return y * (1 + 1e-7 * torch.randn(y.shape, generator=generator, dtype=y.dtype))
+
+
+def test_fit_is_the_same_on_another_processor():
+    task = LeastSquares(FixedConfig())
+    averaging = Averaging().build(task.signature, Averaging.Config())
+    with torch.no_grad():
+        here = fit(averaging, task, torch.float64, CONTEXT)
+        there = fit(Rounded(averaging), task, torch.float64, CONTEXT)
+    assert there.best == here.best
+    np.testing.assert_allclose(there.factors, here.factors, rtol=1e-5)
 
 
 def test_curve_covers_few_and_many_steps():
