@@ -20,7 +20,7 @@ def short(path: Path) -> dict:
     """The study with one step of training, one seed, few and short prompts, and small systems."""
     content = tomllib.loads(path.read_text("utf-8"))
     if takes_examples(content):
-        content["defaults"]["task_args"] = {"examples": 8}
+        content["defaults"]["task_args"] = {"examples": 4}
     small = {"batch": 4, "learning_rate": 1e-6}
     content["defaults"] |= {"seeds": 1, "eval_prompts": 8}
     # A budget would set the steps.

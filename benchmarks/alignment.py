@@ -1,0 +1,61 @@
+"""Compare each model of a study with gradient descent, in a table.
+
+    python -m benchmarks.alignment FOLDER
+
+FOLDER holds the records of runs with `--metrics alignment`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from tabulate import tabulate
+
+from iclbench import Board, Record, leaderboard
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, prog="python -m benchmarks.alignment")
+    parser.add_argument("folder", type=Path)
+    for board in leaderboard(parser.parse_args().folder):
+        table = tabulate(lines(board), headers="keys", tablefmt="github", disable_numparse=True)
+        print(f"{board.description}:\n\n{table}\n")
+
+
+def lines(board: Board) -> list[dict[str, str]]:
+    """A line for each row of a board, best first whatever its origin."""
+    names = board.frame()["row"]
+    rows = sorted(zip(names, board.records, strict=True), key=lambda row: median_error(row[1]))
+    return [{"model": name, **line(record)} for name, record in rows]
+
+
+def median_error(record: Record) -> float:
+    return record.main.metrics["squared_error"].median
+
+
+def line(record: Record) -> dict[str, str]:
+    """Averages of the error, and the medians of the metric `alignment`; ranges are over seeds."""
+    diverged = sum(seed.diverged_at is not None for seed in record.seeds)
+    trained = [seed.seed for seed in record.seeds if seed.seed is not None]
+    metrics = record.main.metrics
+    return {
+        "median error": f"{median_error(record):.1e}",
+        "mean error": f"{metrics['squared_error'].mean:.1e}",
+        "seeds": f"{len(trained) or ''}{f', {diverged} diverged' if diverged else ''}",
+        "k": over_seeds(record, "alignment_steps", ".0f"),
+        "step": over_seeds(record, "alignment_step_size", ".2f"),
+        "distance": f"{metrics['alignment_distance'].median:.1e}",
+        "cosine": f"{metrics['alignment_cosine'].median:.3f}",
+    }
+
+
+def over_seeds(record: Record, metric: str, form: str) -> str:
+    """The smallest and the largest median of a seed; one number if they look alike."""
+    medians = [seed[metric].median for seed in record.main.seeds]
+    ends = [format(end, form) for end in (min(medians), max(medians))]
+    return ends[0] if ends[0] == ends[1] else "–".join(ends)
+
+
+if __name__ == "__main__":
+    main()
