@@ -114,7 +114,8 @@ def _print_plan(content: Campaign, cells: Sequence[Cell], workers: int) -> int:
         for cell in group:
             typer.echo(f"  {cell.board:<{width}}  {cell.model}: {_state(cell)}")
     left = seconds_left(cells)
-    typer.echo(f"left: {duration(left)}, or {duration(left / workers)} with {workers} at once")
+    at_once = f"{duration(left / workers)} with {workers} at once"
+    typer.echo(f"left: {duration(left)} of training, or {at_once}; evaluation comes on top")
     return int(any(cell.failed for cell in cells))
 
 
