@@ -57,8 +57,9 @@ class Alignment(Metric):
 
     - `alignment_distance`: squared difference of predictions;
     - `alignment_cosine`: cosine similarity of the sensitivities ∂prediction/∂query;
-    - `alignment_steps`, `alignment_step_size`: the fit; NaN if the model's predictions are not
-      finite. Multiples from 2⁻⁵ to 4 are tried, so 0.03 means that no step size fits;
+    - `alignment_steps`, `alignment_step_size`: the fit, to five digits; NaN if the model's
+      predictions are not finite. Multiples from 2⁻⁵ to 4 are tried, so 0.03 means that no step size
+      fits;
     - `alignment_by_steps`: the distance for some k from 1 to 64.
     """
 
@@ -96,7 +97,9 @@ class Alignment(Metric):
             "alignment_distance": distances[best + 1],
             "alignment_cosine": cosine,
             "alignment_steps": (best + 1) * ones if np.isfinite(factors[best]) else undefined,
-            "alignment_step_size": float(factors[best]) * ones,
+            # Five digits, which other rounding leaves alone: the interval of a 1 is that of a
+            # fraction, that of a number just above 1 is not.
+            "alignment_step_size": float(f"{factors[best]:.5g}") * ones,
             "alignment_by_steps": torch.stack([distances[k] for k in SHOWN], dim=1),
         }
 
