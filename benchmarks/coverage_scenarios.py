@@ -243,9 +243,9 @@ def board_scenarios() -> list[BoardScenario]:
         return np.where(lost, LOST - 3, normal(random, seeds))
 
     def two_kinds(
-        gain: float, rate: float, rows: int
+        gain: float, rate: float, rows: int, within: float = 0.1
     ) -> Callable[[np.random.Generator, int], np.ndarray]:
-        alike = copies((0.1, 1.0, 0.5))
+        alike = copies((within, 1.0, 0.5))
 
         def draw(random: np.random.Generator, seeds: int) -> np.ndarray:
             values = alike(random, seeds) + gain * (random.random((BOARD_ROWS, seeds, 1)) < rate)
@@ -267,6 +267,13 @@ def board_scenarios() -> list[BoardScenario]:
             )
             for name, gain, rate in TWO_KINDS
             for rows in (BOARD_ROWS, BOARD_ROWS // 4)
+        ),
+        *(
+            BoardScenario(
+                f"copies: digits, half of the seeds 2 digits better, alike otherwise, {rows} rows",
+                two_kinds(2.0, 0.5, rows, within=0.03),
+            )
+            for rows in (3, 5)
         ),
         BoardScenario("identical rows", identical),
         BoardScenario("within a digit of the attainable", near_floor),

@@ -47,6 +47,7 @@ def _line(row: Row) -> dict[str, Any]:
         "model_args": canonical_json(spec.model_args),
         "origin": row.origin,
         "weights": row.construction,
+        "init": spec.init,
         "track": record.track,
         "rank_first": rank.first if rank else None,
         "rank_last": rank.last if rank else None,

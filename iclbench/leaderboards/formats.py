@@ -189,10 +189,15 @@ def parameters(record: Record) -> str:
 def origin(row: Row) -> str:
     """The origin of the weights with its mark."""
     construction = f": {row.construction}" if row.construction is not None else ""
+    untuned = "not tuned" if row.is_trained and not row.is_tuned else ""
+    facts = [f"{mark(row)} {row.origin}{construction}", start(row), untuned]
+    return ", ".join(filter(None, facts))
+
+
+def start(row: Row) -> str:
+    """What the training started from, if not from drawn weights; else empty."""
     init = row.record.spec.init
-    start = f", from {file_name(init)}" if init else ""
-    untuned = ", not tuned" if row.is_trained and not row.is_tuned else ""
-    return f"{mark(row)} {row.origin}{construction}{start}{untuned}"
+    return f"from {file_name(init)}" if init else ""
 
 
 def file_name(path: str) -> str:

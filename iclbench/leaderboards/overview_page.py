@@ -106,7 +106,7 @@ def _overview_cell(row: Row, board: Board) -> str:
     spread = formats.RANGE if row.bounds.kind == "range over seeds" else ""
     parts = [mark, f"**{text}**" if row.at_floor else text, spread]
     track = f"track {row.track}" if row.is_trained and row.track != board.tracks[0] else ""
-    notes = ", ".join(filter(None, [formats.notes(row, stale=False), track]))
+    notes = ", ".join(filter(None, [formats.notes(row, stale=False), formats.start(row), track]))
     return ", ".join(filter(None, [" ".join(filter(None, parts)), notes]))
 
 

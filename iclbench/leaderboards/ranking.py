@@ -146,20 +146,31 @@ def _paired(values: Sequence[np.ndarray]) -> _Paired:
     )
 
 
-def seed_variance(values: np.ndarray) -> tuple[float, float]:
-    """What seeds add to the variance of a row's mean, and to its degrees of freedom's denominator.
+class OfSeeds(NamedTuple):
+    """What seeds add to the variance of a row's mean; all 0 for a single seed.
 
-    Both are 0 for a single seed.
+    `squares` is what they add to the denominator of Satterthwaite's degrees of freedom, and `wide`
+    the variance of the seeds' means, that of seeds × prompts included, times the squared t of as
+    many degrees of freedom as they have.
     """
+
+    variance: float
+    squares: float
+    wide: float
+
+
+def of_seeds(values: np.ndarray) -> OfSeeds:
+    """The part of the seeds of a row of (seeds, prompts) values."""
     seeds, prompts = values.shape
     if seeds == 1:
-        return 0.0, 0.0
+        return OfSeeds(0.0, 0.0, 0.0)
     parts = components(values[..., None])
     # NumPy's numbers become infinite where Python's would raise.
-    of_seeds, both = (x[0] / (seeds * prompts) for x in (parts.seeds, parts.both))
+    total, both = (x[0] / (seeds * prompts) for x in (parts.seeds, parts.both))
     with np.errstate(over="ignore"):
-        squares = of_seeds**2 / (seeds - 1) + both**2 / ((seeds - 1) * (prompts - 1))
-    return float(of_seeds - both), float(squares)
+        squares = total**2 / (seeds - 1) + both**2 / ((seeds - 1) * (prompts - 1))
+    wide = stdtrit(seeds - 1, 0.975) ** 2 * total
+    return OfSeeds(float(total - both), float(squares), float(wide))
 
 
 def holm(p: np.ndarray) -> np.ndarray:
@@ -180,7 +191,8 @@ def difference(first: np.ndarray, second: np.ndarray) -> Difference:
 
     The prompts are shared, the seeds of two rows independent; a single seed is taken as it is. The
     variance is that of the differences over prompts, and the seeds' of either row; its degrees of
-    freedom are Satterthwaite's.
+    freedom are Satterthwaite's. As for the intervals of single rows, few seeds that happen to agree
+    are not taken at their word: the interval is at least Banerjee's (1960).
     """
     if not (np.isfinite(first).all() and np.isfinite(second).all()):
         return Difference(float(first.mean() - second.mean()), np.nan, np.nan, np.nan)
@@ -188,12 +200,14 @@ def difference(first: np.ndarray, second: np.ndarray) -> Difference:
     mean, of_prompts, rounding = (matrix[0, 1] for matrix in _paired([first, second]))
     if prompts < 2:
         return Difference(float(mean), -np.inf, np.inf, np.nan)
-    of_seeds, squares = np.add(seed_variance(first), seed_variance(second))
-    variance = of_prompts + of_seeds
-    denominator = of_prompts**2 / (prompts - 1) + squares
+    seeds = of_seeds(first), of_seeds(second)
+    variance = of_prompts + sum(part.variance for part in seeds)
+    denominator = of_prompts**2 / (prompts - 1) + sum(part.squares for part in seeds)
     freedom = variance**2 / denominator if denominator > 0 else prompts - 1.0
-    error = np.sqrt(variance + rounding)
-    half = stdtrit(freedom, 0.975) * error
+    wide = stdtrit(prompts - 1, 0.975) ** 2 * of_prompts + sum(part.wide for part in seeds)
+    t = stdtrit(freedom, 0.975)
+    error = np.sqrt(np.maximum(variance, wide / t**2) + rounding)
+    half = t * error
     # Squares of such numbers are too large, or seeds so few that nothing follows.
     if not np.isfinite(half) or freedom < LEAST_FREEDOM:
         return Difference(float(mean), np.nan, np.nan, 1.0 if mean == 0 else np.nan)

@@ -227,9 +227,15 @@ def track_name(record: Record) -> str:
 
 
 def is_tuned(record: Record) -> bool:
-    """Whether a search of at least two trials chose the settings of the training."""
+    """Whether a search chose the settings of the training: two different ones have a score."""
     trials = record.tuning.document.get("trials") if record.tuning else None
-    return isinstance(trials, list) and len(trials) > 1
+    known = [t for t in trials if isinstance(t, dict)] if isinstance(trials, list) else []
+    scored = [
+        (trial.get("model_args"), trial.get("recipe_args"))
+        for trial in known
+        if trial.get("score") is not None
+    ]
+    return any(settings != scored[0] for settings in scored)
 
 
 def score_of(record: Record) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -34,6 +35,9 @@ from .values import MEAN_DIGITS_NAME, Arithmetic, compare_answers, compare_value
 #: What a statistic may gain by rounding although no draw gained as much, for the draws are few: of
 #: a metric and of an error relatively, of digits as such.
 GAIN, GAIN_OF_ERRORS, GAIN_OF_DIGITS = 3e-3, 0.1, 0.02
+#: How far rounding may move the mean and the median of a metric, and of an error that ranks by its
+#: mean, relatively: weights can be made that it moves without limit.
+MOST, MOST_OF_ERRORS = 0.05, 0.5
 #: The facts of a statistic that are words, by the ends of their names.
 WORDS = (" reliable", " interval")
 
@@ -99,9 +103,11 @@ class Recorded:
             for other in others
         ]
         checks = self._compare(plan, axes, measured, spread(measured, others))
-        betters = _betters(plan, self.prefix)
+        limits = _limits(plan, self.prefix, list(self.evaluation.metrics))
         return [
-            _within(check, [facts.get(check.name) for facts in moved], betters.get(check.name))
+            _within(
+                check, [facts.get(check.name) for facts in moved], limits.get(check.name, _Limit())
+            )
             for check in checks
         ]
 
@@ -155,30 +161,40 @@ class Recorded:
 
 
 @dataclass(frozen=True)
-class _Better:
-    """In which direction a statistic is better, and what it may gain that no draw gained."""
+class _Limit:
+    """How far rounding may move a statistic.
 
-    sign: float
-    gain: float
-    is_relative: bool
+    `gain` is by how much it may be better although no draw was, in the direction of `sign`, and
+    `most` how far it may move at all, relatively.
+    """
+
+    sign: float = 0.0
+    gain: float = 0.0
+    is_relative: bool = True
+    most: float = math.inf
 
 
-def _betters(plan: Plan, prefix: str) -> dict[str, _Better]:
+def _limits(plan: Plan, prefix: str, metrics: Sequence[str]) -> dict[str, _Limit]:
     """Of the statistics over all seeds and prompts that say how good a model is, by their names."""
-    primary, sign = plan.task.primary, {"lower": -1.0, "higher": 1.0}
-    bounds = {
-        f"{prefix}{primary.metric} {name}": _Better(sign[primary.better], GAIN, True)
-        for name in ("mean", "median")
-    }
-    for metric in plan.task.errors:
-        for name in ("mean", "median"):
-            bounds[f"{prefix}{metric} {name}"] = _Better(-1.0, GAIN_OF_ERRORS, True)
-        for name in ("digits mean", "digits median", MEAN_DIGITS_NAME):
-            bounds[f"{prefix}{metric} {name}"] = _Better(1.0, GAIN_OF_DIGITS, False)
-    return bounds
+    primary, errors = plan.task.primary, plan.task.errors
+    limits = {}
+    for metric in metrics:
+        if metric in errors:
+            is_ranked = metric == primary.metric and plan.task.statistic == "mean"
+            most = MOST_OF_ERRORS if is_ranked else math.inf
+            limit = _Limit(-1.0, GAIN_OF_ERRORS, True, most)
+            for name in ("digits mean", "digits median", MEAN_DIGITS_NAME):
+                limits[f"{prefix}{metric} {name}"] = _Limit(1.0, GAIN_OF_DIGITS, False)
+        elif metric == primary.metric:
+            sign = {"lower": -1.0, "higher": 1.0}[primary.better]
+            limit = _Limit(sign, GAIN, True, MOST)
+        else:
+            limit = _Limit(most=MOST)
+        limits |= {f"{prefix}{metric} {name}": limit for name in ("mean", "median")}
+    return limits
 
 
-def _within(check: Check, moved: Sequence[Any], better: _Better | None) -> Check:
+def _within(check: Check, moved: Sequence[Any], limit: _Limit) -> Check:
     """The check of a number, which holds too if rounding moves the number as far.
 
     Rounding moves good numbers in both directions. Weights may be made so that it only spoils them:
@@ -190,14 +206,17 @@ def _within(check: Check, moved: Sequence[Any], better: _Better | None) -> Check
     numbers = (check.recorded, check.measured, *moved)
     if check.holds or not all(isinstance(value, float) for value in numbers):
         return check
+    size = max(abs(check.recorded), abs(check.measured))
     most = FACTOR * max(abs(value - check.measured) for value in moved)
+    if math.isfinite(limit.most):
+        most = min(most, limit.most * size)
     if check.name.endswith(MEAN_DIGITS_NAME):
         # However far rounding moves single errors, dividing all of them by two is no rounding.
         most = min(most, DIGITS)
-    if better is not None and better.sign * (check.recorded - check.measured) > 0:
-        gained = max(better.sign * (value - check.measured) for value in moved)
-        size = max(abs(check.recorded), abs(check.measured)) if better.is_relative else 1.0
-        most = min(most, max(FACTOR * gained, better.gain * size))
+    if limit.sign * (check.recorded - check.measured) > 0:
+        gained = max(limit.sign * (value - check.measured) for value in moved)
+        gain = limit.gain * size if limit.is_relative else limit.gain
+        most = min(most, max(FACTOR * gained, gain))
     return replace(check, holds=abs(check.recorded - check.measured) <= most)
 
 

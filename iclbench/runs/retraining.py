@@ -32,7 +32,7 @@ from ..training.checkpoints import load_weights
 from ..training.gradients.choice import EngineName
 from .code import checking_code, other_code, require_plugins
 from .comparison import Check, absolute, close
-from .cost_facts import compare_costs_again
+from .cost_facts import compare_costs_again, measured_again
 from .exclusive import exclusive
 from .measure import Measured, measure
 from .models import Model, initial_module
@@ -100,7 +100,8 @@ def retrain(path: Path, device_name: str = "auto") -> Retraining:
         here, ready.training
     )
     same_bits = _same_bits(path, record, ready.models)
-    required = device.type == "cpu" and not other_code(record)
+    changed = other_code(record)
+    required = device.type == "cpu" and not changed
     exactly = is_same_platform and (same_bits or required)
     if exactly:
         checks = list(_compare_exactly(record, ready, same_bits))
@@ -122,10 +123,11 @@ def retrain(path: Path, device_name: str = "auto") -> Retraining:
         tolerance=tolerance,
         plugins=checking_code(record),
     )
-    outcome = "trained again: " + (
+    by = f" by other code ({', '.join(changed)})" if changed else ""
+    outcome = f"trained again{by}: " + (
         "the weights have the same bits" if same_bits else f"with other rounding; {tolerance}"
     )
-    return Retraining(checks, _proved(record, proof, ready.training, measured.seconds), outcome)
+    return Retraining(checks, _proved(record, proof, ready, measured.seconds), outcome)
 
 
 def _plan(path: Path, record: Record, here: Environment) -> Plan:
@@ -272,7 +274,7 @@ def _compare_seconds(before: TrainingReport, now: TrainingReport) -> Check:
     return Check("seconds of training, again", before.seconds, now.seconds, holds)
 
 
-def _proved(record: Record, proof: Proof, training: TrainingReport, seconds: float) -> Record:
+def _proved(record: Record, proof: Proof, again: ReadyModels, seconds: float) -> Record:
     """The record with its proof.
 
     With the same bits, what its author claimed about the past gives way to what happened here.
@@ -280,7 +282,9 @@ def _proved(record: Record, proof: Proof, training: TrainingReport, seconds: flo
     changes: dict[str, object] = {"proof": proof}
     if proof.same_bits:
         changes |= {
-            "training": training,
+            "training": again.training,
+            "budget": measured_again(record.budget, again.budget),
+            "validation_curve": again.validation_curve or record.validation_curve,
             "environment": proof.environment,
             "plugins": proof.plugins,
             "created": proof.created,

@@ -135,9 +135,10 @@ def compare_tuning(record: Record) -> Iterator[Check]:
     spec = record.spec
     for name in _SHARED:
         yield same(f"tuning {name}", _json(document)[name], _json(spec)[name])
+    best = document.best
     for label, chosen, used in (
-        ("model_args", document.best.model_args, spec.model_args),
-        ("recipe_args", document.best.recipe_args, spec.recipe_args),
+        ("model_args", {**document.base_model_args, **best.model_args}, spec.model_args),
+        ("recipe_args", {**document.base_recipe_args, **best.recipe_args}, spec.recipe_args),
     ):
         for key, value in chosen.items():
             yield same(f"tuned {label} {key}", used.get(key), value)

@@ -17,6 +17,16 @@ def test_a_label_always_shows_a_fixed_pool(tmp_path):
     assert labels_of([record]) == ["transformer pool=320"]
 
 
+def test_a_label_always_shows_what_training_started_from_and_seeds_that_were_chosen(tmp_path):
+    spec = {"model": "baseconv", "task": "affine", "recipe": "smoke", "eval_prompts": 8,
+            "out": tmp_path}  # fmt: skip
+    started = run(**spec, seeds=2, init="affine")
+    assert labels_of([started]) == ["baseconv init=affine"]
+    chosen = run(**spec, seeds=[3, 4, 5])
+    assert labels_of([chosen]) == ["baseconv seeds=3-5"]
+    assert labels_of([chosen, run(**spec, seeds=3)]) == ["baseconv seeds=3-5", "baseconv seeds=0-2"]
+
+
 def test_a_label_names_only_what_differs(tmp_path):
     grid = {"model": "gradient-descent", "model_args": {"steps": [1, 4]}}
     defaults = {"task": "least-squares", "eval_prompts": 8}

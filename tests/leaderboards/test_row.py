@@ -34,9 +34,17 @@ def test_missing_digits_are_counted_from_the_floor(rows):
         assert row.missing_digits == pytest.approx(max(0, row.floor_score - row.score))
 
 
-def test_a_search_of_one_trial_tunes_nothing(rows):
+def test_a_search_without_a_choice_tunes_nothing(rows):
     record = next(row for row in rows if row.is_trained).record
-    for trials, tuned in (([{}], False), ([{}, {}], True), ("many", False)):
+    first, second = ({"recipe_args": {"learning_rate": r}, "score": 1.0} for r in (1e-3, 1e-2))
+    for trials, tuned in (
+        ([first, second], True),
+        ([first], False),
+        ([first, first], False),
+        ([first, {**second, "score": None}], False),  # it failed
+        ([{}, 1], False),
+        ("many", False),
+    ):
         tuning = Tuning(sha256="0" * 64, document={"trials": trials})
         assert is_tuned(record.model_copy(update={"tuning": tuning})) == tuned
 

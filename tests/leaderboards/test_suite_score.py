@@ -20,6 +20,7 @@ from iclbench.leaderboards.suite_score import (
 from iclbench.runs.store import read_record
 from iclbench.runs.suites import records_of
 
+TRIALS = [{"recipe_args": {"learning_rate": rate}, "score": 1.0} for rate in (1e-3, 1e-2)]
 SUITE = Suite(
     name="tiny",
     version=2,
@@ -181,7 +182,7 @@ def test_a_model_s_row_is_chosen_by_validation_and_a_tuned_one_comes_first(recor
         return entry.records["regression"].id, entry.tuned
 
     assert chosen(worse, better) == (better.id, "untuned")
-    tuning = {"sha256": "0" * 64, "document": {"trials": [{}, {}]}}
+    tuning = {"sha256": "0" * 64, "document": {"trials": TRIALS}}
     tuned = type(worse).model_validate({**worse.model_dump(mode="json"), "tuning": tuning})
     assert chosen(better, tuned) == (worse.id, "tuned")
 

@@ -8,11 +8,13 @@ import torch
 from forging import with_values
 
 from iclbench import RecordStore, run, verify
+from iclbench.api.spec import RunSpec
 from iclbench.runs.comparison import Check
 from iclbench.runs.facts import recompute
 from iclbench.runs.measure import measure
 from iclbench.runs.models import given_models
-from iclbench.runs.recorded import _betters, _within
+from iclbench.runs.plan import resolve
+from iclbench.runs.recorded import _Limit, _limits, _within
 from iclbench.runs.rounding import FACTOR, measure_rounded, spread
 from iclbench.runs.store import read_record
 
@@ -77,14 +79,14 @@ def test_a_better_number_needs_draws_that_are_better_too(
     amplifying, recorded, measured, moved, holds
 ):
     _, plan, _ = amplifying
-    betters = _betters(plan, "")
+    limits = _limits(plan, "", ["squared_error"])
     digits = Check("squared_error digits mean", recorded, measured, holds=False)
-    assert _within(digits, moved, betters[digits.name]).holds == holds
+    assert _within(digits, moved, limits[digits.name]).holds == holds
     # Of an error, less is better.
     error = Check("squared_error mean", -recorded, -measured, holds=False)
-    assert _within(error, [-value for value in moved], betters[error.name]).holds == holds
+    assert _within(error, [-value for value in moved], limits[error.name]).holds == holds
     # What says nothing of how good a model is may differ in both directions.
-    assert _within(digits, moved, None).holds == (recorded > -9.0)
+    assert _within(digits, moved, _Limit()).holds == (recorded > -9.0)
 
 
 @pytest.mark.parametrize(("recorded", "holds"), [(4.8, True), (4.5, False)])
@@ -93,4 +95,30 @@ def test_however_far_rounding_moves_errors_their_mean_digits_move_little(
 ):
     _, plan, _ = amplifying
     check = Check("squared_error mean digits", recorded, 5.0, holds=False)
-    assert _within(check, [1.0, 9.0], _betters(plan, "")[check.name]).holds == holds
+    limit = _limits(plan, "", ["squared_error"])[check.name]
+    assert _within(check, [1.0, 9.0], limit).holds == holds
+
+
+@pytest.mark.parametrize(
+    ("model", "task", "metric", "recorded", "holds"),
+    [
+        ("gd-transformer", "categorical", "nll", 11.5, True),
+        ("gd-transformer", "categorical", "nll", 0.02, False),
+        ("gd-transformer", "categorical", "accuracy", 11.5, True),
+        ("gd-transformer", "categorical", "accuracy", 16.0, False),
+        ("baseconv", "gradient", "weight_error", 7.0, True),
+        ("baseconv", "gradient", "weight_error", 0.02, False),
+    ],
+)
+def test_a_mean_that_ranks_moves_little_however_far_rounding_moves_it(
+    model, task, metric, recorded, holds
+):
+    """Weights may be so large that one unit in the last place moves an answer from right to wrong.
+
+    Of `gradient`, a mean error ranks, which a few prompts decide.
+    """
+    plan = resolve(RunSpec(model=model, task=task, recipe="smoke"))
+    for statistic in ("mean", "median"):
+        check = Check(f"{metric} {statistic}", recorded, 12.0, holds=False)
+        limit = _limits(plan, "", [metric])[check.name]
+        assert _within(check, [0.01, 30.0], limit).holds == holds

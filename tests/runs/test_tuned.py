@@ -61,6 +61,14 @@ FORGERIES = {
     ),
     "another choice": (forged(lambda d: d.update(chosen=1 - d["chosen"])), "tuning: recorded"),
     "other arguments chosen": (forged(swap), "tuned"),
+    "other arguments given": (
+        forged(lambda d: d.update(base_model_args={"convolution": "x"})),
+        "tuned model_args convolution",
+    ),
+    "other settings given": (
+        forged(lambda d: d.update(base_recipe_args={"batch": 999})),
+        "tuned recipe_args batch",
+    ),
     "another task": (forged(lambda d: d.update(task="ridge")), "tuning task"),
     "the board's seeds": (forged(lambda d: d.update(seeds=[0, 1])), "tuning seeds"),
     "the board's prompts": (forged(lambda d: d.update(evaluation_seed=0)), "evaluation seed"),

@@ -12,7 +12,7 @@ from .. import formats
 from ..board import Board
 from ..descriptions import Descriptions
 from ..groups import ONE_SEED
-from ..ranking import seed_variance
+from ..ranking import of_seeds
 from ..row import Row
 from .figure import View, script_json
 from .minus import with_minus
@@ -65,14 +65,15 @@ def comparison_script(row: Row) -> str:
     They are its mean and that of each prompt over its seeds, in base64 float32; the variance of the
     mean over prompts alone, and what its seeds add to it; and whether a model has only one seed.
     """
-    variance, squares = seed_variance(row.ranked)
+    seeds = of_seeds(row.ranked)
     by_prompt = row.ranked.mean(axis=0)
     prompts = len(by_prompt)
     content = {
         "mean": float(row.ranked.mean()),
         "alone": float(by_prompt.var(ddof=1) / prompts) if prompts > 1 else 0.0,
-        "seeds": variance,
-        "squares": squares,
+        "seeds": seeds.variance,
+        "squares": seeds.squares,
+        "wide": seeds.wide,
         "oneSeed": row.unranked == ONE_SEED,
         "prompts": _packed(by_prompt),
     }

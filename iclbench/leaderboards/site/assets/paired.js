@@ -47,7 +47,9 @@ window.paired = (() => {
     const variance = prompts + a.seeds + b.seeds;
     const squares = prompts ** 2 / (n - 1) + a.squares + b.squares;
     const freedom = squares > 0 ? variance ** 2 / squares : n - 1;
-    const half = freedom >= 0.5 ? quantileOfT(freedom) * Math.sqrt(variance + rounding) : NaN;
+    const t = freedom >= 0.5 ? quantileOfT(freedom) : NaN;
+    const wide = quantileOfT(n - 1) ** 2 * prompts + a.wide + b.wide;
+    const half = t * Math.sqrt(Math.max(variance, wide / t ** 2) + rounding);
     return Number.isFinite(half) ? { mean, low: mean - half, high: mean + half, differences }
       : { mean, low: NaN, high: NaN, differences };
   };
