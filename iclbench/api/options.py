@@ -116,9 +116,11 @@ def parse_arguments(texts: Iterable[str], option: str) -> dict[str, Any]:
     """Merge `k=v,k2=v2` texts and `@file.toml` or `@file.json` into one dictionary.
 
     Values are read as JSON, or else as text. Commas inside brackets or quotes don't split, and a
-    value may contain `=`. Raises UsageError.
+    value may contain `=`. What is given as text replaces what a file before it says. Raises
+    UsageError, also for two values of one key.
     """
     merged: dict[str, Any] = {}
+    given: dict[str, Any] = {}
     for text in texts:
         if text.startswith("@"):
             merged.update(_read_file(Path(text[1:]), option))
@@ -127,7 +129,10 @@ def parse_arguments(texts: Iterable[str], option: str) -> dict[str, Any]:
             key, equals, value = part.partition("=")
             if not equals or not key.strip():
                 raise UsageError(f"{option}: {part!r} is not of the form key=value")
-            merged[key.strip()] = _json_or_text(value.strip())
+            name, read = key.strip(), _json_or_text(value.strip())
+            if given.setdefault(name, read) != read:
+                raise UsageError(f"{option}: {name} is given twice, as {given[name]} and {read}")
+            merged[name] = read
     return merged
 
 

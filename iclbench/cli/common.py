@@ -179,7 +179,7 @@ def record_paths(given: list[Path]) -> list[Path]:
     out; so is what a killed process was about to write. Raises UsageError for an empty folder and
     for a TOML file, such as a sweep's.
     """
-    from ..runs.store import is_record_name
+    from ..runs.store import is_record
     from ..sweeps.campaign.apart import SEEDS
     from ..sweeps.campaign.cells import SWEEPS
     from ..sweeps.tuning.search import FOLDER as TRIALS
@@ -193,7 +193,7 @@ def record_paths(given: list[Path]) -> list[Path]:
             )
         records = [path]
         if path.is_dir():
-            below = [p for p in sorted(path.rglob("*.json")) if is_record_name(p)]
+            below = [p for p in sorted(path.rglob("*.json")) if is_record(p)]
             beside = {TRIALS, SEEDS, SWEEPS}
             folders = {p: p.relative_to(path).parts[:-1] for p in below}
             records = [

@@ -154,6 +154,7 @@ def _figure_of_records(
 ) -> None:
     from ..api.config import parse_config
     from ..leaderboards.figures.order import by_settings
+    from ..leaderboards.figures.panels import drawn
     from ..leaderboards.reading import sound_records
     from ..leaderboards.studies import caption
     from ..sweeps.figure import Figure
@@ -164,7 +165,7 @@ def _figure_of_records(
     if problems and not records:
         end_with(problems)
     described = parse_config(Figure, options, "figure")
-    about = caption(described.title, records)
+    about = caption(described.title, drawn(described, records))
     _write(described, records, about, _path(file, kind, "figure"))
     end_with(problems)
 

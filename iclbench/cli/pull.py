@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..console import counted
+from ..console import counted, report
 from .common import Strict, sound_host
 
 
@@ -45,7 +45,7 @@ def pull(
     """
     sound_host(strict)
     from ..exchange.hub import Hub, repository
-    from ..exchange.pulling import listing, pull_export, pull_records
+    from ..exchange.pulling import left_out, listing, pull_export, pull_records
     from ..exchange.sources import FolderSource, HubSource, Source
 
     on_hub = repository(source)
@@ -67,5 +67,7 @@ def pull(
     paths = pull_records(given, listed, out or Path("results"), measure=measure, most=most)
     for path in paths:
         typer.echo(path)
+    for name in left_out(listed):
+        report(f"left out: {name}, which is not named like a record, MODEL-ID.json")
     done = "verified" if measure else "not verified: `iclbench verify` measures them again"
     typer.echo(f"{counted(len(paths), 'record')}, {done}")

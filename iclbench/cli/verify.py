@@ -127,6 +127,10 @@ def _print_head(count: int, total: int) -> None:
         typer.echo(f"a sample: {count} of {total} records")
 
 
+#: The most facts of a record that are listed where they differ, without --all.
+MOST_SHOWN = 10
+
+
 class Summary:
     """Prints each record's outcome and counts them; `every` shows every fact and claim.
 
@@ -168,20 +172,23 @@ class Summary:
             typer.echo(f"{path}: all {len(checks)} facts hold")
         if outcome.retrained:
             typer.echo(f"  {outcome.retrained}")
+        if outcome.stale and (failing or self.every):
+            what = f"stale: {OTHER_CODE} {', '.join(outcome.stale)}"
+            typer.echo(f"  {what}" if failing else f"  {what}; --write marks it as verified")
         whole = self.every or self.total == 1
-        for check in checks if self.every else failing:
+        shown = checks if self.every else failing[:MOST_SHOWN]
+        for check in shown:
             typer.echo(f"  {check.difference}: {'holds' if check.holds else 'DIFFERS'}")
+        if len(shown) < len(failing):
+            typer.echo(f"  and {len(failing) - len(shown)} more, which --all lists")
         if whole and not self.every and not failing:
             means = [c for c in checks if c.name.endswith((" mean", " median"))]
             for check in means[:2]:
                 typer.echo(f"  such as {check.difference}")
         if whole:
             claimed = {n: text for n, text in outcome.claims.items() if n != OTHER_CODE}
-            shown = "; ".join(f"{name}: {text}" for name, text in claimed.items())
-            typer.echo(f"  claimed: {shown}")
-        if outcome.stale and (failing or self.every):
-            what = f"stale: {OTHER_CODE} {', '.join(outcome.stale)}"
-            typer.echo(f"  {what}" if failing else f"  {what}; --write marks it as verified")
+            named = "; ".join(f"{name}: {text}" for name, text in claimed.items())
+            typer.echo(f"  claimed: {named}")
 
     def show(self) -> None:
         """Print the counts."""

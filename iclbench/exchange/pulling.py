@@ -26,6 +26,7 @@ from ..files import (
     removed_if_empty,
     require_writable,
 )
+from ..runs.heldout import SUFFIX
 from ..runs.objects import MOST_BYTES as MOST_OBJECT_BYTES
 from ..runs.objects import Objects
 from ..runs.store import MOST_BYTES as MOST_RECORD_BYTES
@@ -90,6 +91,16 @@ def written_by_iclbench(path: str) -> bool:
     known |= {"rows.parquet", "curves.parquet"}
     data = re.fullmatch(r"data/[a-z0-9-]+\.parquet", path) is not None
     return path in known or data or _is_record(path) or _OBJECT.fullmatch(path) is not None
+
+
+def left_out(listed: Listing) -> list[str]:
+    """The JSON files that lie where records do, and are not named like one."""
+    return sorted(
+        path
+        for path in listed.others
+        if re.fullmatch(r"(?!checkpoints/|tunings/)[^/]+/[^/]+\.json", path)
+        and not path.endswith(SUFFIX)
+    )
 
 
 def pull_records(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -38,9 +40,10 @@ class ConformanceError(IclbenchError):
 def check_architecture(architecture: Architecture, task: Task[Any], config: Config) -> None:
     """Check a module that the architecture builds for the task.
 
-    It must have the signature's shapes and dtype, treat each prompt independently, be causal where
-    the signature or the configuration says so, and use all its parameters. A language model is not
-    asked: its questions must be one per prompt and its own, and an answer read as numbers.
+    It must follow from torch's seed, have the signature's shapes and dtype, treat each prompt
+    independently, be causal where the signature or the configuration says so, and use all its
+    parameters. A language model is not asked: its questions must be one per prompt and its own, and
+    an answer read as numbers.
     """
     reason = architecture.supports(task.signature, config)
     _expect(reason is None, f"supports() refuses: {reason}")
@@ -51,7 +54,7 @@ def check_architecture(architecture: Architecture, task: Task[Any], config: Conf
     module = architecture.build(signature, config).eval()
     dtype = torch.get_default_dtype()
     batch = training_batch(task, 6, torch_generator("cpu", "conformance"), dtype)
-    problem = find_problem(module, task)
+    problem = _unseeded(architecture, task, config) or find_problem(module, task)
     _expect(problem is None, str(problem))
     if architecture.float64:
         problem = find_lower_precision(module, task)
@@ -71,6 +74,35 @@ def check_architecture(architecture: Architecture, task: Task[Any], config: Conf
         grads = torch.autograd.grad(loss, list(named.values()), allow_unused=True)
         unused = [name for name, grad in zip(named, grads, strict=True) if grad is None]
         _expect(not unused, f"parameters without a gradient: {', '.join(unused)}")
+
+
+def _unseeded(architecture: Architecture, task: Task[Any], config: Config) -> str | None:
+    """Which parameter or buffer does not follow from torch's seed, or None.
+
+    Such a model can't be trained again to the same weights.
+    """
+    states = []
+    for fills in (False, True):
+        with torch.random.fork_rng(devices=[]), _filled_memory(fills):
+            torch.manual_seed(0)
+            states.append(architecture.build(task.signature, config).state_dict())
+    first, second = states
+    for name, tensor in first.items():
+        if name not in second or not torch.equal(tensor, second[name]):
+            return f"built twice with one seed, its {name} differs: draw numbers by torch alone"
+    return None
+
+
+@contextmanager
+def _filled_memory(fills: bool) -> Iterator[None]:
+    """Have torch fill memory, if asked to, which tensors else get as it was left, often alike."""
+    before = torch.are_deterministic_algorithms_enabled()
+    warns = torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.use_deterministic_algorithms(fills, warn_only=True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before, warn_only=warns)
 
 
 def _check_asked(asked: Asked, task: Task[Any], config: Config) -> None:

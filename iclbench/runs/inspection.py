@@ -27,6 +27,10 @@ def find_problem(module: nn.Module, task: Task[Any], *, initial: bool = True) ->
     and tell the sizes of its states as whole numbers if at all.
     A solver or a construction may fail on single prompts, and its rounding may depend on a batch.
     """
+    # Training keeps all parameters in one tensor, of which a complex one would make all complex.
+    for name, parameter in module.named_parameters():
+        if parameter.is_complex():
+            return f"its parameter {name} is complex: use two real ones, its two parts"
     dtype = torch.get_default_dtype()
     batch = training_batch(task, PROMPTS, torch_generator("cpu", "inspection"), dtype)
     module.eval()

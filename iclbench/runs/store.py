@@ -177,8 +177,8 @@ class RecordStore:
         return path
 
     def paths(self) -> Iterator[Path]:
-        """Every record's path, sorted; other files are ignored."""
-        return (p for p in sorted(self.folder.glob("*/*.json")) if is_record_name(p))
+        """Every record's path, sorted; a renamed one's too, so that what reads them can say so."""
+        return (p for p in sorted(self.folder.glob("*/*.json")) if is_record(p))
 
 
 def _names_of_files(path: Path) -> set[str]:
@@ -187,6 +187,19 @@ def _names_of_files(path: Path) -> set[str]:
         return {reference.name for reference in read_record(path).files()}
     except (RecordError, OSError):
         return set()
+
+
+def is_record(path: Path) -> bool:
+    """Whether a file is a record by its name or, under another name, by how its content starts."""
+    if is_record_name(path):
+        return True
+    try:
+        if not path.is_file():  # a pipe would never end
+            return False
+        with path.open("rb") as file:
+            return re.match(rb'\s*\{\s*"schema_version"', file.read(64)) is not None
+    except OSError:
+        return False
 
 
 def is_record_name(path: Path) -> bool:

@@ -40,6 +40,13 @@ def test_malformed_arguments_are_refused(text):
         parse_arguments([text], "--model-args")
 
 
+def test_an_argument_has_one_value():
+    assert parse_arguments(["a=1", "b=2,a=1"], "--x") == {"a": 1, "b": 2}
+    for texts in (["a=1,a=2"], ["a=1", "b=2", "a=2"]):
+        with pytest.raises(UsageError, match="--x: a is given twice, as 1 and 2"):
+            parse_arguments(texts, "--x")
+
+
 def test_file_must_contain_a_table(tmp_path):
     (tmp_path / "a.json").write_text("[1]")
     with pytest.raises(UsageError, match="table"):

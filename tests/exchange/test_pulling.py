@@ -70,6 +70,16 @@ def test_only_what_records_name_is_pulled(published, cli, tmp_path):
     assert got == set(published.files) - {"setup.py", f"objects/00/{'0' * 64}.jsonl"}
 
 
+def test_a_record_that_was_renamed_is_named(published, cli, tmp_path):
+    _, content = record_of(published)
+    published.files["least-squares/copy (1).json"] = json.dumps(content).encode()
+    published.files["tunings/0123456789abcdef.json"] = b"{}"
+    outcome = cli("pull", "datasets/eve/board", "--out", tmp_path / "back")
+    assert outcome.code == 0
+    assert outcome.err.count("left out: ") == 1
+    assert "left out: least-squares/copy (1).json, which is not named like a record" in outcome.err
+
+
 def forged(content, place, value):
     """The record with another value at a place, and a digest that fits."""
     *parents, last = place.split(".")

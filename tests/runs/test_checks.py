@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -89,6 +90,30 @@ class HasDeadParameters(SequenceArchitecture):
         return Mixer()
 
 
+def with_parameter(make):
+    """An architecture whose mixer adds a parameter that `make` returns, of a width."""
+
+    class Mixer(nn.Module):
+        def __init__(self, width):
+            super().__init__()
+            self.bias = nn.Parameter(make(width))
+
+        def forward(self, x):
+            return x + (self.bias.real if self.bias.is_complex() else self.bias).nan_to_num()
+
+    class HasParameter(SequenceArchitecture):
+        name = "has-parameter"
+
+        def mixer(self, width, length, causal, config):
+            return Mixer(width)
+
+    return HasParameter
+
+
+def drawn_by_numpy(width):
+    return torch.tensor(np.random.default_rng().standard_normal(width), dtype=torch.float32)
+
+
 class Peeking(Architecture):
     """Not a sequence model, and without parameters: it answers with the next y."""
 
@@ -135,6 +160,9 @@ class WrongShape(Architecture):
         (MixesPrompts, "other prompts"),
         (HasDeadParameters, "without a gradient: blocks.0.mixer.unused"),
         (WrongShape, "predicts"),
+        (with_parameter(drawn_by_numpy), "with one seed, its blocks.0.mixer.bias differs"),
+        (with_parameter(torch.empty), "with one seed, its blocks.0.mixer.bias differs"),
+        (with_parameter(lambda n: torch.zeros(n, dtype=torch.complex64)), "bias is complex"),
     ],
 )
 def test_an_architecture_that_breaks_its_promise_is_caught(architecture, reason):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import jsonschema
@@ -13,6 +14,8 @@ from forging import reseal
 
 from iclbench import RecordError, RecordStore, verify
 from iclbench.api.record import record_schema
+from iclbench.cli.common import record_paths
+from iclbench.leaderboards.reading import records_of
 from iclbench.runs.store import read_record, read_values
 
 
@@ -93,6 +96,18 @@ def test_foreign_files_are_passed_over(store, tmp_path):
     (tmp_path / "task").mkdir()
     (tmp_path / "task" / "notes.json").write_text("{")
     assert list(RecordStore(tmp_path).paths()) == []
+
+
+def test_a_renamed_record_is_read_and_said_to_be_one(store, tmp_path):
+    folder = shutil.copytree(store.folder, tmp_path / "renamed")
+    path = next(RecordStore(folder).paths())
+    renamed = path.rename(path.with_name("copy (1).json"))
+    assert renamed in list(RecordStore(folder).paths())
+    assert renamed in record_paths([folder])
+    lines: list[str] = []
+    kept = records_of(RecordStore(folder), lines.append)
+    assert len(kept) == len(list(store.paths())) - 1
+    assert lines == [f"{renamed}: the record of this run is {path.relative_to(folder)}"]
 
 
 def test_a_missing_record_is_refused(tmp_path):

@@ -1,4 +1,4 @@
-"""Curves of several records that would have one name get more fields in their names."""
+"""Records that a figure would show as one line, though they are several, get names of their own."""
 
 from __future__ import annotations
 
@@ -12,27 +12,42 @@ from .references import is_numeric
 
 #: The fields that are tried first: most lines name the model, whose records mostly differ in their
 #: weights.
-_FIRST = ("model", "weights", "init", "origin", "dtype", "budget", "seeds")
+_FIRST = (
+    "model",
+    "weights",
+    "init",
+    "origin",
+    "dtype",
+    "budget",
+    "seeds",
+    "eval_prompts",
+    "eval_seed",
+)
 _GROUPS = ("model_args", "weights_args", "task_args", "recipe_args")
 
 
 def with_distinct_lines(figure: Figure, records: Sequence[Record]) -> Figure:
     """The figure, with fields in `lines` that give each curve of a panel a name of its own.
 
-    Only of records that are a curve, or a line of reference: others of one name are points of one
-    line, and stay so. A field that tells no records apart is not added, so most figures stay as
-    they are.
+    A record is a curve, a line of reference, or a point of a line, which has one point at each x. A
+    field that tells no records apart is not added, so most figures stay as they are.
     """
     points, curves = _points_and_curves(figure, drawn(figure, records))
     while clashing := _clashing(figure, points, curves):
         wider = [
             figure.model_copy(update={"lines": (*figure.lines, name)})
             for name in _differing(clashing)
-            if name not in {*figure.lines, *figure.panels}
+            if name not in {*figure.lines, *figure.panels, figure.x}
         ]
-        kept = [f for f in wider if len(_groups(f, points)) == len(_groups(figure, points))]
-        # The first of those that leave the fewest.
-        best = min(kept, key=lambda other: len(_clashing(other, points, curves)), default=figure)
+        if not _at_one_place(figure, points):
+            # The points of a line stay together.
+            wider = [f for f in wider if len(_groups(f, points)) == len(_groups(figure, points))]
+        # The first of those that leave the fewest, on the fewest lines.
+        best = min(
+            wider,
+            key=lambda f: (len(_clashing(f, points, curves)), len(_groups(f, points))),
+            default=figure,
+        )
         if len(_clashing(best, points, curves)) == len(clashing):
             break
         figure = best
@@ -54,14 +69,30 @@ def _points_and_curves(figure: Figure, records: list[Record]) -> tuple[list[Reco
 
 
 def _clashing(figure: Figure, points: Sequence[Record], curves: Sequence[Record]) -> list[Record]:
-    """The curves that share their panel and name with another line, and what they share it with."""
+    """The curves that share their panel and name with another line, and what they share it with.
+
+    And the points of a line that are not the only one at their x.
+    """
     lines, groups = _groups(figure, points), _groups(figure, curves)
-    return [
+    return _at_one_place(figure, points) + [
         record
         for name, members in groups.items()
         if len(members) > 1 or name in lines
         for record in [*members, *lines.get(name, ())]
     ]
+
+
+def _at_one_place(figure: Figure, points: Sequence[Record]) -> list[Record]:
+    """The points that share their line and their x with another, where x is a number."""
+    clashing: list[Record] = []
+    if not is_numeric([x for x in (field_of(r, str(figure.x)) for r in points) if x is not None]):
+        return clashing
+    for members in _groups(figure, points).values():
+        places: dict[str, list[Record]] = {}
+        for record in members:
+            places.setdefault(str(field_of(record, str(figure.x))), []).append(record)
+        clashing += [r for group in places.values() if len(group) > 1 for r in group]
+    return clashing
 
 
 def _groups(figure: Figure, records: Sequence[Record]) -> dict[tuple[str, str], list[Record]]:

@@ -40,17 +40,16 @@ def panels(figure: Figure, records: Sequence[Record]) -> list[list[Panel]]:
 
     Raises UsageError without records, and for an unknown metric or an axis that no record has.
     """
-    records = drawn(figure, records)
-    if not records:
+    chosen = _chosen(figure, records)
+    if not chosen:
         raise UsageError("a figure needs records")
-    if figure.x == TRAINING and not any(record.training for record in records):
+    records = drawn(figure, records)
+    if not records and figure.x == TRAINING:
         raise UsageError("a figure of training needs records of trainings")
-    if figure.x in COSTS and not any(record.validation_curve for record in records):
+    if not records and figure.x in COSTS:
         raise UsageError(f"a figure against {figure.x} needs records of trainings with validation")
-    if figure.x == STATE:
-        records = [record for record in records if record.state_bytes is not None]
-        if not records:
-            raise UsageError("figure: no record tells the size of its model's state")
+    if not records:
+        raise UsageError("figure: no record tells the size of its model's state")
     if figure.x not in {None, *NOT_FIELDS}:
         _require_x(str(figure.x), records)
     columns = _columns(figure, records)
@@ -67,7 +66,18 @@ def _require_x(x: str, records: Sequence[Record]) -> None:
 
 
 def drawn(figure: Figure, records: Sequence[Record]) -> list[Record]:
-    """The records that the figure does not leave out."""
+    """The records that the figure does not leave out, and that have what its x axis shows."""
+    chosen = _chosen(figure, records)
+    if figure.x == TRAINING:
+        return [record for record in chosen if record.training]
+    if figure.x in COSTS:
+        return [record for record in chosen if record.validation_curve]
+    if figure.x == STATE:
+        return [record for record in chosen if record.state_bytes is not None]
+    return chosen
+
+
+def _chosen(figure: Figure, records: Sequence[Record]) -> list[Record]:
     return [r for r in records if all(field_of(r, name) is None for name in figure.lacks)]
 
 
@@ -146,7 +156,15 @@ def _floor_line(label: str, xs: list[Any], ys: list[float | None]) -> Line:
 
 
 def _floor_over_states(figure: Figure, metric: str, records: list[Record]) -> Line:
-    """The floor from the smallest state to the largest, the same for all models of a board."""
+    """The floor from the smallest state to the largest, the same for all models of a board.
+
+    Raises UsageError for records of several boards.
+    """
+    if len({record.main.digest for record in records}) > 1:
+        raise UsageError(
+            "figure: one panel can't show scores on different prompts: give fewer records, or "
+            "--panels with a field that tells them apart, such as eval_prompts"
+        )
     states = [record.state_bytes for record in records if record.state_bytes is not None]
     floor = records[0].floor.get(metric)
     score = None if floor is None else shown(figure, floor, records[0])
@@ -172,8 +190,7 @@ def _curves(
 def _training_curves(label: str, records: list[Record]) -> Iterable[Line]:
     """One line per seed of each trained record."""
     for record in records:
-        if record.training is None:
-            continue
+        assert record.training is not None
         by_seed = zip(*record.training.curve, strict=True)
         for seed, losses in zip(record.seeds, by_seed, strict=True):
             name = f"{label}, seed {seed.seed}"
@@ -184,8 +201,7 @@ def _validation_curves(x: str, label: str, records: list[Record]) -> Iterable[Li
     """One line per record: the median over seeds at each point, with their range as bars."""
     for record in records:
         curve = record.validation_curve
-        if curve is None:
-            continue
+        assert curve is not None
         scores = seed_scores(curve)
         middle = np.median(scores, axis=0)
         with np.errstate(invalid="ignore"):
