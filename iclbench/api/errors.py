@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 from .names import visible
@@ -88,9 +89,12 @@ def reason_of(error: BaseException) -> str:
 
 def _message(error: BaseException) -> str:
     try:
-        return str(error)
+        text = str(error)
     except Exception:  # a plugin's error may fail at that too
         return ""
+    # How torch says that a CPU's memory is short.
+    asked = re.search(r"DefaultCPUAllocator: .* allocate (\d+) bytes", text)
+    return f"not enough memory for another {int(asked[1]) / 1e9:.3g} GB" if asked else text
 
 
 def problem_with(path: object, error: Exception) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from iclbench.api.errors import RunError, first_line, reason_of, unknown
 
@@ -37,6 +38,13 @@ class SilentError(Exception):
 )
 def test_a_reason_is_one_line_of_bounded_length(error, reason):
     assert reason_of(error) == reason
+
+
+def test_too_little_memory_is_told_in_gigabytes():
+    with pytest.raises(RuntimeError) as caught:
+        torch.empty(10**15)
+    expected = "RuntimeError: not enough memory for another 4e+06 GB"
+    assert reason_of(caught.value) == first_line(caught.value) == expected
 
 
 def test_the_first_line_of_an_error_whose_message_fails_is_its_type():
