@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 # OpenMP's waiting threads spin by default, which makes tests with several threads ten times slower
@@ -38,13 +37,6 @@ settings.load_profile("iclbench")
 # A shell starts programs in the background with SIGINT ignored, and tests send it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start with the files beside this one: their tests, the longest, would keep one worker busy
-    after the others have ended.
-    """
-    items.sort(key=lambda item: item.path.parent != Path(__file__).parent)
 
 
 class Outcome(NamedTuple):

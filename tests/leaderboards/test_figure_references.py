@@ -1,10 +1,10 @@
-"""Models without the argument of the x axis are dashed lines, and ticks stay at the numbers."""
+"""Models without the argument of the x axis are dashed lines; others have one point at each x."""
 
 from __future__ import annotations
 
 import pytest
 
-from iclbench import UsageError, sweep
+from iclbench import UsageError, run, sweep
 from iclbench.leaderboards.descriptions import Descriptions
 from iclbench.leaderboards.figures.draw import draw
 from iclbench.leaderboards.site.study_figure import study_views
@@ -54,6 +54,21 @@ def test_a_reference_has_another_name_than_the_line_of_its_model(records, tmp_pa
     lines = named(figure)
     assert lines["BaseConv, constructed: gd-causal"].mode == "markers"
     assert lines["BaseConv"].mode == "lines+markers"
+
+
+def test_a_line_has_one_point_at_each_x(tmp_path):
+    args = {"model": "baseconv", "task": "least-squares-prefixes", "recipe": "smoke", "seeds": 1}
+    records = [
+        run(**args, model_args={"layers": layers}, eval_prompts=prompts, out=tmp_path)
+        for layers, prompts in ((1, 16), (2, 16), (2, 32))
+    ]
+    lines = named(draw(Figure(x="model_args.layers"), records))
+    drawn = {name: list(line.x) for name, line in lines.items() if "floor" not in name}
+    assert sorted(drawn.values()) == [[1, 2], [2]]
+    assert all("prompts" in name for name in drawn)
+    with pytest.raises(UsageError, match=r"scores on different prompts: .* such as eval_prompts"):
+        draw(Figure(x="state_bytes"), records)
+    draw(Figure(x="state_bytes", panels=("eval_prompts",)), records)
 
 
 def test_a_line_whose_records_lack_the_argument_in_part_keeps_its_points(records):

@@ -6,7 +6,6 @@ import pytest
 
 from iclbench import Metric, UsageError, run, sweep
 from iclbench.api.config import parse_config
-from iclbench.console import counted
 from iclbench.leaderboards.figures.draw import draw
 from iclbench.leaderboards.figures.export import write_page
 from iclbench.sweeps.figure import Figure
@@ -79,17 +78,16 @@ def test_each_value_of_a_field_gets_a_line(records):
 
 
 def test_scores_are_drawn_against_the_state_of_a_layer(records):
-    figure = draw(Figure(x="state_bytes"), records)
-    lines = named(figure)
+    lines = named(figure := draw(Figure(x="state_bytes"), records))
     # Solvers carry no state, and two models with equal states are told apart.
     assert set(lines) == {"BaseConv, 1 layer", "BaseConv, 2 layers", "floor"}
     trained = [r for r in records if r.spec.model == "baseconv"]
     length = 2 * 20 + 1
     assert {r.state_sizes for r in trained} == {(length * 16,), (length * 16,) * 2}
-    for record in trained:
-        line = lines[f"BaseConv, {counted(record.spec.model_args['layers'], 'layer')}"]
-        assert list(line.x) == [4 * length * 16]
-        assert list(line.y) == [record.metrics["squared_error"].digits.mean]
+    scores = {r.metrics["squared_error"].digits.mean for r in trained}
+    points = [*lines["BaseConv, 1 layer"].x, *lines["BaseConv, 2 layers"].x]
+    assert points == [4 * length * 16] * 2
+    assert {*lines["BaseConv, 1 layer"].y, *lines["BaseConv, 2 layers"].y} == scores
     assert set(lines["floor"].y) == {trained[0].floor["squared_error"].digits.mean}
     assert figure.layout.xaxis.type == "log"
     assert figure.layout.xaxis.title.text == "state after a prompt, bytes per layer"
@@ -98,21 +96,6 @@ def test_scores_are_drawn_against_the_state_of_a_layer(records):
     solved = [r for r in records if r.spec.model != "baseconv"]
     with pytest.raises(UsageError, match="no record tells the size of its model's state"):
         draw(Figure(x="state_bytes"), solved)
-
-
-def test_a_line_has_one_point_at_each_x(tmp_path):
-    args = {"model": "baseconv", "task": "least-squares-prefixes", "recipe": "smoke", "seeds": 1}
-    records = [
-        run(**args, model_args={"layers": layers}, eval_prompts=prompts, out=tmp_path)
-        for layers, prompts in ((1, 16), (2, 16), (2, 32))
-    ]
-    lines = named(draw(Figure(x="model_args.layers"), records))
-    drawn = {name: list(line.x) for name, line in lines.items() if "floor" not in name}
-    assert sorted(drawn.values()) == [[1, 2], [2]]
-    assert all("prompts" in name for name in drawn)
-    with pytest.raises(UsageError, match=r"scores on different prompts: .* such as eval_prompts"):
-        draw(Figure(x="state_bytes"), records)
-    draw(Figure(x="state_bytes", panels=("eval_prompts",)), records)
 
 
 def test_curves_run_along_their_axis(records):
