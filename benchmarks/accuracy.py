@@ -2,6 +2,7 @@
 
     python -m benchmarks.accuracy --garg CLONE --precision-ls CLONE --seconds 480 --json FILE
     python -m benchmarks.accuracy --report FILE
+    python -m benchmarks.accuracy --published
 
 Trains one model after another, each in its own process with one thread: iclbench's by the recipe
 `quick` and by published tunings, and, where a clone of their repository is given, those of Garg et
@@ -29,9 +30,12 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from tabulate import tabulate
 
+from iclbench import Record, RecordStore
+from iclbench.runs.store import read_record
 from iclbench.runs.tuned import read_tuning
 
 from . import ROOT
@@ -40,7 +44,7 @@ from .measured import commit, processor
 from .watch import DIM, EXAMPLES, Watch
 
 LEVELS = (1e-1, 1e-2, 1e-3)
-TUNINGS = ROOT / "leaderboards/tunings"
+TUNINGS, RECORDS = ROOT / "leaderboards/tunings", ROOT / "leaderboards/records"
 #: Steps of `quick` where it should take minutes instead of seconds; its own are 1,500.
 LONGER = 15_000
 #: The budget of the tunings that stand beside the papers' own recipes.
@@ -154,6 +158,42 @@ def against_papers(rows: list[dict[str, Any]]) -> str:
     return tabulate(lines, headers="keys", tablefmt="github", disable_numparse=True)
 
 
+def published() -> str:
+    """Core seconds of one seed of each published row to each level, by its validation curve."""
+    paths = RecordStore(RECORDS).paths()
+    records = [read_record(path) for path in paths if path.parent.name == "least-squares"]
+    args = {"dim": DIM, "examples": EXAMPLES}
+    rows = [
+        record
+        for record in records
+        if record.track is not None and args.items() <= record.main.task_args.items()
+    ]
+    lines = [line for record in rows if (line := _published_line(record)) is not None]
+    lines.sort(key=lambda line: (line["track"], float(line["lowest"])))
+    return tabulate(lines, headers="keys", tablefmt="github", disable_numparse=True)
+
+
+def _published_line(record: Record) -> dict[str, str] | None:
+    curve = record.validation_curve
+    if curve is None or record.spec.dtype != "float32":
+        return None
+    # Digits are of the absolute error; the median over prompts, then over seeds.
+    digits = np.median(np.array(curve.median, dtype=float), axis=0)
+    errors = 10.0 ** (-2 * np.nan_to_num(digits, nan=-np.inf))
+    points = list(zip(curve.steps, curve.seconds, errors, strict=True))
+    reached = {level: seconds_to(level, points) for level in LEVELS}
+    return {
+        "model": record.spec.model,
+        "track": str(record.track),
+        **{
+            f"s to {level:.0e}": "–" if time is None else f"{time:.1f}"
+            for level, time in reached.items()
+        },
+        "lowest": f"{min(errors):.1e}",
+        "seeds": str(len(record.seeds)),
+    }
+
+
 def read_rows(path: Path | None) -> dict[str, dict[str, Any]]:
     """The rows of a file by name; none without a file."""
     if path is None or not path.exists():
@@ -182,7 +222,13 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=[], help="trainings whose names contain this")
     parser.add_argument("--json", type=Path, help="write the rows to this file, or update them")
     parser.add_argument("--report", type=Path, metavar="FILE", help="print a file's table only")
+    parser.add_argument(
+        "--published", action="store_true", help="print what the published rows took"
+    )
     arguments = parser.parse_args()
+    if arguments.published:
+        print(published())
+        return
     if arguments.report is not None:
         rows = list(read_rows(arguments.report).values())
         print(f"{table(rows)}\n\n{against_papers(rows)}")

@@ -7,6 +7,7 @@ import math
 import sys
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
@@ -16,6 +17,7 @@ from benchmarks.accuracy import chosen, read_rows, seconds_to, table, trainings
 from benchmarks.accuracy_trainings import Arguments, garg, merged, ours, precision_ls
 from benchmarks.field import pairs, steps_per_second
 from benchmarks.watch import Watch
+from iclbench import run
 
 POINTS = [(0, 1.0, 2.0), (10, 5.0, 0.09), (20, 6.0, 0.2), (30, 9.0, 0.01)]
 
@@ -208,3 +210,29 @@ def test_a_papers_lowest_error_is_looked_up_in_our_training():
         "5.0e-01", "100", "transformer, tuned for 10m", "5", "20"]  # fmt: skip
     assert quick.count("–") >= 2
     assert longer.count("–") >= 2
+
+
+@pytest.mark.parametrize("model", ["hgrn2", "baseconv"])
+def test_models_of_every_kind_are_watched(model):
+    args = {"steps": 2, "batch": 4}
+    watch = ours(60.0, model=model, recipe_args=args, model_args={"layers": 2, "width": 4})
+    assert watch.points[-1][0] == 2
+
+
+def test_published_rows_are_read_from_their_curves(monkeypatch, tmp_path):
+    args = {"dim": 5, "examples": 20}
+    request = {"model": "baseconv", "task": "least-squares", "task_args": args, "budget": "1s",
+               "seeds": 3, "model_args": {"layers": 1, "width": 4}, "eval_prompts": 8,
+               "out": tmp_path}  # fmt: skip
+    curve = run(**request).validation_curve
+    solver = {"model": "least-squares-qr", "task": "least-squares", "task_args": args}
+    run(**solver, eval_prompts=8, out=tmp_path)
+    monkeypatch.setattr(accuracy, "RECORDS", tmp_path)
+    medians = np.median([[float(digits) for digits in seed] for seed in curve.median], axis=0)
+    errors = 10 ** (-2 * medians)
+    monkeypatch.setattr(accuracy, "LEVELS", (float(errors[0]), float(errors.min()) / 2))
+    (row,) = accuracy.published().splitlines()[2:]
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert cells == [
+        "baseconv", "1s", f"{curve.seconds[0]:.1f}", "–", f"{errors.min():.1e}", "3",
+    ]  # fmt: skip
