@@ -191,6 +191,7 @@ def _published_line(record: Record) -> dict[str, str] | None:
         },
         "lowest": f"{min(errors):.1e}",
         "seeds": str(len(record.seeds)),
+        "processor, date": f"{record.environment.processor}, {record.created[:10]}",
     }
 
 

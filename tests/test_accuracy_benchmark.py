@@ -224,7 +224,8 @@ def test_published_rows_are_read_from_their_curves(monkeypatch, tmp_path):
     request = {"model": "baseconv", "task": "least-squares", "task_args": args, "budget": "1s",
                "seeds": 3, "model_args": {"layers": 1, "width": 4}, "eval_prompts": 8,
                "out": tmp_path}  # fmt: skip
-    curve = run(**request).validation_curve
+    record = run(**request)
+    curve = record.validation_curve
     solver = {"model": "least-squares-qr", "task": "least-squares", "task_args": args}
     run(**solver, eval_prompts=8, out=tmp_path)
     monkeypatch.setattr(accuracy, "RECORDS", tmp_path)
@@ -235,4 +236,5 @@ def test_published_rows_are_read_from_their_curves(monkeypatch, tmp_path):
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert cells == [
         "baseconv", "1s", f"{curve.seconds[0]:.1f}", "–", f"{errors.min():.1e}", "3",
+        f"{record.environment.processor}, {record.created[:10]}",
     ]  # fmt: skip
