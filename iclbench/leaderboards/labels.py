@@ -11,9 +11,9 @@ from .formats import file_name, in_label
 
 Facts = dict[str, Any]
 
-#: Shown wherever they are set: the number of prompts that a model was trained on, what its training
-#: started from, and seeds that are not the first ones, which somebody chose.
-NOTABLE = ("task_args.pool", "init", "other seeds")
+#: Shown wherever they are set: the number of prompts that a model was trained on, and what its
+#: training started from.
+NOTABLE = ("task_args.pool", "init")
 
 #: A fact that a label leaves out: it is the absence of a setting.
 UNSET = "none"
@@ -43,11 +43,11 @@ def labels_of(records: Sequence[Record]) -> list[str]:
         names = {n for n in of_model[_model(record)] if not n.startswith("model_args.")}
         names |= {n for n in of_formula[_formula(record)] if n.startswith("model_args.")}
         names |= {name for name in NOTABLE if known.get(name) is not None}
-        # Seeds that differ among a model's rows show which ones are not the first.
-        names -= {"other seeds"} if "seeds" in names else set()
+        # Somebody chose seeds that are not the first ones.
+        names |= {"seeds"} if record.spec.seeds != tuple(range(len(record.spec.seeds))) else set()
         # A fact that a record lacks, such as a solver's recipe, shows in the column of origins.
         shown = [
-            f"{name.split('.')[-1].removeprefix('other ')}={in_label(known[name])}"
+            f"{name.split('.')[-1]}={in_label(known[name])}"
             for name in sorted(names)
             if known.get(name, UNSET) != UNSET and known[name] is not None
         ]
@@ -144,8 +144,6 @@ def _facts(record: Record) -> Facts:
         facts.update({f"{group}.{k}": v for k, v in arguments if not isinstance(v, dict)})
     if spec.origin == "trained":
         facts.update({"recipe": spec.recipe, "seeds": spec.seeds})
-        if spec.seeds != tuple(range(len(spec.seeds))):
-            facts["other seeds"] = spec.seeds
     if spec.origin in {"trained", "loaded"}:
         for name, value in spec.task_args.items():
             if name not in record.main.task_args:

@@ -35,8 +35,8 @@ from .values import MEAN_DIGITS_NAME, Arithmetic, compare_answers, compare_value
 #: What a statistic may gain by rounding although no draw gained as much, for the draws are few: of
 #: a metric and of an error relatively, of digits as such.
 GAIN, GAIN_OF_ERRORS, GAIN_OF_DIGITS = 3e-3, 0.1, 0.02
-#: How far rounding may move the mean and the median of a metric, and of an error that ranks by its
-#: mean, relatively: weights can be made that it moves without limit.
+#: How far rounding may move the mean and the median of what ranks, relatively, if it is a metric,
+#: and if it is an error: weights can be made that it moves without limit. Mean digits have DIGITS.
 MOST, MOST_OF_ERRORS = 0.05, 0.5
 #: The facts of a statistic that are words, by the ends of their names.
 WORDS = (" reliable", " interval")
@@ -103,7 +103,7 @@ class Recorded:
             for other in others
         ]
         checks = self._compare(plan, axes, measured, spread(measured, others))
-        limits = _limits(plan, self.prefix, list(self.evaluation.metrics))
+        limits = _limits(plan, self.prefix)
         return [
             _within(
                 check, [facts.get(check.name) for facts in moved], limits.get(check.name, _Limit())
@@ -174,22 +174,20 @@ class _Limit:
     most: float = math.inf
 
 
-def _limits(plan: Plan, prefix: str, metrics: Sequence[str]) -> dict[str, _Limit]:
+def _limits(plan: Plan, prefix: str) -> dict[str, _Limit]:
     """Of the statistics over all seeds and prompts that say how good a model is, by their names."""
     primary, errors = plan.task.primary, plan.task.errors
     limits = {}
-    for metric in metrics:
+    for metric in {*errors, primary.metric}:
         if metric in errors:
             is_ranked = metric == primary.metric and plan.task.statistic == "mean"
             most = MOST_OF_ERRORS if is_ranked else math.inf
             limit = _Limit(-1.0, GAIN_OF_ERRORS, True, most)
             for name in ("digits mean", "digits median", MEAN_DIGITS_NAME):
                 limits[f"{prefix}{metric} {name}"] = _Limit(1.0, GAIN_OF_DIGITS, False)
-        elif metric == primary.metric:
+        else:
             sign = {"lower": -1.0, "higher": 1.0}[primary.better]
             limit = _Limit(sign, GAIN, True, MOST)
-        else:
-            limit = _Limit(most=MOST)
         limits |= {f"{prefix}{metric} {name}": limit for name in ("mean", "median")}
     return limits
 
