@@ -173,7 +173,9 @@ def _measured(path: Path, record: Record, floors: dict[FileReference, np.ndarray
     if reference not in floors:
         floor = read_values(path, {name: reference})[name]
         floors[reference] = digits(by_prompt(floor[None])[0], kind.error)
-    return Measured(values, ranked_values(reached, floors[reference]), reached, floors[reference])
+    # A model may pass a target by more than rounding.
+    attainable = floors[reference] if record.main.floor.kind == "exact" else None
+    return Measured(values, ranked_values(reached, attainable), reached, floors[reference])
 
 
 def _graded_for_all(measured: Sequence[Measured]) -> list[Measured]:

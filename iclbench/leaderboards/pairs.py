@@ -80,8 +80,9 @@ def _values(record: Record, name: str) -> np.ndarray:
     if kind is None:
         return measured
     reached = digits(measured, kind.error)
+    floor = record.main.floor
     ranks = name == record.ranking.metric and has_digits(record.ranking)
-    if not ranks or name not in record.main.floor.values:
+    if not ranks or floor.kind != "exact" or name not in floor.values:
         return reached
-    floor = read_values(record.path, {name: record.main.floor.values[name]})[name]
-    return ranked_values(reached, digits(by_prompt(floor[None])[0], kind.error))
+    attainable = read_values(record.path, {name: floor.values[name]})[name]
+    return ranked_values(reached, digits(by_prompt(attainable[None])[0], kind.error))

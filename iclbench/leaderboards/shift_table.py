@@ -65,7 +65,9 @@ def _kinds(records: Sequence[Record], name: str) -> tuple[bool, ...]:
 def _line(records: Sequence[Record], name: str, *, relative: bool) -> Line:
     ranking = records[0].ranking
     evaluated = [record.evaluations[name] for record in records if name in record.evaluations]
-    in_digits = has_digits(ranking) and all(e.floor.kind == "exact" for e in evaluated)
+    # A shift may bring noise, which digits are not meant for; the kind of the floor tells.
+    kinds = {e.floor.kind for e in evaluated}
+    in_digits = has_digits(ranking) and kinds <= {records[0].main.floor.kind}
     score = "digits" if in_digits else f"mean {ranking.metric}"
     floors = (_score(e, ranking, in_digits, relative, floor=True) for e in evaluated)
     cells = tuple(
