@@ -175,8 +175,8 @@ def _suite(plugins: PluginHost, name: str) -> Iterator[Part]:
             "training": ", ".join(filter(None, training)),
             "seeds": len(request.seeds),
             "prompts": request.eval_prompts,
-            "0": board.chance,
-            "1": board.reference or "floor or best",
+            "chance": board.chance,
+            "reference": board.reference or "floor or best",
             "command": request.command(),
         })  # fmt: skip
     columns = (
@@ -187,14 +187,14 @@ def _suite(plugins: PluginHost, name: str) -> Iterator[Part]:
         Column("training", fit="wrap", importance=5),
         Column("seeds", right=True, importance=7),
         Column("prompts", right=True, importance=8),
-        Column("0"),
-        Column("1"),
+        Column("chance"),
+        Column("reference"),
         Column("command", fit="wrap", extra=True),
     )
     yield Table(columns, rows, title=f"Version {suite.version}: {counted(len(rows), 'board')}")
     yield (
-        "A score is 0 for the solver in column 0. It is 1 for the task's floor; without a floor, "
-        "for the solver in column 1; without either, for the best row."
+        "A score is 0 for the solver in the column chance. It is 1 for the task's floor; without a "
+        "floor, for the solver in the column reference; without either, for the best row."
     )
     yield f"$ iclbench run --model MODEL --suite {name}"
 

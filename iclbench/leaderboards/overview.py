@@ -1,7 +1,8 @@
 """The overview: every model's best row on every task, for each dtype and origin of weights.
 
-A task may have several boards, of other settings or numbers of prompts. One of them stands for it,
-here and on the site's first page.
+A row in the track of most of a board's models comes before one in another track. A task may have
+several boards, of other settings or numbers of prompts. One of them stands for it, here and on the
+site's first page.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Overview:
     boards: tuple[Board, ...]
     #: In the order of names.
     models: tuple[str, ...]
-    #: (title, model) → the model's best row
+    #: (title, model) → the model's best row, in the track of most rows if it has one there
     best: dict[tuple[str, str], Row]
 
 
@@ -47,10 +48,10 @@ def _overview(boards: Sequence[Board], dtype: str, origin: str) -> Overview:
     chosen = standing_for_titles(zip(of_dtype, rows, strict=True))
     best: dict[tuple[str, str], Row] = {}
     for title, standing in chosen.items():
-        for row in standing.rows:
-            key = (title, row.record.spec.model)
-            if key not in best or row.goodness > best[key].goodness:
-                best[key] = row
+        # Who trained for longer is not compared with who trained for less.
+        track = standing.board.tracks[0] if origin == "trained" else ""
+        for row in sorted(standing.rows, key=lambda row: (row.track == track, row.goodness)):
+            best[title, row.record.spec.model] = row
     models = tuple(sorted({model for _, model in best}))
     return Overview(dtype, origin, tuple(chosen[t].board for t in sorted(chosen)), models, best)
 

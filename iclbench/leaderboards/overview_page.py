@@ -30,16 +30,17 @@ def overview_page(boards: Sequence[Board], digest: str, *, parquet: bool = True)
         "Each column is one board of its task: the board with a training budget if there is one, "
         "otherwise the one with the most models. Its setting is listed below the table; a task's "
         "page has all boards and ranks each track separately. Each cell shows the model's best "
-        "row on that board: the mean digits of its error, the digits of its mean error if errors "
-        f"have no floor, otherwise the mean of the metric. {formats.DIGITS} A cell names its "
-        "track if most of the column has another.",
+        "row on that board, in the track of most of its models if it has one there: the mean digits "
+        "of its error, the digits of its mean error if errors have no floor, otherwise the mean of "
+        f"the metric. {formats.DIGITS} A cell names its track if it is another.",
         "The first line is the floor: the *attainable* error is the error of the exact answer to "
         "the rounded prompt, rounded once to the dtype; a *target* is a reference that models can "
         "pass. **Bold** results are at the floor: their median and 99th percentile are at most one "
         "digit worse. *chance* marks models that ignore the examples, *at chance* rows "
         f"without a significant paired difference from them, {formats.RANGE} seeds that differ too "
         f"much for a meaningful mean, and {formats.UNTUNED} rows that were not tuned.",
-        "To measure every row again, run `iclbench verify records` in this folder. All rows are in "
+        "To measure every row again, run `iclbench verify records` in this folder; some rows need "
+        "`pip install 'iclbench[optimizers,huggingface]'`. All rows are in "
         f"{tables}. [Precision](precision.md) compares digits with the floor's and shows how many "
         "prompts are solved to each number of digits. "
         "[Stale rows](stale.md) were neither made nor checked by the installed code.",
@@ -60,8 +61,8 @@ def _budgets(rows: Sequence[Row]) -> str:
     open_ = [f"{sizes['']} with a budget of their own"] if sizes[""] else []
     return (
         f" {counted(len(trained), 'row')} were trained: {', '.join([*named, *open_])}. A trained "
-        "row shows what its budget achieves on the named machine, at its size and after its "
-        "search; it does not show the best that the architecture can do."
+        "row shows what its budget achieves on its machine, at its size and after its search; "
+        "it does not show the best that the architecture can do."
     )
 
 
@@ -85,11 +86,13 @@ def _overview(overview: Overview) -> str:
 
 def _setting(board: Board, origin: str) -> str:
     """The setting of a column: the task's arguments, the prompts, what ranks, and the track."""
-    name = level_name(board.records[0])
+    first = board.records[0]
+    ranked = f"{level_name(first)} of {board.ranking.metric}"
+    better = "" if has_digits_level(first) else f" ({board.ranking.better} is better)"
     track = board.tracks[0] if origin == "trained" else ""
     return (
         f"{markdown(board.title)} v{board.task_version}: {evaluation_in_words(board.evaluation)}, "
-        f"{name} of {board.ranking.metric}{f', track {track}' if track else ''}"
+        f"{ranked}{better}{f', track {track}' if track else ''}"
     )
 
 

@@ -32,8 +32,9 @@ def task_page(task: str, boards: Sequence[Board], cited: Sequence[Cited] = ()) -
         "*1% worst* is the metric's 99th percentile, or its 1st if higher is better. *Vs. row "
         "above* is the mean paired difference on the same prompts with its 95% interval, in digits "
         "gained if rows are ranked by digits; `*` marks intervals that exclude 0. *Over seeds* "
-        "gives the lowest and highest score of a seed. *Budget* is training steps × prompts per "
-        "step.",
+        "gives the lowest and highest score of a seed. *Steps × batch* is training steps × "
+        "prompts per step. *Wall time* is of the training of all seeds, on a machine that may have "
+        "had other work, or of the evaluation where nothing was trained.",
     ]
     if any(row.held_out for board in boards for row in board.rows):
         parts.append(formats.HELD_OUT)
@@ -95,8 +96,8 @@ def _line(row: Row, board: Board) -> dict[str, str]:
         "seeds": str(row.seeds or ""),
         "over seeds": formats.spread(row),
         "parameters": formats.parameters(row.record),
-        "budget": formats.budget(row.steps, row.batch),
-        "time": formats.seconds(row.seconds),
+        "steps × batch": formats.budget(row.steps, row.batch),
+        "wall time": formats.seconds(row.seconds),
         "device": markdown(formats.device(environment.device, environment.threads)),
     }
     hidden = set() if board.has_tracks else {"track"}

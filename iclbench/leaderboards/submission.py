@@ -203,7 +203,7 @@ def _line(submission: Submission, label: str) -> dict[str, str]:
         "95% interval": formats.score_interval(row),
         "1% worst": formats.number(row.worst, ranking.scale),
         "seeds": f"{row.seeds or ''}" + (f", {row.diverged} diverged" if row.diverged else ""),
-        "budget": formats.budget(row.steps, row.batch),
+        "steps × batch": formats.budget(row.steps, row.batch),
         "device": markdown(formats.device(environment.device, environment.threads)),
         "plugins": plugins,
     }

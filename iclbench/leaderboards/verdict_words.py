@@ -16,8 +16,8 @@ MARK = "*"
 MARK_LEGEND = f"{MARK} marks criteria written after the run."
 #: What an own question is.
 OWN_LEGEND = (
-    "The named paper does not answer own questions; their verdicts are: holds, holds in kind, does "
-    "not hold."
+    "The named paper does not answer own questions; their verdicts are: holds, holds in kind, not "
+    "shown, does not hold."
 )
 
 #: What the verdicts mean, in the order of the pages.
