@@ -9,9 +9,11 @@ import shutil
 import stat
 import tempfile
 import time
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from .api.errors import RecordError, UsageError
 from .api.names import visible
@@ -22,6 +24,8 @@ LEADERBOARDS, RECORDS, STUDIES = "leaderboards", "records", "studies"
 STAGING = ".iclbench-new-"
 #: One that is older was left by a process that was killed, in seconds.
 STALE = 86400.0
+#: The most bytes of a TOML file.
+MOST_TOML_BYTES = 2**20
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -174,3 +178,13 @@ def read_regular_file(path: Path, most: int, links: bool = False) -> bytes:
     except (OSError, ValueError) as error:  # a path with a null character is a ValueError
         reason = getattr(error, "strerror", None) or str(error)
         raise RecordError(f"{shown} can't be read: {reason}") from None
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The content of a TOML file of a user; raises UsageError for any other."""
+    try:
+        return tomllib.loads(read_regular_file(path, MOST_TOML_BYTES, links=True).decode("utf-8"))
+    except RecursionError:
+        raise UsageError(f"{path} is nested too deeply") from None
+    except ValueError as error:
+        raise UsageError(f"{path}: {visible(str(error), 200)}") from None

@@ -115,12 +115,14 @@ class PluginHost:
         earlier = next((p for p in self.plugins if p.name == name), None)
         if earlier is not None and earlier.distribution != HERE:
             raise PluginError(f"plugin {name!r} is already there: {earlier.label}")
-        if earlier is not None:
-            self._manager.unregister(name=name)
-            self.plugins.remove(earlier)
+        replaced = self._manager.unregister(name=name) if earlier is not None else None
         loaded = load_object(self._manager, plugin, name)
         if loaded.problem:
+            if replaced is not None:
+                self._manager.register(replaced, name=name)
             raise PluginError(loaded.problem)
+        if earlier is not None:
+            self.plugins.remove(earlier)
         self.plugins.append(loaded)
 
     def observe(self, observer: object, name: str) -> None:

@@ -204,3 +204,13 @@ def test_an_object_with_an_invalid_hook_is_refused():
     with pytest.raises(PluginError, match="is not a name"):
         plugins.add(Local("Not A Name"), "mine")
     assert all(plugin.name != "mine" for plugin in plugins.plugins)
+
+
+def test_an_invalid_object_leaves_the_one_that_it_should_replace():
+    plugins = PluginHost(only=["solvers"])
+    plugins.add(Local(), "mine")
+    with pytest.raises(PluginError, match="is not a name"):
+        plugins.add(Local("Not A Name"), "mine")
+    assert plugins.provider("model", "local-zero")[0].name == "mine"
+    plugins.add(Local("other-zero"), "mine")
+    assert plugins.provider("model", "other-zero")[0].name == "mine"

@@ -130,9 +130,9 @@ def parse_arguments(texts: Iterable[str], option: str) -> dict[str, Any]:
             if not equals or not key.strip():
                 raise UsageError(f"{option}: {part!r} is not of the form key=value")
             name, read = key.strip(), _json_or_text(value.strip())
-            if given.setdefault(name, read) != read:
+            if name in given and given[name] != read:
                 raise UsageError(f"{option}: {name} is given twice, as {given[name]} and {read}")
-            merged[name] = read
+            given[name] = merged[name] = read
     return merged
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..api.options import parse_arguments
-from ..console import counted, report
+from ..console import counted
 from .common import (
     Device,
     Engine,
@@ -20,6 +20,7 @@ from .common import (
     Out,
     Output,
     Strict,
+    end_with,
     engine_name,
     job_reporter,
     sound_host,
@@ -27,9 +28,8 @@ from .common import (
 from .interruption import stops_on_signals
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ..api.spec import ResolvedSpec
+    from ..runs.settings import Settings
     from ..sweeps.campaign.cells import Cell
     from ..sweeps.campaign.files import Campaign
 
@@ -69,16 +69,17 @@ def campaign(
         with waiting("loading torch"):
             from ..display.progress import progress_of_jobs
             from ..runs.settings import Settings
-            from ..sweeps.campaign.cells import cells_of
             from ..sweeps.campaign.files import read_campaign
             from ..sweeps.campaign.run import run_campaign
+            from ..sweeps.programs import make_executor
 
-        content = read_campaign(file)
-        if stage is not None:
-            content = content.only(stage)
+        whole = read_campaign(file)
+        content = whole if stage is None else whole.only(stage)
         settings = Settings(out=Path(out), device=device, engine=engine_name(engine))
+        executor_options = parse_arguments(executor_args or [], "--executor-args")
         if dry_run:
-            raise typer.Exit(_print_plan(content, cells_of(content, settings), workers))
+            make_executor(executor, executor_options, settings.out)  # refuses wrong arguments
+            raise typer.Exit(_print_plan(content, settings, workers))
         with progress_of_jobs("planning the campaign") as display:
             failures = run_campaign(
                 content,
@@ -86,21 +87,19 @@ def campaign(
                 workers=workers,
                 hours=hours,
                 executor=executor,
-                executor_args=parse_arguments(executor_args or [], "--executor-args"),
+                executor_args=executor_options,
                 report=job_reporter(display, Output()),
                 listener=display,
             )
-    for failure in failures:
-        report(f"error: {failure}")
-    if failures:
-        raise typer.Exit(1)
+    end_with(failures, 1 if failures else 0)
 
 
-def _print_plan(content: Campaign, cells: Sequence[Cell], workers: int) -> int:
+def _print_plan(content: Campaign, settings: Settings, workers: int) -> int:
     """Print every cell with what is left of it, and the time of each stage; the exit code."""
     from ..display.views import duration
-    from ..sweeps.campaign.cells import seconds_left
+    from ..sweeps.campaign.cells import cells_of, seconds_left
 
+    cells = cells_of(content, settings)
     width = max(len(cell.board) for cell in cells)
     members = {name: list(group) for name, group in groupby(cells, key=lambda cell: cell.stage)}
     for stage in content.stage:

@@ -134,7 +134,7 @@ def engine_name(name: str) -> EngineName:
     return cast("EngineName", name)
 
 
-def exit_code(error: Exception) -> int:
+def exit_code(error: BaseException) -> int:
     """The exit code for an error of a run."""
     return error.exit_code if isinstance(error, IclbenchError) else 1
 
@@ -208,12 +208,19 @@ def record_paths(given: list[Path]) -> list[Path]:
     return paths
 
 
-def end_with(problems: Sequence[str]) -> None:
-    """Report what was left out, a line each, and exit with 2 if there is anything."""
+def options_given(context: typer.Context) -> dict[str, str]:
+    """The options and arguments that the user set, by the parameter's name: how it is written."""
+    written = {p.name: p.opts[0] for p in context.command.params if p.name is not None}
+    sources = {name: context.get_parameter_source(name) for name in written}
+    return {n: written[n] for n, source in sources.items() if source and source.name != "DEFAULT"}
+
+
+def end_with(problems: Sequence[str], code: int = 0) -> None:
+    """Report what was left out, a line each; exit with `code`, or with 2 if anything was."""
     for problem in problems:
         report(f"error: {problem}")
-    if problems:
-        raise typer.Exit(2)
+    if code or problems:
+        raise typer.Exit(code or 2)
 
 
 def chosen_sample(paths: list[Path], count: int) -> list[Path]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ..api.errors import UsageError, unknown
-from .common import end_with, record_paths, show_table
+from .common import end_with, options_given, record_paths, show_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,17 +102,15 @@ def figure(
 
 def _require_use(context: typer.Context, what: list[str], x: str | None, maps: str | None) -> None:
     """Raise UsageError for an option that would be ignored."""
-    flags = {option.name: option.opts[0] for option in context.command.params}
-    sources = {name: context.get_parameter_source(name) for name in flags if name}
-    given = [name for name, source in sources.items() if source and source.name != "DEFAULT"]
+    given = options_given(context)
     if not what and given:
-        raise UsageError(f"{flags[given[0]]} needs a study, a sweep file or records")
+        raise UsageError(f"{next(iter(given.values()))} needs a study, a sweep file or records")
     if x is not None and maps is not None:
         raise UsageError("--x and --maps are two figures: give one of them")
     use = X if x is not None else MAPS if maps is not None else STUDY
-    for name in given:
+    for name, flag in given.items():
         if use not in ONLY_WITH.get(name, (use,)):
-            raise UsageError(f"{flags[name]} works only with {' or '.join(ONLY_WITH[name])}")
+            raise UsageError(f"{flag} works only with {' or '.join(ONLY_WITH[name])}")
     for path in what if use != STUDY else ():
         if path.endswith(".toml"):
             raise UsageError(

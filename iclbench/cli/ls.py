@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..api.errors import unknown
+from ..api.errors import UsageError, unknown
 from ..discovery import CATALOG_HOOKS
 from .common import AsJson, Columns, Sort, Strict, Style, show_table, sound_host
 
@@ -39,6 +39,8 @@ def ls(
     """
     from ..display.table import Column, Table
 
+    if as_json and style != "table":
+        raise UsageError("--json and --format are two formats: give one of them")
     if kind is not None and kind not in KINDS:
         raise unknown("kind", kind, KINDS)
     plugins = sound_host(strict)

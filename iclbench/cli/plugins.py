@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .common import Columns, Sort, Strict, Style, show_table
+from ..api.errors import UsageError
+from .common import Columns, Output, Sort, Strict, Style, show_table
 
 if TYPE_CHECKING:
     from ..plugins import PluginHost
@@ -27,6 +28,8 @@ def plugins(
     from ..plugins import host
 
     loaded = host()
+    if as_json and Output(style, columns, sort) != Output():
+        raise UsageError("--json prints everything: leave out --format, --columns and --sort")
     if as_json:
         typer.echo(json.dumps(_document(loaded), indent=2))
     else:

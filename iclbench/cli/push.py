@@ -54,7 +54,12 @@ def push(
     from ..exchange.packing import pack
 
     problems: list[str] = []
-    package = pack(what, problems.append, task)
+    try:
+        package = pack(what, problems.append, task)
+    except UsageError as error:
+        for problem in problems:
+            report(f"error: {problem}")
+        raise error from None
     on_hub = repository(to)
     if on_hub is None:
         _copy(package, what, Path(to).expanduser(), every)

@@ -29,6 +29,7 @@ from .common import (
     end_with,
     engine_name,
     exit_code,
+    options_given,
     show_table,
     sound_host,
 )
@@ -72,6 +73,7 @@ Resume = Annotated[bool, typer.Option(help="Continue interrupted training.")]
 @with_spec_options
 @with_tracker_options
 def run(
+    context: typer.Context,
     spec: dict[str, Any],
     model: Models = None,
     task: Tasks = None,
@@ -118,19 +120,16 @@ def run(
         )
         prepare = Preparation(tuned or [], settings, tune=tune, trials=trials)
         models, output = parse_names(model or ""), Output(style, columns, sort)
-        record = spec.get("weights", "")
-        if not models and record.endswith(".json"):
-            show_shifted(record, spec, settings, output)
-            return
-        spec = with_files_of_weights(spec)
-        if suite is not None:
-            code = _run_suite(suite, task, models, spec, prepare, dry_run, output)
+        if not models and spec.get("weights", "").endswith(".json"):
+            show_shifted(spec, options_given(context), settings, output)
+        elif suite is not None:
+            spec = with_files_of_weights(spec)
+            _run_suite(suite, task, models, spec, prepare, dry_run, output)
         else:
-            code = _run_tasks(models, parse_names(task or ""), spec, prepare, dry_run, output)
+            spec = with_files_of_weights(spec)
+            _run_tasks(models, parse_names(task or ""), spec, prepare, dry_run, output)
     if strict:
         plugins.require_sound()
-    if code:
-        raise typer.Exit(code)
 
 
 def _run_tasks(
@@ -140,8 +139,8 @@ def _run_tasks(
     prepare: Preparation,
     dry_run: bool,
     output: Output,
-) -> int:
-    """Run models on tasks and print the boards; returns the exit code."""
+) -> None:
+    """Run models on tasks and print the boards; exits with 1 or 2 if any run failed."""
     from ..display.views import waiting
 
     with waiting("reading models and tasks"):
@@ -149,14 +148,13 @@ def _run_tasks(
     prepare.require_used()
     if dry_run:
         _print_page(plans, prepare, output)
-        return 0
+        return
     require_columns_of_boards(output)
     named = [(f"{plan.spec.model} on {plan.spec.task}", plan) for plan in plans]
     records, errors = _run_all(named, prepare)
     problems = print_boards_of(records, prepare.settings.out, output)
     say_what_next(records, prepare.settings.out, failed=bool(errors))
-    end_with(problems)
-    return max((exit_code(error) for error in errors.values()), default=0)
+    end_with(problems, max(map(exit_code, errors.values()), default=0))
 
 
 def _run_suite(
@@ -167,8 +165,8 @@ def _run_suite(
     prepare: Preparation,
     dry_run: bool,
     output: Output,
-) -> int:
-    """Run models on the boards of a suite and print the scores; 1 if any run failed."""
+) -> None:
+    """Run models on the boards of a suite and print the scores; exits with 1 if any run failed."""
     if task is not None:
         raise UsageError("--suite names the tasks: leave out --task")
     if not models:
@@ -179,19 +177,18 @@ def _run_suite(
         for model in models
     }
     asked = SuiteRun(name, models, changes, prepare)
-    if dry_run and output.style != "table":
+    if dry_run and not output.is_default:
         _print_page(asked.plans, prepare, output)
-        return 0
+        return
     if output.style == "table":
         asked.announce(measure=dry_run)
     if dry_run:
-        return 0
+        return
     asked.require_columns(output)
     records, errors = _run_all(asked.named, prepare)
     problems = asked.print_scores(records, errors, output)
     say_what_next(records, prepare.settings.out, failed=bool(errors), suite=name)
-    end_with(problems)
-    return 1 if asked.failures(errors) else 0
+    end_with(problems, 1 if asked.failures(errors) else 0)
 
 
 def _continuation(resume: bool, force: bool) -> str:
@@ -248,38 +245,34 @@ def _print_page(plans: list[Plan], prepare: Preparation, output: Output) -> None
 
 def _run_all(
     plans: Sequence[tuple[str, Plan]], prepare: Preparation
-) -> tuple[list[Record], dict[str, Exception]]:
+) -> tuple[list[Record], dict[str, BaseException]]:
     """The records of named plans, and the errors of the other plans by id.
 
     A run that fails stops no other.
     """
-    from ..display.progress import ProgressDisplay
-    from ..plugins import host
+    from ..display.progress import progress_of_runs
     from ..runs.run import run_plans
 
     records: list[Record] = []
-    errors: dict[str, Exception] = {}
+    errors: dict[str, BaseException] = {}
     # A request that is refused leaves no folder.
-    with removed_if_empty(prepare.settings.out), ProgressDisplay(len(plans)) as display:
-        host().observe(display, "progress")
-        try:
-            for number, (name, plan) in enumerate(plans, start=1):
-                display.begin(number, name)
-                try:
-                    records += run_plans([prepare(plan)], prepare.settings)
-                except Interrupted as error:
-                    done = f"{len(records)} of {len(plans)} runs have records"
-                    rest = f"{len(plans) - number} more not started"
-                    facts = [done] * (len(plans) > 1) + [rest] * (number < len(plans))
-                    message = "; ".join(filter(None, [str(error), *facts]))
-                    raise Interrupted(error.signal_number, message) from None
-                except Exception as error:
-                    if os.environ.get("ICLBENCH_DEBUG"):
-                        raise
-                    errors[plan.spec.id] = error
-                    known = isinstance(error, IclbenchError)
-                    where = "" if known else " (ICLBENCH_DEBUG=1 shows the traceback)"
-                    report(f"error: {name}: {reason_of(error)}{where}")
-        finally:
-            host().forget(display)
+    with removed_if_empty(prepare.settings.out):
+        for number, (name, plan) in enumerate(plans, start=1):
+            try:
+                tuned = prepare(plan)
+                with progress_of_runs(len(plans), number, name):
+                    records += run_plans([tuned], prepare.settings)
+            except Interrupted as error:
+                done = f"{len(records)} of {len(plans)} runs have records"
+                rest = f"{len(plans) - number} more not started"
+                facts = [done] * (len(plans) > 1) + [rest] * (number < len(plans))
+                message = "; ".join(filter(None, [str(error), *facts]))
+                raise Interrupted(error.signal_number, message) from None
+            except (Exception, SystemExit) as error:  # a plugin that exits ends only its run
+                if os.environ.get("ICLBENCH_DEBUG"):
+                    raise
+                errors[plan.spec.id] = error
+                known = isinstance(error, IclbenchError)
+                where = "" if known else " (ICLBENCH_DEBUG=1 shows the traceback)"
+                report(f"error: {name}: {reason_of(error)}{where}")
     return records, errors

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..api.errors import UsageError
@@ -12,10 +13,17 @@ if TYPE_CHECKING:
     from ..runs.settings import Settings
 
 
-def show_shifted(path: str, spec: dict[str, Any], settings: Settings, output: Output) -> None:
+#: The options that have a meaning here.
+USED = {"weights", "shift", "device", "eval_batch", "style", "columns", "sort", "strict"}
+
+
+def show_shifted(
+    spec: dict[str, Any], given: Mapping[str, str], settings: Settings, output: Output
+) -> None:
     """Add the evaluations that `spec` asks for to a record, and show its board; trains nothing.
 
-    Raises UsageError for other fields, which are the record's own.
+    Raises UsageError for other fields, which are the record's own, and for an option that would be
+    ignored; `given` is `options_given`.
     """
     from ..runs.shift_records import evaluate_shifts
     from ..runs.shifts import ALL
@@ -23,6 +31,12 @@ def show_shifted(path: str, spec: dict[str, Any], settings: Settings, output: Ou
     others = sorted(spec.keys() - {"weights", "shift"})
     if others:
         raise UsageError(f"a record fixes {', '.join(others)}: give only --weights and --shift")
+    for name, written in given.items():
+        if name not in USED:
+            raise UsageError(
+                f"{written} has no meaning here: without --model, the record of --weights is "
+                "evaluated under --shift"
+            )
     shifts = spec.get("shift", (ALL,))
-    record = evaluate_shifts(path, shifts, settings.device, settings.eval_batch)
+    record = evaluate_shifts(spec["weights"], shifts, settings.device, settings.eval_batch)
     end_with(print_boards_of([record], record.folder, output))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..api.errors import UsageError
 from .common import Columns, Sort, Style, end_with, record_paths, show_table
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ def show(
     from ..display.table import joined
     from ..leaderboards.reading import sound_records
 
+    if plot and style in {"csv", "json"}:
+        raise UsageError(f"--plot draws nothing beside --format {style}")
     problems: list[str] = []
     sound = (record for _, record in sound_records(record_paths(records), problems.append))
     if style in {"csv", "json"}:

@@ -17,7 +17,8 @@ def with_spec_options(verb: Callable[..., None]) -> Callable[..., None]:
     """Give a verb an option for every field of RunSpec that it doesn't declare.
 
     The verb receives the values that are given as its parameter `spec`, a dictionary for RunSpec to
-    validate. RunSpec has the same defaults as the options.
+    validate, and the command's `context` if it has such a parameter. RunSpec has the same defaults
+    as the options.
     """
     signature = inspect.signature(verb, eval_str=True)
     options = {
@@ -32,10 +33,12 @@ def with_spec_options(verb: Callable[..., None]) -> Callable[..., None]:
             texts = [given] if isinstance(given, str) else given
             if texts and source is not None and source.name != "DEFAULT":
                 spec[name] = option.read(texts, flag(name))
+        if "context" in signature.parameters:
+            values["context"] = context
         verb(spec=spec, **values)
 
     context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-    declared = [p for name, p in signature.parameters.items() if name != "spec"]
+    declared = [p for name, p in signature.parameters.items() if name not in {"context", "spec"}]
     required = [p for p in declared if p.default is p.empty]
     generated = [_parameter(name, option) for name, option in options.items()]
     others = [p for p in declared if p not in required]

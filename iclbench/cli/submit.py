@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ..api.errors import UsageError
+from ..api.errors import IclbenchError, UsageError, reason_of
 from ..console import report
 from .common import Device, Strict, record_paths, sound_host
 
@@ -53,10 +53,14 @@ def submit(
     if accepted and not check:
         require_writable(store.folder)
         for submission in accepted:
-            target = publish(submission, store)
-            state = "copied to" if submission.new else "already published:"
-            print(f"{state} {target}", file=sys.stderr)
-            if held_out and add_held_out(submission, target, draw_salt()) is not None:
-                print(f"held out: {held_out_path(target)}", file=sys.stderr)
+            try:
+                target = publish(submission, store)
+                state = "copied to" if submission.new else "already published:"
+                print(f"{state} {target}", file=sys.stderr)
+                if held_out and add_held_out(submission, target, draw_salt()) is not None:
+                    print(f"held out: {held_out_path(target)}", file=sys.stderr)
+            except (IclbenchError, OSError) as error:
+                refused.append(f"{submission.path}: {reason_of(error)}")
+                report(f"error: {refused[-1]}")
     if refused:
         raise typer.Exit(2)

@@ -127,7 +127,7 @@ class SuiteRun:
 
         return ACTIONS[spec.origin]
 
-    def failures(self, errors: Mapping[str, Exception]) -> list[str]:
+    def failures(self, errors: Mapping[str, BaseException]) -> list[str]:
         """The cells that failed, extra ones too; not those that a model can't do."""
         failed = [cell.board.name for cell in self.cells if cell.error is not None]
         for cell in self.cells:
@@ -144,7 +144,7 @@ class SuiteRun:
         overall_table(score_suite(self.suite, {})).arranged(output.columns, output.sort)
 
     def print_scores(
-        self, records: Iterable[Record], errors: Mapping[str, Exception], output: Output
+        self, records: Iterable[Record], errors: Mapping[str, BaseException], output: Output
     ) -> list[str]:
         """Print the scores of the models that ran, and those that exist already.
 

@@ -102,9 +102,7 @@ def sweep(
         problems = _show(sized, result, folder, folder / f"{file.stem}.html", output)
     for line in by_reason(result.failures):
         report(f"failed: {line}")
-    end_with(problems)
-    if result.failures:
-        raise typer.Exit(1)
+    end_with(problems, 1 if result.failures else 0)
 
 
 def _file_of(given: Path) -> Path:

@@ -10,7 +10,7 @@ import typer
 
 from ..api.errors import UsageError
 from ..console import counted, report
-from .common import TRIALS
+from .common import MOST_TRIALS, TRIALS
 
 if TYPE_CHECKING:
     from ..api.tuning import TuningDocument
@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 TrialsOfTune = Annotated[
     int | None,
     typer.Option(
-        "--trials", min=1, metavar="N", help=f"Trials of --tune, per board; default: {TRIALS}."
+        "--trials",
+        min=1,
+        max=MOST_TRIALS,
+        metavar="N",
+        help=f"Trials of --tune, per board; default: {TRIALS}.",
     ),
 ]
 
@@ -85,12 +89,18 @@ class Preparation:
         """The plan as it is run: with --tune, tuned now."""
         if self.trials is None or plan.recipe is None:
             return plan
+        from ..display.progress import progress_of_jobs
         from ..runs.tuned import tuned, write_tuning
         from ..sweeps.tuning.search import SearchSettings, tune
 
         name = f"tuning {plan.spec.model} on {plan.spec.task}"
         search = SearchSettings(trials=self.trials)
-        document = tune(plan, self.settings, search, lambda line: report(f"{name}: {line}"))
+        with progress_of_jobs(name) as display:
+
+            def say(line: str) -> None:
+                display.line(f"{name}: {line}")
+
+            document = tune(plan, self.settings, search, say, listener=display)
         path = write_tuning(self.settings.out, document)
         report(f"{name}: {path}")
         return tuned(plan, document)

@@ -6,7 +6,7 @@ The display says which run of how many it is, the phase, the loss and the time l
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..api.budget import Budget
@@ -161,12 +161,17 @@ class ProgressDisplay:
 
 
 @contextmanager
-def progress_of_jobs(what: str) -> Iterator[ProgressDisplay]:
-    """A display for an executor's `listener`; until jobs start, it says what is prepared."""
-    with ProgressDisplay() as display:
-        display.begin(0, what)
+def progress_of_runs(total: int, number: int, name: str) -> Iterator[ProgressDisplay]:
+    """A display of runs in this process: the one of this number, or 0 for what comes before any."""
+    with ProgressDisplay(total) as display:
+        display.begin(number, name)
         host().observe(display, "progress")
         try:
             yield display
         finally:
             host().forget(display)
+
+
+def progress_of_jobs(what: str) -> AbstractContextManager[ProgressDisplay]:
+    """A display for an executor's `listener`; until jobs start, it says what is prepared."""
+    return progress_of_runs(0, 0, what)

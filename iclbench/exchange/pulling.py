@@ -112,7 +112,9 @@ def pull_records(
     A record that is there already stays. Raises RecordError with the reason.
     """
     if not listed.records:
-        raise UsageError(f"{source.name} has no iclbench records")
+        misnamed = ", ".join(left_out(listed))
+        hint = f"; not named like a record, MODEL-ID.json: {misnamed}" if misnamed else ""
+        raise UsageError(f"{source.name} has no iclbench records{hint}")
     store = RecordStore(out)
     with _staging(out) as staging:
         _require_total(source, listed.records, most)

@@ -76,7 +76,7 @@ def run_case(case: Case) -> Outcome:
         status, text = "ok", case.check()
     except NotCheckedError as reason:
         status, text = "not checked", str(reason)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         text = reason_of(error)
     return Outcome(case, status, text, time.perf_counter() - started)
 

@@ -12,7 +12,7 @@ from typing import Any
 from .. import hookspecs
 from ..api.architecture import Architecture
 from ..api.asked import Asked
-from ..api.errors import reason_of
+from ..api.errors import UsageError, reason_of
 from ..api.executor import Executor
 from ..api.grader import Grader
 from ..api.metric import Metric
@@ -157,11 +157,12 @@ def _construction(name: str, weights: str) -> str:
     for task in all_tasks():
         try:
             tiny_run(architecture, task.name, weights=weights, model_args={}, seeds=1)
-        except Exception as error:
+        except UsageError as error:
             refusals.append(f"{task.name}: {reason_of(error)}")
         else:
             return f"on {task.name}; its record verifies"
-    raise NotCheckedError(f"no installed task accepts it with its defaults; {refusals[0]}")
+    reason = refusals[0] if refusals else "no task is installed"
+    raise NotCheckedError(f"no installed task accepts it with its defaults; {reason}")
 
 
 def _task(kind: str, name: str) -> Checks:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 
 from ..api.config import ConfigT, parse_config
-from ..api.errors import UsageError
+from ..files import read_toml
 
 
 def read_document(path: Path, config: type[ConfigT]) -> ConfigT:
@@ -14,10 +13,4 @@ def read_document(path: Path, config: type[ConfigT]) -> ConfigT:
 
     Raises UsageError with the path and the reason for a file that is not valid.
     """
-    if not path.exists():
-        return config()
-    try:
-        content = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path}: {error}") from None
-    return parse_config(config, content, str(path))
+    return parse_config(config, read_toml(path), str(path)) if path.exists() else config()

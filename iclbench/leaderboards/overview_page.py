@@ -30,9 +30,9 @@ def overview_page(boards: Sequence[Board], digest: str, *, parquet: bool = True)
         "Each column is one board of its task: the board with a training budget if there is one, "
         "otherwise the one with the most models. Its setting is listed below the table; a task's "
         "page has all boards and ranks each track separately. Each cell shows the model's best "
-        "row on that board, in the track of most of its models if it has one there: the mean digits "
-        "of its error, the digits of its mean error if errors have no floor, otherwise the mean of "
-        f"the metric. {formats.DIGITS} A cell names its track if it is another.",
+        "row on that board, in the track of most of its models if it has one there: the mean "
+        "digits of its error, the digits of its mean error if errors have no floor, otherwise the "
+        f"mean of the metric. {formats.DIGITS} A cell names its track if it is another.",
         "The first line is the floor: the *attainable* error is the error of the exact answer to "
         "the rounded prompt, rounded once to the dtype; a *target* is a reference that models can "
         "pass. **Bold** results are at the floor: their median and 99th percentile are at most one "

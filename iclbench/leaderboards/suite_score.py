@@ -15,6 +15,7 @@ from typing import NamedTuple
 from ..api.record import Record
 from ..api.spec import canonical_json
 from ..api.suite import Suite, SuiteBoard
+from ..runs.suites import records_of_solver
 from .level import has_digits_level, is_lower_better, level_of
 from .row import is_tuned, track_name
 
@@ -96,14 +97,14 @@ def score_suite(suite: Suite, records: Mapping[str, Sequence[Record]]) -> SuiteT
 
 def scale_of(board: SuiteBoard, records: Sequence[Record]) -> Scale:
     """What counts as 0 and as 1 on a board."""
-    chance = next((r for r in records if r.spec.model == board.chance), None)
-    low = None if chance is None else level_of(chance).value
+    chance = records_of_solver(board, board.chance, records)
+    low = level_of(chance[0]).value if chance else None
     in_digits = bool(records) and has_digits_level(records[0])
     for record in records:
         floor = record.floor.get(record.ranking.metric)
         if floor is not None:
             return Scale(low, level_of(record, floor).value, record.main.floor.name, in_digits)
-    named = [r for r in records if r.spec.model == board.reference]
+    named = records_of_solver(board, board.reference, records) if board.reference else []
     candidates = named or [r for r in records if r.spec.model != board.chance]
     values = [(value, r) for r in candidates if (value := level_of(r).value) is not None]
     if not values:

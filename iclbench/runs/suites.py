@@ -159,3 +159,13 @@ def records_of(suite: Suite, records: Iterable[Record]) -> dict[str, list[Record
         if name is not None:
             members.setdefault(name, []).append(record)
     return members
+
+
+def records_of_solver(board: SuiteBoard, name: str, records: Iterable[Record]) -> list[Record]:
+    """The records of a solver that the board names, as the suite runs it: with its own arguments.
+
+    Where that is not known, since its plugin is not installed, all records of that name.
+    """
+    plan = _cell(board, name, {}).plan
+    named = (record for record in records if record.spec.model == name)
+    return [r for r in named if plan is None or r.spec.model_args == plan.spec.model_args]

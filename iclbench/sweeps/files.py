@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,10 +18,9 @@ from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 
 from ..api.config import Config, parse_config
 from ..api.errors import UsageError, unknown
-from ..api.names import visible
 from ..api.options import parse_seeds
 from ..api.spec import RunSpec, spec_options
-from ..files import read_regular_file
+from ..files import read_toml
 from .fields import IS_TABLE
 from .figure import Figure
 from .table import StudyTable
@@ -121,8 +119,8 @@ class SweepFile(Config):
 #: A sweep file: its path, its content, or what was read.
 SweepSource = str | Path | Mapping[str, Any] | SweepFile
 
-#: The most cells of a grid, and the most bytes of a sweep file.
-MOST_CELLS, MOST_BYTES = 100_000, 2**20
+#: The most cells of a grid.
+MOST_CELLS = 100_000
 
 #: The size that a sweep file itself describes.
 QUICK = "quick"
@@ -204,16 +202,6 @@ def read_sweep_file(file: SweepSource) -> SweepFile:
     if isinstance(file, Mapping):
         return parse_config(SweepFile, file, "sweep")
     return parse_config(SweepFile, read_toml(Path(file)), str(file)).read_from(str(file))
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """The content of a TOML file of a user; raises UsageError for any other."""
-    try:
-        return tomllib.loads(read_regular_file(path, MOST_BYTES, links=True).decode("utf-8"))
-    except RecursionError:
-        raise UsageError(f"{path} is nested too deeply") from None
-    except ValueError as error:
-        raise UsageError(f"{path}: {visible(str(error), 200)}") from None
 
 
 def stages_of(file: SweepFile) -> list[list[dict[str, Any]]]:

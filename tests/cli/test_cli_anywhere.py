@@ -269,6 +269,19 @@ def test_a_record_is_at_home_in_its_own_folder(cli, tmp_path, monkeypatch):
     assert "least-squares" in cli("show", path.name).out
 
 
+@pytest.mark.parametrize("options", [("--dry-run",), ("--suite", "core"), ("--force",), ("--tune",),
+                                     ("--out", "elsewhere"), ("--engine", "plain")])  # fmt: skip
+def test_what_a_record_under_shift_would_ignore_is_refused(cli, tmp_path, options):
+    arguments = ("--task-args", "dim=2,examples=4", "--eval-prompts", 32, "--out", tmp_path)
+    cli("run", "--model", "zero", "--task", "least-squares", *arguments)
+    (path,) = tmp_path.glob("*/*.json")
+    before = path.read_bytes()
+    outcome = cli("run", "--weights", path, "--shift", "noisy", *options)
+    assert (outcome.code, outcome.err.count("\n")) == (2, 1)
+    assert f"{options[0]} has no meaning here" in outcome.err
+    assert path.read_bytes() == before
+
+
 def test_what_a_killed_process_staged_is_no_record(cli, tmp_path):
     out = tmp_path / "out"
     assert cli("run", "--model", "zero", "--task", "ridge", "--eval-prompts", 32,

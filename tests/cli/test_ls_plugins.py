@@ -36,3 +36,17 @@ def test_plugins_shows_what_a_plugin_provides_and_its_import_time(sample_plugin,
     assert (row["distribution"], row["version"]) == ("iclbench-fine", "1.2")
     assert row["problem"] is None
     assert row["import_seconds"] >= 0.02
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("ls", "--json", "--format", "csv"),
+        ("plugins", "--json", "--format", "csv"),
+        ("plugins", "--json", "--columns", "plugin"),
+    ],
+)
+def test_a_format_that_would_be_ignored_is_refused(cli, arguments):
+    outcome = cli(*arguments)
+    assert (outcome.code, outcome.out, outcome.err.count("\n")) == (2, "", 1)
+    assert "--json" in outcome.err

@@ -9,9 +9,14 @@ from types import SimpleNamespace
 import pytest
 from test_suites_command import TEXT
 
+from iclbench import RunSpec
 from iclbench.cli import tune
 from iclbench.cli.common import Output
+from iclbench.runs.plan import resolve
+from iclbench.runs.settings import Settings
+from iclbench.runs.store import read_record
 from iclbench.runs.tuned import read_tuning
+from iclbench.sweeps.tuning.search import SearchSettings, planned_trials
 
 TASK = ("--task", "least-squares", "--task-args", "dim=2,examples=4", "--recipe", "smoke",
         "--seeds", "2", "--eval-prompts", "32")  # fmt: skip
@@ -134,3 +139,20 @@ def test_trials_and_pages_of_entries_are_tables_for_programs_too(cli, tmp_path):
     assert {"layers", "width"} <= {row["argument"] for row in page}
     assert "has no table" in cli("describe", "model", "zero", "--format", "csv").err
     assert "unknown column" in cli("describe", "transformer", "--columns", "nonesuch").err
+
+
+def test_trials_are_neither_shifted_nor_graded_nor_shown_as_the_run(cli, tmp_path):
+    """Only a task that ranks by a grade grades its trials."""
+    args = ("--model", "baseconv", *TASK, "--tune", "--trials", "1", "--shift", "noisy")
+    outcome = cli("run", *args, "--out", tmp_path)
+    assert outcome.code == 0, outcome.err
+    (trial,) = (read_record(path) for path in (tmp_path / "tuning").glob("*/*.json"))
+    (record,) = (read_record(path) for path in tmp_path.glob("least-squares/*.json"))
+    assert (list(trial.evaluations), list(record.evaluations)) == (["main"], ["main", "noisy"])
+    assert outcome.err.count("baseconv on least-squares: mean digits of squared_error") == 1
+
+    graded = resolve(RunSpec(model="transformer", task="stories", recipe="smoke",
+                             grader="text-statistics"))  # fmt: skip
+    (planned, *_) = planned_trials(graded, Settings(tmp_path), SearchSettings(trials=1))
+    assert planned.plan is not None
+    assert (graded.spec.grader, planned.plan.spec.grader) == ("text-statistics", None)

@@ -23,6 +23,14 @@ def test_a_damaged_record_is_left_out_and_reported(cli, results, tmp_path):
     assert [path.name[:4] for path in (tmp_path / "copy" / "least-squares").iterdir()] == ["tran"]
 
 
+def test_where_no_record_is_sound_each_reason_is_reported(cli, results, tmp_path):
+    for path in (results / "least-squares").glob("*.json"):
+        path.write_text(path.read_text().replace("float32", "float64"))
+    outcome = cli("push", results, "--to", tmp_path / "copy")
+    assert (outcome.code, outcome.err.count("it was edited")) == (2, 2)
+    assert "there are no sound records" in outcome.err
+
+
 def test_a_record_without_one_of_its_files_is_refused(trained, results):
     for path in (results / "objects").glob("*/*.safetensors"):
         path.unlink()

@@ -10,10 +10,10 @@ import pytest
 from fake_hub import Repository
 from forging import with_values
 
-from iclbench import RecordError, RecordStore
+from iclbench import RecordError, RecordStore, UsageError
 from iclbench.api.spec import digest_of
 from iclbench.exchange.hub import Entry
-from iclbench.exchange.pulling import listing, written_by_iclbench
+from iclbench.exchange.pulling import listing, pull_records, written_by_iclbench
 
 
 @pytest.fixture
@@ -54,6 +54,12 @@ def test_files_of_other_forms_are_left_where_they_are():
     assert [entry.path for entry in found.records] == ["read/zero-0123456789abcdef.json"]
     assert found.objects == {}
     assert not written_by_iclbench("setup.py")
+
+
+def test_records_under_other_names_are_named_where_there_are_no_others(tmp_path):
+    source = Listed("read/mine.json", "README.md")
+    with pytest.raises(UsageError, match=r"has no iclbench records; .*: read/mine\.json"):
+        pull_records(source, listing(source), tmp_path / "out", measure=False)
 
 
 def test_a_repository_that_names_a_file_outside_is_refused(published, refused):

@@ -114,3 +114,58 @@ def test_an_unknown_package_is_answered_with_the_nearest(sample_plugin):
 def test_a_plugin_without_entries_loads(outcomes):
     assert list(outcomes("empty", "VALUE = 1")) == ["plugin empty: loads"]
     assert host().problems == []
+
+
+def test_a_plugin_that_exits_fails_its_own_check(outcomes):
+    """Its exit status of 0 must not become that of the whole check."""
+    source = """
+    from iclbench_solvers.simple import Zero
+
+    class Leaves(Zero):
+        name = "leaves"
+
+        def build(self, signature, config):
+            raise SystemExit(0)
+
+    @hookimpl
+    def iclbench_architectures():
+        return [Entry("leaves", "exits", Leaves)]
+    """
+    status, text = outcomes("leaver", source)["model leaves: module"]
+    assert (status, "SystemExit" in text) == ("failed", True)
+
+
+def test_a_construction_fails_unless_every_task_refuses_it(outcomes):
+    source = """
+    from iclbench import Architecture, Config, Construction, UsageError
+    from torch import nn
+
+    class Wrong(Construction):
+        def __init__(self, error):
+            self.error = error
+
+        def build(self, signature, args, task):
+            raise self.error
+
+    class Built(Architecture):
+        name = "built"
+        constructions = {
+            "broken": Wrong(RuntimeError("no weights")),
+            "refusing": Wrong(UsageError("it needs another task")),
+        }
+
+        def supports(self, signature, config):
+            return None if signature.target == "query" else "it needs a query"
+
+        def build(self, signature, config):
+            return nn.Linear(1, 1)
+
+    @hookimpl
+    def iclbench_architectures():
+        return [Entry("built", "has constructions", Built)]
+    """
+    found = outcomes("builder", source)
+    assert found["model built: weights broken"][0] == "failed"
+    assert "no weights" in found["model built: weights broken"][1]
+    status, text = found["model built: weights refusing"]
+    assert (status, "it needs another task" in text) == ("not checked", True)

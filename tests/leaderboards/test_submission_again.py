@@ -6,6 +6,7 @@ import pytest
 from forging import reseal
 
 from iclbench import run
+from iclbench.leaderboards import submission
 from iclbench.runs.store import read_record
 
 
@@ -32,3 +33,18 @@ def test_a_record_that_got_answers_is_known_again(cli, path, tmp_path):
     again = cli("submit", path, "--to", boards)
     assert again.code == 0
     assert "already published" in again.err
+
+
+def test_a_record_that_cannot_be_copied_stops_no_other(cli, path, tmp_path, monkeypatch):
+    other = run(model="zero", task="ridge", eval_prompts=32, out=tmp_path / "results").path
+    copied = submission.publish
+
+    def publish(one, store):
+        if one.record.spec.task == "least-squares":
+            raise OSError("the disk is full")
+        return copied(one, store)
+
+    monkeypatch.setattr(submission, "publish", publish)
+    outcome = cli("submit", path, other, "--to", tmp_path / "boards")
+    assert (outcome.code, "the disk is full" in outcome.err) == (2, True)
+    assert (tmp_path / "boards" / "records" / "ridge" / other.name).exists()

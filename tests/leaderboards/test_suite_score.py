@@ -117,6 +117,22 @@ def test_without_a_floor_the_named_solver_counts_or_the_best_row(records):
     assert best.reference_name == f"best row: {min(values, key=values.get)}"
 
 
+def test_a_solver_with_other_arguments_is_neither_chance_nor_the_reference(records):
+    board = SUITE.boards[1].model_copy(update={"reference": "kernel-regression"})
+    group = [without_floor(record) for record in records["classes"]["all"]]
+
+    def worse(model, **args):
+        """A record of the solver with other arguments and a worse score, which is read first."""
+        record = next(r for r in group if r.spec.model == model)
+        spec = record.spec.model_copy(update={"model_args": {**record.spec.model_args, **args}})
+        nll = record.metrics["nll"].model_copy(update={"mean": 7.0})
+        main = record.main.model_copy(update={"metrics": {"nll": nll}})
+        return record.model_copy(update={"spec": spec, "evaluations": {"main": main}})
+
+    others = [worse("class-frequency", smoothing=9.0), worse("kernel-regression", bandwidth=9.0)]
+    assert scale_of(board, [*others, *group]) == scale_of(board, group)
+
+
 def test_nothing_is_scored_without_chance_or_against_a_reference_below_it(records, capsys):
     group = [r for r in records["regression"]["all"] if r.spec.model != "zero"]
     table = score_suite(SUITE, {"regression": group})

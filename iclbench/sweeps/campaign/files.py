@@ -10,7 +10,8 @@ from pydantic import Field, model_validator
 from ...api.config import Config, parse_config
 from ...api.errors import unknown
 from ...api.names import is_plain_name
-from ..files import QUICK, read_toml
+from ...files import read_toml
+from ..files import QUICK
 from ..tuning.search import SearchSettings
 
 
@@ -66,7 +67,7 @@ class Stage(Config):
 class Campaign(Config):
     """An ordered list of stages; what is trained on a suite is tuned first."""
 
-    trials: int = Field(12, ge=0, description="trials per tuning; 0: nothing is tuned")
+    trials: int = Field(12, ge=0, le=10_000, description="trials per tuning; 0: nothing is tuned")
     search_seed: int = Field(0, ge=0, description="seed of the tunings")
     space: dict[str, dict[str, Any]] = Field({}, description="changes to each model's search space")
     published: Path | None = Field(

@@ -30,6 +30,7 @@ from ...console import counted
 from ...runs.plan import Plan, resolve
 from ...runs.report import ranking
 from ...runs.settings import Settings
+from ...runs.statistics import GRADE
 from ...runs.store import RecordStore
 from ..jobs import job_of, request_of, run_job
 from ..programs import make_executor
@@ -39,6 +40,8 @@ from .space import Point, points_of, search_space
 FOLDER = "tuning"
 #: The most prompts that a trial is evaluated on.
 MOST_PROMPTS = 1024
+#: A trial is graded only where a grade ranks it: grading costs.
+UNGRADED: Mapping[str, Any] = {"grader": None, "grader_args": {}, "grader_budget": None}
 
 Reporter = Callable[[str], None]
 
@@ -140,6 +143,8 @@ def _request(plan: Plan, point: Point, seeds: int) -> RunSpec:
             "eval_seed": tuning_evaluation_seed(request.eval_seed),
             "eval_prompts": min(request.eval_prompts, MOST_PROMPTS),
             "metrics": (),
+            "shift": (),
+            **({} if plan.task.primary.metric.startswith(GRADE) else UNGRADED),
         }
     )
 
