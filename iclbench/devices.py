@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import functools
 import gc
 import os
 import platform
 import sys
 from importlib import metadata
+from pathlib import Path
 
 import torch
 
@@ -47,6 +50,7 @@ def environment(device: torch.device) -> Environment:
     return Environment(
         device=visible(torch.cuda.get_device_name(device), 500) if cuda else "cpu",
         processor=f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
+        cpu=cpu_name(),
         platform=visible(platform.platform(), 500),
         threads=torch.get_num_threads(),
         versions={
@@ -56,6 +60,19 @@ def environment(device: torch.device) -> Environment:
             **{name: metadata.version(name) for name in ("iclbench", "numpy", "scipy")},
         },
     )
+
+
+@functools.cache
+def cpu_name() -> str | None:
+    """The CPU's name, such as AMD EPYC 9R14; None where the system does not say."""
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+        names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+        if names and names[0]:
+            return visible(names[0], 200)
+    # On Linux this may be empty or the architecture, which `processor` has.
+    name = platform.processor()
+    return visible(name, 200) if name and name != platform.machine() else None
 
 
 def machine_memory() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import subprocess
 import sys
 import weakref
@@ -12,6 +13,7 @@ import torch
 
 from iclbench import UsageError
 from iclbench.devices import (
+    cpu_name,
     environment,
     find_device,
     free_memory,
@@ -85,3 +87,13 @@ def test_a_gpu_with_a_number_becomes_the_current_one(monkeypatch):
     with pytest.raises(UsageError, match=r"'cuda:2' does not exist \(2 GPUs\)"):
         find_device("cuda:2")
     assert len(current) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("processor\t: 0\nmodel name\t: AMD EPYC 9R14\n", "AMD EPYC 9R14"), ("Features: fp\n", None)],
+)
+def test_a_record_names_the_cpu_where_the_system_does(text, expected, monkeypatch):
+    monkeypatch.setattr("pathlib.Path.read_text", lambda *_: text)
+    monkeypatch.setattr("platform.processor", platform.machine)
+    assert cpu_name.__wrapped__() == expected

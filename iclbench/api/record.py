@@ -74,9 +74,16 @@ class Environment(Config):
 
     device: Label
     processor: Label = Field(description="architecture and vector instructions of the CPU")
+    cpu: Label | None = Field(None, description="the CPU's name; null: not known")
     platform: Label
     threads: int = Field(ge=1, le=100_000)
     versions: dict[Label, Label]
+
+    @property
+    def in_words(self) -> str:
+        """The device, the CPU and the threads, on a line."""
+        cpu = [self.cpu] if self.cpu else []
+        return ", ".join([self.device, *cpu, self.processor, f"{self.threads} threads"])
 
 
 class PluginReference(Config):

@@ -1,6 +1,7 @@
 """The command line, one verb a file.
 
-Exit codes: 0 done, 1 a run failed, 2 bad usage; `run` and `sweep`: 130 SIGINT, 143 SIGTERM.
+Exit codes: 0 done, 1 a run failed, 2 bad usage; of verbs that can be continued, 130 SIGINT and 143
+SIGTERM.
 
 It may import every other package. Modules that need torch are imported inside a verb, so that
 `--help` is fast.

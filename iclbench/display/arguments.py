@@ -114,7 +114,7 @@ def settings_table(values: Mapping[str, Any], meanings: type[BaseModel], title: 
     return Table(columns, rows, title=title)
 
 
-def facts_table(facts: Iterable[tuple[str, str]], title: str = "") -> Table:
+def facts_table(facts: Iterable[tuple[str, str]]) -> Table:
     """Facts by their names."""
     rows = [{"fact": name, "value": value} for name, value in facts if value]
-    return Table((Column("fact"), Column("value", fit="wrap")), rows, title=title, head=False)
+    return Table((Column("fact"), Column("value", fit="wrap")), rows, head=False)

@@ -21,7 +21,7 @@ from ..api.task import Task
 from ..discovery import CATALOG_HOOKS, Plugin
 from ..leaderboards.descriptions import about_path
 from ..plugins import host
-from ..runs.checks import check_architecture, check_task
+from ..runs.checks import check_architecture, check_task, expect
 from ..runs.suites import find_suite
 from ..sweeps.conformance import check_executor
 from .parts import (
@@ -37,7 +37,6 @@ from .trials import (
     STEPS,
     NotCheckedError,
     all_tasks,
-    expect,
     models_for,
     required_args,
     small_config,

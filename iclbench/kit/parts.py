@@ -35,12 +35,12 @@ from ..api.task import Task
 from ..discovery import Plugin
 from ..leaderboards.descriptions import read_about
 from ..plugins import host
-from ..runs.checks import ConformanceError
+from ..runs.checks import ConformanceError, expect
 from ..runs.evaluate import evaluate, floor
 from ..runs.grading import Grading
 from ..runs.suites import resolve_suite
 from ..training.optimizers.choice import check_optimizer
-from .trials import NotCheckedError, expect
+from .trials import NotCheckedError
 
 #: What a grader is shown: an ordinary ending, an empty one, and one with other letters.
 COMPLETIONS = [

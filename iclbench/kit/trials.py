@@ -17,7 +17,7 @@ from ..api.record import Record
 from ..api.spec import RunSpec
 from ..api.task import Task
 from ..plugins import PluginHost, host
-from ..runs.checks import ConformanceError
+from ..runs.checks import expect
 from ..runs.plan import resolve
 from ..runs.run import run_plans
 from ..runs.settings import Settings
@@ -32,12 +32,6 @@ class NotCheckedError(Exception):
 #: A run of the kit: seconds, whatever the model.
 TRIAL: dict[str, Any] = {"seeds": 2, "eval_prompts": 16, "dtype": "float32"}
 STEPS = {"steps": 2, "batch": 4}
-
-
-def expect(holds: bool, otherwise: str) -> None:
-    """Raise ConformanceError unless a promise is kept."""
-    if not holds:
-        raise ConformanceError(otherwise)
 
 
 def small_args(config: type[Config]) -> dict[str, Any]:

@@ -249,9 +249,9 @@ def device(name: str, threads: int) -> str:
     return f"{name} ({threads} thread{'s' * (threads != 1)})" if name == "cpu" else name
 
 
-def arguments(values: dict[str, Any], without: frozenset[str] = frozenset({"task_seed"})) -> str:
-    """`k=v` pairs; leaves out what is null, and the names in `without` at 0."""
-    shown = {k: v for k, v in values.items() if v is not None and not (k in without and v == 0)}
+def arguments(values: dict[str, Any]) -> str:
+    """`k=v` pairs; leaves out what is null, and a task's seed of 0."""
+    shown = {k: v for k, v in values.items() if v is not None and (k, v) != ("task_seed", 0)}
     return ", ".join(f"{k}={argument(v)}" for k, v in shown.items())
 
 

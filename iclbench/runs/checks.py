@@ -46,7 +46,7 @@ def check_architecture(architecture: Architecture, task: Task[Any], config: Conf
     an answer read as numbers.
     """
     reason = architecture.supports(task.signature, config)
-    _expect(reason is None, f"supports() refuses: {reason}")
+    expect(reason is None, f"supports() refuses: {reason}")
     if isinstance(architecture, Asked):
         _check_asked(architecture, task, config)
         return
@@ -55,25 +55,25 @@ def check_architecture(architecture: Architecture, task: Task[Any], config: Conf
     dtype = torch.get_default_dtype()
     batch = training_batch(task, 6, torch_generator("cpu", "conformance"), dtype)
     problem = _unseeded(architecture, task, config) or find_problem(module, task)
-    _expect(problem is None, str(problem))
+    expect(problem is None, str(problem))
     if architecture.float64:
         problem = find_lower_precision(module, task)
-        _expect(problem is None, f"not fit for float64: {problem}")
+        expect(problem is None, f"not fit for float64: {problem}")
     claims_causal = isinstance(module, BackboneModel)
     claims_causal |= isinstance(module, SequenceModel) and getattr(config, "causal", False)
     if signature.causal or claims_causal:
         position = reads_ahead(module, task)
-        _expect(position is None, f"is not causal: position {position} changes with later inputs")
+        expect(position is None, f"is not causal: position {position} changes with later inputs")
     for capability in CAPABILITIES:
         offers(module, capability)
     problem = _of_replicas(architecture, task, config)
-    _expect(problem is None, f"its form for several replicas differs: {problem}")
+    expect(problem is None, f"its form for several replicas differs: {problem}")
     if any(parameter.requires_grad for parameter in module.parameters()):
         loss = task.loss(module(batch.prompt), batch.target).mean()
         named = {name: p for name, p in module.named_parameters() if p.requires_grad}
         grads = torch.autograd.grad(loss, list(named.values()), allow_unused=True)
         unused = [name for name, grad in zip(named, grads, strict=True) if grad is None]
-        _expect(not unused, f"parameters without a gradient: {', '.join(unused)}")
+        expect(not unused, f"parameters without a gradient: {', '.join(unused)}")
 
 
 def _unseeded(architecture: Architecture, task: Task[Any], config: Config) -> str | None:
@@ -111,21 +111,21 @@ def _check_asked(asked: Asked, task: Task[Any], config: Config) -> None:
         task, 6, torch_generator("cpu", "conformance"), torch.get_default_dtype()
     ).prompt
     questions = asked.questions(prompt, signature, config)
-    _expect(len(set(questions)) == 6, "its questions are not one per prompt")
+    expect(len(set(questions)) == 6, "its questions are not one per prompt")
     alone = [
         asked.questions(map_tensors(lambda t, i=i: t[i : i + 1], prompt), signature, config)
         for i in range(6)
     ]
-    _expect([[q] for q in questions] == alone, "a question depends on the other prompts")
+    expect([[q] for q in questions] == alone, "a question depends on the other prompts")
     width = len(signature.readout) * signature.output_width
     for answer in ("", "\n", "I don't know.", "1e999", " 0.5, 0.25\n"):
         numbers = list(asked.read(answer, signature, config))
-        _expect(len(numbers) == width, f"{answer!r} is read as {len(numbers)} numbers, not {width}")
-        _expect(all(map(math.isfinite, numbers)), f"{answer!r} is read as a number without end")
+        expect(len(numbers) == width, f"{answer!r} is read as {len(numbers)} numbers, not {width}")
+        expect(all(map(math.isfinite, numbers)), f"{answer!r} is read as a number without end")
     none = list(asked.read("I don't know.", signature, config))
     for answer in ("nan", "inf", "-inf"):
         numbers = list(asked.read(answer, signature, config))
-        _expect(numbers == none, f"{answer!r} is read as {numbers}, and no number as {none}")
+        expect(numbers == none, f"{answer!r} is read as {numbers}, and no number as {none}")
 
 
 def _of_replicas(architecture: Architecture, task: Task[Any], config: Config) -> str | None:
@@ -155,19 +155,19 @@ def check_task(task: Task[Any], n: int = 8) -> None:
         _check_replicas(task, n, dtype)
         _check_evaluation(task, n, dtype)
     described = task.floor_kind == "none" or bool(task.floor_summary)
-    _expect(described, "floor_summary must say what the floor is")
+    expect(described, "floor_summary must say what the floor is")
     signature = task.signature
     inside = all(0 <= position < signature.length for position in signature.readout)
-    _expect(inside, "a read-out position is outside the sequence")
+    expect(inside, "a read-out position is outside the sequence")
     if signature.causal:
         prompt = training_batch(
             task, n, torch_generator("cpu", "conformance"), torch.float64
         ).prompt
         masks = task.mask_after(prompt, 0) is not None
-        _expect(masks, "a causal task must define mask_after(), to test models for reading ahead")
+        expect(masks, "a causal task must define mask_after(), to test models for reading ahead")
     more, fewer = task.evaluation_draws(2 * n, 0), task.evaluation_draws(n, 0)
     prefix = all((more[name][:n] == values).all() for name, values in fewer.items())
-    _expect(prefix, "the first prompts of a larger evaluation set are not the smaller set's")
+    expect(prefix, "the first prompts of a larger evaluation set are not the smaller set's")
     _check_shifts(task)
 
 
@@ -175,14 +175,14 @@ def _check_shifts(task: Task[Any]) -> None:
     """Each shift has prompts of its own, a digest of its own, and finite targets."""
     digests = {task.evaluation_digest(2, 0)}
     for name, shift in task.shifts.items():
-        _expect(bool(shift.summary), f"the shift {name} needs a summary")
+        expect(bool(shift.summary), f"the shift {name} needs a summary")
         shifted = task.shifted(name)
         digest = shifted.evaluation_digest(2, 0)
-        _expect(digest not in digests, f"the shift {name} has the digest of other prompts")
+        expect(digest not in digests, f"the shift {name} has the digest of other prompts")
         digests.add(digest)
         for batch in shifted.evaluation_batches(2, 0, torch.float32):
             finite = not batch.target.is_floating_point() or bool(batch.target.isfinite().all())
-            _expect(finite, f"the shift {name} has targets that are not finite")
+            expect(finite, f"the shift {name} has targets that are not finite")
 
 
 def _check_training(task: Task[Any], n: int, dtype: torch.dtype) -> None:
@@ -191,25 +191,25 @@ def _check_training(task: Task[Any], n: int, dtype: torch.dtype) -> None:
     batch, same = (
         training_batch(task, n, torch_generator("cpu", "conformance"), dtype) for _ in range(2)
     )
-    _expect(isinstance(batch.prompt, signature.prompt), "the prompt is not the signature's")
+    expect(isinstance(batch.prompt, signature.prompt), "the prompt is not the signature's")
     expected = signature.target_shape(batch.target)
-    _expect(tuple(batch.target.shape) == expected, f"targets are not {expected}")
+    expect(tuple(batch.target.shape) == expected, f"targets are not {expected}")
     again = torch.allclose(batch.target, same.target, rtol=0, atol=0, equal_nan=True)
-    _expect(again, "training prompts depend on more than the generator")
+    expect(again, "training prompts depend on more than the generator")
     dtypes = {t.dtype for t in (*batch.prompt, batch.target) if t.is_floating_point()}
-    _expect(dtypes <= {dtype}, f"training prompts are {dtypes}, not {dtype}")
+    expect(dtypes <= {dtype}, f"training prompts are {dtypes}, not {dtype}")
     for name, stated_shape in signature.shapes.items():
         shape = tuple(getattr(batch.prompt, name).shape[1:])
-        _expect(shape == stated_shape, f"{name} is {shape}, not {stated_shape} as in the signature")
+        expect(shape == stated_shape, f"{name} is {shape}, not {stated_shape} as in the signature")
     real, ids = batch.prompt.sequence()
     stated = (n, signature.length, signature.input_width)
     fits = real.shape == stated
     if signature.varies:
         fits = real.ndim == 3 and all(a <= b for a, b in zip(real.shape, stated, strict=True))
-    _expect(fits, f"the sequence is {tuple(real.shape)}, not as the signature says")
-    _expect(ids.shape == real.shape[:2], "ids have another length than the real features")
+    expect(fits, f"the sequence is {tuple(real.shape)}, not as the signature says")
+    expect(ids.shape == real.shape[:2], "ids have another length than the real features")
     loss = task.loss(_zeros(task, batch).to(dtype), batch.target)
-    _expect(loss.shape == (n,), "loss() must be (B,)")
+    expect(loss.shape == (n,), "loss() must be (B,)")
 
 
 def _check_replicas(task: Task[Any], size: int, dtype: torch.dtype) -> None:
@@ -231,7 +231,7 @@ def _check_replicas(task: Task[Any], size: int, dtype: torch.dtype) -> None:
             same = same and torch.allclose(
                 one[0].double(), several[r].double(), rtol=1e-3, atol=1e-4, equal_nan=True
             )
-            _expect(same, "a replica's training prompts depend on the replicas beside it")
+            expect(same, "a replica's training prompts depend on the replicas beside it")
 
 
 def _check_evaluation(task: Task[Any], n: int, dtype: torch.dtype) -> None:
@@ -240,24 +240,24 @@ def _check_evaluation(task: Task[Any], n: int, dtype: torch.dtype) -> None:
     parts = []
     for batch in task.evaluation_batches(n, 0, dtype):
         exact = not batch.target.is_floating_point() or batch.target.dtype == torch.float64
-        _expect(exact, "evaluation targets must stay float64")
+        expect(exact, "evaluation targets must stay float64")
         expected = task.signature.target_shape(batch.target)
-        _expect(tuple(batch.target.shape) == expected, f"evaluation targets are not {expected}")
+        expect(tuple(batch.target.shape) == expected, f"evaluation targets are not {expected}")
         dtypes = {t.dtype for t in batch.prompt if t.is_floating_point()}
-        _expect(dtypes <= {dtype}, f"evaluation prompts are {dtypes}, not {dtype}")
+        expect(dtypes <= {dtype}, f"evaluation prompts are {dtypes}, not {dtype}")
         if task.floor_kind == "exact":
             _check_exact(task, batch, dtype)
         chance = all(bool(values.isfinite().all()) for values in task.chance(batch).values())
-        _expect(chance, "chance() must give finite values")
+        expect(chance, "chance() must give finite values")
         metrics = task.metrics(_zeros(task, batch), batch)
         parts.append({**metrics, **task.floor(batch, context)})
     scores = task.combine(parts)
-    _expect(task.primary.metric in scores, f"metrics() lacks {task.primary.metric}")
+    expect(task.primary.metric in scores, f"metrics() lacks {task.primary.metric}")
     for name, values in scores.items():
         # An expensive metric may be measured on the first prompts only.
         count = n if name == task.primary.metric else min(n, len(values))
         shape = (count, *([len(task.axes[name].values)] if name in task.axes else []))
-        _expect(tuple(values.shape) == shape, f"metric {name} is not {shape}")
+        expect(tuple(values.shape) == shape, f"metric {name} is not {shape}")
 
 
 def _check_exact(task: Task[Any], batch: Batch, dtype: torch.dtype) -> None:
@@ -269,15 +269,15 @@ def _check_exact(task: Task[Any], batch: Batch, dtype: torch.dtype) -> None:
     """
     answer, again = (task.exact_answer(batch) for _ in range(2))
     fits = answer.dtype == torch.float64 and answer.shape == batch.target.shape
-    _expect(fits, f"exact_answer() must be float64 of shape {tuple(batch.target.shape)}")
-    _expect(torch.equal(answer, again), "exact_answer() differs between two calls")
+    expect(fits, f"exact_answer() must be float64 of shape {tuple(batch.target.shape)}")
+    expect(torch.equal(answer, again), "exact_answer() differs between two calls")
     metric = task.primary.metric
-    _expect(metric in task.errors, f"an exact floor needs {metric} to be among `errors`")
+    expect(metric in task.errors, f"an exact floor needs {metric} to be among `errors`")
     if dtype == torch.float64:
         ratio = task.metrics(answer, batch)[metric] / Limits.of(task, batch).lost[metric]
         distance = LOST * ratio ** (1.0 / POWERS[task.errors[metric]])
         near = float(distance.median()) <= torch.finfo(dtype).eps ** 0.5
-        _expect(near, "exact_answer() is further from the target than rounding the prompt explains")
+        expect(near, "exact_answer() is further from the target than rounding the prompt explains")
 
 
 def _zeros(task: Task[Any], batch: Batch) -> torch.Tensor:
@@ -285,6 +285,7 @@ def _zeros(task: Task[Any], batch: Batch) -> torch.Tensor:
     return torch.zeros(expected_shape(task, batch), dtype=torch.float64)
 
 
-def _expect(holds: bool, otherwise: str) -> None:
+def expect(holds: bool, otherwise: str) -> None:
+    """Raise ConformanceError unless a promise is kept."""
     if not holds:
         raise ConformanceError(otherwise)

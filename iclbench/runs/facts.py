@@ -269,7 +269,7 @@ def claims(record: Record, objects: Objects, stale: Sequence[str] | None = None)
     environment, training = record.environment, record.training
     claimed = {
         "created": record.created,
-        "device": f"{environment.device}, {environment.processor}, {environment.threads} threads",
+        "device": environment.in_words,
         "seconds of evaluation": f"{record.main.seconds:.3g}",
     }
     if training is not None:

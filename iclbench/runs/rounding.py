@@ -2,7 +2,7 @@
 
 Another processor adds in another order, and a model amplifies that by as much as it is badly
 conditioned, which no constant knows. So the models are measured again with every parameter and
-every number of a prompt moved by at most one unit in the last place, a few times.
+every number of a prompt moved by at most ε relatively, a few times.
 """
 
 from __future__ import annotations

@@ -21,8 +21,6 @@ from ..files import RECORDS, read_regular_file, write_atomically
 from .objects import Objects
 from .stored import StoredFiles
 
-#: Fields of a spec that older records lack, whose ids stay valid without them.
-ADDED_LATER: frozenset[str] = frozenset()
 #: The most bytes of a record.
 MOST_BYTES = 2**26
 
@@ -61,9 +59,7 @@ def _parse(raw: Any) -> Record:
 
 def _is_as_written(spec: ResolvedSpec, raw: dict[str, Any]) -> bool:
     """Whether the spec's JSON is the one that a run writes: 4.0 for 4 would be another id."""
-    known = spec.model_dump(mode="json")
-    written = {name: value for name, value in known.items() if name not in ADDED_LATER - raw.keys()}
-    return canonical_json(written) == canonical_json(raw)
+    return canonical_json(spec.model_dump(mode="json")) == canonical_json(raw)
 
 
 def _read_json(path: Path) -> Any:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..api.executor import Executor, QueueExecutor
-from ..runs.checks import ConformanceError
+from ..runs.checks import ConformanceError, expect
 from .executors.probes import answer, this_process, wait_for_signal
 
 #: How long workers may take to start, and running jobs to end at an interruption.
@@ -27,7 +27,7 @@ def check_executor(executor: Executor, workers: int = 2, folder: str | Path | No
     another one with the same folder knows the jobs. `folder` is one that all machines share; by
     default a temporary folder of this one.
     """
-    _expect(workers > 1, "one worker tests nothing; give at least 2")
+    expect(workers > 1, "one worker tests nothing; give at least 2")
     _check_results(executor, workers)
     with tempfile.TemporaryDirectory(dir=folder) as shared:
         _check_interruption(executor, workers, Path(shared))
@@ -50,19 +50,19 @@ def _check_results(executor: Executor, workers: int) -> None:
     jobs.insert(workers + 2, {**plain, "value": None, "seconds": 0, "ends_by": "death"})
     outcomes = _outcomes(executor, jobs, workers)
     indices = sorted(index for index, _ in outcomes)
-    _expect(indices == [*range(len(jobs))], f"jobs 0 to {len(jobs) - 1} gave results of {indices}")
+    expect(indices == [*range(len(jobs))], f"jobs 0 to {len(jobs) - 1} gave results of {indices}")
     by_index = dict(outcomes)
     processes = [o["process"] for o in by_index.values() if isinstance(o, dict)]
-    _expect(this_process() not in processes, "jobs run in the calling process")
+    expect(this_process() not in processes, "jobs run in the calling process")
     for index, job in enumerate(jobs):
         outcome = by_index[index]
         if job["ends_by"] == "return":
-            _expect(isinstance(outcome, dict), f"a job that returns gave {outcome!r}")
-            _expect(
+            expect(isinstance(outcome, dict), f"a job that returns gave {outcome!r}")
+            expect(
                 outcome["value"] == job["value"], "a result belongs to another job or is incomplete"
             )
         else:
-            _expect(
+            expect(
                 isinstance(outcome, BaseException),
                 f"a job that ends by {job['ends_by']} gave {outcome!r}, not an exception",
             )
@@ -86,7 +86,7 @@ def _outcomes(executor: Executor, jobs: list[dict[str, Any]], workers: int) -> l
     for error in errors:
         raise ConformanceError(f"map() raises {error!r}") from error
     waiting = f"{len(jobs) - len(outcomes)} of {len(jobs)} jobs have no result after a long wait"
-    _expect(not thread.is_alive(), f"{waiting}; the process of one job dies")
+    expect(not thread.is_alive(), f"{waiting}; the process of one job dies")
     return outcomes
 
 
@@ -95,14 +95,14 @@ def _check_times(runs: list[dict[str, Any]], workers: int) -> None:
     for one, other in itertools.combinations(runs, 2):
         together = one["began"] < other["ended"] and other["began"] < one["ended"]
         shared = one["process"] == other["process"]
-        _expect(not (together and shared), "a process runs two jobs at once")
+        expect(not (together and shared), "a process runs two jobs at once")
     for run in runs:
         at_once = [
             other for other in runs
             if other["process"][0] == run["process"][0]
             and other["began"] <= run["began"] < other["ended"]
         ]  # fmt: skip
-        _expect(len(at_once) <= workers, f"{len(at_once)} jobs run at once, with {workers} workers")
+        expect(len(at_once) <= workers, f"{len(at_once)} jobs run at once, with {workers} workers")
 
 
 def _check_interruption(executor: Executor, workers: int, folder: Path) -> None:
@@ -120,15 +120,15 @@ def _check_interruption(executor: Executor, workers: int, folder: Path) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not marked("started") and time.monotonic() < deadline:
         time.sleep(0.02)
-    _expect(bool(marked("started")), "no second job starts")
+    expect(bool(marked("started")), "no second job starts")
     closed = time.monotonic()
     outcomes.close()
     seconds = time.monotonic() - closed
-    _expect(seconds < PATIENCE_SECONDS, f"closing the generator takes {seconds:.0f} seconds")
+    expect(seconds < PATIENCE_SECONDS, f"closing the generator takes {seconds:.0f} seconds")
     started = marked("started")
     time.sleep(GRACE_SECONDS)
-    _expect(marked("started") == started, "a job starts after the generator has been closed")
-    _expect(marked("saved") == started, "a running job ends without SIGTERM, or does not end")
+    expect(marked("started") == started, "a job starts after the generator has been closed")
+    expect(marked("saved") == started, "a running job ends without SIGTERM, or does not end")
 
 
 def _check_repetition(executor: Executor, workers: int) -> None:
@@ -137,7 +137,7 @@ def _check_repetition(executor: Executor, workers: int) -> None:
     for _ in range(2):
         results = [outcome for _, outcome in _outcomes(executor, jobs, workers)]
         again = [r["value"] for r in results if isinstance(r, dict)] == [1]
-        _expect(again, f"a job that is run again gives {results!r}")
+        expect(again, f"a job that is run again gives {results!r}")
 
 
 def _check_queue(executor: QueueExecutor, workers: int) -> None:
@@ -148,25 +148,20 @@ def _check_queue(executor: QueueExecutor, workers: int) -> None:
         {**plain, "value": value, "ends_by": ends} for value, ends in ((1, "return"), (2, "error"))
     ]
     ids = executor.submit(answer, jobs, workers)
-    _expect(len({*ids}) == len(jobs), f"{len(jobs)} jobs have the ids {ids}")
+    expect(len({*ids}) == len(jobs), f"{len(jobs)} jobs have the ids {ids}")
     other = type(executor)(executor.config, executor.folder)
     deadline = time.monotonic() + PATIENCE_SECONDS
     while any(job.active for job in other.queue()) and time.monotonic() < deadline:
         time.sleep(min(1.0, executor.poll_seconds))
     listed = [job for job in other.queue() if job.id not in known]
-    _expect([job.id for job in listed] == ids, f"of {ids}, the queue of another process has "
+    expect([job.id for job in listed] == ids, f"of {ids}, the queue of another process has "
             f"{[job.id for job in listed]}")  # fmt: skip
-    _expect([job.job for job in listed] == jobs, "a queue does not list the submitted jobs")
+    expect([job.job for job in listed] == jobs, "a queue does not list the submitted jobs")
     done, failed = listed
     states = f"{done.state} and {failed.state}"
-    _expect(
+    expect(
         (done.state, failed.state) == ("done", "failed"),
         f"a done and a failed job are listed as {states}",
     )
-    _expect(done.result["value"] == 1, "the result of a job is not kept")
-    _expect(bool(failed.reason), "a failed job has no reason")
-
-
-def _expect(holds: bool, otherwise: str) -> None:
-    if not holds:
-        raise ConformanceError(otherwise)
+    expect(done.result["value"] == 1, "the result of a job is not kept")
+    expect(bool(failed.reason), "a failed job has no reason")

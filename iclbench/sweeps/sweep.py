@@ -109,14 +109,13 @@ def plan_sweep(
     file: SweepSource,
     *,
     out: str | Path | None = None,
-    recipe: str = QUICK,
 ) -> tuple[Cells, list[list[Cell]]]:
     """The cells of a sweep, and the programs of those without a record; runs nothing.
 
     Grids that take the weights of a run without a record are among the cells' `waiting`. Raises
     UsageError as `sweep`.
     """
-    run = _Sweep(file, out, recipe, {}, {})
+    run = _Sweep(file, out, QUICK, {}, {})
     cells = [cell for stage in run.stages for cell in run.cells.resolve(stage)]
     run.require_described(cells)
     # Records are not read: there may be 100,000.

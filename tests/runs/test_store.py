@@ -78,20 +78,6 @@ def test_a_record_that_holds_nan_is_refused(copied):
         read_record(copied)
 
 
-def test_a_field_that_is_added_later_leaves_old_records_readable(copied, monkeypatch):
-    """The id is that of the spec as written in the file."""
-    from iclbench.api.spec import digest_of, spec_id
-
-    monkeypatch.setattr("iclbench.runs.store.ADDED_LATER", frozenset({"eval_seed"}))
-    content = json.loads(copied.read_text())
-    del content["spec"]["eval_seed"]
-    content["id"] = spec_id(content["spec"])
-    del content["digest"]
-    content["digest"] = digest_of(content)
-    copied.write_text(json.dumps(content))
-    assert read_record(copied).spec.eval_seed == 0
-
-
 def test_foreign_files_are_passed_over(store, tmp_path):
     (tmp_path / "task").mkdir()
     (tmp_path / "task" / "notes.json").write_text("{")

@@ -105,10 +105,9 @@ def maps_of(metric: str, record: Record) -> list[dict[str, Any]]:
     return maps
 
 
-def maps_in(record: Record, metric: str, seed: int = 0) -> list[dict[str, Any]]:
-    """The maps of a seed's analysis that can be drawn; whatever else it holds is left out."""
-    analyses = record.analyses.get(metric, [])
-    analysis = analyses[seed] if seed < len(analyses) else None
+def maps_in(record: Record, metric: str) -> list[dict[str, Any]]:
+    """The maps of the first seed's analysis that can be drawn; what else it holds is left out."""
+    analysis = next(iter(record.analyses.get(metric, [])), None)
     maps = analysis.get("maps") if isinstance(analysis, dict) else None
     return [one for one in maps if _is_map(one)] if isinstance(maps, list) else []
 

@@ -16,7 +16,7 @@ def is_error(record: Record) -> bool:
     return record.metrics[record.ranking.metric].digits is not None
 
 
-def spans_magnitudes(values: Iterable[float | None], ratio: float = RATIO) -> bool:
-    """Whether all known values are above 0, and the largest over `ratio` times the smallest."""
+def spans_magnitudes(values: Iterable[float | None]) -> bool:
+    """Whether all known values are above 0, and the largest over RATIO times the smallest."""
     known = [v for v in values if v is not None and math.isfinite(v)]
-    return bool(known) and min(known) > 0 and max(known) > ratio * min(known)
+    return bool(known) and min(known) > 0 and max(known) > RATIO * min(known)
