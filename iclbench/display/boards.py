@@ -62,7 +62,9 @@ def board_table(board: Board) -> Table:
     lines += [_line(row) for row in board.rows]
     tracks = {row.track for row in board.rows if row.origin == "trained"}
     columns = _columns(formats.score_name(board.ranking), several_tracks=len(tracks) > 1)
-    return Table(columns, [{**facts, **line} for line in lines], title=board.description)
+    text = formats.undecided(board.undecided)
+    notes = (text,) if text else ()
+    return Table(columns, [{**facts, **line} for line in lines], board.description, notes)
 
 
 def require_columns(columns: str | None, sort: str | None) -> None:

@@ -20,6 +20,7 @@ from . import formats
 from .export import export_table
 from .groups import rows_of
 from .labels import grader_name
+from .ranking import Rank
 from .row import Floor, Row, floor_of, has_digits
 
 if TYPE_CHECKING:
@@ -105,6 +106,19 @@ class Board:
             if row.is_trained:
                 models.setdefault(row.track, set()).add(row.record.spec.model)
         return sorted(models, key=lambda track: (not track, -len(models[track]), track))
+
+    @property
+    def undecided(self) -> list[str]:
+        """The tracks of two or more ranked rows of which no two differ significantly."""
+        ranks: dict[str, list[Rank]] = {}
+        for row in self.rows:
+            if row.rank is not None:
+                ranks.setdefault(row.track, []).append(row.rank)
+        return [
+            track
+            for track in self.tracks
+            if len(group := ranks.get(track, [])) > 1 and set(group) == {(1, len(group))}
+        ]
 
     @property
     def has_digits(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -242,6 +242,16 @@ def seconds(value: float) -> str:
 def in_words(name: str) -> str:
     """A name of the code as an axis writes it."""
     return name.replace("_", " ")
+
+
+def undecided(tracks: Sequence[str]) -> str:
+    """That no two rows of these tracks differ significantly; empty for none."""
+    names = ["rows without a track" if not track else f"track {track}" for track in tracks]
+    return (
+        f"In {' and '.join(names)}, no two rows differ significantly: their order is no result."
+        if names
+        else ""
+    )
 
 
 def device(name: str, threads: int) -> str:

@@ -53,6 +53,8 @@ def _section(board: Board) -> str:
         f"{ranking.better_score} is better; evaluation seed {evaluation.seed}, "
         f"`{evaluation.digest[:16]}`."
     )
+    if text := formats.undecided(board.undecided):
+        about += f" {text}"
     lines = [*_floor_line(board), *(_line(row, board) for row in board.rows)]
     commands = "\n".join(
         f"# {' '.join(filter(None, [formats.rank(row), row.label]))}: {row.file}\n"

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from iclbench import leaderboard, run
+from iclbench.display.boards import board_table
 from iclbench.leaderboards import groups
 from iclbench.leaderboards.formats import rank
 from iclbench.leaderboards.groups import Measured, _graded_for_all
+from iclbench.leaderboards.pages import task_page
 
 
 def test_trained_rows_come_first_and_the_others_have_no_rank(board):
@@ -52,6 +55,8 @@ def test_tracks_are_ranked_apart(changed):
     board = changed(with_track)
     assert [(row.track, str(row.rank)) for row in board.rows[:2]] == [("10m", "1"), ("", "1")]
     assert board.has_tracks
+    # A single row of a track is not compared with any.
+    assert board.undecided == []
     # Nobody stands above the first row of a group.
     assert [row.above is None for row in board.rows] == [True, True, True, False, False]
 
@@ -116,3 +121,18 @@ def test_rows_of_other_code_are_stale(changed, board):
     stale = {row.label: row.stale for row in changed(with_other_code).rows}
     assert stale["zero"] == ()
     assert stale["baseconv layers=1"] == ("baseconv",)
+
+
+def test_a_track_in_which_nothing_differs_says_so(board, monkeypatch):
+    """Rows with the same values have one range of ranks, that of all rows."""
+    values = np.array([[1.0, 2.0, 3.0], [2.0, 3.0, 4.0]])
+    monkeypatch.setattr(groups, "_measured", lambda *_: Measured(values, values, values))
+    paths = {row.record.id: row.record.path for row in board.rows}
+    alike = replace(board, rows=groups.rows_of(paths, board.records))
+    assert [str(row.rank) for row in alike.rows[:2]] == ["1–2", "1–2"]
+    assert alike.undecided == [""]
+    expected = (
+        "In rows without a track, no two rows differ significantly: their order is no result."
+    )
+    assert expected in task_page("least-squares", [alike])
+    assert board_table(alike).notes == (expected,)

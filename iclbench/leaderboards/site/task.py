@@ -98,6 +98,11 @@ def section(key: str, boards: Sequence[Board], about: Descriptions) -> View:
             for board in boards
             if board.floor
         ],
+        "undecided": [
+            f"{f'{board.dtype}: ' if len(boards) > 1 else ''}{text}"
+            for board in boards
+            if (text := formats.undecided(board.undecided))
+        ],
         "stale": [row for row in rows if row.stale],
         "profiles": figures(plot for board in boards if (plot := profiles(board, about))),
         "figures": figures(plots),
