@@ -54,13 +54,18 @@ class Preparation:
         """The plan with the tuning that fits it, or as it is."""
         if not self._documents or plan.recipe is None:
             return plan
-        from ..runs.tuned import choose_tuning, tuned
+        from ..leaderboards.formats import arguments
+        from ..runs.tuned import choose_tuning
+        from ..runs.tuned import tuned as with_tuning
 
         document = choose_tuning(plan, self._documents)
         if document is None:
             return plan
         self._used.add(id(document))
-        return tuned(plan, document)
+        chosen = with_tuning(plan, document)
+        args = {**document.best.model_args, **document.best.recipe_args}
+        report(f"{plan.spec.model} on {plan.spec.task}: tuned: {arguments(args)}")
+        return chosen
 
     def require_used(self) -> None:
         """Raise UsageError if no plan has used any of the tunings."""

@@ -34,6 +34,7 @@ def test_a_tuning_is_found_printed_and_used(cli, tmp_path):
     assert cli("tune", "--model", "baseconv", *TASK, *SPACE, "--out", out).out == tuned.out
     run = cli("run", "--model", "baseconv", *TASK, "--tuned", path, "--out", out)
     assert run.code == 0, run.err
+    assert f"tuned: init_std={document.best.model_args['init_std']}" in run.err
     (record,) = out.glob("least-squares/*.json")
     content = json.loads(record.read_text())
     assert content["tuning"]["document"]["chosen"] == document.chosen
