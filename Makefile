@@ -23,7 +23,7 @@ quickstart: $(VENV)/installed
 
 # Fast tests on all cores, one thread per process.
 test: $(VENV)/installed-dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal --durations 20
 
 # Tests that take minutes.
 test-slow: $(VENV)/installed-dev
