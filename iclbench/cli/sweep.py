@@ -166,6 +166,9 @@ def _show(
                 typer.echo()
             show_table(study_table(table, result.records, RecordStore(folder)), *output)
     if file.figure is not None:
-        write_page(draw(file.figure, result.records), page)
+        try:
+            write_page(draw(file.figure, result.records), page)
+        except UsageError as error:
+            return [*problems, str(error)]
         typer.echo(f"\nfigure: {page}", err=is_export)
     return problems

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..api.prompts import UNASKED
 from ..api.record import Record
 from ..console import counted
 from ..display.boards import board_table, legend
@@ -15,7 +16,7 @@ from ..leaderboards.board import Board
 from ..leaderboards.escaping import markdown
 
 if TYPE_CHECKING:
-    from .document import Export
+    from .document import Column, Export
 
 TAGS = ["in-context-learning", "iclbench"]
 
@@ -32,6 +33,14 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
+def _about_targets(columns: Mapping[str, Column]) -> str:
+    """What the targets are: numbers, or ids of which some are not asked for."""
+    target = columns.get("target")
+    if target is not None and target.dtype.startswith("int"):
+        return f"Targets are ids; {UNASKED} marks a position that is not asked for."
+    return "Targets are in float64 and answer the rounded prompt."
+
+
 def task_card(export: Export) -> str:
     """The card of a task's data set."""
     columns = {column.name: column for file in export.files for column in file.columns}
@@ -46,7 +55,7 @@ def task_card(export: Export) -> str:
 
 These are evaluation prompts of the in-context learning task `{export.task}`, version
 {export.task_version}, with their targets. Each row is one prompt. Prompts are in {export.dtype}.
-Targets are in float64 and answer the rounded prompt.
+{_about_targets(columns)}
 
 {fields}
 
@@ -150,7 +159,9 @@ def model_card(record: Record) -> str:
     )
     seeds = [str(seed.seed) for seed in record.seeds if seed.seed is not None]
     weights = f"`model.safetensors` holds the weights of {_seeds(seeds)}, named `SEED/parameter`."
-    if record.weights_file is None:
+    if spec.origin == "asked":
+        weights = "The weights are those of a language model, which answers in text."
+    elif record.weights_file is None:
         weights = "This model has no weights: it is built from a formula or solves each prompt."
     return f"""{head}
 # {markdown(spec.model)} on {markdown(main.title)}

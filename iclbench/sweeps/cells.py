@@ -27,11 +27,15 @@ MOST_PLANS = 1000
 
 @dataclass(frozen=True)
 class Failure:
-    """A cell without a record, and the reason; `log` is the path of its program's output."""
+    """A cell without a record, and the reason; `log` is the path of its program's output.
+
+    A grid that lacks its weights is one failure, which stands for all of its `runs`.
+    """
 
     command: str
     reason: str
     log: str = ""
+    runs: int = 1
 
 
 def by_reason(failures: Iterable[Failure]) -> list[str]:
@@ -112,7 +116,10 @@ class Cells:
                 specs = expand(self._with_weights(grid), self.file.defaults)
             except _NoWeightsError as error:
                 name = f"{grid.get('model')} from {reference_of(grid)}"
-                (self.waiting if error.waits else self.failures).append(Failure(name, str(error)))
+                content = {key: value for key, value in grid.items() if key != "name"}
+                runs = sum(1 for _ in expand(content, self.file.defaults))
+                failure = Failure(name, str(error), runs=runs)
+                (self.waiting if error.waits else self.failures).append(failure)
                 continue
             index = self.file.grid.index(dict(grid))
             for number, spec in enumerate(specs):

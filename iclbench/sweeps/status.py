@@ -58,17 +58,12 @@ def sweep_status(
     folder = Path(out or sized.out)
     status, store = SweepStatus(), RecordStore(folder)
     cells = Cells(sized, store)
-    stages = stages_of(sized)
     jobs = queued_jobs(folder)
-    for number, stage in enumerate(stages):
-        in_stage = _with_checkpoints(
+    for stage in stages_of(sized):
+        status.cells += _with_checkpoints(
             _statuses(cells.resolve(stage), jobs, store), sized.replicas, folder
         )
-        status.cells += in_stage
-        if any(one.state != "done" for one in in_stage):
-            status.later = sum(len(grids) for grids in stages[number + 1 :])
-            break
-    status.unusable = cells.failures
+    status.unusable, status.later = cells.failures, len(cells.waiting)
     return status
 
 

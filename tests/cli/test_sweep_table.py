@@ -102,3 +102,12 @@ def test_a_table_of_metrics_that_no_record_has_is_an_error(cli, write, tmp_path,
     file = write('metrics = ["shown"]\n[table]\nmetrics = ["nosuch"]')
     nothing = cli("sweep", file, "--out", tmp_path / "r", "--format", "csv")
     assert (nothing.code, nothing.out) == (2, "")
+
+
+def test_a_figure_that_cannot_be_drawn_hides_no_failure(cli, write, tmp_path):
+    file = write(FIGURE.replace('"model"', '"training"'))
+    file.write_text(file.read_text().replace('"averaging"', '"nonesuch"'))
+    outcome = cli("sweep", file, "--out", tmp_path / "r")
+    assert outcome.code == 1
+    assert "failed: iclbench run --model nonesuch" in outcome.err
+    assert "a figure of training needs records of trainings" in outcome.err

@@ -29,3 +29,11 @@ def test_other_numbers_and_other_padding_are_refused(tmp_path, row):
     ours = written(tmp_path / "ours", PADDED)
     with pytest.raises(RecordError, match="target differs from its task"):
         _require_close(ours, written(tmp_path / "theirs", [row, PADDED[1]]))
+
+
+def test_ids_are_compared_exactly(tmp_path):
+    """As numbers, two large ids would differ by less than rounding may."""
+    ours = written(tmp_path / "ours", [[50_200, -1], [50_256, 7]])
+    _require_close(ours, written(tmp_path / "theirs", [[50_200, -1], [50_256, 7]]))
+    with pytest.raises(RecordError, match="target differs from its task"):
+        _require_close(ours, written(tmp_path / "theirs", [[50_200, -1], [50_255, 7]]))

@@ -62,7 +62,7 @@ def test_differences_in_the_browser_are_those_of_python(site_with_pairs, scale):
         expected = difference(a, b)
         kinds.add(shown[-1:])  # the last is of `no interval`
         assert [float(mean), float(low), float(high)] == pytest.approx(
-            expected[:3], rel=0.03, abs=1e-6, nan_ok=True
+            expected[:3], rel=1e-3, abs=1e-6, nan_ok=True
         )
         one_seed = min(len(a), len(b)) == 1
         if scale == "log":

@@ -11,7 +11,8 @@ from test_programs import CONTENT, DEFAULTS
 from iclbench import submit_sweep, sweep, sweep_status
 from iclbench.api.errors import Interrupted
 from iclbench.runs.training import checkpoint_of
-from iclbench.sweeps.sweep import plan_sweep
+from iclbench.sweeps.files import read_sweep_file
+from iclbench.sweeps.sweep import plan_sweep, recorded
 
 
 @pytest.fixture
@@ -72,6 +73,26 @@ def test_grids_wait_for_the_weights_of_a_stage_that_is_half_done(tmp_path):
     sweep({"defaults": DEFAULTS, "grid": [zero]}, out=tmp_path)
     status = sweep_status({"defaults": DEFAULTS, "grid": grid}, out=tmp_path)
     assert (status.count("done"), status.later, status.unusable) == (1, 1, [])
+
+
+def test_a_later_grid_is_shown_though_an_unrelated_run_is_missing(tmp_path):
+    zero = {"model": "zero"}
+    grid = [{"name": "first", "model": "baseconv"}, zero, {"model": "baseconv", "init": "@first"}]
+    sweep({"defaults": DEFAULTS, "grid": grid}, out=tmp_path)
+    (path,) = (tmp_path / "least-squares").glob("zero-*.json")
+    path.unlink()
+    status = sweep_status({"defaults": DEFAULTS, "grid": grid}, out=tmp_path)
+    assert sorted(one.state for one in status.cells) == ["done", "done", "not begun"]
+    assert status.later == 0
+
+
+def test_a_grid_without_its_weights_stands_for_all_of_its_runs(tmp_path):
+    content = {"defaults": DEFAULTS, "grid": [
+        {"name": "first", "model": "baseconv"},
+        {"model": "baseconv", "init": "@first", "task_args": {"examples": [4, 5, 6]}},
+    ]}  # fmt: skip
+    result = recorded(read_sweep_file(content), tmp_path)
+    assert sorted(failure.runs for failure in result.failures) == [1, 3]
 
 
 def test_a_program_that_has_left_a_checkpoint_is_begun(tmp_path):

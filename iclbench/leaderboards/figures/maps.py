@@ -137,7 +137,7 @@ def group_of(heat_map: dict[str, Any]) -> str:
 
 
 def color_ranges(maps: list[dict[str, Any]]) -> dict[str, tuple[float, float]]:
-    """Each group's smallest and largest value; ± the largest magnitude if both signs occur."""
+    """Each group's smallest and largest value; ± the largest magnitude if any is negative."""
     by_group: dict[str, list[float]] = {}
     for heat_map in maps:
         values = [v for line in heat_map["values"] for v in line if v is not None]

@@ -145,7 +145,8 @@ def _members(file: SweepFile, folder: Path, sound: Sequence[Record]) -> tuple[li
     known = {record.id: record for record in sound}
     result = recorded(file, folder)
     kept = [known[record.id] for record in result.records if record.id in known]
-    return kept, len(result.records) + len(result.failures) - len(kept)
+    runs = len(result.records) + sum(failure.runs for failure in result.failures)
+    return kept, runs - len(kept)
 
 
 def _of_no_size(

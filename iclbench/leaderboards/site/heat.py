@@ -24,8 +24,9 @@ def shared_maps(records: Sequence[Record], metric: str) -> list[list[View]]:
 
 
 def draw_maps(maps: Sequence[dict[str, Any]]) -> list[View]:
-    """Views of maps; those of one `group` share a color scale, which is symmetric about 0.
+    """Views of maps; those of one `group` share a color scale.
 
+    It is symmetric about 0 if any value is negative.
     A map with `y` is drawn upwards, as a plane; others have their first row at the top.
     """
     ranges = color_ranges(list(maps))

@@ -19,7 +19,7 @@ from ...runs.suites import SuiteCell, find_suite, resolve_suite
 from ...runs.tuned import FOLDER, choose_tuning, read_tunings, tuned
 from ..cells import Cells, by_reason
 from ..files import SweepFile, read_sweep_file, stages_of
-from ..tuning.search import missing_trials, trial_budget
+from ..tuning.search import missing_trials, planned_trials, trial_budget
 from .apart import seed_plan, seed_settings
 from .files import Campaign, Stage, SweepEntry
 
@@ -209,9 +209,16 @@ class _Progress:
         return replace(cell, plan=plan, left=left, seconds_left=seconds)
 
     def tuning(self, plan: Plan) -> TuningDocument | None:
-        """The tuning of this plan's budget with enough trials, if there is one."""
-        enough = [t for t in self.tunings if len(t.trials) >= self.campaign.trials]
-        return choose_tuning(plan, [t for t in enough if t.budget == plan.spec.budget])
+        """The tuning of this plan's budget with enough trials, if there is one.
+
+        A small search space has fewer points than the campaign asks for; all of them are enough.
+        """
+        document = choose_tuning(plan, [t for t in self.tunings if t.budget == plan.spec.budget])
+        if document is None or len(document.trials) >= self.campaign.trials:
+            return document
+        search = self.campaign.search(plan.spec.model)
+        points = len(planned_trials(plan, self.settings, search))
+        return document if len(document.trials) >= points else None
 
     def of_sweep(self, stage: Stage, entry: SweepEntry) -> Cell:
         """The cell of a sweep. Grids that take weights of another count once those are there.

@@ -67,7 +67,9 @@ def run_campaign(
             failures |= {_name(c): _label(c, c.problem) for c in cells if c.failed}
             missing = [cell for cell in cells if cell.to_run and _name(cell) not in tried]
             if not missing:
-                return list(failures.values())
+                # Without a limit of hours, what still waits never gets what it waits for.
+                waiting = {_name(c): _label(c, c.problem) for c in cells if c.waiting}
+                return list((failures or (waiting if until is None else {})).values())
             tried |= {_name(cell) for cell in missing}
             jobs = [_job(cell, campaign, settings, until, workers) for cell in missing]
             program = make_executor(executor, executor_args or {}, settings.out)

@@ -35,7 +35,7 @@ window.exported = (() => {
     const columns = columnsOf(table);
     const heads = columns.flatMap(({ head, hasInterval }) => hasInterval ? [head, "low", "high", "interval mark"]
       : head === ABOVE ? [ABOVE, `${ABOVE}, low`, `${ABOVE}, high`] : [head]);
-    const numbers = (text) => [...text.matchAll(/[+−-][\d.]+(?:e[+−-]?\d+)?/g)].map(([v]) => v);
+    const numbers = (text) => [...text.matchAll(/(?:^|[+−-])[\d.]+(?:e[+−-]?\d+)?/g)].map(([v]) => v);
     const lines = rows.map((row) => columns.flatMap(({ i, head, hasInterval }) => {
       const parts = texts(row.cells[i]);
       if (head === ABOVE) return [...numbers(parts[0]), "", "", ""].slice(0, 3);

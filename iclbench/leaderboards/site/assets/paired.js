@@ -21,18 +21,18 @@ window.paired = (() => {
   };
   const numbers = (text) => new Float32Array(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
 
-  // The 97.5% quantile of Student's t: with t = √ν tan θ its density is proportional to cos θ to the
-  // power of ν − 1.
+  // The 97.5% quantile of Student's t: with t = √ν cot u², its density is proportional to u times sin u²
+  // to the power of ν − 1, which is bounded for ν ≥ ½.
   const quantiles = new Map();
   const quantileOfT = (freedom) => {
     const nu = Math.min(freedom, 1e4), key = nu.toPrecision(4);
     if (quantiles.has(key)) return quantiles.get(key);
-    const steps = 20000, angle = (i) => i / steps * Math.PI / 2;
-    const density = (i) => Math.cos(angle(i + 0.5)) ** (nu - 1);
+    const steps = 20000, square = (i) => (1 - i / steps) ** 2 * Math.PI / 2;
+    const density = (i) => (1 - (i + 0.5) / steps) * Math.sin(square(i + 0.5)) ** (nu - 1);
     let total = 0, sum = 0, i = 0;
     for (let j = 0; j < steps; j++) total += density(j);
     while (sum + density(i) < 0.95 * total) sum += density(i++);
-    const value = Math.sqrt(nu) * Math.tan(angle(i + (0.95 * total - sum) / density(i)));
+    const value = Math.sqrt(nu) / Math.tan(square(i + (0.95 * total - sum) / density(i)));
     quantiles.set(key, value);
     return value;
   };
