@@ -15,7 +15,7 @@ help:
 	  /^[a-z][a-z-]*:/ { sub(/:.*/, ""); if (text) printf "  %-13s%s\n", $$0, text } \
 	  { text = "" }' Makefile
 
-# Set up .venv, train two models for a minute, evaluate them beside three solvers.
+# Set up .venv, train two models, rank them beside three solvers.
 quickstart: $(VENV)/installed
 	$(BIN)/iclbench run \
 	  --model least-squares-qr,gradient-descent,averaging,transformer,baseconv \
