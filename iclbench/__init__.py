@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from .api.recipe import Recipe, Stage, smoke_recipe
     from .api.record import GraderReport, GradingCost, Record
     from .api.rightness import likeliest, rightness
-    from .api.scoring import Axis, Distance, Primary
+    from .api.scoring import Axis, Distance, Primary, Statistic
     from .api.shift import Shift
     from .api.spec import RunSpec, digest_of
     from .api.statistics import finite
@@ -127,8 +127,8 @@ _HOME = {
     "api.random": "philox torch_generator", "api.recipe": "Recipe Stage smoke_recipe",
     "api.rightness": "likeliest rightness",
     "api.record": "GraderReport GradingCost Record", "api.digits": "ErrorKind",
-    "api.floor": "FloorKind", "api.scoring": "Axis Distance Primary", "api.shift": "Shift",
-    "api.spec": "RunSpec digest_of", "api.statistics": "finite", "api.suite": "Suite",
+    "api.floor": "FloorKind", "api.scoring": "Axis Distance Primary Statistic",
+    "api.shift": "Shift", "api.spec": "RunSpec digest_of", "api.statistics": "finite", "api.suite": "Suite",
     "api.task": "Task TaskConfig training_batch", "api.tracker": "Tracker",
     "console": "report", "devices": "find_device", "display.run": "run",
     "exchange.task_data": "export_task", "files": "file_digest require_writable write_atomically",
@@ -219,6 +219,7 @@ __all__ = [
     "Solver",
     "Stage",
     "StatesSize",
+    "Statistic",
     "Suite",
     "Task",
     "TaskConfig",

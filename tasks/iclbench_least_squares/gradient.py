@@ -18,6 +18,7 @@ from iclbench import (
     FloorKind,
     Primary,
     Signature,
+    Statistic,
     map_tensors,
     to_device,
 )
@@ -68,6 +69,11 @@ class Gradient(DescentTask[GradientConfig]):
     def primary(self) -> Primary:
         """‖w_T − w*‖² after descending with the predictions."""
         return Primary("weight_error")
+
+    @property
+    def statistic(self) -> Statistic:
+        """The mean digits without noise: descents that converge span orders of magnitude."""
+        return "mean" if self.config.noise else "mean digits"
 
     @property
     def signature(self) -> Signature:
