@@ -17,6 +17,7 @@ from iclbench import (
     Regression,
     Shift,
     Signature,
+    Statistic,
     Task,
 )
 
@@ -64,7 +65,7 @@ class OdeOperator(Task[OdeConfig]):
         return "bound"
 
     @property
-    def statistic(self) -> Any:
+    def statistic(self) -> Statistic:
         """The mean of the digits: errors span orders of magnitude, and few of them are the mean."""
         return "mean digits"
 
