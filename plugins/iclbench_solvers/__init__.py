@@ -14,7 +14,7 @@ def iclbench_architectures() -> list[Entry]:
         Entry("least-squares-cholesky", "least squares by Cholesky, refined once by its residual",
               f"{_HOME}.direct:LeastSquaresCholesky"),
         Entry("ridge", "ridge regression by Cholesky", f"{_HOME}.direct:Ridge"),
-        Entry("gradient-descent", "gradient descent from 0; step size fixed or optimal per prompt",
+        Entry("gradient-descent", "gradient descent; step size fixed or optimal per prompt",
               f"{_HOME}.iterative:GradientDescent"),
         Entry("exact-gradient", "the least-squares gradient at the prompt's weights",
               f"{_HOME}.iterative:ExactGradient"),

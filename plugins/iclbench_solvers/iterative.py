@@ -10,7 +10,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from iclbench import Config, Signature, Solver
+from iclbench import Config, Signature, Solver, added_later
 
 from .solver import Examples, LinearSolver, SolverModule, examples_of
 from .systems import IterationModule, conjugate_gradient, newton, supports_systems
@@ -26,10 +26,13 @@ class GradientDescentConfig(Config):
     normalize: Literal["mean", "sum"] = Field(
         "mean", description="mean: gradient with 1/N; sum: without (elsa, eqs. 35–36)"
     )
+    start: Literal["zero", "prompt"] = added_later(
+        "zero", description="w₀; prompt: the weights that the prompt gives"
+    )
 
 
 class GradientDescent(LinearSolver):
-    """w ← w − η (1/N) [Xᵀ(Xw − y) + λw] from w = 0 (least_squares, eq. 45; elsa, eqs. 35–36).
+    """w ← w − η (1/N) [Xᵀ(Xw − y) + λw] from w₀ (least_squares, eq. 45; elsa, eqs. 35–36).
 
     λ is the prompt's, or 0.
     """
@@ -38,9 +41,12 @@ class GradientDescent(LinearSolver):
     Config = GradientDescentConfig
 
     def supports(self, signature: Signature, config: GradientDescentConfig) -> str | None:
-        """As `LinearSolver`; `step_size=prompt` needs a prompt with a step size."""
-        if config.step_size == "prompt" and "step" not in getattr(signature.prompt, "_fields", ()):
+        """As `LinearSolver`; what the prompt is to give must be in it."""
+        fields = getattr(signature.prompt, "_fields", ())
+        if config.step_size == "prompt" and "step" not in fields:
             return f"step_size=prompt: {signature.prompt.__name__} has no step"
+        if config.start == "prompt" and "w" not in fields:
+            return f"start=prompt: {signature.prompt.__name__} has no w"
         return super().supports(signature, config)
 
     def build(self, signature: Signature, config: GradientDescentConfig) -> nn.Module:
@@ -53,7 +59,7 @@ class GradientDescent(LinearSolver):
         return deque(self.iterates(examples, config), maxlen=1).pop()
 
     def iterates(self, examples: Examples, config: GradientDescentConfig) -> Iterator[Tensor]:
-        """The iterates w₀ = 0, w₁, …, (B, D, K) each."""
+        """The iterates w₀, w₁, …, (B, D, K) each."""
         scale = 1.0 / examples.x.shape[1] if config.normalize == "mean" else 1.0
         eta: float | Tensor
         if config.step_size == "optimal":
@@ -62,7 +68,10 @@ class GradientDescent(LinearSolver):
             eta = cast(Tensor, examples.step)
         else:
             eta = config.step_size
-        w = torch.zeros_like(examples.x.mT @ examples.y)
+        if config.start == "prompt":
+            w = cast(Tensor, examples.start)
+        else:
+            w = torch.zeros_like(examples.x.mT @ examples.y)
         yield w
         for _ in range(config.steps):
             # The penalty is scaled along: with normalize=mean, λ too is divided by N.
@@ -114,7 +123,7 @@ def gradient(examples: Examples, w: Tensor) -> Tensor:
 
 def optimal_step(examples: Examples, scale: float) -> Tensor:
     """2/(λmin + λmax) of scale·(XᵀX + λI) on the row space of X, (B, 1, 1)."""
-    # From 0 the iterates stay in the row space, so zero eigenvalues are irrelevant.
+    # Steps stay in the row space, so zero eigenvalues are irrelevant.
     x = examples.x
     gram = x @ x.mT if x.shape[1] < x.shape[2] else x.mT @ x
     eigenvalues: Tensor = torch.linalg.eigvalsh(scale * gram)

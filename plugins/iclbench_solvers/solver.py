@@ -14,20 +14,23 @@ from iclbench import Signature, Solver
 class Examples(NamedTuple):
     """The examples of a regression problem: x (B, k, D) and y (B, k, K), k ≥ 0.
 
-    `ridge` and `step` (B, 1, 1) come from the prompt; None if it has none.
+    `ridge` and `step` (B, 1, 1) and the weights `start` (B, D, 1) come from the prompt; None if it
+    has none.
     """
 
     x: Tensor
     y: Tensor
     ridge: Tensor | None = None
     step: Tensor | None = None
+    start: Tensor | None = None
 
 
 def examples_of(prompt: Any) -> Examples:
     """All examples of a prompt with the fields x and y."""
     scalars = [getattr(prompt, name, None) for name in ("ridge", "step")]
     ridge, step = (None if v is None else v[:, None, None] for v in scalars)
-    return Examples(prompt.x, prompt.y, ridge, step)
+    w = getattr(prompt, "w", None)
+    return Examples(prompt.x, prompt.y, ridge, step, None if w is None else w.mT)
 
 
 class RegressionSolver(Solver):

@@ -12,6 +12,7 @@ from iclbench import Architecture, Signature, Text
 from iclbench.plugins import host
 from iclbench.runs.checks import check_architecture
 from iclbench_least_squares.fixed import FixedConfig, LeastSquares
+from iclbench_least_squares.gradient_steps import GradientSteps, StepsConfig
 from iclbench_least_squares.prefixes import LeastSquaresPrefixes
 from iclbench_least_squares.problems import LeastSquaresConfig
 from iclbench_least_squares.ridge import RidgeConfig, RidgeRegression
@@ -226,3 +227,16 @@ def test_prompt_step_size_needs_a_prompt_with_one():
     solver = host().load("model", "gradient-descent", Architecture)()
     config = solver.Config(step_size="prompt")
     assert "has no step" in solver.supports(LeastSquares(FixedConfig()).signature, config)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 4])
+def test_descent_from_the_prompt_s_weights_is_what_gradient_steps_asks_for(steps):
+    task = GradientSteps(StepsConfig(dim=3, examples=5, steps=max(steps, 1), step_size=0.4))
+    (batch,) = task.evaluation_batches(64, 0, torch.float64)
+    answer = solve("gradient-descent", batch.prompt, task.signature, start="prompt", steps=steps,
+                   step_size=0.4)  # fmt: skip
+    expected = batch.prompt.w if steps == 0 else batch.target
+    torch.testing.assert_close(answer, expected, rtol=1e-13, atol=1e-13)
+    solver = host().load("model", "gradient-descent", Architecture)()
+    reason = solver.supports(LeastSquares(FixedConfig()).signature, solver.Config(start="prompt"))
+    assert reason == "start=prompt: Regression has no w"
