@@ -14,8 +14,9 @@ from .solver import Examples, LinearSolver
 class LeastSquaresQR(LinearSolver):
     """The minimizer of ‖Xw − y‖ with the least norm, by QR or LQ (LAPACK's gels).
 
-    A batch with a prompt that has not full rank is solved by QR with pivoting (gelsy). It always
-    runs on the CPU, since gels on GPUs needs at least as many examples as dimensions.
+    A prompt whose X has not full rank to the dtype's precision is solved by singular values
+    (gelsd). It always runs on the CPU, since gels on GPUs needs at least as many examples as
+    dimensions.
     """
 
     name = "least-squares-qr"
@@ -24,11 +25,32 @@ class LeastSquaresQR(LinearSolver):
         """w (B, D, K)."""
         # QR and not the normal equations, which square the condition number.
         x, y = examples.x.cpu(), examples.y.cpu()
-        try:
+        deficient = _is_rank_deficient(x)
+        if not deficient.any():
             solution: Tensor = torch.linalg.lstsq(x, y, driver="gels").solution
-        except RuntimeError:  # LAPACK found a prompt without full rank
-            solution = torch.linalg.lstsq(x, y, driver="gelsy").solution
+            return solution.to(examples.x.device)
+        solution = x.new_empty(len(x), x.shape[2], y.shape[2])
+        for rows, driver in ((~deficient, "gels"), (deficient, "gelsd")):
+            solution[rows] = torch.linalg.lstsq(x[rows], y[rows], driver=driver).solution
         return solution.to(examples.x.device)
+
+
+def _is_rank_deficient(x: Tensor) -> Tensor:
+    """Which matrices of (B, N, D) have a singular value that is 0 to the dtype's precision, (B,).
+
+    Gels notices only an exact 0 on the diagonal of its factor. The factor of the smaller Gram
+    matrix, which squares the condition number, finds the few of which singular values are needed.
+    """
+    gram = x @ x.mT if x.shape[1] < x.shape[2] else x.mT @ x
+    factor, failed = torch.linalg.cholesky_ex(gram)
+    diagonal = factor.diagonal(dim1=1, dim2=2)
+    eps = torch.finfo(x.dtype).eps
+    is_suspect = (failed > 0) | (diagonal.amin(dim=1) < 10 * eps**0.5 * diagonal.amax(dim=1))
+    is_deficient = torch.zeros_like(is_suspect)
+    if is_suspect.any():
+        values = torch.linalg.svdvals(x[is_suspect])
+        is_deficient[is_suspect] = values[:, -1] <= max(x.shape[1:]) * eps * values[:, 0]
+    return is_deficient
 
 
 class CholeskyConfig(Config):
@@ -78,7 +100,10 @@ class RidgeConfig(Config):
 
 
 class Ridge(LinearSolver):
-    """(XᵀX + λI)⁻¹Xᵀy by Cholesky, from the smaller of the two Gram matrices."""
+    """(XᵀX + λI)⁻¹Xᵀy by Cholesky, from the smaller of the two Gram matrices.
+
+    NaN where the matrix is not positive definite to the dtype's precision.
+    """
 
     name = "ridge"
     Config = RidgeConfig
@@ -92,7 +117,9 @@ class Ridge(LinearSolver):
         wide = x.shape[1] < x.shape[2]
         gram = x @ x.mT if wide else x.mT @ x
         identity = torch.eye(gram.shape[-1], dtype=x.dtype, device=x.device)
-        factor = torch.linalg.cholesky(gram + ridge * identity)
+        factor, failed = torch.linalg.cholesky_ex(gram + ridge * identity)
         if wide:
-            return x.mT @ torch.cholesky_solve(y, factor)
-        return torch.cholesky_solve(x.mT @ y, factor)
+            w = x.mT @ torch.cholesky_solve(y, factor)
+        else:
+            w = torch.cholesky_solve(x.mT @ y, factor)
+        return w.masked_fill(failed[:, None, None] > 0, torch.nan)

@@ -48,7 +48,8 @@ class TwoLayerNetwork(RegressionSolver):
                 for weight, gradient in zip(weights, gradients, strict=True):
                     weight.grad = gradient
                 optimizer.step()
-        return _network(query, weights).detach()
+        # The answer depends on the query alone from here on.
+        return _network(query, [weight.detach() for weight in weights])
 
 
 def _initial(x: Tensor, outputs: int, config: NetworkConfig) -> list[Tensor]:

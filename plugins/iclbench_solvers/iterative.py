@@ -123,11 +123,14 @@ def gradient(examples: Examples, w: Tensor) -> Tensor:
 
 def optimal_step(examples: Examples, scale: float) -> Tensor:
     """2/(λmin + λmax) of scale·(XᵀX + λI) on the row space of X, (B, 1, 1)."""
-    # Steps stay in the row space, so zero eigenvalues are irrelevant.
+    # Steps stay in the row space, so eigenvalues that are 0 but for rounding are irrelevant.
     x = examples.x
     gram = x @ x.mT if x.shape[1] < x.shape[2] else x.mT @ x
     eigenvalues: Tensor = torch.linalg.eigvalsh(scale * gram)
-    extremes = (eigenvalues[:, 0] + eigenvalues[:, -1])[:, None, None]
+    largest = eigenvalues[:, -1:]
+    rounding = max(x.shape[1:]) * torch.finfo(x.dtype).eps * largest
+    smallest = eigenvalues.where(eigenvalues > rounding, largest).amin(dim=1, keepdim=True)
+    extremes = (smallest + largest)[:, :, None]
     return 2.0 / (extremes if examples.ridge is None else extremes + 2.0 * scale * examples.ridge)
 
 

@@ -34,7 +34,8 @@ class SklearnSolver(RegressionSolver):
 
     def answer(self, examples: Examples, query: Tensor, config: Any) -> Tensor:
         """The values (B, Q, K) at query (B, Q, D); 0 without examples."""
-        x, y, asked = (t.to("cpu", torch.float64) for t in (examples.x, examples.y, query))
+        x, y = (t.detach().to("cpu", torch.float64) for t in (examples.x, examples.y))
+        asked = query.to("cpu", torch.float64)
         values = torch.zeros(*asked.shape[:2], y.shape[2], dtype=torch.float64)
         if x.shape[1]:
             for row in range(len(x)):
@@ -44,12 +45,16 @@ class SklearnSolver(RegressionSolver):
                         # Lasso's answer is what its steps reach; it says so on every prefix k < D.
                         warnings.filterwarnings("ignore", "Objective did not converge")
                         model.fit(x[row].numpy(), y[row, :, column].numpy())
-                    values[row, :, column] = torch.as_tensor(model.predict(asked[row].numpy()))
+                    values[row, :, column] = self.predicted(model, asked[row])
         return values.to(query)
 
     @abstractmethod
     def estimator(self, config: Any) -> Any:
         """A new estimator."""
+
+    def predicted(self, model: Any, asked: Tensor) -> Tensor:
+        """What a fitted estimator predicts at (Q, D), float64; trees have no slope anywhere."""
+        return torch.as_tensor(model.predict(asked.detach().numpy()))
 
 
 class LassoConfig(Config):
@@ -69,6 +74,10 @@ class Lasso(SklearnSolver):
         module = importlib.import_module("sklearn.linear_model")
         # As many steps as the source: small penalties converge slowly while k < D.
         return module.Lasso(alpha=config.alpha, fit_intercept=False, max_iter=100_000)
+
+    def predicted(self, model: Any, asked: Tensor) -> Tensor:
+        """A linear function, of which the slope is known."""
+        return asked @ torch.as_tensor(model.coef_)
 
 
 class TreeConfig(Config):

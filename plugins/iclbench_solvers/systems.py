@@ -234,7 +234,10 @@ def newton(system: System, steps: int) -> Iterator[Tensor]:
 
 
 class Cholesky(Solver):
-    """The solution by Cholesky factorization, N³/6 multiply-adds."""
+    """The solution by Cholesky factorization, N³/6 multiply-adds.
+
+    NaN where the matrix is not positive definite to the dtype's precision.
+    """
 
     name = "cholesky"
 
@@ -250,9 +253,10 @@ class Cholesky(Solver):
 class _CholeskyModule(nn.Module):
     def forward(self, prompt: Any) -> Tensor:
         system = system_of(prompt)
-        solution: Tensor = torch.cholesky_solve(system.b, torch.linalg.cholesky(system.a))
+        factor, failed = torch.linalg.cholesky_ex(system.a)
+        solution = torch.cholesky_solve(system.b, factor)
         # (B, N, 1) → (B, 1, N); x₀ is not used.
-        return solution.mT
+        return solution.mT.masked_fill(failed[:, None, None] > 0, torch.nan)
 
 
 def _dot(u: Tensor, v: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iclbench import Architecture, Signature, Text
+from iclbench import Architecture, LinearSystem, Signature, Text
 from iclbench.plugins import host
 from iclbench.runs.checks import check_architecture
 from iclbench_least_squares.fixed import FixedConfig, LeastSquares
@@ -240,3 +240,50 @@ def test_descent_from_the_prompt_s_weights_is_what_gradient_steps_asks_for(steps
     solver = host().load("model", "gradient-descent", Architecture)()
     reason = solver.supports(LeastSquares(FixedConfig()).signature, solver.Config(start="prompt"))
     assert reason == "start=prompt: Regression has no w"
+
+
+def rank_deficient(dtype):
+    """Prompts of more dimensions, then of more examples; two of four have one of them twice."""
+    rng = np.random.default_rng(5)
+    for shape in ((4, 6, 8), (4, 8, 6)):
+        x = rng.standard_normal(shape)
+        wide = shape[1] < shape[2]
+        for row in (0, 2):
+            if wide:
+                x[row, 3] = x[row, 1]
+            else:
+                x[row, :, 3] = x[row, :, 1]
+        w = rng.standard_normal((4, shape[2], 1))
+        yield torch.from_numpy(x).to(dtype), torch.from_numpy(x @ w).to(dtype)
+
+
+@pytest.mark.parametrize(("dtype", "most"), [(torch.float64, 1e-24), (torch.float32, 1e-8)])
+@pytest.mark.parametrize(("name", "args"), [("least-squares-qr", {}),
+                                            ("gradient-descent", {"steps": 20_000})])  # fmt: skip
+def test_a_prompt_without_full_rank_has_the_minimum_norm_solution(name, args, dtype, most):
+    solver = host().load("model", name, Architecture)()
+    for x, y in rank_deficient(dtype):
+        w = solver.weights(Examples(x, y), solver.Config(**args)).double()
+        expected = np.linalg.pinv(x.double().numpy(), rcond=1e-6) @ y.double().numpy()
+        errors = (w - torch.from_numpy(expected)).square().sum(dim=(1, 2))
+        assert errors.max() < (most if name == "least-squares-qr" else max(most, 1e-6))
+        # A prompt's answer does not depend on the others.
+        alone = solver.weights(Examples(x[2:3], y[2:3]), solver.Config(**args)).double()
+        torch.testing.assert_close(alone[0], w[2], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["ridge", "cholesky"])
+def test_a_matrix_that_cannot_be_factored_spoils_its_own_prompt_alone(name):
+    x = torch.eye(3, dtype=torch.float64).repeat(20, 1, 1)
+    if name == "ridge":
+        # Rounding makes some Gram matrices of rank 1 indefinite.
+        rng = np.random.default_rng(0)
+        x[1:] = torch.from_numpy(rng.normal(size=(19, 3, 1)) @ rng.normal(size=(19, 1, 3)))
+        solver = host().load("model", name, Architecture)()
+        w = solver.weights(Examples(x, x[:, :, :1]), solver.Config(ridge=1e-300))
+    else:
+        x[1:, 2] = 0.0
+        prompt = LinearSystem(x, x[:, 0], x[:, 0], torch.full((20,), 3))
+        w = host().load("model", name, Architecture)().build(None, None)(prompt)
+    assert torch.isfinite(w[0]).all()
+    assert torch.isnan(w[1:]).all(dim=(1, 2)).any()
