@@ -58,7 +58,8 @@ class BaseConvMixer(nn.Module):
     def impulse_response(self, length: int) -> Tensor:
         """Return the taps at all lags, (length, C)."""
         if not self.is_short:
-            return self.filter
+            # Later lags than the last position would wrap around in the convolution by FFT.
+            return self.filter[:length] if self.causal else self.filter
         taps = min(length, len(self.filter))
         return pad(self.filter[:taps], (0, 0, 0, length - taps))
 

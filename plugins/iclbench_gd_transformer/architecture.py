@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from iclbench import (
@@ -22,7 +22,7 @@ from iclbench import (
 from .config import GDTransformerConfig, class_refusal, text_refusal
 from .free_form import FreeForm
 from .gd_form import GDForm
-from .kernels import DEGREE, Kernel, median_scale
+from .kernels import DEGREE, Kernel, median_scale, require_degree
 from .text_form import CausalText, ExactText
 
 #: Contexts from which the construction takes its scale.
@@ -43,6 +43,11 @@ class FunctionalGDConfig(Config):
         "from training contexts",
     )
     degree: int = added_later(DEGREE, ge=1, description="degree of the polynomial kernel")
+
+    @model_validator(mode="after")
+    def _degree_has_a_meaning(self) -> FunctionalGDConfig:
+        require_degree(self.kernel, self.degree)
+        return self
 
 
 class GivenEmbeddings(Construction):

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from iclbench import Config, Signature, added_later
 
-from .kernels import DEGREE, Kernel
+from .kernels import DEGREE, Kernel, require_degree
 
 Projection = Literal["full", "diagonal"]
 Covariates = Literal["random", "sinusoidal"]
@@ -59,6 +59,11 @@ class GDTransformerConfig(Config):
         if isinstance(values, dict) and values.get("form") == "free":
             return {"scale": FREE_SCALE, **values}
         return values
+
+    @model_validator(mode="after")
+    def _degree_has_a_meaning(self) -> GDTransformerConfig:
+        require_degree(self.kernel, self.degree)
+        return self
 
 
 def class_refusal(config: GDTransformerConfig) -> str | None:

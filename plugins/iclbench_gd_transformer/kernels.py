@@ -13,6 +13,14 @@ Kernel = Literal["linear", "polynomial", "rbf", "exponential", "laplacian", "sof
 
 #: Default degree of the polynomial kernel.
 DEGREE = 2
+
+
+def require_degree(kernel: Kernel, degree: int) -> None:
+    """Raise ValueError for the degree of a kernel that is no polynomial."""
+    if degree != DEGREE and kernel != "polynomial":
+        raise ValueError(f"degree is for kernel=polynomial, not {kernel}")
+
+
 #: Largest number of features to compute explicitly.
 MAX_FEATURES = 4096
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from iclbench import Config, Signature, Solver, added_later
 
 from .descent import Head, descend, stable_step
-from .kernels import DEGREE, Kernel, covariates, median_scale
+from .kernels import DEGREE, Kernel, covariates, median_scale, require_degree
 
 
 class FunctionalGDSolverConfig(Config):
@@ -36,6 +36,11 @@ class FunctionalGDSolverConfig(Config):
     degree: int = added_later(DEGREE, ge=1, description="degree of the polynomial kernel")
     bias: bool = added_later(False, description="f(x) = Aψ(x) + b, also descending on b")
     normalize: bool = added_later(False, description="divide covariates by their norms")
+
+    @model_validator(mode="after")
+    def _degree_has_a_meaning(self) -> FunctionalGDSolverConfig:
+        require_degree(self.kernel, self.degree)
+        return self
 
 
 class FunctionalGD(Solver):

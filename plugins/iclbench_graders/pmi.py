@@ -18,6 +18,7 @@ from iclbench import (
     Grader,
     GraderReport,
     LocalLanguageModel,
+    UsageError,
     find_device,
 )
 
@@ -84,8 +85,7 @@ class PMI(Grader):
         model, tokenizer = self._local.loaded
         ending = tokenizer(completion.ending, add_special_tokens=False)["input_ids"]
         beginning = tokenizer(completion.beginning, add_special_tokens=False)["input_ids"]
-        start = tokenizer.convert_tokens_to_ids(START)
-        prefix = [tokenizer.bos_token_id if start is None else start]
+        prefix = [self._start]
         if not ending:
             self._reasons["no token to grade"] += 1
             return math.nan, 0
@@ -94,6 +94,16 @@ class PMI(Grader):
             return math.nan, len(ending)
         conditional = log_probability(model, prefix + beginning, ending)
         return conditional - log_probability(model, prefix, ending), len(ending)
+
+    @cached_property
+    def _start(self) -> int:
+        """The id between documents, or else that of the beginning of a text."""
+        tokenizer = self._local.loaded[1]
+        # convert_tokens_to_ids would give the id of the unknown token instead of none.
+        start = tokenizer.get_vocab().get(START, tokenizer.bos_token_id)
+        if start is None:
+            raise UsageError(f"{WHO}: the model has no token that begins a text")
+        return int(start)
 
     @cached_property
     def _local(self) -> LocalLanguageModel:

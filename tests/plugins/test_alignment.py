@@ -8,7 +8,7 @@ import torch
 from support import evaluation_context
 from torch import nn
 
-from iclbench import UsageError, run
+from iclbench import Architecture, UsageError, host, run
 from iclbench_least_squares.fixed import FixedConfig, LeastSquares
 from iclbench_least_squares.prefixes import LeastSquaresPrefixes
 from iclbench_least_squares.problems import LeastSquaresConfig
@@ -196,3 +196,21 @@ def test_model_without_finite_predictions_has_no_fit():
 
     values = aligned(broken, RidgeRegression(RidgeConfig()), n=8)
     assert all(values.isnan().all() for values in values.values())
+
+
+@pytest.mark.parametrize(("name", "flat"), [("lasso", False), ("two-layer-network", False),
+                                            ("boosted-trees", True)])  # fmt: skip
+def test_the_sensitivity_of_a_fitted_solver_is_the_slope_of_its_answer(name, flat):
+    task = LeastSquares(FixedConfig(dim=3, examples=8))
+    (batch,) = task.evaluation_batches(8, 0, torch.float64 if not flat else torch.float32)
+    solver = host().load("model", name, Architecture)()
+    model = solver.build(task.signature, solver.Config())
+    with torch.no_grad():
+        slopes = sensitivity(model, task, batch, CONTEXT)
+        step = torch.zeros_like(batch.prompt.query)
+        step[..., 1] = 1e-5
+        ends = [model(task.with_query(batch.prompt, batch.prompt.query + s * step))[:, -1, 0]
+                for s in (1, -1)]  # fmt: skip
+    expected = (ends[0] - ends[1]).double() / 2e-5
+    torch.testing.assert_close(slopes[:, 1], expected, rtol=1e-4, atol=1e-6)
+    assert bool((slopes == 0).all()) is flat

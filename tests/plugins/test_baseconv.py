@@ -110,3 +110,14 @@ def test_it_conforms_on_prefixes():
     task = LeastSquaresPrefixes(LeastSquaresConfig(dim=2, examples=4))
     check_architecture(BaseConv(), task, BaseConvConfig(layers=2, width=8))
     assert "answers" in BaseConv().supports(task.signature, BaseConvConfig(causal=False))
+
+
+@pytest.mark.parametrize("convolution", ["direct", "fft", "auto"])
+def test_a_causal_layer_is_causal_on_fewer_positions_than_it_is_built_for(convolution):
+    layer = BaseConvMixer(4, 300, True, bias="channel", convolution=convolution, init_std=1.0)
+    layer = layer.double()
+    u = torch.randn(2, 150, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    changed = u.clone()
+    changed[:, 100:] += 1.0
+    moved = (layer(changed) - layer(u))[:, :100].abs().max()
+    assert moved < 1e-12

@@ -8,7 +8,10 @@ import torch
 from gd_transformer_models import WIDTH, D, N, free_form, gd_form, make_prompt, on_the_sphere
 
 from iclbench import EvaluationContext
+from iclbench_gd_transformer.architecture import FunctionalGDConfig
+from iclbench_gd_transformer.config import GDTransformerConfig
 from iclbench_gd_transformer.matrices import AttentionMatrices
+from iclbench_gd_transformer.solver import FunctionalGDSolverConfig
 
 
 @pytest.mark.parametrize(
@@ -111,3 +114,10 @@ def test_head_2_with_softmax_needs_normalized_covariates():
     prompt = make_prompt()
     assert erasing_error("softmax", 50.0, prompt) > 0.1
     assert erasing_error("softmax", 100.0, on_the_sphere(prompt)) < 1e-6
+
+
+def test_a_degree_needs_the_kernel_that_has_one():
+    for config in (GDTransformerConfig, FunctionalGDConfig, FunctionalGDSolverConfig):
+        assert config(kernel="polynomial", degree=3).degree == 3
+        with pytest.raises(ValueError, match="degree is for kernel=polynomial, not rbf"):
+            config(kernel="rbf", degree=3)

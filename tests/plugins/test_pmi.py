@@ -92,3 +92,24 @@ def test_true_ending_scores_higher_than_another_or_a_loop():
     alone = log_probability(model, start, ids)
     assert true == pytest.approx(given - alone, abs=1e-2)
     assert grader.report().model.startswith("SmolLM2-135M")
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "bos", "start"), [({"<|endoftext|>": 7}, 1, 7), ({"<unk>": 0, "<s>": 1}, 1, 1)]
+)
+def test_texts_begin_with_the_token_between_documents_or_that_of_a_beginning(
+    vocabulary, bos, start
+):
+    """A tokenizer with an unknown token gives its id for any name."""
+    tokenizer = SimpleNamespace(get_vocab=lambda: vocabulary, bos_token_id=bos)
+    grader = PMI(PMIConfig())
+    grader._local = SimpleNamespace(loaded=(None, tokenizer))
+    assert grader._start == start
+
+
+def test_a_model_without_a_first_token_is_refused():
+    tokenizer = SimpleNamespace(get_vocab=dict, bos_token_id=None)
+    grader = PMI(PMIConfig())
+    grader._local = SimpleNamespace(loaded=(None, tokenizer))
+    with pytest.raises(UsageError, match="no token that begins a text"):
+        grader._start  # noqa: B018
