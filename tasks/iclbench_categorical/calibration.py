@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from iclbench import Batch, EvaluationContext, Metric, Task, predict, rightness
+from iclbench import Batch, EvaluationContext, Metric, Task, finite, predict, rightness
 
 #: Number of bins of confidence, of equal width.
 BINS = 15
@@ -18,7 +18,7 @@ class Calibration(Metric):
 
     The analysis has the expected calibration error over all prompts (Guo et al. 2017): the mean of
     |accuracy − confidence| over 15 bins of confidence, weighted by their counts; and the accuracy,
-    confidence and count of each bin.
+    confidence and count of each bin, null for the means of an empty one.
     """
 
     name = "calibration"
@@ -54,13 +54,13 @@ class Calibration(Metric):
         bins = (confidence * BINS).long().clamp(0, BINS - 1)
         count = torch.bincount(bins, minlength=BINS).double()
         sums = [torch.zeros(BINS).double().index_add(0, bins, v) for v in (right, confidence)]
-        # An empty bin's 0/0 becomes 0; its count of 0 gives it no weight.
-        accuracy, mean = (torch.where(count > 0, s / count, 0.0) for s in sums)
-        error = (count * (accuracy - mean).abs()).sum() / count.sum()
+        # The mean of an empty bin is 0/0, which has no weight here and no point in the plot.
+        accuracy, mean = (s / count for s in sums)
+        error = (count * (accuracy - mean).abs()).nansum() / count.sum()
         return {
             "expected_calibration_error": float(error),
-            "accuracy": accuracy.tolist(),
-            "confidence": mean.tolist(),
+            "accuracy": [finite(value) for value in accuracy.tolist()],
+            "confidence": [finite(value) for value in mean.tolist()],
             "count": count.long().tolist(),
             "plots": [
                 {

@@ -125,7 +125,8 @@ class SparseLinear(FunctionTask[SparseConfig]):
         """
         c, prompt = self.config, batch.prompt
         inputs = prompt.inputs().double()
-        few = min(c.sparsity, c.examples)
+        # With s = D, as many examples determine the weights too.
+        few = min(c.sparsity, c.examples, c.dim - 1)
         answers = [posterior_means(inputs, prompt.y.double(), few, c.sparsity, c.scale)]
         on_support = inputs.gather(
             2, batch.truth["support"][:, None].expand(-1, len(inputs[0]), -1)

@@ -8,13 +8,16 @@ from iclbench import TaskConfig
 
 from .automata import AutomatonRange
 
+#: The most states of an automaton.
+MOST_STATES = 100
+
 
 class RegBenchConfig(TaskConfig):
     """The sizes of RegBench (Akyürek et al. 2024) by default, except `fixed` and `length`."""
 
     symbols: int = Field(18, ge=2, le=200, description="symbols of all automata together")
     min_states: int = Field(4, ge=2, description="fewest states of an automaton when it is drawn")
-    max_states: int = Field(12, le=100, description="most states of an automaton")
+    max_states: int = Field(12, le=MOST_STATES, description="most states of an automaton")
     max_edges: int = Field(3, ge=1, le=6, description="most edges of a state")
     automata: int = Field(5000, ge=1, description="number of training automata")
     evaluation_automata: int = Field(

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from iclbench import Shift
 
-from .config import RegBenchConfig
+from .config import MOST_STATES, RegBenchConfig
 
 
 def language_shifts(c: RegBenchConfig) -> dict[str, Shift]:
     """The shifts that are defined for a configuration, by name. T, the inputs, stays the same."""
-    more = {"min_states": c.max_states + 1, "max_states": 2 * c.max_states}
-    shifts = {
-        "more-states": Shift(f"automata of {more['min_states']}–{more['max_states']} states", more)
-    }
+    shifts = {}
+    more = {"min_states": c.max_states + 1, "max_states": min(2 * c.max_states, MOST_STATES)}
+    if c.max_states < MOST_STATES:
+        summary = f"automata of {more['min_states']}–{more['max_states']} states"
+        shifts["more-states"] = Shift(summary, more)
     if c.max_edges < min(c.min_states, c.symbols) - 1 and c.max_edges < 6:
         summary = f"up to {c.max_edges + 1} edges of a state"
         shifts["more-edges"] = Shift(summary, {"max_edges": c.max_edges + 1})

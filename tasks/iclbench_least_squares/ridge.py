@@ -16,6 +16,7 @@ from iclbench import (
     Primary,
     Random,
     Ridge,
+    Shift,
     Signature,
     exact_least_squares,
 )
@@ -74,6 +75,16 @@ class RidgeRegression(LeastSquaresTask[RidgeConfig]):
     def primary(self) -> Primary:
         """The squared distance to the estimator's prediction."""
         return Primary("squared_error")
+
+    @property
+    def shifts(self) -> dict[str, Shift]:
+        """Those of regression; without a penalty, the examples must determine the estimate."""
+        shifts, c = super().shifts, self.config
+        if c.ridge != 0:
+            return shifts
+        few = {"examples-half"} if c.examples // 2 < c.dim else set()
+        left_out = self.few_signs | {"half-subspace"} | few
+        return {name: shift for name, shift in shifts.items() if name not in left_out}
 
     @property
     def signature(self) -> Signature:

@@ -182,6 +182,9 @@ def test_the_calibration_error_is_computed_from_bins():
     share = float((batches[0].target == 0).double().mean())
     assert analysis["expected_calibration_error"] == pytest.approx(0.75 - share)
     assert sum(analysis["count"]) == 500
+    # The plot has no point where no prediction is.
+    (known,) = (value for value in analysis["confidence"] if value is not None)
+    assert known == pytest.approx(0.75)
     brier = Calibration().compute(Constant(), task, batches[0], context)["brier"]
     right = 0.25**2 + 19 * (0.25 / 19) ** 2
     wrong = 0.75**2 + (1 - 0.25 / 19) ** 2 + 18 * (0.25 / 19) ** 2

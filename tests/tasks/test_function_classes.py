@@ -78,6 +78,16 @@ def test_few_examples_are_answered_by_the_mean_over_all_supports():
         assert answers[row, k] == pytest.approx(weights @ values / weights.sum(), abs=1e-8)
 
 
+def test_as_many_examples_as_dimensions_determine_a_function_that_is_not_sparse():
+    """The attainable error is that of exact least squares, not of updates in float64."""
+    task = load_task("sparse-linear", dim=6, sparsity=6, examples=6)
+    assert task.floor_kind == "exact"
+    (batch,) = task.evaluation_batches(64, 0, torch.float64)
+    x, y = batch.prompt.x, batch.prompt.y
+    expected = exact_least_squares(x, y, query=batch.prompt.inputs()[:, -1:])
+    assert torch.equal(task.exact_answer(batch)[:, -1:], expected)
+
+
 def test_more_examples_than_weights_determine_a_sparse_function():
     task = small("sparse-linear")
     batch = prompts(task)

@@ -212,6 +212,12 @@ def test_the_task_conforms_and_its_evaluation_does_not_depend_on_training():
     assert torch.equal(a.prompt.ids, b.prompt.ids)
 
 
+@pytest.mark.parametrize(("most", "shifted"), [(12, 24), (60, 100), (100, None)])
+def test_more_states_are_at_most_as_many_as_an_automaton_may_have(most, shifted):
+    shift = load_task("regbench", max_states=most, symbols=200).shifts.get("more-states")
+    assert (None if shift is None else shift.task_args["max_states"]) == shifted
+
+
 def test_shifts_change_automata_and_words():
     task = load_task("regbench", **SMALL)
     assert set(task.shifts) == {"more-states", "shorter-words", "longer-words"}

@@ -184,3 +184,19 @@ def test_with_query_replaces_the_query_in_every_field():
 def test_bad_configurations_are_refused(config, message):
     with pytest.raises(UsageError, match=message):
         parse_config(RidgeConfig, config, "task ridge")
+
+
+@pytest.mark.parametrize(("ridge", "examples", "missing"), [
+    (0.25, 4, set()),
+    (0.0, 4, {"signs", "half-subspace", "examples-half"}),
+    (0.0, 40, {"half-subspace"}),
+])  # fmt: skip
+def test_without_a_penalty_the_examples_of_every_shift_determine_the_estimate(
+    ridge, examples, missing
+):
+    task = RidgeRegression(RidgeConfig(dim=4, examples=examples, ridge=ridge))
+    every = set(RidgeRegression(RidgeConfig(dim=4, examples=examples)).shifts)
+    assert every - set(task.shifts) == missing
+    for name in task.shifts:
+        (batch,) = task.shifted(name).evaluation_batches(16, 0, torch.float64)
+        assert torch.isfinite(batch.target).all(), name
