@@ -35,8 +35,11 @@ class Operations(Config):
     """
 
     forward: float | None = Field(None, description="of a forward pass, per prompt")
+    gradient: float | None = Field(
+        None, description="of a forward and a backward pass in training, per prompt"
+    )
     training: float | None = Field(
-        None, description="of the training, per seed: 3 forward passes for each prompt"
+        None, description="of the training, per seed: a gradient for each prompt"
     )
 
 

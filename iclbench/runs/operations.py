@@ -20,14 +20,14 @@ from ..api.costs import Operations
 from ..api.errors import first_line
 from ..api.recipe import Recipe
 from ..console import report
+from ..nn.predictions import averaged
 from ..precision import DTYPES
 from ..training.gradients.capacity import Operators
+from ..training.optimizers.choice import evaluates_the_loss
 from .plan import Plan
 
 Shape = Sequence[int]
 
-#: A training step costs a forward pass, and a backward pass of twice its operations.
-PASSES = 3
 #: Operators that do arithmetic which nobody counts. A model that runs one has unknown operations.
 UNCOUNTED = ("linalg", "cholesky", "triangular_solve", "lu_solve", "ormqr", "geqrf", "rnn", "svd")
 #: Operators that have such a name, and work element by element or have a formula below.
@@ -39,44 +39,60 @@ COUNTED = {
 def count_operations(plan: Plan, module: nn.Module, steps: int | None = None) -> Operations | None:
     """The operations of a forward pass per prompt, and those of training one seed for these steps.
 
-    They are those of the paper's module, whatever its form for training computes, and of optimizers
-    that need one gradient per step. None where they can't be counted, as for a language model that
-    is asked.
+    They are those of the paper's module, whatever its form for training computes. Of an optimizer
+    that evaluates the loss itself, those of a training are unknown. None where they can't be
+    counted, as for a language model that is asked.
     """
     if plan.spec.origin == "asked":
         return None
     try:
         forward = forward_operations(plan, module)
+        trained = plan.recipe is not None and steps is not None
+        gradient = gradient_operations(plan, module) if trained else None
     except Exception as error:  # counting must not cost a run its record
         report(f"{plan.spec.model}: operations can't be counted: {first_line(error)}")
         return None
     if forward is None:
         return None
-    operations = Operations(forward=forward)
     if plan.recipe is None or steps is None:
-        return operations
-    return Operations(forward=forward, training=step_operations(operations, plan.recipe, steps))
+        return Operations(forward=forward)
+    operations = Operations(forward=forward, gradient=gradient)
+    training = step_operations(operations, plan.recipe, steps)
+    return operations.model_copy(update={"training": training})
 
 
 def step_operations(operations: Operations | None, recipe: Recipe, steps: int) -> float | None:
     """The operations of training one seed for that many steps; None where they are unknown."""
-    if operations is None or operations.forward is None:
+    if operations is None or operations.gradient is None or evaluates_the_loss(recipe):
         return None
-    return PASSES * operations.forward * recipe.batch * steps
+    return operations.gradient * recipe.batch * steps
+
+
+def gradient_operations(plan: Plan, module: nn.Module) -> float | None:
+    """The operations of a forward and a backward pass per prompt, or None, as for a forward pass.
+
+    A module may stop the gradient: a looped transformer's first loops have no backward pass.
+    """
+    spec, prompts = plan.spec, 2
+    batches = plan.task.evaluation_batches(prompts, spec.eval_seed, DTYPES[spec.dtype])
+    module = copy.deepcopy(module).cpu().train()
+    loss, arithmetic = averaged(plan.task.loss), Arithmetic()
+    with torch.enable_grad(), arithmetic:
+        for batch in batches:
+            whole = loss(module(batch.prompt), batch.target).sum()
+            whole.backward()  # type: ignore[no-untyped-call]
+    return arithmetic.known(prompts * len(batches))
 
 
 def forward_operations(plan: Plan, module: nn.Module) -> float | None:
     """The operations of a forward pass per prompt, or None where they can't be counted."""
     spec, prompts = plan.spec, 2
     batches = plan.task.evaluation_batches(prompts, spec.eval_seed, DTYPES[spec.dtype])
-    module = copy.deepcopy(module).cpu().eval()
-    with torch.no_grad(), Arithmetic() as arithmetic:
+    module, arithmetic = copy.deepcopy(module).cpu().eval(), Arithmetic()
+    with torch.no_grad(), arithmetic:
         for batch in batches:
             module(batch.prompt)
-    names, total = arithmetic.counts.keys() - COUNTED, arithmetic.operations
-    if not total or any(part in name for name in names for part in UNCOUNTED):
-        return None
-    return float(total / (prompts * len(batches)))
+    return arithmetic.known(prompts * len(batches))
 
 
 class Arithmetic(Operators):  # type: ignore[no-untyped-call]
@@ -87,6 +103,13 @@ class Arithmetic(Operators):  # type: ignore[no-untyped-call]
         self.operations = 0.0
         further = {op: shape_wrapper(f) for op, f in _formulas().items()}  # type: ignore[no-untyped-call]
         self._formulas = flop_registry | further
+
+    def known(self, prompts: int) -> float | None:
+        """The operations per prompt, or None where an operator ran that nobody counts."""
+        names = self.counts.keys() - COUNTED
+        if not self.operations or any(part in name for name in names for part in UNCOUNTED):
+            return None
+        return float(self.operations / prompts)
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None

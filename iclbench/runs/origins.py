@@ -67,7 +67,8 @@ def origin_of(request: RunSpec, architecture: Architecture) -> Origin:
     """
     if isinstance(architecture, Solver):
         is_asked = isinstance(architecture, Asked)
-        names = ["weights", "init", "freeze", "perturb", *(["shift", "metrics"] * is_asked)]
+        names = ["weights", "weights_args", "init", "freeze", "perturb"]
+        names += ["shift", "metrics"] if is_asked else []
         for name in names:
             if getattr(request, name):
                 what = "asked in text" if is_asked else "a solver"

@@ -21,7 +21,7 @@ from ..training.loop import Trained, Training
 from ..training.random_streams import forked_generators
 from ..training.validation import SHARE, Validation, points_of
 from .evaluate import evaluate, limits_of
-from .operations import PASSES, step_operations
+from .operations import step_operations
 from .plan import Plan
 from .settings import default_eval_batch
 
@@ -29,6 +29,8 @@ from .settings import default_eval_batch
 FEWEST, MOST = 64, 1024
 #: By operations, validation takes this share: its small batches cost more time than training's.
 AIM = SHARE / 2
+#: A step costs about a forward pass, and a backward pass of twice its operations.
+PASSES = 3
 #: Prompts of the two evaluations that are timed before training.
 PROBES = (8, 32)
 #: The scores of a model at a point of the curve.

@@ -185,9 +185,17 @@ class Training(TrainingState):
         return losses
 
     def measure(self, batches: int) -> list[Tensor]:
-        """Return gradients (R, P) on that many fresh batches, at the current parameters."""
+        """Return gradients (R, P) on that many fresh batches, at the current parameters.
+
+        What the forward passes change, such as buffers and the random states of dropout, is put
+        back.
+        """
         drawn = self.data.draw(self.measuring, batches, self.step)
-        return [self.program(batch_of(drawn, i))[1].clone() for i in range(batches)]
+        replicas = self.replicas
+        before = {n: v.clone() for n, v in replicas.state().items() if n != "flat"}
+        gradients = [self.program(batch_of(drawn, i))[1].clone() for i in range(batches)]
+        replicas.load_state(before | {"flat": replicas.flat})
+        return gradients
 
     def trial(self, batches: int = 1) -> Batch:
         """Return the batch of a trial, from a chunk of `batches` drawn from separate streams."""

@@ -35,9 +35,13 @@ def fit_schedule(recipe: Recipe, steps: int) -> Recipe:
     """Return the recipe for that many steps, its schedule scaled from `schedule_steps`.
 
     Measuring takes at most a tenth of the gradients, or the recipe's own share if that is larger.
+    Where it is therefore done more rarely, the running mean forgets more at each time, so that it
+    reaches back over the same part of the training.
     """
     scale = steps / recipe.schedule_steps if recipe.schedule_steps else 1.0
     most_often = min(recipe.measure_every, 10 * recipe.measure_batches)
+    measure_every = max(most_often, round(scale * recipe.measure_every))
+    rarer = max(1.0, measure_every / (scale * recipe.measure_every))
     return recipe.model_copy(
         update={
             "steps": steps,
@@ -47,7 +51,8 @@ def fit_schedule(recipe: Recipe, steps: int) -> Recipe:
                 stage.model_copy(update={"steps": max(1, round(scale * stage.steps))})
                 for stage in recipe.stages
             ),
-            "measure_every": max(most_often, round(scale * recipe.measure_every)),
+            "measure_every": measure_every,
+            "cosine_memory": recipe.cosine_memory**rarer,
         }
     )
 
@@ -63,7 +68,8 @@ class AdaptiveRate:
     Every `measure_every` steps the mean cosine between the gradients of consecutive minibatches, at
     the same parameters, enters a running mean that starts at 1. Every `decay_every` steps the rate
     is multiplied by `decay` where that mean is at least the threshold, and divided by `decay`
-    elsewhere.
+    elsewhere. The authors' code takes 64 minibatches, keeps the rate above 1e-10, and does not
+    raise it in the first 1,000 steps.
     """
 
     def __init__(self, recipe: Recipe, replicas: int, device: torch.device) -> None:

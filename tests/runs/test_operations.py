@@ -49,11 +49,34 @@ def test_a_transformer_is_counted_by_its_products():
     assert counted == pytest.approx(2 * (products + read))
 
 
-def test_training_takes_three_forward_passes_for_each_prompt():
+def test_training_takes_a_gradient_for_each_prompt():
     plan = plan_of("transformer", model_args={"layers": 1, "width": WIDTH})
     operations = count_operations(plan, initial_module(plan, 0), 7)
-    assert operations.training == 3 * operations.forward * 16 * 7
+    assert operations.training == operations.gradient * 16 * 7
+    # Every product has two in the backward pass, but for the embedding: tokens have no gradient.
+    module = initial_module(plan, 0)
+    embedding = 2 * plan.task.signature.length * module.embed.real.in_features * WIDTH
+    assert operations.gradient == pytest.approx(3 * operations.forward - embedding)
     assert count_operations(plan, initial_module(plan, 0)).training is None
+
+
+def test_loops_without_a_backward_pass_are_not_counted_in_it():
+    args = {"loops": 8, "width": WIDTH}
+    whole, half = (
+        count_operations(plan, initial_module(plan, 0), 1)
+        for plan in (plan_of("looped-transformer", model_args={**args, "trained_loops": loops})
+                     for loops in (8, 4))
+    )  # fmt: skip
+    assert whole.forward == half.forward
+    # Of eight loops, four have the two products of a backward pass: 8 + 2 · 4 instead of 8 + 2 · 8.
+    assert half.gradient / whole.gradient == pytest.approx(16 / 24, rel=0.02)
+
+
+def test_an_optimizer_that_evaluates_the_loss_itself_has_unknown_operations():
+    plan = plan_of("lsa", "least-squares", recipe_args={"optimizer": "lbfgs"})
+    operations = count_operations(plan, initial_module(plan, 0), 7)
+    assert operations.gradient > operations.forward
+    assert operations.training is None
 
 
 def test_operations_depend_on_neither_dtype_nor_weights():

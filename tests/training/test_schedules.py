@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import pytest
 import torch
-from small import ADAPTIVE, same, trained, training
+from small import ADAPTIVE, Noisy, Small, same, trained, training
 from torch import nn
 
 from iclbench import Recipe
-from iclbench.training.schedules import fit_schedule, learning_rate_factor, measuring_share
+from iclbench.training.schedules import (
+    AdaptiveRate,
+    fit_schedule,
+    learning_rate_factor,
+    measuring_share,
+)
 
 
 @pytest.mark.parametrize("schedule", ["constant", "step", "cosine"])
@@ -34,10 +39,14 @@ def test_warm_up_is_linear_and_multiplies_the_schedule():
     assert learning_rate_factor(cosine, 2) == pytest.approx(0.75 * 0.5)
 
 
-def test_measuring_the_cosine_does_not_affect_training_data():
-    """With a decay of 1 the adaptive schedule equals the constant one, to the bit."""
-    constant = trained([1, 2], gradient_memory=0.9, chunk=1)
-    measured = trained([1, 2], **{**ADAPTIVE, "decay": 1.0})
+@pytest.mark.parametrize("model", [Small, Noisy])
+def test_measuring_the_cosine_does_not_affect_training(model):
+    """With a decay of 1 the adaptive schedule equals the constant one, to the bit.
+
+    A model with dropout draws from its own streams in the measuring passes too.
+    """
+    constant = trained([1, 2], cls=model, gradient_memory=0.9, chunk=1)
+    measured = trained([1, 2], cls=model, **{**ADAPTIVE, "decay": 1.0})
     assert constant.curve == measured.curve
     assert same(constant, measured)
 
@@ -131,3 +140,27 @@ def test_a_short_adaptive_training_spends_at_most_a_tenth_on_measuring():
     often = recipe.model_copy(update={"measure_every": 4})
     assert measuring_share(fit_schedule(often, 1000)) == 2.0
     assert measuring_share(fit_schedule(Recipe(steps=5, batch=1), 5)) == 0.0
+
+
+def factors(recipe, cosine):
+    """The factor of the rate at its changes, where every measured cosine is this one."""
+    rate = AdaptiveRate(recipe, 1, torch.device("cpu"))
+    # Two vectors with this cosine, in turn: so have all consecutive ones.
+    first = torch.tensor([[1.0, 0.0]], dtype=torch.float64)
+    second = torch.tensor([[cosine, (1 - cosine**2) ** 0.5]], dtype=torch.float64)
+    found = []
+    for step in range(1, recipe.steps // 20):
+        if step % recipe.measure_every == 0 or step % recipe.decay_every == 0:
+            rate.advance(step, lambda count: [first if i % 2 else second for i in range(count)])
+            found.append(float(rate.factor))
+    return found
+
+
+@pytest.mark.parametrize("steps", [20_000, 50_000, 250_000])
+def test_a_short_adaptive_training_adapts_as_a_long_one(steps):
+    """The running mean reaches back as far, though it is measured more rarely."""
+    recipe = Recipe(steps=2_500_000, batch=1, schedule="adaptive", decay_every=3_000,
+                    schedule_steps=2_500_000)  # fmt: skip
+    long, short = factors(recipe, 0.8), factors(fit_schedule(recipe, steps), 0.8)
+    assert min(short) == pytest.approx(min(long), rel=0.11)
+    assert short[-1] == pytest.approx(long[-1], rel=0.25)

@@ -38,6 +38,12 @@ def make_optimizer(replicas: Replicas, name: str, arguments: dict[str, Any]) -> 
     return TorchOptimizer(replicas, name, _torch_class(name), arguments)
 
 
+def evaluates_the_loss(recipe: Recipe) -> bool:
+    """Whether the optimizer evaluates the loss itself, any number of times per step."""
+    own = OWN.get(recipe.optimizer.lower())
+    return own is not None and issubclass(own, BatchOptimizer)
+
+
 def check_optimizer(recipe: Recipe) -> dict[str, Any]:
     """Return the optimizer's arguments, with every default for the harness's own.
 
@@ -45,7 +51,7 @@ def check_optimizer(recipe: Recipe) -> dict[str, Any]:
     """
     name, arguments = recipe.optimizer, recipe.optimizer_args
     own = OWN.get(name.lower())
-    if own is not None and issubclass(own, BatchOptimizer):
+    if evaluates_the_loss(recipe):
         _check_whole_batches(recipe)
     if own is GaussNewton and recipe.batch < 2:
         raise UsageError(f"optimizer {name} divides its batch: it needs two prompts or more")
