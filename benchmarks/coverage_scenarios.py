@@ -173,7 +173,7 @@ def scenarios() -> list[Scenario]:
             for name, gain, rate in TWO_KINDS
         ),
         *(
-            Scenario(f"fraction {ndtr(z):.3g}", "metric", fraction(z))
+            Scenario(f"fraction {ndtr(z):.3g}", "fraction", fraction(z))
             for z in (-3.0, -1.3, 0.0, 2.3, 3.0)
         ),
     ]

@@ -46,8 +46,9 @@ def with_values(
     floor = record.main.floor
     values = {**read_values(path, record.main.values), **values}
     floor_values = {**read_values(path, floor.values), **(floor_values or {})}
-    errors = {name: s.digits.error for name, s in record.metrics.items() if s.digits}
-    summary = summarize_run(values, floor_values, {}, errors)
+    kinds = {name: s.digits.error for name, s in record.metrics.items() if s.digits}
+    kinds |= {"accuracy": "fraction"}
+    summary = summarize_run(values, floor_values, {}, kinds)
     dumped = {
         "metrics": {name: s.model_dump(mode="json") for name, s in summary.metrics.items()},
         "seeds": [

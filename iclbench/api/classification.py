@@ -30,6 +30,7 @@ class ClassificationTask(PooledTask[ConfigT]):
 
     exact = True
     errors = {}
+    fractions = frozenset({"accuracy"})
 
     @property
     def primary(self) -> Primary:

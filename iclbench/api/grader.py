@@ -38,6 +38,11 @@ class Grader(ABC):
     def __init__(self, config: Any) -> None:
         self.config = config
 
+    @property
+    def fractions(self) -> frozenset[str]:
+        """The scores that are fractions, from 0 to 1. Intervals of their means stay within."""
+        return frozenset()
+
     def prepare(self, completions: int, budget: float | None) -> None:
         """Prepare to grade about this many completions for at most `budget` USD.
 

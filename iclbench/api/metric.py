@@ -26,6 +26,8 @@ class Metric(ABC):
 
     #: What users type: lower-case words joined by hyphens.
     name: ClassVar[str]
+    #: Values that are fractions, from 0 to 1. Intervals of their means stay within.
+    fractions: ClassVar[frozenset[str]] = frozenset()
 
     @abstractmethod
     def supports(self, task: Task[Any]) -> str | None:

@@ -48,6 +48,8 @@ class Scoring(ABC):
     #: to what rounding allows, and stay finite where a prediction is not. An error must be
     #: proportional to the distance from the truth, or to its square.
     errors: ClassVar[Mapping[str, ErrorKind]] = {"squared_error": "squared"}
+    #: Metrics that are fractions, from 0 to 1, such as an accuracy. Intervals stay within.
+    fractions: ClassVar[frozenset[str]] = frozenset()
     #: What the floor is, in one sentence for the table in the docs.
     floor_summary: ClassVar[str] = ""
 

@@ -32,6 +32,7 @@ class TokenTask(PooledTask[ConfigT]):
     """
 
     errors = {}
+    fractions = frozenset({"accuracy"})
     floor_summary = "Accuracy 1: the prompt, or the task's own map, determines every answer."
 
     @property

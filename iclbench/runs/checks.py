@@ -258,6 +258,8 @@ def _check_evaluation(task: Task[Any], n: int, dtype: torch.dtype) -> None:
         count = n if name == task.primary.metric else min(n, len(values))
         shape = (count, *([len(task.axes[name].values)] if name in task.axes else []))
         expect(tuple(values.shape) == shape, f"metric {name} is not {shape}")
+        within = bool(((values >= 0) & (values <= 1)).all()) or name not in task.fractions
+        expect(within, f"metric {name} is among `fractions` and not between 0 and 1")
 
 
 def _check_exact(task: Task[Any], batch: Batch, dtype: torch.dtype) -> None:

@@ -12,7 +12,7 @@ from scipy.special import stdtr, stdtrit
 from ..api.digits import digits
 from ..api.record import Record
 from ..api.spec import digest_of
-from ..api.statistics import finite
+from ..api.statistics import Statistics, finite
 from ..devices import environment, find_device
 from ..precision import DTYPES, full_precision
 from .comparison import RELATIVE, Check, Tolerance, compare_statistics, same
@@ -49,13 +49,22 @@ def _evaluate(path: Path, record: Record, salt: str, device: str) -> tuple[HeldO
     arithmetic = Arithmetic(
         spec.dtype, plan.task.errors, measured.target_size, measured.floor_values
     )
-    held_out = _document(path, record, salt, seed, measured)
+    kind = plan.kinds.get(record.ranking.metric)
+    measured_again = summarize(measured.values[record.ranking.metric], kind)
+    held_out = _document(path, record, (salt, seed), measured, measured_again)
     return held_out.model_copy(
         update={"environment": environment(chosen), "created": date_now()}
     ), arithmetic.tolerance()
 
 
-def _document(path: Path, record: Record, salt: str, seed: int, measured: Measured) -> HeldOut:
+def _document(
+    path: Path,
+    record: Record,
+    drawn: tuple[str, int],
+    measured: Measured,
+    statistics: Statistics,
+) -> HeldOut:
+    """The document, of prompts that were `drawn` by this salt and seed."""
     assert record.weights_file is not None
     name = record.ranking.metric
     known = record.metrics[name].digits
@@ -67,12 +76,12 @@ def _document(path: Path, record: Record, salt: str, seed: int, measured: Measur
     return HeldOut(
         record=record.id,
         weights=record.weights_file.sha256,
-        salt=salt,
-        seed=seed,
+        salt=drawn[0],
+        seed=drawn[1],
         prompts=record.spec.eval_prompts,
         draws=measured.digest,
         metric=name,
-        statistics=summarize(measured.values[name], error),
+        statistics=statistics,
         difference=_difference(scored[0].mean(axis=0), scored[1].mean(axis=0)),
         environment=record.environment,
         created=record.created,

@@ -15,9 +15,9 @@ from scipy.special import ndtri, stdtrit
 
 from ..api.statistics import IntervalKind
 
-#: What the values are: errors (not negative), digits (of either sign), or any metric, of which
-#: values within [0, 1] are fractions.
-Quantity = Literal["error", "digits", "metric"]
+#: What the values are: errors (not negative), digits (of either sign), fractions from 0 to 1, or
+#: any other metric.
+Quantity = Literal["error", "digits", "fraction", "metric"]
 
 #: A mean of positive values is unreliable if their upper tail is heavier than that of log-normal
 #: values of this σ (of the natural logarithm), by these quantiles.
@@ -140,7 +140,7 @@ def _bounds(values: np.ndarray, quantity: Quantity) -> tuple[np.ndarray, np.ndar
     if quantity == "digits":
         trusted = _has_no_gap(by_seed * scale, SEED_GAP)
     else:
-        is_fraction = (lowest >= 0) & (highest <= 1) & (quantity == "metric")
+        is_fraction = (lowest >= 0) & (highest <= 1) & (quantity == "fraction")
         is_positive = (scaled.min(axis=(0, 1)) >= 0) & ~is_fraction
         bounds[:, is_positive] = _of_positive(mean[is_positive], half[is_positive])
         fractions = (mean[is_fraction], half[is_fraction], scale[is_fraction])

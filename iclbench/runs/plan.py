@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from ..api.architecture import Architecture
 from ..api.config import Config, parse_config
+from ..api.digits import MetricKind
 from ..api.errors import UnsupportedError, UsageError, unknown
 from ..api.graded_task import GradedTask
 from ..api.grader import Grader
@@ -24,6 +25,7 @@ from ..training.optimizers.choice import check_optimizer
 from .grading import Grading
 from .origins import GivenWeights, States, given_weights, origin_of
 from .sizes import bounded_model, require_room, require_small_arguments
+from .statistics import GRADE
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,14 @@ class Plan:
     steps: int | None = None
     tuning: Tuning | None = None
     answers: Mapping[str, str] | None = None
+
+    @cached_property
+    def kinds(self) -> dict[str, MetricKind]:
+        """What is known of the values of metrics: those that are errors, and fractions."""
+        fractions = set(self.task.fractions).union(*(metric.fractions for metric in self.metrics))
+        if self.grader is not None:
+            fractions |= {f"{GRADE}{name}" for name in self.grader().fractions}
+        return {**dict.fromkeys(fractions, "fraction"), **self.task.errors}
 
     def prepare_grading(self) -> Grading | None:
         """A grader prepared for one run; raises UsageError for what it lacks, such as a key."""

@@ -67,7 +67,7 @@ class Recorded:
         ragged = [n for n, array in self.values.items() if len(array) != len(evaluation.seeds)]
         if ragged:
             raise RecordError(f"the values of {ragged[0]} are not those of its seeds")
-        implied = summarize_run(self.values, self.floor_values, axes, plan.task.errors)
+        implied = summarize_run(self.values, self.floor_values, axes, plan.kinds)
         pairs: list[tuple[Mapping[str, Statistics | Curve], Mapping[str, Statistics | Curve]]] = [
             (evaluation.metrics, implied.metrics),
             (floor.metrics, implied.floor),
@@ -122,7 +122,7 @@ class Recorded:
         arithmetic = Arithmetic(
             plan.spec.dtype, errors, measured.target_size, measured.floor_values
         )
-        summary = summarize_run(measured.values, measured.floor_values, axes, errors)
+        summary = summarize_run(measured.values, measured.floor_values, axes, plan.kinds)
         kind = plan.task.floor_kind if measured.floor_values else "none"
         rows = max((len(array) for array in measured.floor_values.values()), default=0)
         floors = _as_seed(self.floor_values), _as_seed(measured.floor_values)

@@ -146,7 +146,7 @@ def evaluated(
     folder = settings.out / "graders" if grading else None
     measured = measure(plan, models, device, settings.eval_batch, grader=grading, folder=folder)
     axes = axes_of(plan, models[0])
-    summary = summarize_run(measured.values, measured.floor_values, axes, plan.task.errors)
+    summary = summarize_run(measured.values, measured.floor_values, axes, plan.kinds)
     store, spec = RecordStore(settings.out), plan.spec
     weights = saved_weights(plan, models)
     return Record(

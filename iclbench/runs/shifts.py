@@ -114,8 +114,7 @@ def measure_shifts(
             continue
         measured = measure(shifted, fitting, device, settings.eval_batch)
         axes = axes_of(shifted, fitting[0])
-        errors = shifted.task.errors
-        summary = summarize_run(measured.values, measured.floor_values, axes, errors)
+        summary = summarize_run(measured.values, measured.floor_values, axes, shifted.kinds)
         reported = evaluation(shifted, measured, summary, objects)
         size = measured.target_size if shifted.task.scales_targets else None
         evaluations[name] = reported.model_copy(update={"target_size": size})

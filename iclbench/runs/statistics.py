@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..api.digits import ErrorKind, digits
+from ..api.digits import ErrorKind, MetricKind, digits
 from ..api.statistics import Curve, Digits, Statistics, finite
-from .intervals import mean_interval
+from .intervals import Quantity, mean_interval
 
 if TYPE_CHECKING:
     from ..api.task import Axis
@@ -47,19 +47,19 @@ def summarize_run(
     values: Mapping[str, Values],
     floor_values: Mapping[str, np.ndarray],
     axes: Mapping[str, Axis],
-    errors: Mapping[str, ErrorKind],
+    kinds: Mapping[str, MetricKind],
 ) -> Summary:
     """Summarize metrics (seeds, prompts[, axis]) and those of the floor (prompts[, axis]).
 
-    A metric that `axes` names has a curve as well, and one that `errors` names has digits.
+    A metric that `axes` names has a curve as well, and one that `kinds` calls an error has digits.
     """
     floors = {name: v[None] for name, v in floor_values.items()}
 
     def summaries(metrics: Mapping[str, Values]) -> dict[str, Statistics]:
-        return {name: summarize(graded(name, v), errors.get(name)) for name, v in metrics.items()}
+        return {name: summarize(graded(name, v), kinds.get(name)) for name, v in metrics.items()}
 
     def curves(metrics: Mapping[str, Values]) -> dict[str, Curve]:
-        return {n: curve(metrics[n], a, errors.get(n)) for n, a in axes.items() if n in metrics}
+        return {n: curve(metrics[n], a, kinds.get(n)) for n, a in axes.items() if n in metrics}
 
     pooled = summaries(values)
     seeds = len(next(iter(values.values())))
@@ -90,19 +90,20 @@ def by_prompt(values: Values) -> Values:
     return np.asarray(values.mean(axis=2) if values.ndim == 3 else values)
 
 
-def summarize(values: Values, error: ErrorKind | None = None) -> Statistics:
+def summarize(values: Values, kind: MetricKind | None = None) -> Statistics:
     """The statistics of (seeds, prompts[, axis]) values; an axis is averaged for each prompt.
 
-    With `error`, the kind of error that the values are, they have digits.
+    Errors, of the given kind, have digits.
     """
     values = by_prompt(values)
+    error = None if kind == "fraction" else kind
     if values.size == 0:
         numbers = dict.fromkeys(("mean", *QUANTILES, "low", "high", "interval"))
         return Statistics(**numbers, reliable=False, n=0)
     with np.errstate(invalid="ignore", over="ignore"):
         quantiles = np.quantile(_nan_as_infinite(values), list(QUANTILES.values()))
         mean = values.mean()
-    interval = mean_interval(values[..., None], "error" if error else "metric")
+    interval = mean_interval(values[..., None], _quantity(kind))
     return Statistics(
         mean=finite(mean),
         low=finite(interval.low[0]),
@@ -129,9 +130,9 @@ def mean_digits(values: Values, error: ErrorKind) -> Digits:
     )
 
 
-def curve(values: Values, axis: Axis, error: ErrorKind | None = None) -> Curve:
+def curve(values: Values, axis: Axis, kind: MetricKind | None = None) -> Curve:
     """The statistics of (seeds, prompts, axis) values at each value of the axis."""
-    interval = mean_interval(values, "error" if error else "metric")
+    interval = mean_interval(values, _quantity(kind))
     ordered = _nan_as_infinite(values)
     with np.errstate(invalid="ignore", over="ignore"):
         means, medians = values.mean(axis=(0, 1)), np.median(ordered, axis=(0, 1))
@@ -145,6 +146,12 @@ def curve(values: Values, axis: Axis, error: ErrorKind | None = None) -> Curve:
         high=[finite(v) for v in interval.high],
         interval=interval.kind,
     )
+
+
+def _quantity(kind: MetricKind | None) -> Quantity:
+    if kind is None:
+        return "metric"
+    return "fraction" if kind == "fraction" else "error"
 
 
 def _nan_as_infinite(values: np.ndarray) -> np.ndarray:

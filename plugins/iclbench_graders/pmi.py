@@ -59,6 +59,11 @@ class PMI(Grader):
         super().__init__(config)
         self._reasons: Counter[str] = Counter()
 
+    @property
+    def fractions(self) -> frozenset[str]:
+        """The share of repeated phrases."""
+        return frozenset({"repetition"})
+
     def prepare(self, completions: int, budget: float | None) -> None:
         """Raises UsageError if packages, the model's file or the device are missing."""
         self._local.require()

@@ -62,6 +62,12 @@ class TextStatistics(Grader):
         super().__init__(config)
         self._reasons: Counter[str] = Counter()
 
+    @property
+    def fractions(self) -> frozenset[str]:
+        """All scores but the number of words."""
+        distinct_names = (f"distinct_{n}" for n in range(1, self.config.distinct_n + 1))
+        return frozenset({"repetition", "repeated_sentences", *distinct_names})
+
     def grade(
         self, completions: Sequence[Completion], folder: Path | None
     ) -> dict[str, list[float]]:

@@ -97,8 +97,7 @@ class Alignment(Metric):
             "alignment_distance": distances[best + 1],
             "alignment_cosine": cosine,
             "alignment_steps": (best + 1) * ones if np.isfinite(factors[best]) else undefined,
-            # Five digits, which other rounding leaves alone: the interval of a 1 is that of a
-            # fraction, that of a number just above 1 is not.
+            # Five digits, which other rounding leaves alone.
             "alignment_step_size": float(f"{factors[best]:.5g}") * ones,
             "alignment_by_steps": torch.stack([distances[k] for k in SHOWN], dim=1),
         }

@@ -24,6 +24,7 @@ class LinearClassification(FunctionTask[FunctionConfig]):
     )
     Config = FunctionConfig
     errors = {}
+    fractions = frozenset({"accuracy", "prefix_accuracy"})
     grows = False
 
     @property

@@ -56,6 +56,7 @@ class RegBench(Task[RegBenchConfig]):
     # What the automata are changes neither a shape nor the loss.
     replica_args = frozenset({"automata", "min_states", "max_states", "max_edges", "fixed"})
     errors = {}
+    fractions = frozenset({"accuracy", "total_variation"})
     floor_name = "true automaton"
     floor_summary = (
         "The true automaton's distribution, which no prompt shows in full: accuracy 1, distance 0, "

@@ -50,6 +50,7 @@ class WordProblem(TokenTask[WordConfig]):
     name = "word-problem"
     version = 1
     Config = WordConfig
+    fractions = frozenset({"accuracy", "last_accuracy"})
     recipes = {"smoke": SMOKE, "quick": QUICK, "paper": PAPER}
 
     @property

@@ -33,6 +33,7 @@ from .endings import Endings
 from .recipes import PAPER, QUICK
 from .sources import TALES
 from .tales import Tales
+from .text_metrics import DISTINCT
 
 #: What boards call the data.
 TITLES = {"tales": "tales in the public domain", "generated": "generated stories (smoke test)"}
@@ -52,6 +53,7 @@ class Stories(GradedTask[StoriesConfig]):
     Config = StoriesConfig
     recipes = {"paper": PAPER, "quick": QUICK}
     errors = {}
+    fractions = frozenset({"repetition", *(f"distinct_{n}" for n in DISTINCT)})
     floor_name = "true ending"
     floor_summary = (
         "No floor of the loss: the true probabilities are unknown. The reference is the true "

@@ -134,20 +134,31 @@ def test_an_interval_that_says_nothing_is_replaced_by_the_range():
 @pytest.mark.parametrize("seeds", [1, 3])
 def test_a_fraction_s_interval_stays_within_0_and_1_and_does_not_collapse(seeds):
     for value in (0.0, 1.0):
-        low, high, _ = bounds(np.full((seeds, 100), value))
+        low, high, _ = bounds(np.full((seeds, 100), value), "fraction")
         assert 0 <= low < high <= 1
         assert high - low == pytest.approx(3.9 / 104, abs=0.002)
         assert value in (low, high)
     rare = np.zeros((seeds, 100))
     rare[0, 0] = 1
-    low, high, _ = bounds(rare)
+    low, high, _ = bounds(rare, "fraction")
     assert 0 < low < rare.mean() < high < 0.1
 
 
 def test_a_fraction_of_one_seed_has_wilson_s_interval():
     values = (np.arange(200) < 30).astype(float)[None]
     expected = stats.binomtest(30, 200).proportion_ci(method="wilson")
-    assert bounds(values)[:2] == pytest.approx(tuple(expected), abs=0.001)
+    assert bounds(values, "fraction")[:2] == pytest.approx(tuple(expected), abs=0.001)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("sigma", [0.5, 3.0])
+def test_a_metric_is_a_fraction_by_what_is_known_of_it_and_not_by_its_values(scale, sigma):
+    """A negative log-likelihood below 1 has the rule of heavy tails as one above 1 has it."""
+    values = scale * np.exp(philox("scaled").normal(0, sigma, size=(3, 400, 1))) / 1e5
+    interval, unscaled = mean_interval(values), mean_interval(values / scale)
+    assert interval.kind == unscaled.kind
+    assert interval.reliable[0] == (sigma < 1)
+    assert interval.high[0] == pytest.approx(scale * unscaled.high[0])
 
 
 def test_values_that_are_not_finite_have_no_interval():

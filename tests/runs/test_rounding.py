@@ -104,8 +104,8 @@ def test_however_far_rounding_moves_errors_their_mean_digits_move_little(
     [
         ("gd-transformer", "categorical", "nll", 11.5, True),
         ("gd-transformer", "categorical", "nll", 0.02, False),
-        ("baseconv", "gradient", "weight_error", 7.0, True),
-        ("baseconv", "gradient", "weight_error", 0.02, False),
+        ("baseconv", "relu-network", "squared_error", 7.0, True),
+        ("baseconv", "relu-network", "squared_error", 0.02, False),
     ],
 )
 def test_a_mean_that_ranks_moves_little_however_far_rounding_moves_it(
