@@ -22,6 +22,7 @@ from ..api.task import Task
 from ..discovery import Plugin
 from ..plugins import host
 from ..training.optimizers.choice import check_optimizer
+from ..training.schedules import require_used
 from .grading import Grading
 from .origins import GivenWeights, States, given_weights, origin_of
 from .sizes import bounded_model, require_room, require_small_arguments
@@ -162,8 +163,9 @@ def _recipe(request: RunSpec, task_class: type[Task[Any]]) -> Recipe:
     for name in ("model_args", "task_args"):
         if name in request.recipe_args:
             raise UsageError(f"recipe_args: {name} are given by {flag(name)}")
-    values = {**recipe.model_dump(), **request.recipe_args}
+    named, values = recipe, {**recipe.model_dump(), **request.recipe_args}
     recipe = parse_config(Recipe, values, f"recipe {request.recipe}")
+    require_used(recipe, named)
     if request.budget is not None:
         if "steps" in request.recipe_args:
             raise UsageError("a budget sets the steps: give --budget or steps=…, not both")

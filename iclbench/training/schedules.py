@@ -8,6 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from ..api.errors import UsageError
 from ..api.recipe import Recipe
 
 #: Returns gradients (R, P) on that many fresh minibatches at the current parameters.
@@ -29,6 +30,25 @@ def learning_rate_factor(recipe: Recipe, step: int) -> float:
         # From 1/warmup, not 0: the first step shall change something.
         factor *= (step + 1) / recipe.warmup
     return factor
+
+
+#: The schedules that use an argument of a recipe.
+_SCHEDULES_OF = {
+    **dict.fromkeys(("decay_every", "decay"), ("step", "adaptive")),
+    **dict.fromkeys(
+        ("measure_every", "measure_batches", "cosine_memory", "cosine_threshold"), ("adaptive",)
+    ),
+}
+
+
+def require_used(recipe: Recipe, named: Recipe) -> None:
+    """Raise UsageError for an argument that differs from the named recipe's and has no effect."""
+    for name, schedules in _SCHEDULES_OF.items():
+        if recipe.schedule not in schedules and getattr(recipe, name) != getattr(named, name):
+            known = " or ".join(schedules)
+            raise UsageError(f"recipe_args: {name} is for schedule={known}, not {recipe.schedule}")
+    if not recipe.gradient_memory and recipe.gradient_weight != named.gradient_weight:
+        raise UsageError("recipe_args: gradient_weight needs gradient_memory")
 
 
 def fit_schedule(recipe: Recipe, steps: int) -> Recipe:

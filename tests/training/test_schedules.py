@@ -7,12 +7,13 @@ import torch
 from small import ADAPTIVE, Noisy, Small, same, trained, training
 from torch import nn
 
-from iclbench import Recipe
+from iclbench import Recipe, UsageError
 from iclbench.training.schedules import (
     AdaptiveRate,
     fit_schedule,
     learning_rate_factor,
     measuring_share,
+    require_used,
 )
 
 
@@ -164,3 +165,24 @@ def test_a_short_adaptive_training_adapts_as_a_long_one(steps):
     long, short = factors(recipe, 0.8), factors(fit_schedule(recipe, steps), 0.8)
     assert min(short) == pytest.approx(min(long), rel=0.11)
     assert short[-1] == pytest.approx(long[-1], rel=0.25)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"decay": 0.5}, "decay is for schedule=step or adaptive, not cosine"),
+        ({"measure_batches": 64}, "measure_batches is for schedule=adaptive, not cosine"),
+        ({"gradient_weight": 9.0}, "gradient_weight needs gradient_memory"),
+        ({"decay": 0.9}, None),
+        ({"schedule": "step", "decay": 0.5}, None),
+        ({"gradient_memory": 0.9, "gradient_weight": 9.0}, None),
+    ],
+)
+def test_an_argument_that_has_no_effect_is_refused(changes, message):
+    named = Recipe(steps=10, batch=1, schedule="cosine")
+    recipe = named.model_copy(update=changes)
+    if message is None:
+        require_used(recipe, named)
+    else:
+        with pytest.raises(UsageError, match=message):
+            require_used(recipe, named)
