@@ -31,7 +31,10 @@ PRECISION = Recipe(
     gradient_weight=2.0,
     model_args={"layers": 3, "width": 64, "layer_norm": False, "mlp": False},
 )
-"""The published high-precision recipe (Liu et al., ICLR 2025): explicit gradients to 1e-13."""
+"""The published high-precision recipe (Liu et al., ICLR 2025): explicit gradients to 1e-13.
+
+The authors' code measures the cosine on 64 minibatches instead of 8; see also `AdaptiveRate`.
+"""
 
 SOAP = PRECISION.model_copy(
     update={
