@@ -1,7 +1,8 @@
 """The paper's operators as pure functions: LSA, ELSA, and mask-and-move.
 
 The input matrix H is (..., m, n) with any batch dimensions. Weights (..., n, n) act on its columns;
-biases have its shape. Ranges are (start, stop), counted from 0 as in Python.
+biases have its shape. Ranges are (start, stop), counted from 0 as in Python. They are the reference
+with which tests compare the modules; models run those.
 """
 
 from __future__ import annotations

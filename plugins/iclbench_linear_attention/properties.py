@@ -1,6 +1,7 @@
 """Parameters with which one ELSA computes Properties 2, 3 and 4 of the paper exactly.
 
-Each function returns the pairs (W₁, B₁), (W₂, B₂), (W₃, B₃) for `operators.elsa`.
+Each function returns the pairs (W₁, B₁), (W₂, B₂), (W₃, B₃) for `operators.elsa`. Tests check the
+properties; models use the identity.
 """
 
 from __future__ import annotations
