@@ -68,7 +68,7 @@ def _engine(model: str, layers: int) -> Callable[[float], Watch]:
     return functools.partial(
         ours, model=model, evaluates=False, task="least-squares-prefixes",
         model_args={"layers": layers, "width": WIDTH},
-        recipe_args={"batch": BATCH, "steps": 10**6, "measure_every": 10**6},
+        recipe_args={"batch": BATCH, "steps": 10**6},
     )  # fmt: skip
 
 

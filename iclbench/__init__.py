@@ -109,8 +109,7 @@ if TYPE_CHECKING:
 
 #: The names of each module.
 _HOME = {
-    "api.architecture": "Architecture Construction Solver",
-    "api.asked": "Asked",
+    "api.architecture": "Architecture Construction Solver", "api.asked": "Asked",
     "api.capabilities": "CAPABILITIES Decoder Decodes ExtendsPositions ShowsIterates ShowsStates "
     "StatesSize TrainingContext TrainsFaster offers",
     "api.classification": "ClassificationConfig ClassificationTask",

@@ -21,7 +21,7 @@ def record_of(out, model, task, **args):
 
 
 def test_an_error_without_a_noise_floor_counts_by_the_digits_of_the_mean_that_ranks(tmp_path):
-    args = {"task_args": {"dim": 2, "examples": 6, "iterates": 20}}
+    args = {"task_args": {"dim": 2, "examples": 6, "iterates": 20, "noise": 0.1}}
     record = record_of(tmp_path, "zero", "gradient", **args)
     assert level_name(record) == "digits of the mean"
     error = record.metrics["weight_error"]
@@ -37,7 +37,10 @@ def test_an_error_without_a_noise_floor_counts_by_the_digits_of_the_mean_that_ra
 @pytest.mark.parametrize("mean", [None, 0.0])
 def test_a_mean_without_finite_digits_has_no_level(tmp_path, mean):
     record = record_of(
-        tmp_path, "zero", "gradient", task_args={"dim": 2, "examples": 6, "iterates": 5}
+        tmp_path,
+        "zero",
+        "gradient",
+        task_args={"dim": 2, "examples": 6, "iterates": 5, "noise": 0.1},
     )
     error = record.metrics["weight_error"].model_copy(update={"mean": mean, "low": mean})
     assert level_of(record, error)._replace(low=None) == (None, None, None)
@@ -72,7 +75,7 @@ def test_a_range_over_seeds_is_no_interval(tmp_path):
 
 def test_validation_chooses_by_what_ranks(tmp_path):
     """Its curve holds the mean error, of which less is better, though more digits are."""
-    task_args = {"dim": 2, "examples": 6, "iterates": 5}
+    task_args = {"dim": 2, "examples": 6, "iterates": 5, "noise": 0.1}
     board = {"name": "descent", "task": "gradient", "task_args": task_args}
     suite = Suite(
         name="tiny", version=1, summary="one", defaults={"chance": "zero"}, board=(board,)

@@ -18,7 +18,7 @@ from iclbench.leaderboards.site.task_table import _beside_mean, _sortable, scien
 def row(tmp_path_factory):
     """A row of a task that ranks by the mean of an error."""
     out = tmp_path_factory.mktemp("gradient")
-    task_args = {"dim": 2, "examples": 4, "iterates": 2}
+    task_args = {"dim": 2, "examples": 4, "iterates": 2, "noise": 0.1}
     run(model="zero", task="gradient", task_args=task_args, eval_prompts=32, out=out)
     (board,) = leaderboard(out)
     return board.rows[0]

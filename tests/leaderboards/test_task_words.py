@@ -26,7 +26,7 @@ from iclbench.leaderboards.site.task_words import (
     setting_in_words,
 )
 
-SMALL = {"task": "gradient", "task_args": {"dim": 2, "examples": 8, "iterates": 300},
+SMALL = {"task": "gradient", "task_args": {"dim": 2, "examples": 8, "iterates": 300, "noise": 0.1},
          "eval_prompts": 32}  # fmt: skip
 
 
