@@ -146,8 +146,8 @@ def _show(
     """Print the boards and the sweep's own table, and write its figure to `page`.
 
     In another format than that of a terminal, the sweep's own table is all that is printed, unless
-    columns of boards were asked for. Returns a line for each record that has no row, and for what
-    the table names and no record has.
+    columns of boards were asked for. Returns a line for each record that has no row, for what the
+    table names and no record has, and for a figure that can't be drawn.
     """
     from ..display.study import names_of, study_table
     from ..leaderboards.figures.draw import draw

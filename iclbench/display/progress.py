@@ -174,4 +174,4 @@ def progress_of_runs(total: int, number: int, name: str) -> Iterator[ProgressDis
 
 def progress_of_jobs(what: str) -> AbstractContextManager[ProgressDisplay]:
     """A display for an executor's `listener`; until jobs start, it says what is prepared."""
-    return progress_of_runs(0, 0, what)
+    return progress_of_runs(1, 0, what)
