@@ -69,6 +69,15 @@ def seed_scores(curve: ValidationCurve) -> np.ndarray:
     return by_seed
 
 
+def drawn_curve(record: Record) -> ValidationCurve | None:
+    """The record's validation curve, if it has two points: one is no line.
+
+    Where an evaluation takes long beside the training, a curve may have none.
+    """
+    curve = record.validation_curve
+    return curve if curve is not None and len(curve.steps) > 1 else None
+
+
 def median_curve(curve: ValidationCurve) -> list[float | None]:
     """The median over seeds of the mean scores, at each point; None where it is not finite."""
     return [finite(score) for score in np.median(seed_scores(curve), axis=0)]

@@ -9,7 +9,7 @@ import pytest
 
 from iclbench.api.costs import ValidationCurve
 from iclbench.leaderboards.board import leaderboard
-from iclbench.leaderboards.curves import Cost, cost_of_digits, curves_table
+from iclbench.leaderboards.curves import Cost, cost_of_digits, curves_table, drawn_curve
 
 
 def curve(*by_seed, statistic="mean digits", operations=True):
@@ -54,6 +54,17 @@ def test_a_task_that_ranks_by_another_number_has_no_digits():
 
 def test_a_curve_without_points_costs_nothing_and_has_no_digits():
     assert cost_of_digits(curve([], []), 1.0) is None
+
+
+def test_a_curve_is_a_line_if_it_has_two_points():
+    class WithCurve:
+        def __init__(self, validation_curve):
+            self.validation_curve = validation_curve
+
+    line = curve([1.0, 2.0])
+    assert drawn_curve(WithCurve(line)) is line
+    for other in (None, curve([]), curve([1.0])):
+        assert drawn_curve(WithCurve(other)) is None
 
 
 def test_columns_of_a_curve_have_one_length():

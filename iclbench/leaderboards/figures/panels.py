@@ -71,7 +71,7 @@ def drawn(figure: Figure, records: Sequence[Record]) -> list[Record]:
     if figure.x == TRAINING:
         return [record for record in chosen if record.training]
     if figure.x in COSTS:
-        return [record for record in chosen if record.validation_curve]
+        return [r for r in chosen if r.validation_curve and r.validation_curve.steps]
     if figure.x == STATE:
         return [record for record in chosen if record.state_bytes is not None]
     return chosen

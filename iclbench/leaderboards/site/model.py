@@ -10,7 +10,7 @@ from ...api.spec import RunSpec
 from .. import formats
 from ..board import Board
 from ..board_names import differing_arguments, told_apart
-from ..curves import COST_TITLES, median_curve
+from ..curves import COST_TITLES, drawn_curve, median_curve
 from ..descriptions import Descriptions
 from ..row import Row
 from .figure import View, figures
@@ -109,8 +109,9 @@ def _learning_curves(name: str, boards: Sequence[Board], about: Descriptions) ->
     for board in boards:
         trained = [row for row in _rows(board, name) if row.is_trained]
         row = max(trained, key=lambda row: row.goodness, default=None)
-        if row is not None and row.record.validation_curve is not None:
-            drawn.append((board, row.record.validation_curve))
+        curve = None if row is None else drawn_curve(row.record)
+        if curve is not None:
+            drawn.append((board, curve))
     names = _names_of_evaluations([board for board, _ in drawn], about)
     for (board, curve), line_name in zip(drawn, names, strict=True):
         cost = "operations" if None not in curve.operations else "steps"

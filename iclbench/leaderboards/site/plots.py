@@ -10,7 +10,7 @@ import numpy as np
 from ...api.record import Record
 from ...api.statistics import Curve
 from ..board import Board
-from ..curves import COST_TITLES, curve_statistic, median_curve
+from ..curves import COST_TITLES, curve_statistic, drawn_curve, median_curve
 from ..descriptions import Description, Descriptions
 from ..formats import digits_of, in_words
 from ..row import PROFILE, Row, floor_label
@@ -171,7 +171,7 @@ def board_curves(board: Board, about: Descriptions) -> list[Plot]:
 
 def validation_curves(board: Board, about: Descriptions) -> list[Plot]:
     """What was validated while each model's best row was trained, against operations and time."""
-    rows = [row for row in best_of_models(board.rows) if row.record.validation_curve]
+    rows = [row for row in best_of_models(board.rows) if drawn_curve(row.record)]
     metric = about.task(board.task).metric(board.ranking.metric)
     score = digits_of(metric) if board.has_digits else metric
     # Digits are logarithms already.
@@ -180,7 +180,7 @@ def validation_curves(board: Board, about: Descriptions) -> list[Plot]:
     for cost in ("operations", "seconds"):
         lines = []
         for name, row in zip(names_of(rows, about), rows, strict=True):
-            curve = row.record.validation_curve
+            curve = drawn_curve(row.record)
             if curve is not None and None not in getattr(curve, cost):
                 lines.append({"name": name, "x": getattr(curve, cost), "y": median_curve(curve)})
         if lines:
