@@ -253,6 +253,12 @@ def board_scenarios() -> list[BoardScenario]:
 
         return draw
 
+    def few_of_two_kinds(random: np.random.Generator, seeds: int) -> np.ndarray:
+        values = copies((0.05, 1.0, 0.5))(random, seeds)
+        few = values[: BOARD_ROWS // 4]
+        few += (random.random((len(few), seeds, 1)) < 0.5) - 0.5
+        return values
+
     return [
         BoardScenario("copies: digits, normal", normal),
         BoardScenario("copies: digits, seeds differ most", copies((1.0, 0.3, 0.3))),
@@ -274,6 +280,10 @@ def board_scenarios() -> list[BoardScenario]:
                 two_kinds(2.0, 0.5, rows, within=0.03),
             )
             for rows in (3, 5)
+        ),
+        BoardScenario(
+            "models: digits, half of the seeds of a quarter of the rows 1 digit better",
+            few_of_two_kinds,
         ),
         BoardScenario("identical rows", identical),
         BoardScenario("within a digit of the attainable", near_floor),

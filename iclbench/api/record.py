@@ -193,7 +193,8 @@ class Record(Stored):
         results = list(self.evaluations.values())
         names = [self.spec.task, self.spec.model, *self.evaluations, *self.not_applicable]
         names += [*self.analyses, *(plugin.name for plugin in self.plugins)]
-        names += [self.grader.name] if self.grader else []
+        names += [*self.spec.metrics, *([self.grader.name] if self.grader else [])]
+        names += [self.track] if self.track else []
         names += [name for e in results for part in (e, e.floor) for name in part.metrics]
         for name in names:
             if not is_plain_name(name):

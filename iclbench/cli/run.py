@@ -179,10 +179,10 @@ def _run_suite(
     asked = SuiteRun(name, models, changes, prepare)
     if dry_run and not output.is_default:
         _print_page(asked.plans, prepare, output)
-        return
-    if output.style == "table":
+    elif output.style == "table":
         asked.announce(measure=dry_run)
     if dry_run:
+        end_with([], 1 if asked.failures({}) else 0)
         return
     asked.require_columns(output)
     records, errors = _run_all(asked.named, prepare)

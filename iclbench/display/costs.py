@@ -32,7 +32,7 @@ def costs_table(cells: Sequence[CellCost]) -> Table:
             "seeds": cell.seeds,
             "steps": Cell(f"{cell.steps:,}", cell.steps),
             "hours": _figure(cell.hours, ".3g"),
-            "tuning": _figure(cell.tuning_hours or None, ".3g"),
+            "tuning": _tuning(cell),
             "operations": _figure(cell.operations, ".2e"),
         }
         for cell in cells
@@ -62,6 +62,14 @@ def digits_table(costs: Sequence[DigitsCost]) -> Table:
         for cost in costs
     ]
     return Table(columns, rows)
+
+
+def _tuning(cell: CellCost) -> Cell:
+    """The hours of a tuning, with their kind where it ran elsewhere than the training."""
+    hours = cell.tuning_hours
+    if not hours or cell.tuned_on_gpu == cell.on_gpu:
+        return _figure(hours or None, ".3g")
+    return Cell(f"{hours:.3g} {'device' if cell.tuned_on_gpu else 'core'}", hours)
 
 
 def _figure(value: float | None, form: str) -> Cell:

@@ -14,6 +14,7 @@ from ..display.formats import as_markdown
 from ..leaderboards import formats
 from ..leaderboards.board import Board
 from ..leaderboards.escaping import markdown
+from .document import is_ours
 
 if TYPE_CHECKING:
     from .document import Column, Export
@@ -94,7 +95,7 @@ def _of_cases(export: Export) -> str:
 
 
 def _task_front_matter(export: Export) -> str:
-    license_ = {} if export.provenance else {"license": "apache-2.0"}
+    license_ = {"license": "apache-2.0"} if is_ours(export) else {}
     configs = [
         {
             "config_name": "default" if len(export.files) == 1 else file.split,

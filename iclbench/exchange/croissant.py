@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .document import is_ours
+
 if TYPE_CHECKING:
     from .document import Column, DataFile, Export
 
@@ -79,7 +81,7 @@ def croissant(export: Export) -> dict[str, Any]:
         "distribution": [_file_object(file) for file in export.files],
         "recordSet": [_record_set(file) for file in export.files],
     }
-    if not export.provenance:
+    if is_ours(export):
         document["license"] = "https://www.apache.org/licenses/LICENSE-2.0"
     return document
 

@@ -12,9 +12,12 @@ from ..api.config import Config, parse_config
 from ..api.errors import UsageError
 from ..api.names import Label, content_problem, is_plain_name
 from ..files import read_regular_file
+from ..plugins import host
 
 #: The document's name, and the most bytes of it that are read.
 DOCUMENT, MOST_BYTES = "export.json", 2**20
+#: The distribution of the tasks that come with the harness.
+DISTRIBUTION = "iclbench"
 
 
 class Column(Config):
@@ -66,6 +69,16 @@ class Export(Config):
         return self
 
 
+def is_ours(export: Export) -> bool:
+    """Whether all of the data come from this distribution, whose license they then have.
+
+    Others' data, and tasks of others' plugins, have licenses of their own.
+    """
+    providers = {plugin.distribution for plugin, e in host().entries("task")
+                 if e.name == export.task}  # fmt: skip
+    return not export.provenance and providers == {DISTRIBUTION}
+
+
 def read_export(folder: Path) -> Export:
     """The export in a folder; raises RecordError or UsageError for a damaged document."""
     path = folder / DOCUMENT
@@ -79,6 +92,7 @@ def read_export(folder: Path) -> Export:
     if problem is not None:
         raise UsageError(f"{path}: {problem}")
     export = parse_config(Export, content, str(path))
-    if not is_plain_name(export.task):
-        raise UsageError(f"{path}: its task is not a plain name")
+    for what, name in (("task", export.task), ("metric", export.metric)):
+        if not is_plain_name(name):
+            raise UsageError(f"{path}: its {what} is not a plain name")
     return export

@@ -29,6 +29,7 @@ from ..files import (
 from ..runs.heldout import SUFFIX
 from ..runs.objects import MOST_BYTES as MOST_OBJECT_BYTES
 from ..runs.objects import Objects
+from ..runs.proofs import without_proof
 from ..runs.store import MOST_BYTES as MOST_RECORD_BYTES
 from ..runs.store import RecordStore, is_record_name, read_record
 from ..runs.verify import verify
@@ -154,13 +155,17 @@ def _sound_record(staging: Path, path: str) -> Record:
         raise RecordError(str(error).replace(f"{staging}/", "")) from None
     if path != place(record):
         raise RecordError(f"{path}: the record of this run is {place(record)}")
+    if record.proof is not None and record.proof.kind == "retrained":
+        # Here nobody has trained it again.
+        record = without_proof(record)
+        RecordStore(staging).write(record)
     return record
 
 
 def _require_no_other(store: RecordStore, record: Record) -> None:
     """Raise RecordError where the store has another record of the run: no row is replaced."""
     path = store.path(record.spec)
-    if path.exists() and read_record(path).digest != record.digest:
+    if path.exists() and without_proof(read_record(path)).digest != without_proof(record).digest:
         raise RecordError(f"{path} is another record of this run; pull into another folder")
 
 

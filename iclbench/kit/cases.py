@@ -11,8 +11,9 @@ from typing import Literal
 from ..api.errors import reason_of, unknown
 from ..discovery import Plugin
 from ..plugins import host
-from .kinds import checks_of_entry, checks_of_plugin
+from .kinds import checks_of_entry
 from .trials import NotCheckedError
+from .whole import checks_of_plugin
 
 Status = Literal["ok", "not checked", "failed"]
 

@@ -1,15 +1,11 @@
-"""The checks that the kit makes of each kind of entry, and of a plugin as a whole."""
+"""The checks that the kit makes of each kind of entry."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from .. import hookspecs
 from ..api.architecture import Architecture
 from ..api.asked import Asked
 from ..api.errors import UsageError, reason_of
@@ -18,14 +14,12 @@ from ..api.grader import Grader
 from ..api.metric import Metric
 from ..api.recipe import Recipe
 from ..api.task import Task
-from ..discovery import CATALOG_HOOKS, Plugin
-from ..leaderboards.descriptions import about_path
 from ..plugins import host
 from ..runs.checks import check_architecture, check_task, expect
 from ..runs.suites import find_suite
 from ..sweeps.conformance import check_executor
+from .declarations import check_declared, check_replicas_of_model
 from .parts import (
-    check_about,
     check_command,
     check_config,
     check_grader,
@@ -35,6 +29,7 @@ from .parts import (
 )
 from .trials import (
     STEPS,
+    Checks,
     NotCheckedError,
     all_tasks,
     models_for,
@@ -45,65 +40,10 @@ from .trials import (
     trainable,
 )
 
-#: Names of checks, and functions that say what they covered and raise what they find wrong.
-Checks = Iterator[tuple[str, Callable[[], str]]]
-
-RUN_HOOKS = tuple(
-    name
-    for name in vars(hookspecs)
-    if name.startswith("iclbench_") and name not in CATALOG_HOOKS.values()
-)
-
-
-def checks_of_plugin(plugin: Plugin) -> Checks:
-    """The checks of a plugin as a whole."""
-    yield "loads", partial(_loads, plugin)
-    observed = [hook for hook in RUN_HOOKS if hasattr(sys.modules.get(_module(plugin)), hook)]
-    if observed and not plugin.problem:
-        yield "observes", partial(_observes, plugin, observed)
-    if about_path(plugin) is not None:
-        yield "about", partial(check_about, plugin)
-
 
 def checks_of_entry(kind: str, name: str) -> Checks:
     """The checks of one entry; raises whatever loading it raises."""
     yield from CHECKS.get(kind, _any_kind)(kind, name)
-
-
-def _module(plugin: Plugin) -> str:
-    return plugin.module.split(":", maxsplit=1)[0]
-
-
-def _loads(plugin: Plugin) -> str:
-    """The plugin is sound, and its names are its alone; what importing it imports."""
-    expect(plugin.problem is None, str(plugin.problem))
-    problems = [p for p in host().problems if plugin.label in p]
-    expect(not problems, "; ".join(problems))
-    code = f"import {_module(plugin)}, sys; print(*({{'torch', 'datasets'}} & set(sys.modules)))"
-    paths = os.pathsep.join(path for path in sys.path if path)
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-    expect(done.returncode == 0, f"importing it in a fresh Python fails: {last}")
-    heavy = " and ".join(sorted(done.stdout.split()))
-    if not heavy:
-        return "importing it is cheap"
-    return f"importing it imports {heavy}, which slows every command: name targets 'module:Name'"
-
-
-def _observes(plugin: Plugin, hooks: list[str]) -> str:
-    """A training passes every run hook, and the plugin is not dropped."""
-    before = list(host().problems)
-    model, task = trainable()
-    tiny_run(model, task.name)
-    problems = [p for p in host().problems if p not in before and plugin.label in p]
-    expect(not problems, "; ".join(problems))
-    return ", ".join(hooks)
 
 
 def _load(kind: str, name: str, base: type) -> Any:
@@ -123,6 +63,7 @@ def _model(kind: str, name: str) -> Checks:
         for task in tasks:
             try:
                 check_architecture(architecture(), task, config)
+                check_replicas_of_model(architecture(), task, config)
             except Exception as error:
                 expect(False, f"on {task.name}: {reason_of(error)}")
         return f"on {', '.join(task.name for task in tasks)}"
@@ -172,6 +113,7 @@ def _task(kind: str, name: str) -> Checks:
     def prompts() -> str:
         task = _task_of(name)
         check_task(task)
+        check_declared(task)
         return f"version {task.version}, floor: {task.floor_kind}"
 
     def training() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,9 @@ from ..runs.run import run_plans
 from ..runs.settings import Settings
 from ..runs.store import RecordStore
 from ..runs.verify import verify
+
+#: Names of checks, and functions that say what they covered and raise what they find wrong.
+Checks = Iterator[tuple[str, Callable[[], str]]]
 
 
 class NotCheckedError(Exception):

@@ -49,7 +49,8 @@ def moderated(seeds: SeedVariances) -> tuple[np.ndarray, np.ndarray]:
 
     The board counts at most as much as a row's own seeds: rows of different architectures need not
     vary alike. But no row varies less than the median row: where some seeds make a transition that
-    others miss, all seeds of a row may be of one kind by chance, and then agree.
+    others miss, all seeds of a row may be of one kind by chance, and then agree. This can't help
+    where few rows have such seeds (docs/statistics.md).
     """
     common, freedom = _common(seeds)
     added = np.minimum(freedom, seeds.freedom)

@@ -21,7 +21,7 @@ class CellCost:
     """What one trained record took: hours of core or device time, operations of all seeds.
 
     None stands for what was not measured or can't be counted. A tuning that several records use is
-    that of the first.
+    that of the first; it may have run elsewhere than the training.
     """
 
     board: str
@@ -33,6 +33,7 @@ class CellCost:
     tuning_hours: float
     operations: float | None
     on_gpu: bool
+    tuned_on_gpu: bool
 
 
 def costs_of(records: Iterable[Record]) -> list[CellCost]:
@@ -56,10 +57,10 @@ def _cost(board: str, label: str, record: Record, seen: set[str]) -> CellCost:
     on_gpu = budget is not None and budget.device_seconds is not None
     seconds = None if budget is None else budget.device_seconds or budget.core_seconds
     per_seed = None if operations is None else operations.training
-    tuning = 0.0
+    tuning, tuned_on_gpu = 0.0, on_gpu
     if record.tuning is not None and record.tuning.sha256 not in seen:
         seen.add(record.tuning.sha256)
-        tuning = _tuning_seconds(record.tuning.document, on_gpu)
+        tuning, tuned_on_gpu = _tuning_seconds(record.tuning.document)
     return CellCost(
         board=board,
         model=label,
@@ -70,22 +71,28 @@ def _cost(board: str, label: str, record: Record, seen: set[str]) -> CellCost:
         tuning_hours=tuning / 3600,
         operations=None if per_seed is None else per_seed * seeds,
         on_gpu=on_gpu,
+        tuned_on_gpu=tuned_on_gpu,
     )
 
 
-def _tuning_seconds(document: dict[str, object], on_gpu: bool) -> float:
-    """The time that all trials of a tuning took; 0 for a document that is none."""
+def _tuning_seconds(document: dict[str, object]) -> tuple[float, bool]:
+    """The time that all trials of a tuning took, and whether on a GPU; 0 where none is told."""
     try:
         cost = TuningCost.model_validate(document.get("cost"))
     except ValidationError:
-        return 0.0
-    return (cost.device_seconds or 0.0) if on_gpu else cost.core_seconds
+        return 0.0, False
+    if cost.device_seconds is not None:
+        return cost.device_seconds, True
+    return cost.core_seconds, False
 
 
 def sums_of(cells: Sequence[CellCost]) -> list[str]:
     """One line for each kind of hours, with their sums."""
-    kinds = {"core": [c for c in cells if not c.on_gpu], "device": [c for c in cells if c.on_gpu]}
-    return [_sum(kind, members) for kind, members in kinds.items() if members]
+    return [
+        _sum(cells, on_gpu)
+        for on_gpu in (False, True)
+        if any(on_gpu in {cell.on_gpu, cell.tuned_on_gpu} for cell in cells)
+    ]
 
 
 @dataclass(frozen=True)
@@ -118,9 +125,11 @@ def digits_of(records: Iterable[Record], wanted: Sequence[float]) -> list[Digits
     return costs
 
 
-def _sum(kind: str, cells: Sequence[CellCost]) -> str:
+def _sum(all_cells: Sequence[CellCost], on_gpu: bool) -> str:
+    kind = "device" if on_gpu else "core"
+    cells = [cell for cell in all_cells if cell.on_gpu == on_gpu]
     trained = sum(cell.hours or 0.0 for cell in cells)
-    tuned = sum(cell.tuning_hours for cell in cells)
+    tuned = sum(cell.tuning_hours for cell in all_cells if cell.tuned_on_gpu == on_gpu)
     operations = sum(cell.operations or 0.0 for cell in cells)
     text = (
         f"{counted(len(cells), 'cell')}: {trained + tuned:.2f} {kind} hours, of which "

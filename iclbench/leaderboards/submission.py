@@ -16,7 +16,7 @@ from ..runs.comparison import Check
 from ..runs.heldout import HeldOut, has_held_out, held_out_path, write_held_out
 from ..runs.heldout_evaluation import evaluate_held_out
 from ..runs.objects import Objects
-from ..runs.proofs import evaluated
+from ..runs.proofs import evaluated, without_proof
 from ..runs.store import RecordStore, read_record
 from ..runs.tuned import tuning_path
 from ..runs.verify import verify
@@ -142,7 +142,7 @@ def _require_new(path: Path, record: Record, store: RecordStore) -> bool:
     target = store.path(record.spec)
     if not target.exists():
         return True
-    if _as_submitted(read_record(target), record) != _without_proof(record):
+    if _as_submitted(read_record(target), record) != without_proof(record).digest:
         raise RecordError(f"{path}: {target} is another record of this run; rows are not replaced")
     return False
 
@@ -153,12 +153,7 @@ def _as_submitted(published: Record, record: Record) -> str:
         main = published.main.model_copy(update={"answers": None})
         evaluations = {**published.evaluations, MAIN: main}
         published = published.model_copy(update={"evaluations": evaluations})
-    return _without_proof(published)
-
-
-def _without_proof(record: Record) -> str:
-    """The digest of what the record's author wrote."""
-    return record.model_copy(update={"proof": None}).sealed().digest
+    return without_proof(published).digest
 
 
 def summary(accepted: Sequence[Submission], refused: Sequence[str]) -> str:

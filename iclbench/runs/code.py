@@ -25,9 +25,9 @@ NOT_COUNTED = frozenset(
                 "ranking", "record", "results", "stored", "suite", "tracker", "tuning"),
         "runs": ("__init__", "add_answers", "asked_answers", "causality", "checks", "code",
                  "comparison", "cost_facts", "facts", "heldout", "honesty", "inspection", "objects",
-                 "proofs", "recorded", "recorded_answers", "report", "retraining", "reuse",
-                 "rounding", "shift_records", "sizes", "state_size", "store", "stored", "suites",
-                 "tracking", "tuned", "values", "verify"),
+                 "proofs", "recorded", "recorded_answers", "recorded_endings", "report",
+                 "retraining", "reuse", "rounding", "shift_records", "sizes", "state_size", "store",
+                 "stored", "suites", "tracking", "tuned", "values", "verify"),
     }.items()
     for name in names
 )  # fmt: skip

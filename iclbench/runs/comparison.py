@@ -47,8 +47,17 @@ class Check:
     @property
     def difference(self) -> str:
         """The fact and both values on one line."""
-        recorded, measured = (_shown(value) for value in (self.recorded, self.measured))
+        parts = _apart(self.recorded, self.measured), _apart(self.measured, self.recorded)
+        recorded, measured = map(_shown, parts)
         return f"{self.name}: recorded {recorded}, computed {measured}"
+
+
+def _apart(value: Any, other: Any) -> Any:
+    """What a mapping has otherwise than another; any other value as it is."""
+    if not isinstance(value, dict) or not isinstance(other, dict):
+        return value
+    # As for facts, 4 and 4.0 differ.
+    return {k: v for k, v in value.items() if k not in other or repr(other[k]) != repr(v)}
 
 
 def _shown(value: Any) -> str:

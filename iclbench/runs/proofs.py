@@ -23,6 +23,11 @@ def evaluated(record: Record, device: str = "auto") -> Record:
     return record.model_copy(update={"proof": proof}).sealed()
 
 
+def without_proof(record: Record) -> Record:
+    """What the record's author wrote."""
+    return record.model_copy(update={"proof": None}).sealed()
+
+
 def write_proof(path: Path, proved: Record) -> None:
     """Replace the record in `path`; raises RecordError if that is not its place in a store."""
     path = path.resolve()

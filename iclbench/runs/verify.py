@@ -39,6 +39,7 @@ from .models import Model, given_models
 from .objects import Objects
 from .plan import Plan
 from .recorded import Recorded
+from .recorded_endings import same_endings
 from .rounding import measure_rounded
 from .shifts import present_shifts, shifted_models, shifted_plan
 from .state_size import state_sizes
@@ -90,7 +91,7 @@ def _verify(path: Path, record: Record, device: str) -> list[Check]:
                 lambda: measure_rounded(plan, models, on_device),
             ),
             *compare_analyses(record.analyses, analyse(plan, models, on_device), record.spec.dtype),
-            *_compare_grading(grader),
+            *_compare_grading(path, record, grader),
             *compare_answers_used(record, models),
             *compare_last_validation(record, plan, models, on_device),
         ]
@@ -161,9 +162,17 @@ def _grader(path: Path, record: Record, plan: Plan) -> Grading | RecordedGrader 
     return RecordedGrader(grader, answers) if grader.paid else plan.prepare_grading()
 
 
-def _compare_grading(grader: Grader | None) -> list[Check]:
-    """Whether a paid grader's answers, which are not asked for again, are about these endings."""
-    if not isinstance(grader, RecordedGrader):
+def _compare_grading(path: Path, record: Record, grader: Grader | None) -> list[Check]:
+    """Whether the endings in the record's file are those that the model writes.
+
+    A free grader's scores are compared too. A paid one is not asked again, and what it answered
+    must be about these endings.
+    """
+    if isinstance(grader, RecordedGrader):
+        total, equal = grader.total, grader.same
+    elif isinstance(grader, Grading) and record.grader and record.grader.answers:
+        recorded = Objects.beside(path).read(record.grader.answers)
+        total, equal = same_endings(recorded, grader.answers())
+    else:
         return []
-    holds = grader.same == grader.total
-    return [Check("graded endings, written again", grader.total, grader.same, holds)]
+    return [Check("graded endings, written again", total, equal, equal == total)]

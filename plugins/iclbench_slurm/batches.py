@@ -7,6 +7,7 @@ So a submission that is killed leaves no job that nobody knows.
 from __future__ import annotations
 
 import json
+import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -16,6 +17,8 @@ from typing import Any
 from iclbench import write_atomically
 
 PREFIX = "iclbench-"
+#: A submission takes at most this long, from the batch's file to Slurm's answer.
+SUBMISSION_SECONDS = 120.0
 
 
 @dataclass
@@ -23,6 +26,7 @@ class Batch:
     """A job array: its name in the queue, its jobs, and their numbers once Slurm has given them.
 
     `cancelled` are the indices of jobs that were cancelled from here: they have not failed.
+    `written` is when the batch was new, in seconds since 1970.
     """
 
     name: str
@@ -30,6 +34,12 @@ class Batch:
     jobs: list[Any]
     slurm_ids: list[str]
     cancelled: list[int] = field(default_factory=list)
+    written: float = 0.0
+
+    @property
+    def is_being_submitted(self) -> bool:
+        """Whether another process may have written the file and still wait for Slurm's answer."""
+        return not self.slurm_ids and time.time() - self.written < SUBMISSION_SECONDS
 
     def job_id(self, index: int) -> str:
         """The id of a job for iclbench; Slurm's own is not known before the submission."""
@@ -49,7 +59,7 @@ def new_batch(folder: Path, jobs: Sequence[Any]) -> Batch:
     """A batch of these jobs; its file comes after those of earlier batches."""
     numbers = [int(path.name.split(".")[0]) for path in _files(folder)]
     name = f"{PREFIX}{uuid.uuid4().hex[:12]}"
-    return Batch(name, max(numbers, default=0) + 1, list(jobs), [])
+    return Batch(name, max(numbers, default=0) + 1, list(jobs), [], written=time.time())
 
 
 def read_batches(folder: Path) -> list[Batch]:

@@ -75,7 +75,7 @@ class Slurm(QueueExecutor):
             for start in range(0, len(jobs), self.config.array_size)
         ]
         at_once = max(1, min(workers, self.config.array_parallelism) // max(1, len(parts)))
-        ids = []
+        ids: list[str] = []
         for part in parts:
             batch = new_batch(self.folder, part)
             batch.write(self.folder)
@@ -83,6 +83,9 @@ class Slurm(QueueExecutor):
                 self._submit(batch, f"{function.__module__}:{function.__qualname__}", at_once)
             except BaseException:
                 batch.cancelled = list(range(len(part)))
+                # Nobody follows the arrays before this one.
+                with suppress(RunError):
+                    self.cancel(ids)
                 raise
             finally:
                 batch.write(self.folder)
@@ -147,6 +150,8 @@ class Slurm(QueueExecutor):
         except FileNotFoundError:
             if index not in batch.cancelled and self._may_be_late(job_id):
                 return QueuedJob(job_id, job, "running", "", shown)
+            if index not in batch.cancelled and batch.is_being_submitted:
+                return QueuedJob(job_id, job, "waiting", "it is being submitted")
             outcome = {"error": _ending(ended)}
         if "result" in outcome:
             return QueuedJob(job_id, job, "done", "", shown, outcome["result"])

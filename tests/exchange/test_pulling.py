@@ -189,6 +189,18 @@ def test_a_record_that_is_there_already_is_never_replaced(published, cli, tmp_pa
     assert len(list(RecordStore(out).paths())) == 2
 
 
+def test_a_proof_of_training_again_is_not_taken_over(published, cli, tmp_path):
+    path, content = record_of(published)
+    assert content["proof"] is None
+    proof = {"kind": "retrained", "created": "2026-11-01T00:00:00+00:00", "same_bits": True,
+             "environment": content["environment"], "plugins": content["plugins"]}  # fmt: skip
+    published.files[path] = json.dumps(forged(content, "proof", proof)).encode()
+    out = tmp_path / "back"
+    for _ in range(2):
+        assert cli("pull", "datasets/eve/board", "--out", out).code == 0
+        assert json.loads((out / path).read_text())["proof"] is None
+
+
 # Folders
 
 

@@ -15,7 +15,7 @@ import torch
 from pyarrow import parquet
 
 from iclbench import Task, UsageError, export_task, host, load_task, run
-from iclbench.exchange.document import read_export
+from iclbench.exchange.document import is_ours, read_export
 
 
 def contents(folder):
@@ -209,3 +209,11 @@ def test_mlcroissant_validates_the_metadata_and_reads_the_records(tmp_path):
     assert len(rest) == 3
     (batch, _) = load_task("linear-system", **args).evaluation_batches(4, 0, torch.float32)
     assert first["case_2/size"] == batch.prompt.size[0].item() == 2
+
+
+def test_a_license_is_that_of_the_harness_s_own_tasks_alone(tmp_path, provide):
+    export = export_task("read", 2, tmp_path / "own")
+    assert "apache-2.0" in (tmp_path / "own" / "README.md").read_text("utf-8")
+    assert is_ours(export)
+    assert not is_ours(export.model_copy(update={"provenance": {"images": "elsewhere"}}))
+    assert not is_ours(export.model_copy(update={"task": "of-another"}))

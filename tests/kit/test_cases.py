@@ -112,7 +112,8 @@ def test_an_unknown_package_is_answered_with_the_nearest(sample_plugin):
 
 
 def test_a_plugin_without_entries_loads(outcomes):
-    assert list(outcomes("empty", "VALUE = 1")) == ["plugin empty: loads"]
+    nothing = "it provides nothing: a hook must return a list of entries"
+    assert outcomes("empty", "VALUE = 1") == {"plugin empty: loads": ("ok", nothing)}
     assert host().problems == []
 
 

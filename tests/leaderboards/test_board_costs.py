@@ -9,7 +9,7 @@ import pytest
 from iclbench import RecordStore, RunSpec, run
 from iclbench.display.costs import costs_table, digits_table
 from iclbench.display.table import value_of
-from iclbench.leaderboards.costs import _tuning_seconds, costs_of, digits_of
+from iclbench.leaderboards.costs import CellCost, _tuning_seconds, costs_of, digits_of, sums_of
 from iclbench.leaderboards.curves import cost_of_digits
 from iclbench.runs.plan import resolve
 from iclbench.runs.run import run_plans
@@ -58,8 +58,21 @@ def test_costs_are_those_of_all_seeds_and_a_tuning_counts_once(records):
 
 
 def test_tuning_on_a_gpu_costs_the_device_s_time():
-    cost = {"core_seconds": 9.0, "wall_seconds": 9.0, "device_seconds": 4.0}
-    assert [_tuning_seconds({"cost": cost}, on_gpu) for on_gpu in (False, True)] == [9.0, 4.0]
+    cost = {"core_seconds": 9.0, "wall_seconds": 9.0}
+    assert _tuning_seconds({"cost": cost}) == (9.0, False)
+    assert _tuning_seconds({"cost": {**cost, "device_seconds": 4.0}}) == (4.0, True)
+    assert _tuning_seconds({"cost": "much"}) == (0.0, False)
+
+
+def test_a_tuning_on_a_cpu_of_a_row_on_a_gpu_is_counted_in_core_hours():
+    cell = CellCost("b", "m", "gpu-1h", 1, 1, 1.0, 2.0, None, on_gpu=True, tuned_on_gpu=False)
+    core, device = sums_of([cell])
+    assert core.startswith("0 cells: 2.00 core hours, of which 0.00 training and 2.00 tuning")
+    assert device.startswith("1 cell: 1.00 device hours, of which 1.00 training and 0.00 tuning")
+    table = costs_table([cell])
+    assert "2 core" in {value_of(c) for c in table.rows[0].values()} | {
+        getattr(c, "text", None) for c in table.rows[0].values()
+    }
 
 
 def test_what_was_not_measured_is_said(records):

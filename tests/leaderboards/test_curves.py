@@ -7,9 +7,12 @@ import io
 import pandas as pd
 import pytest
 
+from iclbench import UsageError, run
 from iclbench.api.costs import ValidationCurve
 from iclbench.leaderboards.board import leaderboard
 from iclbench.leaderboards.curves import Cost, cost_of_digits, curves_table, drawn_curve
+from iclbench.leaderboards.figures.draw import draw
+from iclbench.sweeps.figure import Figure
 
 
 def curve(*by_seed, statistic="mean digits", operations=True):
@@ -86,3 +89,14 @@ def test_the_table_has_a_line_for_each_seed_and_point(built):
         last = lines[(lines.seed == 1) & (lines.step == curve.steps[-1])].iloc[0]
         assert last["mean"] == curve.mean[1][-1]
         assert last.operations == trained[run_id].operations.training
+
+
+def test_a_curve_without_points_is_not_drawn(tmp_path):
+    tiny = {"task_args": {"dim": 2, "examples": 4}, "recipe_args": {"steps": 2}}
+    fields = {"task": "least-squares", "recipe": "smoke", "eval_prompts": 16, **tiny}
+    record = run(model="baseconv", **fields, out=tmp_path)
+    empty = record.model_copy(update={"validation_curve": curve([])})
+    figure = Figure(x="operations", lines=("model", "seeds"))
+    assert len(draw(figure, [record, empty]).data) == len(draw(figure, [record]).data) == 1
+    with pytest.raises(UsageError, match="needs records of trainings with validation"):
+        draw(figure, [empty])

@@ -6,7 +6,6 @@ import pytest
 
 from iclbench import Metric, UsageError, run, sweep
 from iclbench.api.config import parse_config
-from iclbench.api.costs import ValidationCurve
 from iclbench.leaderboards.figures.draw import draw
 from iclbench.leaderboards.figures.export import write_page
 from iclbench.sweeps.figure import Figure
@@ -135,20 +134,6 @@ def test_validation_needs_a_training(records):
     solved = [r for r in records if r.validation_curve is None]
     with pytest.raises(UsageError, match="needs records of trainings"):
         draw(Figure(x="operations"), solved)
-
-
-def test_a_curve_without_points_is_not_drawn(records):
-    first, *others = (r for r in records if r.validation_curve)
-    curve = first.validation_curve.model_dump()
-    for name in ("steps", "seconds", "operations"):
-        curve[name] = []
-    for name in ("mean", "q05", "median", "q95"):
-        curve[name] = [[] for _ in curve[name]]
-    empty = first.model_copy(update={"validation_curve": ValidationCurve(**curve)})
-    figure = draw(Figure(x="operations", lines=("model", "model_args.layers")), [empty, *others])
-    assert len(figure.data) == len(others)
-    with pytest.raises(UsageError, match="needs records of trainings with validation"):
-        draw(Figure(x="operations"), [empty])
 
 
 def test_metrics_are_stacked_panels_and_fields_are_panels_side_by_side(tmp_path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iclbench import run
+from iclbench import RecordStore, run
 from iclbench.leaderboards.findings import outcomes
 
 FINDINGS = """
@@ -17,6 +17,18 @@ first = {{ metric = "squared_error", where = {{ model = "{model}" }} }}
 reproduced = [0, inf]
 contradicted = [inf, inf]
 """
+
+
+def test_a_copy_of_a_record_under_another_name_does_not_count(tmp_path):
+    out = tmp_path / "studies" / "small"
+    run(model="zero", task="least-squares", eval_prompts=8, out=out)
+    (path,) = RecordStore(out).paths()
+    (tmp_path / "findings.toml").write_text(FINDINGS.format(claim="0", model="zero"))
+    path.with_name(f"zero-{'0' * 16}.json").write_bytes(path.read_bytes())
+    refused = []
+    (outcome,) = outcomes(tmp_path, refused.append)
+    assert outcome.verdict == "reproduced"
+    assert len(refused) == 1
 
 
 def test_the_other_findings_are_judged(tmp_path):

@@ -55,6 +55,7 @@ def test_curves_of_several_records_are_drawn_in_one_plot(tmp_path):
         ("layers.0.misfit", [1.0, 0.1, 0.01]),
         ("layers.7.misfit", None),
         ("layers.-1.misfit", None),
+        (f"layers.{'9' * 5000}.misfit", None),
         ("maps", None),
         (3, None),
     ],

@@ -11,7 +11,7 @@ from browser import missing, open_browser, save_screenshot
 from rich_records import make_rich
 
 from iclbench import RecordStore, run
-from iclbench.leaderboards.site.answers import _question, compared, said
+from iclbench.leaderboards.site.answers import _question, compared, endings, said
 from iclbench.leaderboards.site.build import make_site
 from iclbench.leaderboards.site.prompts import with_answers
 from iclbench.runs.objects import Objects
@@ -31,6 +31,30 @@ def test_endings_stand_side_by_side_where_a_trained_model_wrote_some(
     ]
     found = compared(rows, Objects(folder))
     assert [len(view["endings"]) for view in found] == ([2, 2] if "trained" in origins else [])
+
+
+@pytest.mark.parametrize(
+    ("change", "shown"),
+    [
+        ({"ending": "\ud800 \u202e \x1b[1m"}, "? ? ?[1m"),
+        ({"scores": {"words": 10**400}}, None),
+    ],
+)
+def test_an_odd_line_of_endings_stops_no_page(leaderboards, tmp_path, change, shown):
+    folder = make_rich(tmp_path, leaderboards) / "records"
+    objects = Objects(folder)
+    records = [read_record(path) for path in RecordStore(folder).paths()]
+    record = next(record for record in records if record.grader)
+    first, *others = objects.read(record.grader.answers).splitlines()
+    lines = [json.dumps(json.loads(first) | change).encode(), *others]
+    answers = objects.write(b"\n".join(lines), "jsonl")
+    grader = record.grader.model_copy(update={"answers": answers})
+    changed = record.model_copy(update={"grader": grader})
+    before, after = endings(record, objects), endings(changed, objects)
+    assert [view["ending"] for view in after] == (
+        [view["ending"] for view in before[1:]] if shown is None
+        else [shown, *(view["ending"] for view in before[1:])]
+    )  # fmt: skip
 
 
 @pytest.fixture

@@ -90,6 +90,24 @@ CHANGES = {
 }
 
 
+@pytest.mark.parametrize(
+    "change",
+    [lambda c: c["spec"].update(metrics=["../../outside"]), lambda c: c.update(track="<img>")],
+)
+def test_a_name_that_leads_out_of_the_site_or_breaks_a_page_is_refused(
+    leaderboards, tmp_path, change
+):
+    folder = tmp_path / "leaderboards"
+    shutil.copytree(leaderboards, folder)
+    path = next(p for p in RecordStore(folder / "records").paths())
+    reseal(path, change)
+    refused = []
+    make_site(tmp_path / "a" / "site", folder, refused.append)
+    assert refused
+    assert all("is not a plain name" in line for line in refused)
+    assert {path.name for path in (tmp_path / "a").iterdir()} == {"site"}
+
+
 @pytest.mark.parametrize("name", CHANGES)
 def test_one_odd_record_stops_no_page_and_no_table(leaderboards, tmp_path, name):
     folder = tmp_path / "leaderboards"

@@ -9,6 +9,7 @@ import pytest
 
 from iclbench import RecordStore, UsageError, run
 from iclbench.api.config import parse_config
+from iclbench.leaderboards.site.gallery import _answer
 from iclbench.leaderboards.study_notes import StudyNotes, read_notes
 from iclbench.runs.store import read_record
 
@@ -59,6 +60,16 @@ def test_an_answer_and_its_numbers_must_agree(answer, numbers):
 def test_a_number_of_several_records_is_refused(record):
     with pytest.raises(UsageError, match=r"studies\.toml: 2 records have"):
         notes("{one}", one=mean_of("ridge")).answered([record, record])
+
+
+def test_an_answer_that_a_further_record_makes_ambiguous_is_left_out(record):
+    refused = []
+    one = notes("{one}", one=mean_of("ridge"))
+    assert _answer(one, [record], refused.append) != ""
+    assert _answer(one, [record, record], refused.append) == ""
+    (line,) = refused
+    assert line.startswith("the answer of ")
+    assert "2 records have" in line
 
 
 def test_published_answers_have_their_records_and_no_measured_number_is_written_by_hand():

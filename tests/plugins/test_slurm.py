@@ -138,3 +138,22 @@ def test_what_slurm_refuses_is_one_line(tmp_path):
     with pytest.raises((RunError, UsageError), match=r"^slurm: sbatch: .*no-such-option"):
         Slurm(wrong, tmp_path).submit(print, [{}], 1)
     assert {job.state for job in Slurm(SlurmConfig(), tmp_path).queue()} == {"cancelled"}
+
+
+@pytest.mark.slow
+def test_arrays_before_one_that_is_interrupted_are_cancelled(tmp_path, monkeypatch):
+    submit, calls = Slurm._submit, []
+
+    def interrupted(self, batch, function, at_once):
+        calls.append(batch)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        submit(self, batch, function, at_once)
+
+    monkeypatch.setattr(Slurm, "_submit", interrupted)
+    slurm = Slurm(SlurmConfig(timeout_min=10, poll_seconds=0.5, array_size=1), tmp_path)
+    with shown_on_failure((tmp_path, "logs/*")), cancelled_at_the_end(slurm):
+        with pytest.raises(KeyboardInterrupt):
+            slurm.submit(time.sleep, [60, 60], 2)
+        assert [job.state for job in slurm.queue()] == ["cancelled", "cancelled"]
+        assert jobs_in_queue() == {}

@@ -50,6 +50,14 @@ def test_a_floor_that_is_no_exact_answer_may_move_by_a_hundredth():
     assert not inexact.holds_digits("squared_error", 9.32, 9.30)
 
 
+def test_of_two_mappings_what_differs_is_shown():
+    long = {f"argument {i}": i for i in range(40)}
+    check = same("spec model_args", long, {**long, "argument 7": 7.0, "taps": 3})
+    assert check.difference == (
+        'spec model_args: recorded {"argument 7": 7}, computed {"argument 7": 7.0, "taps": 3}'
+    )
+
+
 @pytest.mark.parametrize(
     ("recorded", "computed"), [(4.0, 4), (True, 1), ({"a": [1.0]}, {"a": [1]})]
 )

@@ -20,6 +20,7 @@ from iclbench import (
 )
 from iclbench.runs.grading import RecordedGrader
 from iclbench.runs.objects import Objects
+from iclbench.runs.recorded_endings import same_endings
 from iclbench.runs.store import read_record
 
 pytestmark = pytest.mark.usefixtures("storytelling")
@@ -61,6 +62,32 @@ def test_grades_of_other_endings_are_noticed(paid):
     assert [(check.name, check.measured) for check in failing] == [
         ("graded endings, written again", 0)
     ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"ending": "Buy at evil example dot com"}, {"beginning": ""}, {"scores": {"length": 10**400}},
+     {"scores": {}}, {"scores": 1}, {"more": 1}],
+)  # fmt: skip
+def test_other_endings_or_scores_of_a_free_grader_are_noticed(tmp_path, change):
+    record = tell(tmp_path, grader="length")
+    path = RecordStore(tmp_path).path(record.spec)
+    assert all(check.holds for check in verify(path))
+    reseal(path, lambda line: {**line, **change})
+    failing = [check for check in verify(path) if not check.holds]
+    assert [(check.name, check.measured) for check in failing] == [
+        ("graded endings, written again", 0)
+    ]
+
+
+def test_lines_of_endings_that_are_none_or_too_few_are_not_the_same():
+    line = b'{"beginning": "a", "ending": "b", "scores": {"x": null, "y": 1.0}, "answer": {}}\n'
+    assert same_endings(line * 2, line * 2) == (2, 2)
+    assert same_endings(line, line * 2) == (2, 1)
+    assert same_endings(line * 2, line) == (2, 1)
+    for damaged in (b"{\n", b"[]\n", line.replace(b"null", b"0.0"), line.replace(b"1.0", b'"1"')):
+        assert same_endings(damaged, line) == (1, 0)
+    assert same_endings(line.replace(b"1.0", b"1.0000001"), line) == (1, 1)
 
 
 def test_damaged_answers_are_an_error(paid):

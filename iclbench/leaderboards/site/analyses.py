@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -22,6 +23,8 @@ from .plots import MOST_LINES, Plot, best_of_models, names_of, plot, spans_lines
 
 #: Numbers of one analysis that are listed, and plots of it.
 MOST_NUMBERS, MOST_PLOTS = 60, 24
+#: The place of an item in a list.
+_INDEX = re.compile("[0-9]{1,9}")
 #: A row, its board, and the folder of its page in the site.
 Placed = tuple[Row, Board, str]
 
@@ -239,6 +242,7 @@ def _walk(content: Any, parts: Sequence[str]) -> Any:
         return [_walk(item, rest) for item in content] if isinstance(content, list) else None
     if isinstance(content, dict):
         return _walk(content.get(first), rest)
-    if isinstance(content, list) and first.isdecimal() and int(first) < len(content):
+    # Python refuses to read a number of thousands of digits.
+    if isinstance(content, list) and _INDEX.fullmatch(first) and int(first) < len(content):
         return _walk(content[int(first)], rest)
     return None

@@ -33,10 +33,10 @@ def endings(record: Record, objects: Objects) -> list[View]:
     for line in objects.read(reference).decode("utf-8", "replace").splitlines():
         try:
             content = json.loads(line)
-        except (ValueError, RecursionError):
+            if isinstance(content, dict) and _is_ending(content):
+                views.append(_view(content))
+        except (ValueError, OverflowError, RecursionError):
             continue
-        if isinstance(content, dict) and _is_ending(content):
-            views.append(_view(content))
     return views
 
 
@@ -49,13 +49,13 @@ def _view(content: dict[str, Any]) -> View:
     scores = content.get("scores")
     pairs = scores.items() if isinstance(scores, dict) else ()
     shown = [
-        (in_words(str(name)[:40]), with_minus(f"{value:.3g}"))
+        (in_words(visible(str(name), 40)), with_minus(f"{float(value):.3g}"))
         for name, value in pairs
         if isinstance(value, int | float) and not isinstance(value, bool)
     ]
     return {
-        "beginning": content["beginning"][:MOST_TEXT],
-        "ending": content["ending"][:MOST_TEXT],
+        "beginning": _lines(content["beginning"]),
+        "ending": _lines(content["ending"]),
         "scores": shown,
     }
 

@@ -272,6 +272,8 @@ class Site:
         self._file(name, text.encode())
 
     def _file(self, name: str, data: bytes) -> None:
+        if ".." in Path(name).parts or Path(name).is_absolute():
+            raise ValueError(f"{name} is not inside the site")
         path = self.out / name
         path.parent.mkdir(parents=True, exist_ok=True)
         # Not synced: a site is rebuilt in a minute, and syncing thousands of files is slow.

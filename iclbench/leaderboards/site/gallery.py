@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...api.errors import UsageError
+from ...api.errors import IclbenchError, UsageError
 from ...api.record import Record
 from ...files import STUDIES
 from ...plugins import host
@@ -90,12 +90,21 @@ def shown_studies(
             boards=boards,
             study=study,
             notes=noted,
-            answer=noted.answered(records) if noted else "",
+            answer=_answer(noted, records, refused) if noted else "",
             outcomes=outcomes,
             figures=figures,
         )
         result.append(shown)
     return result
+
+
+def _answer(notes: StudyNotes, records: Sequence[Record], refused: Refused) -> str:
+    """The answer with its numbers; empty where a further record makes one of them ambiguous."""
+    try:
+        return notes.answered(records)
+    except IclbenchError as error:
+        refused(f"the answer of {notes.records} is left out: {error}")
+        return ""
 
 
 def _figures(

@@ -1,0 +1,74 @@
+"""The checks that the kit makes of a plugin as a whole."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from functools import partial
+
+from .. import hookspecs
+from ..discovery import CATALOG_HOOKS, Plugin
+from ..leaderboards.descriptions import about_path
+from ..plugins import host
+from ..runs.checks import expect
+from .parts import check_about
+from .trials import Checks, tiny_run, trainable
+
+RUN_HOOKS = tuple(
+    name
+    for name in vars(hookspecs)
+    if name.startswith("iclbench_") and name not in CATALOG_HOOKS.values()
+)
+
+
+def checks_of_plugin(plugin: Plugin) -> Checks:
+    """The checks of a plugin as a whole."""
+    yield "loads", partial(_loads, plugin)
+    observed = _run_hooks(plugin)
+    if observed and not plugin.problem:
+        yield "observes", partial(_observes, plugin, observed)
+    if about_path(plugin) is not None:
+        yield "about", partial(check_about, plugin)
+
+
+def _run_hooks(plugin: Plugin) -> list[str]:
+    return [hook for hook in RUN_HOOKS if hasattr(sys.modules.get(_module(plugin)), hook)]
+
+
+def _module(plugin: Plugin) -> str:
+    return plugin.module.split(":", maxsplit=1)[0]
+
+
+def _loads(plugin: Plugin) -> str:
+    """The plugin is sound, and its names are its alone; what importing it imports."""
+    expect(plugin.problem is None, str(plugin.problem))
+    problems = [p for p in host().problems if plugin.label in p]
+    expect(not problems, "; ".join(problems))
+    code = f"import {_module(plugin)}, sys; print(*({{'torch', 'datasets'}} & set(sys.modules)))"
+    paths = os.pathsep.join(path for path in sys.path if path)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+    expect(done.returncode == 0, f"importing it in a fresh Python fails: {last}")
+    heavy = " and ".join(sorted(done.stdout.split()))
+    if not any(plugin.entries.values()) and not _run_hooks(plugin):
+        return "it provides nothing: a hook must return a list of entries"
+    if not heavy:
+        return "importing it is cheap"
+    return f"importing it imports {heavy}, which slows every command: name targets 'module:Name'"
+
+
+def _observes(plugin: Plugin, hooks: list[str]) -> str:
+    """A training passes every run hook, and the plugin is not dropped."""
+    before = list(host().problems)
+    model, task = trainable()
+    tiny_run(model, task.name)
+    problems = [p for p in host().problems if p not in before and plugin.label in p]
+    expect(not problems, "; ".join(problems))
+    return ", ".join(hooks)
