@@ -223,13 +223,23 @@ def models(
     return draw
 
 
+def identical(random: np.random.Generator, seeds: int) -> np.ndarray:
+    """The same row again and again."""
+    return np.repeat(copies((0.3, 1.0, 0.5))(random, seeds)[:1], BOARD_ROWS, axis=0)
+
+
+def few_of_two_kinds(random: np.random.Generator, seeds: int) -> np.ndarray:
+    """Rows whose seeds agree, and a quarter of rows whose seeds are of two kinds; equal means."""
+    values = copies((0.05, 1.0, 0.5))(random, seeds)
+    few = values[: BOARD_ROWS // 4]
+    few += (random.random((len(few), seeds, 1)) < 0.5) - 0.5
+    return values
+
+
 def board_scenarios() -> list[BoardScenario]:
     """All the kinds of boards that are simulated."""
     normal = copies((0.3, 1.0, 0.5))
     heavy = copies((3 * 0.1**0.5, 3 * 0.45**0.5, 3 * 0.45**0.5))
-
-    def identical(random: np.random.Generator, seeds: int) -> np.ndarray:
-        return np.repeat(normal(random, seeds)[:1], BOARD_ROWS, axis=0)
 
     def near_floor(random: np.random.Generator, seeds: int) -> np.ndarray:
         # Rows within a digit of the attainable differ by up to 0.8 digits, which is rounding.
@@ -252,12 +262,6 @@ def board_scenarios() -> list[BoardScenario]:
             return np.asarray(values[:rows])
 
         return draw
-
-    def few_of_two_kinds(random: np.random.Generator, seeds: int) -> np.ndarray:
-        values = copies((0.05, 1.0, 0.5))(random, seeds)
-        few = values[: BOARD_ROWS // 4]
-        few += (random.random((len(few), seeds, 1)) < 0.5) - 0.5
-        return values
 
     return [
         BoardScenario("copies: digits, normal", normal),

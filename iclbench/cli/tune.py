@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -102,16 +103,19 @@ def tune(
         raise typer.Exit(code)
 
 
-def _planned(plans: list[Plan], settings: Settings, search: SearchSettings) -> list[Table]:
+def _planned(plans: Mapping[str, Plan], settings: Settings, search: SearchSettings) -> list[Table]:
     """The trials of each plan, and what they would cost."""
     from ..display.trials import planned_table
     from ..sweeps.tuning.search import planned_trials
 
-    return [planned_table(plan, planned_trials(plan, settings, search)) for plan in plans]
+    return [
+        planned_table(name, plan, planned_trials(plan, settings, search))
+        for name, plan in plans.items()
+    ]
 
 
 def _require_columns(
-    plans: list[Plan], settings: Settings, search: SearchSettings, output: Output
+    plans: Mapping[str, Plan], settings: Settings, search: SearchSettings, output: Output
 ) -> None:
     """Refuse columns that no table of trials will have, before anything runs."""
     if output.columns is None and output.sort is None:
@@ -120,18 +124,20 @@ def _require_columns(
     from ..display.trials import expected_table
     from ..sweeps.tuning.search import planned_trials
 
-    tables = [expected_table(planned_trials(plan, settings, search)) for plan in plans]
+    tables = [expected_table(planned_trials(plan, settings, search)) for plan in plans.values()]
     joined(tables).arranged(output.columns, output.sort)
 
 
-def _tune_all(plans: list[Plan], settings: Settings, search: SearchSettings, output: Output) -> int:
+def _tune_all(
+    plans: Mapping[str, Plan], settings: Settings, search: SearchSettings, output: Output
+) -> int:
     """Tune plans and print the trials of each, or all as one table; returns the exit code."""
     from ..display.progress import progress_of_jobs
 
     code, tables = 0, []
-    for plan in plans:
-        with progress_of_jobs(f"tuning {plan.spec.model} on {plan.spec.task}") as display:
-            failed, table = _tune(plan, settings, search, display)
+    for name, plan in plans.items():
+        with progress_of_jobs(f"tuning {name}") as display:
+            failed, table = _tune(name, plan, settings, search, display)
         code = max(code, failed)
         if table is not None and output.is_default:
             typer.echo()
@@ -144,7 +150,7 @@ def _tune_all(plans: list[Plan], settings: Settings, search: SearchSettings, out
 
 
 def _tune(
-    plan: Plan, settings: Settings, search: SearchSettings, display: ProgressDisplay
+    name: str, plan: Plan, settings: Settings, search: SearchSettings, display: ProgressDisplay
 ) -> tuple[int, Table | None]:
     """Tune one plan; returns the exit code and the trials."""
     from ..display.trials import finished_table
@@ -154,14 +160,19 @@ def _tune(
     try:
         document = search_for(plan, settings, search, display.line, listener=display)
     except IclbenchError as error:
-        report(f"error: {plan.spec.model} on {plan.spec.task}: {error}")
+        report(f"error: {name}: {error}")
         return error.exit_code, None
     path = write_tuning(settings.out, document)
-    return 0, finished_table(document, ["", f"tuning: {path}"])
+    return 0, finished_table(name, document, ["", f"tuning: {path}"])
 
 
-def _plans(model: str, task: str | None, suite: str | None, spec: dict[str, Any]) -> list[Plan]:
-    """What to tune: one plan, or those of a suite that train; says what else there is."""
+def _plans(
+    model: str, task: str | None, suite: str | None, spec: dict[str, Any]
+) -> dict[str, Plan]:
+    """What to tune: one plan, or those of a suite that train, by model and task or board.
+
+    Says which boards of the suite the model does not support.
+    """
     from ..api.config import parse_config
     from ..api.spec import RunSpec
     from ..runs.plan import resolve
@@ -170,8 +181,9 @@ def _plans(model: str, task: str | None, suite: str | None, spec: dict[str, Any]
     if (task is None) == (suite is None):
         raise UsageError("give either --task or --suite")
     if suite is None:
-        return [resolve(parse_config(RunSpec, {**spec, "model": model, "task": task}, "tune"))]
-    plans = []
+        asked = {**spec, "model": model, "task": task}
+        return {f"{model} on {task}": resolve(parse_config(RunSpec, asked, "tune"))}
+    plans = {}
     for cell in resolve_suite(find_suite(suite), [model], {model: spec}):
         if cell.extra:
             continue
@@ -180,5 +192,5 @@ def _plans(model: str, task: str | None, suite: str | None, spec: dict[str, Any]
         if cell.plan is None:
             report(f"{cell.board.name}: {model} is unsupported: {cell.unsupported}")
         elif cell.plan.recipe is not None:
-            plans.append(cell.plan)
+            plans[f"{model} on {cell.board.name}"] = cell.plan
     return plans

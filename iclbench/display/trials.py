@@ -13,8 +13,11 @@ from ..sweeps.tuning.search import PlannedTrial
 from .table import Cell, Column, Table
 
 
-def planned_table(plan: Plan, trials: Sequence[PlannedTrial]) -> Table:
-    """A line per trial: its arguments, and whether it has a record, is to run, or can't."""
+def planned_table(name: str, plan: Plan, trials: Sequence[PlannedTrial]) -> Table:
+    """A line per trial: its arguments, and whether it has a record, is to run, or can't.
+
+    `name` says whose they are: the model and its board.
+    """
     arguments = _arguments(trial.point.model_args for trial in trials)
     rows = [
         _row(plan.spec.model, plan.spec.task, trial.point.recipe_args, trial.point.model_args)
@@ -22,14 +25,12 @@ def planned_table(plan: Plan, trials: Sequence[PlannedTrial]) -> Table:
         for trial in trials
     ]
     columns = (*_columns(arguments), Column("does", fit="wrap", importance=1))
-    title = (
-        f"{plan.spec.model} on {plan.spec.task}, {counted(len(trials), 'trial')}: {_cost(trials)}"
-    )
+    title = f"{name}, {counted(len(trials), 'trial')}: {_cost(trials)}"
     note = "Nothing has been run. To start, leave out --dry-run."
     return Table(columns, rows, title=title, notes=[note])
 
 
-def finished_table(document: TuningDocument, notes: Sequence[str]) -> Table:
+def finished_table(name: str, document: TuningDocument, notes: Sequence[str]) -> Table:
     """A line per trial, best first: its score and arguments, above what all took."""
     ordered = sorted(
         document.trials, key=lambda trial: document.ranking.goodness(trial.score), reverse=True
@@ -42,7 +43,7 @@ def finished_table(document: TuningDocument, notes: Sequence[str]) -> Table:
         }
         for trial in ordered
     ]
-    title = f"{document.model} on {document.task}, {counted(len(rows), 'trial')}, "
+    title = f"{name}, {counted(len(rows), 'trial')}, "
     title += f"{document.cost.core_seconds:.0f} s of core time"
     columns = _finished_columns(
         document.ranking.statistic, _arguments(t.model_args for t in ordered)

@@ -82,6 +82,8 @@ def _load(name: str, args: dict[str, Any], prompts: int) -> Task[Any]:
 
 
 def _require_free(folder: Path) -> None:
+    if folder.is_file():
+        raise UsageError(f"{folder} is a file: give a folder")
     if not is_free(folder) and not (folder / DOCUMENT).is_file():
         raise UsageError(f"{folder} holds other files: give a new folder, or an earlier export")
 

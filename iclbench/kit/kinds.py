@@ -50,6 +50,11 @@ def _load(kind: str, name: str, base: type) -> Any:
     return host().load(kind, name, base)
 
 
+def _distribution(kind: str, name: str) -> str:
+    """That of the entry, beside which entries of others are not tried where others exist."""
+    return host().provider(kind, name)[0].distribution
+
+
 def _model(kind: str, name: str) -> Checks:
     def arguments() -> str:
         check_config((model := _load(kind, name, Architecture)).Config, model.replica_args)
@@ -58,7 +63,7 @@ def _model(kind: str, name: str) -> Checks:
     def module() -> str:
         architecture = _load(kind, name, Architecture)
         config = small_config(architecture)
-        tasks = tasks_for(architecture(), config)
+        tasks = tasks_for(architecture(), config, _distribution(kind, name))
         expect(bool(tasks), "it supports no installed task with its default arguments")
         for task in tasks:
             try:
@@ -72,7 +77,8 @@ def _model(kind: str, name: str) -> Checks:
         architecture = _load(kind, name, Architecture)
         if issubclass(architecture, Asked):
             raise NotCheckedError("it would query a language model")
-        tasks = tasks_for(architecture(), small_config(architecture))
+        of = _distribution(kind, name)
+        tasks = tasks_for(architecture(), small_config(architecture), of)
         expect(bool(tasks), "it supports no installed task with its default arguments")
         # A record of the shortest prompts shows as much as any other.
         task = min(tasks, key=lambda task: task.signature.length)
@@ -94,7 +100,7 @@ def _construction(name: str, weights: str) -> str:
     if required:
         raise NotCheckedError(f"{', '.join(required)} has no default")
     refusals = []
-    for task in all_tasks():
+    for task in all_tasks(_distribution("model", name)):
         try:
             tiny_run(architecture, task.name, weights=weights, model_args={}, seeds=1)
         except UsageError as error:
@@ -117,7 +123,7 @@ def _task(kind: str, name: str) -> Checks:
         return f"version {task.version}, floor: {task.floor_kind}"
 
     def training() -> str:
-        model = next(models_for(_task_of(name)), None)
+        model = next(models_for(_task_of(name), _distribution(kind, name)), None)
         if model is None:
             raise NotCheckedError("no installed model supports it")
         tiny_run(model, name)
@@ -149,7 +155,7 @@ def _recipe(kind: str, name: str) -> Checks:
         recipe = _load(kind, name, Recipe)
         check_recipe(recipe)
         args = {**STEPS, "batch": STEPS["batch"] * recipe.accumulate}
-        model, task = trainable()
+        model, task = trainable(_distribution(kind, name))
         tiny_run(model, task.name, recipe=name, recipe_args=args)
         return f"two steps of {model.name} on {task.name}"
 
@@ -167,13 +173,13 @@ def _suite(kind: str, name: str) -> Checks:
 
 def _metric(kind: str, name: str) -> Checks:
     def values() -> str:
-        metric = _load(kind, name, Metric)
+        metric, of = _load(kind, name, Metric), _distribution(kind, name)
         refusal = "no installed task is supported"
-        for task in all_tasks():
+        for task in all_tasks(of):
             if metric().supports(task) is not None:
                 continue
             refusal = "no installed model is supported"
-            for model in models_for(task):
+            for model in models_for(task, of):
                 module = model().build(task.signature, small_config(model))
                 if metric().supports_model(module) is None:
                     check_metric(metric(), module, task)

@@ -244,4 +244,17 @@ def check_about(plugin: Plugin) -> str:
     known = {(kind, e.name) for kind in ("task", "model") for e in plugin.entries.get(kind, ())}
     others = sorted(f"{kind} {name}" for kind, name in described - known)
     expect(not others, f"about.toml describes what the plugin lacks: {', '.join(others)}")
+    surplus = sorted(about.arguments.keys() - _arguments(plugin))
+    expect(not surplus, f"about.toml explains arguments that nothing takes: {', '.join(surplus)}")
     return f"of {len(described)} of {len(known)} tasks and models"
+
+
+def _arguments(plugin: Plugin) -> set[str]:
+    """The arguments of the plugin's tasks, models with their constructions, and graders."""
+    names: set[str] = set()
+    for kind in ("task", "model", "grader"):
+        for entry in plugin.entries.get(kind, ()):
+            target = host().target(kind, entry.name)[1]
+            constructions = getattr(target, "constructions", {}).values()
+            names.update(*(one.Config.model_fields for one in (target, *constructions)))
+    return names

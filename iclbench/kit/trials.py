@@ -18,6 +18,7 @@ from ..api.spec import RunSpec
 from ..api.task import Task
 from ..plugins import PluginHost, host
 from ..runs.checks import expect
+from ..runs.code import HARNESS
 from ..runs.plan import resolve
 from ..runs.run import run_plans
 from ..runs.settings import Settings
@@ -75,10 +76,27 @@ def _usable_task(plugins: PluginHost, name: str) -> Task[Any] | None:
     return task
 
 
-def forms_of_tasks() -> list[Task[Any]]:
-    """A task of every form: those with equal prompts, targets and causality, the shortest."""
+def _names(kind: str, of: str) -> list[str]:
+    """The names of a kind's entries; those of the harness and of the distribution `of` come first.
+
+    What else is installed, and broken there, should not change a check of that distribution.
+    """
+    near: list[str] = []
+    far: list[str] = []
+    for plugin, entry in host().entries(kind):
+        (near if plugin.distribution in {HARNESS, of} else far).append(entry.name)
+    return near + far
+
+
+def forms_of_tasks(of: str = "", *, near: bool = False) -> list[Task[Any]]:
+    """A task of every form: those with equal prompts, targets and causality, the shortest.
+
+    If `near`, only tasks of the harness and of the distribution `of`.
+    """
     shortest: dict[tuple[Any, ...], Task[Any]] = {}
-    for _, entry in host().entries("task"):
+    for plugin, entry in host().entries("task"):
+        if near and plugin.distribution not in {HARNESS, of}:
+            continue
         task = usable_task(entry.name)
         if task is None:
             continue
@@ -89,29 +107,39 @@ def forms_of_tasks() -> list[Task[Any]]:
     return list(shortest.values())
 
 
-def all_tasks() -> list[Task[Any]]:
-    """Every usable task, those of `forms_of_tasks` first."""
-    first = forms_of_tasks()
-    tasks = [usable_task(entry.name) for _, entry in host().entries("task")]
+def all_tasks(of: str = "") -> list[Task[Any]]:
+    """Every usable task, those of `forms_of_tasks` first, near ones before others."""
+    first = forms_of_tasks(of, near=True)
+    tasks = [usable_task(name) for name in _names("task", of)]
     return first + [task for task in tasks if task is not None and task not in first]
 
 
-def tasks_for(architecture: Architecture, config: Config) -> list[Task[Any]]:
-    """The tasks of `forms_of_tasks` that an architecture supports."""
-    return [
-        task for task in forms_of_tasks() if architecture.supports(task.signature, config) is None
-    ]
+def tasks_for(architecture: Architecture, config: Config, of: str = "") -> list[Task[Any]]:
+    """The tasks of `forms_of_tasks` that an architecture of the distribution `of` supports.
+
+    Those of other distributions only where it supports no other.
+    """
+    for near in (True, False):
+        tasks = [
+            task
+            for task in forms_of_tasks(of, near=near)
+            if architecture.supports(task.signature, config) is None
+        ]
+        if tasks:
+            return tasks
+    return []
 
 
-def models_for(task: Task[Any]) -> Iterator[type[Architecture]]:
+def models_for(task: Task[Any], of: str = "") -> Iterator[type[Architecture]]:
     """The installed models that support a task with their small configuration, trained ones first.
 
-    A solver has no weights, so a run of one tests less. Language models are not asked.
+    A solver has no weights, so a run of one tests less. Language models are not asked. Models of
+    the harness and of the distribution `of` come before others of their kind.
     """
     classes: list[type[Architecture]] = []
-    for _, entry in host().entries("model"):
+    for name in _names("model", of):
         try:
-            model = host().load("model", entry.name, Architecture)
+            model = host().load("model", name, Architecture)
         except IclbenchError:
             continue
         if not issubclass(model, Asked):
@@ -125,10 +153,10 @@ def models_for(task: Task[Any]) -> Iterator[type[Architecture]]:
             yield architecture
 
 
-def trainable() -> tuple[type[Architecture], Task[Any]]:
+def trainable(of: str = "") -> tuple[type[Architecture], Task[Any]]:
     """A model that is trained, and a task that it supports; raises NotCheckedError without one."""
-    for task in forms_of_tasks():
-        for model in models_for(task):
+    for task in all_tasks(of):
+        for model in models_for(task, of):
             if not issubclass(model, Solver):
                 return model, task
     raise NotCheckedError("no installed model can be trained")

@@ -67,7 +67,7 @@ def _loads(plugin: Plugin) -> str:
 def _observes(plugin: Plugin, hooks: list[str]) -> str:
     """A training passes every run hook, and the plugin is not dropped."""
     before = list(host().problems)
-    model, task = trainable()
+    model, task = trainable(plugin.distribution)
     tiny_run(model, task.name)
     problems = [p for p in host().problems if p not in before and plugin.label in p]
     expect(not problems, "; ".join(problems))

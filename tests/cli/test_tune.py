@@ -75,6 +75,14 @@ def test_what_a_search_would_run_is_said_and_nothing_is_written(cli, tmp_path):
     assert "can't run: " in refused.out
 
 
+def test_trials_of_a_suite_are_told_apart_by_their_boards(cli, tmp_path):
+    args = ("--model", "transformer", "--suite", "smoke", "--trials", "2", "--dry-run")
+    planned = cli("tune", *args, "--out", tmp_path / "out")
+    assert planned.code == 0, planned.err
+    for board in ("emoji", "fashion-mnist", "linear-system"):
+        assert f"transformer on {board}, 2 trials: " in planned.out
+
+
 def test_a_tuning_of_something_else_is_refused(cli, tmp_path):
     out = tmp_path / "out"
     cli("tune", "--model", "baseconv", *TASK, "--trials", "1", "--out", out)
@@ -121,7 +129,7 @@ def test_a_search_that_fails_decides_the_exit_code_though_a_later_one_succeeds(m
     outcomes = iter([(1, None), (0, None)])
     monkeypatch.setattr(tune, "_tune", lambda *_: next(outcomes))
     plan = SimpleNamespace(spec=SimpleNamespace(model="a", task="b"))
-    assert tune._tune_all([plan, plan], None, None, Output()) == 1
+    assert tune._tune_all({"a on b": plan, "a on c": plan}, None, None, Output()) == 1
 
 
 def test_a_solver_has_nothing_to_tune(cli, tmp_path):

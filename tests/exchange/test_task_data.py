@@ -82,6 +82,8 @@ def test_an_export_replaces_an_earlier_one_but_no_other_folder(tmp_path):
     (tmp_path / "other" / "thesis.txt").write_text("ten years")
     with pytest.raises(UsageError, match="holds other files"):
         export_task("least-squares", 2, tmp_path / "other")
+    with pytest.raises(UsageError, match="is a file: give a folder"):
+        export_task("least-squares", 2, tmp_path / "other" / "thesis.txt")
 
 
 def test_every_task_can_be_exported(tmp_path):

@@ -136,6 +136,48 @@ def test_a_plugin_that_exits_fails_its_own_check(outcomes):
     assert (status, "SystemExit" in text) == ("failed", True)
 
 
+def test_what_another_distribution_breaks_does_not_fail_a_check(outcomes, package_folder):
+    """Its task has the form of least squares, and is the shortest of it."""
+    write_plugin(
+        package_folder,
+        "broken",
+        """
+    from iclbench_least_squares.fixed import FixedConfig, LeastSquares
+    from pydantic import Field
+
+    class Short(FixedConfig):
+        dim: int = Field(1, description="features")
+        examples: int = Field(1, description="of a prompt")
+
+    class Broken(LeastSquares):
+        name = "broken"
+        Config = Short
+
+        def arrange(self, draws):
+            raise ValueError("broken elsewhere")
+
+    @hookimpl
+    def iclbench_tasks():
+        return [Entry("broken", "raises", Broken)]
+    """,
+    )
+    found = outcomes(
+        "sound",
+        """
+    from iclbench_solvers.simple import Zero
+
+    class Nought(Zero):
+        name = "nought"
+
+    @hookimpl
+    def iclbench_architectures():
+        return [Entry("nought", "zeros", Nought)]
+    """,
+    )
+    assert "broken" in {entry.name for _, entry in host().entries("task")}
+    assert {status for status, _ in found.values()} == {"ok"}, found
+
+
 def test_a_construction_fails_unless_every_task_refuses_it(outcomes):
     source = """
     from iclbench import Architecture, Config, Construction, UsageError

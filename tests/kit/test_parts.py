@@ -272,6 +272,7 @@ ABOUT = '[tasks.ode-operator]\ntitle = "ODEs"\ntext = "One. Two."\ngroup = "Dyna
         (ABOUT.replace("ode-operator", "ode-operater"), "the plugin lacks: task ode-operater"),
         (ABOUT.replace('title = "ODEs"', "titel = 1"), "unknown field 'tasks.ode-operator.titel'"),
         (ABOUT + 'papers = ["nobody"]', "there is no paper 'nobody'"),
+        (ABOUT + '[arguments]\nequaton = "equation"', "nothing takes: equaton"),
         ("[tasks", "about.toml"),
     ],
 )

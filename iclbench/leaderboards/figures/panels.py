@@ -178,7 +178,9 @@ def _curves(
     for record in records:
         name = metric_of(metric, record)
         if name not in record.curves:
-            raise UsageError(f"figure: {record.spec.model} has no curve of {name}")
+            known = ", ".join(record.curves) or "none"
+            where = f"{record.spec.model} on {record.spec.task}"
+            raise UsageError(f"figure: {where} has no curve of {name}; its curves: {known}")
         curve, statistic = record.curves[name], figure.statistic or curve_statistic(name, record)
         mode = "lines" if len(curve.values) > 1 else "markers"
         yield Line(label, label, list(curve.values), list(getattr(curve, statistic)), mode)

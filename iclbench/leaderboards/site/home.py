@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from .. import formats
 from .. import verdict_words as words
 from ..board import Board
-from ..curves import drawn_curve, median_curve
+from ..curves import median_curve
 from ..descriptions import Descriptions
 from ..findings import Outcome
 from ..row import Row
@@ -112,7 +112,7 @@ def compute_panel(boards: Sequence[Board], about: Descriptions) -> View | None:
 
 
 def _has_operations(row: Row) -> bool:
-    curve = drawn_curve(row.record)
+    curve = row.record.validation_curve
     if not row.is_trained or curve is None or None in curve.operations:
         return False
     return compute.is_drawn(curve)
