@@ -156,4 +156,5 @@ def test_arrays_before_one_that_is_interrupted_are_cancelled(tmp_path, monkeypat
         with pytest.raises(KeyboardInterrupt):
             slurm.submit(time.sleep, [60, 60], 2)
         assert [job.state for job in slurm.queue()] == ["cancelled", "cancelled"]
-        assert jobs_in_queue() == {}
+        # Other tests have jobs in the same queue.
+        assert {job.id for job in slurm.queue()}.isdisjoint(jobs_in_queue())

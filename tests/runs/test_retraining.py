@@ -44,7 +44,7 @@ def as_loaded(content: Content) -> None:
     digest = weights["sha256"]
     content["weights"] = weights
     content["plugins"] = [p for p in content["plugins"] if p["name"] != "builtins"]
-    content["operations"]["training"] = None
+    content["operations"].update(gradient=None, training=None)
     content.update(budget=None, track=None, validation_curve=None)
     content["spec"].update(origin="loaded", weights="mine.safetensors", checkpoint_digest=digest)
     kept = [command.partition(" --recipe")[0], "--weights mine.safetensors --eval-prompts 64"]
