@@ -13,11 +13,10 @@ from ..api.errors import UsageError
 from ..api.names import Label, content_problem, is_plain_name
 from ..files import read_regular_file
 from ..plugins import host
+from ..runs.code import HARNESS
 
 #: The document's name, and the most bytes of it that are read.
 DOCUMENT, MOST_BYTES = "export.json", 2**20
-#: The distribution of the tasks that come with the harness.
-DISTRIBUTION = "iclbench"
 
 
 class Column(Config):
@@ -76,7 +75,7 @@ def is_ours(export: Export) -> bool:
     """
     providers = {plugin.distribution for plugin, e in host().entries("task")
                  if e.name == export.task}  # fmt: skip
-    return not export.provenance and providers == {DISTRIBUTION}
+    return not export.provenance and providers == {HARNESS}
 
 
 def read_export(folder: Path) -> Export:
