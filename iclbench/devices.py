@@ -93,11 +93,11 @@ def find_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise UsageError(f"--device: {name!r} is not a device; use auto, cpu or cuda[:N]") from None
+        raise UsageError(f"{name!r} is not a device; use auto, cpu or cuda[:N]") from None
     if device.type not in {"cpu", "cuda"}:
-        raise UsageError(f"--device: {name!r} is not supported; use auto, cpu or cuda[:N]")
+        raise UsageError(f"device {name!r} is not supported; use auto, cpu or cuda[:N]")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise UsageError(f"--device: {name!r} does not exist ({torch.cuda.device_count()} GPUs)")
+        raise UsageError(f"device {name!r} does not exist ({torch.cuda.device_count()} GPUs)")
     if device.index is not None and device.type == "cuda":
         torch.cuda.set_device(device)
     return device

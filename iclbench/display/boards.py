@@ -39,6 +39,7 @@ def _columns(ranked: str, *, several_tracks: bool = False) -> tuple[Column, ...]
         Column("origin", fit="wrap"),
         Column("score", right=True, label=ranked),
         Column("95% interval", right=True, importance=1),
+        Column("accuracy", right=True, importance=2),
         Column("1% worst", right=True, importance=2),
         Column("held out", right=True, importance=3),
         Column("seeds", right=True, importance=4),
@@ -167,6 +168,8 @@ def _line(row: Row) -> Line:
         "id": record.id,
         "command": record.command,
     }
+    if row.accuracy is not None:
+        line["accuracy"] = Cell(formats.linear(row.accuracy), row.accuracy)
     if row.has_digits:  # elsewhere what ranks is the mean already
         line["mean error"] = Cell(formats.number(statistics.mean), statistics.mean)
     return line

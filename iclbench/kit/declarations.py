@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import difflib
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal, get_args, get_origin
 
 import torch
@@ -11,12 +12,17 @@ from torch import nn
 from ..api.architecture import Architecture
 from ..api.config import Config, parse_config
 from ..api.errors import UsageError
+from ..api.prompts import Batch
 from ..api.random import torch_generator
+from ..api.scoring import POWERS
 from ..api.task import Task, training_batch
 from ..runs.checks import expect
+from ..runs.inspection import expected_shape
 
 #: Added to the weights, so that no part of a model is left out because it starts at 0.
 NOISE = 0.1
+#: Names that are more alike than this are one name and a misspelling of it.
+ALIKE = 0.85
 
 
 def check_replicas_of_model(architecture: Architecture, task: Task[Any], config: Config) -> None:
@@ -71,6 +77,52 @@ def check_declared(task: Task[Any], n: int = 4) -> None:
             other = type(task)(config)
             same = other.signature == task.signature
             expect(same, f"replica_args has {name}, on which the signature depends")
+    check_scores(task, n)
+
+
+def check_scores(task: Task[Any], n: int = 4) -> None:
+    """Raise ConformanceError for metrics that are NaN everywhere, and for false names and kinds.
+
+    `errors`, `fractions` and `unrounded` may name what another configuration has; only a
+    misspelling of what this one has is found.
+    """
+    batches = task.evaluation_batches(n, 0, torch.float64)
+    scores: dict[str, list[torch.Tensor]] = {}
+    for batch in batches:
+        zeros = torch.zeros(expected_shape(task, batch), dtype=torch.float64)
+        for name, values in task.metrics(zeros, batch).items():
+            scores.setdefault(name, []).append(values)
+        _check_kinds(task, batch)
+    for name, parts in scores.items():
+        number = any(not bool(values.isnan().all()) for values in parts)
+        expect(number, f"metric {name} is NaN for every prompt, with a prediction of zeros")
+    draws = {name.rpartition("/")[2] for name in task.evaluation_draws(n, 0)}
+    _check_spelling("errors", task.errors, scores)
+    _check_spelling("fractions", task.fractions, scores)
+    _check_spelling("unrounded", task.unrounded, draws)
+
+
+def _check_kinds(task: Task[Any], batch: Batch) -> None:
+    """An error of a kind grows with the distance from the truth, or with its square."""
+    near, far = (task.errors_at(batch, lambda t, d=d: torch.full_like(t, d)) for d in (1e-6, 2e-6))
+    for name in near.keys() & far.keys() & task.errors.keys():
+        ratio = (far[name] / near[name]).flatten()
+        ratio = ratio[ratio.isfinite()]
+        wanted, kind = 2.0 ** POWERS[task.errors[name]], task.errors[name]
+        grows = not len(ratio) or abs(float(ratio.median()) / wanted - 1) < 0.1
+        expect(
+            grows,
+            f"errors has {name} as {kind}, which should grow {wanted:g}-fold with twice the "
+            f"distance; it grows {float(ratio.median()) if len(ratio) else 0:.3g}-fold",
+        )
+
+
+def _check_spelling(where: str, stated: Iterable[str], known: Iterable[str]) -> None:
+    known = sorted(known)
+    for name in sorted(stated):
+        alike = difflib.get_close_matches(name, known, n=1, cutoff=ALIKE)
+        right = name in known or not alike or alike[0] in stated
+        expect(right, f"{where} has {name}; did you mean {alike[0] if alike else name}?")
 
 
 def _others(config: Config, name: str) -> Iterator[Config]:

@@ -97,6 +97,7 @@ def _numbers(row: Row) -> dict[str, Any]:
         "floor_score": row.floor_score,
         "at_floor": row.at_floor if row.has_digits else None,
         "chance": row.chance or None,
+        "accuracy": row.accuracy,
         "held_out_score": row.held_out_score,
         "held_out_differs": row.held_out.differs if row.held_out else None,
         **{f"solved_to_{k}": v for k, v in zip(PROFILE, row.profile or _UNKNOWN, strict=True)},

@@ -29,6 +29,8 @@ from .values import Value, numbers_of, record_of
 FILE = "findings.toml"
 
 Verdict = Literal["reproduced", "in kind", "not shown", "contradicted", "not run"]
+#: What one trained seed shows where more would show this: another one may differ.
+ONE_SEED: dict[Verdict, Verdict] = {"reproduced": "in kind", "contradicted": "not shown"}
 #: The lowest and the highest value, both included.
 Range = tuple[
     Annotated[float, Field(allow_inf_nan=True)], Annotated[float, Field(allow_inf_nan=True)]
@@ -40,7 +42,8 @@ class Finding(Config):
 
     The number is `first`, or `first` divided by `second` or minus `second`. An outcome counts if
     the number is in its range over all seeds, and for most pairs of equal seeds where the records
-    have it by seed. Otherwise the finding is not shown.
+    have it by seed. Otherwise the finding is not shown. One trained seed shows it in kind at most,
+    and contradicts nothing.
     """
 
     records: str = Field(description="folder of the study's records")
@@ -160,6 +163,8 @@ def _judged(finding: Finding, records: Sequence[Record], store: RecordStore | No
         _compared(finding, pair) for pair in _pairs(present, [values for _, values in numbers])
     )
     verdict = _verdict(finding, number, by_seed)
+    if any(r.spec.origin == "trained" and len(r.seeds) == 1 for r in present):
+        verdict = ONE_SEED.get(verdict, verdict)
     return Outcome(finding, verdict, number, by_seed, tuple(present))
 
 

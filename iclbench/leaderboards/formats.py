@@ -98,7 +98,10 @@ def missing_digits(row: Row) -> str:
     """Digits fewer than the floor's, as a negative number; empty where unknown."""
     if row.at_floor:
         return "at the floor"
-    return "" if row.missing_digits is None else f"−{row.missing_digits:.2f}"
+    if row.missing_digits is None:
+        return ""
+    text = f"{row.missing_digits:.2f}"
+    return text if float(text) == 0 else f"−{text}"
 
 
 def score_interval(row: Row) -> str:

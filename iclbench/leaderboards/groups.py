@@ -32,6 +32,10 @@ from .row import Row, bounds_of, floor_of, has_digits, score_of, worst
 #: Why a row has no rank.
 ONE_SEED, REFERENCE = "one seed", "reference"
 
+#: A row is at chance if its difference from chance surely is at most so many digits, or this share
+#: of the mean at chance.
+NEAR_CHANCE = 0.05
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -153,7 +157,8 @@ def _against_chance(record: Record, ranked: np.ndarray, chance: np.ndarray | Non
         return ""
     paired = difference(ranked, chance)
     if not paired.is_significant:
-        return "at chance"
+        near = NEAR_CHANCE * (1.0 if has_digits(record.ranking) else abs(float(chance.mean())))
+        return "at chance" if max(-paired.low, paired.high) <= near else "perhaps at chance"
     is_better = (paired.mean > 0) == (record.ranking.better_score == "higher")
     return "" if is_better else "worse than chance"
 

@@ -43,6 +43,7 @@ def labels_of(records: Sequence[Record]) -> list[str]:
         names = {n for n in of_model[_model(record)] if not n.startswith("model_args.")}
         names |= {n for n in of_formula[_formula(record)] if n.startswith("model_args.")}
         names |= {name for name in NOTABLE if known.get(name) is not None}
+        names |= {f"model_args.{name}" for name in _given(record)}
         # Somebody chose seeds that are not the first ones.
         names |= {"seeds"} if record.spec.seeds != tuple(range(len(record.spec.seeds))) else set()
         # A fact that a record lacks, such as a solver's recipe, shows in the column of origins.
@@ -53,6 +54,15 @@ def labels_of(records: Sequence[Record]) -> list[str]:
         ]
         labels.append(" ".join([record.spec.model, *shown]))
     return _told_apart(_with_tracks(labels, records), records)
+
+
+def _given(record: Record) -> list[str]:
+    """The arguments of the model that a tuning was given and did not search.
+
+    They may make the model another one than a paper's.
+    """
+    given = record.tuning.document.get("base_model_args") if record.tuning else None
+    return list(given) if isinstance(given, dict) else []
 
 
 def _with_tracks(labels: Sequence[str], records: Sequence[Record]) -> list[str]:

@@ -87,6 +87,7 @@ def _line(row: Row, board: Board) -> dict[str, str]:
         "track": markdown(row.track),
         formats.score_name(ranking): _score(row),
         "95% interval": formats.score_interval(row),
+        "accuracy": "" if row.accuracy is None else formats.linear(row.accuracy),
         "held out": formats.held_out(row),
         "vs. floor": formats.missing_digits(row),
         "notes": formats.notes(row, stale=False),
@@ -104,6 +105,7 @@ def _line(row: Row, board: Board) -> dict[str, str]:
     }
     hidden = set() if board.has_tracks else {"track"}
     hidden |= set() if any(row.held_out for row in board.rows) else {"held out"}
+    hidden |= set() if any(row.accuracy is not None for row in board.rows) else {"accuracy"}
     # Where the mean ranks, it is not repeated, and there are no digits to miss.
     hidden |= set() if board.has_digits else {"vs. floor", "mean error", "95% interval of the mean"}
     return {name: cell for name, cell in cells.items() if name not in hidden}
@@ -134,9 +136,9 @@ def precision_page(boards: Sequence[Board]) -> str:
         f"{GENERATED}\n\n# Precision",
         f"{formats.DIGITS} Boards rank by mean digits over prompts. Rows are *at the floor* if "
         "their median and 99th percentile are at most one digit worse than the attainable error. "
-        "Columns 0 to 16 are the precision profile: the percentage of prompts (and seeds) solved "
-        "to at least that many digits. A mean or median hides this. Rows of all tracks and origins "
-        "are sorted together, without ranks. "
+        "Numbered columns are the precision profile: the percentage of prompts (and seeds) solved "
+        "to at least that many digits, up to the first number that no row reaches. A mean or "
+        "median hides this. Rows of all tracks and origins are sorted together, without ranks. "
         f"[All tasks](README.md) · {LEGEND}",
     ]
     parts += [_precision_section(board) for board in boards if board.has_digits]
@@ -145,13 +147,16 @@ def precision_page(boards: Sequence[Board]) -> str:
 
 def _precision_section(board: Board) -> str:
     title = f"## {markdown(board.title)} · {board.dtype} · {evaluation_in_words(board.evaluation)}"
+    # No row has more digits than the last of these, which is the first that none reaches.
+    most = max((sum(share > 0 for share in row.profile or ()) for row in board.rows), default=0)
+    shown = PROFILE[: most + 1]
     lines = [
         {
             "model": f"{formats.mark(row)} {markdown(row.label_in_track)}",
             **({"track": row.track} if board.has_tracks else {}),
             "digits": formats.digits(row.score),
             "vs. floor": formats.missing_digits(row),
-            **{str(k): _percent(v) for k, v in zip(PROFILE, row.profile or (), strict=False)},
+            **{str(k): _percent(v) for k, v in zip(shown, row.profile or (), strict=False)},
         }
         # By digits, and rows at the floor come first.
         for row in sorted(board.rows, key=lambda row: (not row.at_floor, -row.goodness))

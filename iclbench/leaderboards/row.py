@@ -18,6 +18,8 @@ from .ranking import Difference, Rank, at_floor, difference
 
 #: The digits k at which a precision profile is taken.
 PROFILE = range(17)
+#: What classification tasks call the fraction of right answers.
+ACCURACY = "accuracy"
 
 #: The track of trained rows that chose their own budgets.
 OPEN = "open"
@@ -81,8 +83,9 @@ class Row:
     floor_score: float | None
     #: The 1% worst: the 99% quantile of the metric, or the 1% quantile if higher is better.
     worst: float | None
-    #: `chance` for a model that ignores the examples; `at chance` where a paired test does not tell
-    #: the row from the board's best such row, `worse than chance` beyond it; empty otherwise.
+    #: `chance` for a model that ignores the examples; for others what a paired test on the board's
+    #: best such row says: `at chance`, `perhaps at chance` (its interval holds 0, and more than is
+    #: near), `worse than chance`; empty for a row that is better.
     chance: str
     #: The plugins whose installed code is not what made the record.
     stale: tuple[str, ...]
@@ -111,6 +114,12 @@ class Row:
     def profile(self) -> tuple[float, ...] | None:
         """The fraction of values solved to at least k digits, k in PROFILE; None without digits."""
         return None if self.digits is None else profile(self.digits)
+
+    @property
+    def accuracy(self) -> float | None:
+        """The mean accuracy of a row that is ranked by something else; None if it has none."""
+        known = self.record.metrics.get(ACCURACY)
+        return None if known is None or self.record.ranking.metric == ACCURACY else known.mean
 
     @property
     def has_digits(self) -> bool:

@@ -56,6 +56,9 @@ class StudyNotes(Config):
     numbers: dict[str, Value] = Field({}, description="the numbers in `answer`, by their names")
     remark: str = Field("", max_length=600, description="what readers of our figure need to know")
     metric: str = Field("", max_length=100, description="what the published numbers are")
+    published_as: str = Field(
+        "stated in the paper", min_length=1, max_length=60, description="where they come from"
+    )
     published: tuple[Published, ...] = ()
 
     @model_validator(mode="after")

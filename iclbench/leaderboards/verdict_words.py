@@ -23,9 +23,11 @@ OWN_LEGEND = (
 #: What the verdicts mean, in the order of the pages.
 VERDICTS: dict[Verdict, str] = {
     "reproduced": "the number is in the range of the paper's claim",
-    "in kind": "the number is in a wider range, which the criterion states",
-    "not shown": "neither the claim nor its opposite",
-    "contradicted": "the opposite, at this budget",
+    "in kind": "the number is in a wider range, which the criterion states, or in the range of the "
+    "claim with one trained seed",
+    "not shown": "the number is in no range, or one trained seed contradicts the claim",
+    "contradicted": "the number is in the range that contradicts the claim, which the criterion "
+    "states, at this budget",
     "not run": "the study has no record at this budget yet",
 }
 #: What the verdicts on own questions are called: there is no claim to reproduce.

@@ -55,6 +55,9 @@ def check_architecture(architecture: Architecture, task: Task[Any], config: Conf
     dtype = torch.get_default_dtype()
     batch = training_batch(task, 6, torch_generator("cpu", "conformance"), dtype)
     problem = _unseeded(architecture, task, config) or find_problem(module, task)
+    after = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    expect(after == dtype, f"it changes torch's default dtype to {after}")
     expect(problem is None, str(problem))
     if architecture.float64:
         problem = find_lower_precision(module, task)

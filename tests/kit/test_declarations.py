@@ -75,12 +75,32 @@ def test_a_sound_task_declares_what_is_so(task):
         ({"version": True}, "version must be a whole number"),
         ({"training_only": frozenset({"evalute"})}, "training_only names evalute, which Config"),
         ({"replica_args": frozenset({"dim"})}, "replica_args has dim, on which the signature"),
+        ({"errors": {"squared_error": "absolute"}}, "squared_error as absolute.* it grows 4-fold"),
+        ({"errors": {"squared_eror": "squared"}}, "errors has squared_eror; did you mean squared_"),
+        ({"fractions": frozenset({"squard_error"})}, "fractions has squard_error; did you mean"),
     ],
 )
 def test_a_false_declaration_is_named(task, monkeypatch, changes, reason):
     for name, value in changes.items():
         monkeypatch.setattr(LeastSquares, name, value)
     with pytest.raises(ConformanceError, match=reason):
+        check_declared(task)
+
+
+def test_a_name_that_another_configuration_has_is_none(task, monkeypatch):
+    monkeypatch.setattr(LeastSquares, "unrounded", frozenset({"noise", "weights_of_three"}))
+    check_declared(task)
+
+
+def test_a_metric_without_a_number_is_named(task, monkeypatch):
+    metrics = LeastSquares.metrics
+
+    def with_nan(self, prediction, batch):
+        values = metrics(self, prediction, batch)
+        return {**values, "ratio": values["squared_error"] * float("nan")}
+
+    monkeypatch.setattr(LeastSquares, "metrics", with_nan)
+    with pytest.raises(ConformanceError, match="metric ratio is NaN for every prompt"):
         check_declared(task)
 
 

@@ -11,7 +11,7 @@ from test_findings import finding
 from iclbench import RecordStore, run
 from iclbench.api.config import parse_config
 from iclbench.leaderboards import values
-from iclbench.leaderboards.findings import _pairs, _verdict
+from iclbench.leaderboards.findings import _pairs, _verdict, judge
 from iclbench.leaderboards.values import Value, numbers_of
 
 
@@ -19,6 +19,26 @@ def test_half_of_the_seeds_are_not_most():
     asked = finding(compare="value", second=None)
     assert _verdict(asked, 3.0, (3.0, 3.0, 1.0, 1.0)) != "reproduced"
     assert _verdict(asked, 3.0, (3.0, 3.0, 3.0, 1.0)) == "reproduced"
+
+
+@pytest.mark.parametrize(
+    ("ranges", "verdict"),
+    [
+        ({"reproduced": (0.0, 1e9), "in_kind": None, "contradicted": (1e9, 1e9)}, "in kind"),
+        ({"reproduced": (1e8, 1e9), "in_kind": None, "contradicted": (0, 1e7)}, "not shown"),
+    ],
+)
+def test_one_trained_seed_shows_a_claim_in_kind_and_contradicts_none(tmp_path, ranges, verdict):
+    args = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "recipe": "smoke"}
+    trained = run(model="lsa", **args, eval_prompts=16, seeds=1, out=tmp_path)
+    solver = run(model="zero", **args, eval_prompts=16, out=tmp_path)
+    where = {"metric": "squared_error", "where": {"model": "lsa"}}
+    asked = finding(compare="value", first=where, second=None, **ranges)
+    assert judge(asked, [trained]).verdict == verdict
+    of_solver = finding(
+        compare="value", first={**where, "where": {"model": "zero"}}, second=None, **ranges
+    )
+    assert judge(of_solver, [solver]).verdict in {"reproduced", "contradicted"}
 
 
 @pytest.mark.parametrize(("seeds", "pairs"), [((0, 1), [(1.0, 3.0), (2.0, 4.0)]), ((0, 2), [])])

@@ -78,7 +78,25 @@ def test_a_model_that_ignores_the_examples_is_chance(board):
     assert rows["zero"].chance == "chance"
     assert rows["least-squares-qr"].chance == ""
     # Two seeds of 20 steps learn nothing that 64 prompts could show.
-    assert rows["baseconv layers=1"].chance == "at chance"
+    assert rows["baseconv layers=1"].chance == "perhaps at chance"
+
+
+@pytest.mark.parametrize(
+    ("trained", "said"),
+    [
+        # Seeds that all beat chance and differ much: no test of three tells them from it.
+        ([2.6, 2.7, 0.1], "perhaps at chance"),
+        ([0.001, -0.002, 0.001], "at chance"),
+        ([2.6, 2.7, 2.5], ""),
+        ([-2.6, -2.7, -2.5], "worse than chance"),
+    ],
+)
+def test_a_row_is_at_chance_only_where_it_surely_is_near(board, monkeypatch, trained, said):
+    row = next(row for row in board.rows if row.is_trained)
+    chance = next(row for row in board.rows if row.chance == "chance")
+    ranked = np.array(trained)[:, None] + np.zeros(64)
+    assert groups._against_chance(row.record, ranked, np.zeros((1, 64))) == said
+    assert groups._against_chance(chance.record, ranked, np.zeros((1, 64))) == "chance"
 
 
 def test_chance_is_the_best_of_its_rows(changed):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 from iclbench import run, sweep
 from iclbench.leaderboards.labels import labels_of
 
@@ -81,3 +83,12 @@ def test_weights_of_a_content_named_file_are_told_by_its_first_digits(tmp_path):
     assert [label.rpartition("weights=")[2] for label in labels] == [
         record.spec.checkpoint_digest[:8] for record in records[2:]
     ]
+
+
+def test_a_label_shows_the_arguments_that_a_tuning_was_given(tmp_path):
+    args = {"task": "least-squares", "recipe": "smoke", "eval_prompts": 8, "out": tmp_path}
+    record = run(model="baseconv", model_args={"mlp": False}, **args)
+    assert labels_of([record]) == ["baseconv"]
+    document = {"base_model_args": {"mlp": False, "gone": 1}}
+    tuned = record.model_copy(update={"tuning": SimpleNamespace(document=document)})
+    assert labels_of([tuned]) == ["baseconv mlp=false"]

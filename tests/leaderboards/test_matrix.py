@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,7 +11,14 @@ from iclbench.leaderboards.board import leaderboard
 from iclbench.leaderboards.descriptions import Descriptions
 from iclbench.leaderboards.findings import Finding, Outcome
 from iclbench.leaderboards.site.home import families, findings, main_board
-from iclbench.leaderboards.site.matrix import FULL, column_of, decimals_of, tables, written
+from iclbench.leaderboards.site.matrix import (
+    FULL,
+    _of_track,
+    column_of,
+    decimals_of,
+    tables,
+    written,
+)
 from iclbench.leaderboards.site.scale import BoardScale, scale_of_board
 
 
@@ -144,6 +152,16 @@ def test_a_result_of_another_track_names_it(board):
     assert [cell["track"] for cell in cells[""]] == [""]
     # The rows have open budgets.
     assert [cell["track"] for cell in cells["10m"]] == ["open"]
+
+
+def test_a_column_compares_models_of_one_track_where_it_can():
+    def row(model, track):
+        spec = SimpleNamespace(model=model)
+        return SimpleNamespace(track=track, record=SimpleNamespace(spec=spec))
+
+    rows = [row("transformer", "10m"), row("transformer", "1m"), row("lsa", "10m")]
+    assert _of_track(rows, "1m") == rows[1:]
+    assert _of_track(rows, "") == rows
 
 
 def test_claims_and_criteria_written_before_the_run_are_shown_first(about):

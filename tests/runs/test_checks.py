@@ -151,6 +151,18 @@ class WrongShape(Architecture):
         return Module()
 
 
+class ChangesDtype(SequenceArchitecture):
+    name = "changes-dtype"
+
+    def mixer(self, width, length, causal, config):
+        class Mixer(nn.Module):
+            def forward(self, x):
+                torch.set_default_dtype(torch.float64)
+                return x
+
+        return Mixer()
+
+
 @pytest.mark.parametrize(
     ("architecture", "reason"),
     [
@@ -160,6 +172,7 @@ class WrongShape(Architecture):
         (MixesPrompts, "other prompts"),
         (HasDeadParameters, "without a gradient: blocks.0.mixer.unused"),
         (WrongShape, "predicts"),
+        (ChangesDtype, "changes torch's default dtype to torch.float64"),
         (with_parameter(drawn_by_numpy), "with one seed, its blocks.0.mixer.bias differs"),
         (with_parameter(torch.empty), "with one seed, its blocks.0.mixer.bias differs"),
         (with_parameter(lambda n: torch.zeros(n, dtype=torch.complex64)), "bias is complex"),

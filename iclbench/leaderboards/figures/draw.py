@@ -12,6 +12,7 @@ from ...console import report
 from ...sweeps.figure import NOT_FIELDS, TRAINING, Figure
 from .. import escaping
 from ..descriptions import Descriptions
+from ..formats import in_words
 from ..row import has_digits
 from .distinct import with_distinct_lines
 from .line import Line
@@ -80,7 +81,7 @@ def _draw_panels(
                 in_legend.add(line.name)
                 drawing.add_trace(trace, row=row, col=column)
             kind = "log" if panel.log_y else "linear"
-            name = escaping.plotly(panel.y_title) if column == 1 or not shares else None
+            name = escaping.plotly(in_words(panel.y_title)) if column == 1 or not shares else None
             drawing.update_yaxes(type=kind, exponentformat="power", title=name, row=row, col=column)
     drawing.update_xaxes(title=escaping.plotly(rows[0][0].x_title), row=len(rows))
     for column in range(len(columns)):

@@ -94,12 +94,23 @@ def _columns(choice: Choice, boards: Sequence[Board], about: Descriptions) -> It
             board, rows = chosen[title]
             is_any = choice.origin == "trained" and not choice.track
             usual = board.tracks[0] if is_any else None
+            if usual is not None:
+                rows = _of_track(rows, usual)
             column = column_of(group, board, rows, about, usual)
             if len({b.title for b in members if b.task == board.task}) > 1:
                 # What tells the boards of a task apart follows its name in their titles.
                 named = title.partition(": ")[2] or title
                 column["title"] = named[:1].upper() + named[1:]
             yield column
+
+
+def _of_track(rows: Sequence[Row], track: str) -> list[Row]:
+    """The rows of a track, and all rows of the models that have none in it.
+
+    A column whose models had different budgets compares these.
+    """
+    models = {row.record.spec.model for row in rows if row.track == track}
+    return [row for row in rows if row.track == track or row.record.spec.model not in models]
 
 
 def column_of(

@@ -54,7 +54,7 @@ def proved(record: Record) -> list[tuple[str, str]]:
     facts = [
         ("checked", _PROVED["asked" if record.spec.origin == "asked" else proof.kind]),
         ("when", proof.created[:10]),
-        ("where", f"{proof.environment.device}, {proof.environment.threads} threads"),
+        ("where", formats.device(proof.environment.device, proof.environment.threads)),
     ]
     if proof.same_bits is not None:
         facts.append(("weights", "the same bits" if proof.same_bits else "different bits"))

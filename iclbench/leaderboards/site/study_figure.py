@@ -74,7 +74,7 @@ def published_view(notes: StudyNotes) -> View | None:
     """The numbers that the paper states: a dot plot, or a single number as text; None for none."""
     if not notes.published:
         return None
-    title = "stated in the paper"
+    title = notes.published_as
     if len(notes.published) == 1:
         (one,) = notes.published
         text = with_minus(one.text)

@@ -134,6 +134,7 @@ def _choices(boards: Sequence[Board], rows: Sequence[Row]) -> View:
     return {
         "tracks": sorted({row.track for row in rows if row.track}),
         "has_tracks": any(row.track for row in rows),
+        "has_accuracy": any(row.accuracy is not None for row in rows),
         "dtypes": [board.dtype for board in boards],
         "default_dtype": boards[0].dtype,
         "models": sorted({row.record.spec.model for row in rows}),

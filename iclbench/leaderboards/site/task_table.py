@@ -78,6 +78,7 @@ def _row(row: Row, axis: dotplot.Axis, group: int, hidden: bool) -> View:
         "interval": with_minus(formats.score_interval(row)),
         "beside_mean": _beside_mean(row),
         "plot": svg.interval(row.bounds.low, row.bounds.high, row.score, axis[:2], axis.log),
+        "accuracy": "" if row.accuracy is None else formats.linear(row.accuracy),
         "missing": formats.missing_digits(row) if row.has_digits else _beside_floor(row),
         "median": with_minus(formats.number(statistics.median, ranking.scale)),
         "worst": with_minus(formats.number(row.worst, ranking.scale)),
@@ -95,6 +96,7 @@ def _row(row: Row, axis: dotplot.Axis, group: int, hidden: bool) -> View:
             "rank": row.rank.first if row.rank else 1e9,
             # More digits are better, whatever their metric's direction.
             "score": _sortable(row.score, ranking.better_score),
+            "accuracy": -1.0 if row.accuracy is None else row.accuracy,
             "missing": _sortable(_from_floor(row), ranking.better_score),
             "median": _sortable(statistics.median, ranking.better),
             "worst": _sortable(row.worst, ranking.better),
