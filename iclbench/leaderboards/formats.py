@@ -170,11 +170,13 @@ def notes(row: Row, stale: bool = True) -> str:
 
     Pages that must not depend on the installed code leave the last out.
     """
-    parts = [row.chance] if row.chance else []
-    parts += [f"{row.diverged} diverged"] if row.diverged else []
-    parts += [used(row)] if used(row) else []
-    parts += ["stale"] if stale and row.stale else []
-    return ", ".join(parts)
+    is_stale = "stale" if stale and row.stale else ""
+    return ", ".join(filter(None, [row.chance, diverged(row), used(row), is_stale]))
+
+
+def diverged(row: Row) -> str:
+    """How many seeds diverged; empty for none."""
+    return f"{row.diverged} diverged" if row.diverged else ""
 
 
 def used(row: Row) -> str:

@@ -15,6 +15,11 @@ from .overview import Overview, overviews
 from .page_parts import GENERATED, evaluation_in_words, table_of
 from .row import Row
 
+#: The marks of what a row says of chance, see `Row.chance`.
+MARKS = {"at chance": "≈", "perhaps at chance": "≈?", "worse than chance": "▽"}
+#: The mark of a row that used much more or less than its budget; the task's page says how much.
+OFF_BUDGET = "±"
+
 
 def overview_page(boards: Sequence[Board], digest: str, *, parquet: bool = True) -> str:
     """README.md: title × model for each dtype and origin, and links to all other pages.
@@ -36,11 +41,12 @@ def overview_page(boards: Sequence[Board], digest: str, *, parquet: bool = True)
         "The first line is the floor: the *attainable* error is the error of the exact answer to "
         "the rounded prompt, rounded once to the dtype; a *target* is a reference that models can "
         "pass. **Bold** results are at the floor: their median and 99th percentile are at most one "
-        "digit worse. *chance* marks models that ignore the examples, *at chance* rows "
-        f"without a significant paired difference from them, {formats.RANGE} seeds that differ too "
-        f"much for a meaningful mean, and {formats.UNTUNED} rows that were not tuned.",
+        "digit worse. *chance* marks models that ignore the examples. Other marks: "
+        f"{'; '.join(f'{mark} {text}' for text, mark in MARKS.items())}; {OFF_BUDGET} used over "
+        f"{100 * formats.NEAR_BUDGET:.0f}% more or less than its budget; {formats.RANGE} seeds "
+        f"that differ too much for a meaningful mean; {formats.UNTUNED} not tuned.",
         "To measure every row again, run `iclbench verify records` in this folder; some rows need "
-        "`pip install 'iclbench[optimizers,huggingface]'`. All rows are in "
+        "an extra of iclbench, which the command names. All rows are in "
         f"{tables}. [Precision](precision.md) compares digits with the floor's and shows how many "
         "prompts are solved to each number of digits. "
         "[Stale rows](stale.md) were neither made nor checked by the installed code.",
@@ -108,9 +114,15 @@ def _overview_cell(row: Row, board: Board) -> str:
     mark = formats.UNTUNED if formats.mark(row) == formats.UNTUNED else ""
     spread = formats.RANGE if row.bounds.kind == "range over seeds" else ""
     parts = [mark, f"**{text}**" if row.at_floor else text, spread]
+    parts += [MARKS.get(row.chance, ""), OFF_BUDGET if formats.used(row) else ""]
     track = f"track {row.track}" if row.is_trained and row.track != board.tracks[0] else ""
-    notes = ", ".join(filter(None, [formats.notes(row, stale=False), formats.start(row), track]))
-    return ", ".join(filter(None, [" ".join(filter(None, parts)), notes]))
+    notes = [
+        "chance" if row.record.chance else "",
+        formats.diverged(row),
+        formats.start(row),
+        track,
+    ]
+    return ", ".join(filter(None, [" ".join(filter(None, parts)), *notes]))
 
 
 def _level(record: Record, value: float | None) -> str:

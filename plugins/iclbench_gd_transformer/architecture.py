@@ -98,6 +98,7 @@ class GDTransformer(Architecture):
     name = "gd-transformer"
     Config = GDTransformerConfig
     constructions = {"functional-gd": GivenEmbeddings()}
+    search_args = {"blocks": (1, 2, 3, 4)}
 
     def supports(self, signature: Signature, config: GDTransformerConfig) -> str | None:
         """Accept tasks that ask for a class, with x, y and query of known shapes, or for tokens."""

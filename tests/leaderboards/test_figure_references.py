@@ -7,6 +7,7 @@ import pytest
 from iclbench import UsageError, run, sweep
 from iclbench.leaderboards.descriptions import Descriptions
 from iclbench.leaderboards.figures.draw import draw
+from iclbench.leaderboards.figures.panels import panels
 from iclbench.leaderboards.site.study_figure import study_views
 from iclbench.sweeps.figure import Figure
 
@@ -43,6 +44,16 @@ def test_a_model_without_the_argument_is_a_dashed_line_over_the_axis(records):
     (view,) = study_views(Figure(x="model_args.layers"), records, Descriptions(pytest.fail))
     names = [item["name"] for item in view["figure"]["legend"]]
     assert names[:3] == ["BaseConv", "Gradient descent, 1 step", "Gradient descent, 4 steps"]
+
+
+def test_a_model_without_what_tells_panels_apart_is_in_every_panel(records):
+    rows = panels(Figure(x="seeds", panels=("model_args.layers",)), records)
+    names = {panel.column: [line.name for line in panel.lines] for panel in rows[0]}
+    assert set(names) == {"layers=1", "layers=3"}
+    # A line whose model has none of the fields is called by its model.
+    figure = Figure(x="seeds", panels=("model_args.layers",), lines=("model_args.layer_norm",))
+    labels = [line.name for panel in panels(figure, records)[0] for line in panel.lines]
+    assert labels.count("zero") == labels.count("gradient-descent") == 2
 
 
 def test_a_reference_has_another_name_than_the_line_of_its_model(records, tmp_path):

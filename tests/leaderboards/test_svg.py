@@ -31,6 +31,7 @@ def test_a_drawing_has_its_points_where_the_axes_say():
         (-1.0, 1.0, False, ["−1", "−0.5", "0", "0.5", "1"]),
         (1.1e9, 6.2e9, True, ["2·10⁹", "3·10⁹", "4·10⁹", "5·10⁹", "6·10⁹"]),
         (1.5e3, 1.7e4, True, ["2,000", "5,000", "10,000"]),
+        (1.4, 80.0, True, ["2", "5", "10", "20", "50"]),
     ],
 )
 def test_ticks_are_round_and_few(low, high, log, texts):

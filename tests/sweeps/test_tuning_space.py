@@ -7,7 +7,8 @@ import json
 import pytest
 from test_tuning import plan_of
 
-from iclbench import UsageError
+from iclbench import RunSpec, UsageError
+from iclbench.runs.plan import resolve
 from iclbench.sweeps.tuning.space import PER_PROGRAM, _in_range, points_of, search_space
 
 
@@ -20,6 +21,11 @@ def test_the_default_space_has_depth_width_and_the_recipe_s_own_settings():
     assert space.schedules == ("cosine", "constant")
     assert space.optimizers[0].name == "adam"
     assert space.optimizers[0].args["eps"] == 1e-8
+
+
+def test_the_depth_of_gd_attention_is_its_number_of_blocks():
+    request = RunSpec(model="gd-transformer", task="categorical", recipe="quick")
+    assert search_space(resolve(request), {}).model_args == {"blocks": (1, 2, 3, 4)}
 
 
 def test_what_is_given_is_not_searched():

@@ -78,7 +78,7 @@ def drawn(figure: Figure, records: Sequence[Record]) -> list[Record]:
 
 
 def _chosen(figure: Figure, records: Sequence[Record]) -> list[Record]:
-    return [r for r in records if all(field_of(r, name) is None for name in figure.lacks)]
+    return [r for r in records if _lacks(r, figure.lacks)]
 
 
 def _panel(figure: Figure, metric: str | None, title: str, members: list[Record]) -> Panel:
@@ -221,15 +221,27 @@ def _validation_curves(x: str, label: str, records: list[Record]) -> Iterable[Li
 
 
 def _columns(figure: Figure, records: Sequence[Record]) -> dict[str, list[Record]]:
-    """The records of each panel side by side, with the evaluation it shows as their main one."""
+    """The records of each panel side by side, with the evaluation it shows as their main one.
+
+    A record with none of the fields that tell panels apart, such as a solver's, is in all of them.
+    """
     if not figure.shifts:
-        return grouped(figure.panels, records)
+        common = [r for r in records if _lacks(r, figure.panels)]
+        if len(common) == len(records):
+            return grouped(figure.panels, records)
+        columns = grouped(figure.panels, [r for r in records if not _lacks(r, figure.panels)])
+        return {title: [*members, *common] for title, members in columns.items()}
     columns = {name: [_under(r, name) for r in records if name in r.evaluations]
                for name in figure.shifts}  # fmt: skip
     for name, members in columns.items():
         if not members:
             raise UsageError(f"figure: no record has an evaluation under the shift {name}")
     return columns
+
+
+def _lacks(record: Record, fields: Sequence[str]) -> bool:
+    """Whether the record has none of these fields."""
+    return all(field_of(record, name) is None for name in fields)
 
 
 def _under(record: Record, shift: str) -> Record:
@@ -245,14 +257,14 @@ def grouped(fields: tuple[str, ...], records: Iterable[Record]) -> dict[str, lis
 
 
 def label_of(fields: tuple[str, ...], record: Record) -> str:
-    """A record's values of these fields as text; fields that it lacks are left out."""
+    """A record's values of these fields as text, or its model if it has none of them."""
     parts = []
     for name in fields:
         value = field_of(record, name)
         if value is not None:
             text = in_label(value)
             parts.append(text if name in {"model", "task"} else f"{name.split('.')[-1]}={text}")
-    return " ".join(parts)
+    return " ".join(parts) or (record.spec.model if fields else "")
 
 
 def _value(figure: Figure, record: Record, name: str) -> float:

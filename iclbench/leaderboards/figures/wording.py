@@ -53,7 +53,9 @@ def labels_in_words(
 
 
 def _label(fields: Sequence[str], record: Record, about: Descriptions) -> str:
-    """A record's values of these fields in words; those that are not worth saying are left out."""
+    """A record's values of these fields in words, or its model if it has none of them."""
+    if all(field_of(record, name) is None for name in fields):
+        return about.model(record.spec.model).title if fields else ""
     return ", ".join(filter(None, (_value(name, record, about) for name in fields)))
 
 

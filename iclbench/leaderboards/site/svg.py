@@ -173,7 +173,7 @@ def ticks(low: float, high: float, log: bool, integers: bool = False) -> list[tu
         first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
         step = max(1, math.ceil((last - first + 1) / 6))
         exponents = list(range(first, last + 1, step))
-        if len(exponents) > 1 or (low > 0 and high / low > 50):
+        if len(exponents) > 1:
             return [(10.0**e, power(e)) for e in exponents]
         if low > 0 and high / low > 10:
             round_values = (m * 10.0**e for e in (first - 1, last) for m in (1, 2, 5))

@@ -26,9 +26,8 @@ from ...training.replicas import Replicas
 RATES = (0.1, 30.0)
 #: The initial scales that are searched.
 SCALES = (0.02, 0.2)
-#: The depths and widths that are searched, by the argument's name; of depths the first that exists.
-DEPTHS = {"layers": (1, 2, 4, 8), "blocks": (1, 2, 3, 4)}
-WIDTHS = {"width": (16, 32, 64, 128)}
+#: The depths and widths that are searched of models that name no arguments of their own.
+SHAPES = {"layers": (1, 2, 4, 8), "width": (16, 32, 64, 128)}
 #: Optimizers besides the recipe's own, tried where they are installed and take the model.
 OPTIMIZERS = (
     OptimizerChoice(name="adam"),
@@ -114,9 +113,7 @@ def _shapes(plan: Plan) -> dict[str, tuple[Any, ...]]:
     fields = plan.architecture.Config.model_fields
     values: dict[str, tuple[Any, ...]] = dict(plan.architecture.search_args)
     if not values:
-        depth = next((name for name in DEPTHS if name in fields), None)
-        values = {depth: DEPTHS[depth]} if depth else {}
-        values |= {name: WIDTHS[name] for name in WIDTHS if name in fields}
+        values = {name: SHAPES[name] for name in SHAPES if name in fields}
     shapes = {}
     for name, allowed in values.items():
         if name not in plan.request.model_args:
