@@ -10,8 +10,9 @@ from ..api.record import Record
 from ..leaderboards import formats
 from ..leaderboards.board import Board
 from ..leaderboards.board_names import board_names
+from ..leaderboards.floor import Floor, floor_of
 from ..leaderboards.labels import labels_of
-from ..leaderboards.row import Floor, Row, floor_of, has_digits, score_of
+from ..leaderboards.row import Row, has_digits, score_of
 from .latex import comment
 from .shifts import shift_matrix
 from .table import Cell, Column, Format, Table, joined

@@ -16,7 +16,7 @@ _ESCAPED = {
 #: Symbols of the package amssymb.
 _AMS = {
     "▲": r"$\blacktriangle$", "◆": r"$\blacklozenge$", "■": r"$\blacksquare$",
-    "◇": r"$\lozenge$", "□": r"$\square$",
+    "◇": r"$\lozenge$", "□": r"$\square$", "▽": r"$\triangledown$",
 }  # fmt: skip
 _SYMBOLS = {
     "−": "$-$", "±": r"$\pm$", "×": r"$\times$", "·": r"$\cdot$", "≈": r"$\approx$",

@@ -11,8 +11,8 @@ from safetensors import safe_open
 
 from ..api.record import Record
 from ..api.statistics import Statistics
+from ..leaderboards.floor import floor_label
 from ..leaderboards.labels import labels_of
-from ..leaderboards.row import floor_label
 from ..runs.store import RecordStore
 from ..sweeps.table import StudyTable
 from .table import Cell, Column, Table

@@ -23,6 +23,8 @@ from ..runs.inspection import expected_shape
 NOISE = 0.1
 #: Names that are more alike than this are one name and a misspelling of it.
 ALIKE = 0.85
+#: How far from the truth the kinds of errors are looked at.
+DISTANCE = 1e-6
 
 
 def check_replicas_of_model(architecture: Architecture, task: Task[Any], config: Config) -> None:
@@ -104,17 +106,18 @@ def check_scores(task: Task[Any], n: int = 4) -> None:
 
 def _check_kinds(task: Task[Any], batch: Batch) -> None:
     """An error of a kind grows with the distance from the truth, or with its square."""
-    near, far = (task.errors_at(batch, lambda t, d=d: torch.full_like(t, d)) for d in (1e-6, 2e-6))
+    near = task.errors_at(batch, lambda target: torch.full_like(target, DISTANCE))
+    far = task.errors_at(batch, lambda target: torch.full_like(target, 2 * DISTANCE))
     for name in near.keys() & far.keys() & task.errors.keys():
-        ratio = (far[name] / near[name]).flatten()
-        ratio = ratio[ratio.isfinite()]
-        wanted, kind = 2.0 ** POWERS[task.errors[name]], task.errors[name]
-        grows = not len(ratio) or abs(float(ratio.median()) / wanted - 1) < 0.1
-        expect(
-            grows,
-            f"errors has {name} as {kind}, which should grow {wanted:g}-fold with twice the "
-            f"distance; it grows {float(ratio.median()) if len(ratio) else 0:.3g}-fold",
-        )
+        growths = (far[name] / near[name]).flatten()
+        growths = growths[growths.isfinite()]
+        if len(growths):
+            growth, wanted = float(growths.median()), 2.0 ** POWERS[task.errors[name]]
+            expect(
+                abs(growth / wanted - 1) < 0.1,
+                f"errors has {name} as {task.errors[name]}, which should grow {wanted:g}-fold "
+                f"with twice the distance; it grows {growth:.3g}-fold",
+            )
 
 
 def _check_spelling(where: str, stated: Iterable[str], known: Iterable[str]) -> None:

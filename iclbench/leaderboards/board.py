@@ -18,10 +18,11 @@ from ..runs.statistics import GRADE
 from ..runs.store import RecordStore, folder_of_records, read_record
 from . import formats
 from .export import export_table
+from .floor import Floor, floor_of
 from .groups import rows_of
 from .labels import grader_name
 from .ranking import Rank
-from .row import Floor, Row, floor_of, has_digits
+from .row import Row, has_digits
 
 if TYPE_CHECKING:
     import pandas as pd

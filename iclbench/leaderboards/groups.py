@@ -19,6 +19,7 @@ from ..runs.code import stale_code
 from ..runs.heldout import read_held_out
 from ..runs.statistics import GRADE, by_prompt
 from ..runs.store import read_values
+from .floor import floor_of
 from .labels import labels_of
 from .ranking import (
     Rank,
@@ -27,7 +28,7 @@ from .ranking import (
     ranked_values,
     ranks,
 )
-from .row import Row, bounds_of, floor_of, has_digits, score_of, worst
+from .row import Row, bounds_of, has_digits, score_of, worst
 
 #: Why a row has no rank.
 ONE_SEED, REFERENCE = "one seed", "reference"

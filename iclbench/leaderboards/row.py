@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ..api.budget import Budget
-from ..api.floor import FLOOR_NAMES
 from ..api.ranking import Ranking
 from ..api.record import Record
 from ..api.statistics import Digits, IntervalKind, Statistics
@@ -24,8 +23,6 @@ ACCURACY = "accuracy"
 #: The track of trained rows that chose their own budgets.
 OPEN = "open"
 
-FLOOR_LABELS = {"exact": "attainable", "bayes": "Bayes", "bound": "bound", "none": "target"}
-
 
 class Bounds(NamedTuple):
     """The bounds of a mean, of which kind they are, and whether a 95% interval can be trusted."""
@@ -34,18 +31,6 @@ class Bounds(NamedTuple):
     high: float | None
     kind: IntervalKind | None
     reliable: bool
-
-
-@dataclass(frozen=True)
-class Floor:
-    """The row of the task's floor, which is not ranked."""
-
-    label: str
-    kind: str
-    statistics: Statistics
-    #: The statistic that ranks: its mean digits, or the mean.
-    score: float | None
-    worst: float | None
 
 
 @dataclass(frozen=True)
@@ -285,21 +270,3 @@ def mean_bounds(statistics: Statistics) -> Bounds:
 def profile(digits: np.ndarray) -> tuple[float, ...]:
     """The fraction of values with at least k digits, for each k in PROFILE."""
     return tuple((digits.reshape(-1, 1) >= np.array(PROFILE)).mean(axis=0).tolist())
-
-
-def floor_of(record: Record) -> Floor | None:
-    """The floor of a record's ranked metric, or None if the task has none."""
-    ranking, floor = record.ranking, record.main.floor
-    statistics = floor.metrics.get(ranking.metric)
-    if statistics is None:
-        return None
-    score, least = ranking.score(statistics), worst(statistics, ranking)
-    return Floor(floor_label(record), floor.kind, statistics, score, least)
-
-
-def floor_label(record: Record) -> str:
-    """The floor's name by its kind, with the task's own name if it has one."""
-    floor = record.main.floor
-    label = FLOOR_LABELS.get(floor.kind, floor.name)
-    is_default = floor.name in {*FLOOR_NAMES.values(), label}
-    return label if is_default else f"{label}: {floor.name}"

@@ -12,10 +12,10 @@ from iclbench.api.digits import digits
 from iclbench.api.ranking import Ranking
 from iclbench.api.record import Tuning
 from iclbench.leaderboards.figures.axes import shown_name, shown_score
+from iclbench.leaderboards.floor import floor_label
 from iclbench.leaderboards.formats import notes
 from iclbench.leaderboards.row import (
     bounds_of,
-    floor_label,
     is_tuned,
     profile,
     worst,

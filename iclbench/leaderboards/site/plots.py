@@ -12,8 +12,9 @@ from ...api.statistics import Curve
 from ..board import Board
 from ..curves import COST_TITLES, curve_statistic, drawn_curve, median_curve
 from ..descriptions import Description, Descriptions
+from ..floor import floor_label
 from ..formats import digits_of, in_words
-from ..row import PROFILE, Row, floor_label
+from ..row import PROFILE, Row
 from .magnitudes import is_error
 from .settings import OPEN_BUDGET
 

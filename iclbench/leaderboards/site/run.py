@@ -14,7 +14,8 @@ from ...runs.store import read_values
 from .. import formats
 from ..board import Board
 from ..descriptions import Description
-from ..row import Row, floor_label, mean_bounds
+from ..floor import floor_label
+from ..row import Row, mean_bounds
 from .answers import MOST as MOST_ENDINGS
 from .answers import endings, said
 from .figure import View, figures

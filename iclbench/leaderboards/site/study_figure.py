@@ -16,8 +16,8 @@ from ..figures.line import Line
 from ..figures.panels import Panel, panels
 from ..figures.references import is_numeric
 from ..figures.wording import DIGITS_OF, labels_in_words, worded
+from ..floor import FLOOR_LABELS
 from ..formats import digits_of, linear, short
-from ..row import FLOOR_LABELS
 from ..study_notes import StudyNotes
 from .dot_list import Dot, dot_plot
 from .figure import View, figure
