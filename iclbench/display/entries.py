@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..api.architecture import Architecture, Solver
-from ..api.errors import IclbenchError
+from ..api.errors import PLUGIN_FAILURES, IclbenchError
 from ..api.executor import Executor
 from ..api.grader import Grader
 from ..api.metric import Metric
@@ -85,7 +85,7 @@ def _state(target: type[Architecture]) -> Iterator[str]:
         return
     try:
         text = describe_state(target(), target.Config())
-    except Exception:  # a broken plugin, or one whose defaults name a model that is not installed
+    except PLUGIN_FAILURES:  # or its defaults name a model that is not installed
         return
     if text is not None:
         yield f"State of each layer (float32, with default arguments): {text}."

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from ..api.errors import IclbenchError
+from ..api.errors import PLUGIN_FAILURES, IclbenchError
 from ..api.recipe import Recipe
 from ..api.task import Task
 from ..discovery import CATALOG_HOOKS
@@ -48,7 +48,7 @@ def accepts(supports: Callable[..., str | None], *arguments: Any) -> bool:
     """Whether `supports` has no objection; a plugin's error counts as one here."""
     try:
         return supports(*arguments) is None
-    except Exception:
+    except PLUGIN_FAILURES:
         return False
 
 

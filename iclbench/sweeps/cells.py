@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..api.config import parse_config
-from ..api.errors import RecordError, UsageError
+from ..api.errors import PLUGIN_FAILURES, RecordError, UsageError
 from ..api.record import Record
 from ..api.spec import RunSpec, canonical_json
 from ..runs.plan import Plan, resolve
@@ -198,7 +198,7 @@ class Cells:
             return resolve(request)
         except UsageError as error:
             self._fail(request.command(), str(error))
-        except Exception as error:  # of a plugin
+        except PLUGIN_FAILURES as error:
             self._fail(request.command(), f"{type(error).__name__}: {error}")
         return None
 

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..api.errors import problem_with
+from ..api.errors import PLUGIN_FAILURES, problem_with
 from ..api.record import Record
 from ..runs.add_answers import with_answers
 from ..runs.code import stale_code
@@ -123,7 +123,7 @@ def _outcome(path: Path, request: Request) -> Outcome:
         if retrained:
             claimed = {name: text for name, text in claimed.items() if name not in TESTED}
         return Outcome(path, checks, claimed, stale, retrained=retrained)
-    except Exception as error:
+    except PLUGIN_FAILURES as error:
         if os.environ.get("ICLBENCH_DEBUG"):
             raise
         return Outcome(path, problem=problem_with(path, error))

@@ -16,6 +16,7 @@ from iclbench.runs.shared_prompts import evaluation_parts, shared_prompts
 from iclbench.runs.store import read_record
 from iclbench.sweeps import verification
 from iclbench.sweeps.verification import Outcome, Request, default_workers, verify_all
+from iclbench_solvers.simple import Averaging
 
 TINY = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "eval_prompts": 32}
 
@@ -59,6 +60,19 @@ def test_a_record_that_differs_is_named_by_the_command(cli, folder, paths, tmp_p
     refused = cli("verify", tmp_path, "--columns", "outcome")
     assert refused.code == 2
     assert "can't be verified" in refused.out
+
+
+def leave(*_):
+    raise SystemExit(0)
+
+
+def test_a_plugin_that_exits_fails_its_own_record_alone(cli, folder, monkeypatch):
+    monkeypatch.setattr(Averaging, "build", leave)
+    outcome = cli("verify", folder, "--workers", 1)
+    assert outcome.code == 2
+    assert "averaging" in outcome.err
+    assert "SystemExit: 0" in outcome.err
+    assert "2 of 3 records hold, 1 can't be verified" in outcome.out
 
 
 def test_prompts_of_a_board_are_made_once_within_a_block(paths, monkeypatch):
