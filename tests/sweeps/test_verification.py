@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 import torch
@@ -60,6 +61,22 @@ def test_a_record_that_differs_is_named_by_the_command(cli, folder, paths, tmp_p
     refused = cli("verify", tmp_path, "--columns", "outcome")
     assert refused.code == 2
     assert "can't be verified" in refused.out
+
+
+def die_or_verify(job):
+    paths, _ = job
+    if any(path.stem == "deadly" for path in paths):
+        os._exit(1)
+    return [Outcome(path) for path in paths]
+
+
+def test_a_process_that_dies_costs_only_the_record_that_ends_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(verification, "verify_job", die_or_verify)
+    paths = [tmp_path / f"{name}.json" for name in ("first", "deadly", "third", "fourth")]
+    outcomes = list(verify_all(paths, Request(), 2))
+    assert [outcome.path for outcome in outcomes] == paths
+    problems = {outcome.path: outcome.problem for outcome in outcomes if outcome.problem}
+    assert problems == {paths[1]: f"{paths[1]}: its process ended with exit code 1"}
 
 
 def leave(*_):
