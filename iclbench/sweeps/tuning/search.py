@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from ...api.budget import Budget
-from ...api.errors import IclbenchError, RecordError, RunError
+from ...api.errors import PLUGIN_FAILURES, RecordError, RunError, reason_of
 from ...api.executor import JobListener
 from ...api.record import Record
 from ...api.spec import RunSpec
@@ -155,8 +155,8 @@ def _resolved(requests: list[RunSpec]) -> tuple[dict[int, Plan], dict[int, str]]
     for index, request in enumerate(requests):
         try:
             plans[index] = resolve(request)
-        except IclbenchError as error:
-            failures[index] = str(error)
+        except PLUGIN_FAILURES as error:
+            failures[index] = reason_of(error)
     return plans, failures
 
 
