@@ -95,10 +95,10 @@ def records_of(study: Study, size: str, folder: Path | None) -> tuple[SweepFile,
         reason = result.failures[0].reason if result.failures else "it has no runs"
         size_flag = "" if size == "quick" else f" --recipe {size}"
         raise UsageError(
-            f"{study.name}: none of its {len(result.failures)} runs has a record in {chosen} "
+            f"{study.name}: none of its {result.missing} runs has a record in {chosen} "
             f"({reason}); to make them: iclbench sweep {study.path}{size_flag} --out {chosen}"
         )
-    return file, result.records, len(result.failures)
+    return file, result.records, result.missing
 
 
 def caption(title: str, records: Sequence[Record], missing: int = 0) -> str:

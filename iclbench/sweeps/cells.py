@@ -38,14 +38,19 @@ class Failure:
     runs: int = 1
 
 
+def runs_of(failures: Iterable[Failure]) -> int:
+    """How many runs these failures stand for."""
+    return sum(failure.runs for failure in failures)
+
+
 def by_reason(failures: Iterable[Failure]) -> list[str]:
-    """The first failure of each reason, with its log, and how many more share it."""
+    """The first failure of each reason, with its log, and how many more runs share it."""
     groups: dict[str, list[Failure]] = {}
     for failure in failures:
         groups.setdefault(failure.reason, []).append(failure)
     return [
         f"{same[0].command}: {reason}"
-        + (f" ({len(same) - 1} more like this)" if len(same) > 1 else "")
+        + (f" ({runs_of(same) - 1} more like this)" if runs_of(same) > 1 else "")
         + (f"\n  log: {same[0].log}" if same[0].log else "")
         for reason, same in groups.items()
     ]

@@ -17,7 +17,7 @@ from ..runs.settings import Settings
 from ..runs.store import RecordStore
 from ..training.gradients.choice import EngineName
 from ..training.interruption import interruptible
-from .cells import Cell, Cells, Failure, Reporter, by_reason
+from .cells import Cell, Cells, Failure, Reporter, by_reason, runs_of
 from .files import QUICK, SweepFile, SweepSource, read_sweep_file, stages_of
 from .jobs import plans_at_hand
 from .metric_names import require_metrics
@@ -32,6 +32,11 @@ class SweepResult:
     failures: list[Failure] = field(default_factory=list)
     #: How many of the records existed before.
     already_done: int = 0
+
+    @property
+    def missing(self) -> int:
+        """How many runs have no record: a failure may stand for all runs of a grid."""
+        return runs_of(self.failures)
 
 
 class HowToRun(TypedDict, total=False):

@@ -89,6 +89,32 @@ def test_missing_runs_are_counted_and_no_record_at_all_is_an_error(cli, study, t
     assert "2 runs of the study have no record" in some.out
 
 
+DEPENDENT = """
+[figure]
+x = "eval_seed"
+
+[defaults]
+task = "least-squares"
+recipe = "smoke"
+
+[[grid]]
+name = "first"
+model = "baseconv"
+
+[[grid]]
+model = "baseconv"
+weights = "@first"
+eval_seed = [1, 2, 3]
+"""
+
+
+def test_runs_that_lack_their_weights_are_counted_one_by_one(cli, tmp_path):
+    path = tmp_path / "dependent.toml"
+    path.write_text(DEPENDENT)
+    nothing = cli("leaderboard", "figure", path, "--records", tmp_path)
+    assert (nothing.code, "none of its 4 runs has a record" in nothing.err) == (2, True)
+
+
 def test_an_image_without_kaleido_is_an_error_of_one_line(cli, study, tmp_path, monkeypatch):
     real = builtins.__import__
 

@@ -172,4 +172,4 @@ def _run_sweep(job: dict[str, Any], settings: Settings) -> str | None:
     )
     if not result.failures:
         return None
-    return f"{counted(len(result.failures), 'run')} failed; {result.failures[0].reason}"
+    return f"{counted(result.missing, 'run')} failed; {result.failures[0].reason}"
