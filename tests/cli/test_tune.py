@@ -138,6 +138,20 @@ def test_a_solver_has_nothing_to_tune(cli, tmp_path):
     assert "nothing is trained, so there is nothing to tune" in outcome.err
 
 
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [("averaging", "nothing is trained on its boards"), ("cholesky", "it supports none of")],
+)
+@pytest.mark.parametrize("options", [(), ("--dry-run",), ("--format", "json")])
+def test_a_suite_on_which_nothing_is_tuned_is_refused(cli, tmp_path, model, reason, options):
+    suite = tmp_path / "tiny.toml"
+    suite.write_text(TEXT.partition('[[board]]\nname = "systems"')[0])
+    outcome = cli("tune", "--model", model, "--suite", suite, "--out", tmp_path / "out", *options)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert f"{model} on the suite {suite}: {reason}" in outcome.err
+    assert "so there is nothing to tune" in outcome.err
+
+
 def test_trials_and_pages_of_entries_are_tables_for_programs_too(cli, tmp_path):
     args = (*TASK, "--trials", "2", "--out", tmp_path, "--format", "json", "--sort", "-rate")
     outcome = cli("tune", "--model", "lsa", *args)
