@@ -78,7 +78,7 @@ def tune(
         with waiting("loading torch"):
             from ..files import removed_if_empty, require_writable
             from ..runs.settings import Settings
-            from ..sweeps.tuning.search import SearchSettings
+            from ..sweeps.tuning.search import SearchSettings, executor_of
 
         settings = Settings(out=Path(out), device=device, engine=engine_name(engine))
         search = SearchSettings(
@@ -96,6 +96,7 @@ def tune(
             show_tables(_planned(plans, settings, search), output)
             return
         _require_columns(plans, settings, search, output)
+        executor_of(search, settings)  # refuses once what every board would refuse
         with removed_if_empty(settings.out):
             require_writable(settings.out)
             code = _tune_all(plans, settings, search, output)

@@ -10,7 +10,7 @@ from typing import Any, TypedDict, Unpack
 from ..api.errors import Interrupted, UsageError
 from ..api.executor import Executor, QueueExecutor
 from ..api.record import Record
-from ..devices import find_device
+from ..devices import require_devices
 from ..files import require_writable
 from ..runs.plan import Plan
 from ..runs.settings import Settings
@@ -155,13 +155,7 @@ class _Sweep:
         device, workers = self.settings.device, executor.workers if workers is None else workers
         if workers < 1:
             raise UsageError(f"{workers} workers run nothing: there must be at least 1")
-        if not executor.remote:
-            find_device(device)
-        if workers > 1 and ":" in device:
-            raise UsageError(
-                f"--device {device}: several workers use one GPU each; give --device cuda, and "
-                "choose GPUs with CUDA_VISIBLE_DEVICES"
-            )
+        require_devices(device, workers, remote=executor.remote)
         require_writable(self.settings.out)
         return Programs(
             executor=executor,

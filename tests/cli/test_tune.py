@@ -16,6 +16,7 @@ from iclbench.runs.plan import resolve
 from iclbench.runs.settings import Settings
 from iclbench.runs.store import read_record
 from iclbench.runs.tuned import read_tuning
+from iclbench.sweeps.tuning import search
 from iclbench.sweeps.tuning.search import SearchSettings, planned_trials
 
 TASK = ("--task", "least-squares", "--task-args", "dim=2,examples=4", "--recipe", "smoke",
@@ -48,10 +49,28 @@ def test_a_tuning_is_found_printed_and_used(cli, tmp_path):
     assert "edited or renamed" in refused.err
 
 
-def test_a_search_that_fails_leaves_no_folder(cli, tmp_path):
+def test_a_search_that_fails_leaves_no_folder(cli, tmp_path, monkeypatch):
+    monkeypatch.setattr(search, "run_job", lambda job: ["no luck"] * len(job["requests"]))
     out = tmp_path / "new" / "out"
-    failed = cli("tune", "--model", "baseconv", *TASK, *SPACE, "--device", "cuda:99", "--out", out)
-    assert (failed.code, "does not exist" in failed.err) == (1, True), failed.err
+    failed = cli("tune", "--model", "baseconv", *TASK, *SPACE, "--out", out)
+    assert (failed.code, "no luck" in failed.err) == (1, True), failed.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--device", "cuda:99"), "does not exist"),
+        (("--device", "cuda:1", "--workers", "2"), "several workers use one GPU each"),
+    ],
+)
+def test_a_device_that_cannot_be_used_is_refused_once_before_any_trial(
+    cli, tmp_path, options, message
+):
+    args = ("tune", "--model", "transformer", "--suite", "smoke", "--out", tmp_path / "out")
+    refused = cli(*args, *options)
+    assert (refused.code, message in refused.err) == (2, True), refused.err
+    assert refused.err.count(message) == 1
     assert list(tmp_path.iterdir()) == []
 
 

@@ -92,6 +92,19 @@ def test_a_plugin_that_exits_fails_its_own_record_alone(cli, folder, monkeypatch
     assert "2 of 3 records hold, 1 can't be verified" in outcome.out
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--device", "cuda:99"), "does not exist"),
+        (("--device", "cuda:1", "--workers", "2"), "several workers use one GPU each"),
+    ],
+)
+def test_a_device_that_cannot_be_used_is_refused_before_any_record(cli, folder, options, message):
+    refused = cli("verify", folder, *options)
+    assert (refused.code, refused.out, message in refused.err) == (2, "", True), refused.err
+    assert refused.err.count("\n") == 1
+
+
 def test_prompts_of_a_board_are_made_once_within_a_block(paths, monkeypatch):
     made = []
     parts = Task.evaluation_parts
