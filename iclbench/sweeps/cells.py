@@ -29,13 +29,15 @@ MOST_PLANS = 1000
 class Failure:
     """A cell without a record, and the reason; `log` is the path of its program's output.
 
-    A grid that lacks its weights is one failure, which stands for all of its `runs`.
+    A grid that lacks its weights is one failure, which stands for all of its `runs`. The record of
+    a cell may be there but `damaged`.
     """
 
     command: str
     reason: str
     log: str = ""
     runs: int = 1
+    damaged: bool = False
 
 
 def runs_of(failures: Iterable[Failure]) -> int:
@@ -163,13 +165,13 @@ class Cells:
                 if self.record(cell) is None:
                     without.append(cell)
             except RecordError as error:
-                self.fail(cell, str(error))
+                self.fail(cell, str(error), damaged=True)
         return without
 
-    def fail(self, cell: Cell, reason: str, log: str = "") -> None:
+    def fail(self, cell: Cell, reason: str, log: str = "", *, damaged: bool = False) -> None:
         """Add a cell to `failures`."""
         self.failed.add(cell.id)
-        self.failures.append(Failure(cell.command(), reason, log))
+        self.failures.append(Failure(cell.command(), reason, log, damaged=damaged))
 
     def in_order(self) -> list[Cell]:
         """All cells, in the order of the file's grids."""

@@ -38,6 +38,11 @@ class SweepResult:
         """How many runs have no record: a failure may stand for all runs of a grid."""
         return runs_of(self.failures)
 
+    @property
+    def damaged(self) -> list[str]:
+        """A line for each damaged record, which names it."""
+        return [failure.reason for failure in self.failures if failure.damaged]
+
 
 class HowToRun(TypedDict, total=False):
     """Keyword arguments that are those of `Settings`."""
