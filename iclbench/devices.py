@@ -103,6 +103,21 @@ def find_device(name: str) -> torch.device:
     return device
 
 
+def require_devices(name: str, workers: int, *, remote: bool = False) -> None:
+    """Raise UsageError for a device that so many workers can't use.
+
+    The devices of this machine don't matter to workers that are `remote`.
+    """
+    # Each worker sees only its own GPU, so a number would name none or always the same one.
+    if workers > 1 and ":" in name:
+        raise UsageError(
+            f"--device {name}: several workers use one GPU each; give --device cuda, and choose "
+            "GPUs with CUDA_VISIBLE_DEVICES"
+        )
+    if not remote:
+        find_device(name)
+
+
 def torch_build() -> str:
     """The versions of Python and torch in one line, with the build of torch."""
     cuda = f"CUDA {torch.version.cuda}" if torch.version.cuda else "CPU build"

@@ -12,7 +12,7 @@ import pluggy
 
 from . import hookspecs
 from .api.entry import Entry
-from .api.errors import PluginError, UsageError, reason_of, unknown
+from .api.errors import PLUGIN_FAILURES, PluginError, UsageError, reason_of, unknown
 from .console import report
 from .discovery import CATALOG_HOOKS, HERE, Plugin, discover, guarded, load_object
 
@@ -142,7 +142,7 @@ class PluginHost:
             others = [p for p in plugins if p is not plugin]
             try:
                 self._manager.subset_hook_caller(hook, remove_plugins=others)(**arguments)
-            except (Exception, SystemExit) as error:
+            except PLUGIN_FAILURES as error:
                 name = str(self._manager.get_name(plugin))
                 label = next((p.label for p in self.plugins if p.name == name), name)
                 problem = f"plugin {label} is dropped: {hook} raised {reason_of(error)}"

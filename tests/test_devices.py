@@ -17,11 +17,24 @@ from iclbench.devices import (
     environment,
     find_device,
     free_memory,
+    require_devices,
     torch_build,
 )
 from iclbench.precision import denormals_as_zero
 
 CPU = torch.device("cpu")
+
+
+def test_workers_need_a_device_that_exists_and_no_number(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda device: None)
+    require_devices("cuda:1", 1)
+    require_devices("cuda", 2)
+    with pytest.raises(UsageError, match="several workers use one GPU each; give --device cuda"):
+        require_devices("cuda:1", 2)
+    with pytest.raises(UsageError, match="'cuda:7' does not exist"):
+        require_devices("cuda:7", 1)
+    require_devices("cuda:7", 1, remote=True)
 
 
 @pytest.mark.parametrize("version", ["2.13.0+cu130", "2.13.0+cpu", "2.13.0"])

@@ -37,6 +37,11 @@ class RunError(IclbenchError):
     """A run failed after it was accepted."""
 
 
+#: What a plugin's code may raise where its failure must stop nothing else. A plugin that calls
+#: `sys.exit` must not end the process with its own exit code.
+PLUGIN_FAILURES = (Exception, SystemExit)
+
+
 class Interrupted(KeyboardInterrupt):
     """SIGINT or SIGTERM ended the work; the message says what was saved.
 
@@ -97,7 +102,7 @@ def _message(error: BaseException) -> str:
     return f"not enough memory for another {int(asked[1]) / 1e9:.3g} GB" if asked else text
 
 
-def problem_with(path: object, error: Exception) -> str:
+def problem_with(path: object, error: BaseException) -> str:
     """What is wrong with a record or another file, in one line that names its path."""
     shown = visible(str(path), 300)
     reason = reason_of(error)

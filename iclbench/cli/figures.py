@@ -126,12 +126,13 @@ def _figure_of_study(
     from ..plugins import host
 
     study = find_study(name, host())
-    sweep, members, missing = records_of(study, size, records)
+    sweep, result = records_of(study, size, records)
     if sweep.figure is None:
         raise UsageError(f"{study.path} has no figure")
     described = sweep.figure.model_copy(update={"title": title} if title else {})
-    about = caption(study.caption or described.title, members, missing)
-    _write(described, members, about, _path(file, kind, study.name.replace("/", "-")))
+    about = caption(study.caption or described.title, result.records, result.missing)
+    _write(described, result.records, about, _path(file, kind, study.name.replace("/", "-")))
+    end_with(result.damaged)
 
 
 def _list_studies() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..api.errors import IclbenchError, Interrupted, UsageError, reason_of
+from ..api.errors import PLUGIN_FAILURES, IclbenchError, Interrupted, UsageError, reason_of
 from ..api.options import parse_names
 from ..console import report
 from ..files import removed_if_empty
@@ -268,7 +268,7 @@ def _run_all(
                 facts = [done] * (len(plans) > 1) + [rest] * (number < len(plans))
                 message = "; ".join(filter(None, [str(error), *facts]))
                 raise Interrupted(error.signal_number, message) from None
-            except (Exception, SystemExit) as error:  # a plugin that exits ends only its run
+            except PLUGIN_FAILURES as error:
                 if os.environ.get("ICLBENCH_DEBUG"):
                     raise
                 errors[plan.spec.id] = error

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ..api.errors import IclbenchError, UsageError, reason_of
+from ..api.errors import PLUGIN_FAILURES, UsageError, reason_of
 from ..console import report
 from .common import Device, Strict, record_paths, sound_host
 
@@ -59,7 +59,7 @@ def submit(
                 print(f"{state} {target}", file=sys.stderr)
                 if held_out and add_held_out(submission, target, draw_salt()) is not None:
                     print(f"held out: {held_out_path(target)}", file=sys.stderr)
-            except (IclbenchError, OSError) as error:
+            except PLUGIN_FAILURES as error:
                 refused.append(f"{submission.path}: {reason_of(error)}")
                 report(f"error: {refused[-1]}")
     if refused:

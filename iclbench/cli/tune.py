@@ -78,7 +78,7 @@ def tune(
         with waiting("loading torch"):
             from ..files import removed_if_empty, require_writable
             from ..runs.settings import Settings
-            from ..sweeps.tuning.search import SearchSettings
+            from ..sweeps.tuning.search import SearchSettings, executor_of
 
         settings = Settings(out=Path(out), device=device, engine=engine_name(engine))
         search = SearchSettings(
@@ -96,6 +96,7 @@ def tune(
             show_tables(_planned(plans, settings, search), output)
             return
         _require_columns(plans, settings, search, output)
+        executor_of(search, settings)  # refuses once what every board would refuse
         with removed_if_empty(settings.out):
             require_writable(settings.out)
             code = _tune_all(plans, settings, search, output)
@@ -171,7 +172,8 @@ def _plans(
 ) -> dict[str, Plan]:
     """What to tune: one plan, or those of a suite that train, by model and task or board.
 
-    Says which boards of the suite the model does not support.
+    Says which boards of the suite the model does not support. Raises UsageError if it is trained on
+    none of them.
     """
     from ..api.config import parse_config
     from ..api.spec import RunSpec
@@ -183,7 +185,7 @@ def _plans(
     if suite is None:
         asked = {**spec, "model": model, "task": task}
         return {f"{model} on {task}": resolve(parse_config(RunSpec, asked, "tune"))}
-    plans = {}
+    plans, supported = {}, False
     for cell in resolve_suite(find_suite(suite), [model], {model: spec}):
         if cell.extra:
             continue
@@ -191,6 +193,11 @@ def _plans(
             raise cell.error
         if cell.plan is None:
             report(f"{cell.board.name}: {model} is unsupported: {cell.unsupported}")
-        elif cell.plan.recipe is not None:
+            continue
+        supported = True
+        if cell.plan.recipe is not None:
             plans[f"{model} on {cell.board.name}"] = cell.plan
+    if not plans:
+        why = "nothing is trained on its boards" if supported else "it supports none of the boards"
+        raise UsageError(f"{model} on the suite {suite}: {why}, so there is nothing to tune")
     return plans

@@ -79,11 +79,13 @@ def verify(
     paths = record_paths(records)
     _require_objects(paths)
     chosen = paths if sample is None else chosen_sample(paths, sample)
+    request = Request(device, retrain, write)
+    count = _workers(len(chosen), request, workers)
     summary = Summary(len(chosen), every, quiet=not output.is_default)
     summary.table().arranged(columns, sort)  # refuses unknown columns before the work
     if output.is_default:
         _print_head(len(chosen), len(paths))
-    _verify(chosen, Request(device, retrain, write), workers, summary)
+    _verify(chosen, request, count, summary)
     if not output.is_default:
         show_table(summary.table(), *output)
     elif len(chosen) > 1:
@@ -102,14 +104,23 @@ def _require_objects(paths: list[Path]) -> None:
         require_objects(min(folders))
 
 
-def _verify(paths: list[Path], request: Request, workers: int | None, summary: Summary) -> None:
+def _workers(records: int, request: Request, workers: int | None) -> int:
+    """How many processes verify; raises UsageError for a device that they can't use."""
+    from ..devices import require_devices
+    from ..sweeps.verification import default_workers
+
+    count = workers or default_workers(records, request)
+    require_devices(request.device, count)
+    return count
+
+
+def _verify(paths: list[Path], request: Request, workers: int, summary: Summary) -> None:
     """Verify records and print how each ends."""
-    from ..sweeps.verification import default_workers, verify_all
+    from ..sweeps.verification import verify_all
 
     with Progress(paths) as progress:
         progress.show()
-        count = workers or default_workers(len(paths), request)
-        for outcome in verify_all(paths, request, count):
+        for outcome in verify_all(paths, request, workers):
             progress.pause()
             summary.add(outcome)
             progress.next()

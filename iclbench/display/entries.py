@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..api.architecture import Architecture, Solver
-from ..api.errors import IclbenchError
+from ..api.errors import PLUGIN_FAILURES, reason_of
 from ..api.executor import Executor
 from ..api.grader import Grader
 from ..api.metric import Metric
@@ -85,7 +85,7 @@ def _state(target: type[Architecture]) -> Iterator[str]:
         return
     try:
         text = describe_state(target(), target.Config())
-    except Exception:  # a broken plugin, or one whose defaults name a model that is not installed
+    except PLUGIN_FAILURES:  # or its defaults name a model that is not installed
         return
     if text is not None:
         yield f"State of each layer (float32, with default arguments): {text}."
@@ -96,8 +96,10 @@ def _task(plugins: PluginHost, name: str) -> Iterator[Part]:
     yield from _documentation(target)
     try:
         yield facts_table(_facts(target(target.Config())))
-    except (IclbenchError, ValueError) as error:
-        yield f"Version {target.version}. With default arguments: {error}"
+    except PLUGIN_FAILURES as error:
+        # The message of a ValueError, such as a required argument, says enough.
+        reason = str(error) if isinstance(error, ValueError) else reason_of(error)
+        yield f"Version {target.version}. With default arguments: {reason}"
     yield from _arguments(target.Config, "--task-args")
     if target.recipes:
         rows = [

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from ..api.errors import IclbenchError
+from ..api.errors import PLUGIN_FAILURES, IclbenchError
 from ..api.recipe import Recipe
 from ..api.task import Task
 from ..discovery import CATALOG_HOOKS
@@ -48,7 +48,7 @@ def accepts(supports: Callable[..., str | None], *arguments: Any) -> bool:
     """Whether `supports` has no objection; a plugin's error counts as one here."""
     try:
         return supports(*arguments) is None
-    except Exception:
+    except PLUGIN_FAILURES:
         return False
 
 
@@ -58,13 +58,15 @@ def has_defaults(config: type[BaseModel]) -> bool:
 
 
 def default_tasks(plugins: PluginHost) -> Iterator[Task[Any]]:
-    """The tasks with default arguments."""
+    """The tasks with default arguments that can be built and have a signature."""
     for _, task in tasks_of(plugins):
         if has_defaults(task.Config):
             try:
-                yield task(task.Config())
-            except IclbenchError:
-                continue  # its defaults lack something, such as a package
+                default = task(task.Config())
+                _ = default.signature
+            except PLUGIN_FAILURES:
+                continue  # it is broken, or its defaults lack something, such as a package
+            yield default
 
 
 def tasks_of(plugins: PluginHost) -> Iterator[tuple[str, type[Task[Any]]]]:

@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..api.errors import RecordError, UsageError, problem_with
+from ..api.errors import PLUGIN_FAILURES, RecordError, UsageError, problem_with
 from ..api.names import is_plain_name, visible
 from ..api.record import Record
 from ..api.results import FileReference
@@ -205,7 +205,7 @@ def _require_holding(path: Path) -> None:
     shown = "/".join(path.parts[-2:])
     try:
         checks = verify(path)
-    except Exception as error:
+    except PLUGIN_FAILURES as error:
         reason = problem_with(path, error).replace(f"{path.parents[1]}/", "")
         raise RecordError(reason) from None
     failing = [check for check in checks if not check.holds]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from ..api.errors import reason_of, unknown
+from ..api.errors import PLUGIN_FAILURES, reason_of, unknown
 from ..discovery import Plugin
 from ..plugins import host
 from .kinds import checks_of_entry
@@ -77,7 +77,7 @@ def run_case(case: Case) -> Outcome:
         status, text = "ok", case.check()
     except NotCheckedError as reason:
         status, text = "not checked", str(reason)
-    except (Exception, SystemExit) as error:
+    except PLUGIN_FAILURES as error:
         text = reason_of(error)
     return Outcome(case, status, text, time.perf_counter() - started)
 
@@ -94,11 +94,11 @@ def _cases(plugin: Plugin) -> Iterator[Case]:
         for entry in entries:
             try:
                 checks = list(checks_of_entry(kind, entry.name))
-            except Exception as error:
+            except PLUGIN_FAILURES as error:
                 checks = [("loads", partial(_fail, error))]
             for what, check in checks:
                 yield Case(plugin.name, kind, entry.name, what, check)
 
 
-def _fail(error: Exception) -> str:
+def _fail(error: BaseException) -> str:
     raise error

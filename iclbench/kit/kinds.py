@@ -8,7 +8,7 @@ from typing import Any
 
 from ..api.architecture import Architecture
 from ..api.asked import Asked
-from ..api.errors import UsageError, reason_of
+from ..api.errors import PLUGIN_FAILURES, UsageError, reason_of
 from ..api.executor import Executor
 from ..api.grader import Grader
 from ..api.metric import Metric
@@ -69,7 +69,7 @@ def _model(kind: str, name: str) -> Checks:
             try:
                 check_architecture(architecture(), task, config)
                 check_replicas_of_model(architecture(), task, config)
-            except Exception as error:
+            except PLUGIN_FAILURES as error:
                 expect(False, f"on {task.name}: {reason_of(error)}")
         return f"on {', '.join(task.name for task in tasks)}"
 

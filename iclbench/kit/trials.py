@@ -11,7 +11,7 @@ from typing import Any
 from ..api.architecture import Architecture, Solver
 from ..api.asked import Asked
 from ..api.config import Config, parse_config
-from ..api.errors import IclbenchError
+from ..api.errors import PLUGIN_FAILURES, IclbenchError
 from ..api.recipe import SMOKE
 from ..api.record import Record
 from ..api.spec import RunSpec
@@ -71,7 +71,7 @@ def _usable_task(plugins: PluginHost, name: str) -> Task[Any] | None:
             return None
         task = task_class(task_class.Config())
         _ = task.signature
-    except Exception:  # another plugin's problem is none of the checked one
+    except PLUGIN_FAILURES:  # another plugin's problem is none of the checked one
         return None
     return task
 
@@ -147,7 +147,7 @@ def models_for(task: Task[Any], of: str = "") -> Iterator[type[Architecture]]:
     for architecture in sorted(classes, key=lambda one: issubclass(one, Solver)):
         try:
             supported = architecture().supports(task.signature, small_config(architecture)) is None
-        except Exception:  # another plugin's problem is none of the checked one
+        except PLUGIN_FAILURES:  # another plugin's problem is none of the checked one
             continue
         if supported:
             yield architecture

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..api.errors import RecordError, problem_with
+from ..api.errors import PLUGIN_FAILURES, RecordError, problem_with
 from ..api.record import Record
 from ..runs.objects import FOLDER, Objects
 from ..runs.recorded_answers import read_answers
@@ -49,7 +49,7 @@ def sound_records(paths: Iterable[Path], refused: Refused) -> Iterator[tuple[Pat
     for path in paths:
         try:
             yield path, read_record(path)
-        except Exception as error:
+        except PLUGIN_FAILURES as error:
             refused(problem_with(path, error))
 
 
@@ -93,7 +93,7 @@ def boards_of(records: Sequence[Record], store: Places, refused: Refused) -> Boa
     with _without_collection():
         try:
             return boards(records, store)
-        except Exception:
+        except PLUGIN_FAILURES:
             # Only where a value is unsound are values read twice, to learn of which record.
             return boards([r for r in records if _has_a_board(store, r, refused)], store)
 
@@ -136,7 +136,7 @@ def _require_files(path: Path, record: Record) -> None:
 def _has_a_board(store: Places, record: Record, refused: Refused) -> bool:
     try:
         boards([record], store)
-    except Exception as error:
+    except PLUGIN_FAILURES as error:
         refused(problem_with(store.path_of(record), error))
         return False
     return True

@@ -16,7 +16,7 @@ from ..console import counted
 from ..files import LEADERBOARDS, RECORDS, STUDIES
 from ..plugins import PluginHost
 from ..sweeps.files import SweepFile, read_sweep_file
-from ..sweeps.sweep import recorded
+from ..sweeps.sweep import SweepResult, recorded
 from . import formats
 
 #: Budgets that a caption lists.
@@ -79,8 +79,8 @@ def find_study(name: str, host: PluginHost) -> Study:
     raise unknown("study", name, {n for s in known for n in (s.name, s.path.stem)})
 
 
-def records_of(study: Study, size: str, folder: Path | None) -> tuple[SweepFile, list[Record], int]:
-    """The study's sweep at a size, its records in `folder`, and the number of runs without one.
+def records_of(study: Study, size: str, folder: Path | None) -> tuple[SweepFile, SweepResult]:
+    """The study's sweep at a size, and its records in `folder` with the runs that lack one.
 
     Without `folder`, the records are those in the sweep's own folder or the published ones,
     whichever are more. Raises UsageError if there is no record at all.
@@ -95,10 +95,10 @@ def records_of(study: Study, size: str, folder: Path | None) -> tuple[SweepFile,
         reason = result.failures[0].reason if result.failures else "it has no runs"
         size_flag = "" if size == "quick" else f" --recipe {size}"
         raise UsageError(
-            f"{study.name}: none of its {len(result.failures)} runs has a record in {chosen} "
+            f"{study.name}: none of its {result.missing} runs has a record in {chosen} "
             f"({reason}); to make them: iclbench sweep {study.path}{size_flag} --out {chosen}"
         )
-    return file, result.records, len(result.failures)
+    return file, result
 
 
 def caption(title: str, records: Sequence[Record], missing: int = 0) -> str:

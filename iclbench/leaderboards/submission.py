@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..api.errors import RecordError, UsageError, problem_with
+from ..api.errors import PLUGIN_FAILURES, RecordError, UsageError, problem_with
 from ..api.record import MAIN, Record
 from ..api.tuning import tuning_bytes
 from ..console import counted
@@ -84,7 +84,7 @@ def examine_all(
             other = ids.setdefault(submission.record.id, path)
             if other != path:
                 raise UsageError(f"{path}: same run as {other}")
-        except Exception as error:
+        except PLUGIN_FAILURES as error:
             refused.append(problem_with(path, error))
         else:
             accepted.append(submission)

@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from ..api.budget import Budget
-from ..api.errors import IclbenchError, PluginError, UnsupportedError, UsageError
+from ..api.errors import (
+    PLUGIN_FAILURES,
+    IclbenchError,
+    PluginError,
+    UnsupportedError,
+    UsageError,
+    reason_of,
+)
 from ..api.record import Record
 from ..api.spec import canonical_json
 from ..api.suite import OF_BOARD, Suite, SuiteBoard, read_suite
@@ -80,6 +87,10 @@ def _cell(board: SuiteBoard, model: str, changes: Mapping[str, Any]) -> SuiteCel
         return SuiteCell(board, model, unsupported=_reason(error))
     except IclbenchError as error:
         return SuiteCell(board, model, error=error)
+    except PLUGIN_FAILURES as error:
+        # Its message alone would not tell which model or task raised it.
+        problem = PluginError(f"{model} on {board.name} can't be planned: {reason_of(error)}")
+        return SuiteCell(board, model, error=problem)
 
 
 def _reason(error: UnsupportedError) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..api.config import parse_config
-from ..api.errors import RecordError, UsageError
+from ..api.errors import PLUGIN_FAILURES, RecordError, UsageError
 from ..api.record import Record
 from ..api.spec import RunSpec, canonical_json
 from ..runs.plan import Plan, resolve
@@ -29,23 +29,30 @@ MOST_PLANS = 1000
 class Failure:
     """A cell without a record, and the reason; `log` is the path of its program's output.
 
-    A grid that lacks its weights is one failure, which stands for all of its `runs`.
+    A grid that lacks its weights is one failure, which stands for all of its `runs`. The record of
+    a cell may be there but `damaged`.
     """
 
     command: str
     reason: str
     log: str = ""
     runs: int = 1
+    damaged: bool = False
+
+
+def runs_of(failures: Iterable[Failure]) -> int:
+    """How many runs these failures stand for."""
+    return sum(failure.runs for failure in failures)
 
 
 def by_reason(failures: Iterable[Failure]) -> list[str]:
-    """The first failure of each reason, with its log, and how many more share it."""
+    """The first failure of each reason, with its log, and how many more runs share it."""
     groups: dict[str, list[Failure]] = {}
     for failure in failures:
         groups.setdefault(failure.reason, []).append(failure)
     return [
         f"{same[0].command}: {reason}"
-        + (f" ({len(same) - 1} more like this)" if len(same) > 1 else "")
+        + (f" ({runs_of(same) - 1} more like this)" if runs_of(same) > 1 else "")
         + (f"\n  log: {same[0].log}" if same[0].log else "")
         for reason, same in groups.items()
     ]
@@ -158,13 +165,13 @@ class Cells:
                 if self.record(cell) is None:
                     without.append(cell)
             except RecordError as error:
-                self.fail(cell, str(error))
+                self.fail(cell, str(error), damaged=True)
         return without
 
-    def fail(self, cell: Cell, reason: str, log: str = "") -> None:
+    def fail(self, cell: Cell, reason: str, log: str = "", *, damaged: bool = False) -> None:
         """Add a cell to `failures`."""
         self.failed.add(cell.id)
-        self.failures.append(Failure(cell.command(), reason, log))
+        self.failures.append(Failure(cell.command(), reason, log, damaged=damaged))
 
     def in_order(self) -> list[Cell]:
         """All cells, in the order of the file's grids."""
@@ -198,7 +205,7 @@ class Cells:
             return resolve(request)
         except UsageError as error:
             self._fail(request.command(), str(error))
-        except Exception as error:  # of a plugin
+        except PLUGIN_FAILURES as error:
             self._fail(request.command(), f"{type(error).__name__}: {error}")
         return None
 

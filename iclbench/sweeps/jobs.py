@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from ..api.config import parse_config
-from ..api.errors import IclbenchError, first_line
+from ..api.errors import PLUGIN_FAILURES, IclbenchError, first_line
 from ..api.spec import RunSpec, canonical_json
 from ..devices import free_memory
 from ..runs.plan import Plan, resolve
@@ -84,7 +84,7 @@ def _run_together(requests: list[dict[str, Any]], settings: Settings) -> list[st
         parts = [requests[:half], requests[half:]]
     except IclbenchError as error:
         reason = str(error)
-    except Exception as error:
+    except PLUGIN_FAILURES as error:
         reason = f"{type(error).__name__}: {error}"
     if len(requests) == 1:
         return [reason]

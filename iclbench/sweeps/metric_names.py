@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..api.errors import UsageError, unknown
+from ..api.errors import PLUGIN_FAILURES, UsageError, unknown
 from ..api.evaluation import EvaluationContext
 from ..api.prompts import Batch, real_dtype
 from ..api.random import torch_generator
@@ -69,7 +69,7 @@ def names_before(plan: Plan) -> set[str] | None:
         batches = task.evaluation_batches(PROMPTS, plan.spec.eval_seed, DTYPES[plan.spec.dtype])
         with torch.no_grad():
             return set(task.combine([task.evaluate(_zeros(b, task), b, context) for b in batches]))
-    except Exception:  # of a task that asks a model for more than a prediction
+    except PLUGIN_FAILURES:  # of a task that asks a model for more than a prediction
         return None
 
 

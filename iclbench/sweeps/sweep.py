@@ -10,14 +10,14 @@ from typing import Any, TypedDict, Unpack
 from ..api.errors import Interrupted, UsageError
 from ..api.executor import Executor, QueueExecutor
 from ..api.record import Record
-from ..devices import find_device
+from ..devices import require_devices
 from ..files import require_writable
 from ..runs.plan import Plan
 from ..runs.settings import Settings
 from ..runs.store import RecordStore
 from ..training.gradients.choice import EngineName
 from ..training.interruption import interruptible
-from .cells import Cell, Cells, Failure, Reporter, by_reason
+from .cells import Cell, Cells, Failure, Reporter, by_reason, runs_of
 from .files import QUICK, SweepFile, SweepSource, read_sweep_file, stages_of
 from .jobs import plans_at_hand
 from .metric_names import require_metrics
@@ -32,6 +32,16 @@ class SweepResult:
     failures: list[Failure] = field(default_factory=list)
     #: How many of the records existed before.
     already_done: int = 0
+
+    @property
+    def missing(self) -> int:
+        """How many runs have no record: a failure may stand for all runs of a grid."""
+        return runs_of(self.failures)
+
+    @property
+    def damaged(self) -> list[str]:
+        """A line for each damaged record, which names it."""
+        return [failure.reason for failure in self.failures if failure.damaged]
 
 
 class HowToRun(TypedDict, total=False):
@@ -150,13 +160,7 @@ class _Sweep:
         device, workers = self.settings.device, executor.workers if workers is None else workers
         if workers < 1:
             raise UsageError(f"{workers} workers run nothing: there must be at least 1")
-        if not executor.remote:
-            find_device(device)
-        if workers > 1 and ":" in device:
-            raise UsageError(
-                f"--device {device}: several workers use one GPU each; give --device cuda, and "
-                "choose GPUs with CUDA_VISIBLE_DEVICES"
-            )
+        require_devices(device, workers, remote=executor.remote)
         require_writable(self.settings.out)
         return Programs(
             executor=executor,

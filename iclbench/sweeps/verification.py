@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..api.errors import problem_with
+from ..api.errors import PLUGIN_FAILURES, problem_with
 from ..api.record import Record
 from ..runs.add_answers import with_answers
 from ..runs.code import stale_code
@@ -81,18 +81,36 @@ def verify_all(paths: Sequence[Path], request: Request, workers: int) -> Iterato
             for path in paths:
                 yield _outcome(path, request)
         return
-    jobs = [(part, request) for part in _parts(paths)]
     ended: dict[Path, Outcome] = {}
     waiting = list(paths)
-    with closing(Local().map(verify_job, jobs, workers)) as outcomes:
-        for index, result in outcomes:
-            paths_of_job, _ = jobs[index]
-            if isinstance(result, BaseException):
-                ended |= {p: Outcome(p, problem=f"{p}: {result}") for p in paths_of_job}
-            else:
-                ended |= {outcome.path: outcome for outcome in result}
+    with closing(_outcomes(list(_parts(paths)), request, workers)) as outcomes:
+        for outcome in outcomes:
+            ended[outcome.path] = outcome
             while waiting and waiting[0] in ended:
                 yield ended[waiting.pop(0)]
+
+
+def _outcomes(
+    parts: Sequence[list[Path]], request: Request, workers: int
+) -> Generator[Outcome, None, None]:
+    """The outcomes of all parts, in any order.
+
+    If a process dies, the records of its part are verified again one by one, so that only the
+    record that ends its process can't be verified.
+    """
+    jobs = [(part, request) for part in parts]
+    apart: list[list[Path]] = []
+    with closing(Local().map(verify_job, jobs, workers)) as results:
+        for index, result in results:
+            part = parts[index]
+            if not isinstance(result, BaseException):
+                yield from result
+            elif len(part) > 1:
+                apart += [[path] for path in part]
+            else:
+                yield Outcome(part[0], problem=f"{part[0]}: {result}")
+    if apart:
+        yield from _outcomes(apart, request, workers)
 
 
 def _parts(paths: Sequence[Path]) -> Iterator[list[Path]]:
@@ -123,7 +141,7 @@ def _outcome(path: Path, request: Request) -> Outcome:
         if retrained:
             claimed = {name: text for name, text in claimed.items() if name not in TESTED}
         return Outcome(path, checks, claimed, stale, retrained=retrained)
-    except Exception as error:
+    except PLUGIN_FAILURES as error:
         if os.environ.get("ICLBENCH_DEBUG"):
             raise
         return Outcome(path, problem=problem_with(path, error))

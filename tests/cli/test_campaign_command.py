@@ -38,6 +38,21 @@ def test_the_plan_says_what_is_left_and_a_run_finishes_it(cli, file, tmp_path):
     assert "2 of 2 done" in cli(*command, "--dry-run").out
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--device", "cuda:99"), "does not exist"),
+        (("--device", "cuda:1", "--workers", "2"), "several workers use one GPU each"),
+    ],
+)
+def test_a_device_that_cannot_be_used_is_refused_before_any_cell(
+    cli, file, tmp_path, options, message
+):
+    refused = cli("campaign", file, "--out", tmp_path / "out", *options)
+    assert (refused.code, refused.out, message in refused.err) == (2, "", True), refused.err
+    assert not (tmp_path / "out").exists()
+
+
 def test_mistakes_are_one_line(cli, file, tmp_path):
     assert "unknown stage 'second'" in cli("campaign", file, "--stage", "second").err
     assert cli("campaign", tmp_path / "missing.toml").code == 2

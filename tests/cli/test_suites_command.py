@@ -115,6 +115,26 @@ def test_a_failing_board_stops_no_other_and_the_exit_code_is_1(cli, tmp_path, su
     assert "\nzero " in outcome.out
 
 
+def test_a_model_that_cannot_be_planned_stops_no_other(cli, tmp_path, suite, provide):
+    class Raising(Zero):
+        name = "raising"
+
+        def supports(self, signature, config):
+            raise ValueError("oops")
+
+    provide("model", "raising", Raising)
+    args = ("--suite", suite, "--out", tmp_path)
+    outcome = cli("run", "--model", "raising,averaging", *args)
+    assert outcome.code == 1
+    assert "error: raising on regression can't be planned: ValueError: oops" in outcome.out
+    assert "\naveraging " in outcome.out
+    alone = cli("run", "--model", "raising", *args)
+    assert alone.code == 2
+    assert (
+        alone.err == "iclbench: error: raising on regression can't be planned: ValueError: oops\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [

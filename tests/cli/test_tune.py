@@ -16,6 +16,7 @@ from iclbench.runs.plan import resolve
 from iclbench.runs.settings import Settings
 from iclbench.runs.store import read_record
 from iclbench.runs.tuned import read_tuning
+from iclbench.sweeps.tuning import search
 from iclbench.sweeps.tuning.search import SearchSettings, planned_trials
 
 TASK = ("--task", "least-squares", "--task-args", "dim=2,examples=4", "--recipe", "smoke",
@@ -48,10 +49,28 @@ def test_a_tuning_is_found_printed_and_used(cli, tmp_path):
     assert "edited or renamed" in refused.err
 
 
-def test_a_search_that_fails_leaves_no_folder(cli, tmp_path):
+def test_a_search_that_fails_leaves_no_folder(cli, tmp_path, monkeypatch):
+    monkeypatch.setattr(search, "run_job", lambda job: ["no luck"] * len(job["requests"]))
     out = tmp_path / "new" / "out"
-    failed = cli("tune", "--model", "baseconv", *TASK, *SPACE, "--device", "cuda:99", "--out", out)
-    assert (failed.code, "does not exist" in failed.err) == (1, True), failed.err
+    failed = cli("tune", "--model", "baseconv", *TASK, *SPACE, "--out", out)
+    assert (failed.code, "no luck" in failed.err) == (1, True), failed.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--device", "cuda:99"), "does not exist"),
+        (("--device", "cuda:1", "--workers", "2"), "several workers use one GPU each"),
+    ],
+)
+def test_a_device_that_cannot_be_used_is_refused_once_before_any_trial(
+    cli, tmp_path, options, message
+):
+    args = ("tune", "--model", "transformer", "--suite", "smoke", "--out", tmp_path / "out")
+    refused = cli(*args, *options)
+    assert (refused.code, message in refused.err) == (2, True), refused.err
+    assert refused.err.count(message) == 1
     assert list(tmp_path.iterdir()) == []
 
 
@@ -136,6 +155,20 @@ def test_a_solver_has_nothing_to_tune(cli, tmp_path):
     outcome = cli("tune", "--model", "zero", "--task", "least-squares", "--out", tmp_path)
     assert outcome.code == 2
     assert "nothing is trained, so there is nothing to tune" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [("averaging", "nothing is trained on its boards"), ("cholesky", "it supports none of")],
+)
+@pytest.mark.parametrize("options", [(), ("--dry-run",), ("--format", "json")])
+def test_a_suite_on_which_nothing_is_tuned_is_refused(cli, tmp_path, model, reason, options):
+    suite = tmp_path / "tiny.toml"
+    suite.write_text(TEXT.partition('[[board]]\nname = "systems"')[0])
+    outcome = cli("tune", "--model", model, "--suite", suite, "--out", tmp_path / "out", *options)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert f"{model} on the suite {suite}: {reason}" in outcome.err
+    assert "so there is nothing to tune" in outcome.err
 
 
 def test_trials_and_pages_of_entries_are_tables_for_programs_too(cli, tmp_path):

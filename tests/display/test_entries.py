@@ -109,6 +109,24 @@ def test_a_plugin_whose_supports_raises_is_described(provide):
     assert parts[-1] == "$ iclbench run --model raising --task TASK"
 
 
+@pytest.mark.parametrize("broken", ["__init__", "signature"])
+def test_a_broken_task_stops_no_description_of_a_model(cli, provide, broken):
+    from iclbench_least_squares.fixed import LeastSquares
+
+    def fail(*_):
+        raise KeyError("dim")
+
+    member = property(fail) if broken == "signature" else fail
+    task = type("Broken", (LeastSquares,), {"name": "broken", broken: member})
+    provide("task", "broken", task)
+    described = cli("describe", "model", "transformer")
+    assert described.code == 0, described.err
+    assert "least-squares" in described.out
+    assert "broken" not in described.out
+    own = cli("describe", "task", "broken")
+    assert (own.code, "With default arguments: KeyError: 'dim'" in own.out) == (0, True)
+
+
 def test_names_are_looked_up_in_every_kind():
     assert kinds_of(host(), "smoke") == ["recipe", "suite"]
     assert kinds_of(host(), "transformer") == ["model"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import shutil
 
 import pytest
 from browser import find
@@ -87,6 +88,45 @@ def test_missing_runs_are_counted_and_no_record_at_all_is_an_error(cli, study, t
     some = cli("leaderboard", "figure", path, "--records", tmp_path / "some", "--file",
                tmp_path / "some.html")  # fmt: skip
     assert "2 runs of the study have no record" in some.out
+
+
+def test_a_damaged_record_is_named_as_in_a_figure_of_records(cli, study, tmp_path):
+    records = tmp_path / "records"
+    shutil.copytree(study / "records", records)
+    path = next(records.glob("*/gradient-descent-*.json"))
+    path.write_bytes(path.read_bytes()[:300])
+    page = ("--file", tmp_path / "page.html")
+    drawn = cli("leaderboard", "figure", study / "small.toml", "--records", records, *page)
+    assert (drawn.code, "1 run of the study has no record" in drawn.out) == (2, True)
+    assert drawn.err.startswith(f"iclbench: error: {path}")
+    other = cli("leaderboard", "figure", records, "--x", "model", *page)
+    assert (other.code, other.err) == (drawn.code, drawn.err)
+
+
+DEPENDENT = """
+[figure]
+x = "eval_seed"
+
+[defaults]
+task = "least-squares"
+recipe = "smoke"
+
+[[grid]]
+name = "first"
+model = "baseconv"
+
+[[grid]]
+model = "baseconv"
+weights = "@first"
+eval_seed = [1, 2, 3]
+"""
+
+
+def test_runs_that_lack_their_weights_are_counted_one_by_one(cli, tmp_path):
+    path = tmp_path / "dependent.toml"
+    path.write_text(DEPENDENT)
+    nothing = cli("leaderboard", "figure", path, "--records", tmp_path)
+    assert (nothing.code, "none of its 4 runs has a record" in nothing.err) == (2, True)
 
 
 def test_an_image_without_kaleido_is_an_error_of_one_line(cli, study, tmp_path, monkeypatch):

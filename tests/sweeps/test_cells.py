@@ -6,6 +6,7 @@ from pathlib import Path
 
 from iclbench import RecordStore, sweep
 from iclbench.runs.retraining import retrain
+from iclbench.sweeps.cells import by_reason
 from iclbench.sweeps.sweep import plan_sweep
 
 DEFAULTS = {
@@ -66,6 +67,16 @@ def test_if_a_named_run_fails_so_do_the_grids_that_need_it_and_no_others(tmp_pat
     result = sweep(content, out=tmp_path)
     assert [f.reason for f in result.failures][1] == "the run 'first' left no weights"
     assert [r.spec.model for r in result.records] == ["zero"]
+    assert result.missing == 2
+
+
+def test_a_grid_without_its_weights_counts_as_all_its_runs(tmp_path):
+    broken = {"name": "first", "model": "transformer", "model_args": {"heads": 7}}
+    later = {"model": "transformer", "init": "@first", "eval_seed": [1, 2, 3]}
+    content = {"defaults": {**DEFAULTS, "recipe": "smoke"}, "grid": [broken, later]}
+    result = sweep(content, out=tmp_path)
+    assert [len(result.failures), result.missing] == [2, 4]
+    assert by_reason(result.failures)[1].endswith("left no weights (2 more like this)")
 
 
 def test_before_a_named_run_has_run_its_grids_wait(tmp_path):

@@ -35,6 +35,20 @@ def fail_or_answer(job):
     return job
 
 
+def leave_or_answer(job):
+    if job == 0:
+        sys.exit(3)
+    return [os.getpid(), job]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_job_that_exits_ends_no_process(workers):
+    outcomes = dict(Local().map(leave_or_answer, [0, 1, 2], workers))
+    assert str(outcomes.pop(0)) == "SystemExit: 3"
+    assert len({process for process, _ in outcomes.values()}) <= workers
+    assert {job for _, job in outcomes.values()} == {1, 2}
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_job_that_raises_fails_alone(workers):
     outcomes = dict(Local().map(fail_or_answer, [0, 1, 2], workers))

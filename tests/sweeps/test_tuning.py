@@ -23,7 +23,14 @@ from iclbench.runs.verify import verify
 from iclbench.sweeps.campaign.cells import _Progress
 from iclbench.sweeps.campaign.files import Campaign
 from iclbench.sweeps.tuning import search as search_module
-from iclbench.sweeps.tuning.search import SearchSettings, _cost, _request, trial_budget, tune
+from iclbench.sweeps.tuning.search import (
+    SearchSettings,
+    _cost,
+    _request,
+    planned_trials,
+    trial_budget,
+    tune,
+)
 from iclbench.sweeps.tuning.space import search_space
 
 REQUEST = {
@@ -130,6 +137,21 @@ def test_a_trial_that_fails_is_kept_with_its_reason(tmp_path):
     assert failed
     assert all("do not divide" in trial.failure and trial.score is None for trial in failed)
     assert document.best.model_args["heads"] == 1
+
+
+def test_a_setting_that_a_plugin_raises_for_is_a_trial_that_cannot_run(tmp_path, monkeypatch):
+    plan = plan_of()
+    supports = type(plan.architecture).supports
+
+    def raising(self, signature, config):
+        if config.layers == 2:
+            raise ValueError("oops")
+        return supports(self, signature, config)
+
+    monkeypatch.setattr(type(plan.architecture), "supports", raising)
+    trials = planned_trials(plan, Settings(tmp_path), SearchSettings(trials=12, space=SPACE))
+    failures = {trial.point.model_args["layers"]: trial.failure for trial in trials}
+    assert failures == {1: None, 2: "ValueError: oops"}
 
 
 def test_a_search_without_any_score_fails_with_a_reason(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 import torch
@@ -16,6 +17,7 @@ from iclbench.runs.shared_prompts import evaluation_parts, shared_prompts
 from iclbench.runs.store import read_record
 from iclbench.sweeps import verification
 from iclbench.sweeps.verification import Outcome, Request, default_workers, verify_all
+from iclbench_solvers.simple import Averaging
 
 TINY = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "eval_prompts": 32}
 
@@ -59,6 +61,48 @@ def test_a_record_that_differs_is_named_by_the_command(cli, folder, paths, tmp_p
     refused = cli("verify", tmp_path, "--columns", "outcome")
     assert refused.code == 2
     assert "can't be verified" in refused.out
+
+
+def die_or_verify(job):
+    paths, _ = job
+    if any(path.stem == "deadly" for path in paths):
+        os._exit(1)
+    return [Outcome(path) for path in paths]
+
+
+def test_a_process_that_dies_costs_only_the_record_that_ends_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(verification, "verify_job", die_or_verify)
+    paths = [tmp_path / f"{name}.json" for name in ("first", "deadly", "third", "fourth")]
+    outcomes = list(verify_all(paths, Request(), 2))
+    assert [outcome.path for outcome in outcomes] == paths
+    problems = {outcome.path: outcome.problem for outcome in outcomes if outcome.problem}
+    assert problems == {paths[1]: f"{paths[1]}: its process ended with exit code 1"}
+
+
+def leave(*_):
+    raise SystemExit(0)
+
+
+def test_a_plugin_that_exits_fails_its_own_record_alone(cli, folder, monkeypatch):
+    monkeypatch.setattr(Averaging, "build", leave)
+    outcome = cli("verify", folder, "--workers", 1)
+    assert outcome.code == 2
+    assert "averaging" in outcome.err
+    assert "SystemExit: 0" in outcome.err
+    assert "2 of 3 records hold, 1 can't be verified" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--device", "cuda:99"), "does not exist"),
+        (("--device", "cuda:1", "--workers", "2"), "several workers use one GPU each"),
+    ],
+)
+def test_a_device_that_cannot_be_used_is_refused_before_any_record(cli, folder, options, message):
+    refused = cli("verify", folder, *options)
+    assert (refused.code, refused.out, message in refused.err) == (2, "", True), refused.err
+    assert refused.err.count("\n") == 1
 
 
 def test_prompts_of_a_board_are_made_once_within_a_block(paths, monkeypatch):

@@ -154,8 +154,7 @@ def _members(file: SweepFile, folder: Path, sound: Sequence[Record]) -> tuple[li
     known = {record.id: record for record in sound}
     result = recorded(file, folder)
     kept = [known[record.id] for record in result.records if record.id in known]
-    runs = len(result.records) + sum(failure.runs for failure in result.failures)
-    return kept, runs - len(kept)
+    return kept, len(result.records) + result.missing - len(kept)
 
 
 def _of_no_size(

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from ...api.errors import UsageError
+from ...api.errors import PLUGIN_FAILURES, UsageError
 from ...files import RECORDS, STUDIES
 from .build import make_site
 
@@ -101,7 +101,7 @@ class LiveSite:
         while not self._stop.is_set():
             try:
                 self.refresh()
-            except Exception as error:
+            except PLUGIN_FAILURES as error:
                 self._refused(f"the site can't be built: {type(error).__name__}: {error}")
             self._stop.wait(INTERVAL)
 

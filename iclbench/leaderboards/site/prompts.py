@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...api.errors import IclbenchError
+from ...api.errors import PLUGIN_FAILURES, IclbenchError
 from ...api.prompts import Batch
 from ...api.record import Record
 from ...api.results import FIRST_PROMPTS
@@ -50,7 +50,7 @@ class Prompts:
                 self._drawn[key] = _draw(record)
             except IclbenchError as error:
                 self._drawn[key] = str(error)
-            except Exception as error:  # a plugin's own mistake must not stop the site
+            except PLUGIN_FAILURES as error:  # a plugin's own mistake must not stop the site
                 self._drawn[key] = f"the task failed to draw them: {type(error).__name__}"
         return self._drawn[key]
 

@@ -17,7 +17,7 @@ from ...runs.settings import Settings
 from ...runs.store import RecordStore
 from ...runs.suites import SuiteCell, find_suite, resolve_suite
 from ...runs.tuned import FOLDER, choose_tuning, read_tunings, tuned
-from ..cells import Cells, by_reason
+from ..cells import Cells, by_reason, runs_of
 from ..files import SweepFile, read_sweep_file, stages_of
 from ..tuning.search import missing_trials, planned_trials, trial_budget
 from .apart import seed_plan, seed_settings
@@ -263,12 +263,12 @@ def _is_whole(file: SweepFile, store: RecordStore) -> bool:
 
 
 def _plans_of(file: SweepFile, store: RecordStore) -> tuple[list[Plan], int, list[str]]:
-    """The plans of a sweep, how many grids wait for the weights of others, and what can't run."""
+    """The plans of a sweep, how many runs wait for the weights of others, and what can't run."""
     cells = Cells(file, store)
     for grids in stages_of(file):
         cells.resolve(grids)
     plans = [cells.plan(cell) for cell in cells.in_order()]
-    return plans, len(cells.waiting), by_reason(cells.failures)
+    return plans, runs_of(cells.waiting), by_reason(cells.failures)
 
 
 def _seconds(plan: Plan) -> float:

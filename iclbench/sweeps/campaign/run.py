@@ -20,6 +20,7 @@ from ...api.spec import RunSpec
 from ...api.tuning import TuningDocument
 from ...console import counted
 from ...console import report as report_now
+from ...devices import require_devices
 from ...files import require_writable
 from ...runs.plan import resolve
 from ...runs.run import run_plans
@@ -54,8 +55,17 @@ def run_campaign(
 
     With `hours`, no cell starts that takes longer than what remains of them. `report` gets a line
     per cell that ended, and `listener` what the executor tells. Raises UsageError for an executor
-    with a queue, and Interrupted after a signal; trials, checkpoints and records are kept.
+    with a queue and for a device that can't be used, and Interrupted after a signal; trials,
+    checkpoints and records are kept.
     """
+    program = make_executor(executor, executor_args or {}, settings.out)
+    if isinstance(program, QueueExecutor):
+        raise UsageError(
+            f"--executor {executor} has a queue, which campaigns don't support: a second "
+            "start would submit running jobs again; use `iclbench sweep`"
+        )
+    program.listener = listener
+    require_devices(settings.device, workers, remote=program.remote)
     require_writable(settings.out)
     until = None if hours is None else time.time() + 3600 * hours
     failures: dict[str, str] = {}
@@ -72,13 +82,6 @@ def run_campaign(
                 return list((failures or (waiting if until is None else {})).values())
             tried |= {_name(cell) for cell in missing}
             jobs = [_job(cell, campaign, settings, until, workers) for cell in missing]
-            program = make_executor(executor, executor_args or {}, settings.out)
-            if isinstance(program, QueueExecutor):
-                raise UsageError(
-                    f"--executor {executor} has a queue, which campaigns don't support: a second "
-                    "start would submit running jobs again; use `iclbench sweep`"
-                )
-            program.listener = listener
             with closing(program.map(run_cell, jobs, workers)) as outcomes:
                 for finished, (index, outcome) in enumerate(outcomes, start=1):
                     cell, reason = missing[index], None if outcome is None else str(outcome)
@@ -172,4 +175,4 @@ def _run_sweep(job: dict[str, Any], settings: Settings) -> str | None:
     )
     if not result.failures:
         return None
-    return f"{counted(len(result.failures), 'run')} failed; {result.failures[0].reason}"
+    return f"{counted(result.missing, 'run')} failed; {result.failures[0].reason}"

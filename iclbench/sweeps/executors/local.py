@@ -20,7 +20,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from ...api.errors import Interrupted, RunError, first_line
+from ...api.errors import PLUGIN_FAILURES, Interrupted, RunError, first_line
 from ...api.executor import Executor, JobListener
 from ...api.spec import ResolvedSpec
 from ...console import report
@@ -70,7 +70,7 @@ class Local(Executor):
 def _outcome(function: Callable[[Any], Any], job: Any) -> Any:
     try:
         return function(job)
-    except Exception as error:
+    except PLUGIN_FAILURES as error:
         return RunError(first_line(error))
 
 
@@ -287,7 +287,7 @@ def _answer(request: bytes, connection: Connection) -> bytes:
         function, job, is_heard = pickle.loads(request)
         with _forwarding(connection) if is_heard else nullcontext():
             return pickle.dumps(function(job))
-    except Exception as error:
+    except PLUGIN_FAILURES as error:
         return pickle.dumps(RunError(first_line(error)))
 
 

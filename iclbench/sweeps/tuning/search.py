@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from ...api.budget import Budget
-from ...api.errors import IclbenchError, RecordError, RunError
-from ...api.executor import JobListener
+from ...api.errors import PLUGIN_FAILURES, RecordError, RunError, reason_of
+from ...api.executor import Executor, JobListener
 from ...api.record import Record
 from ...api.spec import RunSpec
 from ...api.tuning import (
@@ -27,6 +27,7 @@ from ...api.tuning import (
     tuning_seeds,
 )
 from ...console import counted
+from ...devices import require_devices
 from ...runs.plan import Plan, resolve
 from ...runs.report import ranking
 from ...runs.settings import Settings
@@ -84,7 +85,8 @@ def tune(
 
     `report` gets a line per finished program of trials, and `listener` what the executor tells.
 
-    Raises UsageError for a plan that trains nothing, and RunError if no trial gives a score.
+    Raises UsageError for a plan that trains nothing and for a device that can't be used, and
+    RunError if no trial gives a score.
     """
     search = search or SearchSettings()
     space = search_space(plan, search.space)
@@ -118,6 +120,17 @@ def planned_trials(plan: Plan, settings: Settings, search: SearchSettings) -> li
 def missing_trials(plan: Plan, settings: Settings, search: SearchSettings) -> int:
     """How many trials of a search have no record yet; those that can't run are not counted."""
     return sum(trial.is_missing for trial in planned_trials(plan, settings, search))
+
+
+def executor_of(search: SearchSettings, settings: Settings) -> tuple[Executor, int]:
+    """What runs the trials, and how many workers it has.
+
+    Raises UsageError for a device that they can't use.
+    """
+    executor = make_executor(search.executor, search.executor_args, settings.out / FOLDER)
+    workers = search.workers or executor.workers
+    require_devices(settings.device, workers, remote=executor.remote)
+    return executor, workers
 
 
 def trial_budget(budget: str) -> str:
@@ -155,8 +168,8 @@ def _resolved(requests: list[RunSpec]) -> tuple[dict[int, Plan], dict[int, str]]
     for index, request in enumerate(requests):
         try:
             plans[index] = resolve(request)
-        except IclbenchError as error:
-            failures[index] = str(error)
+        except PLUGIN_FAILURES as error:
+            failures[index] = reason_of(error)
     return plans, failures
 
 
@@ -180,9 +193,8 @@ def _run(
         for group in members
     ]
     failures: dict[int, str] = {}
-    executor = make_executor(search.executor, search.executor_args, trial_settings.out)
+    executor, workers = executor_of(search, settings)
     executor.listener = listener
-    workers = search.workers or executor.workers
     with closing(executor.map(run_job, jobs, workers)) as outcomes:
         for finished, (job, outcome) in enumerate(outcomes, start=1):
             group = members[job]
