@@ -13,7 +13,15 @@ from iclbench.runs.run import run_plans
 from iclbench.runs.settings import Settings
 from iclbench.runs.store import read_record
 from iclbench.runs.training import checkpoint_path, training_code
-from iclbench.sweeps.campaign.apart import _budget, merge, run_seed, seed_plan, seed_settings
+from iclbench.sweeps.campaign.apart import (
+    SEEDS,
+    _budget,
+    merge,
+    run_seed,
+    seed_plan,
+    seed_settings,
+    take_seeds,
+)
 from iclbench.training.loop import Training
 
 
@@ -101,3 +109,20 @@ def test_trials_and_seeds_of_a_campaign_in_a_folder_below_are_no_rows(tmp_path):
         (tmp_path / folder / "ridge").mkdir(parents=True)
         (tmp_path / folder / "ridge" / name).write_text("{}")
     assert record_paths([tmp_path]) == [tmp_path / "campaign" / "ridge" / name]
+
+
+def test_seeds_of_the_published_boards_are_not_trained_again(tmp_path):
+    plan = resolve(RunSpec(model="lsa", task="least-squares", recipe="smoke", seeds=(0, 1)))
+    published, settings = tmp_path / "boards", Settings(tmp_path / "out", device="cpu")
+    run_seed(plan, 0, Settings(published, device="cpu"))
+    take_seeds(published, settings)
+    run_seed(plan, 1, settings)
+    merged = merge(plan, settings)
+    (together,) = run_plans([plan], Settings(tmp_path / "together", device="cpu"))
+    assert merged.training.curve[-1] == pytest.approx(together.training.curve[-1], rel=1e-4)
+    # What is there already stays, and a damaged seed is named.
+    (path,) = RecordStore(published / SEEDS).paths()
+    path.write_text("{}")
+    take_seeds(published, settings)
+    with pytest.raises(RecordError, match=path.name):
+        take_seeds(published, Settings(tmp_path / "other", device="cpu"))

@@ -1,7 +1,8 @@
 """Seeds apart: each seed of a run in a process of its own, and one record of all of them.
 
 The first seed's process measures the rate that a budget's steps follow from; the others take its
-steps. The seeds' own records stay in a folder beside those of the campaign.
+steps. The seeds' own records stay in a folder beside those of the campaign. Seeds that were trained
+elsewhere come from the same folder of the published boards.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -16,6 +18,7 @@ from ...api.costs import BudgetReport, ValidationCurve
 from ...api.errors import RecordError, RunError
 from ...api.record import Record, TrainingReport
 from ...devices import find_device
+from ...files import write_atomically
 from ...precision import DTYPES, full_precision
 from ...runs.budget import known_steps, steps_path
 from ...runs.exclusive import exclusive
@@ -23,7 +26,7 @@ from ...runs.models import Model
 from ...runs.plan import Plan, resolve
 from ...runs.run import evaluated, run_plans
 from ...runs.settings import Settings
-from ...runs.store import RecordStore
+from ...runs.store import RecordStore, read_record
 from ...runs.training import ReadyModels, checkpoint_path, training_code
 from ...training.checkpoints import load_state, load_weights
 
@@ -42,6 +45,21 @@ def seed_plan(plan: Plan, seed: int) -> Plan:
 def seed_settings(settings: Settings) -> Settings:
     """The settings by which single seeds are run."""
     return replace(settings, out=settings.out / SEEDS)
+
+
+def take_seeds(published: Path, settings: Settings) -> None:
+    """Copy the seeds that another machine has trained to those of the output folder.
+
+    They lie in `published`/seeds. Raises RecordError for a damaged one.
+    """
+    theirs, ours = RecordStore(published / SEEDS), RecordStore(seed_settings(settings).out)
+    for path in theirs.paths():
+        target = ours.folder / path.relative_to(theirs.folder)
+        if target.exists():
+            continue
+        for reference in read_record(path).files():
+            write_atomically(ours.objects.path(reference), theirs.objects.read(reference))
+        write_atomically(target, path.read_bytes())
 
 
 def run_seed(plan: Plan, seed: int, settings: Settings, patience: float = PATIENCE) -> None:

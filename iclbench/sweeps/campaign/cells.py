@@ -20,7 +20,7 @@ from ...runs.tuned import FOLDER, choose_tuning, read_tunings, tuned
 from ..cells import Cells, by_reason, runs_of
 from ..files import SweepFile, read_sweep_file, stages_of
 from ..tuning.search import missing_trials, planned_trials, trial_budget
-from .apart import seed_plan, seed_settings
+from .apart import SEEDS, seed_plan, seed_settings
 from .files import Campaign, Stage, SweepEntry
 
 #: The folder of the sweeps' records, in the output folder.
@@ -138,11 +138,11 @@ def _seeds_apart(cell: Cell, progress: _Progress) -> Iterator[Cell]:
     if cell.done:
         yield cell
         return
-    store = RecordStore(seed_settings(progress.settings).out)
+    stores = [RecordStore(seed_settings(progress.settings).out), *progress.published(SEEDS)]
     missing = 0
     for seed in cell.plan.spec.seeds:
         plan = seed_plan(cell.plan, seed)
-        done = store.path(plan.spec).exists()
+        done = _has_record(plan, stores)
         missing += not done
         seconds = 0.0 if done else _seconds(plan)
         name = f"{cell.model} seed {seed}"
@@ -185,9 +185,10 @@ class _Progress:
         self.campaign, self.settings = campaign, settings
         folders = [folder / FOLDER for folder in (settings.out, campaign.published) if folder]
         self.tunings = read_tunings([f for f in folders if any(f.glob("*.json"))])
-        self.stores = [RecordStore(settings.out), *self._published(RECORDS)]
+        self.stores = [RecordStore(settings.out), *self.published(RECORDS)]
 
-    def _published(self, folder: str) -> list[RecordStore]:
+    def published(self, folder: str) -> list[RecordStore]:
+        """The records of that folder of the published boards, if the campaign names them."""
         published = self.campaign.published
         return [] if published is None else [RecordStore(published / folder)]
 
@@ -229,7 +230,7 @@ class _Progress:
         cell = Cell(stage.name, entry.out, entry.size, sweep=entry)
         try:
             file = read_sweep_file(entry.file).sized(entry.size)
-            if any(_is_whole(file, s) for s in self._published(f"{STUDIES}/{entry.out}")):
+            if any(_is_whole(file, s) for s in self.published(f"{STUDIES}/{entry.out}")):
                 return replace(cell, done=True)
             store = RecordStore(sweep_folder(self.settings, entry))
             plans, waiting, failures = _plans_of(file, store)

@@ -30,7 +30,7 @@ from ...training.interruption import interruptible
 from ..programs import make_executor
 from ..sweep import sweep
 from ..tuning.search import SearchSettings, tune
-from .apart import PATIENCE, merge, run_seed
+from .apart import PATIENCE, merge, run_seed, take_seeds
 from .cells import Cell, cells_of, sweep_folder
 from .files import Campaign
 
@@ -67,6 +67,8 @@ def run_campaign(
     program.listener = listener
     require_devices(settings.device, workers, remote=program.remote)
     require_writable(settings.out)
+    if campaign.published is not None and any(stage.apart for stage in campaign.stage):
+        take_seeds(campaign.published, settings)
     until = None if hours is None else time.time() + 3600 * hours
     failures: dict[str, str] = {}
     tried: set[str] = set()
