@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -123,9 +124,12 @@ def costs(
 
 def _numbers(text: str) -> list[float]:
     try:
-        return [float(part) for part in text.split(",")]
+        numbers = [float(part) for part in text.split(",")]
     except ValueError:
-        raise UsageError(f"--digits takes numbers such as 1,2,3, not {text!r}") from None
+        numbers = [math.nan]
+    if not all(map(math.isfinite, numbers)):
+        raise UsageError(f"--digits takes numbers such as 1,2,3, not {text!r}")
+    return numbers
 
 
 app.command("figure")(figures.figure)
