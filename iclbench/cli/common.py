@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, cast
 
@@ -213,6 +213,16 @@ def options_given(context: typer.Context) -> dict[str, str]:
     written = {p.name: p.opts[0] for p in context.command.params if p.name is not None}
     sources = {name: context.get_parameter_source(name) for name in written}
     return {n: written[n] for n, source in sources.items() if source and source.name != "DEFAULT"}
+
+
+def refuse_ignored(context: typer.Context, used: Collection[str], why: str) -> None:
+    """Raise UsageError for what the user set and the parameters in `used` don't name.
+
+    The message is the option followed by `why`.
+    """
+    for name, written in options_given(context).items():
+        if name not in used:
+            raise UsageError(f"{written} {why}")
 
 
 def end_with(problems: Sequence[str], code: int = 0) -> None:

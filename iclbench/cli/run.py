@@ -29,7 +29,6 @@ from .common import (
     end_with,
     engine_name,
     exit_code,
-    options_given,
     show_table,
     sound_host,
 )
@@ -121,7 +120,7 @@ def run(
         prepare = Preparation(tuned or [], settings, tune=tune, trials=trials)
         models, output = parse_names(model or ""), Output(style, columns, sort)
         if not models and spec.get("weights", "").endswith(".json"):
-            show_shifted(spec, options_given(context), settings, output)
+            show_shifted(context, spec, settings, output)
         elif suite is not None:
             spec = with_files_of_weights(spec)
             _run_suite(suite, task, models, spec, prepare, dry_run, output)

@@ -29,6 +29,7 @@ from .common import (
     end_with,
     engine_name,
     job_reporter,
+    refuse_ignored,
     show_table,
     sound_host,
 )
@@ -45,9 +46,12 @@ Detach = Annotated[
 Status = Annotated[
     bool, typer.Option("--status", help="Show which runs are done, running, waiting or failed.")
 ]
+#: What asking for the status reads; the other options are about running.
+READ_BY_STATUS = {"file", "out", "recipe", "status", "style", "columns", "sort", "strict"}
 
 
 def sweep(
+    context: typer.Context,
     file: Annotated[Path, typer.Argument(help="A sweep file (TOML), or a study's name.")],
     out: Annotated[
         str | None, typer.Option(metavar="DIR", help="Output folder; overrides the file's.")
@@ -71,8 +75,7 @@ def sweep(
 ) -> None:
     """Run all cells of a sweep file. Existing records are skipped; failures don't stop the rest."""
     output = Output(style, columns, sort)
-    if status and dry_run:
-        raise UsageError("--status and --dry-run are two questions: give one of them")
+    _require_use(context, status=status, dry_run=dry_run, detach=detach)
     sound_host(strict)
     with stops_on_signals(f"to continue: {shlex.join(['iclbench', *sys.argv[1:]])}"):
         from ..sweeps.cells import by_reason
@@ -103,6 +106,21 @@ def sweep(
     for line in by_reason(result.failures):
         report(f"failed: {line}")
     end_with(problems, 1 if result.failures else 0)
+
+
+def _require_use(context: typer.Context, *, status: bool, dry_run: bool, detach: bool) -> None:
+    """Raise UsageError for an option that would be ignored.
+
+    A dry run takes the options of the run that it is about.
+    """
+    if status and dry_run:
+        raise UsageError("--status and --dry-run are two questions: give one of them")
+    if status:
+        refuse_ignored(
+            context, READ_BY_STATUS, "has no meaning beside --status, which runs nothing"
+        )
+    if dry_run and detach:
+        raise UsageError("--dry-run submits nothing: leave out --detach")
 
 
 def _file_of(given: Path) -> Path:
