@@ -14,6 +14,7 @@ from ..api.errors import IclbenchError, UsageError, unknown
 from ..console import report
 from ..files import LEADERBOARDS, RECORDS, STAGING
 from ..plugins import PluginHost, host
+from .paths import path_text
 
 if TYPE_CHECKING:
     from ..display.progress import ProgressDisplay
@@ -39,7 +40,9 @@ def complete_names(*kinds: str) -> Callable[[str], list[str]]:
 
 
 Strict = Annotated[bool, typer.Option("--strict", help="Treat any plugin problem as an error.")]
-Out = Annotated[str, typer.Option("--out", metavar="DIR", help="Folder for the records.")]
+Out = Annotated[
+    str, typer.Option("--out", metavar="DIR", help="Folder for the records.", parser=path_text)
+]
 Device = Annotated[
     str,
     typer.Option(
@@ -137,19 +140,6 @@ def engine_name(name: str) -> EngineName:
 def exit_code(error: BaseException) -> int:
     """The exit code for an error of a run."""
     return error.exit_code if isinstance(error, IclbenchError) else 1
-
-
-Folders = Annotated[
-    list[Path] | None,
-    typer.Argument(
-        metavar="[FOLDER]…",
-        help="Folders of records, combined.  [default: results, or the published records]",
-    ),
-]
-SameFolder = Annotated[
-    Path | None,
-    typer.Option("--out", metavar="DIR", help="Same as FOLDER; other commands call it --out."),
-]
 
 
 def records_folders(folders: Sequence[Path] | None, out: Path | None) -> list[Path]:

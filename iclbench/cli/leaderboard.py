@@ -13,8 +13,6 @@ from . import figures, site_of, suites
 from .common import (
     PUBLISHED,
     Columns,
-    Folders,
-    SameFolder,
     Sort,
     Style,
     complete_names,
@@ -22,6 +20,7 @@ from .common import (
     records_folders,
     show_table,
 )
+from .paths import Folders, SameFolder, usable_path
 
 app = typer.Typer(
     help="Make ranked tables and figures from records.",
@@ -91,7 +90,9 @@ def show(
 def costs(
     folders: Annotated[
         list[Path] | None,
-        typer.Argument(help="Folders of records.  [default: leaderboards/records]"),
+        typer.Argument(
+            help="Folders of records.  [default: leaderboards/records]", parser=usable_path
+        ),
     ] = None,
     digits: Annotated[
         str, typer.Option(metavar="K,…", help="Mean validation digits to reach, such as 1,2,3.")
@@ -138,7 +139,10 @@ app.command("figure")(figures.figure)
 @app.command()
 def build(
     folder: Annotated[
-        Path, typer.Argument(help="Leaderboards folder; the records are in FOLDER/records.")
+        Path,
+        typer.Argument(
+            help="Leaderboards folder; the records are in FOLDER/records.", parser=usable_path
+        ),
     ] = Path("leaderboards"),
     parquet: Annotated[bool, typer.Option(help="Write rows.parquet, which needs pyarrow.")] = True,
 ) -> None:

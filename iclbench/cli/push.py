@@ -15,6 +15,7 @@ import typer
 from ..api.errors import UsageError
 from ..console import report
 from .common import Strict, end_with, sound_host
+from .paths import path_text, usable_path
 
 if TYPE_CHECKING:
     from ..exchange.hub import Hub, State
@@ -27,13 +28,16 @@ MOST_SHOWN = 30
 def push(
     what: Annotated[
         Path,
-        typer.Argument(help="A record, a folder of records, or a folder from `iclbench export`."),
+        typer.Argument(
+            help="A record, a folder of records, or a folder from `iclbench export`.",
+            parser=usable_path,
+        ),
     ],
     to: Annotated[
         str,
         typer.Option(
             "--to", metavar="USER/NAME|FOLDER",
-            help="A Hugging Face repository, or a new folder, such as ./copy.",
+            help="A Hugging Face repository, or a new folder, such as ./copy.", parser=path_text,
         ),
     ],
     task: Annotated[str | None, typer.Option(help="Only the records of this task.")] = None,

@@ -33,6 +33,7 @@ from .common import (
     sound_host,
 )
 from .interruption import stops_on_signals
+from .paths import usable_path
 from .record_weights import with_files_of_weights
 from .shifting import show_shifted
 from .spec_options import with_spec_options
@@ -56,6 +57,14 @@ Tasks = Annotated[
         metavar="NAME[,NAME]", help="Tasks to run them on.", autocompletion=complete_names("task")
     ),
 ]
+Tuned = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE",
+        help="Tunings to use, or folders of them; repeatable.",
+        parser=usable_path,
+    ),
+]
 EvalBatch = Annotated[
     int | None,
     typer.Option(
@@ -77,10 +86,7 @@ def run(
     model: Models = None,
     task: Tasks = None,
     suite: SuiteName = None,
-    tuned: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="Tunings to use, or folders of them; repeatable."),
-    ] = None,
+    tuned: Tuned = None,
     tune: Annotated[bool, typer.Option("--tune", help="Tune before training.")] = False,
     trials: TrialsOfTune = None,
     device: Device = "auto",

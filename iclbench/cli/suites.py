@@ -12,9 +12,7 @@ from ..api.errors import UnsupportedError, UsageError, reason_of
 from ..console import counted
 from .common import (
     Columns,
-    Folders,
     Output,
-    SameFolder,
     Sort,
     Style,
     complete_names,
@@ -22,6 +20,7 @@ from .common import (
     records_folders,
     show_table,
 )
+from .paths import Folders, SameFolder
 
 if TYPE_CHECKING:
     from ..api.record import Record

@@ -34,12 +34,20 @@ from .common import (
     sound_host,
 )
 from .interruption import stops_on_signals
+from .paths import path_text, usable_path
 
 if TYPE_CHECKING:
     from ..api.executor import Executor
     from ..sweeps.files import SweepFile
     from ..sweeps.sweep import HowToRun, SweepResult
 
+File = Annotated[
+    Path, typer.Argument(help="A sweep file (TOML), or a study's name.", parser=usable_path)
+]
+OutOfSweep = Annotated[
+    str | None,
+    typer.Option(metavar="DIR", help="Output folder; overrides the file's.", parser=path_text),
+]
 Detach = Annotated[
     bool, typer.Option("--detach", help="Submit the programs to a queue without waiting.")
 ]
@@ -52,10 +60,8 @@ READ_BY_STATUS = {"file", "out", "recipe", "status", "style", "columns", "sort",
 
 def sweep(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="A sweep file (TOML), or a study's name.")],
-    out: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Output folder; overrides the file's.")
-    ] = None,
+    file: File,
+    out: OutOfSweep = None,
     device: Device = "auto",
     executor: ExecutorName = "local",
     executor_args: ExecutorArgs = None,
