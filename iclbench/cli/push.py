@@ -77,7 +77,7 @@ def push(
 
 def _copy(package: Package, source: Path, folder: Path, every: bool) -> None:
     """Write the files of the repository into a new or empty folder, outside of the source."""
-    from ..files import is_free, staged, write_atomically
+    from ..files import is_free, staged
 
     if not is_free(folder):
         raise UsageError(f"{folder} holds files: give a new folder")
@@ -86,7 +86,9 @@ def _copy(package: Package, source: Path, folder: Path, every: bool) -> None:
     _show(package, [], every)
     with staged(folder) as new:
         for path in package.files:
-            write_atomically(new / path, package.read(path))
+            (new / path).parent.mkdir(parents=True, exist_ok=True)
+            with (new / path).open("wb") as file:
+                file.writelines(package.chunks(path))
     typer.echo(f"written to {folder}; iclbench pull {shlex.quote(str(folder))} --out NEW reads it")
 
 
