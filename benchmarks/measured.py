@@ -53,6 +53,11 @@ def processor() -> str:
     return names[0] if names else platform.processor() or platform.machine()
 
 
+def number(value: float | None, form: str = ".1e") -> str:
+    """A statistic of a record, which is None where it is not finite."""
+    return "inf" if value is None else format(value, form)
+
+
 def text(content: Content) -> str:
     """The table below a line about its circumstances."""
     facts = (

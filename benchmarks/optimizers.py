@@ -20,6 +20,8 @@ from tabulate import tabulate
 
 from iclbench import Record, run
 
+from .measured import number
+
 ADAM: dict[str, Any] = {"optimizer_args": {"eps": 1e-16}}
 PLAIN: dict[str, Any] = {**ADAM, "gradient_memory": 0}
 SOAP: dict[str, Any] = {
@@ -121,13 +123,9 @@ class Bench:
 
 def _errors(record: Record, suffix: str) -> dict[str, str]:
     return {
-        f"{short}{suffix}": ", ".join(_number(seed[name].median) for seed in record.main.seeds)
+        f"{short}{suffix}": ", ".join(number(seed[name].median) for seed in record.main.seeds)
         for short, name in (("gradient", "gradient_error"), ("iterated", "weight_error"))
     }
-
-
-def _number(value: float | None) -> str:
-    return "inf" if value is None else f"{value:.1e}"
 
 
 def main() -> None:
