@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import datetime
 import functools
 import json
 import multiprocessing
@@ -40,7 +39,7 @@ from iclbench.runs.tuned import read_tuning
 
 from . import ROOT
 from .accuracy_trainings import garg, ours, precision_ls
-from .measured import commit, processor
+from .measured import facts
 from .watch import DIM, EXAMPLES, Watch
 
 LEVELS = (1e-1, 1e-2, 1e-3)
@@ -92,16 +91,6 @@ def measure(name: str, train: Train, limit: float, threads: int) -> dict[str, An
         "steps": watch.steps,
         "points": watch.points,
         **facts(),
-    }
-
-
-def facts() -> dict[str, Any]:
-    """When and where a row was measured."""
-    return {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "commit": commit(),
-        "processor": processor(),
-        "torch": torch.__version__,
     }
 
 

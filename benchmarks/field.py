@@ -28,8 +28,9 @@ from typing import Any
 import torch
 from tabulate import tabulate
 
-from .accuracy import chosen, facts
+from .accuracy import chosen
 from .accuracy_trainings import garg, ours, precision_ls
+from .measured import facts
 from .watch import EXAMPLES, Watch
 
 BATCH, WIDTH = 256, 64
