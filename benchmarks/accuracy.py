@@ -17,7 +17,6 @@ evaluations.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import functools
 import json
@@ -37,7 +36,7 @@ from iclbench import Record, RecordStore
 from iclbench.runs.store import read_record
 from iclbench.runs.tuned import read_tuning
 
-from . import ROOT
+from . import ROOT, argument_parser
 from .accuracy_trainings import garg, ours, precision_ls
 from .measured import facts
 from .watch import DIM, EXAMPLES, Watch
@@ -200,7 +199,7 @@ def chosen(named: Mapping[str, Train], words: list[str]) -> dict[str, Train]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argument_parser(__doc__)
     parser.add_argument("--garg", metavar="CLONE", help="a clone of dtsip/in-context-learning")
     parser.add_argument(
         "--precision-ls", metavar="CLONE", help="a clone of HazyResearch/precision-ls"

@@ -7,18 +7,18 @@ FOLDER holds the records of runs with `--metrics alignment`.
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from tabulate import tabulate
 
 from iclbench import Board, Record, leaderboard
 
+from . import argument_parser
 from .measured import number
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, prog="python -m benchmarks.alignment")
+    parser = argument_parser(__doc__)
     parser.add_argument("folder", type=Path)
     for board in leaderboard(parser.parse_args().folder):
         table = tabulate(lines(board), headers="keys", tablefmt="github", disable_numparse=True)

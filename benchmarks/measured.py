@@ -7,7 +7,6 @@ Prints the table in a file that a benchmark wrote with `--json`.
 
 from __future__ import annotations
 
-import argparse
 import datetime
 import json
 import os
@@ -22,7 +21,7 @@ from tabulate import tabulate
 
 from iclbench.devices import cpu_name
 
-from . import ROOT
+from . import ROOT, argument_parser
 
 Content = dict[str, Any]
 
@@ -83,7 +82,7 @@ def publish(content: Content, path: Path | None) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argument_parser(__doc__)
     parser.add_argument("file", type=Path)
     print(text(json.loads(parser.parse_args().file.read_text())))
 

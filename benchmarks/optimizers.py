@@ -20,6 +20,7 @@ from tabulate import tabulate
 
 from iclbench import Record, run
 
+from . import argument_parser
 from .measured import number
 
 ADAM: dict[str, Any] = {"optimizer_args": {"eps": 1e-16}}
@@ -129,7 +130,7 @@ def _errors(record: Record, suffix: str) -> dict[str, str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argument_parser(__doc__)
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--dim", type=int, default=3)
