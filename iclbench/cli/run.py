@@ -187,13 +187,13 @@ def _run_suite(
     elif output.style == "table":
         asked.announce(measure=dry_run)
     if dry_run:
-        end_with([], 1 if asked.failures({}) else 0)
+        end_with([], 1 if asked.has_failures({}) else 0)
         return
     asked.require_columns(output)
     records, errors = _run_all(asked.named, prepare)
     problems = asked.print_scores(records, errors, output)
     say_what_next(records, prepare.settings.out, failed=bool(errors), suite=name)
-    end_with(problems, 1 if asked.failures(errors) else 0)
+    end_with(problems, 1 if asked.has_failures(errors) else 0)
 
 
 def _continuation(resume: bool, force: bool) -> str:
