@@ -9,7 +9,6 @@ or with `--threads 1` by the process's CPU time, which a busy machine affects le
 
 from __future__ import annotations
 
-import argparse
 import datetime
 import json
 import os
@@ -21,6 +20,7 @@ import torch
 
 from iclbench import full_precision, write_atomically
 
+from . import argument_parser
 from .configurations import CONFIGURATIONS, Configuration
 from .loops import Worker, makers
 from .measured import processor
@@ -93,7 +93,7 @@ def version_of(name: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argument_parser(__doc__)
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--quick", action="store_true", help="smoke test of about a minute")
     parser.add_argument("--json", type=Path, help="write the numbers to this file")

@@ -17,9 +17,7 @@ evaluations.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import datetime
 import functools
 import json
 import multiprocessing
@@ -38,9 +36,9 @@ from iclbench import Record, RecordStore
 from iclbench.runs.store import read_record
 from iclbench.runs.tuned import read_tuning
 
-from . import ROOT
+from . import ROOT, argument_parser
 from .accuracy_trainings import garg, ours, precision_ls
-from .measured import commit, processor
+from .measured import facts
 from .watch import DIM, EXAMPLES, Watch
 
 LEVELS = (1e-1, 1e-2, 1e-3)
@@ -92,16 +90,6 @@ def measure(name: str, train: Train, limit: float, threads: int) -> dict[str, An
         "steps": watch.steps,
         "points": watch.points,
         **facts(),
-    }
-
-
-def facts() -> dict[str, Any]:
-    """When and where a row was measured."""
-    return {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "commit": commit(),
-        "processor": processor(),
-        "torch": torch.__version__,
     }
 
 
@@ -211,7 +199,7 @@ def chosen(named: Mapping[str, Train], words: list[str]) -> dict[str, Train]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argument_parser(__doc__)
     parser.add_argument("--garg", metavar="CLONE", help="a clone of dtsip/in-context-learning")
     parser.add_argument(
         "--precision-ls", metavar="CLONE", help="a clone of HazyResearch/precision-ls"

@@ -7,16 +7,18 @@ FOLDER holds the records of runs with `--metrics alignment`.
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from tabulate import tabulate
 
 from iclbench import Board, Record, leaderboard
 
+from . import argument_parser
+from .measured import number
+
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, prog="python -m benchmarks.alignment")
+    parser = argument_parser(__doc__)
     parser.add_argument("folder", type=Path)
     for board in leaderboard(parser.parse_args().folder):
         table = tabulate(lines(board), headers="keys", tablefmt="github", disable_numparse=True)
@@ -26,12 +28,20 @@ def main() -> None:
 def lines(board: Board) -> list[dict[str, str]]:
     """A line for each row of a board, best first whatever its origin."""
     names = board.frame()["row"]
-    rows = sorted(zip(names, board.records, strict=True), key=lambda row: median_error(row[1]))
+    rows = sorted(
+        zip(names, board.records, strict=True), key=lambda row: none_last(median_error(row[1]))
+    )
     return [{"model": name, **line(record)} for name, record in rows]
 
 
-def median_error(record: Record) -> float:
+def median_error(record: Record) -> float | None:
+    """The median error; None if it is not finite."""
     return record.main.metrics["squared_error"].median
+
+
+def none_last(value: float | None) -> tuple[bool, float]:
+    """A key to sort by: numbers, and then what is not finite."""
+    return value is None, value or 0.0
 
 
 def line(record: Record) -> dict[str, str]:
@@ -40,20 +50,20 @@ def line(record: Record) -> dict[str, str]:
     trained = [seed.seed for seed in record.seeds if seed.seed is not None]
     metrics = record.main.metrics
     return {
-        "median error": f"{median_error(record):.1e}",
-        "mean error": f"{metrics['squared_error'].mean:.1e}",
+        "median error": number(median_error(record)),
+        "mean error": number(metrics["squared_error"].mean),
         "seeds": f"{len(trained) or ''}{f', {diverged} diverged' if diverged else ''}",
         "k": over_seeds(record, "alignment_steps", ".0f"),
         "step": over_seeds(record, "alignment_step_size", ".2f"),
-        "distance": f"{metrics['alignment_distance'].median:.1e}",
-        "cosine": f"{metrics['alignment_cosine'].median:.3f}",
+        "distance": number(metrics["alignment_distance"].median),
+        "cosine": number(metrics["alignment_cosine"].median, ".3f"),
     }
 
 
 def over_seeds(record: Record, metric: str, form: str) -> str:
     """The smallest and the largest median of a seed; one number if they look alike."""
-    medians = [seed[metric].median for seed in record.main.seeds]
-    ends = [format(end, form) for end in (min(medians), max(medians))]
+    medians = sorted((seed[metric].median for seed in record.main.seeds), key=none_last)
+    ends = [number(end, form) for end in (medians[0], medians[-1])]
     return ends[0] if ends[0] == ends[1] else "–".join(ends)
 
 

@@ -10,7 +10,6 @@ it is no yardstick for a change of them. Exit codes: 1 if the engine lost more t
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import sys
@@ -18,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from tabulate import tabulate
+
+from . import argument_parser
 
 
 def speeds(content: dict[str, Any]) -> dict[tuple[str, str], float]:
@@ -61,7 +62,7 @@ def compare(before: dict[str, Any], after: dict[str, Any], margin: float) -> tup
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argument_parser(__doc__)
     parser.add_argument("before", type=Path)
     parser.add_argument("after", type=Path)
     parser.add_argument("--margin", type=float, default=0.15)

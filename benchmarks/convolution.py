@@ -8,7 +8,6 @@ repeats), and the error against float64.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import time
 
@@ -16,6 +15,8 @@ import torch
 from tabulate import tabulate
 
 from iclbench_baseconv.convolution import convolve
+
+from . import argument_parser
 
 BATCH, CHANNELS, REPEATS = 64, 64, 7
 LENGTHS = (21, 41, 64, 128, 192, 256, 512)
@@ -59,7 +60,7 @@ def row(length: int, device: str) -> dict[str, object]:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argument_parser(__doc__)
     parser.add_argument("--device", default="cpu")
     device = parser.parse_args().device
     name = torch.cuda.get_device_name() if device == "cuda" else "CPU"

@@ -8,7 +8,6 @@ It prints two tables, for `docs/statistics.md`: intervals of a mean, and the ran
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +20,7 @@ from iclbench.api.random import philox
 from iclbench.leaderboards.ranking import ranks
 from iclbench.runs.intervals import mean_interval
 
+from . import argument_parser
 from .coverage_scenarios import (
     BOARD_PROMPTS,
     BOARD_ROWS,
@@ -137,7 +137,7 @@ def _board_cell(row: dict[str, Any]) -> str:
 
 def main() -> None:
     """Simulate, print the tables and write them as JSON; or print those of a file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argument_parser(__doc__)
     parser.add_argument("--quick", action="store_true", help="few simulations")
     parser.add_argument("--json", type=Path, help="write the shares into this file")
     parser.add_argument("--show", type=Path, help="print the tables of this file")

@@ -19,6 +19,8 @@ import torch
 
 from iclbench.nn.logits import FactoredLogits, token_loss
 
+from . import argument_parser
+
 METHODS = ("logits", "factors")
 
 
@@ -58,7 +60,7 @@ def _peak_memory(device: torch.device) -> float:
 
 def main() -> None:
     """Print one line per method."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argument_parser(__doc__)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--length", type=int, default=256)
     parser.add_argument("--vocabulary", type=int, default=50_257)

@@ -17,6 +17,8 @@ from iclbench import load_task, philox
 from iclbench.precision import default_dtype, full_precision
 from iclbench_linear_attention.elimination import Elimination, geometric_knots
 
+from . import argument_parser
+
 SYSTEMS, SIZE = 1024, 5
 KNOTS = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
 RANGES = ((1e-2, 1e3), (1e-1, 1e2), (2.0, 1e2))
@@ -56,6 +58,7 @@ def row(F: Tensor, a: Tensor, dtype: torch.dtype, knots: Tensor) -> dict[str, ob
 
 def main() -> None:
     """Print the table."""
+    argument_parser(__doc__).parse_args()
     print(f"torch {torch.__version__}, CPU, {SYSTEMS} systems of {SIZE} equations\n")
     rows = []
     for name, system in (("κ = 10", positive_definite()), ("ridge", normal_equations())):

@@ -88,25 +88,30 @@ class EngineLoop:
             yield
 
     def overhead(self, steps: int) -> float:
-        """The share of time outside data, model, loss, gradient and optimizer.
+        """The share of time outside data, model with loss, gradient and optimizer.
 
-        Only valid on a CPU, where calls are synchronous.
+        Only valid on a CPU with one thread, where calls are synchronous and in turn. Raises
+        RuntimeError for a part that was never called: its time would count as the engine's.
         """
         t = self.training
-        inside = [
-            (type(t.task), "training_batches"),
-            (type(t.replicas.template), "forward"),
-            (type(t.task), "loss"),
-            (torch.autograd, "grad"),
-            (type(t.optimizer), "update"),
-        ]
-        watch = Stopwatch()
+        program = t.choice.program
+        parts = {
+            "data": (type(t.task), "training_batches"),
+            "model and loss": (program, "loss_of" if isinstance(program, Threaded) else "losses"),
+            "gradient": (torch.autograd, "grad"),
+            "optimizer": (t.optimizer, "update"),
+        }
+        watches = {part: Stopwatch() for part in parts}
+        whole = Stopwatch()
         with contextlib.ExitStack() as stack:
-            for owner, name in inside:
-                stack.enter_context(mock.patch.object(owner, name, watch.on(getattr(owner, name))))
-            whole = Stopwatch()
+            for part, (owner, name) in parts.items():
+                timed = watches[part].on(getattr(owner, name))
+                stack.enter_context(mock.patch.object(owner, name, timed))
             whole.on(self.advance)(steps)
-        return 1 - watch.seconds / whole.seconds
+        for part, watch in watches.items():
+            if not watch.calls:
+                raise RuntimeError(f"{self.name}: {part} was not timed; it is called differently")
+        return 1 - sum(watch.seconds for watch in watches.values()) / whole.seconds
 
     @property
     def stages(self) -> dict[str, Any]:
@@ -136,19 +141,20 @@ class EngineLoop:
 
 
 class Stopwatch:
-    """The total seconds inside functions that do not call one another."""
+    """The number of calls of a function, and the total seconds inside."""
 
     def __init__(self) -> None:
-        self.seconds = 0.0
+        self.calls, self.seconds = 0, 0.0
 
     def on(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function with its time added to `seconds`."""
+        """The function, whose calls and time are counted."""
 
         @functools.wraps(function)
         def timed(*args: Any, **kwargs: Any) -> Any:
             started = time.perf_counter()
             result = function(*args, **kwargs)
             self.seconds += time.perf_counter() - started
+            self.calls += 1
             return result
 
         return timed

@@ -9,7 +9,6 @@ CPU, wall-clock time on a GPU.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from iclbench.devices import keep_freed_memory
 from iclbench.runs.models import initial_module
 from iclbench.runs.plan import resolve
 
+from . import argument_parser
 from .measured import measured, publish
 from .timing import Clock, clock_kind
 
@@ -66,7 +66,7 @@ def row(model: str, args: dict[str, Any], task: str, task_args: dict[str, Any], 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argument_parser(__doc__)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--json", type=Path, help="write the table to this file")
     arguments = parser.parse_args()

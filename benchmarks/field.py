@@ -12,7 +12,6 @@ medians over the rounds, with their range.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import functools
 import json
@@ -28,8 +27,10 @@ from typing import Any
 import torch
 from tabulate import tabulate
 
-from .accuracy import chosen, facts
+from . import argument_parser
+from .accuracy import chosen
 from .accuracy_trainings import garg, ours, precision_ls
+from .measured import facts
 from .watch import EXAMPLES, Watch
 
 BATCH, WIDTH = 256, 64
@@ -112,7 +113,7 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argument_parser(__doc__)
     parser.add_argument("--garg", metavar="CLONE", help="a clone of dtsip/in-context-learning")
     parser.add_argument("--precision-ls", metavar="CLONE", help="one of HazyResearch/precision-ls")
     parser.add_argument("--seconds", type=float, default=20.0, help="core seconds of each training")

@@ -11,7 +11,6 @@ machine without a GPU.
 
 from __future__ import annotations
 
-import argparse
 import builtins
 import importlib
 import os
@@ -25,6 +24,8 @@ from tabulate import tabulate
 from iclbench import Architecture, Signature, TrainingContext
 from iclbench.api.prompts import Sequence
 from iclbench.plugins import host
+
+from . import argument_parser
 
 MODELS: dict[str, dict[str, Any]] = {
     "retention": {},
@@ -91,7 +92,7 @@ def rows(lengths: list[int]) -> Iterator[dict[str, object]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argument_parser(__doc__)
     parser.add_argument("--lengths", type=int, nargs="+", default=[5, 33, 100])
     arguments = parser.parse_args()
     interpret()

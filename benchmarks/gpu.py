@@ -15,7 +15,6 @@ Exit codes: 0 done, 3 not yet, 1 a test or a comparison failed.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
@@ -27,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from . import argument_parser
 from .gpu_parts import NOT_YET, PARTS
 
 #: The largest file and the most files that a part leaves.
@@ -118,7 +118,7 @@ def run_part(part: int, make: Callable[[Path], Slice], state: Path, out: Path) -
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argument_parser(__doc__)
     parser.add_argument("part", type=int, choices=list(PARTS))
     parser.add_argument("--device", default="cuda", choices=["cpu", "cuda"])
     parser.add_argument("--minutes", type=float, default=9.0)

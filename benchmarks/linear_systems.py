@@ -9,7 +9,6 @@ many multiply-adds as four layers of two heads.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import time
 from collections.abc import Callable
@@ -25,6 +24,8 @@ from iclbench.plugins import host
 from iclbench_linear_transformer.architecture import multiply_adds
 from iclbench_linear_transformer.modules import BlockLayer
 from iclbench_linear_transformer.tokens import block_tokens, component_mask
+
+from . import argument_parser
 
 SIZES = (4, 9, 16, 32, 64, 128, 256)
 BATCH = 16
@@ -89,7 +90,7 @@ def row(n: int) -> dict[str, object]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argument_parser(__doc__)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     torch.set_num_threads(parser.parse_args().threads)
     print(

@@ -7,7 +7,6 @@ Prints the table in a file that a benchmark wrote with `--json`.
 
 from __future__ import annotations
 
-import argparse
 import datetime
 import json
 import os
@@ -20,7 +19,9 @@ from typing import Any
 import torch
 from tabulate import tabulate
 
-from . import ROOT
+from iclbench.devices import cpu_name
+
+from . import ROOT, argument_parser
 
 Content = dict[str, Any]
 
@@ -31,37 +32,46 @@ def commit() -> str:
     return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
 
 
+def processor() -> str:
+    """The processor's name, or else its architecture."""
+    return cpu_name() or platform.machine()
+
+
+def facts() -> dict[str, str]:
+    """When, where and by which code a number was measured."""
+    return {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "commit": commit(),
+        "processor": processor(),
+        "torch": torch.__version__,
+    }
+
+
 def measured(command: str, rows: Sequence[dict[str, Any]]) -> Content:
     """What a file of measurements holds: the rows, the command and the circumstances."""
     return {
         "command": command,
-        "created": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "commit": commit(),
-        "processor": processor(),
+        **facts(),
         "cores": os.cpu_count(),
         "load": round(os.getloadavg()[0], 1),
-        "torch": torch.__version__,
         "rows": list(rows),
     }
 
 
-def processor() -> str:
-    """The processor's name."""
-    path = Path("/proc/cpuinfo")
-    lines = path.read_text().splitlines() if path.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
+def number(value: float | None, form: str = ".1e") -> str:
+    """A statistic of a record, which is None where it is not finite."""
+    return "inf" if value is None else format(value, form)
 
 
 def text(content: Content) -> str:
     """The table below a line about its circumstances."""
-    facts = (
-        f"`{content['command']}`, {content['created']}, commit {content['commit']}, "
+    circumstances = (
+        f"`{content['command']}`, {content['date']}, commit {content['commit']}, "
         f"{content['processor']}, {content['cores']} cores at a load average of {content['load']}, "
         f"torch {content['torch']}:"
     )
     table = tabulate(content["rows"], headers="keys", tablefmt="github", disable_numparse=True)
-    return f"{facts}\n\n{table}"
+    return f"{circumstances}\n\n{table}"
 
 
 def publish(content: Content, path: Path | None) -> None:
@@ -72,7 +82,7 @@ def publish(content: Content, path: Path | None) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argument_parser(__doc__)
     parser.add_argument("file", type=Path)
     print(text(json.loads(parser.parse_args().file.read_text())))
 

@@ -20,6 +20,9 @@ from tabulate import tabulate
 
 from iclbench import Record, run
 
+from . import argument_parser
+from .measured import number
+
 ADAM: dict[str, Any] = {"optimizer_args": {"eps": 1e-16}}
 PLAIN: dict[str, Any] = {**ADAM, "gradient_memory": 0}
 SOAP: dict[str, Any] = {
@@ -121,17 +124,13 @@ class Bench:
 
 def _errors(record: Record, suffix: str) -> dict[str, str]:
     return {
-        f"{short}{suffix}": ", ".join(_number(seed[name].median) for seed in record.main.seeds)
+        f"{short}{suffix}": ", ".join(number(seed[name].median) for seed in record.main.seeds)
         for short, name in (("gradient", "gradient_error"), ("iterated", "weight_error"))
     }
 
 
-def _number(value: float | None) -> str:
-    return "inf" if value is None else f"{value:.1e}"
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argument_parser(__doc__)
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--dim", type=int, default=3)

@@ -12,7 +12,6 @@ affects less than the wall clock) and their wall-clock seconds:
 
 from __future__ import annotations
 
-import argparse
 import os
 import resource
 import subprocess
@@ -25,6 +24,7 @@ from pathlib import Path
 from iclbench import Record, RecordStore, run
 from iclbench.api.record import MAIN
 
+from . import argument_parser
 from .measured import measured, publish
 
 BOARDS = 100
@@ -86,7 +86,7 @@ def measurements(folder: Path, records: int, verified: int) -> Iterator[dict[str
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argument_parser(__doc__)
     parser.add_argument("--records", type=int, default=1000)
     parser.add_argument("--verified", type=int, default=24)
     parser.add_argument("--json", type=Path, help="write the numbers to this file")

@@ -5,13 +5,14 @@ python -m benchmarks.report [--targets | --loops] FILE.json …
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 from pathlib import Path
 from typing import Any
 
 from tabulate import tabulate
+
+from . import argument_parser
 
 
 def ratios(base: dict[str, Any], other: dict[str, Any], clock: str) -> list[float]:
@@ -170,7 +171,7 @@ def _target(label: str, values: list[float], target: float) -> dict[str, str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argument_parser(__doc__)
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE.json")
     part = parser.add_mutually_exclusive_group()
     part.add_argument("--targets", action="store_true", help="print only the targets")

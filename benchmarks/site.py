@@ -7,7 +7,6 @@ The records are synthetic, from one run of a solver; half of them are of one tas
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
 from pathlib import Path
@@ -21,6 +20,7 @@ from iclbench.leaderboards.site.build import make_site
 from iclbench.runs.statistics import summarize
 from iclbench.runs.store import read_values
 
+from . import argument_parser
 from .measured import measured, publish
 
 #: The element that a page must show before it counts as loaded.
@@ -114,7 +114,7 @@ def load_times(folder: Path, run_id: str) -> list[dict[str, object]]:
 
 def main() -> None:
     """Print a table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argument_parser(__doc__)
     parser.add_argument("--records", type=int, default=2000)
     parser.add_argument("--json", type=Path, help="write the table to this file")
     arguments = parser.parse_args()

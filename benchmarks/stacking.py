@@ -10,7 +10,6 @@ time with one thread, wall-clock time with more.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 from contextlib import nullcontext
 from pathlib import Path
@@ -30,6 +29,7 @@ from iclbench.training.gradients.threaded import Threaded
 from iclbench.training.gradients.vmapped import Vmapped
 from iclbench.training.threads import map_at_once, one_thread
 
+from . import argument_parser
 from .configurations import PREFIXES, Configuration
 from .engine import EngineLoop
 from .measured import measured, publish
@@ -96,7 +96,7 @@ def row(configuration: Configuration) -> dict[str, object]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argument_parser(__doc__)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--json", type=Path, help="write the table to this file")
     arguments = parser.parse_args()

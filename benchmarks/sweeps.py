@@ -14,6 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from . import argument_parser
+
 PLANNED = """
 [defaults]
 task = "least-squares"
@@ -60,6 +62,7 @@ def measured(*words: str) -> tuple[str, float, float, float]:
 
 def main() -> None:
     """Print the two measurements as lines."""
+    argument_parser(__doc__).parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         planned, finished = folder / "planned.toml", folder / "finished.toml"

@@ -10,7 +10,6 @@ source tree. Exits with an error if wheels and source tree are too large togethe
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 import tempfile
@@ -22,7 +21,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from . import ROOT
+from . import ROOT, argument_parser
 
 #: What the machine has, each with its dependencies.
 GIVEN = ("torch", "numpy", "scipy", "pandas", "pyarrow")
@@ -109,7 +108,7 @@ def tree_bytes() -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argument_parser(__doc__)
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
     download(folder)

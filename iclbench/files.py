@@ -12,6 +12,7 @@ import time
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -152,10 +153,12 @@ def require_writable(folder: Path) -> None:
         raise UsageError(f"the output folder {folder} can't be written: {error.strerror}") from None
 
 
-def read_regular_file(path: Path, most: int, links: bool = False) -> bytes:
-    """The bytes of a regular file of at most `most` bytes; raises RecordError for anything else.
+@contextmanager
+def regular_file(path: Path, most: int, links: bool = False) -> Iterator[BufferedReader]:
+    """A regular file of at most `most` bytes, open for the block.
 
-    A link is refused, unless `links`. A pipe or a device is never waited for.
+    Raises RecordError for anything else, and where it can't be read. A link is refused, unless
+    `links`. A pipe or a device is never waited for.
     """
     # Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -174,10 +177,22 @@ def read_regular_file(path: Path, most: int, links: bool = False) -> bytes:
                 raise RecordError(
                     f"{shown} has {status.st_size:,} bytes; at most {most:,} are read"
                 )
-            return file.read(status.st_size)
+            yield file
     except (OSError, ValueError) as error:  # a path with a null character is a ValueError
         reason = getattr(error, "strerror", None) or str(error)
         raise RecordError(f"{shown} can't be read: {reason}") from None
+
+
+def read_regular_file(path: Path, most: int, links: bool = False) -> bytes:
+    """The bytes of a regular file; raises RecordError as `regular_file` does."""
+    with regular_file(path, most, links) as file:
+        return file.read(os.fstat(file.fileno()).st_size)
+
+
+def regular_file_digest(path: Path, most: int) -> str:
+    """SHA-256 of a regular file, as hexadecimal digits; raises RecordError as `regular_file`."""
+    with regular_file(path, most) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_toml(path: Path) -> dict[str, Any]:

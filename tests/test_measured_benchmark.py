@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from benchmarks.measured import measured, publish, text
+from benchmarks.measured import facts, measured, publish, text
+from iclbench.devices import cpu_name
 
 
 def test_a_table_says_where_it_is_from_and_is_printed_again_from_its_file(tmp_path, capsys):
@@ -16,3 +17,11 @@ def test_a_table_says_where_it_is_from_and_is_printed_again_from_its_file(tmp_pa
     for fact in ("`python -m benchmarks.x`", content["commit"], content["torch"], "load average"):
         assert fact in first
     assert "| a      | 1.50 |" in table
+
+
+def test_the_circumstances_are_those_of_a_single_row_and_the_processor_a_record_s(monkeypatch):
+    content, row = measured("python -m benchmarks.x", []), facts()
+    assert {name: content[name] for name in row} == row
+    assert row["processor"] == cpu_name()
+    monkeypatch.setattr("benchmarks.measured.cpu_name", lambda: None)
+    assert facts()["processor"]  # where the system does not say, the architecture

@@ -15,7 +15,7 @@ import torch
 from benchmarks.compare import compare
 from benchmarks.compare import main as compare_main
 from benchmarks.configurations import CONFIGURATIONS, Configuration
-from benchmarks.engine import EngineLoop, plan_of
+from benchmarks.engine import EngineLoop, Stopwatch, plan_of
 from benchmarks.report import headline, table, targets
 from benchmarks.timing import operations, stage_times
 from iclbench.training.gradients.threaded import Threaded
@@ -158,6 +158,36 @@ def test_operations_are_counted_alike_of_what_is_compiled(monkeypatch):
     with loop.in_turn():
         assert operations(loop) == expected
     assert program.compiled is None
+
+
+@pytest.mark.parametrize("engine", ["threaded", "vmapped"])
+def test_the_engine_s_share_is_the_rest_of_what_its_program_calls(engine, monkeypatch):
+    configuration = CONFIGURATIONS[5]
+    loop = EngineLoop(configuration, 2, "cpu", engine=engine)
+    assert loop.training.choice.program.name == engine
+    watches = []
+
+    class Watch(Stopwatch):
+        def __init__(self):
+            super().__init__()
+            watches.append(self)
+
+    monkeypatch.setattr("benchmarks.engine.Stopwatch", Watch)
+    steps = 2 * configuration.chunk
+    share = loop.overhead(steps)
+    *parts, whole = watches
+    assert len(parts) == 4
+    assert all(part.calls > 0 and part.seconds > 0 for part in parts)
+    assert parts[-1].calls == steps
+    assert 0 < sum(part.seconds for part in parts) < whole.seconds
+    assert 0 < share < 1
+
+
+def test_a_part_that_the_engine_never_calls_is_no_share_of_it(monkeypatch):
+    loop = EngineLoop(CONFIGURATIONS[5], 1, "cpu")
+    monkeypatch.setattr(loop, "advance", lambda steps: None)
+    with pytest.raises(RuntimeError, match="data was not timed"):
+        loop.overhead(20)
 
 
 @pytest.mark.slow

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
-from pathlib import Path
 from typing import Any
 
 from pydantic import Field, ValidationError, model_validator
@@ -90,14 +88,3 @@ class Suite(Config):
         except UsageError as error:
             raise ValueError(str(error)) from None
         return board
-
-
-def read_suite(path: Path) -> Suite:
-    """The suite in a TOML file; raises UsageError if it is invalid."""
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except RecursionError:
-        raise UsageError(f"{path}: it is nested too deeply") from None
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path}: {error}") from None
-    return parse_config(Suite, content, str(path))

@@ -114,13 +114,7 @@ def _wrong_form(error: Any) -> str:
 
 
 def _require_usable_process() -> None:
-    """Raise UsageError if the arguments or the working directory can't be used.
-
-    An empty folder would be the working directory; it mostly comes from a variable without a value.
-    """
-    for option, value in zip(sys.argv, [*sys.argv[1:], None], strict=True):
-        if option in {"--out=", "--to="} or (option in {"--out", "--to"} and value == ""):
-            raise UsageError(f"{option.rstrip('=')} is empty; use `.` for the working directory")
+    """Raise UsageError if the arguments or the working directory can't be used."""
     for argument in sys.argv[1:]:
         try:
             argument.encode()

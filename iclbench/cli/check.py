@@ -21,7 +21,8 @@ def check(
     """Check that a package's plugins conform to their interfaces.
 
     Every entry is checked: models on a task of each form, tasks, solvers, recipes, suites, metrics,
-    graders, executors, commands, and hooks that observe runs. Tiny runs are recorded and verified.
+    graders, executors, trackers, commands, and hooks that observe runs. Tiny runs are recorded and
+    verified.
     Exits with 1 if a check fails.
     """
     sound_host(strict)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, cast
 
@@ -14,6 +14,7 @@ from ..api.errors import IclbenchError, UsageError, unknown
 from ..console import report
 from ..files import LEADERBOARDS, RECORDS, STAGING
 from ..plugins import PluginHost, host
+from .paths import path_text
 
 if TYPE_CHECKING:
     from ..display.progress import ProgressDisplay
@@ -39,7 +40,9 @@ def complete_names(*kinds: str) -> Callable[[str], list[str]]:
 
 
 Strict = Annotated[bool, typer.Option("--strict", help="Treat any plugin problem as an error.")]
-Out = Annotated[str, typer.Option("--out", metavar="DIR", help="Folder for the records.")]
+Out = Annotated[
+    str, typer.Option("--out", metavar="DIR", help="Folder for the records.", parser=path_text)
+]
 Device = Annotated[
     str,
     typer.Option(
@@ -139,19 +142,6 @@ def exit_code(error: BaseException) -> int:
     return error.exit_code if isinstance(error, IclbenchError) else 1
 
 
-Folders = Annotated[
-    list[Path] | None,
-    typer.Argument(
-        metavar="[FOLDER]…",
-        help="Folders of records, combined.  [default: results, or the published records]",
-    ),
-]
-SameFolder = Annotated[
-    Path | None,
-    typer.Option("--out", metavar="DIR", help="Same as FOLDER; other commands call it --out."),
-]
-
-
 def records_folders(folders: Sequence[Path] | None, out: Path | None) -> list[Path]:
     """The folders of records to show, each once; raises UsageError if one is missing."""
     given = [*(folders or []), *([out] if out is not None else [])]
@@ -213,6 +203,16 @@ def options_given(context: typer.Context) -> dict[str, str]:
     written = {p.name: p.opts[0] for p in context.command.params if p.name is not None}
     sources = {name: context.get_parameter_source(name) for name in written}
     return {n: written[n] for n, source in sources.items() if source and source.name != "DEFAULT"}
+
+
+def refuse_ignored(context: typer.Context, used: Collection[str], why: str) -> None:
+    """Raise UsageError for what the user set and the parameters in `used` don't name.
+
+    The message is the option followed by `why`.
+    """
+    for name, written in options_given(context).items():
+        if name not in used:
+            raise UsageError(f"{written} {why}")
 
 
 def end_with(problems: Sequence[str], code: int = 0) -> None:

@@ -11,11 +11,15 @@ from ..api.options import parse_arguments
 from ..console import counted
 from .common import Strict, sound_host
 from .interruption import stops_on_signals
+from .paths import usable_path
 
 
 def export(
     out: Annotated[
-        Path, typer.Argument(help="Output folder: new, empty, or from an earlier export.")
+        Path,
+        typer.Argument(
+            help="Output folder: new, empty, or from an earlier export.", parser=usable_path
+        ),
     ],
     task: Annotated[str, typer.Option(metavar="NAME", help="The task.")],
     prompts: Annotated[int, typer.Option(min=1, metavar="N", help="Prompts per case.")],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -12,8 +13,6 @@ from . import figures, site_of, suites
 from .common import (
     PUBLISHED,
     Columns,
-    Folders,
-    SameFolder,
     Sort,
     Style,
     complete_names,
@@ -21,6 +20,7 @@ from .common import (
     records_folders,
     show_table,
 )
+from .paths import Folders, SameFolder, usable_path
 
 app = typer.Typer(
     help="Make ranked tables and figures from records.",
@@ -90,7 +90,9 @@ def show(
 def costs(
     folders: Annotated[
         list[Path] | None,
-        typer.Argument(help="Folders of records.  [default: leaderboards/records]"),
+        typer.Argument(
+            help="Folders of records.  [default: leaderboards/records]", parser=usable_path
+        ),
     ] = None,
     digits: Annotated[
         str, typer.Option(metavar="K,…", help="Mean validation digits to reach, such as 1,2,3.")
@@ -123,9 +125,12 @@ def costs(
 
 def _numbers(text: str) -> list[float]:
     try:
-        return [float(part) for part in text.split(",")]
+        numbers = [float(part) for part in text.split(",")]
     except ValueError:
-        raise UsageError(f"--digits takes numbers such as 1,2,3, not {text!r}") from None
+        numbers = [math.nan]
+    if not all(map(math.isfinite, numbers)):
+        raise UsageError(f"--digits takes numbers such as 1,2,3, not {text!r}")
+    return numbers
 
 
 app.command("figure")(figures.figure)
@@ -134,7 +139,10 @@ app.command("figure")(figures.figure)
 @app.command()
 def build(
     folder: Annotated[
-        Path, typer.Argument(help="Leaderboards folder; the records are in FOLDER/records.")
+        Path,
+        typer.Argument(
+            help="Leaderboards folder; the records are in FOLDER/records.", parser=usable_path
+        ),
     ] = Path("leaderboards"),
     parquet: Annotated[bool, typer.Option(help="Write rows.parquet, which needs pyarrow.")] = True,
 ) -> None:

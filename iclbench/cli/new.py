@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from .paths import usable_path
+
 
 def new(
     kind: Annotated[
@@ -17,7 +19,12 @@ def new(
     name: Annotated[str, typer.Argument(help="Plugin name: lower-case words joined by hyphens.")],
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="DIR", help="The new folder. Default: iclbench-NAME."),
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="The new folder. Default: iclbench-NAME.",
+            parser=usable_path,
+        ),
     ] = None,
 ) -> None:
     """Create a plugin: a distribution with code, a README and passing tests."""

@@ -9,21 +9,26 @@ import typer
 
 from ..console import counted, report
 from .common import Strict, sound_host
+from .paths import path_text, usable_path
+
+Repository = Annotated[
+    str,
+    typer.Argument(
+        metavar="USER/NAME|datasets/USER/NAME|FOLDER",
+        help="A model repository, a data set, or a folder, such as ./copy.",
+        parser=path_text,
+    ),
+]
 
 
 def pull(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="USER/NAME|datasets/USER/NAME|FOLDER",
-            help="A model repository, a data set, or a folder, such as ./copy.",
-        ),
-    ],
+    source: Repository,
     out: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
             help="Default: results for records, the source's name for prompts.",
+            parser=usable_path,
         ),
     ] = None,
     verify: Annotated[

@@ -15,6 +15,7 @@ import typer
 from ..api.errors import UsageError
 from ..console import report
 from .common import Strict, end_with, sound_host
+from .paths import path_text, usable_path
 
 if TYPE_CHECKING:
     from ..exchange.hub import Hub, State
@@ -27,13 +28,16 @@ MOST_SHOWN = 30
 def push(
     what: Annotated[
         Path,
-        typer.Argument(help="A record, a folder of records, or a folder from `iclbench export`."),
+        typer.Argument(
+            help="A record, a folder of records, or a folder from `iclbench export`.",
+            parser=usable_path,
+        ),
     ],
     to: Annotated[
         str,
         typer.Option(
             "--to", metavar="USER/NAME|FOLDER",
-            help="A Hugging Face repository, or a new folder, such as ./copy.",
+            help="A Hugging Face repository, or a new folder, such as ./copy.", parser=path_text,
         ),
     ],
     task: Annotated[str | None, typer.Option(help="Only the records of this task.")] = None,
@@ -73,7 +77,7 @@ def push(
 
 def _copy(package: Package, source: Path, folder: Path, every: bool) -> None:
     """Write the files of the repository into a new or empty folder, outside of the source."""
-    from ..files import is_free, staged, write_atomically
+    from ..files import is_free, staged
 
     if not is_free(folder):
         raise UsageError(f"{folder} holds files: give a new folder")
@@ -82,7 +86,9 @@ def _copy(package: Package, source: Path, folder: Path, every: bool) -> None:
     _show(package, [], every)
     with staged(folder) as new:
         for path in package.files:
-            write_atomically(new / path, package.read(path))
+            (new / path).parent.mkdir(parents=True, exist_ok=True)
+            with (new / path).open("wb") as file:
+                file.writelines(package.chunks(path))
     typer.echo(f"written to {folder}; iclbench pull {shlex.quote(str(folder))} --out NEW reads it")
 
 

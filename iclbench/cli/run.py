@@ -29,11 +29,11 @@ from .common import (
     end_with,
     engine_name,
     exit_code,
-    options_given,
     show_table,
     sound_host,
 )
 from .interruption import stops_on_signals
+from .paths import usable_path
 from .record_weights import with_files_of_weights
 from .shifting import show_shifted
 from .spec_options import with_spec_options
@@ -57,6 +57,14 @@ Tasks = Annotated[
         metavar="NAME[,NAME]", help="Tasks to run them on.", autocompletion=complete_names("task")
     ),
 ]
+Tuned = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE",
+        help="Tunings to use, or folders of them; repeatable.",
+        parser=usable_path,
+    ),
+]
 EvalBatch = Annotated[
     int | None,
     typer.Option(
@@ -78,10 +86,7 @@ def run(
     model: Models = None,
     task: Tasks = None,
     suite: SuiteName = None,
-    tuned: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="Tunings to use, or folders of them; repeatable."),
-    ] = None,
+    tuned: Tuned = None,
     tune: Annotated[bool, typer.Option("--tune", help="Tune before training.")] = False,
     trials: TrialsOfTune = None,
     device: Device = "auto",
@@ -121,7 +126,7 @@ def run(
         prepare = Preparation(tuned or [], settings, tune=tune, trials=trials)
         models, output = parse_names(model or ""), Output(style, columns, sort)
         if not models and spec.get("weights", "").endswith(".json"):
-            show_shifted(spec, options_given(context), settings, output)
+            show_shifted(context, spec, settings, output)
         elif suite is not None:
             spec = with_files_of_weights(spec)
             _run_suite(suite, task, models, spec, prepare, dry_run, output)
@@ -182,13 +187,13 @@ def _run_suite(
     elif output.style == "table":
         asked.announce(measure=dry_run)
     if dry_run:
-        end_with([], 1 if asked.failures({}) else 0)
+        end_with([], 1 if asked.has_failures({}) else 0)
         return
     asked.require_columns(output)
     records, errors = _run_all(asked.named, prepare)
     problems = asked.print_scores(records, errors, output)
     say_what_next(records, prepare.settings.out, failed=bool(errors), suite=name)
-    end_with(problems, 1 if asked.failures(errors) else 0)
+    end_with(problems, 1 if asked.has_failures(errors) else 0)
 
 
 def _continuation(resume: bool, force: bool) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+
+import typer
 
 from ..api.errors import UsageError
 from .boards_of_runs import print_boards_of
-from .common import Output, end_with
+from .common import Output, end_with, refuse_ignored
 
 if TYPE_CHECKING:
     from ..runs.settings import Settings
@@ -18,12 +19,12 @@ USED = {"weights", "shift", "device", "eval_batch", "style", "columns", "sort", 
 
 
 def show_shifted(
-    spec: dict[str, Any], given: Mapping[str, str], settings: Settings, output: Output
+    context: typer.Context, spec: dict[str, Any], settings: Settings, output: Output
 ) -> None:
     """Add the evaluations that `spec` asks for to a record, and show its board; trains nothing.
 
     Raises UsageError for other fields, which are the record's own, and for an option that would be
-    ignored; `given` is `options_given`.
+    ignored.
     """
     from ..runs.shift_records import evaluate_shifts
     from ..runs.shifts import ALL
@@ -31,12 +32,11 @@ def show_shifted(
     others = sorted(spec.keys() - {"weights", "shift"})
     if others:
         raise UsageError(f"a record fixes {', '.join(others)}: give only --weights and --shift")
-    for name, written in given.items():
-        if name not in USED:
-            raise UsageError(
-                f"{written} has no meaning here: without --model, the record of --weights is "
-                "evaluated under --shift"
-            )
+    refuse_ignored(
+        context,
+        USED,
+        "has no meaning here: without --model, the record of --weights is evaluated under --shift",
+    )
     shifts = spec.get("shift", (ALL,))
     record = evaluate_shifts(spec["weights"], shifts, settings.device, settings.eval_batch)
     end_with(print_boards_of([record], record.folder, output))

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..api.errors import UsageError
 from .common import Columns, Sort, Style, end_with, record_paths, show_table
+from .paths import Records
 
 if TYPE_CHECKING:
     from ..api.record import Record
 
 
 def show(
-    records: Annotated[list[Path], typer.Argument(help="Records, or folders of records.")],
+    records: Records,
     plot: Annotated[
         bool | None,
         typer.Option("--plot/--no-plot", help="Draw the curves; default: only on a terminal."),

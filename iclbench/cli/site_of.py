@@ -8,14 +8,21 @@ from typing import Annotated
 import typer
 
 from .common import end_with
+from .paths import usable_path
 
 
 def site(
-    out: Annotated[Path, typer.Argument(help="Output folder: new, empty, or an earlier site.")],
+    out: Annotated[
+        Path,
+        typer.Argument(help="Output folder: new, empty, or an earlier site.", parser=usable_path),
+    ],
     folder: Annotated[
         Path,
         typer.Option(
-            "--from", metavar="DIR", help="Leaderboards folder; the records are in DIR/records."
+            "--from",
+            metavar="DIR",
+            help="Leaderboards folder; the records are in DIR/records.",
+            parser=usable_path,
         ),
     ] = Path("leaderboards"),
     docs: Annotated[

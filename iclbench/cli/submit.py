@@ -11,12 +11,18 @@ import typer
 from ..api.errors import PLUGIN_FAILURES, UsageError, reason_of
 from ..console import report
 from .common import Device, Strict, record_paths, sound_host
+from .paths import Records, usable_path
 
 
 def submit(
-    records: Annotated[list[Path], typer.Argument(help="Records, or folders of records.")],
+    records: Records,
     to: Annotated[
-        Path, typer.Option(metavar="DIR", help="Leaderboards folder; records go to DIR/records.")
+        Path,
+        typer.Option(
+            metavar="DIR",
+            help="Leaderboards folder; records go to DIR/records.",
+            parser=usable_path,
+        ),
     ] = Path("leaderboards"),
     device: Device = "auto",
     check: Annotated[

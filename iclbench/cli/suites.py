@@ -12,9 +12,7 @@ from ..api.errors import UnsupportedError, UsageError, reason_of
 from ..console import counted
 from .common import (
     Columns,
-    Folders,
     Output,
-    SameFolder,
     Sort,
     Style,
     complete_names,
@@ -22,6 +20,7 @@ from .common import (
     records_folders,
     show_table,
 )
+from .paths import Folders, SameFolder
 
 if TYPE_CHECKING:
     from ..api.record import Record
@@ -127,14 +126,10 @@ class SuiteRun:
 
         return ACTIONS[spec.origin]
 
-    def failures(self, errors: Mapping[str, BaseException]) -> list[str]:
-        """The cells that failed, extra ones too; not those that a model can't do."""
-        failed = [cell.board.name for cell in self.cells if cell.error is not None]
-        for cell in self.cells:
-            error = errors.get(cell.plan.spec.id) if cell.plan else None
-            if error is not None and not isinstance(error, UnsupportedError):
-                failed.append(cell.board.name)
-        return failed
+    def has_failures(self, errors: Mapping[str, BaseException]) -> bool:
+        """Whether a cell failed, an extra one too; what a model can't do is no failure."""
+        failed = [errors.get(cell.plan.spec.id) if cell.plan else cell.error for cell in self.cells]
+        return any(e is not None and not isinstance(e, UnsupportedError) for e in failed)
 
     def require_columns(self, output: Output) -> None:
         """Refuse columns that the table of scores lacks before anything runs."""

@@ -29,29 +29,39 @@ from .common import (
     end_with,
     engine_name,
     job_reporter,
+    refuse_ignored,
     show_table,
     sound_host,
 )
 from .interruption import stops_on_signals
+from .paths import path_text, usable_path
 
 if TYPE_CHECKING:
     from ..api.executor import Executor
     from ..sweeps.files import SweepFile
     from ..sweeps.sweep import HowToRun, SweepResult
 
+File = Annotated[
+    Path, typer.Argument(help="A sweep file (TOML), or a study's name.", parser=usable_path)
+]
+OutOfSweep = Annotated[
+    str | None,
+    typer.Option(metavar="DIR", help="Output folder; overrides the file's.", parser=path_text),
+]
 Detach = Annotated[
     bool, typer.Option("--detach", help="Submit the programs to a queue without waiting.")
 ]
 Status = Annotated[
     bool, typer.Option("--status", help="Show which runs are done, running, waiting or failed.")
 ]
+#: What asking for the status reads; the other options are about running.
+READ_BY_STATUS = {"file", "out", "recipe", "status", "style", "columns", "sort", "strict"}
 
 
 def sweep(
-    file: Annotated[Path, typer.Argument(help="A sweep file (TOML), or a study's name.")],
-    out: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Output folder; overrides the file's.")
-    ] = None,
+    context: typer.Context,
+    file: File,
+    out: OutOfSweep = None,
     device: Device = "auto",
     executor: ExecutorName = "local",
     executor_args: ExecutorArgs = None,
@@ -71,8 +81,7 @@ def sweep(
 ) -> None:
     """Run all cells of a sweep file. Existing records are skipped; failures don't stop the rest."""
     output = Output(style, columns, sort)
-    if status and dry_run:
-        raise UsageError("--status and --dry-run are two questions: give one of them")
+    _require_use(context, status=status, dry_run=dry_run, detach=detach)
     sound_host(strict)
     with stops_on_signals(f"to continue: {shlex.join(['iclbench', *sys.argv[1:]])}"):
         from ..sweeps.cells import by_reason
@@ -103,6 +112,21 @@ def sweep(
     for line in by_reason(result.failures):
         report(f"failed: {line}")
     end_with(problems, 1 if result.failures else 0)
+
+
+def _require_use(context: typer.Context, *, status: bool, dry_run: bool, detach: bool) -> None:
+    """Raise UsageError for an option that would be ignored.
+
+    A dry run takes the options of the run that it is about.
+    """
+    if status and dry_run:
+        raise UsageError("--status and --dry-run are two questions: give one of them")
+    if status:
+        refuse_ignored(
+            context, READ_BY_STATUS, "has no meaning beside --status, which runs nothing"
+        )
+    if dry_run and detach:
+        raise UsageError("--dry-run submits nothing: leave out --detach")
 
 
 def _file_of(given: Path) -> Path:

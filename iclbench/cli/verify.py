@@ -22,6 +22,7 @@ from .common import (
     show_table,
     sound_host,
 )
+from .paths import Records
 
 if TYPE_CHECKING:
     from typing import Any
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def verify(
-    records: Annotated[list[Path], typer.Argument(help="Records, or folders of records.")],
+    records: Records,
     device: Device = "auto",
     workers: Annotated[
         int | None,

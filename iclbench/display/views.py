@@ -196,7 +196,6 @@ class PlainView:
     def __init__(self, seconds: float = PLAIN_SECONDS) -> None:
         self._seconds = seconds
         self._last = time.monotonic()
-        self._titles: set[str] = set()
 
     def show(self, states: Sequence[State]) -> None:
         """Print the states, if the last line is long ago."""

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from ..api.errors import IclbenchError, RunError, UsageError, first_line
 from ..api.names import visible
-from .packing import Kind, Package
+from .packing import CHUNK, Kind, Package
 
-#: Bytes that are read at once.
-CHUNK = 2**20
 #: Seconds without an answer after which a download fails.
 TIMEOUT = 60.0
 
@@ -139,7 +137,7 @@ class Hub:
     def _require_no_token(self, package: Package) -> None:
         secret = (self._token or "").encode()
         for path in package.files:
-            if secret and secret in package.read(path):
+            if secret and _contains(package.chunks(path), secret):
                 raise UsageError(f"{path} contains your Hub token; nothing was uploaded")
 
     @contextmanager
@@ -160,6 +158,17 @@ class Hub:
             return f"{self.endpoint} does not answer ({visible(str(error), 200)})"
         cause = f" ({first_line(error.__cause__)})" if error.__cause__ else ""
         return " ".join(f"{first_line(error)}{cause}".split())
+
+
+def _contains(chunks: Iterable[bytes], text: bytes) -> bool:
+    """Whether the text is in these bytes, also where it lies across two chunks."""
+    end = b""
+    for chunk in chunks:
+        window = end + chunk
+        if text in window:
+            return True
+        end = window[max(0, len(window) - len(text) + 1) :]
+    return False
 
 
 def _require_safe(endpoint: str) -> None:

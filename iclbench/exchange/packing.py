@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -11,7 +11,7 @@ from typing import Literal
 from ..api.errors import RecordError, UsageError
 from ..api.record import Record
 from ..console import counted
-from ..files import RECORDS, read_regular_file
+from ..files import RECORDS, read_regular_file, regular_file, regular_file_digest
 from ..leaderboards.board import Boards
 from ..leaderboards.curves import curves_table
 from ..leaderboards.export import as_parquet
@@ -24,6 +24,11 @@ from .document import DOCUMENT, read_export
 
 Kind = Literal["model", "dataset"]
 Content = bytes | Path
+
+#: Bytes that are read at once.
+CHUNK = 2**20
+#: The most bytes of a file that is pushed.
+MOST_FILE_BYTES = 2**36
 
 
 @dataclass(frozen=True)
@@ -39,10 +44,15 @@ class Package:
         content = self.files[path]
         return len(content) if isinstance(content, bytes) else content.stat().st_size
 
-    def read(self, path: str) -> bytes:
-        """The content of a file; raises RecordError where it is not a regular file."""
+    def chunks(self, path: str) -> Iterator[bytes]:
+        """The content of a file, part by part; raises RecordError if it is no regular file."""
         content = self.files[path]
-        return content if isinstance(content, bytes) else read_regular_file(content, 2**33)
+        if isinstance(content, bytes):
+            yield content
+            return
+        with regular_file(content, MOST_FILE_BYTES) as file:
+            while chunk := file.read(CHUNK):
+                yield chunk
 
 
 def pack(path: Path, refused: Callable[[str], None], task: str | None = None) -> Package:
@@ -115,9 +125,7 @@ def _pack_export(folder: Path) -> Package:
 
 
 def _require_digest(path: Path, sha256: str) -> None:
-    import hashlib
-
-    if hashlib.sha256(read_regular_file(path, 2**36)).hexdigest() != sha256:
+    if regular_file_digest(path, MOST_FILE_BYTES) != sha256:
         raise RecordError(f"{path} was changed: its SHA-256 differs from {DOCUMENT}")
 
 
@@ -126,7 +134,7 @@ def _add_record(files: dict[str, Content], record: Record, path: Path) -> None:
     objects = Objects.beside(path)
     for reference in record.files():
         if reference.name not in files:
-            objects.read(reference)
+            objects.require(reference)
             files[reference.name] = objects.path(reference)
     files[place(record)] = read_regular_file(path, MOST_RECORD_BYTES)
 

@@ -9,8 +9,8 @@ from typing import Protocol
 
 from ..api.errors import RecordError, UsageError
 from ..api.names import visible
-from .hub import CHUNK, Entry, Hub
-from .packing import Kind
+from .hub import Entry, Hub
+from .packing import CHUNK, Kind
 
 
 class Source(Protocol):

@@ -5,17 +5,19 @@ The same arguments give the same bytes, with the same versions of iclbench and o
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import shlex
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from torch import Tensor
 
 from ..api.config import parse_config
-from ..api.errors import UsageError
+from ..api.errors import RecordError, UsageError
 from ..api.options import Arguments
 from ..api.prompts import Batch
 from ..api.task import Task
@@ -27,7 +29,7 @@ from ..runs.sizes import require_room, require_small_arguments
 from ..training.threads import one_thread
 from .cards import task_card
 from .croissant import croissant
-from .document import DOCUMENT, Column, DataFile, Export
+from .document import DOCUMENT, Column, DataFile, Export, read_export
 
 #: The most prompts.
 MOST_PROMPTS = 10_000_000
@@ -46,12 +48,14 @@ def export_task(
 ) -> Export:
     """Write the task's evaluation prompts with their targets into the folder `out`.
 
-    Prompts are in `dtype`, targets in float64. Raises UsageError for a bad argument, or a folder
-    that holds anything other than an earlier export or whose disk has no room.
+    Prompts are in `dtype`, targets in float64. An earlier export is replaced; other files stay.
+    Raises UsageError for a bad argument, a folder that holds anything other than an unchanged
+    export, or whose disk has no room.
     """
     folder = Path(out)
-    _require_free(folder)
+    earlier = _earlier_files(folder)
     loaded = _load(task, dict(task_args or {}), prompts)
+    _require_free(folder, [_data_path(name) for name in _file_names(loaded)], earlier)
     _require_disk(folder, loaded, prompts, dtype)
     chosen = {"prompts": prompts, "seed": seed, "dtype": dtype}
     # torch divides a sum over its threads, which can change last bits.
@@ -60,12 +64,10 @@ def export_task(
         export = _describe(loaded, chosen, digest, files)
         document = export.model_dump_json(indent=1) + "\n"
         write_atomically(new / DOCUMENT, document.encode())
-        write_atomically(new / "README.md", task_card(export).encode())
-        metadata = json.dumps(croissant(export), indent=1, ensure_ascii=False) + "\n"
-        write_atomically(new / "croissant.json", metadata.encode())
-    for path in sorted(folder.glob("data/*.parquet")):
-        if path.relative_to(folder).as_posix() not in {file.path for file in files}:
-            path.unlink()
+        for name, content in _texts(export).items():
+            write_atomically(new / name, content)
+    for path in sorted(earlier - {file.path for file in files}):
+        (folder / path).unlink(missing_ok=True)
     return export
 
 
@@ -81,11 +83,40 @@ def _load(name: str, args: dict[str, Any], prompts: int) -> Task[Any]:
     return task
 
 
-def _require_free(folder: Path) -> None:
+def _earlier_files(folder: Path) -> frozenset[str]:
+    """The data files of the export that a folder holds, which may be replaced.
+
+    Raises UsageError for a folder that holds anything else, or an export that was changed.
+    """
     if folder.is_file():
         raise UsageError(f"{folder} is a file: give a folder")
-    if not is_free(folder) and not (folder / DOCUMENT).is_file():
-        raise UsageError(f"{folder} holds other files: give a new folder, or an earlier export")
+    if is_free(folder):
+        return frozenset()
+    refusal = f"{folder} holds other files: give a new folder, or an earlier export"
+    if not (folder / DOCUMENT).is_file():
+        raise UsageError(refusal)
+    try:
+        export = read_export(folder)
+    except (RecordError, UsageError) as error:
+        raise UsageError(f"{refusal} ({error})") from None
+    digests = {file.path: file.sha256 for file in export.files}
+    for name, content in _texts(export).items():
+        digests[name] = hashlib.sha256(content).hexdigest()
+    for name, digest in digests.items():
+        path = folder / name
+        # What is no regular file is not read: a pipe would never end.
+        if path.exists() and not (path.is_file() and file_digest(path) == digest):
+            raise UsageError(
+                f"{path} is not what `iclbench export` wrote there: give a new folder, or move it"
+            )
+    return frozenset(file.path for file in export.files)
+
+
+def _require_free(folder: Path, paths: Sequence[str], earlier: frozenset[str]) -> None:
+    """Raise UsageError for a data file that would be overwritten and is not of the export."""
+    for path in paths:
+        if path not in earlier and (folder / path).exists():
+            raise UsageError(f"{folder / path} is not of the export: give a new folder, or move it")
 
 
 def _require_disk(folder: Path, task: Task[Any], prompts: int, dtype: str) -> None:
@@ -100,12 +131,27 @@ def _require_disk(folder: Path, task: Task[Any], prompts: int, dtype: str) -> No
         )
 
 
+def _file_names(task: Task[Any]) -> list[str]:
+    """The name of each case's file."""
+    return ["test" if case is None else f"case-{case}" for case in task.cases]
+
+
+def _data_path(name: str) -> str:
+    return f"data/{name}.parquet"
+
+
+def _texts(export: Export) -> dict[str, bytes]:
+    """The card and the metadata, which follow from the document, by their paths."""
+    metadata = json.dumps(croissant(export), indent=1, ensure_ascii=False) + "\n"
+    return {"README.md": task_card(export).encode(), "croissant.json": metadata.encode()}
+
+
 def _write_files(
     task: Task[Any], prompts: int, seed: int, dtype: str, folder: Path
 ) -> tuple[str, list[DataFile]]:
     """Write a file per case; returns the digest of all draws, and the files."""
     pyarrow, parquet = _pyarrow()
-    names = ["test" if case is None else f"case-{case}" for case in task.cases]
+    names = _file_names(task)
     (folder / "data").mkdir()
     digest = task.draws_digest()
     writers: dict[str, Any] = {}
@@ -117,7 +163,7 @@ def _write_files(
                 tensors = columns_of(batch)
                 table = pyarrow.table({key: _array(pyarrow, t) for key, t in tensors.items()})
                 if name not in writers:
-                    path = folder / "data" / f"{name}.parquet"
+                    path = folder / _data_path(name)
                     writers[name] = parquet.ParquetWriter(path, table.schema, compression="zstd")
                     columns[name] = tuple(_column(key, t) for key, t in tensors.items())
                 writers[name].write_table(table, row_group_size=PART_PROMPTS)
@@ -154,9 +200,9 @@ def _column(name: str, tensor: Tensor) -> Column:
 
 
 def _file(folder: Path, name: str, rows: int, columns: tuple[Column, ...]) -> DataFile:
-    path = folder / "data" / f"{name}.parquet"
+    path = folder / _data_path(name)
     return DataFile(
-        path=f"data/{name}.parquet",
+        path=_data_path(name),
         split=name.replace("-", "_"),
         rows=rows,
         bytes=path.stat().st_size,

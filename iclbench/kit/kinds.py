@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..api.architecture import Architecture
@@ -14,9 +16,11 @@ from ..api.grader import Grader
 from ..api.metric import Metric
 from ..api.recipe import Recipe
 from ..api.task import Task
+from ..api.tracker import Tracker
 from ..plugins import host
 from ..runs.checks import check_architecture, check_task, expect
 from ..runs.suites import find_suite
+from ..runs.tracking import tracking
 from ..sweeps.conformance import check_executor
 from .declarations import check_declared, check_replicas_of_model
 from .parts import (
@@ -204,11 +208,40 @@ def _grader(kind: str, name: str) -> Checks:
     yield "scores", scores
 
 
+def _tracker(kind: str, name: str) -> Checks:
+    def arguments() -> str:
+        check_config(_load(kind, name, Tracker).Config)
+        return "described, and the same after JSON"
+
+    def following() -> str:
+        model, task = trainable(_distribution(kind, name))
+        earlier = len(host().problems)
+        with ExitStack() as stack:
+            folder = stack.enter_context(TemporaryDirectory())
+            try:
+                stack.enter_context(tracking(name, out=folder))
+            except UsageError as error:
+                raise NotCheckedError(f"it can't be prepared here: {error}") from None
+            tiny_run(model, task.name)
+        # A run goes on without a tracker that raises, so only the host knows.
+        dropped = [p for p in host().problems[earlier:] if f"tracker {name} " in p]
+        expect(not dropped, "; ".join(dropped))
+        return f"a run of {model.name} on {task.name}"
+
+    yield "arguments", arguments
+    yield "run", following
+
+
 def _executor(kind: str, name: str) -> Checks:
+    def arguments() -> str:
+        check_config(_load(kind, name, Executor).Config)
+        return "described, and the same after JSON"
+
     def jobs() -> str:
         check_executor(_load(kind, name, Executor)())
         return "results, failures and interruption with 2 workers"
 
+    yield "arguments", arguments
     yield "jobs", jobs
 
 
@@ -237,5 +270,6 @@ CHECKS: dict[str, Callable[[str, str], Checks]] = {
     "metric": _metric,
     "grader": _grader,
     "executor": _executor,
+    "tracker": _tracker,
     "command": _command,
 }

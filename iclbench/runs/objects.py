@@ -20,7 +20,7 @@ import zstandard
 
 from ..api.errors import RecordError, RunError
 from ..api.results import FileReference
-from ..files import read_regular_file, write_atomically
+from ..files import read_regular_file, regular_file_digest, write_atomically
 
 FOLDER = "objects"
 #: The most values of an array: 1 GiB.
@@ -81,14 +81,26 @@ class Objects:
 
     def read(self, reference: FileReference, most: int = MOST_BYTES) -> bytes:
         """The bytes of an object; raises RecordError if it is missing, changed or too large."""
+        data = read_regular_file(self._path_without_links(reference), most)
+        self._require_digest(reference, hashlib.sha256(data).hexdigest())
+        return data
+
+    def require(self, reference: FileReference) -> None:
+        """Raise RecordError as `read` does; a file of any size takes no memory."""
+        path = self._path_without_links(reference)
+        self._require_digest(reference, regular_file_digest(path, MOST_BYTES))
+
+    def _path_without_links(self, reference: FileReference) -> Path:
         path = self.path(reference)
         for folder in (path.parent.parent, path.parent):
             if folder.is_symlink():
                 raise RecordError(f"{folder} is a link; objects must be in the folder itself")
-        data = read_regular_file(path, most)
-        if hashlib.sha256(data).hexdigest() != reference.sha256:
+        return path
+
+    def _require_digest(self, reference: FileReference, sha256: str) -> None:
+        if sha256 != reference.sha256:
+            path = self.path(reference)
             raise RecordError(f"{path} was changed: its SHA-256 is not its name")
-        return data
 
     def read_array(self, reference: FileReference) -> np.ndarray:
         """The array of an object, float64; raises RecordError for anything else."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..api.budget import Budget
+from ..api.config import parse_config
 from ..api.errors import (
     PLUGIN_FAILURES,
     IclbenchError,
@@ -18,7 +19,8 @@ from ..api.errors import (
 )
 from ..api.record import Record
 from ..api.spec import canonical_json
-from ..api.suite import OF_BOARD, Suite, SuiteBoard, read_suite
+from ..api.suite import OF_BOARD, Suite, SuiteBoard
+from ..files import read_toml
 from ..plugins import host
 from .plan import Plan, resolve
 
@@ -42,14 +44,18 @@ class SuiteCell:
 def find_suite(name: str) -> Suite:
     """The suite of a plugin, or the one in a file NAME.toml; raises UsageError."""
     if name.endswith(".toml"):
-        return read_suite(Path(name))
+        return _read(Path(name))
     plugin, target = host().target("suite", name)
-    suite = read_suite(target) if isinstance(target, Path) else target
+    suite = _read(target) if isinstance(target, Path) else target
     if not isinstance(suite, Suite):
         raise PluginError(f"suite {name!r} of {plugin.label}: {suite!r} is not an iclbench.Suite")
     if suite.name != name:
         raise PluginError(f"suite {name!r} of {plugin.label} calls itself {suite.name!r}")
     return suite
+
+
+def _read(path: Path) -> Suite:
+    return parse_config(Suite, read_toml(path), str(path))
 
 
 def resolve_suite(

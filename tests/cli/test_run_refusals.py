@@ -103,16 +103,6 @@ def test_other_verbs_refuse_bad_input(cli, tmp_path, monkeypatch, args, message)
     assert "Traceback" not in outcome.err
 
 
-@pytest.mark.parametrize("words", [("--out", ""), ("--out=",)])
-def test_an_empty_folder_is_refused(cli, tmp_path, monkeypatch, words):
-    """It would be the working directory, and mostly is a variable without a value."""
-    monkeypatch.chdir(tmp_path)
-    outcome = cli("run", "--model", "zero", *TASK, *words)
-    assert outcome.code == 2
-    assert outcome.err == "iclbench: error: --out is empty; use `.` for the working directory\n"
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_file_in_the_place_of_the_output_folder_is_one_line(cli, tmp_path):
     taken = tmp_path / "file"
     taken.write_text("mine")

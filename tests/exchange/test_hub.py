@@ -11,7 +11,7 @@ from fake_hub import TOKEN, Repository
 from safetensors.torch import load
 
 from iclbench import UsageError
-from iclbench.exchange.hub import repository
+from iclbench.exchange.hub import _contains, repository
 
 # The hub's client uses a parameter that its HTTP library is about to rename.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -148,6 +148,15 @@ def test_a_file_that_holds_the_token_is_not_uploaded(cli, hub, results):
     assert (outcome.code, outcome.err.count("\n"), hub.writes) == (2, 1, [])
     assert "croissant.json contains your Hub token" in outcome.err
     assert TOKEN not in outcome.err
+
+
+@pytest.mark.parametrize("size", range(1, 12))
+def test_a_token_across_two_chunks_is_seen(size):
+    def parts(data):
+        return [data[start : start + size] for start in range(0, len(data), size)]
+
+    assert _contains(parts(b"a line with hf_secret in it"), b"hf_secret")
+    assert not _contains(parts(b"a line with hf_secre and t"), b"hf_secret")
 
 
 def test_a_refusal_that_repeats_the_token_is_one_line_without_it(cli, hub, trained):

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from iclbench import RecordError
+from iclbench import RecordError, export_task
 from iclbench.exchange.packing import pack
 
 
@@ -58,7 +58,7 @@ def test_a_solver_has_a_card_and_no_weights(results):
     (path,) = (results / "least-squares").glob("zero-*.json")
     package = pack(path, fail)
     assert "model.safetensors" not in package.files
-    assert "has no weights" in package.read("README.md").decode()
+    assert "has no weights" in package.files["README.md"].decode()
 
 
 def test_many_files_are_shown_as_folders_unless_all_are_asked_for(
@@ -94,3 +94,28 @@ def test_an_export_that_was_changed_is_refused(cli, tmp_path):
     outcome = cli("push", folder, "--to", tmp_path / "copy")
     assert outcome.code == 2
     assert "was changed" in outcome.err
+
+
+def test_the_weights_of_a_record_are_never_held_whole(trained, tmp_path, cli, monkeypatch):
+    package = pack(trained, fail)
+    assert (
+        b"".join(package.chunks("model.safetensors"))
+        == package.files["model.safetensors"].read_bytes()
+    )
+    # As if every file were larger than what is read at once.
+    monkeypatch.setattr("iclbench.exchange.packing.CHUNK", 1000)
+    assert {len(chunk) <= 1000 for chunk in package.chunks("model.safetensors")} == {True}
+    monkeypatch.setattr(type(package.files["model.safetensors"]), "read_bytes", fail)
+    monkeypatch.setattr("iclbench.runs.objects.read_regular_file", lambda *_: fail("read whole"))
+    assert pack(trained, fail).files.keys() == package.files.keys()
+    assert cli("push", trained, "--to", tmp_path / "copy").code == 0
+
+
+def test_one_limit_holds_for_every_file_of_a_package(results, monkeypatch):
+    export_task("read", 2, results / "out")
+    package = pack(results / "out", fail)
+    monkeypatch.setattr("iclbench.exchange.packing.MOST_FILE_BYTES", 100)
+    with pytest.raises(RecordError, match="at most 100 are read"):
+        pack(results / "out", fail)
+    with pytest.raises(RecordError, match="at most 100 are read"):
+        list(package.chunks("data/test.parquet"))

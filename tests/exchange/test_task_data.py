@@ -86,6 +86,44 @@ def test_an_export_replaces_an_earlier_one_but_no_other_folder(tmp_path):
         export_task("least-squares", 2, tmp_path / "other" / "thesis.txt")
 
 
+@pytest.mark.parametrize("name", ["data/test.parquet", "README.md", "croissant.json"])
+def test_a_file_that_was_changed_after_an_export_is_kept(cli, tmp_path, name):
+    words = ("export", "--task", "least-squares", "--prompts", 2, tmp_path)
+    export_task("least-squares", 2, tmp_path)
+    (tmp_path / name).write_text("edited by hand")
+    before = contents(tmp_path)
+    outcome = cli(*words)
+    assert outcome.code == 2
+    assert f"{name} is not what `iclbench export` wrote" in outcome.err
+    assert outcome.err.count("\n") == 1
+    assert contents(tmp_path) == before
+    # Without the changed file there is nothing to lose.
+    (tmp_path / name).unlink()
+    assert cli(*words).code == 0
+
+
+def test_data_that_no_export_wrote_is_kept(tmp_path):
+    export_task("least-squares", 2, tmp_path)
+    mine = tmp_path / "data" / "case-2.parquet"
+    mine.write_text("mine")
+    export_task("least-squares", 3, tmp_path)
+    with pytest.raises(UsageError, match=r"case-2\.parquet is not of the export"):
+        export_task("linear-system", 2, tmp_path, task_args={"evaluate": [2, 3]})
+    assert mine.read_text() == "mine"
+    assert read_export(tmp_path).prompts == 3
+
+
+@pytest.mark.parametrize("text", ["{}", "[1]", "not JSON"])
+def test_a_folder_whose_export_json_is_another_s_is_refused(tmp_path, text):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "mine.parquet").write_text("mine")
+    (tmp_path / "export.json").write_text(text)
+    before = contents(tmp_path)
+    with pytest.raises(UsageError, match="holds other files"):
+        export_task("least-squares", 2, tmp_path)
+    assert contents(tmp_path) == before
+
+
 def test_every_task_can_be_exported(tmp_path):
     names = [
         entry.name

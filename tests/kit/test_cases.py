@@ -212,3 +212,74 @@ def test_a_construction_fails_unless_every_task_refuses_it(outcomes):
     assert "no weights" in found["model built: weights broken"][1]
     status, text = found["model built: weights refusing"]
     assert (status, "it needs another task" in text) == ("not checked", True)
+
+
+#: Trackers that raise when a run starts or ends, one that lacks a package, and a sound one; and an
+#: executor with an argument that says nothing of itself.
+TRACKERS = """
+    from iclbench import Config, Executor, Tracker, UsageError
+    from pydantic import Field
+
+    class Silent(Tracker):
+        name = "silent"
+
+        def start(self, spec, settings):
+            pass
+
+        def log(self, step, values):
+            pass
+
+        def finish(self, record, summary):
+            pass
+
+    class NeverStarts(Silent):
+        name = "never-starts"
+
+        def start(self, spec, settings):
+            raise ValueError("no start")
+
+    class NeverEnds(Silent):
+        name = "never-ends"
+
+        def finish(self, record, summary):
+            raise ValueError("no end")
+
+    class Lacking(Silent):
+        name = "lacking"
+
+        @classmethod
+        def prepare(cls, config):
+            raise UsageError("it needs a package")
+
+    class Unsaid(Config):
+        queue: str = "short"
+
+    class Somewhere(Executor):
+        name = "somewhere"
+        Config = Unsaid
+
+        def map(self, function, jobs, workers):
+            yield from ()
+
+    @hookimpl
+    def iclbench_trackers():
+        return [Entry(one.name, "follows", one)
+                for one in (Silent, NeverStarts, NeverEnds, Lacking)]
+
+    @hookimpl
+    def iclbench_executors():
+        return [Entry("somewhere", "runs nothing", Somewhere)]
+"""
+
+
+def test_a_tracker_must_follow_a_run_to_its_end(outcomes):
+    found = outcomes("following", TRACKERS)
+    assert found["tracker silent: arguments"][0] == "ok"
+    assert found["tracker silent: run"][0] == "ok"
+    for name, reason in (("never-starts", "no start"), ("never-ends", "no end")):
+        status, text = found[f"tracker {name}: run"]
+        assert (status, reason in text) == ("failed", True)
+    status, text = found["tracker lacking: run"]
+    assert (status, text) == ("not checked", "it can't be prepared here: it needs a package")
+    status, text = found["executor somewhere: arguments"]
+    assert (status, "arguments without a description: queue" in text) == ("failed", True)

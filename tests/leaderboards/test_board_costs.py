@@ -122,7 +122,9 @@ def test_digits_are_looked_up_in_the_validation_curve(cli, folder, records):
     assert value_of(row["operations"]) == cost.operations
     assert [row["steps"].text for row in table.rows].count("not reached") == 3
     assert "not reached" in cli("leaderboard", "costs", folder, "--digits", "99").out
-    assert "--digits takes numbers" in cli("leaderboard", "costs", folder, "--digits", "many").err
+    for text in ("many", "nan", "1,inf", "1,"):
+        refused = cli("leaderboard", "costs", folder, "--digits", text)
+        assert (refused.code, "--digits takes numbers" in refused.err) == (2, True)
 
 
 def test_trials_of_tunings_are_not_taken_for_rows(cli, folder):

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -110,6 +111,36 @@ def test_other_hosts_are_refused_so_that_no_name_can_be_rebound(server, host):
     assert b"iclbench" not in body
     good = f"localhost:{server.server_port}"
     assert ask(server, "/", Host=good)[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("error", "lines"),
+    [
+        (ConnectionResetError("gone"), ""),
+        (BrokenPipeError("gone"), ""),
+        (TimeoutError("silent"), ""),
+        (ValueError("a bug"), "iclbench: a request failed: ValueError: a bug\n"),
+    ],
+)
+def test_a_browser_that_goes_away_is_no_news_and_a_bug_is_one_line(server, capsys, error, lines):
+    try:
+        raise error
+    except Exception:
+        server.handle_error(None, ("127.0.0.1", 1))
+    assert capsys.readouterr().err == lines
+
+
+def test_a_connection_that_is_reset_prints_nothing(server, capsys):
+    request = f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{server.server_port}\r\n\r\n".encode()
+    for _ in range(3):
+        connection = socket.create_connection(("127.0.0.1", server.server_port))
+        # No lingering: closing sends a reset, as a browser's killed tab does.
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.sendall(request * 20)
+        connection.close()
+    assert ask(server, "/")[0] == 200
+    time.sleep(0.2)
+    assert capsys.readouterr().err == ""
 
 
 def test_no_other_address_is_bound(site):

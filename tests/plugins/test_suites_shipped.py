@@ -8,16 +8,16 @@ import pytest
 
 import iclbench_suites
 from iclbench import Architecture, host
-from iclbench.api.suite import read_suite
 from iclbench.runs.plan import resolve
+from iclbench.runs.suites import find_suite
 
 ENTRIES = {entry.name: entry for entry in iclbench_suites.iclbench_suites()}
 #: Boards whose data must be downloaded.
 DOWNLOADED = {("papers", "stories")}
 BOARDS = [
     (name, board)
-    for name, entry in ENTRIES.items()
-    for board in read_suite(entry.target).boards
+    for name in ENTRIES
+    for board in find_suite(name).boards
     if (name, board.name) not in DOWNLOADED
 ]
 
@@ -30,7 +30,7 @@ def models() -> list[str]:
 def test_entries_are_named_and_described_like_their_files():
     assert set(ENTRIES) == {"core", "precision", "smoke", "papers"}
     for name, entry in ENTRIES.items():
-        suite = read_suite(entry.target)
+        suite = find_suite(name)
         assert (suite.name, suite.summary) == (name, entry.summary)
 
 
@@ -47,7 +47,7 @@ def test_a_board_s_solvers_can_be_run_and_one_is_chance(name, board):
 
 
 def test_smoke_has_the_boards_of_core():
-    core, smoke = (read_suite(ENTRIES[name].target) for name in ("core", "smoke"))
+    core, smoke = (find_suite(name) for name in ("core", "smoke"))
     assert [b.name for b in smoke.boards] == [b.name for b in core.boards]
     for one, other in zip(core.boards, smoke.boards, strict=True):
         assert one.fields["task"] == other.fields["task"]
@@ -55,13 +55,13 @@ def test_smoke_has_the_boards_of_core():
 
 
 def test_smoke_trains_for_two_minutes_at_most():
-    budgets = [board.request("m") for board in read_suite(ENTRIES["smoke"].target).boards]
+    budgets = [board.request("m") for board in find_suite("smoke").boards]
     assert sum(4 * len(request.seeds) for request in budgets if request.budget == "4s") <= 120
     assert {request.budget for request in budgets} == {"4s"}
 
 
 def test_precision_has_both_dtypes_of_every_board():
-    boards = read_suite(ENTRIES["precision"].target).boards
+    boards = find_suite("precision").boards
     by_dtype = [
         [(b.fields["task"], str(b.fields["task_args"])) for b in boards if b.fields["dtype"] == d]
         for d in ("float32", "float64")
@@ -71,5 +71,5 @@ def test_precision_has_both_dtypes_of_every_board():
 
 
 def test_papers_uses_the_published_recipes():
-    requests = [board.request("m") for board in read_suite(ENTRIES["papers"].target).boards]
+    requests = [board.request("m") for board in find_suite("papers").boards]
     assert {(r.recipe, r.budget, str(r.recipe_args)) for r in requests} == {("paper", None, "{}")}

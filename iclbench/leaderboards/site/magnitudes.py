@@ -1,4 +1,4 @@
-"""Whether values are errors of many magnitudes, which only a logarithmic axis shows."""
+"""Magnitudes of values: which are finite, and whether only a logarithmic axis shows them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,12 @@ def is_error(record: Record) -> bool:
     return record.metrics[record.ranking.metric].digits is not None
 
 
+def finite_value(value: float | None) -> float | None:
+    """The value; None if it is not finite."""
+    return value if value is not None and math.isfinite(value) else None
+
+
 def spans_magnitudes(values: Iterable[float | None]) -> bool:
     """Whether all known values are above 0, and the largest over RATIO times the smallest."""
-    known = [v for v in values if v is not None and math.isfinite(v)]
+    known = [v for v in map(finite_value, values) if v is not None]
     return bool(known) and min(known) > 0 and max(known) > RATIO * min(known)

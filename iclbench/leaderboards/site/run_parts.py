@@ -11,6 +11,7 @@ import numpy as np
 
 from ...api.record import Record
 from ...api.results import FileReference
+from ...api.statistics import finite
 from ...runs.heldout import LEVEL, held_out_path
 from ...runs.objects import Objects
 from .. import formats
@@ -188,7 +189,7 @@ def validation_plots(record: Record, metric: str) -> list[Plot]:
         if None in xs or sum(x > 0 for x in xs) < 2:
             continue
         lines = [
-            {"name": f"seed {seed.seed}", "x": xs, "y": [_known(v) for v in by_seed]}
+            {"name": f"seed {seed.seed}", "x": xs, "y": [finite(v) for v in by_seed]}
             for seed, by_seed in zip(record.seeds, scores, strict=True)
         ]
         # Digits are logarithms already.
@@ -197,7 +198,3 @@ def validation_plots(record: Record, metric: str) -> list[Plot]:
         plots.append(plot(f"Validation against {words}", title, f"mean {word} on validation",
                           lines[:MOST_LINES], log=log, log_x=True))  # fmt: skip
     return plots
-
-
-def _known(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from importlib import metadata
 from typing import Any
@@ -13,6 +12,7 @@ from ..build import by_task
 from ..descriptions import Description, Descriptions
 from ..row import Row
 from .figure import script_json
+from .magnitudes import finite_value
 from .model import by_model
 
 #: Raised by one whenever the meaning of a field of index.json changes.
@@ -56,7 +56,7 @@ def _board(board: Board) -> dict[str, Any]:
         "statistic": ranking.statistic,
         "better": ranking.better_score,
         "floor": None if floor is None else {"kind": floor.kind, "name": floor.label,
-                                             "score": _number(floor.score)},
+                                             "score": finite_value(floor.score)},
         "rows": [_row(row) for row in board.rows],
     }  # fmt: skip
 
@@ -71,9 +71,9 @@ def _row(row: Row) -> dict[str, Any]:
         "origin": row.origin,
         "track": row.track or None,
         "rank": None if row.rank is None else [row.rank.first, row.rank.last],
-        "score": _number(row.score),
-        "low": _number(row.bounds.low),
-        "high": _number(row.bounds.high),
+        "score": finite_value(row.score),
+        "low": finite_value(row.bounds.low),
+        "high": finite_value(row.bounds.high),
         "chance": row.chance or None,
         "at_floor": row.at_floor,
         "seeds": row.seeds,
@@ -82,10 +82,6 @@ def _row(row: Row) -> dict[str, Any]:
         "page": f"runs/{record.id}.html",
         "record": f"records/{row.file}",
     }
-
-
-def _number(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
 
 
 def as_json(content: dict[str, Any]) -> bytes:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import html
 import mimetypes
+import sys
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote, urlsplit
 
-from ...api.errors import UsageError
+from ...api.errors import UsageError, reason_of
+from ...console import report
 from .live import LiveSite
 
 #: The only address that is bound.
@@ -45,6 +47,12 @@ class Server(ThreadingHTTPServer):
     def url(self) -> str:
         """The address of the first page."""
         return f"http://{ADDRESS}:{self.server_port}/"
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Report the error of a request in one line; a browser that went away is no error."""
+        error = sys.exception()
+        if error is not None and not isinstance(error, ConnectionError | TimeoutError):
+            report(f"a request failed: {reason_of(error)}")
 
 
 class _Handler(BaseHTTPRequestHandler):

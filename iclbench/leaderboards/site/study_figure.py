@@ -22,7 +22,7 @@ from ..study_notes import StudyNotes
 from .dot_list import Dot, dot_plot
 from .figure import View, figure
 from .heat import shared_maps
-from .magnitudes import spans_magnitudes
+from .magnitudes import finite_value, spans_magnitudes
 from .minus import with_minus
 from .plots import plot
 
@@ -111,7 +111,7 @@ def _panel(panel: Panel, free: bool, hues: Mapping[str, int], floor: str) -> Vie
     if (
         free
         and not panel.in_digits
-        and spans_magnitudes(v for line in panel.lines for v in map(_finite, line.y))
+        and spans_magnitudes(v for line in panel.lines for v in map(finite_value, line.y))
     ):
         panel = replace(panel, log_y=True)
     title = panel.y_title[:1].upper() + panel.y_title[1:]
@@ -127,7 +127,7 @@ def _lines(panel: Panel, title: str, hues: Mapping[str, int], floor: str) -> Vie
     solid: list[dict[str, Any]] = []
     floors: list[Floor] = []
     for line in panel.lines:
-        points = [(x, _finite(y)) for x, y in zip(line.x, line.y, strict=True)]
+        points = [(x, finite_value(y)) for x, y in zip(line.x, line.y, strict=True)]
         if line.floor:
             _add_floor(floors, line.name, {x: y for x, y in points if y is not None})
         else:
@@ -181,7 +181,7 @@ def _bars(line: Line) -> dict[str, Any]:
         return {}
     low, high = [], []
     for y, above, below in zip(line.y, line.above, line.below, strict=True):
-        known = all(_finite(v) is not None for v in (y, above, below))
+        known = all(finite_value(v) is not None for v in (y, above, below))
         low.append((y or 0.0) - (below or 0.0) if known else None)
         high.append((y or 0.0) + (above or 0.0) if known else None)
     return {"low": low, "high": high}
@@ -192,11 +192,12 @@ def _dots(panel: Panel, title: str, hues: Mapping[str, int], floor: str) -> View
     categories: dict[str, list[Dot]] = {}
     for line in panel.lines:
         for i, (x, y) in enumerate(zip(line.x, line.y, strict=True)):
-            value = _finite(y)
+            value = finite_value(y)
             if value is None:
                 continue
             above, below = (
-                _finite(side[i]) if side is not None else None for side in (line.above, line.below)
+                finite_value(side[i]) if side is not None else None
+                for side in (line.above, line.below)
             )
             dot = Dot(
                 value,
@@ -211,7 +212,3 @@ def _dots(panel: Panel, title: str, hues: Mapping[str, int], floor: str) -> View
             categories.setdefault("all" if x is None else label, []).append(dot)
     drawn = dot_plot(title, panel.y_title, list(categories.items()), log=panel.log_y)
     return {"kind": "dots", "title": title, "dots": drawn}
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None

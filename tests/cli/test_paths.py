@@ -1,0 +1,61 @@
+"""An empty path is refused: it would be the working directory."""
+
+from __future__ import annotations
+
+import pytest
+
+TASK = ("--task", "least-squares")
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (("run", "--model", "zero", *TASK, "--out", ""), "--out"),
+        (("run", "--model", "zero", *TASK, "--out="), "--out"),
+        (("run", "--model", "zero", *TASK, "--tuned", ""), "--tuned"),
+        (("tune", "--model", "transformer", *TASK, "--out", ""), "--out"),
+        (("sweep", ""), "file"),
+        (("sweep", "a.toml", "--out", ""), "--out"),
+        (("export", "", *TASK, "--prompts", 3), "out"),
+        (("show", ""), "records"),
+        (("verify", ""), "records"),
+        (("submit", ""), "records"),
+        (("submit", ".", "--to", ""), "--to"),
+        (("push", "", "--to", "./copy"), "what"),
+        (("push", ".", "--to", ""), "--to"),
+        (("pull", ""), "FOLDER"),
+        (("pull", ".", "--out", ""), "--out"),
+        (("new", "task", "mine", "--out", ""), "--out"),
+        (("view", ""), "folder"),
+        (("leaderboard", "show", ""), "[FOLDER]"),
+        (("leaderboard", "show", "--out", ""), "--out"),
+        (("leaderboard", "suite", "core", ""), "[FOLDER]"),
+        (("leaderboard", "costs", ""), "folders"),
+        (("leaderboard", "build", ""), "folder"),
+        (("leaderboard", "site", ""), "out"),
+        (("leaderboard", "site", "site", "--from", ""), "--from"),
+    ],
+    ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else "",
+)
+def test_an_empty_path_is_refused_by_name(cli, tmp_path, monkeypatch, words, name):
+    monkeypatch.chdir(tmp_path)
+    outcome = cli(*words)
+    assert outcome.code == 2
+    assert "the path is empty; use `.` for the working directory" in outcome.err
+    assert name in outcome.err.partition(":")[2].partition("the path")[0]
+    assert outcome.err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_defaults_and_the_working_directory_are_no_empty_paths(cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    small = ("--task-args", "dim=2,examples=4", "--eval-prompts", 32)
+    assert cli("run", "--model", "zero", *TASK, *small).code == 0
+    assert cli("leaderboard", "show").code == 0
+    monkeypatch.chdir(tmp_path / "results")
+    assert cli("leaderboard", "show", ".").code == 0
+
+
+def test_a_plugin_s_verb_gets_an_empty_option_as_it_is(cli, sample_plugin):
+    outcome = cli("hello", "--name", "", "--", "--out", "")
+    assert (outcome.code, outcome.out) == (0, "hello  --out \n")
