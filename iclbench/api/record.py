@@ -259,6 +259,11 @@ class Record(Stored):
         title = f"{spec.model} on {spec.task} v{spec.task_version} · {spec.origin} · {spec.dtype}"
         return f"<p><b>{html.escape(title)}</b></p>{self.main._repr_html_()}"
 
+    @property
+    def file(self) -> str:
+        """Its path in a folder of records: TASK/MODEL-ID.json."""
+        return f"{self.spec.task}/{self.spec.model}-{self.id}.json"
+
     def files(self) -> list[FileReference]:
         """Every file that the record names, once.
 

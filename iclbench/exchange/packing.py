@@ -136,9 +136,4 @@ def _add_record(files: dict[str, Content], record: Record, path: Path) -> None:
         if reference.name not in files:
             objects.require(reference)
             files[reference.name] = objects.path(reference)
-    files[place(record)] = read_regular_file(path, MOST_RECORD_BYTES)
-
-
-def place(record: Record) -> str:
-    """The path of a record in a repository, as in a RecordStore."""
-    return f"{record.spec.task}/{record.spec.model}-{record.id}.json"
+    files[record.file] = read_regular_file(path, MOST_RECORD_BYTES)

@@ -37,7 +37,6 @@ from .comparison import require_same_prompts
 from .document import DOCUMENT, Export, read_export
 from .document import MOST_BYTES as MOST_DOCUMENT_BYTES
 from .hub import Entry
-from .packing import place
 from .sources import Source
 
 #: The most files of a repository that are looked at.
@@ -129,12 +128,12 @@ def pull_records(
         _require_whole(staging, records)
         if measure:
             for record in records:
-                _require_holding(staging / place(record))
+                _require_holding(staging / record.file)
         for reference in {r.name: r for record in records for r in record.files()}.values():
             _move(staging, out, reference.name)
         for record in records:
             if not store.path(record.spec).exists():
-                _move(staging, out, place(record))
+                _move(staging, out, record.file)
     return [store.path(record.spec) for record in records]
 
 
@@ -153,8 +152,8 @@ def _sound_record(staging: Path, path: str) -> Record:
         record = read_record(staging / path)
     except RecordError as error:
         raise RecordError(str(error).replace(f"{staging}/", "")) from None
-    if path != place(record):
-        raise RecordError(f"{path}: the record of this run is {place(record)}")
+    if path != record.file:
+        raise RecordError(f"{path}: the record of this run is {record.file}")
     if record.proof is not None and record.proof.kind == "retrained":
         # Here nobody has trained it again.
         record = without_proof(record)

@@ -159,7 +159,10 @@ def _against_chance(record: Record, ranked: np.ndarray, chance: np.ndarray | Non
     paired = difference(ranked, chance)
     if not paired.is_significant:
         near = NEAR_CHANCE * (1.0 if has_digits(record.ranking) else abs(float(chance.mean())))
-        return "at chance" if max(-paired.low, paired.high) <= near else "perhaps at chance"
+        furthest = max(-paired.low, paired.high)
+        if not np.isfinite(furthest):  # no interval: the seeds themselves
+            furthest = float(np.abs(ranked.mean(axis=1) - chance.mean()).max())
+        return "at chance" if furthest <= near else "perhaps at chance"
     is_better = (paired.mean > 0) == (record.ranking.better_score == "higher")
     return "" if is_better else "worse than chance"
 

@@ -177,9 +177,8 @@ def unnamed_files(folder: Path, records: Sequence[Path]) -> Iterator[str]:
     for path in records:
         try:
             record = read_record(path)
-            expected = PurePosixPath(record.spec.task) / f"{record.spec.model}-{record.id}.json"
-            if path.relative_to(path.parents[1]).as_posix() != expected.as_posix():
-                raise RecordError(f"the record of this run is {expected}")
+            if path.relative_to(path.parents[1]).as_posix() != record.file:
+                raise RecordError(f"the record of this run is {record.file}")
             named |= {path.parents[1] / reference.name for reference in record.files()}
             if record.proof is not None and record.proof.kind == "retrained":
                 raise RecordError("its proof of training again is not of the board's side")

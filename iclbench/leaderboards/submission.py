@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from ..api.errors import PLUGIN_FAILURES, RecordError, UsageError, problem_with
 from ..api.record import MAIN, Record
@@ -124,9 +124,9 @@ def add_held_out(submission: Submission, path: Path, salt: str) -> HeldOut | Non
 
 def _require_files(path: Path, record: Record) -> None:
     """The files must be named after the record, whole, and small enough to be published."""
-    stem = f"{record.spec.model}-{record.id}"
-    if path.name != f"{stem}.json":
-        raise RecordError(f"{path}: its name must be {stem}.json")
+    name = PurePosixPath(record.file).name
+    if path.name != name:
+        raise RecordError(f"{path}: its name must be {name}")
     objects = Objects.beside(path)
     for kind, reference in record.named_files():
         size = len(objects.read(reference))

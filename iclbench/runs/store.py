@@ -150,7 +150,7 @@ class RecordStore:
 
     def path_of(self, record: Record) -> Path:
         """The path of a record, by the id that it has."""
-        return self.folder / record.spec.task / f"{record.spec.model}-{record.id}.json"
+        return self.folder / record.file
 
     def find(self, spec: RunName) -> Record | None:
         """The run's record, or None; raises RecordError when it is damaged."""

@@ -40,7 +40,7 @@ def test_curves_show_the_statistic_that_is_asked_for(classified, regressed):
     line, floor = means.data
     assert list(line.y) == regressed.curves["prefix_error"].mean
     assert list(floor.y) == regressed.main.floor.curves["prefix_error"].mean
-    assert means.layout.yaxis.title.text == "mean prefix error"
+    assert means.layout.yaxis.title.text == "mean squared error after k examples"
     default = draw(Figure(x="curve", y="prefix_error"), [regressed])
     assert list(default.data[0].y) == regressed.curves["prefix_error"].median
 

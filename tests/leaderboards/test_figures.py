@@ -106,7 +106,7 @@ def test_curves_run_along_their_axis(records):
     assert list(line.y) == solved[0].curves["prefix_error"].median
     assert list(floor.y) == solved[0].main.floor.curves["prefix_error"].median
     assert figure.layout.xaxis.title.text == "prefix"
-    assert figure.layout.yaxis.title.text == "median prefix error"
+    assert figure.layout.yaxis.title.text == "median squared error after k examples"
     assert figure.layout.yaxis.type == "log"
 
 
@@ -233,7 +233,7 @@ def test_the_command_and_a_sweep_write_the_page(cli, tmp_path):
     drawn = cli("leaderboard", "figure", tmp_path / "records", "--x", "curve", "--y",
                 "prefix_error", "--file", page)  # fmt: skip
     assert drawn.code == 0
-    assert "median prefix error" in page.read_text("utf-8")
+    assert "median squared error after k examples" in page.read_text("utf-8")
     file = tmp_path / "steps.toml"
     file.write_text(
         """

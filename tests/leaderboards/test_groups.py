@@ -14,6 +14,7 @@ from iclbench.leaderboards import formats, groups
 from iclbench.leaderboards.formats import rank
 from iclbench.leaderboards.groups import Measured, _graded_for_all
 from iclbench.leaderboards.pages import task_page
+from iclbench.leaderboards.ranking import difference
 
 
 def test_trained_rows_come_first_and_the_others_have_no_rank(board):
@@ -97,6 +98,14 @@ def test_a_row_is_at_chance_only_where_it_surely_is_near(board, monkeypatch, tra
     ranked = np.array(trained)[:, None] + np.zeros(64)
     assert groups._against_chance(row.record, ranked, np.zeros((1, 64))) == said
     assert groups._against_chance(chance.record, ranked, np.zeros((1, 64))) == "chance"
+
+
+@pytest.mark.parametrize(("size", "said"), [(0.01, "at chance"), (10.0, "perhaps at chance")])
+def test_without_an_interval_the_seeds_say_whether_a_row_is_near_chance(board, size, said):
+    row = next(row for row in board.rows if row.is_trained)
+    ranked, chance = size * np.random.default_rng(1).standard_normal((2, 8)), np.zeros((1, 8))
+    assert np.isnan(difference(ranked, chance).low)
+    assert groups._against_chance(row.record, ranked, chance) == said
 
 
 def test_chance_is_the_best_of_its_rows(changed):
