@@ -26,6 +26,7 @@ from .common import (
     sound_host,
 )
 from .interruption import stops_on_signals
+from .paths import usable_path
 
 if TYPE_CHECKING:
     from ..api.spec import ResolvedSpec
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def campaign(
-    file: Annotated[Path, typer.Argument(help="A campaign file (TOML).")],
+    file: Annotated[Path, typer.Argument(help="A campaign file (TOML).", parser=usable_path)],
     out: Out = "leaderboards/campaign",
     stage: Annotated[
         str | None,

@@ -9,6 +9,7 @@ import typer
 
 from ..api.errors import UsageError, unknown
 from .common import end_with, options_given, record_paths, show_table
+from .paths import usable_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,11 +39,16 @@ What = Annotated[
 Kind = Annotated[
     str, typer.Option("--format", metavar="html|svg|pdf|png", help="Default: from --file.")
 ]
-File = Annotated[Path | None, typer.Option(help="The file to write.  [default: NAME.FORMAT]")]
+File = Annotated[
+    Path | None,
+    typer.Option(help="The file to write.  [default: NAME.FORMAT]", parser=usable_path),
+]
 Records = Annotated[
     Path | None,
     typer.Option(
-        metavar="DIR", help="The study's records.  [default: its own folder, or the published one]"
+        metavar="DIR",
+        help="The study's records.  [default: its own folder, or the published one]",
+        parser=usable_path,
     ),
 ]
 Size = Annotated[str, typer.Option("--recipe", help="The study's size.")]
