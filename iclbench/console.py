@@ -29,10 +29,12 @@ def report(line: str) -> None:
 def write_line(line: str) -> None:
     """Write a line to standard error at once.
 
-    `print` writes the end of a line apart, so that lines of two processes can become one.
+    `print` writes the end of a line apart, so that lines of two processes can become one. A line
+    that can't be written, to a full disk or a closed pipe, ends no work.
     """
     if sys.stderr is not None:
-        sys.stderr.write(f"{line}\n")
+        with contextlib.suppress(OSError):
+            sys.stderr.write(f"{line}\n")
 
 
 def one_line(text: str) -> str:

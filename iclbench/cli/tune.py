@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..api.errors import IclbenchError, UsageError
+from ..api.errors import PLUGIN_FAILURES, UsageError, reason_of
 from ..api.options import parse_arguments
 from ..console import report
 from .common import (
@@ -28,6 +28,7 @@ from .common import (
     Trials,
     Workers,
     engine_name,
+    exit_code,
     show_tables,
     sound_host,
 )
@@ -49,7 +50,7 @@ def tune(
     task: Annotated[str | None, typer.Option(metavar="NAME", help="Task to tune it on.")] = None,
     suite: SuiteName = None,
     trials: Trials = TRIALS,
-    tuning_seeds: Annotated[int, typer.Option(min=1, help="Seeds per trial.")] = 1,
+    tuning_seeds: Annotated[int, typer.Option(min=1, max=1000, help="Seeds per trial.")] = 1,
     search_seed: Annotated[int, typer.Option(min=0, help="Seed of the search.")] = 0,
     space: Annotated[
         list[str] | None,
@@ -160,10 +161,10 @@ def _tune(
 
     try:
         document = search_for(plan, settings, search, display.line, listener=display)
-    except IclbenchError as error:
-        report(f"error: {name}: {error}")
-        return error.exit_code, None
-    path = write_tuning(settings.out, document)
+        path = write_tuning(settings.out, document)
+    except PLUGIN_FAILURES as error:
+        report(f"error: {name}: {reason_of(error)}")
+        return exit_code(error), None
     return 0, finished_table(name, document, ["", f"tuning: {path}"])
 
 

@@ -83,23 +83,41 @@ def tuned(plan: Plan, document: TuningDocument) -> Plan:
         ours, theirs = _json(plan.spec)[name], _json(document)[name]
         if ours != theirs:
             raise UsageError(f"the tuning is of {name}={theirs}, and the run has {name}={ours}")
+    contradiction = _contradiction(plan, document)
+    if contradiction is not None:
+        raise UsageError(contradiction)
+    changes = {name: {**given, **chosen} for name, given, chosen in _arguments(plan, document)}
+    planned = resolve(plan.request.model_copy(update=changes))
+    return replace(planned, tuning=sealed_tuning(document))
+
+
+def _arguments(
+    plan: Plan, document: TuningDocument
+) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
+    """Of model and recipe, the arguments that the run gives and those of the tuning."""
     best, request = document.best, plan.request
-    changes = {}
-    for name, given, chosen in (
-        ("model_args", request.model_args, {**document.base_model_args, **best.model_args}),
-        ("recipe_args", request.recipe_args, {**document.base_recipe_args, **best.recipe_args}),
-    ):
+    yield "model_args", request.model_args, {**document.base_model_args, **best.model_args}
+    yield "recipe_args", request.recipe_args, {**document.base_recipe_args, **best.recipe_args}
+
+
+def _contradiction(plan: Plan, document: TuningDocument) -> str | None:
+    """The first argument that the run gives and the tuning has otherwise, or None."""
+    for name, given, chosen in _arguments(plan, document):
         for key, value in given.items():
             if key in chosen and chosen[key] != value:
-                raise UsageError(f"{name}: {key}={value}, but the tuning has {key}={chosen[key]}")
-        changes[name] = {**given, **chosen}
-    planned = resolve(request.model_copy(update=changes))
-    return replace(planned, tuning=sealed_tuning(document))
+                return f"{name}: {key}={value}, but the tuning has {key}={chosen[key]}"
+    return None
+
+
+def agrees(plan: Plan, document: TuningDocument) -> bool:
+    """Whether a tuning has no other value of an argument that the run gives."""
+    return _contradiction(plan, document) is None
 
 
 def choose_tuning(plan: Plan, documents: list[TuningDocument]) -> TuningDocument | None:
     """The tuning for a plan: that of its budget first, then of most trials, then the newest.
 
+    One that fits but for an argument that the run gives comes last: `tuned` names the argument.
     None if there is none.
     """
     fitting = [
@@ -110,6 +128,7 @@ def choose_tuning(plan: Plan, documents: list[TuningDocument]) -> TuningDocument
     return max(
         fitting,
         key=lambda document: (
+            agrees(plan, document),
             document.budget == plan.spec.budget,
             len(document.trials),
             document.created,

@@ -69,8 +69,8 @@ def campaign(folder: Path, *stages: dict[str, Any], trials: int = 0) -> Campaign
     for stage in stages:
         if "models" in stage or "winner_of" in stage:
             stage.setdefault("suite", str(folder / "tiny.toml"))
-    content = {"trials": trials, "space": {"lsa": SPACE}, "stage": stages}
-    return Campaign.model_validate(content)
+    space = {"lsa": SPACE} if "lsa" in str(stages) else {}
+    return Campaign.model_validate({"trials": trials, "space": space, "stage": stages})
 
 
 def first(**changes: Any) -> dict[str, Any]:

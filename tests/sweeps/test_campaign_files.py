@@ -9,10 +9,10 @@ import pytest
 from fake_queue import FakeQueue, FakeQueueConfig
 from test_campaign import SUITE, campaign, first
 
-from iclbench import UsageError
+from iclbench import RecordStore, UsageError
 from iclbench.runs.settings import Settings
 from iclbench.sweeps.campaign.cells import cells_of
-from iclbench.sweeps.campaign.files import read_campaign
+from iclbench.sweeps.campaign.files import Campaign, read_campaign
 from iclbench.sweeps.campaign.run import run_campaign
 from iclbench.sweeps.executors.local import Local
 
@@ -78,3 +78,61 @@ def test_a_run_of_a_sweep_that_can_t_be_planned_is_a_failure_at_every_start(tmp_
         assert "unknown model 'nosuch'" in failure
     (cell,) = cells_of(content, settings)
     assert (cell.failed, cell.to_run, cell.left) == (True, False, 0)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ({"space": {"lssa": {}}}, "space has 'lssa', a model of no stage"),
+        (
+            {"stage": [first(suite="smoke", model_args={"lssa": {}})]},
+            "model_args has 'lssa', which it lacks",
+        ),
+        (
+            {"stage": [first(suite="smoke", fields={"model_args": {"layers": 1}})]},
+            "give model_args.NAME",
+        ),
+        ({"stage": [first(suite="smoke", models=[[]])]}, "an empty list of models"),
+    ],
+)
+def test_names_that_nothing_uses_are_refused(content, reason):
+    with pytest.raises(ValueError, match=reason):
+        Campaign.model_validate({"stage": [first(suite="smoke")], **content})
+
+
+def test_published_boards_must_be_a_folder(tmp_path):
+    (tmp_path / "tiny.toml").write_text(SUITE)
+    file = tmp_path / "campaign.toml"
+    stage = 'name = "a"\nsummary = "b"\nsuite = "tiny.toml"\nmodels = ["lsa"]\n'
+    file.write_text(f'published = "gone"\n[[stage]]\n{stage}')
+    with pytest.raises(UsageError, match="gone is no folder"):
+        read_campaign(file)
+
+
+def test_a_winner_that_cannot_be_planned_is_named(tmp_path):
+    (tmp_path / "tiny.toml").write_text(SUITE)
+    wrong = first(name="b", models=[], winner_of="a", fields={"recipe_args": {"learning_rat": 1}})
+    content = campaign(tmp_path, first(), wrong, trials=1)
+    (failure,) = run_campaign(content, Settings(tmp_path / "out", device="cpu"))
+    assert failure.startswith("b: lsa on plain: ")
+    assert "learning_rat" in failure
+
+
+def test_stages_may_give_a_model_different_arguments(tmp_path):
+    (tmp_path / "tiny.toml").write_text(SUITE)
+    stages = [first(name=n, model_args={"lsa": {"layers": k}}) for n, k in (("a", 0), ("b", 1))]
+    content, settings = campaign(tmp_path, *stages, trials=1), Settings(tmp_path / "out")
+    assert run_campaign(content, settings) == []
+    done = [cell for cell in cells_of(content, settings) if cell.model == "lsa"]
+    assert [(cell.done, cell.plan.config.layers) for cell in done] == [(True, 0), (True, 1)]
+
+
+def test_a_record_that_was_cut_off_is_not_done(tmp_path):
+    (tmp_path / "tiny.toml").write_text(SUITE)
+    content, settings = campaign(tmp_path, first(models=["zero"])), Settings(tmp_path / "out")
+    assert run_campaign(content, settings) == []
+    (cell,) = cells_of(content, settings)
+    path = RecordStore(settings.out).path(cell.plan.spec)
+    path.write_text(path.read_text()[:100])
+    (failure,) = run_campaign(content, settings)
+    assert path.name in failure

@@ -28,6 +28,11 @@ def test_the_depth_of_gd_attention_is_its_number_of_blocks():
     assert search_space(resolve(request), {}).model_args == {"blocks": (1, 2, 3, 4)}
 
 
+def test_a_range_may_be_wider_than_a_float():
+    assert _in_range((1e-300, 1e300), 0.5) == 1.0
+    assert _in_range((1e-4, 1e-2), 0.5) == 1e-3
+
+
 def test_what_is_given_is_not_searched():
     given = {"learning_rate": 3e-3, "schedule": "step", "optimizer": "sgd"}
     plan = plan_of(recipe_args=given, model_args={"width": 12, "init_std": 0.1})

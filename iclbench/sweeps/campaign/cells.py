@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...api.budget import Budget
-from ...api.errors import IclbenchError, unknown
+from ...api.errors import IclbenchError, UsageError, unknown
 from ...api.suite import Suite
 from ...api.tuning import TuningDocument
 from ...console import counted
 from ...files import RECORDS, STUDIES
 from ...runs.plan import Plan
 from ...runs.settings import Settings
-from ...runs.store import RecordStore
+from ...runs.store import RecordStore, has_end
 from ...runs.suites import SuiteCell, find_suite, resolve_suite
-from ...runs.tuned import FOLDER, choose_tuning, read_tunings, tuned
+from ...runs.tuned import FOLDER, agrees, choose_tuning, read_tunings, tuned
 from ..cells import Cells, by_reason, runs_of
 from ..files import SweepFile, read_sweep_file, stages_of
 from ..tuning.search import missing_trials, planned_trials, trial_budget
@@ -90,8 +90,7 @@ def _cells_of_stage(stage: Stage, progress: _Progress, earlier: list[Cell]) -> I
         if board_cell.plan is not None:
             yield progress.of(cell, board_cell.plan)
         else:
-            problem = board_cell.unsupported or str(board_cell.error)
-            yield replace(cell, problem=problem, unsupported=board_cell.unsupported is not None)
+            yield _without_plan(cell, board_cell)
 
 
 def _winners(stage: Stage, progress: _Progress, earlier: list[Cell]) -> Iterator[Cell]:
@@ -126,10 +125,21 @@ def _winners(stage: Stage, progress: _Progress, earlier: list[Cell]) -> Iterator
         best = max(known, key=lambda tuning: tuning.ranking.goodness(tuning.best.score))
         one = stage.model_copy(update={"models": (best.model,), "boards": (board.name,)})
         for board_cell in _suite_cells(one):
-            if board_cell.plan is not None and not board_cell.extra:
-                cell = Cell(stage.name, board.name, board_cell.model)
-                cell = progress.of(cell, board_cell.plan, best)
-                yield from _seeds_apart(cell, progress) if stage.apart else [cell]
+            cell = Cell(stage.name, board.name, board_cell.model)
+            if board_cell.extra:
+                continue
+            if board_cell.plan is None:
+                yield _without_plan(cell, board_cell)
+                continue
+            cell = progress.of(cell, board_cell.plan, best)
+            is_apart = stage.apart and cell.problem is None
+            yield from _seeds_apart(cell, progress) if is_apart else [cell]
+
+
+def _without_plan(cell: Cell, board_cell: SuiteCell) -> Cell:
+    """The cell with the reason for which it can't be run."""
+    problem = board_cell.unsupported or str(board_cell.error)
+    return replace(cell, problem=problem, unsupported=board_cell.unsupported is not None)
 
 
 def _seeds_apart(cell: Cell, progress: _Progress) -> Iterator[Cell]:
@@ -199,7 +209,10 @@ class _Progress:
         if is_searched:
             document = document or self.tuning(plan)
             if document is not None:
-                plan = tuned(plan, document)
+                try:
+                    plan = tuned(plan, document)
+                except UsageError as error:
+                    return replace(cell, problem=str(error))
             else:
                 left = missing_trials(plan, self.settings, self.campaign.search(cell.model))
         if (plan.tuning is not None or not is_searched) and _has_record(plan, self.stores):
@@ -215,6 +228,8 @@ class _Progress:
         A small search space has fewer points than the campaign asks for; all of them are enough.
         """
         document = choose_tuning(plan, [t for t in self.tunings if t.budget == plan.spec.budget])
+        if document is not None and not agrees(plan, document):
+            return None
         if document is None or len(document.trials) >= self.campaign.trials:
             return document
         search = self.campaign.search(plan.spec.model)
@@ -249,7 +264,7 @@ class _Progress:
 
 
 def _has_record(plan: Plan, stores: Iterable[RecordStore]) -> bool:
-    return any(store.path(plan.spec).exists() for store in stores)
+    return any(has_end(store.path(plan.spec)) for store in stores)
 
 
 def sweep_folder(settings: Settings, entry: SweepEntry) -> Path:

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from ...api.config import Config, parse_config
-from ...api.errors import unknown
+from ...api.errors import UsageError, unknown
 from ...api.names import is_plain_name
 from ...files import read_toml
 from ..files import QUICK
@@ -57,11 +57,21 @@ class Stage(Config):
         models = bool(self.models) + (self.winner_of is not None)
         if (self.suite is not None) != bool(models) or models > 1:
             raise ValueError(f"stage {self.name}: a suite needs either models or winner_of")
+        if any(not group for group in self.models):
+            raise ValueError(f"stage {self.name}: an empty list of models")
+        if "model_args" in self.fields:
+            raise ValueError(f"stage {self.name}: give model_args.NAME, not fields")
         if self.apart and self.winner_of is None:
             raise ValueError(f"stage {self.name}: apart needs winner_of, whose tuning is known")
         if (self.suite is None) == (not self.sweep):
             raise ValueError(f"stage {self.name}: it needs either a suite or sweeps")
         return self
+
+    @property
+    def names(self) -> list[str]:
+        """The models that it names, also those that stand in for others."""
+        groups = [(entry,) if isinstance(entry, str) else entry for entry in self.models]
+        return [name for group in groups for name in group]
 
 
 class Campaign(Config):
@@ -85,6 +95,12 @@ class Campaign(Config):
                 raise ValueError(f"stage {stage.name}: no earlier stage is {stage.winner_of!r}")
             if stage.winner_of is not None and not self.trials:
                 raise ValueError(f"stage {stage.name}: winner_of needs trials, which choose it")
+        models = {name for stage in self.stage for name in stage.names}
+        for stage in self.stage:
+            for name in stage.model_args.keys() - ({*stage.names} if stage.names else models):
+                raise ValueError(f"stage {stage.name}: model_args has {name!r}, which it lacks")
+        for name in self.space.keys() - models:
+            raise ValueError(f"space has {name!r}, a model of no stage")
         folders = [entry.out for stage in self.stage for entry in stage.sweep]
         if len({*folders}) < len(folders):
             # Two processes would write to one store.
@@ -115,6 +131,8 @@ def read_campaign(path: Path) -> Campaign:
     # Relative to the file, as its author sees it.
     stages = tuple(_beside(path.parent, stage) for stage in campaign.stage)
     published = campaign.published and path.parent / campaign.published
+    if published is not None and not published.is_dir():
+        raise UsageError(f"{path}: published: {published} is no folder")
     return campaign.model_copy(update={"stage": stages, "published": published})
 
 

@@ -217,4 +217,7 @@ def _in_range(limits: Range, number: float) -> float:
     low, high = limits
     if low == high:
         return low
-    return float(f"{low * (high / low) ** number:.1e}")
+    # The ratio of the limits may be beyond the largest float.
+    exponent = math.log10(low) + number * (math.log10(high) - math.log10(low))
+    value = low * (high / low) ** number if math.isfinite(high / low) else 10**exponent
+    return float(f"{value:.1e}")
