@@ -29,7 +29,6 @@ from .common import (
     end_with,
     engine_name,
     job_reporter,
-    refuse_ignored,
     show_table,
     sound_host,
 )
@@ -54,12 +53,9 @@ Detach = Annotated[
 Status = Annotated[
     bool, typer.Option("--status", help="Show which runs are done, running, waiting or failed.")
 ]
-#: What asking for the status reads; the other options are about running.
-READ_BY_STATUS = {"file", "out", "recipe", "status", "style", "columns", "sort", "strict"}
 
 
 def sweep(
-    context: typer.Context,
     file: File,
     out: OutOfSweep = None,
     device: Device = "auto",
@@ -81,7 +77,7 @@ def sweep(
 ) -> None:
     """Run all cells of a sweep file. Existing records are skipped; failures don't stop the rest."""
     output = Output(style, columns, sort)
-    _require_use(context, status=status, dry_run=dry_run, detach=detach)
+    _require_use(status=status, dry_run=dry_run, detach=detach)
     sound_host(strict)
     with stops_on_signals(f"to continue: {shlex.join(['iclbench', *sys.argv[1:]])}"):
         from ..sweeps.cells import by_reason
@@ -114,19 +110,16 @@ def sweep(
     end_with(problems, 1 if result.failures else 0)
 
 
-def _require_use(context: typer.Context, *, status: bool, dry_run: bool, detach: bool) -> None:
+def _require_use(*, status: bool, dry_run: bool, detach: bool) -> None:
     """Raise UsageError for an option that would be ignored.
 
-    A dry run takes the options of the run that it is about.
+    Both questions are put to the command of a run, whose other options they take.
     """
     if status and dry_run:
         raise UsageError("--status and --dry-run are two questions: give one of them")
-    if status:
-        refuse_ignored(
-            context, READ_BY_STATUS, "has no meaning beside --status, which runs nothing"
-        )
-    if dry_run and detach:
-        raise UsageError("--dry-run submits nothing: leave out --detach")
+    if (status or dry_run) and detach:
+        asked = "--status" if status else "--dry-run"
+        raise UsageError(f"{asked} submits nothing: leave out --detach")
 
 
 def _file_of(given: Path) -> Path:

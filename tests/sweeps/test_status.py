@@ -198,21 +198,9 @@ def test_the_status_and_the_plan_are_not_asked_for_at_once(cli, tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    "options",
-    [("--detach",), ("--workers", 3), ("--engine", "plain"), ("--checkpoint-seconds", 5),
-     ("--device", "cpu"), ("--executor", "local"), ("--executor-args", "a=1")],
-)  # fmt: skip
-def test_what_the_status_would_ignore_is_refused(cli, tmp_path, options):
-    asked = cli("sweep", tmp_path / "sweep.toml", "--status", *options)
-    assert asked.code == 2
-    assert asked.err == (
-        f"iclbench: error: {options[0]} has no meaning beside --status, which runs nothing\n"
-    )
-
-
-def test_a_dry_run_submits_nothing(cli, tmp_path):
-    asked = cli("sweep", tmp_path / "sweep.toml", "--dry-run", "--detach")
+@pytest.mark.parametrize("question", ["--dry-run", "--status"])
+def test_a_question_submits_nothing(cli, tmp_path, question):
+    asked = cli("sweep", tmp_path / "sweep.toml", question, "--detach")
     assert (asked.code, asked.err) == (
-        2, "iclbench: error: --dry-run submits nothing: leave out --detach\n"
+        2, f"iclbench: error: {question} submits nothing: leave out --detach\n"
     )  # fmt: skip
