@@ -1,4 +1,4 @@
-"""What the package imports is what it declares: a missing name breaks all installations but ours."""
+"""The package declares what it imports: a missing name breaks all installations but ours."""
 
 from __future__ import annotations
 
