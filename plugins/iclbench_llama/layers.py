@@ -68,9 +68,10 @@ class RotaryAttention(nn.Module):
 
     def _rotate(self, x: Tensor, start: int) -> Tensor:
         """Rotate (B, heads, S, d) by the positions from `start` on."""
-        half, dtype = self.head_width // 2, _at_least_float32(x)
-        exponent = torch.arange(half, dtype=dtype, device=x.device) / half
-        steps = torch.arange(start, start + x.shape[2], dtype=dtype, device=x.device)
+        half = self.head_width // 2
+        # In float64: an angle of a thousand turns has few digits left in float32.
+        exponent = torch.arange(half, dtype=torch.float64, device=x.device) / half
+        steps = torch.arange(start, start + x.shape[2], dtype=torch.float64, device=x.device)
         angle = steps.unsqueeze(1) * self.base**-exponent
         cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
         first, second = x.chunk(2, dim=-1)

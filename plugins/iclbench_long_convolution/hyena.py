@@ -133,5 +133,6 @@ class HyenaMixer(nn.Module):
 
     def _filters(self, length: int) -> tuple[Tensor, ...]:
         """Return the first `length` taps of each convolution, (length, width)."""
-        taps: Tensor = self.filter()
-        return taps[:length].chunk(self.order - 1, dim=1)
+        taps: Tensor = self.filter()[:length]
+        # Interleaved, so that each convolution has slow and fast channels.
+        return taps.unflatten(1, (self.width, self.order - 1)).unbind(dim=-1)

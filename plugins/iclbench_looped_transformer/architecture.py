@@ -17,17 +17,19 @@ from iclbench import (
 
 from .model import LoopedModel
 
+LOOPS, TRAINED_LOOPS = 12, 6
+
 
 class LoopedConfig(SequenceConfig):
     """One block, 12 loops of which the last 6 are trained."""
 
     layers: int = Field(1, ge=1, description="blocks of a loop")
-    loops: int = Field(12, ge=1, description="how often the blocks run")
+    loops: int = Field(LOOPS, ge=1, description="how often the blocks run")
     trained_loops: int | None = Field(
-        6,
+        TRAINED_LOOPS,
         ge=1,
         description="the last loops, through which gradients flow, and whose mean loss is trained; "
-        "null: all",
+        "null: all. Without it, all of fewer than 6 loops, and all that share no weights",
     )
     shared: bool = Field(True, description="whether all loops share their weights")
     injection: bool = Field(
@@ -39,6 +41,16 @@ class LoopedConfig(SequenceConfig):
     mixer_args: dict[str, Any] = Field(
         {}, validate_default=True, description='the mixer\'s arguments: {"heads": 8}'
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _trains_what_there_is(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or "trained_loops" in given:
+            return given
+        loops = given.get("loops", LOOPS)
+        is_short = isinstance(loops, int) and loops < TRAINED_LOOPS
+        trains_all = is_short or given.get("shared") is False
+        return {**given, "trained_loops": None} if trains_all else given
 
     @field_validator("mixer_args")
     @classmethod

@@ -53,7 +53,10 @@ def kernel_mixer(mixer: RecurrentMixer, context: TrainingContext) -> nn.Module |
     if not on_gpu(context) or context.dtype != torch.float32 or context.positions is not None:
         return None
     shapes = tuple(parameter.shape for parameter in mixer.parameters())
-    key = (type(mixer), shapes, context.length, context.device)
+    # Other heads, or another range of β, may have parameters of the same shapes.
+    plain = (int, float, str, tuple)
+    options = tuple(item for item in vars(mixer).items() if isinstance(item[1], plain))
+    key = (type(mixer), shapes, options, context.length, context.device)
     if key not in _PROBLEMS:
         _PROBLEMS[key] = _find_problem(mixer, context)
         if _PROBLEMS[key] is not None:
@@ -65,7 +68,7 @@ def kernel_mixer(mixer: RecurrentMixer, context: TrainingContext) -> nn.Module |
     return KernelMixer(mixer, KERNELS[mixer.kernel](_import))
 
 
-#: Why a kernel can't be used, or None, by mixer, shapes, length and device: each is checked once.
+#: Why a kernel can't be used, or None, by mixer, options, length and device: checked once each.
 _PROBLEMS: dict[Any, str | None] = {}
 
 

@@ -56,6 +56,24 @@ def test_arguments_become_the_config_s():
     assert (config.n_positions, config.resid_pdrop, config.attn_pdrop) == (9, 0.0, 0.0)
 
 
+@pytest.mark.parametrize("name", ["gpt2", "llama", "opt", "xglm", "ctrl"])
+def test_mlp_has_4_widths_under_every_name(name):
+    backbone = built(config=name).backbone
+    weights = [p for n, p in backbone.named_parameters() if p.dim() == 2 and "embed" not in n]
+    assert max(max(weight.shape) for weight in weights) == 4 * 8
+
+
+@pytest.mark.parametrize("name", ["mamba", "falcon_mamba"])
+def test_state_space_models_are_as_wide_as_the_library_s(name):
+    ours = built(config=name).backbone.model
+    own = transformers.AutoConfig.for_model(name, hidden_size=8, num_hidden_layers=2, vocab_size=1)
+    theirs = transformers.AutoModel.from_config(own)
+    shapes = [
+        {n: p.shape for n, p in m.named_parameters() if "embed" not in n} for m in (ours, theirs)
+    ]
+    assert shapes[0] == shapes[1]
+
+
 @pytest.mark.parametrize("name", ["llama", "bert", "mamba", "gptj", "electra"])
 def test_other_types_are_causal_backbones_without_a_table_of_ids(name):
     model = built(config=name)

@@ -67,6 +67,15 @@ def test_only_distances_between_positions_count():
     torch.testing.assert_close(*scores, rtol=1e-12, atol=1e-12)
 
 
+def test_angles_keep_their_digits_in_float32():
+    narrow, wide = (
+        backbone().to(dtype).layers[0].self_attn for dtype in (torch.float32, torch.float64)
+    )
+    x = randn(3, 1, 1, 4, 4)
+    turned = narrow._rotate(x.float(), 100_000).double()
+    torch.testing.assert_close(turned, wide._rotate(x, 100_000), rtol=0, atol=1e-6)
+
+
 def test_hidden_size_is_8_thirds_of_the_width():
     assert LlamaConfig(width=64).hidden_size == 176
     assert LlamaConfig(width=3 * 64).hidden_size == 512

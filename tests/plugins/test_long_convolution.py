@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 
 import pytest
@@ -50,6 +51,12 @@ def test_dtypes_below_float32_are_convolved_in_float32():
     torch.testing.assert_close(result.double(), expected, rtol=0.01, atol=0.05)
 
 
+def zero(module):
+    """Set a linear layer's parameters to 0."""
+    for parameter in module.parameters(recurse=False):
+        parameter.zero_()
+
+
 @pytest.mark.parametrize("order", [2, 3])
 def test_hyena_matches_its_definition(order):
     layer = mixer(Hyena, 9, order=order)
@@ -58,7 +65,7 @@ def test_hyena_matches_its_definition(order):
     past = torch.cat([torch.zeros(3, 2, (order + 1) * WIDTH).double(), projected], dim=1)
     short = sum(layer.short[k] * past[:, 2 - k : 11 - k] for k in range(3)) + layer.short_bias
     *gates, value = short.split(WIDTH, dim=2)
-    filters = layer.filter().split(WIDTH, dim=1)
+    filters = [layer.filter()[:, n :: order - 1] for n in range(order - 1)]
     for n in range(order - 1):
         gated = gates[n + 1] * value
         value = direct_sum(gated, filters[n]) + layer.bias[n] * gated
@@ -77,6 +84,17 @@ def test_filters_are_windowed():
     window = implicit()[3] / unwindowed
     assert float(window[-1]) == pytest.approx(0.01, rel=1e-9)
     assert float(window[0]) == pytest.approx(0.01 ** (0.3 / 1.5), rel=1e-9)
+
+
+def test_every_convolution_of_hyena_has_slow_and_fast_channels():
+    layer = mixer(Hyena, 9, order=4).requires_grad_(False)
+    layer.filter.layers.requires_grad_(False).apply(zero)
+    layer.filter.layers[-1].bias.fill_(1.0)
+    layer.filter.last.weight.fill_(1.0)
+    for taps in layer._filters(9):
+        lasting = (taps[-1] / taps[0]).log() / math.log(0.01)
+        assert lasting[0] == pytest.approx(1 / 1.5, abs=0.4)
+        assert lasting[-1] == pytest.approx(1 / 0.3, abs=0.4)
 
 
 @pytest.mark.parametrize("args", [{}, {"head_width": 3}, {"state": 40}])
@@ -102,6 +120,18 @@ def test_h3_is_exact_over_1024_positions_with_strong_and_weak_decay():
         torch.testing.assert_close(
             one_by_one, expected, rtol=0, atol=1e-12 * float(expected.abs().max())
         )
+
+
+def test_small_steps_keep_their_digits_in_float32():
+    exact = mixer(H3, 5, state=8).diagonal
+    with torch.no_grad():
+        exact.log_step.fill_(math.log(1e-5))
+        rounded = copy.deepcopy(exact).float()
+        # The same float32 numbers for both.
+        exact.load_state_dict(rounded.state_dict())
+        # After the first tap, which the skip adds to.
+        taps, expected = rounded.kernel(5)[1:].double(), exact.kernel(5)[1:]
+    assert float((taps - expected).abs().max() / expected.abs().max()) < 1e-6
 
 
 def test_the_diagonal_state_space_holds_its_input():

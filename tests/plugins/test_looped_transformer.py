@@ -31,9 +31,9 @@ def batch():
     "args",
     [
         # As many loops as layers, each with weights of its own.
-        {"loops": 3, "trained_loops": None, "shared": False, "injection": False},
+        {"loops": 3, "shared": False, "injection": False},
         # A single loop of all layers.
-        {"loops": 1, "trained_loops": 1, "layers": 3},
+        {"loops": 1, "layers": 3},
     ],
 )
 def test_special_cases_are_the_transformer(args):
@@ -74,6 +74,22 @@ def test_training_takes_the_last_loops_with_their_gradients_alone():
         torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("args", "trained"),
+    [
+        ({}, 6),
+        ({"loops": 4}, None),
+        ({"loops": 4, "trained_loops": 2}, 2),
+        ({"shared": False}, None),
+    ],
+)
+def test_as_many_loops_are_trained_as_there_are(args, trained):
+    config = parse_config(LoopedConfig, args, "model looped-transformer")
+    assert config.trained_loops == trained
+    # A configuration that was resolved resolves to itself.
+    assert LoopedConfig(**config.model_dump()) == config
+
+
 def test_every_loop_has_a_state():
     per_loop = 2 * 8 * 5
     assert state_sizes(built(loops=4, trained_loops=1, layers=2), 5) == (per_loop,) * 8
@@ -85,7 +101,7 @@ def test_every_loop_has_a_state():
     ("args", "reason"),
     [
         ({"loops": 3, "trained_loops": 4}, "trained_loops=4 of loops=3"),
-        ({"shared": False}, "shared=false needs trained_loops=null"),
+        ({"shared": False, "trained_loops": 6}, "shared=false needs trained_loops=null"),
         ({"mixer": "atention"}, "unknown mixer 'atention'; did you mean 'attention'"),
         ({"mixer_args": {"heads": 5}}, "mixer attention: 5 heads do not divide the width 64"),
     ],

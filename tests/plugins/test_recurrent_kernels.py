@@ -128,6 +128,17 @@ def test_kernel_that_differs_is_not_used(fla, capsys, name, args):
     assert_native(mixer_of(name, **args), capsys, message)
 
 
+@pytest.mark.parametrize(
+    ("name", "args"), [("hgrn2", {"heads": 2}), ("delta-net", {"negative_eigenvalues": True})]
+)
+def test_models_with_the_same_shapes_are_checked_apart(fla, capsys, name, args):
+    plain, other = mixer_of(name), mixer_of(name, **args)
+    assert [p.shape for p in plain.parameters()] == [p.shape for p in other.parameters()]
+    assert isinstance(training_form(plain, ALONE), KernelMixer)
+    fla["size"] = 1e-4
+    assert_native(other, capsys, "the kernel's outputs differ")
+
+
 def test_kernel_with_a_wrong_gradient_is_not_used(fla, capsys, monkeypatch):
     module = sys.modules["fla.ops.delta_rule"]
     rule = module.fused_recurrent_delta_rule
