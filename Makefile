@@ -102,7 +102,7 @@ gpu-wheels: $(VENV)/installed-bench $(VENV)/installed-dev
 PART ?= 1
 STATE ?= build/gpu/state
 gpu: DEVICE ?= cuda
-# Run PART=1…5 of what is measured on a GPU; needs no .venv.
+# Run PART=0…5 of what is measured on a GPU; needs no .venv.
 gpu:
 	@if [ -d $(WHEELS) ] && [ ! -d build/gpu/site ]; then rm -rf build/gpu/site.new && \
 	  $(PYTHON) -m pip install --quiet --no-index --no-deps --no-compile \

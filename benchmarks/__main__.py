@@ -103,7 +103,7 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     setup = conditions(arguments.device, arguments.quick)
     chosen = [
-        c for c in CONFIGURATIONS
+        c.on(arguments.device) for c in CONFIGURATIONS
         if not arguments.only or any(part in c.name for part in arguments.only)
     ]  # fmt: skip
     if not chosen:

@@ -2,6 +2,7 @@
 
     python -m benchmarks.gpu PART [--device cuda] [--minutes 9] [--out DIR] [--state DIR] [--toy]
 
+0. a little of the next four, in six minutes
 1. the tests marked `gpu`
 2. agreement of every engine with `plain`
 3. the speed benchmark
@@ -46,6 +47,8 @@ class Slice:
     until: float
     seeds: int = 2
     budget: str = "gpu-1h"
+    #: Whether a part takes only its first minutes' worth.
+    short: bool = False
 
     @property
     def left(self) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -60,10 +61,11 @@ def tests(call: Slice) -> int:
     """The tests marked `gpu`; without a GPU they are skipped."""
     # Other files need packages that the machine may lack.
     marked = (p for p in (ROOT / "tests").rglob("test_*.py") if "pytest.mark.gpu" in p.read_text())
-    files = sorted(str(path.relative_to(ROOT)) for path in marked)
+    chosen = (path for path in marked if not call.short or "cuda_graph" in path.name)
+    files = sorted(str(path.relative_to(ROOT)) for path in chosen)
     # A warning of another version of torch says nothing of the device.
     words = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "-W", "default",
-             "-p", "no:cacheprovider", *(files[:1] if call.toy else files)]  # fmt: skip
+             "-p", "no:cacheprovider", *files]  # fmt: skip
     with (call.folder / "tests.txt").open("w") as log:
         log.write(f"{machine(call.device)}\n")
         log.flush()
@@ -79,12 +81,16 @@ def tests(call: Slice) -> int:
 
 
 def agreement(call: Slice) -> int:
-    """Thirty steps of each model by each engine against `plain`: the losses must agree."""
+    """Thirty steps of each model by each engine against `plain`: the losses must agree.
+
+    What compiles takes longest, and comes last.
+    """
     result = call.read("agreement.json") or {"machine": machine(call.device), "rows": []}
     rows = result["rows"]
     known = {(r["model"], r["dtype"], r["replicas"], r["asked"]) for r in rows}
-    for model, dtype, replicas in _cases(call):
-        asked = [e for e in get_args(EngineName) if e != "plain"]
+    quick = tuple(e for e in get_args(EngineName) if e not in {"plain", "compiled"})
+    groups = [("graph",)] if call.short else [quick, ("compiled",)]
+    for asked, (model, dtype, replicas) in itertools.product(groups, _cases(call)):
         left = [engine for engine in asked if (model, dtype, replicas, engine) not in known]
         if not left:
             continue
@@ -112,7 +118,7 @@ def was_captured(asked: str, used: str, device: str) -> bool:
 
 def _cases(call: Slice) -> Iterator[tuple[str, str, int]]:
     for dtype in AGREE:
-        for replicas in (1, 4):
+        for replicas in (4,) if call.short else (1, 4):
             for model in list(COMPARED)[2:3] if call.toy else COMPARED:
                 yield model, dtype, replicas
 
@@ -165,13 +171,15 @@ def _training(plan: Plan, replicas: int, device: str, engine: EngineName) -> Tra
 def speed(call: Slice) -> int:
     """`python -m benchmarks`, one configuration after another."""
     path = call.folder / "speed.json"
-    chosen = [c for c in CONFIGURATIONS if not call.toy or c.name == "lsa, 1 layer"]
+    only = "lsa, 1 layer" if call.toy else "transformer 2 × 64" if call.short else None
+    chosen = [c for c in CONFIGURATIONS if only in {None, c.name}]
+    quick = ["--quick"] if call.toy or call.short else []
     for configuration in chosen:
         content = call.read("speed.json") or {"configurations": []}
         if configuration.name in {row["name"] for row in content["configurations"]}:
             continue
         words = [sys.executable, "-m", "benchmarks", "--device", call.device, "--json", str(path),
-                 "--only", configuration.name, *(["--quick"] if call.toy else [])]  # fmt: skip
+                 "--only", configuration.name, *quick]  # fmt: skip
         try:
             subprocess.run(words, cwd=ROOT, timeout=call.left, check=True)
         except subprocess.TimeoutExpired:
@@ -249,4 +257,13 @@ def _stopped_in_time(words: list[str], seconds: float) -> tuple[int, bool]:
         return process.wait(), True
 
 
-PARTS: dict[int, Callable[[Slice], int]] = {1: tests, 2: agreement, 3: speed, 4: many, 5: rows}
+def glance(call: Slice) -> int:
+    """A little of parts 1 to 4, for whoever has a GPU for minutes: graphs first."""
+    call = dataclasses.replace(call, short=True)
+    codes = [part(call) for part in (tests, agreement, many, speed)]
+    return 1 if 1 in codes else max(codes)
+
+
+PARTS: dict[int, Callable[[Slice], int]] = {
+    0: glance, 1: tests, 2: agreement, 3: speed, 4: many, 5: rows
+}  # fmt: skip

@@ -99,7 +99,7 @@ class Worker:
 def serve(pipe: Connection, configuration: str, name: str, device: str, threads: int) -> None:
     """Make the loop and answer requests until the pipe is closed; runs in the worker."""
     torch.set_num_threads(threads)
-    (chosen,) = (c for c in CONFIGURATIONS if c.name == configuration)
+    (chosen,) = (c.on(device) for c in CONFIGURATIONS if c.name == configuration)
     factories = makers(chosen, device)
     with full_precision(torch.float32):
         # Warm up, so that no loop is charged for torch's set-up.

@@ -3,17 +3,48 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 import zipfile
 
 import pytest
 
-from benchmarks import gpu, wheels
+from benchmarks import ROOT, gpu, wheels
 from benchmarks.gpu import main, pack, unpack
 from benchmarks.gpu_parts import ROWS, was_captured
 from iclbench.api.config import parse_config
 from iclbench.api.spec import RunSpec
 from iclbench.runs.plan import resolve
+
+GUIDE = (ROOT / "docs" / "gpu.md").read_text("utf-8")
+#: Distributions that only some versions of the others need.
+NOT_EVERYWHERE = {"tomli", "exceptiongroup"}
+#: Refuses to import any distribution that the machine would not have, and collects the tests.
+BARE = """
+import importlib.abc, sys
+from importlib.metadata import packages_distributions
+from packaging.utils import canonicalize_name
+from benchmarks import wheels
+there = {*wheels.closure(wheels.GIVEN), *wheels.missing(), "iclbench"}
+lacking = {
+    package
+    for package, names in packages_distributions().items()
+    if not {canonicalize_name(name) for name in names} & there
+} - {"_pytest", "pip", "setuptools"}
+
+class Refuse(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name.partition(".")[0] in lacking:
+            raise ModuleNotFoundError(f"{name} is not on the machine", name=name)
+
+sys.meta_path.insert(0, Refuse())
+import pytest
+import benchmarks.__main__, benchmarks.gpu_parts, benchmarks.loops, benchmarks.reference
+import iclbench.cli.run, iclbench.leaderboards.submission
+options = ["-q", "--collect-only", "-m", "gpu", "-W", "default", "-p", "no:cacheprovider"]
+sys.exit(pytest.main([*options, *sys.argv[1:]]))
+"""
 
 
 @pytest.fixture
@@ -42,6 +73,16 @@ def test_a_graph_that_is_asked_for_on_a_gpu_must_bewas_captured():
     assert not was_captured("graph", "vmapped", "cuda")
     assert was_captured("graph", "vmapped", "cpu")
     assert was_captured("plain", "plain", "cuda")
+
+
+@pytest.mark.slow
+def test_part_0_takes_a_little_of_each(part):
+    pytest.importorskip("transformers")
+    assert part(0) == 0
+    rows = json.loads((part.out / "part-0-agreement.json").read_text())["rows"]
+    assert {row["asked"] for row in rows} == {"graph"}
+    assert (part.out / "part-0-many.json").exists()
+    assert (part.out / "part-0-speed.json").exists()
 
 
 @pytest.mark.slow
@@ -119,4 +160,28 @@ def test_the_wheels_are_those_that_the_machine_lacks(tmp_path):
     wheels.keep_metadata(whole, bare)
     names = zipfile.ZipFile(bare).namelist()
     assert names == ["iclbench-1.dist-info/METADATA", "iclbench-1.dist-info/RECORD"]
-    assert wheels.tree_bytes() < wheels.MOST_BYTES
+
+
+def test_the_wheels_fit_beside_the_tree():
+    """`make gpu-wheels` renews the sizes, which it must after a change of the dependencies."""
+    sizes = json.loads(wheels.SIZES.read_text("utf-8"))
+    assert {*wheels.missing(), "iclbench"} - NOT_EVERYWHERE <= {*sizes}
+    assert sum(sizes.values()) + wheels.tree_bytes() < wheels.MOST_BYTES
+    left_out = [f"'!/{name}/'" for name in wheels.LEFT_OUT]
+    assert " ".join(["git sparse-checkout set --no-cone '/*'", *left_out]) in GUIDE
+
+
+@pytest.mark.slow
+def test_the_parts_need_nothing_that_the_machine_lacks():
+    """In an environment of its own, what isn't brought along can't be imported."""
+    marked = [p for p in (ROOT / "tests").rglob("test_*.py") if "pytest.mark.gpu" in p.read_text()]
+    files = [str(path.relative_to(ROOT)) for path in marked]
+    words = [sys.executable, "-c", BARE, *files]
+    folders = os.pathsep.join(str(ROOT / name) for name in (".", "plugins", "tasks"))
+    # Plugins of this environment need more than the machine has.
+    no_plugins = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "HYPOTHESIS_NO_PLUGINS": "1"}
+    environment = {**os.environ, "PYTHONPATH": folders, **no_plugins}
+    done = subprocess.run(
+        words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -9,6 +9,7 @@ import signal
 
 import numpy as np
 import pytest
+import torch
 from small_runs import TINY
 
 from iclbench import (
@@ -110,6 +111,8 @@ def test_an_interrupted_run_tells_its_observers_and_continues(tmp_path, capsys):
 
 @pytest.mark.gpu
 def test_a_training_is_forgotten_before_its_models_are_evaluated_on_a_gpu(tmp_path, monkeypatch):
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
     measure, left = run_module.measure, []
 
     def observed(*args, **kwargs):
