@@ -23,7 +23,7 @@ from iclbench import full_precision, write_atomically
 from . import argument_parser
 from .configurations import CONFIGURATIONS, Configuration
 from .loops import Worker, makers
-from .measured import processor
+from .measured import commit, processor
 from .report import print_configuration
 from .timing import clock_kind, interleave, matmul_peak
 
@@ -135,6 +135,7 @@ def measure_with_load(configuration: Configuration, device: str, quick: bool) ->
         "peak_flops": {kind: max(peak[kind], again[kind]) for kind in peak},
         "load": [*load, os.getloadavg()[0]],
         "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="minutes"),
+        "commit": commit(),
     }
 
 

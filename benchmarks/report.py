@@ -68,11 +68,27 @@ def table(setup: dict[str, Any], row: dict[str, Any]) -> str:
 def print_configuration(setup: dict[str, Any], row: dict[str, Any]) -> None:
     """Print one configuration's table with its notes."""
     load = "–".join(f"{value:.0f}" for value in row["load"])
-    print(f"#### {row['name']}, batch {row['batch']}\n\nLoad average {load}, {row['created']}.\n")
+    made = f"{row['created']}, {code_of(row)}"
+    print(f"#### {row['name']}, batch {row['batch']}\n\nLoad average {load}, {made}.\n")
     print(f"{table(setup, row)}\n", flush=True)
     for loop in row["loops"]:
         if loop["note"]:
             print(f"{loop['name']}: {loop['note']}")
+
+
+def code_of(row: dict[str, Any]) -> str:
+    """The commit by which a row was measured."""
+    return f"commit {row['commit']}" if "commit" in row else "commit not recorded"
+
+
+def measured_on(setup: dict[str, Any]) -> str:
+    """When and by which code the configurations were measured, in one sentence."""
+    members: dict[str, list[str]] = {}
+    for row in setup["configurations"]:
+        members.setdefault(f"{row['created'][:10]} ({code_of(row)})", []).append(row["name"])
+    most = max(members, key=lambda made: len(members[made]), default="never")
+    others = [f"{', '.join(names)}: {made}" for made, names in members.items() if made != most]
+    return "; ".join([f"Measured on {most}", *others]) + "."
 
 
 def headline(setup: dict[str, Any]) -> str:
@@ -180,7 +196,7 @@ def main() -> None:
     for path in arguments.files:
         content = json.loads(path.read_text())
         if not arguments.loops:
-            print(headline(content) + "\n")
+            print(f"{headline(content)} {measured_on(content)}\n")
             print(targets(content) + "\n")
         for row in [] if arguments.targets else content["configurations"]:
             print_configuration(content, row)
