@@ -15,10 +15,14 @@ def shift_matrix(board: Board) -> Table | None:
     lines, members = shift_lines(board), shifted_rows(board)
     if not lines:
         return None
+    # Several labels don't fit beside each other.
+    named = len(members) > 1
+    names = [f"model {i}" if named else row.label for i, row in enumerate(members, start=1)]
     models = [
-        Column(row.record.id, right=True, importance=2 + i, label=row.label)
-        for i, row in enumerate(members)
+        Column(row.record.id, right=True, importance=2 + i, label=name)
+        for i, (row, name) in enumerate(zip(members, names, strict=True))
     ]
+    legend = [f"{name}: {row.label}" for row, name in zip(members, names, strict=True) if named]
     columns = (Column("shift"), Column("score", importance=1), Column("floor", right=True), *models)
     rows, reasons = [], []
     for line in lines:
@@ -29,7 +33,7 @@ def shift_matrix(board: Board) -> Table | None:
                 reasons.append(f"{row.label} under {line.shift}: n/a, {cell}")
         rows.append(cells)
     title = f"{board.title} v{board.task_version} · {board.dtype} · under shift"
-    return Table(columns, rows, title=title, notes=tuple(dict.fromkeys(reasons)))
+    return Table(columns, rows, title=title, notes=(*legend, *dict.fromkeys(reasons)))
 
 
 def _cell(value: float | str | None) -> Cell:

@@ -138,6 +138,7 @@ def test_compare_refuses_other_prompts(folder, solved):
 
 
 def test_boards_are_data_frames(folder, trained, solved):
+    run("zero", "least-squares", **{**SMALL, "eval_prompts": 32}, out=folder)
     boards = leaderboard(folder)
     board = next(b for b in boards if trained.id in {r.id for r in b.records})
     table = board.frame()
