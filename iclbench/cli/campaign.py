@@ -12,16 +12,15 @@ import typer
 
 from ..api.options import parse_arguments
 from ..console import counted
+from ..display.table import Output
 from .common import (
     Device,
     Engine,
     ExecutorArgs,
     ExecutorName,
     Out,
-    Output,
     Strict,
     end_with,
-    engine_name,
     job_reporter,
     sound_host,
 )
@@ -76,7 +75,7 @@ def campaign(
 
         whole = read_campaign(file)
         content = whole if stage is None else whole.only(stage)
-        settings = Settings(out=Path(out), device=device, engine=engine_name(engine))
+        settings = Settings(out=Path(out), device=device, engine=engine)
         executor_options = parse_arguments(executor_args or [], "--executor-args")
         if dry_run:
             make_executor(executor, executor_options, settings.out)  # refuses wrong arguments

@@ -10,9 +10,9 @@ import typer
 
 from ..api.errors import UnsupportedError, UsageError, reason_of
 from ..console import counted
+from ..display.table import Output
 from .common import (
     Columns,
-    Output,
     Sort,
     Style,
     complete_names,
@@ -136,7 +136,7 @@ class SuiteRun:
         from ..display.suites import overall_table
         from ..leaderboards.suite_score import score_suite
 
-        overall_table(score_suite(self.suite, {})).arranged(output.columns, output.sort)
+        overall_table(score_suite(self.suite, {})).arranged(output)
 
     def print_scores(
         self, records: Iterable[Record], errors: Mapping[str, BaseException], output: Output
@@ -157,7 +157,7 @@ class SuiteRun:
             typer.echo()
         problems: list[str] = []
         scores = _scores(self.suite, [self.prepare.settings.out], records, problems)
-        _print(scores, reasons, *output)
+        _print(scores, reasons, output)
         return problems
 
 
@@ -207,22 +207,16 @@ def show(
         where = " or ".join(map(str, chosen))
         raise UsageError(f"there are no records of the suite {suite.name} in {where}")
     if scores.entries:
-        _print(scores, {}, style, columns, sort)
+        _print(scores, {}, Output(style, columns, sort))
     end_with(problems)
 
 
-def _print(
-    scores: SuiteTable,
-    reasons: Mapping[tuple[str, str], str],
-    style: str,
-    columns: str | None,
-    sort: str | None,
-) -> None:
+def _print(scores: SuiteTable, reasons: Mapping[tuple[str, str], str], output: Output) -> None:
     """Print all tables, or the table of means as the options ask for."""
     from ..display.suites import overall_table, suite_parts
     from ..display.terminal import print_parts
 
-    if style == "table" and columns is None and sort is None:
+    if output.is_default:
         print_parts(suite_parts(scores, reasons))
     else:
-        show_table(overall_table(scores), style, columns, sort)
+        show_table(overall_table(scores), output)

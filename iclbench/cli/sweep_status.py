@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from ..console import counted, one_line
-from .common import Output, show_table
+from ..display.table import Output
+from .common import show_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +33,7 @@ def print_status(file: SweepFile, folder: Path, output: Output) -> list[Failure]
 
     status = sweep_status(file, out=folder)
     if not output.is_default:
-        show_table(_status_table(status), *output)
+        show_table(_status_table(status), output)
         return status.unusable
     counts = [f"{status.count(state)} {state}" for state in STATES if status.count(state)]
     typer.echo(f"{counted(len(status.cells), 'run')}: {', '.join(counts) or 'none'}")
@@ -91,7 +92,7 @@ def print_plan(file: SweepFile, folder: Path, output: Output) -> list[Failure]:
 
     cells, programs = plan_sweep(file, out=folder)
     if not output.is_default:
-        show_table(_programs_table(programs), *output)
+        show_table(_programs_table(programs), output)
         return cells.failures
     missing = sum(len(program) for program in programs)
     models = sum(max(1, cell.seeds) for program in programs for cell in program)

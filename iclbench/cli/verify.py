@@ -10,10 +10,10 @@ import typer
 from rich.text import Text
 
 from ..console import report
+from ..display.table import Output
 from .common import (
     Columns,
     Device,
-    Output,
     Sort,
     Strict,
     Style,
@@ -83,12 +83,12 @@ def verify(
     request = Request(device, retrain, write)
     count = _workers(len(chosen), request, workers)
     summary = Summary(len(chosen), every, quiet=not output.is_default)
-    summary.table().arranged(columns, sort)  # refuses unknown columns before the work
+    summary.table().arranged(output)  # refuses unknown columns before the work
     if output.is_default:
         _print_head(len(chosen), len(paths))
     _verify(chosen, request, count, summary)
     if not output.is_default:
-        show_table(summary.table(), *output)
+        show_table(summary.table(), output)
     elif len(chosen) > 1:
         summary.show()
     if summary.code:
