@@ -244,7 +244,8 @@ def test_damaged_records_and_missing_plugins_stop_no_other(cli, results, tmp_pat
         assert outcome.code == 2
         lines = outcome.err.splitlines()
         assert any(
-            f"{damaged}: it is not a record: it is nested too deeply" in line for line in lines
+            f"{damaged}: it is truncated or not a record: it is nested too deeply" in line
+            for line in lines
         )
         missing = f"{path}: needs iclbench-ssm 0.1.0, which is not installed"
         assert any(missing in line for line in lines)
