@@ -155,12 +155,10 @@ def _tune(
 ) -> tuple[int, Table | None]:
     """Tune one plan; returns the exit code and the trials."""
     from ..display.trials import finished_table
-    from ..runs.tuned import write_tuning
-    from ..sweeps.tuning.search import tune as search_for
+    from ..sweeps.tuning.search import tune_and_write
 
     try:
-        document = search_for(plan, settings, search, display.line, listener=display)
-        path = write_tuning(settings.out, document)
+        document, path = tune_and_write(plan, settings, search, display.line, display)
     except PLUGIN_FAILURES as error:
         report(f"error: {name}: {reason_of(error)}")
         return exit_code(error), None

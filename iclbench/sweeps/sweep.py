@@ -50,6 +50,7 @@ class HowToRun(TypedDict, total=False):
     device: str
     engine: EngineName
     checkpoint_seconds: float
+    eval_batch: int | None
 
 
 def sweep(

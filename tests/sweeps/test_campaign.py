@@ -258,6 +258,16 @@ def test_a_job_that_fails_returns_the_reason(folder):
     assert "nothing" in str(run_cell(job))
 
 
+def test_cells_run_with_the_settings_of_the_campaign(folder, monkeypatch):
+    seen: list[Settings] = []
+    monkeypatch.setattr(
+        "iclbench.sweeps.campaign.run.run_plans", lambda _, given: seen.append(given)
+    )
+    settings = Settings(folder / "out", "cpu", checkpoint_seconds=5.0, eval_batch=16)
+    run_campaign(campaign(folder, first(models=["zero"])), settings)
+    assert seen == [settings]
+
+
 @pytest.mark.parametrize(
     ("stages", "reason"),
     [

@@ -25,11 +25,12 @@ from ...files import require_writable
 from ...runs.plan import Plan, resolve
 from ...runs.run import run_plans
 from ...runs.settings import Settings
-from ...runs.tuned import tuned, write_tuning
+from ...runs.tuned import tuned
 from ...training.interruption import interruptible
+from ..jobs import settings_json, settings_of
 from ..programs import make_executor
 from ..sweep import sweep
-from ..tuning.search import SearchSettings, tune
+from ..tuning.search import SearchSettings, tune_and_write
 from .apart import PATIENCE, merge, run_seed, take_seeds
 from .cells import CampaignCell, cells_of
 from .files import Campaign
@@ -98,10 +99,7 @@ def _job(
 ) -> dict[str, Any]:
     assert cell.work is not None
     return {
-        # Jobs may run in another folder.
-        "out": str(settings.out.absolute()),
-        "device": settings.device,
-        "engine": settings.engine,
+        **settings_json(settings),
         "until": until,
         "seconds": cell.seconds_left,
         # Seeds one after another have nothing to wait for.
@@ -132,7 +130,7 @@ def run_cell(job: dict[str, Any]) -> str | None:
     """
     if job["until"] is not None and time.time() + job["seconds"] > job["until"]:
         return NO_HOURS
-    settings = Settings(out=Path(job["out"]), device=job["device"], engine=job["engine"])
+    settings = settings_of(job)
     try:
         with interruptible():
             match job["does"]:
@@ -161,10 +159,9 @@ def _tuned(plan: Plan, search: dict[str, Any] | None, settings: Settings) -> Pla
     if search is None:
         return plan
     name = f"tuning {plan.spec.model} on {plan.spec.task}"
-    document = tune(
+    document, _ = tune_and_write(
         plan, settings, SearchSettings(**search), lambda line: report_now(f"{name}: {line}")
     )
-    write_tuning(settings.out, document)
     return tuned(plan, document)
 
 
@@ -177,6 +174,8 @@ def _run_sweep(job: dict[str, Any], settings: Settings) -> str | None:
         out=folder,
         device=settings.device,
         engine=settings.engine,
+        checkpoint_seconds=settings.checkpoint_seconds,
+        eval_batch=settings.eval_batch,
         report=lambda line: report_now(f"{folder.name}: {line}"),
     )
     if not result.failures:
