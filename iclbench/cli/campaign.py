@@ -128,8 +128,7 @@ def _state(cell: CampaignCell) -> str:
 
 def _action(work: Work, seconds: float) -> str:
     """What running a cell does."""
-    from ..api.spec import ACTIONS
-    from ..display.progress import training_cost
+    from ..display.progress import action_of
     from ..display.views import duration
     from ..sweeps.campaign.work import MergeSeeds, RunSweep, TrainSeed
 
@@ -140,8 +139,5 @@ def _action(work: Work, seconds: float) -> str:
             return "merge the seeds' records"
         case TrainSeed():
             return f"train this seed for {work.plan.spec.budget or 'the given steps'}"
-    spec = work.plan.spec
-    if spec.origin != "trained":
-        return ACTIONS[spec.origin]
     trials = f"{counted(work.trials, 'trial')}, then " if work.trials else ""
-    return f"{trials}train {training_cost(spec)}"
+    return f"{trials}{action_of(work.plan.spec)}"
