@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..display.table import Table
-    from ..sweeps.cells import Cell, Failure
+    from ..sweeps.cells import Failure, SweepCell
     from ..sweeps.files import SweepFile
     from ..sweeps.status import CellStatus, SweepStatus
 
@@ -113,7 +113,7 @@ def print_plan(file: SweepFile, folder: Path, output: Output) -> list[Failure]:
     return cells.failures
 
 
-def _programs_table(programs: Sequence[Sequence[Cell]]) -> Table:
+def _programs_table(programs: Sequence[Sequence[SweepCell]]) -> Table:
     """Every run that has no record, with the number of the program that runs it."""
     from ..display.table import Column, Table
 
