@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 import typer
 
 from ..api.errors import IclbenchError, UsageError
-from ..console import report
+from ..console import Reporter, report
 from ..display.table import AS_TABLE, Format, Output, joined
 from ..files import LEADERBOARDS, RECORDS, STAGING
 from ..plugins import PluginHost, host
@@ -214,7 +214,7 @@ def chosen_sample(paths: list[Path], count: int) -> list[Path]:
     return sorted(ordered[:count])
 
 
-def job_reporter(display: ProgressDisplay, output: Output) -> Callable[[str], None]:
+def job_reporter(display: ProgressDisplay, output: Output) -> Reporter:
     """Where a line per finished job goes.
 
     Beside a display it is the display's; beside tables for other programs it is no output.

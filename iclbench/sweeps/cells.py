@@ -6,7 +6,7 @@ A grid may need the weights that another leaves, so its cells are resolved once 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +18,6 @@ from ..runs.plan import Plan, resolve
 from ..runs.store import RecordStore
 from .files import SweepFile, expand, reference_of
 from .jobs import request_of
-
-Reporter = Callable[[str], None]
 
 #: The most plans that a sweep keeps; each holds a task, a model's configuration, perhaps weights.
 MOST_PLANS = 1000

@@ -13,10 +13,10 @@ from ..api.config import parse_config
 from ..api.errors import IclbenchError, UsageError
 from ..api.executor import Executor, QueuedJob, QueueExecutor
 from ..api.spec import canonical_json
-from ..console import counted
+from ..console import Reporter, counted
 from ..plugins import host
 from ..runs.settings import Settings
-from .cells import Cells, Reporter, SweepCell
+from .cells import Cells, SweepCell
 from .jobs import job_of, run_job
 
 #: The folder of executors' own files, in a sweep's output folder.

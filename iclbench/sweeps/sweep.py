@@ -10,6 +10,7 @@ from typing import Any, TypedDict, Unpack
 from ..api.errors import Interrupted, UsageError
 from ..api.executor import Executor, QueueExecutor
 from ..api.record import Record
+from ..console import Reporter
 from ..devices import require_devices
 from ..files import require_writable
 from ..runs.plan import Plan
@@ -17,7 +18,7 @@ from ..runs.settings import Settings
 from ..runs.store import RecordStore
 from ..training.gradients.choice import EngineName
 from ..training.interruption import interruptible
-from .cells import Cells, Failure, Reporter, SweepCell, by_reason, runs_of
+from .cells import Cells, Failure, SweepCell, by_reason, runs_of
 from .files import QUICK, SweepFile, SweepSource, read_sweep_file, stages_of
 from .jobs import plans_at_hand
 from .metric_names import require_metrics

@@ -7,7 +7,7 @@ are used.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
@@ -18,7 +18,7 @@ from ...api.errors import IclbenchError, UsageError
 from ...api.executor import JobListener, QueueExecutor
 from ...api.spec import RunSpec
 from ...api.tuning import TuningDocument
-from ...console import counted
+from ...console import Reporter, counted
 from ...console import report as report_now
 from ...devices import require_devices
 from ...files import require_writable
@@ -35,8 +35,6 @@ from .apart import PATIENCE, merge, run_seed, take_seeds
 from .cells import CampaignCell, cells_of
 from .files import Campaign
 from .work import MergeSeeds, RunSweep, TrainRun, TrainSeed, Work
-
-Reporter = Callable[[str], None]
 
 #: Why a cell was not started.
 NO_HOURS = "not started: it needs more hours than are left"

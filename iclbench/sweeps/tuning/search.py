@@ -6,7 +6,7 @@ search that is repeated continues, and one that has ended gives the same documen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,7 +27,7 @@ from ...api.tuning import (
     tuning_evaluation_seed,
     tuning_seeds,
 )
-from ...console import counted
+from ...console import Reporter, counted
 from ...devices import require_devices
 from ...runs.plan import Plan, resolve
 from ...runs.report import ranking
@@ -45,8 +45,6 @@ FOLDER = "tuning"
 MOST_PROMPTS = 1024
 #: A trial is graded only where a grade ranks it: grading costs.
 UNGRADED: Mapping[str, Any] = {"grader": None, "grader_args": {}, "grader_budget": None}
-
-Reporter = Callable[[str], None]
 
 
 @dataclass(frozen=True)
