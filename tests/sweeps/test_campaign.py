@@ -14,7 +14,7 @@ from iclbench.runs.store import read_record
 from iclbench.runs.verify import verify
 from iclbench.sweeps.campaign.cells import CampaignCell, cells_of, seconds_left
 from iclbench.sweeps.campaign.files import Campaign, read_campaign
-from iclbench.sweeps.campaign.run import NO_HOURS, run_campaign, run_cell
+from iclbench.sweeps.campaign.run import NO_HOURS, run_campaign
 
 ROOT = Path(__file__).parents[2]
 
@@ -248,24 +248,6 @@ def test_a_failure_is_named_and_stops_no_other_cell(folder):
     assert "missing.toml" in failures[0]
     assert "nobody" in failures[1]
     assert ("plain", "lsa", True) in states(cells_of(content, settings))
-
-
-def test_a_job_that_fails_returns_the_reason(folder):
-    job = {"out": str(folder / "out"), "device": "cpu", "engine": "auto", "until": None,
-           "patience": 0.0, "seconds": 0.0, "does": "run",
-           "request": {"model": "lsa", "task": "nothing"},
-           "tuning": None, "search": None}  # fmt: skip
-    assert "nothing" in str(run_cell(job))
-
-
-def test_cells_run_with_the_settings_of_the_campaign(folder, monkeypatch):
-    seen: list[Settings] = []
-    monkeypatch.setattr(
-        "iclbench.sweeps.campaign.run.run_plans", lambda _, given: seen.append(given)
-    )
-    settings = Settings(folder / "out", "cpu", checkpoint_seconds=5.0, eval_batch=16)
-    run_campaign(campaign(folder, first(models=["zero"])), settings)
-    assert seen == [settings]
 
 
 @pytest.mark.parametrize(
