@@ -9,7 +9,11 @@ import os
 import sys
 import threading
 import unicodedata
+from collections.abc import Callable
 from typing import Any, TextIO
+
+#: What takes lines to show, as `report` does.
+Reporter = Callable[[str], None]
 
 #: The longest message, in characters; an argument in it may have a hundred thousand.
 LONGEST_LINE = 2000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import secrets
 import shutil
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from .api.errors import RecordError, UsageError
-from .api.names import visible
+from .api.names import content_problem, visible
 
 #: The published leaderboards in a clone, and their folders: records, and those of each study.
 LEADERBOARDS, RECORDS, STUDIES = "leaderboards", "records", "studies"
@@ -193,6 +194,30 @@ def regular_file_digest(path: Path, most: int) -> str:
     """SHA-256 of a regular file, as hexadecimal digits; raises RecordError as `regular_file`."""
     with regular_file(path, most) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_json(path: Path, most: int) -> dict[str, Any]:
+    """The object in a JSON file of at most `most` bytes, with content that a record may have.
+
+    Raises RecordError where `regular_file` does, and ValueError for any other content, such as an
+    object with a key twice: other readers of the file might take another one of the values.
+    """
+    text = read_regular_file(path, most).decode("utf-8")
+    try:
+        content = json.loads(text, object_pairs_hook=_without_repetition)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    problem = content_problem(content) if isinstance(content, dict) else "it is no JSON object"
+    if problem is not None:
+        raise ValueError(problem)
+    return dict(content)
+
+
+def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) != len(pairs):
+        raise ValueError("a key occurs twice")
+    return content
 
 
 def read_toml(path: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Writing files and folders whole or not at all."""
+"""Writing files and folders whole or not at all, and reading strict JSON."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from iclbench import UsageError
-from iclbench.files import STAGING, is_free, staged, write_atomically, write_output
+from iclbench.files import STAGING, is_free, read_json, staged, write_atomically, write_output
 
 
 def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
@@ -122,3 +122,23 @@ def test_what_a_killed_process_had_staged_is_in_nobody_s_way(tmp_path):
     assert sorted(path.name for path in folder.iterdir()) == [new.name, "a"]
     assert not is_free(folder)
     assert not is_free(folder / "a")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('{"a": 1, "b": {"c": 1, "c": 1}}', "a key occurs twice"),
+        ('{"a": {"b": NaN}}', "a.b: a number that is not finite"),
+        ("[" * 100_000, "nested too deeply"),
+        ("[]", "no JSON object"),
+        ("{", "Expecting property name"),
+        ('{"a": "\xe4"}', "can't decode"),
+    ],
+)
+def test_json_is_read_strictly(tmp_path, text, problem):
+    path = tmp_path / "file.json"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(ValueError, match=problem):
+        read_json(path, 10**6)
+    path.write_text('{"a": [1, "b"]}')
+    assert read_json(path, 100) == {"a": [1, "b"]}

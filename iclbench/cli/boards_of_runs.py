@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..console import counted
-from .common import Output
+from ..display.table import Output
 
 if TYPE_CHECKING:
     from ..api.record import Record
@@ -18,7 +18,7 @@ def require_columns_of_boards(output: Output) -> None:
     """Refuse columns that no board has before anything runs."""
     from ..display.boards import require_columns
 
-    require_columns(output.columns, output.sort)
+    require_columns(output)
 
 
 def print_boards_of(records: list[Record], out: Path, output: Output) -> list[str]:
@@ -32,7 +32,7 @@ def print_boards_of(records: list[Record], out: Path, output: Output) -> list[st
 
     problems: list[str] = []
     tables = boards_of(records, RecordStore(out), problems.append)
-    print_boards(tables, output.style, columns=output.columns, sort=output.sort)
+    print_boards(tables, output)
     return problems
 
 

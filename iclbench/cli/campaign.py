@@ -12,16 +12,15 @@ import typer
 
 from ..api.options import parse_arguments
 from ..console import counted
+from ..display.table import Output
 from .common import (
     Device,
     Engine,
     ExecutorArgs,
     ExecutorName,
     Out,
-    Output,
     Strict,
     end_with,
-    engine_name,
     job_reporter,
     sound_host,
 )
@@ -29,10 +28,10 @@ from .interruption import stops_on_signals
 from .paths import usable_path
 
 if TYPE_CHECKING:
-    from ..api.spec import ResolvedSpec
     from ..runs.settings import Settings
-    from ..sweeps.campaign.cells import Cell
+    from ..sweeps.campaign.cells import CampaignCell
     from ..sweeps.campaign.files import Campaign
+    from ..sweeps.campaign.work import Work
 
 
 def campaign(
@@ -76,7 +75,7 @@ def campaign(
 
         whole = read_campaign(file)
         content = whole if stage is None else whole.only(stage)
-        settings = Settings(out=Path(out), device=device, engine=engine_name(engine))
+        settings = Settings(out=Path(out), device=device, engine=engine)
         executor_options = parse_arguments(executor_args or [], "--executor-args")
         if dry_run:
             make_executor(executor, executor_options, settings.out)  # refuses wrong arguments
@@ -105,8 +104,8 @@ def _print_plan(content: Campaign, settings: Settings, workers: int) -> int:
     members = {name: list(group) for name, group in groupby(cells, key=lambda cell: cell.stage)}
     for stage in content.stage:
         group = members.get(stage.name, [])
-        done = sum(cell.done for cell in group)
-        possible = sum(not cell.unsupported for cell in group)
+        done = sum(cell.state == "done" for cell in group)
+        possible = sum(cell.state != "unsupported" for cell in group)
         typer.echo(
             f"{stage.name}: {stage.summary}\n"
             f"  {done} of {possible} done, {duration(seconds_left(group))} left"
@@ -116,33 +115,29 @@ def _print_plan(content: Campaign, settings: Settings, workers: int) -> int:
     left = seconds_left(cells)
     at_once = f"{duration(left / workers)} with {workers} at once"
     typer.echo(f"left: {duration(left)} of training, or {at_once}; evaluation comes on top")
-    return int(any(cell.failed for cell in cells))
+    return int(any(cell.state == "failed" for cell in cells))
 
 
-def _state(cell: Cell) -> str:
+def _state(cell: CampaignCell) -> str:
     """What is left of a cell."""
-    if cell.problem is not None:
-        word = "unsupported" if cell.unsupported else "waiting" if cell.waiting else "error"
-        return f"{word}: {cell.problem}"
-    if cell.done:
-        return "done"
-    if cell.plan is None:
-        from ..display.views import duration
-
-        return f"{counted(cell.left, 'run')} of the sweep, {duration(cell.seconds_left)}"
-    return _action(cell, cell.plan.spec)
+    if cell.work is not None and cell.state == "to run":
+        return _action(cell.work, cell.seconds_left)
+    word = "error" if cell.state == "failed" else cell.state
+    return f"{word}: {cell.reason}" if cell.reason else word
 
 
-def _action(cell: Cell, spec: ResolvedSpec) -> str:
+def _action(work: Work, seconds: float) -> str:
     """What running a cell does."""
-    from ..api.spec import ACTIONS
-    from ..display.progress import training_cost
+    from ..display.progress import action_of
+    from ..display.views import duration
+    from ..sweeps.campaign.work import MergeSeeds, RunSweep, TrainSeed
 
-    if spec.origin != "trained":
-        return ACTIONS[spec.origin]
-    if cell.merges:
-        return "merge the seeds' records"
-    if cell.seed is not None:
-        return f"train this seed for {spec.budget or 'the given steps'}"
-    trials = f"{counted(cell.left, 'trial')}, then " if cell.left else ""
-    return f"{trials}train {training_cost(spec)}"
+    match work:
+        case RunSweep():
+            return f"{counted(work.runs, 'run')} of the sweep, {duration(seconds)}"
+        case MergeSeeds():
+            return "merge the seeds' records"
+        case TrainSeed():
+            return f"train this seed for {work.plan.spec.budget or 'the given steps'}"
+    trials = f"{counted(work.trials, 'trial')}, then " if work.trials else ""
+    return f"{trials}{action_of(work.plan.spec)}"

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
-from ..api.errors import IclbenchError, UsageError, unknown
-from ..console import report
+from ..api.errors import IclbenchError, UsageError
+from ..console import Reporter, report
+from ..display.table import AS_TABLE, Format, Output, joined
 from ..files import LEADERBOARDS, RECORDS, STAGING
 from ..plugins import PluginHost, host
 from .paths import path_text
 
 if TYPE_CHECKING:
     from ..display.progress import ProgressDisplay
-    from ..display.table import Format, Table
-    from ..training.gradients.choice import EngineName
+    from ..display.table import Table
 
 #: As in `training.gradients.choice`, which imports torch.
-ENGINES = ("auto", "plain", "vmapped", "threaded", "compiled", "graph")
+EngineName = Literal["auto", "plain", "vmapped", "threaded", "compiled", "graph"]
 
 #: The folder of records where there is no other, and that of the published ones in a clone.
 RESULTS, PUBLISHED = Path("results"), Path(LEADERBOARDS, RECORDS)
@@ -52,10 +52,10 @@ Device = Annotated[
     ),
 ]
 Engine = Annotated[
-    str,
+    EngineName,
     typer.Option(
         "--engine",
-        metavar="auto|plain|vmapped|threaded|compiled|graph",
+        metavar="|".join(get_args(EngineName)),
         help="How to compute gradients; auto: the fastest method that agrees with plain.",
     ),
 ]
@@ -102,10 +102,8 @@ CheckpointSeconds = Annotated[
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would run.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Same as --format json.")]
-#: As in `display.table`, which imports rich.
 Style = Annotated[
-    Literal["table", "csv", "json", "markdown", "latex"],
-    typer.Option("--format", metavar="table|csv|json|markdown|latex", help="Output format."),
+    Format, typer.Option("--format", metavar="|".join(get_args(Format)), help="Output format.")
 ]
 Columns = Annotated[
     str | None,
@@ -128,13 +126,6 @@ def sound_host(strict: bool) -> PluginHost:
     elif problems:
         report(problems[0])
     return plugins
-
-
-def engine_name(name: str) -> EngineName:
-    """Return the engine of that name; raises UsageError for an unknown one."""
-    if name not in ENGINES:
-        raise unknown("engine", name, ENGINES)
-    return cast("EngineName", name)
 
 
 def exit_code(error: BaseException) -> int:
@@ -205,16 +196,6 @@ def options_given(context: typer.Context) -> dict[str, str]:
     return {n: written[n] for n, source in sources.items() if source and source.name != "DEFAULT"}
 
 
-def refuse_ignored(context: typer.Context, used: Collection[str], why: str) -> None:
-    """Raise UsageError for what the user set and the parameters in `used` don't name.
-
-    The message is the option followed by `why`.
-    """
-    for name, written in options_given(context).items():
-        if name not in used:
-            raise UsageError(f"{written} {why}")
-
-
 def end_with(problems: Sequence[str], code: int = 0) -> None:
     """Report what was left out, a line each; exit with `code`, or with 2 if anything was."""
     for problem in problems:
@@ -233,20 +214,7 @@ def chosen_sample(paths: list[Path], count: int) -> list[Path]:
     return sorted(ordered[:count])
 
 
-class Output(NamedTuple):
-    """How tables are printed: the options `--format`, `--columns` and `--sort`."""
-
-    style: Format = "table"
-    columns: str | None = None
-    sort: str | None = None
-
-    @property
-    def is_default(self) -> bool:
-        """Whether nothing was asked for."""
-        return self == Output()
-
-
-def job_reporter(display: ProgressDisplay, output: Output) -> Callable[[str], None]:
+def job_reporter(display: ProgressDisplay, output: Output) -> Reporter:
     """Where a line per finished job goes.
 
     Beside a display it is the display's; beside tables for other programs it is no output.
@@ -256,11 +224,11 @@ def job_reporter(display: ProgressDisplay, output: Output) -> Callable[[str], No
     return display.line if on_terminal() or not output.is_default else typer.echo
 
 
-def show_table(table: Table, style: str, columns: str | None, sort: str | None) -> None:
+def show_table(table: Table, output: Output = AS_TABLE) -> None:
     """Print a table as the options ask for; raises UsageError for an unknown column."""
     from ..display.terminal import write_table
 
-    write_table(table.arranged(columns, sort), cast("Format", style))
+    write_table(table.arranged(output), output.style)
 
 
 def show_tables(tables: Sequence[Table], output: Output) -> None:
@@ -268,11 +236,9 @@ def show_tables(tables: Sequence[Table], output: Output) -> None:
 
     Raises UsageError for an unknown column.
     """
-    from ..display.table import joined
-
     if output.style in {"csv", "json"} or output.columns or output.sort:
         tables = [joined(tables)]
     for number, table in enumerate(tables):
         if number:
             typer.echo()
-        show_table(table, *output)
+        show_table(table, output)

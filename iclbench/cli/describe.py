@@ -8,8 +8,9 @@ import typer
 
 from ..api.errors import UsageError, unknown
 from ..discovery import CATALOG_HOOKS
+from ..display.table import Output
 from ..plugins import host
-from .common import Columns, Output, Sort, Strict, Style, show_tables, sound_host
+from .common import Columns, Sort, Strict, Style, show_tables, sound_host
 
 KINDS = (*CATALOG_HOOKS, "plugin")
 

@@ -147,7 +147,7 @@ def _list_studies() -> None:
     from ..plugins import host
 
     rows = [{"study": study.name, "shows": study.caption} for study in studies(host())]
-    show_table(Table((Column("study"), Column("shows", fit="wrap")), rows), "table", None, None)
+    show_table(Table((Column("study"), Column("shows", fit="wrap")), rows))
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ..api.errors import UsageError
+from ..display.table import Output
 from . import figures, site_of, suites
 from .common import (
     PUBLISHED,
@@ -75,14 +76,15 @@ def show(
     if not records and not problems:
         where = f"there are no records in {store}"
         raise UsageError(where + (f" of {task}" if task else ""))
-    plain = style == "table" and columns is None and sort is None and not commands
-    groups = comparable(records) if plain and task is None and not every else []
+    output = Output(style, columns, sort)
+    is_plain = output.is_default and not (commands or every or task)
+    groups = comparable(records) if is_plain else []
     if len(groups) > MOST_BOARDS:
-        show_table(overview_table(groups), "table", None, None)
+        show_table(overview_table(groups))
         typer.echo("\nUse --task NAME for the boards of one task, or --all for all boards.")
     else:
         boards = boards_of(records, store, problems.append)
-        print_boards(boards, style, columns=columns, sort=sort, commands=commands)
+        print_boards(boards, output, commands=commands)
     end_with(problems)
 
 
@@ -119,7 +121,8 @@ def costs(
     reached = digits_of(records, _numbers(digits)) if digits else []
     if digits and not reached and not problems:
         raise UsageError("--digits: no record in these folders was validated in digits")
-    show_table(digits_table(reached) if digits else costs_table(cells), style, columns, sort)
+    table = digits_table(reached) if digits else costs_table(cells)
+    show_table(table, Output(style, columns, sort))
     end_with(problems)
 
 

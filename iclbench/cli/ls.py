@@ -9,6 +9,7 @@ import typer
 
 from ..api.errors import UsageError, unknown
 from ..discovery import CATALOG_HOOKS
+from ..display.table import Output
 from .common import AsJson, Columns, Sort, Strict, Style, show_table, sound_host
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def ls(
         ),
         rows,
     )
-    show_table(table, "json" if as_json else style, columns, sort)
+    show_table(table, Output("json" if as_json else style, columns, sort))
     if kind is None and style == "table" and not as_json:
         typer.echo("\n`iclbench ls recipes` also lists the recipes of single tasks.")
         typer.echo("`iclbench describe NAME` explains an entry.")

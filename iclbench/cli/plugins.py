@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..api.errors import UsageError
-from .common import Columns, Output, Sort, Strict, Style, show_table
+from ..display.table import Output
+from .common import Columns, Sort, Strict, Style, show_table
 
 if TYPE_CHECKING:
     from ..plugins import PluginHost
@@ -28,7 +29,8 @@ def plugins(
     from ..plugins import host
 
     loaded = host()
-    if as_json and Output(style, columns, sort) != Output():
+    output = Output(style, columns, sort)
+    if as_json and not output.is_default:
         raise UsageError("--json prints everything: leave out --format, --columns and --sort")
     if as_json:
         typer.echo(json.dumps(_document(loaded), indent=2))
@@ -56,7 +58,7 @@ def plugins(
             Column("import", right=True, importance=2),
             Column("module", extra=True),
         )
-        show_table(Table(columns_, rows), style, columns, sort)
+        show_table(Table(columns_, rows), output)
         for problem in loaded.problems if style == "table" else ():
             typer.echo(f"! {problem}")
     if strict:

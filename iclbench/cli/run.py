@@ -12,6 +12,7 @@ import typer
 from ..api.errors import PLUGIN_FAILURES, IclbenchError, Interrupted, UsageError, reason_of
 from ..api.options import parse_names
 from ..console import report
+from ..display.table import Output
 from ..files import removed_if_empty
 from .boards_of_runs import print_boards_of, require_columns_of_boards, say_what_next
 from .common import (
@@ -20,14 +21,12 @@ from .common import (
     Device,
     Engine,
     Out,
-    Output,
     Sort,
     Strict,
     Style,
     SuiteName,
     complete_names,
     end_with,
-    engine_name,
     exit_code,
     show_table,
     sound_host,
@@ -121,7 +120,7 @@ def run(
             from ..runs.settings import Settings
 
         settings = Settings(
-            Path(out), device, force, resume, checkpoint_seconds, eval_batch, engine_name(engine)
+            Path(out), device, force, resume, checkpoint_seconds, eval_batch, engine
         )
         prepare = Preparation(tuned or [], settings, tune=tune, trials=trials)
         models, output = parse_names(model or ""), Output(style, columns, sort)
@@ -245,7 +244,7 @@ def _print_page(plans: list[Plan], prepare: Preparation, output: Output) -> None
     """Print what the plans would do."""
     from ..display.dry_run import page
 
-    show_table(page(plans, prepare.settings, prepare.tuning_cost(plans)), *output)
+    show_table(page(plans, prepare.settings, prepare.tuning_cost(plans)), output)
 
 
 def _run_all(

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..api.errors import UsageError
+from ..display.table import Output
 from .boards_of_runs import print_boards_of
-from .common import Output, end_with, refuse_ignored
+from .common import end_with, options_given
 
 if TYPE_CHECKING:
     from ..runs.settings import Settings
@@ -32,11 +33,12 @@ def show_shifted(
     others = sorted(spec.keys() - {"weights", "shift"})
     if others:
         raise UsageError(f"a record fixes {', '.join(others)}: give only --weights and --shift")
-    refuse_ignored(
-        context,
-        USED,
-        "has no meaning here: without --model, the record of --weights is evaluated under --shift",
-    )
+    for name, option in options_given(context).items():
+        if name not in USED:
+            raise UsageError(
+                f"{option} has no meaning here: without --model, the record of --weights is "
+                "evaluated under --shift"
+            )
     shifts = spec.get("shift", (ALL,))
     record = evaluate_shifts(spec["weights"], shifts, settings.device, settings.eval_batch)
     end_with(print_boards_of([record], record.folder, output))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..api.errors import UsageError
+from ..display.table import Output
 from .common import Columns, Sort, Style, end_with, record_paths, show_table
 from .paths import Records
 
@@ -37,22 +38,23 @@ def show(
 
     if plot and style in {"csv", "json"}:
         raise UsageError(f"--plot draws nothing beside --format {style}")
+    output = Output(style, columns, sort)
     problems: list[str] = []
     sound = (record for _, record in sound_records(record_paths(records), problems.append))
     if style in {"csv", "json"}:
         tables = [replace(metrics_table(record), notes=()) for record in sound]
         if tables:
-            show_table(joined(tables), style, columns, sort)
+            show_table(joined(tables), output)
     else:
         drawn = sys.stdout is not None and sys.stdout.isatty() if plot is None else plot
         for number, record in enumerate(sound):
             if number:
                 typer.echo()
-            _page(record, drawn, style, columns, sort)
+            _page(record, drawn, output)
     end_with(problems)
 
 
-def _page(record: Record, plot: bool, style: str, columns: str | None, sort: str | None) -> None:
+def _page(record: Record, plot: bool, output: Output) -> None:
     from ..display.latex import comment
     from ..display.plot import plots_of, print_plot
     from ..display.records import (
@@ -65,19 +67,20 @@ def _page(record: Record, plot: bool, style: str, columns: str | None, sort: str
     from ..display.terminal import print_line, print_parts
     from ..runs.objects import Objects
 
+    style = output.style
     about = [title_of(record), *facts_of(record)]
     if style == "latex":
         typer.echo("\n".join(map(comment, about)))
     else:
         print_parts(about)
         typer.echo()
-    show_table(metrics_table(record), style, columns, sort)
+    show_table(metrics_table(record), output)
     tables = [curve_table(record, name) for name in record.curves]
     tables += [analysis_table(record, name) for name in record.analyses]
     for table in tables:
         if table.rows:
             typer.echo()
-            show_table(table, style, None, None)
+            show_table(table, Output(style))
     for one in plots_of(record) if plot else ():
         typer.echo()
         print_plot(one)

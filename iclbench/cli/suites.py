@@ -10,9 +10,9 @@ import typer
 
 from ..api.errors import UnsupportedError, UsageError, reason_of
 from ..console import counted
+from ..display.table import Output
 from .common import (
     Columns,
-    Output,
     Sort,
     Style,
     complete_names,
@@ -80,15 +80,17 @@ class SuiteRun:
 
         With `measure`, trainings whose steps are given are timed for a second each.
         """
+        from ..display.dry_run import estimates, has_record, total
         from ..runs.suites import budgets_of, in_words
 
+        settings = self.prepare.settings
         to_train = []
         typer.echo(f"suite {self.suite.name} v{self.suite.version}: {self.suite.summary}")
         width = max(len(cell.board.name) for cell in self.cells)
         for cell in self.cells:
             text = f"  {cell.board.name:<{width}}  {cell.model}: {self._action(cell)}"
             typer.echo(text)
-            if cell.plan is not None and cell.plan.recipe and not self._has_record(cell.plan):
+            if cell.plan is not None and cell.plan.recipe and not has_record(cell.plan, settings):
                 to_train.append(cell.plan)
         costs = [in_words(budget) for budget in budgets_of(to_train)]
         stepped = sum(plan.spec.budget is None for plan in to_train)
@@ -97,34 +99,20 @@ class SuiteRun:
         if tuning := self.prepare.tuning_cost(to_train):
             typer.echo(f"tuning: {tuning}")
         if measure and stepped:
-            from ..display.dry_run import estimates, total
-
             given = [plan for plan in to_train if plan.spec.budget is None]
-            typer.echo(f"time: {total(estimates(given, self.prepare.settings))} to train them")
-
-    def _has_record(self, plan: Plan) -> bool:
-        """Whether a plan has a record that stands."""
-        from ..runs.store import RecordStore
-
-        settings = self.prepare.settings
-        return not settings.force and RecordStore(settings.out).path(plan.spec).exists()
+            typer.echo(f"time: {total(estimates(given, settings))} to train them")
 
     def _action(self, cell: SuiteCell) -> str:
+        from ..display.dry_run import has_record
+        from ..display.progress import action_of
+
         if cell.plan is None:
             return (
                 f"unsupported: {cell.unsupported}" if cell.unsupported else f"error: {cell.error}"
             )
-        spec = cell.plan.spec
-        tuned = ", tuned" if cell.plan.tuning else ""
-        if self._has_record(cell.plan):
-            return f"record exists{tuned}"
-        if spec.origin == "trained":
-            from ..display.progress import training_cost
-
-            return f"train {training_cost(spec)}{tuned}"
-        from ..api.spec import ACTIONS
-
-        return ACTIONS[spec.origin]
+        exists = has_record(cell.plan, self.prepare.settings)
+        action = "record exists" if exists else action_of(cell.plan.spec)
+        return f"{action}, tuned" if cell.plan.tuning else action
 
     def has_failures(self, errors: Mapping[str, BaseException]) -> bool:
         """Whether a cell failed, an extra one too; what a model can't do is no failure."""
@@ -136,7 +124,7 @@ class SuiteRun:
         from ..display.suites import overall_table
         from ..leaderboards.suite_score import score_suite
 
-        overall_table(score_suite(self.suite, {})).arranged(output.columns, output.sort)
+        overall_table(score_suite(self.suite, {})).arranged(output)
 
     def print_scores(
         self, records: Iterable[Record], errors: Mapping[str, BaseException], output: Output
@@ -157,7 +145,7 @@ class SuiteRun:
             typer.echo()
         problems: list[str] = []
         scores = _scores(self.suite, [self.prepare.settings.out], records, problems)
-        _print(scores, reasons, *output)
+        _print(scores, reasons, output)
         return problems
 
 
@@ -207,22 +195,16 @@ def show(
         where = " or ".join(map(str, chosen))
         raise UsageError(f"there are no records of the suite {suite.name} in {where}")
     if scores.entries:
-        _print(scores, {}, style, columns, sort)
+        _print(scores, {}, Output(style, columns, sort))
     end_with(problems)
 
 
-def _print(
-    scores: SuiteTable,
-    reasons: Mapping[tuple[str, str], str],
-    style: str,
-    columns: str | None,
-    sort: str | None,
-) -> None:
+def _print(scores: SuiteTable, reasons: Mapping[tuple[str, str], str], output: Output) -> None:
     """Print all tables, or the table of means as the options ask for."""
     from ..display.suites import overall_table, suite_parts
     from ..display.terminal import print_parts
 
-    if style == "table" and columns is None and sort is None:
+    if output.is_default:
         print_parts(suite_parts(scores, reasons))
     else:
-        show_table(overall_table(scores), style, columns, sort)
+        show_table(overall_table(scores), output)

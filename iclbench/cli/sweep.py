@@ -12,6 +12,7 @@ import typer
 from ..api.errors import UsageError
 from ..api.options import parse_arguments
 from ..console import report
+from ..display.table import Output
 from .boards_of_runs import print_boards_of, require_columns_of_boards
 from .common import (
     CheckpointSeconds,
@@ -21,13 +22,11 @@ from .common import (
     Engine,
     ExecutorArgs,
     ExecutorName,
-    Output,
     Sort,
     Strict,
     Style,
     Workers,
     end_with,
-    engine_name,
     job_reporter,
     show_table,
     sound_host,
@@ -93,7 +92,7 @@ def sweep(
         )
         how: HowToRun = {
             "device": device,
-            "engine": engine_name(engine),
+            "engine": engine,
             "checkpoint_seconds": checkpoint_seconds,
         }
         if status or dry_run:
@@ -181,7 +180,7 @@ def _show(
         if len(lacking) < len(table.metrics):
             if not is_export:
                 typer.echo()
-            show_table(study_table(table, result.records, RecordStore(folder)), *output)
+            show_table(study_table(table, result.records, RecordStore(folder)), output)
     if file.figure is not None:
         try:
             write_page(draw(file.figure, result.records), page)

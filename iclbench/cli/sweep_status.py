@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import typer
 
 from ..console import counted, one_line
-from .common import Output, show_table
+from ..display.table import Output
+from .common import show_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..display.table import Table
-    from ..sweeps.cells import Cell, Failure
+    from ..sweeps.cells import Failure, SweepCell
     from ..sweeps.files import SweepFile
     from ..sweeps.status import CellStatus, SweepStatus
 
@@ -32,7 +33,7 @@ def print_status(file: SweepFile, folder: Path, output: Output) -> list[Failure]
 
     status = sweep_status(file, out=folder)
     if not output.is_default:
-        show_table(_status_table(status), *output)
+        show_table(_status_table(status), output)
         return status.unusable
     counts = [f"{status.count(state)} {state}" for state in STATES if status.count(state)]
     typer.echo(f"{counted(len(status.cells), 'run')}: {', '.join(counts) or 'none'}")
@@ -91,7 +92,7 @@ def print_plan(file: SweepFile, folder: Path, output: Output) -> list[Failure]:
 
     cells, programs = plan_sweep(file, out=folder)
     if not output.is_default:
-        show_table(_programs_table(programs), *output)
+        show_table(_programs_table(programs), output)
         return cells.failures
     missing = sum(len(program) for program in programs)
     models = sum(max(1, cell.seeds) for program in programs for cell in program)
@@ -112,7 +113,7 @@ def print_plan(file: SweepFile, folder: Path, output: Output) -> list[Failure]:
     return cells.failures
 
 
-def _programs_table(programs: Sequence[Sequence[Cell]]) -> Table:
+def _programs_table(programs: Sequence[Sequence[SweepCell]]) -> Table:
     """Every run that has no record, with the number of the program that runs it."""
     from ..display.table import Column, Table
 

@@ -11,6 +11,7 @@ import typer
 from ..api.errors import PLUGIN_FAILURES, UsageError, reason_of
 from ..api.options import parse_arguments
 from ..console import report
+from ..display.table import Output
 from .common import (
     TRIALS,
     Columns,
@@ -20,14 +21,12 @@ from .common import (
     ExecutorArgs,
     ExecutorName,
     Out,
-    Output,
     Sort,
     Strict,
     Style,
     SuiteName,
     Trials,
     Workers,
-    engine_name,
     exit_code,
     show_tables,
     sound_host,
@@ -81,7 +80,7 @@ def tune(
             from ..runs.settings import Settings
             from ..sweeps.tuning.search import SearchSettings, executor_of
 
-        settings = Settings(out=Path(out), device=device, engine=engine_name(engine))
+        settings = Settings(out=Path(out), device=device, engine=engine)
         search = SearchSettings(
             trials=trials,
             seeds=tuning_seeds,
@@ -127,7 +126,7 @@ def _require_columns(
     from ..sweeps.tuning.search import planned_trials
 
     tables = [expected_table(planned_trials(plan, settings, search)) for plan in plans.values()]
-    joined(tables).arranged(output.columns, output.sort)
+    joined(tables).arranged(output)
 
 
 def _tune_all(
@@ -156,12 +155,10 @@ def _tune(
 ) -> tuple[int, Table | None]:
     """Tune one plan; returns the exit code and the trials."""
     from ..display.trials import finished_table
-    from ..runs.tuned import write_tuning
-    from ..sweeps.tuning.search import tune as search_for
+    from ..sweeps.tuning.search import tune_and_write
 
     try:
-        document = search_for(plan, settings, search, display.line, listener=display)
-        path = write_tuning(settings.out, document)
+        document, path = tune_and_write(plan, settings, search, display.line, display)
     except PLUGIN_FAILURES as error:
         report(f"error: {name}: {reason_of(error)}")
         return exit_code(error), None

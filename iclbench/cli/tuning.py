@@ -95,8 +95,8 @@ class Preparation:
         if self.trials is None or plan.recipe is None:
             return plan
         from ..display.progress import progress_of_jobs
-        from ..runs.tuned import tuned, write_tuning
-        from ..sweeps.tuning.search import SearchSettings, tune
+        from ..runs.tuned import tuned
+        from ..sweeps.tuning.search import SearchSettings, tune_and_write
 
         name = f"tuning {plan.spec.model} on {plan.spec.task}"
         search = SearchSettings(trials=self.trials)
@@ -105,7 +105,6 @@ class Preparation:
             def say(line: str) -> None:
                 display.line(f"{name}: {line}")
 
-            document = tune(plan, self.settings, search, say, listener=display)
-        path = write_tuning(self.settings.out, document)
+            document, path = tune_and_write(plan, self.settings, search, say, display)
         report(f"{name}: {path}")
         return tuned(plan, document)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 
 from ..console import report
+from ..display.table import Output
 from .common import (
     Columns,
     Device,
-    Output,
     Sort,
     Strict,
     Style,
@@ -27,10 +27,8 @@ from .paths import Records
 if TYPE_CHECKING:
     from typing import Any
 
-    from rich.status import Status
-
     from ..display.table import Table
-    from ..sweeps.verification import Outcome, Request
+    from ..sweeps.verification import Request, Verified
 
 
 def verify(
@@ -83,12 +81,12 @@ def verify(
     request = Request(device, retrain, write)
     count = _workers(len(chosen), request, workers)
     summary = Summary(len(chosen), every, quiet=not output.is_default)
-    summary.table().arranged(columns, sort)  # refuses unknown columns before the work
+    summary.table().arranged(output)  # refuses unknown columns before the work
     if output.is_default:
         _print_head(len(chosen), len(paths))
     _verify(chosen, request, count, summary)
     if not output.is_default:
-        show_table(summary.table(), *output)
+        show_table(summary.table(), output)
     elif len(chosen) > 1:
         summary.show()
     if summary.code:
@@ -117,14 +115,16 @@ def _workers(records: int, request: Request, workers: int | None) -> int:
 
 def _verify(paths: list[Path], request: Request, workers: int, summary: Summary) -> None:
     """Verify records and print how each ends."""
+    from ..display.progress import ProgressDisplay
     from ..sweeps.verification import verify_all
 
-    with Progress(paths) as progress:
-        progress.show()
-        for outcome in verify_all(paths, request, workers):
-            progress.pause()
+    with closing(verify_all(paths, request, workers)) as outcomes:
+        for number, path in enumerate(paths, start=1):
+            # Closed before what the record gave is printed, which may go elsewhere.
+            with ProgressDisplay(len(paths)) as display:
+                display.begin(number, path.name, "verifying")
+                outcome = next(outcomes)
             summary.add(outcome)
-            progress.next()
 
 
 def _print_head(count: int, total: int) -> None:
@@ -152,9 +152,9 @@ class Summary:
     def __init__(self, total: int, every: bool, quiet: bool) -> None:
         self.total, self.every, self.quiet = total, every, quiet
         self.code = self.holding = self.differing = self.refused = self.facts = 0
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[Verified] = []
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: Verified) -> None:
         """Print and count a record."""
         self.outcomes += [outcome] if self.quiet else []
         if outcome.problem:
@@ -170,7 +170,7 @@ class Summary:
         if not self.quiet:
             self._print(outcome)
 
-    def _print(self, outcome: Outcome) -> None:
+    def _print(self, outcome: Verified) -> None:
         """Print what holds, what doesn't, and what is only claimed.
 
         That other code made a record matters only where a fact differs: it may be the reason.
@@ -243,7 +243,7 @@ def _plain(value: Any) -> str | float | None:
     return value if is_plain else json.dumps(value, default=str)
 
 
-def _row(outcome: Outcome) -> dict[str, Any]:
+def _row(outcome: Verified) -> dict[str, Any]:
     """A record's outcome on one line; the reason names the first fact that differs."""
     failing = outcome.failing
     word = "can't be verified" if outcome.problem else "differs" if failing else "holds"
@@ -254,40 +254,3 @@ def _row(outcome: Outcome) -> dict[str, Any]:
         "differing": len(failing),
         "reason": outcome.problem or (failing[0].difference if failing else ""),
     }
-
-
-class Progress:
-    """Says on a terminal which records are verified, and how many; nothing elsewhere."""
-
-    def __init__(self, paths: list[Path]) -> None:
-        from ..display.views import on_terminal
-
-        self.paths, self.number = paths, 0
-        self._status: Status | None = None
-        if on_terminal() and len(paths) > 1:
-            from rich.console import Console
-
-            self._status = Console(stderr=True).status("")
-
-    def __enter__(self) -> Progress:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.pause()
-
-    def show(self) -> None:
-        """Show how many records are done, and the first that is not."""
-        if self._status is not None and self.number < len(self.paths):
-            name = self.paths[self.number].name
-            self._status.update(Text(f"{self.number + 1} of {len(self.paths)}: {name}"))
-            self._status.start()
-
-    def next(self) -> None:
-        """Count a record and show the next."""
-        self.number += 1
-        self.show()
-
-    def pause(self) -> None:
-        """Clear the line, so that something can be printed."""
-        if self._status is not None:
-            self._status.stop()

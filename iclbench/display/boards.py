@@ -15,7 +15,7 @@ from ..leaderboards.labels import labels_of
 from ..leaderboards.row import Row, has_digits, score_of
 from .latex import comment
 from .shifts import shift_matrix
-from .table import Cell, Column, Format, Table, joined
+from .table import AS_TABLE, Cell, Column, Output, Table, joined
 from .terminal import print_text, write_table
 
 #: Columns of every row in CSV and JSON, where all boards are one table.
@@ -69,25 +69,21 @@ def board_table(board: Board) -> Table:
     return Table(columns, [{**facts, **line} for line in lines], board.description, notes)
 
 
-def require_columns(columns: str | None, sort: str | None) -> None:
+def require_columns(output: Output) -> None:
     """Raise UsageError for columns that no board has, as `print_boards` would later."""
-    Table(_columns(""), []).arranged(_by_name(columns), _by_name(sort))
+    Table(_columns(""), []).arranged(_by_name(output))
 
 
 def print_boards(
-    boards: Sequence[Board],
-    style: Format = "table",
-    *,
-    columns: str | None = None,
-    sort: str | None = None,
-    commands: bool = False,
+    boards: Sequence[Board], output: Output = AS_TABLE, *, commands: bool = False
 ) -> None:
     """Print every board with the columns and in the order asked for, and a legend.
 
     As CSV and JSON, all boards are one table. `commands` adds those that make the rows.
     Raises UsageError for an unknown column.
     """
-    tables = [board_table(board).arranged(_by_name(columns), _by_name(sort)) for board in boards]
+    style, asked = output.style, _by_name(output)
+    tables = [board_table(board).arranged(asked) for board in boards]
     if style in {"csv", "json"}:
         write_table(joined(tables), style)
         return
@@ -110,11 +106,15 @@ def print_boards(
                 print_text(text, "dim")
 
 
-def _by_name(asked: str | None) -> str | None:
-    """Columns with the name of what ranks, which tables head by what it is."""
-    if asked is None:
-        return None
-    return ",".join(_RANKING.get(name.strip(), name.strip()) for name in asked.split(","))
+def _by_name(output: Output) -> Output:
+    """The columns asked for with the name of what ranks, which tables head by what it is."""
+
+    def named(asked: str | None) -> str | None:
+        if asked is None:
+            return None
+        return ",".join(_RANKING.get(name.strip(), name.strip()) for name in asked.split(","))
+
+    return output._replace(columns=named(output.columns), sort=named(output.sort))
 
 
 def legend(boards: Sequence[Board]) -> list[str]:

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
 def estimates(plans: Sequence[Plan], settings: Settings) -> dict[str, Estimate]:
     """The estimates of the plans that train and have no record, by the run's id."""
-    store = RecordStore(settings.out)
-    trained = [plan for plan in plans if plan.recipe and not _has_record(store, plan, settings)]
+    trained = [plan for plan in plans if plan.recipe and not has_record(plan, settings)]
     measured = {}
     with ProgressDisplay(len(trained)) as display:
         for number, plan in enumerate(trained, start=1):
@@ -37,11 +36,7 @@ def estimates(plans: Sequence[Plan], settings: Settings) -> dict[str, Estimate]:
 def page(plans: Sequence[Plan], settings: Settings, tuning: str | None) -> Table:
     """The page, with the resolved spec of each run in its JSON; `tuning` is what is tuned first."""
     measured = estimates(plans, settings)
-    store = RecordStore(settings.out)
-    rows = []
-    for plan in plans:
-        exists = _has_record(store, plan, settings)
-        rows.append(_row(plan, exists, measured.get(plan.spec.id), settings))
+    rows = [_row(plan, measured.get(plan.spec.id), settings) for plan in plans]
     columns = (
         Column("model", fit="shorten"),
         Column("task", fit="shorten"),
@@ -66,12 +61,13 @@ def total(measured: Mapping[str, Estimate]) -> str:
     return " and ".join(parts + [in_words(budget) for budget in budgets])
 
 
-def _has_record(store: RecordStore, plan: Plan, settings: Settings) -> bool:
-    return not settings.force and store.path(plan.spec).exists()
+def has_record(plan: Plan, settings: Settings) -> bool:
+    """Whether a plan has a record that stands, so that it is not run."""
+    return not settings.force and RecordStore(settings.out).path(plan.spec).exists()
 
 
-def _action(plan: Plan, exists: bool, settings: Settings) -> str:
-    if exists:
+def _action(plan: Plan, settings: Settings) -> str:
+    if has_record(plan, settings):
         return "record exists"
     goes_on = settings.resume and not settings.force
     if plan.recipe and goes_on and checkpoint_path([plan], settings.out).exists():
@@ -79,12 +75,12 @@ def _action(plan: Plan, exists: bool, settings: Settings) -> str:
     return ACTIONS[plan.spec.origin]
 
 
-def _row(plan: Plan, exists: bool, expected: Estimate | None, settings: Settings) -> dict[str, Any]:
+def _row(plan: Plan, expected: Estimate | None, settings: Settings) -> dict[str, Any]:
     spec, request = plan.spec, plan.request
     row: dict[str, Any] = {
         "model": spec.model,
         "task": spec.task,
-        "does": _action(plan, exists, settings),
+        "does": _action(plan, settings),
         "arguments": arguments({**request.model_args, **request.task_args, **request.recipe_args}),
         "id": spec.id,
         "spec": spec.model_dump(mode="json"),

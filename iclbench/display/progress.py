@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..api.budget import Budget
+from ..api.spec import ACTIONS
 from ..console import counted
 from ..hookspecs import hookimpl
 from ..leaderboards.formats import NOT_FINITE
@@ -38,6 +39,13 @@ def training_cost(spec: ResolvedSpec) -> str:
     budget = Budget.parse(spec.budget)
     total = budget.times(len(spec.seeds))
     return f"{seeds} for {budget} of {budget.kind} each, {total} in all"
+
+
+def action_of(spec: ResolvedSpec) -> str:
+    """What a run does, with what its training takes."""
+    if spec.origin == "trained":
+        return f"train {training_cost(spec)}"
+    return ACTIONS[spec.origin]
 
 
 class ProgressDisplay:

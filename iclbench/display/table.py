@@ -12,6 +12,23 @@ from ..api.errors import UsageError, unknown
 Format = Literal["table", "csv", "json", "markdown", "latex"]
 
 
+class Output(NamedTuple):
+    """How tables are printed: the options `--format`, `--columns` and `--sort`."""
+
+    style: Format = "table"
+    columns: str | None = None
+    sort: str | None = None
+
+    @property
+    def is_default(self) -> bool:
+        """Whether nothing was asked for."""
+        return self == AS_TABLE
+
+
+#: Where nothing was asked for.
+AS_TABLE = Output()
+
+
 class Cell(NamedTuple):
     """What a table shows in one place, and the value behind it: CSV, JSON and sorting use that."""
 
@@ -77,9 +94,9 @@ class Table:
         chosen = tuple(replace(known[name], importance=0) for name in asked)
         return replace(self, columns=chosen, selected=True)
 
-    def arranged(self, columns: str | None, sort: str | None) -> Table:
+    def arranged(self, output: Output) -> Table:
         """The table as `--columns` and `--sort` ask for it; raises UsageError for unknown ones."""
-        return self.sort(sort).select(columns)
+        return self.sort(output.sort).select(output.columns)
 
     def sort(self, name: str | None) -> Table:
         """The rows sorted by a column, `-name` for the largest first; empty cells come last.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,8 +9,8 @@ from pydantic import Field, model_validator
 
 from ..api.config import Config, parse_config
 from ..api.errors import UsageError
-from ..api.names import Label, content_problem, is_plain_name
-from ..files import read_regular_file
+from ..api.names import Label, is_plain_name
+from ..files import read_json
 from ..plugins import host
 from ..runs.code import HARNESS
 
@@ -82,14 +81,9 @@ def read_export(folder: Path) -> Export:
     """The export in a folder; raises RecordError or UsageError for a damaged document."""
     path = folder / DOCUMENT
     try:
-        content = json.loads(read_regular_file(path, MOST_BYTES))
-    except (ValueError, RecursionError):
-        raise UsageError(f"{path} is not JSON") from None
-    if not isinstance(content, dict):
-        raise UsageError(f"{path} does not describe an export")
-    problem = content_problem(content)
-    if problem is not None:
-        raise UsageError(f"{path}: {problem}")
+        content = read_json(path, MOST_BYTES)
+    except ValueError as error:
+        raise UsageError(f"{path} does not describe an export: {error}") from None
     export = parse_config(Export, content, str(path))
     for what, name in (("task", export.task), ("metric", export.metric)):
         if not is_plain_name(name):

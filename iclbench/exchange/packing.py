@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from ..api.errors import RecordError, UsageError
 from ..api.record import Record
-from ..console import counted
+from ..console import Reporter, counted
 from ..files import RECORDS, read_regular_file, regular_file, regular_file_digest
 from ..leaderboards.board import Boards
 from ..leaderboards.curves import curves_table
@@ -55,7 +55,7 @@ class Package:
                 yield chunk
 
 
-def pack(path: Path, refused: Callable[[str], None], task: str | None = None) -> Package:
+def pack(path: Path, refused: Reporter, task: str | None = None) -> Package:
     """The package of a record, a folder of records, published leaderboards, or an export.
 
     `refused` gets a line for each record that is damaged and left out; `task` restricts a folder to
@@ -86,7 +86,7 @@ def _pack_record(path: Path) -> Package:
     return Package("model", f"{record.spec.model} on {record.spec.task}", files)
 
 
-def _pack_results(folder: Path, refused: Callable[[str], None], task: str | None) -> Package:
+def _pack_results(folder: Path, refused: Reporter, task: str | None) -> Package:
     """The rows and curves as Parquet, the records with their files, and a card."""
     store = RecordStore(folder)
     boards = sound_boards(store, refused, task=task, whole=True)

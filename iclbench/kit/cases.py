@@ -35,7 +35,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CaseResult:
     """How a case ended: what it covered, why it was not checked, or what is wrong."""
 
     case: Case
@@ -69,7 +69,7 @@ def cases_of(package: str) -> list[Case]:
     return [case for plugin in plugins_of(package) for case in _cases(plugin)]
 
 
-def run_case(case: Case) -> Outcome:
+def run_case(case: Case) -> CaseResult:
     """Run a check; only Ctrl-C passes."""
     started = time.perf_counter()
     status: Status = "failed"
@@ -79,10 +79,10 @@ def run_case(case: Case) -> Outcome:
         status, text = "not checked", str(reason)
     except PLUGIN_FAILURES as error:
         text = reason_of(error)
-    return Outcome(case, status, text, time.perf_counter() - started)
+    return CaseResult(case, status, text, time.perf_counter() - started)
 
 
-def check_plugin(package: str) -> list[Outcome]:
+def check_plugin(package: str) -> list[CaseResult]:
     """Run the whole kit on a package; raises UsageError for an unknown one."""
     return [run_case(case) for case in cases_of(package)]
 

@@ -20,7 +20,7 @@ from ..api.random import derive_seed
 from ..api.record import Environment, Record
 from ..api.spec import digest_of
 from ..api.statistics import Statistics
-from ..files import read_regular_file, write_atomically
+from ..files import read_json, write_atomically
 from .statistics import GRADE
 
 AnyPath = TypeVar("AnyPath", bound=PurePath)
@@ -107,11 +107,11 @@ def read_held_out(record_path: Path, record: Record) -> HeldOut | None:
     if not path.exists():
         return None
     try:
-        content = json.loads(read_regular_file(path, MOST_BYTES))
+        content = read_json(path, MOST_BYTES)
         held_out = parse_config(HeldOut, content, "held-out evaluation")
-        digest = digest_of({k: v for k, v in content.items() if k != "digest"})
-    except (ValueError, RecursionError, UsageError) as error:
+    except (ValueError, UsageError) as error:
         raise RecordError(f"{path} is not a held-out evaluation: {error}") from None
+    digest = digest_of({k: v for k, v in content.items() if k != "digest"})
     problem = _contradiction(held_out, record, digest)
     if problem is not None:
         raise RecordError(f"{path}: {problem}")

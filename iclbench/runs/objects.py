@@ -28,7 +28,7 @@ MOST_VALUES = 2**27
 #: The most bytes of any other file.
 MOST_BYTES = 2**33
 #: Higher levels of zstd save about 1% of measured errors, whose last bits are noise.
-LEVEL = 3
+COMPRESSION = 3
 #: Files younger than this, a week, are not collected: a run may be about to name them in its
 #: record, once all that it trained together is evaluated.
 GRACE_SECONDS = 7 * 24 * 3600.0
@@ -151,7 +151,9 @@ def _digests_in(files: Iterable[Path]) -> set[str]:
 def pack(values: np.ndarray) -> bytes:
     """An array as one zstd frame of its bytes, the first byte of every value first."""
     content = np.ascontiguousarray(values, dtype="<f8").reshape(-1).view(np.uint8).reshape(-1, 8)
-    return zstandard.ZstdCompressor(level=LEVEL).compress(np.ascontiguousarray(content.T).tobytes())
+    return zstandard.ZstdCompressor(level=COMPRESSION).compress(
+        np.ascontiguousarray(content.T).tobytes()
+    )
 
 
 def unpack(data: bytes, shape: tuple[int, ...]) -> np.ndarray:

@@ -17,7 +17,7 @@ from ..api.names import content_problem, is_plain_name, visible
 from ..api.record import SCHEMA_VERSION, Record
 from ..api.results import FileReference
 from ..api.spec import ResolvedSpec, canonical_json, digest_of, spec_id
-from ..files import RECORDS, read_regular_file, write_atomically
+from ..files import RECORDS, read_json, write_atomically
 from .objects import Objects
 from .stored import StoredFiles
 
@@ -30,17 +30,23 @@ END = b"}\n"
 def read_record(path: Path) -> Record:
     """The record in `path`; raises RecordError for a truncated or edited one, or another file."""
     try:
-        return _parse(_read_json(path)).stored_in(StoredFiles(path))
+        return _parse(_read(path)).stored_in(StoredFiles(path))
     except RecordError as error:
         raise RecordError(problem_with(path, error)) from None
 
 
-def _parse(raw: Any) -> Record:
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return read_json(path, MOST_BYTES)
+    except ValueError as error:
+        reason = visible(str(error), 200)
+        made_again = "`run --force` makes a record again"
+        raise RecordError(f"it is truncated or not a record: {reason}; {made_again}") from None
+
+
+def _parse(raw: dict[str, Any]) -> Record:
     """The record of parsed JSON; raises RecordError."""
-    problem = content_problem(raw)
-    if problem is not None:
-        raise RecordError(f"it is not a record: {problem}")
-    if not isinstance(raw, dict) or "digest" not in raw or "schema_version" not in raw:
+    if "digest" not in raw or "schema_version" not in raw:
         raise RecordError("it is not the record of a run")
     if raw["schema_version"] != SCHEMA_VERSION:
         version = visible(repr(raw["schema_version"]), 20)
@@ -62,30 +68,6 @@ def _parse(raw: Any) -> Record:
 def _is_as_written(spec: ResolvedSpec, raw: dict[str, Any]) -> bool:
     """Whether the spec's JSON is the one that a run writes: 4.0 for 4 would be another id."""
     return canonical_json(spec.model_dump(mode="json")) == canonical_json(raw)
-
-
-def _read_json(path: Path) -> Any:
-    try:
-        text = read_regular_file(path, MOST_BYTES).decode("utf-8")
-        return json.loads(text, parse_constant=_refuse, object_pairs_hook=_without_repetition)
-    except RecursionError:
-        raise RecordError("it is not a record: it is nested too deeply") from None
-    except ValueError as error:
-        reason = visible(str(error), 200)
-        made_again = "`run --force` makes a record again"
-        raise RecordError(f"it is truncated or not a record: {reason}; {made_again}") from None
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")
-
-
-def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object; other readers of the file might take another one of two equal keys."""
-    content = dict(pairs)
-    if len(content) != len(pairs):
-        raise ValueError("a key occurs twice")
-    return content
 
 
 def _first_problem(error: ValidationError) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -20,7 +19,7 @@ from ..api.tuning import (
     tuning_seeds,
 )
 from ..console import counted
-from ..files import read_regular_file, write_atomically
+from ..files import read_json, write_atomically
 from .comparison import Check, of_the_past, same
 from .plan import Plan, resolve
 
@@ -48,16 +47,11 @@ def write_tuning(folder: Path, document: TuningDocument) -> Path:
 def read_tuning(path: Path) -> TuningDocument:
     """The tuning in a file; raises RecordError for an edited or an invalid one."""
     try:
-        content = json.loads(read_regular_file(path, MOST_BYTES))
-        digest = digest_of(content)
-    except (ValueError, RecursionError) as error:
-        raise RecordError(f"{path} is not a tuning: {error}") from None
-    if not isinstance(content, dict):
-        raise RecordError(f"{path} is not a tuning: it holds no table")
-    try:
+        content = read_json(path, MOST_BYTES)
         document = parse_config(TuningDocument, content, str(path))
-    except UsageError as error:
+    except (ValueError, UsageError) as error:
         raise RecordError(f"{path} is not a tuning: {error}") from None
+    digest = digest_of(content)
     if path.stem != digest[:16]:
         raise RecordError(f"{path} was edited or renamed: its digest is {digest[:16]}")
     return document

@@ -6,7 +6,7 @@ A grid may need the weights that another leaves, so its cells are resolved once 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +18,6 @@ from ..runs.plan import Plan, resolve
 from ..runs.store import RecordStore
 from .files import SweepFile, expand, reference_of
 from .jobs import request_of
-
-Reporter = Callable[[str], None]
 
 #: The most plans that a sweep keeps; each holds a task, a model's configuration, perhaps weights.
 MOST_PLANS = 1000
@@ -59,7 +57,7 @@ def by_reason(failures: Iterable[Failure]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class SweepCell:
     """A run of a sweep, small enough for sweeps of 100,000.
 
     One program can train the cells that share a `program`. `seeds` is the number of its models,
@@ -75,7 +73,7 @@ class Cell:
     position: tuple[int, int]
 
     @classmethod
-    def of(cls, plan: Plan, position: tuple[int, int]) -> Cell:
+    def of(cls, plan: Plan, position: tuple[int, int]) -> SweepCell:
         """The cell of a plan."""
         spec = plan.spec
         run_id = spec.id
@@ -108,16 +106,16 @@ class Cells:
         self.waiting: list[Failure] = []
         #: The ids of cells without a usable record, which are among the failures.
         self.failed: set[str] = set()
-        self.cells: dict[str, Cell] = {}
+        self.cells: dict[str, SweepCell] = {}
         self._records: dict[str, Record] = {}
-        self._named: dict[str, Cell] = {}
+        self._named: dict[str, SweepCell] = {}
 
-    def resolve(self, grids: Iterable[Mapping[str, Any]]) -> list[Cell]:
+    def resolve(self, grids: Iterable[Mapping[str, Any]]) -> list[SweepCell]:
         """The cells of these grids, without those of earlier calls.
 
         A cell that can't be run is added to `failures`, and a grid that can't yet to `waiting`.
         """
-        new: dict[str, Cell] = {}
+        new: dict[str, SweepCell] = {}
         for grid in grids:
             try:
                 specs = expand(self._with_weights(grid), self.file.defaults)
@@ -133,7 +131,7 @@ class Cells:
                 plan = self._plan(parse_config(RunSpec, spec, "sweep"))
                 if plan is None:
                     continue
-                cell = Cell.of(plan, (index, number))
+                cell = SweepCell.of(plan, (index, number))
                 if cell.id not in self.cells and cell.id not in new:
                     new[cell.id] = cell
                     if len(self.plans) < MOST_PLANS:
@@ -143,12 +141,12 @@ class Cells:
         self.cells.update(new)
         return list(new.values())
 
-    def plan(self, cell: Cell) -> Plan:
+    def plan(self, cell: SweepCell) -> Plan:
         """The cell's plan: the one that is kept, or resolved again."""
         kept = self.plans.get(cell.request)
         return kept or resolve(parse_config(RunSpec, json.loads(cell.request), "sweep"))
 
-    def record(self, cell: Cell) -> Record | None:
+    def record(self, cell: SweepCell) -> Record | None:
         """The cell's record, or None; it is read once. Raises RecordError when it is damaged."""
         if cell.id not in self._records:
             record = self.store.find(cell)
@@ -157,7 +155,7 @@ class Cells:
             self._records[cell.id] = record
         return self._records[cell.id]
 
-    def missing(self, cells: Iterable[Cell]) -> list[Cell]:
+    def missing(self, cells: Iterable[SweepCell]) -> list[SweepCell]:
         """Those that have no record. A damaged one is added to `failures`."""
         without = []
         for cell in cells:
@@ -168,12 +166,12 @@ class Cells:
                 self.fail(cell, str(error), damaged=True)
         return without
 
-    def fail(self, cell: Cell, reason: str, log: str = "", *, damaged: bool = False) -> None:
+    def fail(self, cell: SweepCell, reason: str, log: str = "", *, damaged: bool = False) -> None:
         """Add a cell to `failures`."""
         self.failed.add(cell.id)
         self.failures.append(Failure(cell.command(), reason, log, damaged=damaged))
 
-    def in_order(self) -> list[Cell]:
+    def in_order(self) -> list[SweepCell]:
         """All cells, in the order of the file's grids."""
         return sorted(self.cells.values(), key=lambda cell: cell.position)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -39,16 +40,18 @@ def request_of(spec: RunSpec) -> dict[str, Any]:
 
 def job_of(requests: Sequence[dict[str, Any]], settings: Settings) -> dict[str, Any]:
     """The job, a JSON value, of the program that runs these requests."""
-    return {
-        "requests": list(requests),
-        # Jobs may run in another folder.
-        "out": str(settings.out.absolute()),
-        "device": settings.device,
-        "engine": settings.engine,
-        "checkpoint_seconds": settings.checkpoint_seconds,
-        "eval_batch": settings.eval_batch,
-        "resume": settings.resume,
-    }
+    return {"requests": list(requests), **settings_json(settings)}
+
+
+def settings_json(settings: Settings) -> dict[str, Any]:
+    """Settings as a job has them: it may run in another folder, and repeats nothing."""
+    return {**asdict(settings), "out": str(settings.out.absolute()), "force": False}
+
+
+def settings_of(job: Mapping[str, Any]) -> Settings:
+    """The settings of a job; one of an earlier version, which may wait in a queue, lacks some."""
+    known = {f.name: job[f.name] for f in fields(Settings) if f.name in job}
+    return Settings(**{**known, "out": Path(job["out"])})
 
 
 def run_job(job: dict[str, Any]) -> list[str | None]:
@@ -59,17 +62,8 @@ def run_job(job: dict[str, Any]) -> list[str | None]:
     job again continues it: records and checkpoints are in its output folder. SIGTERM has it save a
     checkpoint and raise Interrupted.
     """
-    settings = Settings(
-        out=Path(job["out"]),
-        device=job["device"],
-        engine=job["engine"],
-        checkpoint_seconds=job["checkpoint_seconds"],
-        # Jobs of earlier versions may wait in a queue.
-        eval_batch=job.get("eval_batch", Settings.eval_batch),
-        resume=job.get("resume", Settings.resume),
-    )
     with interruptible():
-        return _run_together(job["requests"], settings)
+        return _run_together(job["requests"], settings_of(job))
 
 
 def _run_together(requests: list[dict[str, Any]], settings: Settings) -> list[str | None]:

@@ -13,17 +13,17 @@ from ..api.config import parse_config
 from ..api.errors import IclbenchError, UsageError
 from ..api.executor import Executor, QueuedJob, QueueExecutor
 from ..api.spec import canonical_json
-from ..console import counted
+from ..console import Reporter, counted
 from ..plugins import host
 from ..runs.settings import Settings
-from .cells import Cell, Cells, Reporter
+from .cells import Cells, SweepCell
 from .jobs import job_of, run_job
 
 #: The folder of executors' own files, in a sweep's output folder.
 FOLDER = "jobs"
 
 #: The cell of every request of a job, None for a request of no cell; and the job.
-Queued = tuple[list[Cell | None], QueuedJob]
+Queued = tuple[list[SweepCell | None], QueuedJob]
 
 
 def make_executor(name: str, args: Mapping[str, Any], out: Path) -> Executor:
@@ -46,11 +46,11 @@ class Programs:
     already_done: int = 0
     _described_seen: bool = field(default=False, init=False)
 
-    def run(self, cells: list[Cell]) -> None:
+    def run(self, cells: list[SweepCell]) -> None:
         """Run the cells that have no record, and wait for them."""
         missing, queued = self._sorted(cells)
         new = group_cells(missing, self.replicas)
-        groups: list[Sequence[Cell | None]] = [*(group for group, _ in queued), *new]
+        groups: list[Sequence[SweepCell | None]] = [*(group for group, _ in queued), *new]
         jobs = [self._job(group) for group in new]
         with closing(self._outcomes(jobs, [job for _, job in queued])) as outcomes:
             for finished, (index, outcome, log) in enumerate(outcomes, start=1):
@@ -61,7 +61,7 @@ class Programs:
                 if not failed and not self._described_seen:
                     self._look_at_described(group)
 
-    def submit(self, cells: list[Cell]) -> int:
+    def submit(self, cells: list[SweepCell]) -> int:
         """Submit the cells that have neither a record nor a job; returns how many have a job."""
         assert isinstance(self.executor, QueueExecutor)
         missing, queued = self._sorted(cells)
@@ -74,7 +74,7 @@ class Programs:
             )
         return len(missing) + sum(cell is not None for group, _ in queued for cell in group)
 
-    def _sorted(self, cells: list[Cell]) -> tuple[list[Cell], list[Queued]]:
+    def _sorted(self, cells: list[SweepCell]) -> tuple[list[SweepCell], list[Queued]]:
         """The cells to run, and those that a queue has already, with their jobs."""
         # The queue before the records: a job that ends in between has left its record.
         jobs: list[QueuedJob] = []
@@ -95,7 +95,7 @@ class Programs:
         )
         return [cell for cell in missing if cell.id not in held], queued
 
-    def _job(self, group: Sequence[Cell]) -> dict[str, Any]:
+    def _job(self, group: Sequence[SweepCell]) -> dict[str, Any]:
         return job_of([json.loads(cell.request) for cell in group], self.settings)
 
     def _outcomes(
@@ -120,7 +120,7 @@ class Programs:
                 else:
                     yield positions[job.id], job.outcome, job.log
 
-    def _add_failures(self, group: Sequence[Cell | None], outcome: Any, log: str) -> bool:
+    def _add_failures(self, group: Sequence[SweepCell | None], outcome: Any, log: str) -> bool:
         """Add the failures of a program's cells; returns whether there are any."""
         if isinstance(outcome, BaseException):
             known = isinstance(outcome, IclbenchError)
@@ -133,7 +133,7 @@ class Programs:
                 failed = True
         return failed
 
-    def _look_at_described(self, group: Sequence[Cell | None]) -> None:
+    def _look_at_described(self, group: Sequence[SweepCell | None]) -> None:
         """Report what the figure and the table name and the first record lacks, before the end."""
         self._described_seen = True
         figure, table = self.cells.file.figure, self.cells.file.table
@@ -148,7 +148,7 @@ class Programs:
         for name in table.unmatched([*record.floor, *record.metrics]) if table is not None else ():
             self.report(f"table: no metric of the first record matches {name!r}")
 
-    def _speedup(self, group: Sequence[Cell | None]) -> str:
+    def _speedup(self, group: Sequence[SweepCell | None]) -> str:
         """What a program gained by training its models together, according to its first record."""
         cells = [cell for cell in group if cell is not None]
         record = self.cells.record(cells[0])
@@ -159,7 +159,7 @@ class Programs:
         return f", {count} models {training.speedup:.1f} times as fast as one by one"
 
 
-def jobs_of(cells: Sequence[Cell], jobs: Sequence[QueuedJob]) -> list[Queued]:
+def jobs_of(cells: Sequence[SweepCell], jobs: Sequence[QueuedJob]) -> list[Queued]:
     """The jobs that run any of these cells, each with the cell of every request, None for others.
 
     Where several jobs have had a cell, it belongs to the last.
@@ -175,9 +175,9 @@ def jobs_of(cells: Sequence[Cell], jobs: Sequence[QueuedJob]) -> list[Queued]:
     return matched
 
 
-def group_cells(cells: Sequence[Cell], replicas: int) -> list[list[Cell]]:
+def group_cells(cells: Sequence[SweepCell], replicas: int) -> list[list[SweepCell]]:
     """The cells of each program, which differ only in what replicas can vary."""
-    programs: dict[str, list[list[Cell]]] = {}
+    programs: dict[str, list[list[SweepCell]]] = {}
     models: dict[str, int] = {}
     for cell in cells:
         parts = programs.setdefault(cell.program, [[]])
@@ -190,7 +190,7 @@ def group_cells(cells: Sequence[Cell], replicas: int) -> list[list[Cell]]:
     return [part for parts in programs.values() for part in parts]
 
 
-def _names(group: Sequence[Cell | None]) -> str:
+def _names(group: Sequence[SweepCell | None]) -> str:
     cells = [cell for cell in group if cell is not None]
     names = ", ".join(f"{cell.model} on {cell.task}" for cell in cells[:3])
     return names + (f" and {len(cells) - 3} more" if len(cells) > 3 else "")

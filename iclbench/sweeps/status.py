@@ -12,7 +12,7 @@ from ..api.executor import QueuedJob, QueueExecutor
 from ..plugins import host
 from ..runs.store import RecordStore
 from ..runs.training import checkpoint_of
-from .cells import Cell, Cells, Failure
+from .cells import Cells, Failure, SweepCell
 from .files import QUICK, SweepSource, read_sweep_file, stages_of
 from .programs import FOLDER, group_cells, jobs_of, make_executor
 
@@ -28,7 +28,7 @@ class CellStatus:
     One that is begun has a checkpoint: a local process trains it, or has been stopped.
     """
 
-    cell: Cell
+    cell: SweepCell
     state: State
     reason: str = ""
     log: str = ""
@@ -78,7 +78,9 @@ def queued_jobs(out: Path) -> list[QueuedJob]:
     return jobs
 
 
-def _statuses(cells: list[Cell], jobs: list[QueuedJob], store: RecordStore) -> list[CellStatus]:
+def _statuses(
+    cells: list[SweepCell], jobs: list[QueuedJob], store: RecordStore
+) -> list[CellStatus]:
     known = {
         cell.id: _of_job(cell, job, number)
         for group, job in jobs_of(cells, jobs)
@@ -91,7 +93,7 @@ def _statuses(cells: list[Cell], jobs: list[QueuedJob], store: RecordStore) -> l
     ]
 
 
-def _of_record(cell: Cell, store: RecordStore) -> CellStatus | None:
+def _of_record(cell: SweepCell, store: RecordStore) -> CellStatus | None:
     """Done, or failed where the record is damaged; None without a record."""
     try:
         return CellStatus(cell, "done") if store.find(cell) else None
@@ -116,7 +118,7 @@ def _with_checkpoints(statuses: list[CellStatus], replicas: int, folder: Path) -
     ]
 
 
-def _of_job(cell: Cell, job: QueuedJob, number: int) -> CellStatus:
+def _of_job(cell: SweepCell, job: QueuedJob, number: int) -> CellStatus:
     """Where a cell without a record is, by the job that has it as request `number`."""
     if job.state == "cancelled":
         return CellStatus(cell, "not begun")

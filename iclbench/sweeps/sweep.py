@@ -10,6 +10,7 @@ from typing import Any, TypedDict, Unpack
 from ..api.errors import Interrupted, UsageError
 from ..api.executor import Executor, QueueExecutor
 from ..api.record import Record
+from ..console import Reporter
 from ..devices import require_devices
 from ..files import require_writable
 from ..runs.plan import Plan
@@ -17,7 +18,7 @@ from ..runs.settings import Settings
 from ..runs.store import RecordStore
 from ..training.gradients.choice import EngineName
 from ..training.interruption import interruptible
-from .cells import Cell, Cells, Failure, Reporter, by_reason, runs_of
+from .cells import Cells, Failure, SweepCell, by_reason, runs_of
 from .files import QUICK, SweepFile, SweepSource, read_sweep_file, stages_of
 from .jobs import plans_at_hand
 from .metric_names import require_metrics
@@ -50,6 +51,7 @@ class HowToRun(TypedDict, total=False):
     device: str
     engine: EngineName
     checkpoint_seconds: float
+    eval_batch: int | None
 
 
 def sweep(
@@ -119,7 +121,7 @@ def plan_sweep(
     file: SweepSource,
     *,
     out: str | Path | None = None,
-) -> tuple[Cells, list[list[Cell]]]:
+) -> tuple[Cells, list[list[SweepCell]]]:
     """The cells of a sweep, and the programs of those without a record; runs nothing.
 
     Grids that take the weights of a run without a record are among the cells' `waiting`. Raises
@@ -171,7 +173,7 @@ class _Sweep:
             report=report,
         )
 
-    def resolve(self, stage: list[dict[str, Any]], report: Reporter) -> list[Cell]:
+    def resolve(self, stage: list[dict[str, Any]], report: Reporter) -> list[SweepCell]:
         """The cells of a stage; reports those that can't be run.
 
         Raises UsageError as `require_described`, before any runs.
@@ -183,7 +185,7 @@ class _Sweep:
         self.require_described(cells)
         return cells
 
-    def require_described(self, cells: list[Cell]) -> None:
+    def require_described(self, cells: list[SweepCell]) -> None:
         """Raise UsageError for what the figure or the table names and none of the cells has.
 
         Nothing is refused where later cells, or some without a plan at hand, may have it.

@@ -40,7 +40,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Verified:
     """What verifying the record in `path` has given: checks, or the problem that prevents them.
 
     `stale` names the plugins whose code is not that which made the record; `retrained` says what
@@ -71,7 +71,9 @@ def default_workers(records: int, request: Request) -> int:
     return max(1, min(places or usable_cores(), records // FEWEST))
 
 
-def verify_all(paths: Sequence[Path], request: Request, workers: int) -> Iterator[Outcome]:
+def verify_all(
+    paths: Sequence[Path], request: Request, workers: int
+) -> Generator[Verified, None, None]:
     """Yield the outcome of every record, in the order of `paths`.
 
     Several workers are processes with one thread each. Nothing about one record stops the others.
@@ -81,7 +83,7 @@ def verify_all(paths: Sequence[Path], request: Request, workers: int) -> Iterato
             for path in paths:
                 yield _outcome(path, request)
         return
-    ended: dict[Path, Outcome] = {}
+    ended: dict[Path, Verified] = {}
     waiting = list(paths)
     with closing(_outcomes(list(_parts(paths)), request, workers)) as outcomes:
         for outcome in outcomes:
@@ -92,7 +94,7 @@ def verify_all(paths: Sequence[Path], request: Request, workers: int) -> Iterato
 
 def _outcomes(
     parts: Sequence[list[Path]], request: Request, workers: int
-) -> Generator[Outcome, None, None]:
+) -> Generator[Verified, None, None]:
     """The outcomes of all parts, in any order.
 
     If a process dies, the records of its part are verified again one by one, so that only the
@@ -108,7 +110,7 @@ def _outcomes(
             elif len(part) > 1:
                 apart += [[path] for path in part]
             else:
-                yield Outcome(part[0], problem=f"{part[0]}: {result}")
+                yield Verified(part[0], problem=f"{part[0]}: {result}")
     if apart:
         yield from _outcomes(apart, request, workers)
 
@@ -125,14 +127,14 @@ def _parts(paths: Sequence[Path]) -> Iterator[list[Path]]:
         yield part
 
 
-def verify_job(job: tuple[list[Path], Request]) -> list[Outcome]:
+def verify_job(job: tuple[list[Path], Request]) -> list[Verified]:
     """The outcomes of a job's records."""
     paths, request = job
     with shared_prompts():
         return [_outcome(path, request) for path in paths]
 
 
-def _outcome(path: Path, request: Request) -> Outcome:
+def _outcome(path: Path, request: Request) -> Verified:
     try:
         checks, retrained = _checks(path, request)
         record = read_record(path)
@@ -140,11 +142,11 @@ def _outcome(path: Path, request: Request) -> Outcome:
         claimed = claims(record, Objects.beside(path), stale)
         if retrained:
             claimed = {name: text for name, text in claimed.items() if name not in TESTED}
-        return Outcome(path, checks, claimed, stale, retrained=retrained)
+        return Verified(path, checks, claimed, stale, retrained=retrained)
     except PLUGIN_FAILURES as error:
         if os.environ.get("ICLBENCH_DEBUG"):
             raise
-        return Outcome(path, problem=problem_with(path, error))
+        return Verified(path, problem=problem_with(path, error))
 
 
 def _checks(path: Path, request: Request) -> tuple[list[Check], str]:

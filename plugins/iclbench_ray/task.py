@@ -41,7 +41,7 @@ def answer(function: str, job: str, stop: str) -> str:
 def _answer(function: str, job: str) -> dict[str, object]:
     try:
         return {"result": pkgutil.resolve_name(function)(json.loads(job))}
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a plugin may call sys.exit
         return {"error": f"{type(error).__name__}: {error}"}
 
 

@@ -56,7 +56,7 @@ class Program(Checkpointable):
         try:
             function = pkgutil.resolve_name(self.function)
             return {"result": function(json.loads(self.job))}
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # a plugin may call sys.exit
             return {"error": f"{type(error).__name__}: {error}"}
 
     def _requeue(self, requeue: Any) -> None:

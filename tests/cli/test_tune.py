@@ -11,7 +11,7 @@ from test_suites_command import TEXT
 
 from iclbench import RunSpec
 from iclbench.cli import tune
-from iclbench.cli.common import Output
+from iclbench.display.table import Output
 from iclbench.runs.plan import resolve
 from iclbench.runs.settings import Settings
 from iclbench.runs.store import read_record

@@ -12,7 +12,7 @@ from forging import reseal
 
 from iclbench import UsageError, leaderboard, run
 from iclbench.display.boards import board_table, legend, overview_table, print_boards
-from iclbench.display.table import cell_of
+from iclbench.display.table import Output, cell_of
 
 SMALL = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "eval_prompts": 64}
 
@@ -100,20 +100,20 @@ def test_without_a_terminal_tables_have_every_column(boards, capsys):
 
 
 def test_columns_and_order_can_be_chosen(board, capsys):
-    print_boards([board], "csv", columns="model,digits,low", sort="-digits")
+    print_boards([board], Output("csv", "model,digits,low", "-digits"))
     head, *rows = csv.reader(io.StringIO(capsys.readouterr().out))
     assert head == ["model", "score", "low"]
     scores = [float(row[1]) for row in rows]
     assert scores == sorted(scores, reverse=True)
     assert len(rows) == 6  # with the floor
     with pytest.raises(UsageError, match="unknown column 'modle'; did you mean 'model'"):
-        print_boards([board], columns="modle")
+        print_boards([board], Output(columns="modle"))
     with pytest.raises(UsageError, match="unknown column"):
-        print_boards([board], sort="-modle")
+        print_boards([board], Output(sort="-modle"))
 
 
 def test_json_is_one_list_of_all_boards_with_full_numbers(boards, capsys):
-    print_boards(boards, "json")
+    print_boards(boards, Output("json"))
     rows = json.loads(capsys.readouterr().out)
     assert {row["task"] for row in rows} == {"least-squares", "categorical"}
     by_id = {row["id"]: row for row in rows if row["id"]}
@@ -124,11 +124,11 @@ def test_json_is_one_list_of_all_boards_with_full_numbers(boards, capsys):
 
 
 def test_markdown_and_latex_are_tables_of_the_same_rows(board, capsys):
-    print_boards([board], "markdown")
+    print_boards([board], Output("markdown"))
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
     assert len(lines) == 2 + 6
     assert len({line.count("|") for line in lines}) == 1
-    print_boards([board], "latex")
+    print_boards([board], Output("latex"))
     text = capsys.readouterr().out
     assert text.count("\\\\\n") == 1 + 6
     assert "\\begin{tabular}" in text

@@ -193,8 +193,8 @@ def test_a_damaged_document_is_refused(tmp_path):
     sound = json.loads(path.read_text())
     outside = {**sound, "files": [{**sound["files"][0], "path": "../../evil.parquet"}]}
     for content, message in [
-        ("{", "not JSON"),
-        ("[" * 100_000, "not JSON"),
+        ("{", "does not describe an export"),
+        ("[" * 100_000, "nested too deeply"),
         ("[]", "does not describe an export"),
         (json.dumps(outside), "files.0.path"),
         (json.dumps({**sound, "task": "../x"}), "not a plain name"),

@@ -31,6 +31,7 @@ def test_the_outcome_of_a_job_is_its_result_or_its_error(tmp_path, monkeypatch):
     assert outcome_of("builtins:len", [1, 2], tmp_path / "a") == {"result": 2}
     outcome = outcome_of("builtins:len", 3, tmp_path / "b")
     assert outcome == {"error": "TypeError: object of type 'int' has no len()"}
+    assert outcome_of("sys:exit", 3, tmp_path / "c") == {"error": "SystemExit: 3"}
 
 
 SCRIPT = """

@@ -23,6 +23,7 @@ from cluster_sweep import (
 
 from iclbench import UsageError, check_executor
 from iclbench.sweeps.executors.probes import answer
+from iclbench_ray import task
 from iclbench_ray.executor import Ray, RayConfig
 
 pytestmark = [
@@ -134,6 +135,10 @@ def test_memory_of_the_driver_stays_flat_over_a_thousand_jobs(tmp_path, monkeypa
         tracemalloc.stop()
     before, after = sizes
     assert after < before + 200_000  # 300 bytes of each job
+
+
+def test_a_job_that_exits_is_an_error_of_its_own():
+    assert task._answer("sys:exit", "3") == {"error": "SystemExit: 3"}
 
 
 @pytest.mark.slow

@@ -12,9 +12,9 @@ from iclbench import RecordStore, UsageError
 from iclbench.runs.settings import Settings
 from iclbench.runs.store import read_record
 from iclbench.runs.verify import verify
-from iclbench.sweeps.campaign.cells import Cell, cells_of, seconds_left
+from iclbench.sweeps.campaign.cells import CampaignCell, cells_of, seconds_left
 from iclbench.sweeps.campaign.files import Campaign, read_campaign
-from iclbench.sweeps.campaign.run import NO_HOURS, run_campaign, run_cell
+from iclbench.sweeps.campaign.run import NO_HOURS, run_campaign
 
 ROOT = Path(__file__).parents[2]
 
@@ -77,8 +77,8 @@ def first(**changes: Any) -> dict[str, Any]:
     return {"name": "a", "summary": "one", "models": ["lsa"], "boards": ["plain"], **changes}
 
 
-def states(cells: list[Cell]) -> list[tuple[str, str, bool]]:
-    return [(cell.board, cell.model, cell.done) for cell in cells]
+def states(cells: list[CampaignCell]) -> list[tuple[str, str, bool]]:
+    return [(cell.board, cell.model, cell.state == "done") for cell in cells]
 
 
 def test_of_several_models_the_first_runs_that_can_do_a_board(folder):
@@ -88,8 +88,7 @@ def test_of_several_models_the_first_runs_that_can_do_a_board(folder):
         ("plain", "zero"), ("plain", "lsa"), ("plain", "elsa"),
         ("systems", "zero"), ("systems", "lsa-tokens"), ("systems", "elsa"),
     ]  # fmt: skip
-    assert cells[-1].unsupported
-    assert not cells[-1].failed
+    assert cells[-1].state == "unsupported"
     assert not cells[-1].to_run
 
 
@@ -104,7 +103,7 @@ def test_boards_come_in_the_order_in_which_a_stage_names_them(folder):
 def test_a_cell_is_tuned_and_run_once_and_is_done_then(folder):
     settings, content = Settings(folder / "out"), campaign(folder, first(), trials=2)
     lines: list[str] = []
-    assert cells_of(content, settings)[1].left == 2
+    assert cells_of(content, settings)[1].work.trials == 2
     assert run_campaign(content, settings, report=lines.append) == []
     assert [line.split(" ", 1)[1] for line in lines] == [
         "a: zero on plain: done", "a: lsa on plain: done"]  # fmt: skip
@@ -132,16 +131,16 @@ def test_what_is_published_is_done(folder):
     shutil.copytree(settings.out / "tunings", boards / "tunings")
     shutil.copytree(settings.out / "sweeps" / "study", boards / "studies" / "study")
     elsewhere = Settings(folder / "elsewhere")
-    assert not any(cell.done for cell in cells_of(content, elsewhere))
+    assert not any(cell.state == "done" for cell in cells_of(content, elsewhere))
     published = content.model_copy(update={"published": boards})
     cells = cells_of(published, elsewhere)
-    assert [cell.problem for cell in cells if not cell.done] == []
-    assert all(cell.done for cell in cells)
+    assert [cell.reason for cell in cells if cell.state != "done"] == []
+    assert all(cell.state == "done" for cell in cells)
     (trained,) = (cell.plan for cell in cells if cell.plan and cell.plan.recipe)
     RecordStore(boards / "records").path(trained.spec).unlink()
-    waiting = [cell for cell in cells_of(published, elsewhere) if not cell.done]
+    waiting = [cell for cell in cells_of(published, elsewhere) if cell.state != "done"]
     # The tuning is still there, so only the training is left.
-    assert [(cell.model, cell.left) for cell in waiting] == [("lsa", 0)]
+    assert [(cell.model, cell.work.trials) for cell in waiting] == [("lsa", 0)]
 
 
 def test_hours_are_those_of_the_budgets_that_are_left(folder):
@@ -175,11 +174,10 @@ def test_the_winner_of_a_stage_runs_with_its_tuning(folder, noise, best):
     content = campaign(folder, *stages, trials=1)
     settings = Settings(folder / "out")
     waiting = cells_of(content, settings)[-1]
-    assert waiting.waiting
-    assert not waiting.failed
+    assert waiting.state == "waiting"
     assert run_campaign(content, settings) == []
     *others, winner = cells_of(content, settings)
-    assert winner.done
+    assert winner.state == "done"
     assert winner.plan is not None
     assert winner.plan.spec.seeds == (0, 1, 2)
     scores = {
@@ -197,7 +195,7 @@ def test_a_search_space_of_fewer_points_than_trials_is_tuned_once(folder):
     content = campaign(folder, *stages, trials=3).model_copy(update={"space": {"lsa": one}})
     assert run_campaign(content, Settings(folder / "out")) == []
     cells = cells_of(content, Settings(folder / "out"))
-    assert [(c.stage, c.done) for c in cells] == [("a", True), ("a", True), ("b", True)]
+    assert [(c.stage, c.state) for c in cells] == [("a", "done"), ("a", "done"), ("b", "done")]
 
 
 @pytest.mark.slow
@@ -211,7 +209,7 @@ def test_seeds_apart_are_merged_into_one_record_that_verifies(folder):
     settings = Settings(folder / "out", device="cpu")
     assert run_campaign(content, settings) == []
     *_, merged = cells_of(content, settings)
-    assert merged.done
+    assert merged.state == "done"
     assert merged.plan is not None
     store, seeds = RecordStore(settings.out), RecordStore(settings.out / "seeds")
     record = store.find(merged.plan.spec)
@@ -232,10 +230,10 @@ def test_a_sweep_is_one_cell_whose_grids_may_wait_for_each_other(folder):
     content = campaign(folder, {"name": "s", "summary": "sweep", "sweep": [entry]})
     settings = Settings(folder / "out")
     (cell,) = cells_of(content, settings)
-    assert (cell.left, seconds_left([cell])) == (3, pytest.approx(0.3 * 3600))
+    assert (cell.work.runs, seconds_left([cell])) == (3, pytest.approx(0.3 * 3600))
     assert run_campaign(content, settings) == []
     (cell,) = cells_of(content, settings)
-    assert cell.done
+    assert cell.state == "done"
     assert len(list(RecordStore(folder / "out" / "sweeps" / "sweep").paths())) == 3
 
 
@@ -250,14 +248,6 @@ def test_a_failure_is_named_and_stops_no_other_cell(folder):
     assert "missing.toml" in failures[0]
     assert "nobody" in failures[1]
     assert ("plain", "lsa", True) in states(cells_of(content, settings))
-
-
-def test_a_job_that_fails_returns_the_reason(folder):
-    job = {"out": str(folder / "out"), "device": "cpu", "engine": "auto", "until": None,
-           "seed": None, "merges": False, "patience": 0.0,
-           "seconds": 0.0, "request": {"model": "lsa", "task": "nothing"}, "search": None,
-           "tuned": None}  # fmt: skip
-    assert "nothing" in str(run_cell(job))
 
 
 @pytest.mark.parametrize(
@@ -293,8 +283,8 @@ def test_a_stage_is_run_with_those_that_it_needs(folder):
 def test_the_campaign_of_the_published_boards_can_be_planned(tmp_path):
     content = read_campaign(ROOT / "leaderboards" / "campaign.toml")
     cells = cells_of(content, Settings(tmp_path))
-    assert [cell.problem for cell in cells if cell.failed] == []
+    assert [cell.reason for cell in cells if cell.state == "failed"] == []
     everything = content.model_copy(update={"published": None})
     assert seconds_left(cells_of(everything, Settings(tmp_path))) > 30 * 3600
     # Rows that are published are those of the plan.
-    assert sum(cell.done for cell in cells) > 10
+    assert sum(cell.state == "done" for cell in cells) > 10

@@ -77,7 +77,7 @@ def test_a_run_of_a_sweep_that_can_t_be_planned_is_a_failure_at_every_start(tmp_
         (failure,) = run_campaign(content, settings)
         assert "unknown model 'nosuch'" in failure
     (cell,) = cells_of(content, settings)
-    assert (cell.failed, cell.to_run, cell.left) == (True, False, 0)
+    assert (cell.state, cell.work) == ("failed", None)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_stages_may_give_a_model_different_arguments(tmp_path):
     content, settings = campaign(tmp_path, *stages, trials=1), Settings(tmp_path / "out")
     assert run_campaign(content, settings) == []
     done = [cell for cell in cells_of(content, settings) if cell.model == "lsa"]
-    assert [(cell.done, cell.plan.config.layers) for cell in done] == [(True, 0), (True, 1)]
+    assert [(cell.state, cell.plan.config.layers) for cell in done] == [("done", 0), ("done", 1)]
 
 
 def test_a_record_that_was_cut_off_is_not_done(tmp_path):

@@ -25,7 +25,7 @@ def content(tmp_path):
 
 def test_runs_that_wait_for_weights_are_left(content, tmp_path):
     (cell,) = cells_of(content, Settings(tmp_path / "out"))
-    assert (cell.left, cell.seconds_left) == (5, 3600)
+    assert (cell.work.runs, cell.seconds_left) == (5, 3600)
 
 
 def test_runs_that_never_got_their_weights_have_failed(content, tmp_path, monkeypatch):

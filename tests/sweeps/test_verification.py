@@ -16,7 +16,7 @@ from iclbench.runs.plan import resolve
 from iclbench.runs.shared_prompts import evaluation_parts, shared_prompts
 from iclbench.runs.store import read_record
 from iclbench.sweeps import verification
-from iclbench.sweeps.verification import Outcome, Request, default_workers, verify_all
+from iclbench.sweeps.verification import Request, Verified, default_workers, verify_all
 from iclbench_solvers.simple import Averaging
 
 TINY = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "eval_prompts": 32}
@@ -67,7 +67,7 @@ def die_or_verify(job):
     paths, _ = job
     if any(path.stem == "deadly" for path in paths):
         os._exit(1)
-    return [Outcome(path) for path in paths]
+    return [Verified(path) for path in paths]
 
 
 def test_a_process_that_dies_costs_only_the_record_that_ends_it(tmp_path, monkeypatch):
@@ -140,9 +140,9 @@ def test_a_record_with_shifts_holds_where_prompts_are_shared(tmp_path):
 
 def test_a_damaged_record_decides_the_exit_code_after_one_that_differs(tmp_path):
     summary = Summary(2, every=False, quiet=True)
-    summary.add(Outcome(tmp_path, [Check("fact", 1, 2, False)]))
+    summary.add(Verified(tmp_path, [Check("fact", 1, 2, False)]))
     assert summary.code == 1
-    summary.add(Outcome(tmp_path, problem="damaged"))
+    summary.add(Verified(tmp_path, problem="damaged"))
     assert summary.code == 2
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from ...api.budget import Budget
 from ...api.errors import IclbenchError, UsageError, unknown
-from ...api.suite import Suite
+from ...api.suite import Suite, SuiteBoard
 from ...api.tuning import TuningDocument
 from ...console import counted
 from ...files import RECORDS, STUDIES
@@ -22,143 +24,103 @@ from ..files import SweepFile, read_sweep_file, stages_of
 from ..tuning.search import missing_trials, planned_trials, trial_budget
 from .apart import SEEDS, seed_plan, seed_settings
 from .files import Campaign, Stage, SweepEntry
+from .work import MergeSeeds, RunSweep, TrainRun, TrainSeed, Work
 
 #: The folder of the sweeps' records, in the output folder.
 SWEEPS = "sweeps"
 
 
+State = Literal["done", "to run", "waiting", "unsupported", "failed"]
+
+
 @dataclass(frozen=True)
-class Cell:
-    """A model on a board, or a sweep: its plan, tuned if it has been, or why it has none."""
+class CampaignCell:
+    """A model on a board, or a sweep: its state, the work that it is, and what is left of it.
+
+    It has no work where no plan can be made. A sweep that has failed since some of its runs can't
+    be planned has work as long as others have no record.
+    """
 
     stage: str
     board: str
     model: str
-    plan: Plan | None = None
-    sweep: SweepEntry | None = None
-    problem: str | None = None
-    #: Whether the model can't do the board, or other cells come first, which is no failure.
-    unsupported: bool = False
-    waiting: bool = False
-    done: bool = False
-    #: The seed of `plan` that runs alone, or whether its seeds' records are merged.
-    seed: int | None = None
-    merges: bool = False
-    #: Trials that a tuning still needs, or runs of a sweep without a record.
-    left: int = 0
-    #: The seconds of the budget that they and the training take.
+    state: State
+    work: Work | None = None
+    #: Why it waits, is unsupported or has failed.
+    reason: str = ""
+    #: The seconds of the budget that its trials and its training still take.
     seconds_left: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """The cell as people read it."""
+        return f"{self.stage}: {self.model} on {self.board}"
+
+    @property
+    def plan(self) -> Plan | None:
+        """The run, tuned if it has been; None for a sweep."""
+        return None if self.work is None or isinstance(self.work, RunSweep) else self.work.plan
 
     @property
     def to_run(self) -> bool:
         """Whether the cell needs a process."""
-        is_possible = self.plan is not None or self.sweep is not None
-        return is_possible and not (self.done or self.waiting)
-
-    @property
-    def failed(self) -> bool:
-        """Whether the cell can't be run though it should."""
-        return self.problem is not None and not (self.unsupported or self.waiting)
+        return self.work is not None and self.state in {"to run", "failed"}
 
 
-def seconds_left(cells: Iterable[Cell]) -> float:
+def seconds_left(cells: Iterable[CampaignCell]) -> float:
     """The seconds of core time, or device time, that the cells still take."""
     return sum(cell.seconds_left for cell in cells)
 
 
-def cells_of(campaign: Campaign, settings: Settings) -> list[Cell]:
+def cells_of(campaign: Campaign, settings: Settings) -> list[CampaignCell]:
     """All cells in the order of the stages, each once, with what is left of each."""
     progress = _Progress(campaign, settings)
-    cells: dict[str, Cell] = {}
+    cells: dict[str, CampaignCell] = {}
     for stage in campaign.stage:
         for cell in _cells_of_stage(stage, progress, list(cells.values())):
-            name = f"{cell.stage} {cell.board} {cell.model}"
-            whole = cell.plan is not None and cell.seed is None
-            cells.setdefault(cell.plan.spec.id if cell.plan and whole else name, cell)
+            is_whole = isinstance(cell.work, TrainRun | MergeSeeds)
+            cells.setdefault(cell.plan.spec.id if is_whole and cell.plan else cell.name, cell)
     return list(cells.values())
 
 
-def _cells_of_stage(stage: Stage, progress: _Progress, earlier: list[Cell]) -> Iterator[Cell]:
+def _cells_of_stage(
+    stage: Stage, progress: _Progress, earlier: list[CampaignCell]
+) -> Iterator[CampaignCell]:
     if stage.suite is None:
         yield from (progress.of_sweep(stage, entry) for entry in stage.sweep)
         return
-    if stage.winner_of is not None:
-        yield from _winners(stage, progress, earlier)
+    if stage.winner_of is None:
+        yield from (progress.of(stage, board_cell) for board_cell in _suite_cells(stage))
         return
-    for board_cell in _suite_cells(stage):
-        cell = Cell(stage.name, board_cell.board.name, board_cell.model, board_cell.plan)
-        if board_cell.plan is not None:
-            yield progress.of(cell, board_cell.plan)
-        else:
-            yield _without_plan(cell, board_cell)
-
-
-def _winners(stage: Stage, progress: _Progress, earlier: list[Cell]) -> Iterator[Cell]:
-    """The model with the best tuning on each board, with that tuning, once all are tuned."""
-    assert stage.suite is not None
     for board in _restricted(find_suite(stage.suite), stage.boards).boards:
-        members = [
-            cell
-            for cell in earlier
-            if (cell.stage, cell.board) == (stage.winner_of, board.name)
-            and cell.plan is not None
-            and cell.plan.recipe is not None
-        ]
-        if not members:
-            problem = f"no model of {stage.winner_of} can be trained on it"
-            yield Cell(stage.name, board.name, f"the best of {stage.winner_of}", problem=problem)
-            continue
-        tunings = [progress.tuning(cell.plan) for cell in members if cell.plan]
-        known = [tuning for tuning in tunings if tuning is not None]
-        if not known or len(known) < len(members):
-            plan = board.request("any", **stage.fields)
-            budget = Budget.parse(plan.budget).times(len(plan.seeds)) if plan.budget else None
-            yield Cell(
-                stage.name,
-                board.name,
-                f"the best of {stage.winner_of}",
-                problem=f"{len(members) - len(known)} models of {stage.winner_of} are not tuned",
-                waiting=True,
-                seconds_left=budget.seconds if budget else 0.0,
-            )
-            continue
-        best = max(known, key=lambda tuning: tuning.ranking.goodness(tuning.best.score))
-        one = stage.model_copy(update={"models": (best.model,), "boards": (board.name,)})
-        for board_cell in _suite_cells(one):
-            cell = Cell(stage.name, board.name, board_cell.model)
-            if board_cell.extra:
-                continue
-            if board_cell.plan is None:
-                yield _without_plan(cell, board_cell)
-                continue
-            cell = progress.of(cell, board_cell.plan, best)
-            is_apart = stage.apart and cell.problem is None
-            yield from _seeds_apart(cell, progress) if is_apart else [cell]
+        on_board = [c for c in earlier if (c.stage, c.board) == (stage.winner_of, board.name)]
+        plans = [cell.plan for cell in on_board if cell.plan and cell.plan.recipe is not None]
+        yield from _winner(stage, board, plans, progress)
 
 
-def _without_plan(cell: Cell, board_cell: SuiteCell) -> Cell:
-    """The cell with the reason for which it can't be run."""
-    problem = board_cell.unsupported or str(board_cell.error)
-    return replace(cell, problem=problem, unsupported=board_cell.unsupported is not None)
-
-
-def _seeds_apart(cell: Cell, progress: _Progress) -> Iterator[Cell]:
-    """A cell for each seed of a tuned run, and that of the record that merges them."""
-    assert cell.plan is not None
-    if cell.done:
-        yield cell
+def _winner(
+    stage: Stage, board: SuiteBoard, plans: list[Plan], progress: _Progress
+) -> Iterator[CampaignCell]:
+    """The model of these plans with the best tuning, with that tuning, once all are tuned."""
+    unknown = partial(CampaignCell, stage.name, board.name, f"the best of {stage.winner_of}")
+    if not plans:
+        yield unknown("failed", reason=f"no model of {stage.winner_of} can be trained on it")
         return
-    stores = [RecordStore(seed_settings(progress.settings).out), *progress.published(SEEDS)]
-    missing = 0
-    for seed in cell.plan.spec.seeds:
-        plan = seed_plan(cell.plan, seed)
-        done = _has_record(plan, stores)
-        missing += not done
-        seconds = 0.0 if done else _seconds(plan)
-        name = f"{cell.model} seed {seed}"
-        yield replace(cell, model=name, seed=seed, done=done, seconds_left=seconds)
-    problem = f"{counted(missing, 'seed')} without a record" if missing else None
-    yield replace(cell, merges=True, waiting=missing > 0, problem=problem, seconds_left=0.0)
+    tunings = [tuning for plan in plans if (tuning := progress.tuning(plan)) is not None]
+    if len(tunings) < len(plans):
+        request = board.request("any", **stage.fields)
+        budget = request.budget and Budget.parse(request.budget).times(len(request.seeds))
+        reason = f"{len(plans) - len(tunings)} models of {stage.winner_of} are not tuned"
+        seconds = budget.seconds if budget else 0.0
+        yield unknown("waiting", reason=reason, seconds_left=seconds)
+        return
+    best = max(tunings, key=lambda tuning: tuning.ranking.goodness(tuning.best.score))
+    alone = stage.model_copy(update={"models": (best.model,), "boards": (board.name,)})
+    for board_cell in _suite_cells(alone):
+        if not board_cell.extra:
+            cell = progress.of(stage, board_cell, best)
+            is_apart = stage.apart and cell.state == "to run"
+            yield from progress.seeds_apart(cell) if is_apart else [cell]
 
 
 def _suite_cells(stage: Stage) -> Iterator[SuiteCell]:
@@ -202,25 +164,50 @@ class _Progress:
         published = self.campaign.published
         return [] if published is None else [RecordStore(published / folder)]
 
-    def of(self, cell: Cell, plan: Plan, document: TuningDocument | None = None) -> Cell:
-        """The cell with its plan, tuned if it has been, and with what is left of it."""
-        trains, left = plan.recipe is not None, 0
-        is_searched = trains and self.campaign.trials > 0
-        if is_searched:
+    def of(
+        self, stage: Stage, board_cell: SuiteCell, document: TuningDocument | None = None
+    ) -> CampaignCell:
+        """A model on a board, tuned by `document` or if it has been, with what is left of it."""
+        cell = partial(CampaignCell, stage.name, board_cell.board.name, board_cell.model)
+        plan, search, trials = board_cell.plan, None, 0
+        if plan is None:
+            if board_cell.unsupported is not None:
+                return cell("unsupported", reason=board_cell.unsupported)
+            return cell("failed", reason=str(board_cell.error))
+        if plan.recipe is not None and self.campaign.trials > 0:
             document = document or self.tuning(plan)
-            if document is not None:
+            if document is None:
+                search = self.campaign.search(board_cell.model)
+                trials = missing_trials(plan, self.settings, search)
+            else:
                 try:
                     plan = tuned(plan, document)
                 except UsageError as error:
-                    return replace(cell, problem=str(error))
-            else:
-                left = missing_trials(plan, self.settings, self.campaign.search(cell.model))
-        if (plan.tuning is not None or not is_searched) and _has_record(plan, self.stores):
-            return replace(cell, plan=plan, done=True)
+                    return cell("failed", reason=str(error))
+        work = TrainRun(plan, search, trials)
+        if search is None and _has_record(plan, self.stores):
+            return cell("done", work)
         seconds = _seconds(plan)
-        if left and plan.spec.budget is not None:
-            seconds += left * Budget.parse(trial_budget(plan.spec.budget)).seconds
-        return replace(cell, plan=plan, left=left, seconds_left=seconds)
+        if trials and plan.spec.budget is not None:
+            seconds += trials * Budget.parse(trial_budget(plan.spec.budget)).seconds
+        return cell("to run", work, seconds_left=seconds)
+
+    def seeds_apart(self, cell: CampaignCell) -> Iterator[CampaignCell]:
+        """A cell for each seed of a tuned run, and that of the record that merges them."""
+        assert cell.plan is not None
+        stores = [RecordStore(seed_settings(self.settings).out), *self.published(SEEDS)]
+        missing = 0
+        for seed in cell.plan.spec.seeds:
+            plan, one = seed_plan(cell.plan, seed), f"{cell.model} seed {seed}"
+            one_cell = replace(cell, model=one, work=TrainSeed(cell.plan, seed), seconds_left=0.0)
+            if _has_record(plan, stores):
+                yield replace(one_cell, state="done")
+            else:
+                missing += 1
+                yield replace(one_cell, seconds_left=_seconds(plan))
+        merged = replace(cell, work=MergeSeeds(cell.plan), seconds_left=0.0)
+        reason = f"{counted(missing, 'seed')} without a record"
+        yield replace(merged, state="waiting", reason=reason) if missing else merged
 
     def tuning(self, plan: Plan) -> TuningDocument | None:
         """The tuning of this plan's budget with enough trials, if there is one.
@@ -236,31 +223,31 @@ class _Progress:
         points = len(planned_trials(plan, self.settings, search))
         return document if len(document.trials) >= points else None
 
-    def of_sweep(self, stage: Stage, entry: SweepEntry) -> Cell:
+    def of_sweep(self, stage: Stage, entry: SweepEntry) -> CampaignCell:
         """The cell of a sweep. Grids that take weights of another count once those are there.
 
-        A sweep is published whole or not at all: it runs in one folder. Runs that no plan can be
-        made for are the cell's problem; the others run all the same.
+        A sweep is published whole or not at all: it runs in one folder. The cell has failed where
+        no plan can be made for some runs; the others run all the same.
         """
-        cell = Cell(stage.name, entry.out, entry.size, sweep=entry)
+        cell = partial(CampaignCell, stage.name, entry.out, entry.size)
+        folder = sweep_folder(self.settings, entry)
+        store = RecordStore(folder)
         try:
             file = read_sweep_file(entry.file).sized(entry.size)
             if any(_is_whole(file, s) for s in self.published(f"{STUDIES}/{entry.out}")):
-                return replace(cell, done=True)
-            store = RecordStore(sweep_folder(self.settings, entry))
+                return cell("done")
             plans, waiting, failures = _plans_of(file, store)
         except IclbenchError as error:
-            return replace(cell, sweep=None, problem=str(error))
+            return cell("failed", reason=str(error))
         missing = [plan for plan in plans if not _has_record(plan, [store])]
         left = len(missing) + waiting
-        whole = len(plans) + waiting
         stepped = sum(plan.recipe is not None and not plan.spec.budget for plan in missing)
-        estimate = 3600 * entry.hours * left / whole if stepped or waiting else 0.0
-        seconds = estimate + sum(_seconds(plan) for plan in missing)
+        share = left / (len(plans) + waiting) if stepped or waiting else 0.0
+        seconds = 3600 * entry.hours * share + sum(_seconds(plan) for plan in missing)
+        work = RunSweep(entry, folder, left) if left else None
         if failures:
-            to_run = entry if left else None
-            return replace(cell, sweep=to_run, problem=failures[0], left=left, seconds_left=seconds)
-        return replace(cell, done=not left, left=left, seconds_left=seconds)
+            return cell("failed", work, failures[0], seconds)
+        return cell("to run" if work else "done", work, seconds_left=seconds)
 
 
 def _has_record(plan: Plan, stores: Iterable[RecordStore]) -> bool:

@@ -7,7 +7,7 @@ are used.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
@@ -18,23 +18,23 @@ from ...api.errors import IclbenchError, UsageError
 from ...api.executor import JobListener, QueueExecutor
 from ...api.spec import RunSpec
 from ...api.tuning import TuningDocument
-from ...console import counted
+from ...console import Reporter, counted
 from ...console import report as report_now
 from ...devices import require_devices
 from ...files import require_writable
-from ...runs.plan import resolve
+from ...runs.plan import Plan, resolve
 from ...runs.run import run_plans
 from ...runs.settings import Settings
-from ...runs.tuned import tuned, write_tuning
+from ...runs.tuned import tuned
 from ...training.interruption import interruptible
+from ..jobs import settings_json, settings_of
 from ..programs import make_executor
 from ..sweep import sweep
-from ..tuning.search import SearchSettings, tune
+from ..tuning.search import SearchSettings, tune_and_write
 from .apart import PATIENCE, merge, run_seed, take_seeds
-from .cells import Cell, cells_of, sweep_folder
+from .cells import CampaignCell, cells_of
 from .files import Campaign
-
-Reporter = Callable[[str], None]
+from .work import MergeSeeds, RunSweep, TrainRun, TrainSeed, Work
 
 #: Why a cell was not started.
 NO_HOURS = "not started: it needs more hours than are left"
@@ -76,57 +76,49 @@ def run_campaign(
         # A second round runs the cells that waited for the first.
         while True:
             cells = cells_of(campaign, settings)
-            failures |= {_name(c): _label(c, c.problem) for c in cells if c.failed}
-            missing = [cell for cell in cells if cell.to_run and _name(cell) not in tried]
+            failures |= {c.name: f"{c.name}: {c.reason}" for c in cells if c.state == "failed"}
+            missing = [cell for cell in cells if cell.to_run and cell.name not in tried]
             if not missing:
                 # Without a limit of hours, what still waits never gets what it waits for.
-                waiting = {_name(c): _label(c, c.problem) for c in cells if c.waiting}
-                return list((failures or (waiting if until is None else {})).values())
-            tried |= {_name(cell) for cell in missing}
-            jobs = [_job(cell, campaign, settings, until, workers) for cell in missing]
+                waiting = [cell for cell in cells if cell.state == "waiting" and until is None]
+                return list(failures.values()) or [f"{c.name}: {c.reason}" for c in waiting]
+            tried |= {cell.name for cell in missing}
+            jobs = [_job(cell, settings, until, workers) for cell in missing]
             with closing(program.map(run_cell, jobs, workers)) as outcomes:
                 for finished, (index, outcome) in enumerate(outcomes, start=1):
-                    cell, reason = missing[index], None if outcome is None else str(outcome)
-                    report(f"[{finished}/{len(jobs)}] {_label(cell, reason or 'done')}")
+                    name, reason = missing[index].name, None if outcome is None else str(outcome)
+                    report(f"[{finished}/{len(jobs)}] {name}: {reason or 'done'}")
                     if reason not in {None, NO_HOURS}:
-                        failures[_name(cell)] = _label(cell, reason)
-
-
-def _name(cell: Cell) -> str:
-    return f"{cell.stage}: {cell.model} on {cell.board}"
-
-
-def _label(cell: Cell, text: str | None) -> str:
-    return f"{_name(cell)}: {text}"
+                        failures[name] = f"{name}: {reason}"
 
 
 def _job(
-    cell: Cell, campaign: Campaign, settings: Settings, until: float | None, workers: int
+    cell: CampaignCell, settings: Settings, until: float | None, workers: int
 ) -> dict[str, Any]:
-    job: dict[str, Any] = {
-        # Jobs may run in another folder.
-        "out": str(settings.out.absolute()),
-        "device": settings.device,
-        "engine": settings.engine,
+    assert cell.work is not None
+    return {
+        **settings_json(settings),
         "until": until,
         "seconds": cell.seconds_left,
-    }
-    if cell.sweep is not None:
-        out = str(sweep_folder(settings, cell.sweep).absolute())
-        return job | {"sweep": str(cell.sweep.file.absolute()), "size": cell.sweep.size, "out": out}
-    assert cell.plan is not None
-    is_searched = cell.plan.recipe is not None and campaign.trials > 0
-    tuning = cell.plan.tuning
-    search = asdict(campaign.search(cell.model)) if is_searched and tuning is None else None
-    return job | {
-        "request": cell.plan.request.model_dump(mode="json"),
-        "search": search,
-        "tuned": None if tuning is None else tuning.document,
-        "seed": cell.seed,
         # Seeds one after another have nothing to wait for.
         "patience": PATIENCE if workers > 1 else 0.0,
-        "merges": cell.merges,
+        **_work_json(cell.work),
     }
+
+
+def _work_json(work: Work) -> dict[str, Any]:
+    if isinstance(work, RunSweep):
+        file, folder = str(work.entry.file.absolute()), str(work.folder.absolute())
+        return {"does": "sweep", "file": file, "size": work.entry.size, "folder": folder}
+    tuning = None if work.plan.tuning is None else work.plan.tuning.document
+    plan = {"request": work.plan.request.model_dump(mode="json"), "tuning": tuning}
+    match work:
+        case MergeSeeds():
+            return {"does": "merge", **plan}
+        case TrainSeed():
+            return {"does": "seed", **plan, "seed": work.seed}
+        case TrainRun():
+            return {"does": "run", **plan, "search": work.search and asdict(work.search)}
 
 
 def run_cell(job: dict[str, Any]) -> str | None:
@@ -136,44 +128,53 @@ def run_cell(job: dict[str, Any]) -> str | None:
     """
     if job["until"] is not None and time.time() + job["seconds"] > job["until"]:
         return NO_HOURS
-    settings = Settings(out=Path(job["out"]), device=job["device"], engine=job["engine"])
+    settings = settings_of(job)
     try:
         with interruptible():
-            if "sweep" in job:
-                return _run_sweep(job, settings)
-            _run_plan(job, settings)
+            match job["does"]:
+                case "sweep":
+                    return _run_sweep(job, settings)
+                case "merge":
+                    merge(_plan(job), settings)
+                case "seed":
+                    run_seed(_plan(job), job["seed"], settings, job["patience"])
+                case "run":
+                    run_plans([_tuned(_plan(job), job["search"], settings)], settings)
     except IclbenchError as error:
         return str(error)
     return None
 
 
-def _run_plan(job: dict[str, Any], settings: Settings) -> None:
+def _plan(job: dict[str, Any]) -> Plan:
     plan = resolve(parse_config(RunSpec, job["request"], "run"))
-    if job["tuned"] is not None:
-        plan = tuned(plan, parse_config(TuningDocument, job["tuned"], "tuning"))
-    elif job["search"] is not None:
-        name = f"tuning {plan.spec.model} on {plan.spec.task}"
-        search = SearchSettings(**job["search"])
-        document = tune(plan, settings, search, lambda line: report_now(f"{name}: {line}"))
-        write_tuning(settings.out, document)
-        plan = tuned(plan, document)
-    if job["merges"]:
-        merge(plan, settings)
-    elif job["seed"] is not None:
-        run_seed(plan, job["seed"], settings, job["patience"])
-    else:
-        run_plans([plan], settings)
+    if job["tuning"] is None:
+        return plan
+    return tuned(plan, parse_config(TuningDocument, job["tuning"], "tuning"))
+
+
+def _tuned(plan: Plan, search: dict[str, Any] | None, settings: Settings) -> Plan:
+    """The plan as it is run: where there is a search, tuned by it now."""
+    if search is None:
+        return plan
+    name = f"tuning {plan.spec.model} on {plan.spec.task}"
+    document, _ = tune_and_write(
+        plan, settings, SearchSettings(**search), lambda line: report_now(f"{name}: {line}")
+    )
+    return tuned(plan, document)
 
 
 def _run_sweep(job: dict[str, Any], settings: Settings) -> str | None:
     """Run a sweep in this process; returns the reason of its first failure, and their number."""
+    folder = Path(job["folder"])
     result = sweep(
-        job["sweep"],
+        job["file"],
         recipe=job["size"],
-        out=settings.out,
+        out=folder,
         device=settings.device,
         engine=settings.engine,
-        report=lambda line: report_now(f"{settings.out.name}: {line}"),
+        checkpoint_seconds=settings.checkpoint_seconds,
+        eval_batch=settings.eval_batch,
+        report=lambda line: report_now(f"{folder.name}: {line}"),
     )
     if not result.failures:
         return None

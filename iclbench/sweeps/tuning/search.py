@@ -6,9 +6,10 @@ search that is repeated continues, and one that has ended gives the same documen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...api.budget import Budget
@@ -26,13 +27,14 @@ from ...api.tuning import (
     tuning_evaluation_seed,
     tuning_seeds,
 )
-from ...console import counted
+from ...console import Reporter, counted
 from ...devices import require_devices
 from ...runs.plan import Plan, resolve
 from ...runs.report import ranking
 from ...runs.settings import Settings
 from ...runs.statistics import GRADE
 from ...runs.store import RecordStore
+from ...runs.tuned import write_tuning
 from ..jobs import job_of, request_of, run_job
 from ..programs import make_executor
 from .space import Point, points_of, search_space
@@ -43,8 +45,6 @@ FOLDER = "tuning"
 MOST_PROMPTS = 1024
 #: A trial is graded only where a grade ranks it: grading costs.
 UNGRADED: Mapping[str, Any] = {"grader": None, "grader_args": {}, "grader_budget": None}
-
-Reporter = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -103,6 +103,18 @@ def tune(
         records += [record] if record else []
         trials.append(_trial(point, record, failures.get(index)))
     return _document(plan, space, trials, records, search)
+
+
+def tune_and_write(
+    plan: Plan,
+    settings: Settings,
+    search: SearchSettings,
+    report: Reporter,
+    listener: JobListener | None = None,
+) -> tuple[TuningDocument, Path]:
+    """Search as `tune` does, and write the tuning to the output folder; returns its path too."""
+    document = tune(plan, settings, search, report, listener)
+    return document, write_tuning(settings.out, document)
 
 
 def planned_trials(plan: Plan, settings: Settings, search: SearchSettings) -> list[PlannedTrial]:

@@ -1,0 +1,46 @@
+"""Work: what running a cell does, a type per kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...runs.plan import Plan
+from ..tuning.search import SearchSettings
+from .files import SweepEntry
+
+
+@dataclass(frozen=True)
+class TrainRun:
+    """A run; with `search`, it is tuned first, which takes `trials` that have no record yet."""
+
+    plan: Plan
+    search: SearchSettings | None = None
+    trials: int = 0
+
+
+@dataclass(frozen=True)
+class TrainSeed:
+    """One seed of a run, which gets a record of its own."""
+
+    plan: Plan
+    seed: int
+
+
+@dataclass(frozen=True)
+class MergeSeeds:
+    """The record of a run whose seeds were trained apart."""
+
+    plan: Plan
+
+
+@dataclass(frozen=True)
+class RunSweep:
+    """A sweep into `folder`, of which so many `runs` have no record yet."""
+
+    entry: SweepEntry
+    folder: Path
+    runs: int
+
+
+Work = TrainRun | TrainSeed | MergeSeeds | RunSweep

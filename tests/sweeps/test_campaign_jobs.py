@@ -1,0 +1,28 @@
+"""The jobs of a campaign's cells."""
+
+from __future__ import annotations
+
+from test_campaign import campaign, first, folder
+
+from iclbench.runs.settings import Settings
+from iclbench.sweeps.campaign.run import run_campaign, run_cell
+
+__all__ = ["folder"]
+
+
+def test_a_job_that_fails_returns_the_reason(folder):
+    job = {"out": str(folder / "out"), "device": "cpu", "engine": "auto", "until": None,
+           "patience": 0.0, "seconds": 0.0, "does": "run",
+           "request": {"model": "lsa", "task": "nothing"},
+           "tuning": None, "search": None}  # fmt: skip
+    assert "nothing" in str(run_cell(job))
+
+
+def test_cells_run_with_the_settings_of_the_campaign(folder, monkeypatch):
+    seen: list[Settings] = []
+    monkeypatch.setattr(
+        "iclbench.sweeps.campaign.run.run_plans", lambda _, given: seen.append(given)
+    )
+    settings = Settings(folder / "out", "cpu", checkpoint_seconds=5.0, eval_batch=16)
+    run_campaign(campaign(folder, first(models=["zero"])), settings)
+    assert seen == [settings]
