@@ -115,7 +115,7 @@ def run(
     from ..display.views import waiting
 
     plugins = sound_host(strict)
-    with stops_on_signals(_continuation(resume, force)):
+    with stops_on_signals("nothing was run" if dry_run else _continuation(resume, force)):
         with waiting("loading torch"):
             from ..runs.settings import Settings
 

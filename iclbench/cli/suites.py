@@ -41,10 +41,14 @@ class SuiteRun:
         changes: Mapping[str, Mapping[str, Any]],
         prepare: Preparation,
     ) -> None:
-        """Resolve every cell; raises UsageError if none of the models' can be run."""
+        """Resolve every cell.
+
+        Raises UsageError if none of the models' can be run, or if a board has no solver to score
+        them by.
+        """
         from dataclasses import replace
 
-        from ..runs.suites import find_suite, resolve_suite
+        from ..runs.suites import find_suite, problem_of, require_solvers, resolve_suite
 
         self.suite, self.prepare = find_suite(name), prepare
         self.cells = [
@@ -52,10 +56,11 @@ class SuiteRun:
             for cell in resolve_suite(self.suite, models, changes)
         ]
         prepare.require_used()
+        require_solvers(self.suite, self.cells)
         asked = [cell for cell in self.cells if not cell.extra]
-        errors = [cell.error for cell in asked if cell.error is not None]
-        if errors and len(errors) == len(asked):
-            raise errors[0]
+        failed = [cell for cell in asked if cell.error is not None]
+        if failed and len(failed) == len(asked):
+            raise UsageError(problem_of(self.suite, failed[0])) from failed[0].error
 
     @property
     def named(self) -> list[tuple[str, Plan]]:
@@ -100,7 +105,7 @@ class SuiteRun:
             typer.echo(f"tuning: {tuning}")
         if measure and stepped:
             given = [plan for plan in to_train if plan.spec.budget is None]
-            typer.echo(f"time: {total(estimates(given, settings))} to train them")
+            typer.echo(f"training time: {total(estimates(given, settings))}")
 
     def _action(self, cell: SuiteCell) -> str:
         from ..display.dry_run import has_record
@@ -186,10 +191,10 @@ def show(
     To compare your records with the published ones: iclbench leaderboard suite core results
     leaderboards. Board names are columns too: --columns model,score,BOARD.
     """
-    from ..runs.suites import find_suite
+    from ..runs.suites import boards_without_scores, find_suite
 
     suite, chosen = find_suite(name), records_folders(folders, out)
-    problems: list[str] = []
+    problems = boards_without_scores(suite)
     scores = _scores(suite, chosen, [], problems)
     if not scores.entries and not problems:
         where = " or ".join(map(str, chosen))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,13 +22,24 @@ if TYPE_CHECKING:
     from ..runs.plan import Plan
     from ..runs.settings import Settings
 
+#: Seconds after which no further rate is measured.
+MEASURING = 60.0
+NOT_MEASURED = Estimate(None, None, None)
+
 
 def estimates(plans: Sequence[Plan], settings: Settings) -> dict[str, Estimate]:
-    """The estimates of the plans that train and have no record, by the run's id."""
+    """The estimates of the plans that train and have no record, by the run's id.
+
+    Slow ones may use up the time for measuring; those that follow then have an empty estimate.
+    """
     trained = [plan for plan in plans if plan.recipe and not has_record(plan, settings)]
     measured = {}
+    until = time.monotonic() + MEASURING
     with ProgressDisplay(len(trained)) as display:
         for number, plan in enumerate(trained, start=1):
+            if time.monotonic() > until and plan.spec.budget is None:
+                measured[plan.spec.id] = NOT_MEASURED
+                continue
             display.begin(number, f"{plan.spec.model} on {plan.spec.task}", "measuring the rate")
             measured[plan.spec.id] = estimate(plan, settings)
     return measured
@@ -58,7 +70,10 @@ def total(measured: Mapping[str, Estimate]) -> str:
     seconds = [e.seconds for e in measured.values() if e.seconds is not None]
     parts = [f"about {duration(sum(seconds))}"] if seconds else []
     budgets = summed(e.budget for e in measured.values() if e.budget is not None)
-    return " and ".join(parts + [in_words(budget) for budget in budgets])
+    parts += [in_words(budget) for budget in budgets]
+    missing = sum(estimate is NOT_MEASURED for estimate in measured.values())
+    parts += [f"{counted(missing, 'training')} that no rate was measured for"] if missing else []
+    return " and ".join(parts)
 
 
 def has_record(plan: Plan, settings: Settings) -> bool:
@@ -104,6 +119,8 @@ def _notes(
         timed = any(e.seconds is not None for e in measured.values())
         notes.append(f"training: {total(measured)}, not counting evaluation.")
         notes += ["Each rate was measured for a second on this machine."] * timed
+        if NOT_MEASURED in measured.values():
+            notes.append(f"Measuring ended after {MEASURING:.0f} s; for the others, ask for fewer.")
     notes += [_grading(plan) for plan in plans if plan.grader is not None]
     return [*notes, "Nothing has been run. To start, leave out --dry-run."]
 

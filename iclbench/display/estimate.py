@@ -30,7 +30,8 @@ ENDLESS = 10**9
 class Estimate:
     """What a training will take: steps per second of all its seeds together, and seconds.
 
-    Where a budget sets the steps, only its core or device time is known, of all seeds.
+    Where a budget sets the steps, only its core or device time is known, of all seeds. Without any,
+    the rate was not measured.
     """
 
     steps: int | None
@@ -69,12 +70,23 @@ def estimate(plan: Plan, settings: Settings) -> Estimate:
 
 
 def _rate(trial: Training) -> float:
-    """The steps per second of a training, without those of the chunks that warm up."""
+    """The steps per second of a training, without those of the chunks that warm up.
+
+    A chunk that takes longer than the trial should ends it: beside such steps, warming up is
+    little.
+    """
     trial.adaptive = None
     for _ in range(WARM_UP):
+        if (seconds := _seconds_of_chunk(trial)) > TRIAL_SECONDS:
+            return trial.recipe.chunk / seconds
+    seconds, first = 0.0, trial.step
+    while seconds < TRIAL_SECONDS:
+        seconds += _seconds_of_chunk(trial)
+    return (trial.step - first) / max(seconds, 1e-9)
+
+
+def _seconds_of_chunk(trial: Training) -> float:
+    clock = Clock(trial.device)
+    with clock.running():
         trial.advance()
-    clock, first = Clock(trial.device), trial.step
-    while trial.step == first or clock.wall < TRIAL_SECONDS:
-        with clock.running():
-            trial.advance()
-    return (trial.step - first) / max(clock.wall, 1e-9)
+    return max(clock.wall, 1e-9)

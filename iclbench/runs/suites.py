@@ -79,6 +79,32 @@ def resolve_suite(
     return list(cells.values())
 
 
+def require_solvers(suite: Suite, cells: Iterable[SuiteCell]) -> None:
+    """Refuse a board that models would run on without a score, as its own solver can't.
+
+    Raises UsageError with the board and the reason. A board on which nothing can run loses nothing,
+    and a solver whose plugin is broken is no mistake of the suite's.
+    """
+    cells = list(cells)
+    boards = {cell.board.name for cell in cells if cell.plan is not None and not cell.extra}
+    for cell in cells:
+        is_mistake = cell.plan is None and not isinstance(cell.error, PluginError)
+        if cell.extra and is_mistake and cell.board.name in boards:
+            raise UsageError(problem_of(suite, cell))
+
+
+def boards_without_scores(suite: Suite) -> list[str]:
+    """A line for each board whose chance solver can't be planned, with the reason."""
+    cells = [_cell(board, board.chance, {}) for board in suite.boards]
+    return [f"{problem_of(suite, cell)}; it has no scores" for cell in cells if cell.plan is None]
+
+
+def problem_of(suite: Suite, cell: SuiteCell) -> str:
+    """Why a cell has no plan, with its board."""
+    reason = f"{cell.model} can't do it: {cell.unsupported}" if cell.unsupported else cell.error
+    return f"suite {suite.name}: board {cell.board.name}: {reason}"
+
+
 def _add(cells: dict[str, SuiteCell], cell: SuiteCell) -> None:
     """Add a cell once; a model that is asked for is not extra."""
     key = cell.plan.spec.id if cell.plan else f"{cell.board.name} {cell.model}"
