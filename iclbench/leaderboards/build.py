@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 
 from ..api.errors import UsageError
@@ -17,6 +18,7 @@ from .descriptions import Descriptions
 from .export import as_csv, as_parquet, export_table
 from .findings import outcomes
 from .findings_page import findings_page
+from .grouping import grouped
 from .overview_page import overview_page
 from .page_parts import GENERATED
 from .pages import precision_page, stale_page, task_page
@@ -78,9 +80,6 @@ def published(records: Path, refused: Refused, *, whole: bool = False) -> list[B
     return boards
 
 
-def by_task(boards: list[Board]) -> dict[str, list[Board]]:
+def by_task(boards: Iterable[Board]) -> dict[str, list[Board]]:
     """The boards of each task, in order of appearance."""
-    tasks: dict[str, list[Board]] = {}
-    for board in boards:
-        tasks.setdefault(board.task, []).append(board)
-    return tasks
+    return grouped(boards, lambda board: board.task)

@@ -10,6 +10,7 @@ from ..board import Board
 from ..curves import median_curve
 from ..descriptions import Descriptions
 from ..findings import Outcome
+from ..grouping import grouped
 from ..row import Row
 from . import compute, dotplot, settings
 from .figure import View
@@ -26,9 +27,7 @@ _VERDICTS = ("reproduced", "contradicted", "in kind", "not shown", "not run")
 
 def families(boards: Iterable[Board], about: Descriptions) -> dict[str, list[Board]]:
     """The boards of each group of tasks, the largest groups first and unnamed ones last."""
-    groups: dict[str, list[Board]] = {}
-    for board in boards:
-        groups.setdefault(about.task(board.task).group, []).append(board)
+    groups = grouped(boards, lambda board: about.task(board.task).group)
 
     def order(group: str) -> tuple[bool, int, str]:
         tasks = {board.task for board in groups[group]}
@@ -158,10 +157,9 @@ def findings(outcomes: Sequence[Outcome], about: Descriptions) -> list[View]:
 
 def by_study(outcomes: Iterable[Outcome], about: Descriptions) -> dict[str, list[View]]:
     """The findings of each study in their order; those that still wait for their run come last."""
-    studies: dict[str, list[View]] = {}
-    for outcome in sorted(outcomes, key=lambda outcome: outcome.verdict == "not run"):
-        studies.setdefault(outcome.finding.records, []).append(finding_view(outcome, about))
-    return studies
+    ordered = sorted(outcomes, key=lambda outcome: outcome.verdict == "not run")
+    studies = grouped(ordered, lambda outcome: outcome.finding.records)
+    return {name: [finding_view(o, about) for o in members] for name, members in studies.items()}
 
 
 def floor_text(board: Board) -> str:

@@ -12,7 +12,9 @@ from collections.abc import Iterable
 from ...api.record import Record
 from ...api.spec import digest_of
 from ..board import Board, comparable_facts
+from ..build import by_task
 from ..descriptions import Description
+from ..grouping import grouped
 from ..row import Row
 
 #: What a page calls the budgets of rows without a track.
@@ -28,9 +30,7 @@ def by_evaluation(boards: Iterable[Board]) -> dict[str, list[Board]]:
 
     Sets whose rows have a track come first, and among those the one with the most rows.
     """
-    groups: dict[str, list[Board]] = {}
-    for board in boards:
-        groups.setdefault(_evaluation_key(board.rows[0].record), []).append(board)
+    groups = grouped(boards, lambda board: _evaluation_key(board.rows[0].record))
     return dict(sorted(groups.items(), key=_standing))
 
 
@@ -47,10 +47,7 @@ def _evaluation_key(record: Record) -> str:
 
 def main_boards(boards: Iterable[Board]) -> list[Board]:
     """The boards of the first evaluation set of each task."""
-    tasks: dict[str, list[Board]] = {}
-    for board in boards:
-        tasks.setdefault(board.task, []).append(board)
-    first = [next(iter(by_evaluation(members).values())) for members in tasks.values()]
+    first = [next(iter(by_evaluation(members).values())) for members in by_task(boards).values()]
     return [board for group in first for board in group]
 
 
