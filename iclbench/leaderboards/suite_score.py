@@ -16,6 +16,7 @@ from ..api.record import Record
 from ..api.spec import canonical_json
 from ..api.suite import Suite, SuiteBoard
 from ..runs.suites import records_of_solver
+from .board_names import differing_arguments
 from .level import has_digits_level, is_lower_better, level_of
 from .row import is_tuned, track_name
 
@@ -185,18 +186,12 @@ def _entry(by_board: Mapping[str, list[Record]], scales: Mapping[str, Scale]) ->
 
 def _with_arguments(entries: Sequence[Entry]) -> list[Entry]:
     """The entries; those of one label and track get the arguments that tell them apart."""
-    groups: dict[tuple[str, ...], list[Entry]] = {}
-    for entry in entries:
-        groups.setdefault((entry.label, entry.origin, entry.track), []).append(entry)
-    labelled = []
-    for group in groups.values():
-        known = [_arguments(entry) for entry in group]
-        every = dict.fromkeys(name for args in known for name in args)
-        names = [n for n in every if any(args.get(n) != known[0].get(n) for args in known)]
-        for entry, args in zip(group, known, strict=True):
-            words = [entry.label, *(f"{name}={args[name]}" for name in names if name in args)]
-            labelled.append(replace(entry, label=" ".join(words)))
-    return labelled
+    names = [(entry.label, entry.origin, entry.track) for entry in entries]
+    differing = differing_arguments(names, [_arguments(entry) for entry in entries])
+    return [
+        replace(entry, label=" ".join([entry.label, *(f"{k}={v}" for k, v in args.items())]))
+        for entry, args in zip(entries, differing, strict=True)
+    ]
 
 
 def _arguments(entry: Entry) -> dict[str, object]:

@@ -8,6 +8,7 @@ from typing import Any
 from ...api.ranking import Ranking
 from ...api.record import Record
 from ...api.spec import canonical_json
+from ..board_names import differing_arguments
 from ..descriptions import Descriptions
 from ..formats import digits_of, in_words
 from ..row import has_digits
@@ -76,13 +77,11 @@ def _line(label: str, rows: Iterable[tuple[float, Record, dict[str, Any]]]) -> P
 def _names(facts: list[dict[str, Any]], without: str, about: Descriptions) -> list[str]:
     """Each line's model, and the dtype and settings that tell it from the model's other lines."""
     names = []
-    for fact in facts:
-        same = [f for f in facts if f["model"] == fact["model"]]
-        keys = sorted({k for f in same for k in f} - {"model", without})
-        differing = [k for k in keys if len({f.get(k) for f in same}) > 1 and fact.get(k)]
-        shown = [str(fact[k]) if k in {"dtype", "track"} else f"{k.split('.')[-1]}={fact[k]}"
-                 for k in differing]  # fmt: skip
-        names.append(" ".join([about.model(fact["model"]).title, *shown]))
+    models = [fact["model"] for fact in facts]
+    for model, differing in zip(models, differing_arguments(models, facts), strict=True):
+        shown = [str(v) if k in {"dtype", "track"} else f"{k.split('.')[-1]}={v}"
+                 for k, v in sorted(differing.items()) if v and k != without]  # fmt: skip
+        names.append(" ".join([about.model(model).title, *shown]))
     return names
 
 
