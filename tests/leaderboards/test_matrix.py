@@ -10,6 +10,7 @@ import pytest
 from iclbench.leaderboards.board import leaderboard
 from iclbench.leaderboards.descriptions import Descriptions
 from iclbench.leaderboards.findings import Finding, Outcome
+from iclbench.leaderboards.scale import Scale, board_scale
 from iclbench.leaderboards.site.home import families, findings, main_board
 from iclbench.leaderboards.site.matrix import (
     FULL,
@@ -19,7 +20,6 @@ from iclbench.leaderboards.site.matrix import (
     tables,
     written,
 )
-from iclbench.leaderboards.site.scale import BoardScale, scale_of_board
 
 
 @pytest.fixture(scope="module")
@@ -69,27 +69,29 @@ def test_without_a_floor_the_best_solver_is_the_reference(board):
     bare = type(board)(tuple(replace(row, floor_score=None) for row in board.rows), None)
     solvers = [r for r in bare.rows if r.origin == "solver" and not r.record.chance]
     best = max(solvers, key=lambda row: row.score)
-    assert scale_of_board(bare).best == best.score
-    assert scale_of_board(bare).best_name == best.record.spec.model
+    assert board_scale(bare).reference == best.score
+    assert board_scale(bare).reference_name == best.record.spec.model
     trained = type(board)(tuple(r for r in bare.rows if r not in solvers), None)
-    assert scale_of_board(trained).best_name == ""
-    assert scale_of_board(trained).best == max(r.score for r in trained.rows if not r.record.chance)
+    assert board_scale(trained).reference_name == ""
+    assert board_scale(trained).reference == max(
+        r.score for r in trained.rows if not r.record.chance
+    )
 
 
 def test_the_scale_goes_from_chance_to_the_floor(board):
-    scale = scale_of_board(board)
+    scale = board_scale(board)
     zero = next(row for row in board.rows if row.record.chance)
-    assert scale == BoardScale(zero.score, board.floor.score, "attainable")
-    assert scale.share(zero) == 0.0
+    assert scale == Scale(zero.score, board.floor.score, "attainable", in_digits=True)
+    assert scale.share(zero.record) == 0.0
     trained = next(row for row in board.rows if row.is_trained)
     expected = (trained.score - zero.score) / (board.floor.score - zero.score)
-    assert scale.share(trained) == pytest.approx(min(1.0, max(0.0, expected)))
+    assert scale.share(trained.record) == pytest.approx(min(1.0, max(0.0, expected)))
 
 
 def test_a_scale_that_points_the_wrong_way_colors_nothing(board):
     trained = next(row for row in board.rows if row.is_trained)
-    assert BoardScale(3.0, 1.0).share(trained) is None
-    assert BoardScale(None, 1.0).share(trained) is None
+    assert Scale(3.0, 1.0).share(trained.record) is None
+    assert Scale(None, 1.0).share(trained.record) is None
 
 
 def test_families_are_named_by_the_plugins(boards):

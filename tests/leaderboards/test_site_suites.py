@@ -9,8 +9,9 @@ import pytest
 
 from iclbench import Suite, run
 from iclbench.leaderboards.descriptions import Descriptions
+from iclbench.leaderboards.scale import Score
 from iclbench.leaderboards.site import suites
-from iclbench.leaderboards.suite_score import Score, score_suite
+from iclbench.leaderboards.suite_score import score_suite
 from iclbench.runs.suites import records_of
 
 SUITE = Suite(

@@ -16,7 +16,8 @@ from ..board import Board
 from ..descriptions import Descriptions
 from ..formats import MARKS, UNTUNED, bounds_mark
 from ..row import OPEN, bounds_of
-from ..suite_score import Entry, Scale, Score, SuiteTable, mean_score, score_suite
+from ..scale import Scale, Score
+from ..suite_score import Entry, SuiteTable, mean_score, score_suite
 from . import settings
 from .figure import View, figure
 from .minus import with_minus
@@ -165,14 +166,13 @@ def _cell(entry: Entry, board: str, scale: Scale) -> View | None:
     record, score = entry.records.get(board), entry.scores.get(board)
     if record is None or score is None:
         return None
-    share = min(1.0, max(0.0, score.value))
     passed = f"passes the reference, {scale.reference_name}" if _is_beyond(score) else ""
     return {
         "id": record.id,
         "text": _percent(score),
         "about": ", ".join(filter(None, [_interval(score), passed])),
         "bounds": _bounds_mark(record),
-        "percent": round(FULL * share),
+        "percent": round(FULL * score.clipped.value),
     }
 
 

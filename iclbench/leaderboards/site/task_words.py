@@ -13,8 +13,8 @@ from ..board import Board
 from ..descriptions import Description, Descriptions
 from ..level import has_digits_level
 from ..ranking import LEVEL
+from ..scale import board_scale
 from . import settings
-from .scale import scale_of_board
 
 #: What a floor of each kind is; `none` is in `_without_floor`.
 _FLOORS = {
@@ -45,7 +45,7 @@ def _without_floor(board: Board, summary: str, about: Descriptions) -> str:
     is_said = summary.lower().startswith("no floor") and ": " in summary
     reason = summary.partition(": ")[2] if is_said else summary
     if board.floor is None:
-        solver = scale_of_board(board).best_name
+        solver = board_scale(board).reference_name
         named = f"the best solver, {about.model(solver).title}," if solver else "the best row"
         text = f"There is no floor; {named} is the reference, which models can pass."
         return f"{text} {reason[:1].upper()}{reason[1:]}".rstrip()
