@@ -16,7 +16,7 @@ from ..board import Board
 from ..descriptions import Descriptions
 from ..row import Row
 from .magnitudes import is_error, spans_magnitudes
-from .settings import trained
+from .settings import best_by_model, trained
 from .svg import Scale, scale_of, spaced, ticks
 
 #: Models in a small plot.
@@ -64,11 +64,7 @@ def board_dots(
 
     `root` leads from the page to the site's folder; `width` is in pixels.
     """
-    best: dict[str, Row] = {}
-    for row in trained(board, track):
-        if row.score is not None:
-            best.setdefault(row.record.spec.model, row)
-    rows = list(best.values())[:most]
+    rows = best_by_model(row for row in trained(board, track) if row.score is not None)[:most]
     if not rows:
         return None
     marks = references(board)

@@ -74,23 +74,17 @@ def _setting(board: Board, track: str, about: Descriptions, models: int, most: i
     return {"task": board.task, "title": task.title, "setting": setting}
 
 
-def best_by_model(rows: Iterable[Row]) -> list[Row]:
-    """The best row of each model, best first."""
-    best: dict[str, Row] = {}
-    for row in rows:
-        model = row.record.spec.model
-        if model not in best or row.goodness > best[model].goodness:
-            best[model] = row
-    return sorted(best.values(), key=lambda row: -row.goodness)
-
-
 def compute_panel(boards: Sequence[Board], about: Descriptions) -> View | None:
     """Digits against operations of training, on the board by digits that has most such curves.
 
     A board of a track comes before others, as it does among the evaluations of a task.
     """
     drawn = [
-        (board, track, best_by_model(filter(_has_operations, settings.trained(board, track))))
+        (
+            board,
+            track,
+            settings.best_by_model(filter(_has_operations, settings.trained(board, track))),
+        )
         for board in settings.main_boards(boards)
         for track in board.tracks[:1]
         if board.has_digits

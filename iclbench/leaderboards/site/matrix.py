@@ -15,8 +15,9 @@ from ..overview import standing_for_titles
 from ..row import Row
 from ..scale import board_scale
 from .figure import View
-from .home import best_by_model, families
+from .home import families
 from .minus import with_minus
+from .settings import best_by_model
 
 #: More columns than this have their names upright.
 MOST_COLUMNS = 18

@@ -14,6 +14,7 @@ from ..curves import COST_TITLES, curve_statistic, drawn_curve, median_curve
 from ..descriptions import Description, Descriptions
 from ..floor import floor_label
 from ..formats import digits_of, in_words
+from ..grouping import grouped
 from ..row import PROFILE, Row
 from .magnitudes import is_error
 from .settings import OPEN_BUDGET
@@ -102,14 +103,12 @@ def _are_integers(lines: Sequence[Plot], axis: str) -> bool:
 
 
 def best_of_models(rows: Iterable[Row]) -> list[Row]:
-    """The best row of each model with weights of one origin, the trained first; MOST_LINES of them.
+    """The first row of each model with weights of one origin; MOST_LINES of them.
 
-    A board's rows are in that order.
+    A board has its trained rows first, by track, and the rows of a track best first.
     """
-    best: dict[tuple[str, str], Row] = {}
-    for row in rows:
-        best.setdefault((row.origin, row.record.spec.model), row)
-    return list(best.values())[:MOST_LINES]
+    by_model = grouped(rows, lambda row: (row.origin, row.record.spec.model))
+    return [first for first, *_ in by_model.values()][:MOST_LINES]
 
 
 def name_of(row: Row, about: Descriptions) -> str:

@@ -53,8 +53,18 @@ def main_boards(boards: Iterable[Board]) -> list[Board]:
 
 def trained(board: Board, track: str) -> list[Row]:
     """The trained rows of a track, best first; an empty one stands for rows without."""
-    rows = [row for row in board.rows if row.is_trained and row.track == track]
+    return best_first(row for row in board.rows if row.is_trained and row.track == track)
+
+
+def best_first(rows: Iterable[Row]) -> list[Row]:
+    """The rows by their scores; equal ones keep their order."""
     return sorted(rows, key=lambda row: -row.goodness)
+
+
+def best_by_model(rows: Iterable[Row]) -> list[Row]:
+    """The best row of each model, best first."""
+    by_model = grouped(best_first(rows), lambda row: row.record.spec.model)
+    return [best for best, *_ in by_model.values()]
 
 
 def track_in_words(track: str, joint: str = ", ") -> str:
