@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
+from ..api.budget import Budget
 from ..api.record import Record
 from ..console import counted
 from . import formats
 from .descriptions import Descriptions
 from .findings import Finding, Outcome, Verdict
+from .wording import duration
 
 #: Follows a verdict whose criterion was written after the run.
 MARK = "*"
@@ -37,7 +40,6 @@ _OF_OWN: dict[Verdict, str] = {
     "contradicted": "does not hold",
 }
 _PLURAL = {"holds": "hold", "holds in kind": "hold in kind", "does not hold": "do not hold"}
-_UNITS = {"s": "second", "m": "minute", "h": "hour"}
 
 
 def verdict_name(verdict: Verdict, own_question: bool = False) -> str:
@@ -118,9 +120,9 @@ def setting(outcome: Outcome, about: Descriptions, most_arguments: int | None = 
 
 def _budget(record: Record) -> str:
     """The steps of training, or the time that a seed had; empty if neither is known."""
-    budget = record.spec.budget
-    if budget and budget[:-1].isdigit() and budget[-1] in _UNITS:
-        return f"{budget[:-1]} core {_UNITS[budget[-1]]}{'s' * (budget[:-1] != '1')} per seed"
+    with suppress(ValueError):
+        budget = Budget.parse(record.spec.budget or "")
+        return f"{duration(budget, 'GPU' if budget.on_gpu else 'core')} per seed"
     steps = record.spec.recipe_args.get("steps")
     return f"{steps:,} steps" if isinstance(steps, int) else ""
 

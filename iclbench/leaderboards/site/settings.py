@@ -6,9 +6,9 @@ row chose its own.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
+from ...api.budget import Budget
 from ...api.record import Record
 from ...api.spec import digest_of
 from ..board import Board, comparable_facts
@@ -16,13 +16,12 @@ from ..build import by_task
 from ..descriptions import Description
 from ..grouping import grouped
 from ..row import Row
+from ..wording import duration
 
 #: What a page calls the budgets of rows without a track.
 OPEN_BUDGETS = "open budgets"
 #: The same of one row.
 OPEN_BUDGET = "open budget"
-
-_TRACK = re.compile(r"(gpu-)?(\d+)([mh])")
 
 
 def by_evaluation(boards: Iterable[Board]) -> dict[str, list[Board]]:
@@ -69,13 +68,12 @@ def best_by_model(rows: Iterable[Row]) -> list[Row]:
 
 def track_in_words(track: str, joint: str = ", ") -> str:
     """What a track allows, such as `10m, 10 minutes of core time for each seed`."""
-    match = _TRACK.fullmatch(track)
-    if not match:
+    try:
+        budget = Budget.parse(track)
+    except ValueError:
         return track
-    count = int(match[2])
-    unit = {"m": "minute", "h": "hour"}[match[3]] + "s" * (count != 1)
-    of = "of one GPU" if match[1] else "of core time"
-    return f"{track}{joint}{count} {unit} {of} for each seed"
+    of = "of one GPU" if budget.on_gpu else "of core time"
+    return f"{track}{joint}{duration(budget)} {of} for each seed"
 
 
 def in_words(board: Board, track: str, about: Description) -> str:
