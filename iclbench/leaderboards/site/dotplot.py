@@ -79,7 +79,7 @@ def board_dots(
         width=width,
         root=root,
     )
-    metric = about.task(board.task).metric(board.ranking.metric)
+    metric = about.metric_of(board)
     name = formats.digits_of(metric)
     if not board.has_digits:
         name = f"{metric}, {board.ranking.better_score} is better"

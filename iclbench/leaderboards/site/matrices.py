@@ -133,7 +133,7 @@ def _state_plot(board: Board, rows: Sequence[Row], about: Descriptions) -> Plot:
         ends = [rows[0].record.state_bytes, rows[-1].record.state_bytes]
         level = [board.floor.score] * 2
         lines.append({"name": board.floor.label, "x": ends, "y": level, "reference": True})
-    metric = about.task(board.task).metric(board.ranking.metric)
+    metric = about.metric_of(board)
     score = formats.digits_of(metric) if board.has_digits else f"mean {metric}"
     return plot(
         score[:1].upper() + score[1:], "state after a prompt, bytes per layer", score, lines,

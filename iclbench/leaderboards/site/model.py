@@ -89,7 +89,7 @@ def _result(result: Scored, about: Descriptions) -> View:
 
 def _unit(board: Board, about: Descriptions) -> str:
     """What a board's scores are."""
-    return "digits" if board.has_digits else about.task(board.task).metric(board.ranking.metric)
+    return "digits" if board.has_digits else about.metric_of(board)
 
 
 def _measured_state(rows: Sequence[Row]) -> str:

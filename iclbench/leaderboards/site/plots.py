@@ -148,7 +148,7 @@ def profiles(board: Board, about: Descriptions) -> Plot | None:
 def board_curves(board: Board, about: Descriptions) -> list[Plot]:
     """The curves of each model's best row, one plot per metric with a second axis."""
     rows = best_of_models(board.rows)
-    metric = about.task(board.task).metric(board.ranking.metric)
+    metric = about.metric_of(board)
     names = sorted({name for row in rows for name in row.record.curves})
     plots = []
     for name in names:
@@ -172,7 +172,7 @@ def board_curves(board: Board, about: Descriptions) -> list[Plot]:
 def validation_curves(board: Board, about: Descriptions) -> list[Plot]:
     """What was validated while each model's best row was trained, against operations and time."""
     rows = [row for row in best_of_models(board.rows) if drawn_curve(row.record)]
-    metric = about.task(board.task).metric(board.ranking.metric)
+    metric = about.metric_of(board)
     score = digits_of(metric) if board.has_digits else metric
     # Digits are logarithms already.
     may_be_log = not board.has_digits and is_error(board.rows[0].record)
