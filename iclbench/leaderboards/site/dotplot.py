@@ -17,7 +17,8 @@ from ..descriptions import Descriptions
 from ..row import Row
 from .magnitudes import is_error, spans_magnitudes
 from .settings import best_by_model, trained
-from .svg import Scale, scale_of, spaced, ticks
+from .svg import Scale, scale_of
+from .ticks import spaced, ticks
 
 #: Models in a small plot.
 MOST_ROWS = 7

@@ -12,10 +12,13 @@ from ..descriptions import Descriptions
 from ..findings import Outcome
 from ..grouping import grouped
 from ..row import Row
-from . import compute, dotplot, settings
+from . import dotplot, settings, svg
 from .figure import View
 from .finding_view import finding_view
+from .plots import Plot, has_point, plot
 
+#: The most curves whose names have room beside the plot of digits against compute, and its size.
+MOST_CURVES, COMPUTE = 10, svg.Size(340, 177, 34, 132)
 #: Where the findings of a study are explained, and those whose study has no page.
 STUDY, FINDINGS = "studies/{}.html", "findings.html#{}"
 #: The findings that are shown, and the order of verdicts: one of each comes first.
@@ -93,22 +96,26 @@ def compute_panel(boards: Sequence[Board], about: Descriptions) -> View | None:
     if not known:
         return None
     board, track, rows = max(known, key=lambda one: (bool(one[1]), len(one[2])))
-    lines = []
-    for row in rows[: compute.MOST_CURVES]:
-        curve = row.record.validation_curve
-        assert curve is not None
-        x = [v for v in curve.operations if v is not None]
-        name = about.model(row.record.spec.model).title
-        lines.append(compute.CurveLine(name, f"runs/{row.record.id}.html", x, median_curve(curve)))
-    caption = _setting(board, track, about, len(rows), compute.MOST_CURVES)
-    return {"svg": compute.curves(lines), **caption}
+    lines = [
+        _compute_line(row)
+        | {"name": about.model(row.record.spec.model).title, "page": f"runs/{row.record.id}.html"}
+        for row in rows[:MOST_CURVES]
+    ]
+    title, x = "Digits against training compute", "training operations per seed"
+    panel = svg.draw(plot(title, x, "", lines, log=False, log_x=True), size=COMPUTE)
+    return {"svg": panel, **_setting(board, track, about, len(rows), MOST_CURVES)}
 
 
 def _has_operations(row: Row) -> bool:
+    """Whether any point of the row's curve can be shown against its operations."""
+    line = _compute_line(row)
+    return None not in line["x"] and has_point(line, log=False, log_x=True)
+
+
+def _compute_line(row: Row) -> Plot:
+    """The digits on validation prompts against operations; without points if there are none."""
     curve = row.record.validation_curve
-    if not row.is_trained or curve is None or None in curve.operations:
-        return False
-    return compute.is_drawn(curve)
+    return {"x": curve.operations, "y": median_curve(curve)} if curve else {"x": [], "y": []}
 
 
 def findings(outcomes: Sequence[Outcome], about: Descriptions) -> list[View]:

@@ -39,14 +39,14 @@ Plot = dict[str, Any]
 def plot(title: str, x: str, y: str, lines: Sequence[Plot], *, log: bool, log_x: bool = False) -> (
     Plot
 ):  # fmt: skip
-    """A figure of lines {x, y, name[, low, high, reference, hue]} with titled axes.
+    """A figure of lines {x, y, name[, low, high, reference, hue, page]} with titled axes.
 
     A line without a point on the axes is left out. Colors go by `hue`, or else by order; an axis of
     integers alone has no other ticks. Where there are more lines than colors, they have names at
     their ends if these lie apart and the names are short, and the plot is wide; if not, a reader
     asks for the rest in the legend.
     """
-    lines = [line for line in lines if _has_point(line, log, log_x)]
+    lines = [line for line in lines if has_point(line, log, log_x)]
     measured = [line for line in lines if not line.get("reference")]
     crowded = len({line.get("hue", i) for i, line in enumerate(measured)}) > COLORS
     fit = len(lines) <= MOST_NAMES and all(len(line["name"]) <= LONGEST_NAME for line in lines)
@@ -70,7 +70,7 @@ def plot(title: str, x: str, y: str, lines: Sequence[Plot], *, log: bool, log_x:
     }
 
 
-def _has_point(line: Plot, log: bool, log_x: bool) -> bool:
+def has_point(line: Plot, log: bool, log_x: bool) -> bool:
     """Whether any point of a line is on axes that are logarithmic or not."""
     return any(
         extent([x], log_x) and extent([y], log) for x, y in zip(line["x"], line["y"], strict=True)
