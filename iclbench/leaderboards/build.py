@@ -16,7 +16,7 @@ from .cited import read_cited
 from .curves import curves_table
 from .descriptions import Descriptions
 from .export import as_csv, as_parquet, export_table
-from .findings import outcomes
+from .findings import judgements
 from .findings_page import findings_page
 from .grouping import grouped
 from .overview_page import overview_page
@@ -44,7 +44,7 @@ def build(
     files["precision.md"] = precision_page(boards).encode()
     for task, task_boards in by_task(boards).items():
         files[f"tasks/{task}.md"] = task_page(task, task_boards, cited.get(task, ())).encode()
-    judged = outcomes(folder, refused)
+    judged = judgements(folder, refused)
     if judged:
         files["findings.md"] = findings_page(judged, Descriptions(refused)).encode()
     files["stale.md"] = stale_page(boards, installed_code()).encode()

@@ -9,7 +9,7 @@ import pytest
 
 from iclbench.leaderboards.board import leaderboard
 from iclbench.leaderboards.descriptions import Descriptions
-from iclbench.leaderboards.findings import Finding, Outcome
+from iclbench.leaderboards.findings import Finding, Judgement
 from iclbench.leaderboards.scale import Scale, board_scale
 from iclbench.leaderboards.site.home import families, findings, main_board
 from iclbench.leaderboards.site.matrix import (
@@ -104,27 +104,27 @@ def test_families_are_named_by_the_plugins(boards):
     assert board.dtype == "float32"
 
 
-def _outcome(records, verdict, **options):
+def _judgement(records, verdict, **options):
     finding = Finding(
         records=records, source="s", claim=f"{records} {verdict}", criterion="c",
         written="2026-01-01", compare="value", first={"where": {}, "metric": "m"},
         reproduced=(0, 1), contradicted=(2, 3), **options,
     )  # fmt: skip
-    return Outcome(finding, verdict)
+    return Judgement(finding, verdict)
 
 
 def test_findings_with_a_verdict_come_first_and_of_different_studies(about):
-    outcomes = [_outcome("a", "not run"), _outcome("b", "reproduced"),
-                _outcome("b", "reproduced"), _outcome("c", "not shown")]  # fmt: skip
-    shown = findings(outcomes, about)
+    judgements = [_judgement("a", "not run"), _judgement("b", "reproduced"),
+                _judgement("b", "reproduced"), _judgement("c", "not shown")]  # fmt: skip
+    shown = findings(judgements, about)
     assert [f["finding"].claim for f in shown] == ["b reproduced", "c not shown", "a not run"]
     assert [f["page"] for f in shown] == ["studies/b.html", "studies/c.html", "findings.html#a"]
 
 
 def test_findings_of_every_verdict_are_shown_before_a_second_of_one(about):
-    outcomes = [_outcome("a", "reproduced"), _outcome("b", "reproduced"),
-                _outcome("c", "in kind"), _outcome("d", "contradicted")]  # fmt: skip
-    shown = findings(outcomes, about)
+    judgements = [_judgement("a", "reproduced"), _judgement("b", "reproduced"),
+                _judgement("c", "in kind"), _judgement("d", "contradicted")]  # fmt: skip
+    shown = findings(judgements, about)
     assert [f["verdict"] for f in shown] == ["reproduced", "contradicted", "in kind"]
 
 
@@ -167,15 +167,15 @@ def test_a_column_compares_models_of_one_track_where_it_can():
 
 
 def test_claims_and_criteria_written_before_the_run_are_shown_first(about):
-    outcomes = [_outcome("a", "reproduced", own_question=True),
-                _outcome("b", "contradicted", after_run=True), _outcome("c", "in kind"),
-                _outcome("c", "not shown")]  # fmt: skip
-    shown = findings(outcomes, about)
+    judgements = [_judgement("a", "reproduced", own_question=True),
+                _judgement("b", "contradicted", after_run=True), _judgement("c", "in kind"),
+                _judgement("c", "not shown")]  # fmt: skip
+    shown = findings(judgements, about)
     assert [f["verdict"] for f in shown] == ["in kind", "contradicted*", "holds"]
 
 
 def test_a_claim_that_was_tested_twice_is_shown_once_by_the_criterion_of_before_the_run(about):
-    early, late = _outcome("a", "in kind"), _outcome("a", "contradicted", after_run=True)
+    early, late = _judgement("a", "in kind"), _judgement("a", "contradicted", after_run=True)
     claim = {"claim": early.finding.claim}
     late = replace(late, finding=late.finding.model_copy(update=claim))
     shown = findings([late, early], about)

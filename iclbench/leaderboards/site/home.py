@@ -9,7 +9,7 @@ from .. import verdict_words as words
 from ..board import Board
 from ..curves import median_curve
 from ..descriptions import Descriptions
-from ..findings import Outcome
+from ..findings import Judgement
 from ..grouping import grouped
 from ..row import Row
 from . import dotplot, settings, svg
@@ -118,48 +118,48 @@ def _compute_line(row: Row) -> Plot:
     return {"x": curve.operations, "y": median_curve(curve)} if curve else {"x": [], "y": []}
 
 
-def findings(outcomes: Sequence[Outcome], about: Descriptions) -> list[View]:
+def findings(judgements: Sequence[Judgement], about: Descriptions) -> list[View]:
     """The findings of papers to show first: of different verdicts and different studies.
 
     Claims of papers come before own questions, and criteria that were written before the run
     before others. A claim that was tested several times has the first of its verdicts.
     """
 
-    def order(outcome: Outcome) -> tuple[bool, bool, bool, int]:
-        finding = outcome.finding
-        return (outcome.verdict == "not run", finding.own_question, finding.after_run,
-                _VERDICTS.index(outcome.verdict))  # fmt: skip
+    def order(judgement: Judgement) -> tuple[bool, bool, bool, int]:
+        finding = judgement.finding
+        return (judgement.verdict == "not run", finding.own_question, finding.after_run,
+                _VERDICTS.index(judgement.verdict))  # fmt: skip
 
-    claims: dict[tuple[str, str], Outcome] = {}
-    for outcome in sorted(outcomes, key=order):
-        finding = outcome.finding
-        claims.setdefault((finding.records, finding.claim), outcome)
+    claims: dict[tuple[str, str], Judgement] = {}
+    for judgement in sorted(judgements, key=order):
+        finding = judgement.finding
+        claims.setdefault((finding.records, finding.claim), judgement)
     seen: set[str] = set()
-    first: list[Outcome] = []
-    rest: list[Outcome] = []
-    for outcome in claims.values():
-        new = {outcome.verdict, outcome.finding.records}
+    first: list[Judgement] = []
+    rest: list[Judgement] = []
+    for judgement in claims.values():
+        new = {judgement.verdict, judgement.finding.records}
         if seen & new:
-            rest.append(outcome)
+            rest.append(judgement)
         else:
-            first.append(outcome)
+            first.append(judgement)
             seen |= new
     return [
-        finding_view(outcome, about)
+        finding_view(judgement, about)
         | {
-            "setting": words.setting(outcome, about, most_arguments=MOST_ARGUMENTS),
-            "page": (FINDINGS if outcome.verdict == "not run" else STUDY).format(
-                outcome.finding.records
+            "setting": words.setting(judgement, about, most_arguments=MOST_ARGUMENTS),
+            "page": (FINDINGS if judgement.verdict == "not run" else STUDY).format(
+                judgement.finding.records
             ),
         }
-        for outcome in [*first, *rest][:MOST_FINDINGS]
+        for judgement in [*first, *rest][:MOST_FINDINGS]
     ]
 
 
-def by_study(outcomes: Iterable[Outcome], about: Descriptions) -> dict[str, list[View]]:
+def by_study(judgements: Iterable[Judgement], about: Descriptions) -> dict[str, list[View]]:
     """The findings of each study in their order; those that still wait for their run come last."""
-    ordered = sorted(outcomes, key=lambda outcome: outcome.verdict == "not run")
-    studies = grouped(ordered, lambda outcome: outcome.finding.records)
+    ordered = sorted(judgements, key=lambda judgement: judgement.verdict == "not run")
+    studies = grouped(ordered, lambda judgement: judgement.finding.records)
     return {name: [finding_view(o, about) for o in members] for name, members in studies.items()}
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from ..board import Board
 from ..build import by_task
 from ..descriptions import Descriptions
-from ..findings import Outcome
+from ..findings import Judgement
 from ..grouping import grouped
 from ..reading import Refused
 from .analyses import Placed, by_metric, metric_page
@@ -42,7 +42,7 @@ class MorePages:
         folder: Path,
         records: Path,
         boards: list[Board],
-        judged: Sequence[Outcome],
+        judged: Sequence[Judgement],
         refused: Refused,
         *,
         about: Descriptions,
