@@ -12,7 +12,7 @@ from .. import formats
 from ..board import Board
 from ..descriptions import Description, Descriptions
 from ..level import has_digits_level
-from ..ranking import LEVEL
+from ..ranking import SIGNIFICANCE
 from ..scale import board_scale
 from . import settings
 
@@ -86,8 +86,8 @@ def tracks_in_words(boards: Sequence[Board]) -> str:
 
 #: The test behind ranks, on a line; see `..ranking`.
 RANK_TEST = (
-    f"A paired test of two rows' means at level {LEVEL:g}, Holm-corrected for all pairs of rows "
-    "that are ranked together. Few seeds make ranks wide."
+    f"A paired test of two rows' means at level {SIGNIFICANCE:g}, Holm-corrected for all pairs of "
+    "rows that are ranked together. Few seeds make ranks wide."
 )
 
 
@@ -98,8 +98,8 @@ def ranks_in_words(boards: Sequence[Board]) -> str:
     return (
         "Trained rows of one track and dtype are ranked together. A rank such as 2–5 starts after "
         "the rows that are significantly better and ends before those that are significantly "
-        f"worse, in a paired test at level {LEVEL:g} with Holm's correction for all pairs of "
-        "rows. The test includes the variance of seeds: few seeds make ranks wide, even if each "
+        f"worse, in a paired test at level {SIGNIFICANCE:g} with Holm's correction for all pairs "
+        "of rows. The test includes the variance of seeds: few seeds make ranks wide, even if each "
         "row's own 95% interval is narrow. A row with one seed has no rank."
     )
 
