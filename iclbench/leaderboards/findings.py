@@ -23,7 +23,7 @@ from ..api.record import Record
 from ..files import STUDIES
 from ..runs.store import RecordStore
 from .documents import read_document
-from .reading import Refused, records_of
+from .reading import Refused, sound_records_of
 from .values import Value, numbers_of, record_of
 
 FILE = "findings.toml"
@@ -119,7 +119,7 @@ def judgements(folder: Path, refused: Refused) -> list[Judgement]:
     for finding in read_findings(folder):
         store = RecordStore(folder / STUDIES / finding.records)
         if finding.records not in known:
-            known[finding.records] = records_of(store, refused)
+            known[finding.records] = sound_records_of(store, refused)
         try:
             results.append(judge(finding, known[finding.records], store))
         except IclbenchError as error:

@@ -12,7 +12,7 @@ from iclbench.display.terminal import print_parts
 from iclbench.leaderboards.scale import Scale, Score, suite_scale
 from iclbench.leaderboards.suite_score import mean_score, score_suite
 from iclbench.runs.store import read_record
-from iclbench.runs.suites import records_of
+from iclbench.runs.suites import records_by_board
 
 TRIALS = [{"recipe_args": {"learning_rate": rate}, "score": 1.0} for rate in (1e-3, 1e-2)]
 SUITE = Suite(
@@ -46,7 +46,7 @@ def records(tmp_path_factory):
         run(out=out, **request.model_dump())
     # Other prompts: not a row of the suite.
     run(out=out, **regression.request("ridge").model_dump() | {"eval_prompts": 32})
-    members = records_of(SUITE, [read_record(path) for path in RecordStore(out).paths()])
+    members = records_by_board(SUITE, [read_record(path) for path in RecordStore(out).paths()])
     return {name: {r.spec.model: r for r in group} | {"all": group}
             for name, group in members.items()}  # fmt: skip
 

@@ -11,7 +11,7 @@ from ...api.errors import IclbenchError
 from ...api.record import Record
 from ...api.suite import SuiteBoard
 from ...plugins import host
-from ...runs.suites import find_suite, records_of
+from ...runs.suites import find_suite, records_by_board
 from ..board import Board
 from ..descriptions import Descriptions
 from ..formats import MARKS, UNTUNED, bounds_mark
@@ -43,7 +43,7 @@ def suite_views(
     for _, entry in host().entries("suite"):
         try:
             suite = find_suite(entry.name)
-            table = score_suite(suite, records_of(suite, records))
+            table = score_suite(suite, records_by_board(suite, records))
         except IclbenchError as error:
             refused(f"suite {entry.name} is left out: {error}")
             continue
