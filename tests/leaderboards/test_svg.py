@@ -89,7 +89,7 @@ def test_axes_of_integers_are_known_and_lines_can_be_told_apart():
      (90, ["2·10⁹", "6·10⁹"])],
 )  # fmt: skip
 def test_ticks_that_would_touch_are_dropped(width, kept):
-    scale = svg.scale_of((2e9, 6e9), False, 0.0, width)
+    scale = svg.to_pixels((2e9, 6e9), False, 0.0, width)
     labels = [(i * 1e9, f"{i}·10⁹") for i in range(2, 7)]
     shown = spaced(labels, scale)
     assert [text for _, text in shown] == kept

@@ -17,7 +17,7 @@ from ..descriptions import Descriptions
 from ..row import Row
 from .magnitudes import is_error, spans_magnitudes
 from .settings import best_by_model, trained
-from .svg import Scale, scale_of
+from .svg import ToPixels, to_pixels
 from .ticks import spaced, ticks
 
 #: Models in a small plot.
@@ -75,7 +75,7 @@ def board_dots(
     left, right = LABELS, width - max(VALUES, 7 * longest + 10)
     frame = _Frame(
         axis=axis,
-        x=scale_of(axis[:2], axis.log, *((right, left) if is_reversed else (left, right))),
+        x=to_pixels(axis[:2], axis.log, *((right, left) if is_reversed else (left, right))),
         bottom=TOP + ROW * len(rows) + 4,
         width=width,
         root=root,
@@ -111,7 +111,7 @@ class _Frame:
     """Where a plot has its values: its axis, the map of that to pixels, and its size."""
 
     axis: Axis
-    x: Scale
+    x: ToPixels
     bottom: float
     width: int
     root: str

@@ -22,7 +22,7 @@ MOST_DOTS = 12
 _OFF = ' class="off"'
 
 #: Maps a value to a pixel.
-Scale = Callable[[float], float]
+ToPixels = Callable[[float], float]
 
 
 class Size(NamedTuple):
@@ -65,8 +65,8 @@ def draw(plot: Plot, narrow: bool = False, size: Size | None = None) -> str:
             _widened(e, plot[axis]["log"]) for e, axis in ((x_ends, "x"), (y_ends, "y"))
         )
         size = size._replace(beyond=PLAIN.beyond)
-    x = scale_of(x_ends, plot["x"]["log"], size.left, size.right)
-    y = scale_of(y_ends, plot["y"]["log"], size.bottom, TOP)
+    x = to_pixels(x_ends, plot["x"]["log"], size.left, size.right)
+    y = to_pixels(y_ends, plot["y"]["log"], size.bottom, TOP)
     names = _names(plot, x, y, size) if has_names else {}
     lines = [
         f'<g data-line="{i}"{"" if line["shown"] else _OFF}>'
@@ -90,7 +90,7 @@ def _linked(line: Plot, text: str) -> str:
     return f'<a href="{line["page"]}">{text}</a>' if line.get("page") else text
 
 
-def _names(plot: Plot, x: Scale, y: Scale, size: Size) -> dict[int, str]:
+def _names(plot: Plot, x: ToPixels, y: ToPixels, size: Size) -> dict[int, str]:
     """The name of each line, beside its only point or beside the plot."""
     if plot["are_points"]:
         return _names_beside_points(plot, x, y, size)
@@ -108,7 +108,7 @@ def _names(plot: Plot, x: Scale, y: Scale, size: Size) -> dict[int, str]:
     }
 
 
-def _names_beside_points(plot: Plot, x: Scale, y: Scale, size: Size) -> dict[int, str]:
+def _names_beside_points(plot: Plot, x: ToPixels, y: ToPixels, size: Size) -> dict[int, str]:
     """The names of lines of one point each; that of a line of reference is above its end."""
     points = {i: (x(line["x"][-1]), y(line["y"][-1])) for i, line in enumerate(plot["lines"])}
     names = [line["name"] for line in plot["lines"]]
@@ -149,7 +149,7 @@ def _widened(ends: tuple[float, float], log: bool) -> tuple[float, float]:
     return (10 ** (low - margin), 10 ** (high + margin)) if log else (low - margin, high + margin)
 
 
-def scale_of(ends: tuple[float, float], log: bool, start: float, end: float) -> Scale:
+def to_pixels(ends: tuple[float, float], log: bool, start: float, end: float) -> ToPixels:
     """The map that takes the ends of an axis to these pixels."""
     low, high = (math.log10(v) for v in ends) if log else ends
 
@@ -163,8 +163,8 @@ def scale_of(ends: tuple[float, float], log: bool, start: float, end: float) -> 
 def _axes(
     plot: Plot,
     ends: tuple[tuple[float, float], tuple[float, float]],
-    x: Scale,
-    y: Scale,
+    x: ToPixels,
+    y: ToPixels,
     size: Size,
 ) -> Iterator[str]:
     (x_ends, y_ends), left, right, bottom = ends, size.left, size.right, size.bottom
@@ -194,7 +194,7 @@ def style_of(line: Plot) -> str:
     return f"{color} {line['dash']}"
 
 
-def _line(line: Plot, plot: Plot, x: Scale, y: Scale) -> Iterator[str]:
+def _line(line: Plot, plot: Plot, x: ToPixels, y: ToPixels) -> Iterator[str]:
     """One path, with gaps where a value is missing, its intervals, and dots for few values."""
     pieces: list[list[tuple[float, float]]] = [[]]
     for a, b in zip(line["x"], line["y"], strict=True):
@@ -234,7 +234,7 @@ def interval(
     if at is None or not math.isfinite(at):
         return ""
     width = 90
-    scale = scale_of(ends, log, 4, width - 4)
+    scale = to_pixels(ends, log, 4, width - 4)
 
     def pixel(value: float) -> float:
         return scale(min(max(value, min(ends)), max(ends)))
