@@ -22,7 +22,7 @@ LEAST_PART = 0.5
 
 
 @dataclass(frozen=True)
-class Entry:
+class SuiteRow:
     """One line of a suite's table: a model, in one track, with its record and score per board."""
 
     label: str
@@ -58,7 +58,7 @@ class SuiteTable:
 
     suite: Suite
     scales: dict[str, Scale]
-    entries: tuple[Entry, ...]
+    entries: tuple[SuiteRow, ...]
 
 
 def score_suite(suite: Suite, records: Mapping[str, Sequence[Record]]) -> SuiteTable:
@@ -105,7 +105,7 @@ def _line_of(record: Record) -> str:
     return canonical_json([*facts, spec.weights, spec.checkpoint_digest, formula])
 
 
-def _entry(by_board: Mapping[str, list[Record]], scales: Mapping[str, Scale]) -> Entry:
+def _entry(by_board: Mapping[str, list[Record]], scales: Mapping[str, Scale]) -> SuiteRow:
     records = {name: _representative(group) for name, group in by_board.items()}
     scores = {name: scales[name].score(record) for name, record in records.items()}
     first = next(iter(records.values()))
@@ -113,10 +113,10 @@ def _entry(by_board: Mapping[str, list[Record]], scales: Mapping[str, Scale]) ->
     weights = f" {spec.weights}" if spec.origin == "constructed" else ""
     known = [score for score in scores.values() if score is not None]
     mean = mean_score(known) if len(known) >= LEAST_PART * len(scales) else None
-    return Entry(spec.model + weights, spec.origin, track_name(first), records, scores, mean)
+    return SuiteRow(spec.model + weights, spec.origin, track_name(first), records, scores, mean)
 
 
-def _with_arguments(entries: Sequence[Entry]) -> list[Entry]:
+def _with_arguments(entries: Sequence[SuiteRow]) -> list[SuiteRow]:
     """The entries; those of one label and track get the arguments that tell them apart."""
     names = [(entry.label, entry.origin, entry.track) for entry in entries]
     differing = differing_arguments(names, [_arguments(entry) for entry in entries])
@@ -126,7 +126,7 @@ def _with_arguments(entries: Sequence[Entry]) -> list[Entry]:
     ]
 
 
-def _arguments(entry: Entry) -> dict[str, object]:
+def _arguments(entry: SuiteRow) -> dict[str, object]:
     """What an entry's formula consists of; of a training, what it started from."""
     spec = next(iter(entry.records.values())).spec
     if spec.origin == "trained":
@@ -155,7 +155,7 @@ def _representative(records: Sequence[Record]) -> Record:
     return min(records, key=key)
 
 
-def _order(entry: Entry) -> tuple[bool, int, float, str]:
+def _order(entry: SuiteRow) -> tuple[bool, int, float, str]:
     done = sum(score is not None for score in entry.scores.values())
     return (
         entry.origin != "trained",
