@@ -48,7 +48,7 @@ def test_a_true_difference_is_seen_and_copies_are_not_told_apart():
 
 
 def test_a_false_difference_is_counted(monkeypatch):
-    monkeypatch.setattr("iclbench.leaderboards.ranking.LEVEL", 1e9)
+    monkeypatch.setattr("iclbench.leaderboards.ranking.SIGNIFICANCE", 1e9)
     assert simulate_boards(BOARDS["copies: digits, normal"], 3, 2)["no false difference"] < 1
 
 

@@ -128,11 +128,11 @@ def _require_use(context: typer.Context, what: list[str], x: str | None, maps: s
 def _figure_of_study(
     name: str, size: str, records: Path | None, title: str, file: Path | None, kind: str
 ) -> None:
-    from ..leaderboards.studies import caption, find_study, records_of
+    from ..leaderboards.studies import caption, find_study, study_records
     from ..plugins import host
 
     study = find_study(name, host())
-    sweep, result = records_of(study, size, records)
+    sweep, result = study_records(study, size, records)
     if sweep.figure is None:
         raise UsageError(f"{study.path} has no figure")
     described = sweep.figure.model_copy(update={"title": title} if title else {})

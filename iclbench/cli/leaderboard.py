@@ -67,12 +67,12 @@ def show(
     """
     from ..display.boards import overview_table, print_boards
     from ..leaderboards.board import comparable
-    from ..leaderboards.reading import Together, boards_of, records_of
+    from ..leaderboards.reading import Together, boards_of, sound_records_of
     from ..runs.store import RecordStore
 
     store = Together(tuple(map(RecordStore, records_folders(folders, out))))
     problems: list[str] = []
-    records = records_of(store, problems.append, task=task)
+    records = sound_records_of(store, problems.append, task=task)
     if not records and not problems:
         where = f"there are no records in {store}"
         raise UsageError(where + (f" of {task}" if task else ""))
@@ -109,12 +109,12 @@ def costs(
     """
     from ..display.costs import costs_table, digits_table
     from ..leaderboards.costs import costs_of, digits_of
-    from ..leaderboards.reading import Together, records_of
+    from ..leaderboards.reading import Together, sound_records_of
     from ..runs.store import RecordStore
 
     store = Together(tuple(map(RecordStore, records_folders(folders or [PUBLISHED], None))))
     problems: list[str] = []
-    records = records_of(store, problems.append)
+    records = sound_records_of(store, problems.append)
     cells = costs_of(records)
     if not cells and not problems:
         raise UsageError("there are no records of trained models in these folders")

@@ -164,13 +164,13 @@ def _scores(
     from ..leaderboards.reading import Together, sound_records
     from ..leaderboards.suite_score import score_suite
     from ..runs.store import RecordStore
-    from ..runs.suites import records_of
+    from ..runs.suites import records_by_board
 
     known = {record.id: record for record in ran}
     store = Together(tuple(map(RecordStore, folders)))
     others = [path for path in store.paths() if path.stem[-16:] not in known]
     records = [*known.values(), *(r for _, r in sound_records(others, problems.append))]
-    return score_suite(suite, records_of(suite, records))
+    return score_suite(suite, records_by_board(suite, records))
 
 
 def show(

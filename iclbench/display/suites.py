@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from ..api.suite import SuiteBoard
 from ..leaderboards.formats import parameters
 from ..leaderboards.level import level_name, level_of
-from ..leaderboards.suite_score import Score, SuiteTable
+from ..leaderboards.scale import Score
+from ..leaderboards.suite_score import SuiteTable
 from .table import Cell, Column, Table
 
 Reasons = Mapping[tuple[str, str], str]

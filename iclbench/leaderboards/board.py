@@ -19,6 +19,7 @@ from ..runs.store import RecordStore, folder_of_records, read_record
 from . import formats
 from .export import export_table
 from .floor import Floor, floor_of
+from .grouping import grouped
 from .groups import rows_of
 from .labels import grader_name
 from .ranking import Rank
@@ -204,9 +205,7 @@ def comparable(records: Sequence[Record]) -> list[list[Record]]:
 
     Of a task's boards, those with rows of a training budget come first.
     """
-    groups: dict[str, list[Record]] = {}
-    for record in records:
-        groups.setdefault(canonical_json(comparable_facts(record)), []).append(record)
+    groups = grouped(records, lambda record: canonical_json(comparable_facts(record)))
 
     def standing(key: str) -> tuple[str, bool, str]:
         members = groups[key]

@@ -8,6 +8,7 @@ from typing import Any
 from ..api.record import Record
 from ..console import counted
 from . import formats
+from .grouping import grouped
 
 
 def board_names(records: Sequence[Record]) -> list[str]:
@@ -38,11 +39,24 @@ def told_apart(names: Sequence[str], parts: Sequence[str], separator: str = ", "
 
 
 def differing_arguments(
-    names: Sequence[str], arguments: Sequence[Mapping[str, Any]]
+    names: Sequence[object], arguments: Sequence[Mapping[str, Any]], absent: str = ""
 ) -> list[dict[str, Any]]:
-    """Each one's arguments that not all of its name have."""
-    alike = [[a for a, n in zip(arguments, names, strict=True) if n == name] for name in names]
+    """Each one's arguments that not all of its name have.
+
+    An argument that begins with `absent` differs where others lack it; any other argument differs
+    only from another value.
+    """
+    members = grouped(zip(names, arguments, strict=True), lambda pair: pair[0])
+    differing = {name: _differing([a for _, a in pairs], absent) for name, pairs in members.items()}
     return [
-        {k: v for k, v in own.items() if any(args.get(k) != v for args in others)}
-        for own, others in zip(arguments, alike, strict=True)
+        {key: value for key, value in args.items() if key in differing[name]}
+        for name, args in zip(names, arguments, strict=True)
     ]
+
+
+def _differing(arguments: Sequence[Mapping[str, Any]], absent: str) -> set[str]:
+    def differs(key: str) -> bool:
+        first, *others = [a.get(key) for a in arguments if key in a or key.startswith(absent)]
+        return any(value != first for value in others)
+
+    return set(filter(differs, {key for args in arguments for key in args}))

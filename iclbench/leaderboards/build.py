@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 
 from ..api.errors import UsageError
@@ -15,8 +16,9 @@ from .cited import read_cited
 from .curves import curves_table
 from .descriptions import Descriptions
 from .export import as_csv, as_parquet, export_table
-from .findings import outcomes
+from .findings import judgements
 from .findings_page import findings_page
+from .grouping import grouped
 from .overview_page import overview_page
 from .page_parts import GENERATED
 from .pages import precision_page, stale_page, task_page
@@ -42,7 +44,7 @@ def build(
     files["precision.md"] = precision_page(boards).encode()
     for task, task_boards in by_task(boards).items():
         files[f"tasks/{task}.md"] = task_page(task, task_boards, cited.get(task, ())).encode()
-    judged = outcomes(folder, refused)
+    judged = judgements(folder, refused)
     if judged:
         files["findings.md"] = findings_page(judged, Descriptions(refused)).encode()
     files["stale.md"] = stale_page(boards, installed_code()).encode()
@@ -78,9 +80,6 @@ def published(records: Path, refused: Refused, *, whole: bool = False) -> list[B
     return boards
 
 
-def by_task(boards: list[Board]) -> dict[str, list[Board]]:
+def by_task(boards: Iterable[Board]) -> dict[str, list[Board]]:
     """The boards of each task, in order of appearance."""
-    tasks: dict[str, list[Board]] = {}
-    for board in boards:
-        tasks.setdefault(board.task, []).append(board)
-    return tasks
+    return grouped(boards, lambda board: board.task)

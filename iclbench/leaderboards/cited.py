@@ -13,6 +13,7 @@ from ..api.config import Config
 from ..api.errors import UsageError
 from ..api.names import is_plain_name
 from .documents import read_document
+from .grouping import grouped
 
 FILE = "cited.toml"
 
@@ -47,9 +48,8 @@ def read_cited(folder: Path) -> dict[str, list[Cited]]:
     Raises UsageError with the reason for a file that is not valid.
     """
     path = folder / FILE
-    by_task: dict[str, list[Cited]] = {}
-    for entry in read_document(path, _File).cited:
+    cited = read_document(path, _File).cited
+    for entry in cited:
         if not is_plain_name(entry.task):
             raise UsageError(f"{path}: {entry.task[:100]!r} is not the name of a task")
-        by_task.setdefault(entry.task, []).append(entry)
-    return by_task
+    return grouped(cited, lambda entry: entry.task)

@@ -16,6 +16,7 @@ from ..api.errors import UsageError
 from ..discovery import Plugin
 from ..plugins import PluginHost, host
 from . import wording
+from .board import Board
 from .documents import read_document
 from .reading import Refused
 
@@ -76,6 +77,10 @@ class Descriptions:
     def model(self, name: str) -> Description:
         """What pages say of a model."""
         return self._models.get(name) or Description(name, name)
+
+    def metric_of(self, board: Board) -> str:
+        """The metric that ranks a board, in words."""
+        return self.task(board.task).metric(board.ranking.metric)
 
 
 def read_about(plugin: Plugin) -> AboutFile:

@@ -23,7 +23,7 @@ from ..api.record import Record
 from ..files import STUDIES
 from ..runs.store import RecordStore
 from .documents import read_document
-from .reading import Refused, records_of
+from .reading import Refused, sound_records_of
 from .values import Value, numbers_of, record_of
 
 FILE = "findings.toml"
@@ -40,7 +40,7 @@ Range = tuple[
 class Finding(Config):
     """A claim of a paper, and the ranges of one number in which the claim holds or fails.
 
-    The number is `first`, or `first` divided by `second` or minus `second`. An outcome counts if
+    The number is `first`, or `first` divided by `second` or minus `second`. A verdict counts if
     the number is in its range over all seeds, and for most pairs of equal seeds where the records
     have it by seed. Otherwise the finding is not shown. One trained seed shows it in kind at most,
     and contradicts nothing.
@@ -85,11 +85,11 @@ class _File(Config):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Judgement:
     """A finding with its verdict, the number over all seeds, and that of each seed if known.
 
     `records` are those that the number is of, none for a finding that was not run. `of_means` is
-    the outcome if means replace medians, which most papers report; None where there are none.
+    the judgement if means replace medians, which most papers report; None where there are none.
     """
 
     finding: Finding
@@ -97,7 +97,7 @@ class Outcome:
     number: float | None = None
     by_seed: tuple[float, ...] = ()
     records: tuple[Record, ...] = ()
-    of_means: Outcome | None = None
+    of_means: Judgement | None = None
 
 
 def read_findings(folder: Path) -> list[Finding]:
@@ -108,7 +108,7 @@ def read_findings(folder: Path) -> list[Finding]:
     return read_document(folder / FILE, _File).finding
 
 
-def outcomes(folder: Path, refused: Refused) -> list[Outcome]:
+def judgements(folder: Path, refused: Refused) -> list[Judgement]:
     """The verdict of every finding, from the records in `folder`/studies.
 
     `refused` gets a line for each damaged record, and for each finding with a value that several
@@ -119,22 +119,24 @@ def outcomes(folder: Path, refused: Refused) -> list[Outcome]:
     for finding in read_findings(folder):
         store = RecordStore(folder / STUDIES / finding.records)
         if finding.records not in known:
-            known[finding.records] = records_of(store, refused)
+            known[finding.records] = sound_records_of(store, refused)
         try:
             results.append(judge(finding, known[finding.records], store))
         except IclbenchError as error:
             refused(f"{FILE}: {finding.claim} {error}")
-            results.append(Outcome(finding, "not run"))
+            results.append(Judgement(finding, "not run"))
     return results
 
 
-def judge(finding: Finding, records: Sequence[Record], store: RecordStore | None = None) -> Outcome:
+def judge(
+    finding: Finding, records: Sequence[Record], store: RecordStore | None = None
+) -> Judgement:
     """The verdict of a finding, from the records of its study in the store."""
-    outcome = _judged(finding, records, store)
+    judgement = _judged(finding, records, store)
     of_means = _by_means(finding)
-    if outcome.verdict == "not run" or of_means is None:
-        return outcome
-    return replace(outcome, of_means=_judged(of_means, records, store))
+    if judgement.verdict == "not run" or of_means is None:
+        return judgement
+    return replace(judgement, of_means=_judged(of_means, records, store))
 
 
 def _by_means(finding: Finding) -> Finding | None:
@@ -148,12 +150,12 @@ def _by_means(finding: Finding) -> Finding | None:
     return finding.model_copy(update=changed) if changed else None
 
 
-def _judged(finding: Finding, records: Sequence[Record], store: RecordStore | None) -> Outcome:
+def _judged(finding: Finding, records: Sequence[Record], store: RecordStore | None) -> Judgement:
     values = [value for value in (finding.first, finding.second) if value is not None]
     members = [record_of(value, records, FILE) for value in values]
     present = [record for record in members if record is not None]
     if len(present) < len(values):
-        return Outcome(finding, "not run")
+        return Judgement(finding, "not run")
     numbers = [
         numbers_of(value, record, FILE, store)
         for value, record in zip(values, present, strict=True)
@@ -165,7 +167,7 @@ def _judged(finding: Finding, records: Sequence[Record], store: RecordStore | No
     verdict = _verdict(finding, number, by_seed)
     if any(r.spec.origin == "trained" and len(r.seeds) == 1 for r in present):
         verdict = ONE_SEED.get(verdict, verdict)
-    return Outcome(finding, verdict, number, by_seed, tuple(present))
+    return Judgement(finding, verdict, number, by_seed, tuple(present))
 
 
 def _pairs(

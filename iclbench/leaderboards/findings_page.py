@@ -9,16 +9,16 @@ from tabulate import tabulate
 from . import verdict_words as words
 from .descriptions import Descriptions
 from .escaping import markdown
-from .findings import Outcome
+from .findings import Judgement
 from .page_parts import GENERATED
 
 
-def findings_page(outcomes: Sequence[Outcome], about: Descriptions) -> str:
+def findings_page(judgements: Sequence[Judgement], about: Descriptions) -> str:
     """The page as Markdown: counts of the verdicts, and a line per finding with its criterion.
 
     Own questions, which their source does not answer, follow the claims of papers.
     """
-    claims, questions = words.claims(outcomes), words.own_questions(outcomes)
+    claims, questions = words.claims(judgements), words.own_questions(judgements)
     meanings = "; ".join(f"*{name}*: {text}" for name, text in words.VERDICTS.items())
     parts = [
         f"{GENERATED}\n\n# Findings of papers",
@@ -42,35 +42,35 @@ def findings_page(outcomes: Sequence[Outcome], about: Descriptions) -> str:
     parts += [
         "## Criteria",
         "\n".join(
-            f"{number}. {markdown(outcome.finding.criterion)} Written {words.written(outcome)}."
-            + (f" *{markdown(outcome.finding.remark)}*" if outcome.finding.remark else "")
-            for number, outcome in enumerate([*claims, *questions], start=1)
+            f"{number}. {markdown(judgement.finding.criterion)} Written {words.written(judgement)}."
+            + (f" *{markdown(judgement.finding.remark)}*" if judgement.finding.remark else "")
+            for number, judgement in enumerate([*claims, *questions], start=1)
         ),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _own_counted(outcomes: Sequence[Outcome]) -> str:
-    name = "own question" if len(outcomes) == 1 else "own questions"
-    return f" {len(outcomes)} {name}, {words.summary(outcomes)}." if outcomes else ""
+def _own_counted(judgements: Sequence[Judgement]) -> str:
+    name = "own question" if len(judgements) == 1 else "own questions"
+    return f" {len(judgements)} {name}, {words.summary(judgements)}." if judgements else ""
 
 
-def _table(outcomes: Sequence[Outcome], first: int, about: Descriptions) -> str:
+def _table(judgements: Sequence[Judgement], first: int, about: Descriptions) -> str:
     lines = [
         {
             "": str(number),
-            "claim": markdown(outcome.finding.claim),
-            "source": markdown(outcome.finding.source),
-            "verdict": f"**{markdown(words.marked(outcome))}**",
-            "number": words.number(outcome),
-            "by seed": words.by_seed(outcome),
-            "by means": words.by_means(outcome),
-            "seeds": words.seeds(outcome),
-            "setting": markdown(words.setting(outcome, about)),
-            "criterion written": words.written(outcome),
-            "records": f"`studies/{outcome.finding.records}`",
+            "claim": markdown(judgement.finding.claim),
+            "source": markdown(judgement.finding.source),
+            "verdict": f"**{markdown(words.marked(judgement))}**",
+            "number": words.number(judgement),
+            "by seed": words.by_seed(judgement),
+            "by means": words.by_means(judgement),
+            "seeds": words.seeds(judgement),
+            "setting": markdown(words.setting(judgement, about)),
+            "criterion written": words.written(judgement),
+            "records": f"`studies/{judgement.finding.records}`",
         }
-        for number, outcome in enumerate(outcomes, start=first)
+        for number, judgement in enumerate(judgements, start=first)
     ]
     align = ("right", *["left"] * 10)
     return tabulate(lines, headers="keys", tablefmt="github", disable_numparse=True, colalign=align)

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..api.ranking import Ranking
 from ..api.record import Record
-from ..runs.heldout import LEVEL
+from ..runs.heldout import HELD_OUT_SIGNIFICANCE
 from .ranking import Difference
 from .row import Bounds, Row, has_digits
 
@@ -41,7 +41,7 @@ DIGITS_OF_ERROR = (
 
 HELD_OUT = (
     "Held out: the same weights on prompts whose seed was drawn after the submission; `differs` "
-    f"marks p < {LEVEL:g}, by Welch's test."
+    f"marks p < {HELD_OUT_SIGNIFICANCE:g}, by Welch's test."
 )
 
 #: A row that used so much more or less of its track's budget says so.

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..api.record import Record
 from ..api.spec import canonical_json
+from .board_names import differing_arguments, told_apart
 from .formats import file_name, in_label
 
 Facts = dict[str, Any]
@@ -21,6 +22,10 @@ UNSET = "none"
 #: The groups of arguments that tell a model's rows from each other.
 _GROUPS = ("model_args", "weights_args", "recipe_args")
 
+#: How the names of a model's arguments begin. One that some records lack tells them apart: it was
+#: added after they were made.
+_MODEL = "model_args."
+
 #: A recipe's settings that repeat the arguments of model and task, or that change no result.
 _DERIVED = ("recipe_args.model_args", "recipe_args.task_args", "recipe_args.chunk")
 
@@ -31,29 +36,31 @@ def labels_of(records: Sequence[Record]) -> list[str]:
     Rows of different tracks differ in almost every setting, so the track alone tells them apart.
     """
     facts = [_facts(record) for record in records]
-    by_model: dict[tuple[str, ...], list[Facts]] = {}
-    by_formula: dict[tuple[str, ...], list[Facts]] = {}
-    for record, known in zip(records, facts, strict=True):
-        by_model.setdefault(_model(record), []).append(known)
-        by_formula.setdefault(_formula(record), []).append(known)
-    of_model = {model: _differing(group) for model, group in by_model.items()}
-    of_formula = {formula: _differing(group) for formula, group in by_formula.items()}
+    settings = differing_arguments([_model(record) for record in records], facts, _MODEL)
+    arguments = differing_arguments([_formula(record) for record in records], facts, _MODEL)
     labels = []
-    for record, known in zip(records, facts, strict=True):
-        names = {n for n in of_model[_model(record)] if not n.startswith("model_args.")}
-        names |= {n for n in of_formula[_formula(record)] if n.startswith("model_args.")}
+    for record, known, of_model, of_formula in zip(
+        records, facts, settings, arguments, strict=True
+    ):
+        names = {name for name in of_model if not name.startswith(_MODEL)}
+        names |= {name for name in of_formula if name.startswith(_MODEL)}
         names |= {name for name in NOTABLE if known.get(name) is not None}
-        names |= {f"model_args.{name}" for name in _given(record)}
+        names |= {f"{_MODEL}{name}" for name in _given(record)}
         # Somebody chose seeds that are not the first ones.
         names |= {"seeds"} if record.spec.seeds != tuple(range(len(record.spec.seeds))) else set()
         # A fact that a record lacks, such as a solver's recipe, shows in the column of origins.
-        shown = [
-            f"{name.split('.')[-1]}={in_label(known[name])}"
-            for name in sorted(names)
-            if known.get(name, UNSET) != UNSET and known[name] is not None
-        ]
-        labels.append(" ".join([record.spec.model, *shown]))
-    return _told_apart(_with_tracks(labels, records), records)
+        shown = {name: known[name] for name in names if known.get(name, UNSET) != UNSET}
+        labels.append(" ".join([record.spec.model, *_in_label(shown)]))
+    labels = _with_tracks(labels, records)
+    # Equal labels are followed by the parts of arguments that differ.
+    parts = differing_arguments(labels, [_parts(record) for record in records], _MODEL)
+    return [" ".join([label, *_in_label(own)]) for label, own in zip(labels, parts, strict=True)]
+
+
+def _in_label(facts: Facts) -> list[str]:
+    """The facts that are known as `name=value`, without the groups that they are in."""
+    known = sorted(item for item in facts.items() if item[1] is not None)
+    return [f"{name.rpartition('.')[2]}={in_label(value)}" for name, value in known]
 
 
 def _given(record: Record) -> list[str]:
@@ -70,51 +77,16 @@ def _with_tracks(labels: Sequence[str], records: Sequence[Record]) -> list[str]:
 
     Rows with other weights are told apart by their origin.
     """
-    tracks: dict[str, set[str]] = {}
-    for label, record in zip(labels, records, strict=True):
-        if record.spec.origin == "trained":
-            tracks.setdefault(label, set()).add(record.track or "")
-    return [
-        f"{label} track={record.track}" if record.track and len(tracks[label]) > 1 else label
-        for label, record in zip(labels, records, strict=True)
-    ]
-
-
-def _told_apart(labels: Sequence[str], records: Sequence[Record]) -> list[str]:
-    """The labels, where equal ones are followed by the parts of arguments that differ."""
-    parts = [_parts(record) for record in records]
-    members: dict[str, list[int]] = {}
-    for i, label in enumerate(labels):
-        members.setdefault(label, []).append(i)
-    differing = {label: sorted(_differing([parts[i] for i in group]))
-                 for label, group in members.items()}  # fmt: skip
-    return [
-        " ".join([label, *(f"{name.rpartition('.')[2]}={in_label(parts[i][name])}"
-                           for name in differing[label] if parts[i].get(name) is not None)])
-        for i, label in enumerate(labels)
-    ]  # fmt: skip
+    trained = {i: label for i, label in enumerate(labels) if records[i].spec.origin == "trained"}
+    tracks = [f"track={track}" if (track := records[i].track) else "" for i in trained]
+    named = dict(zip(trained, told_apart(list(trained.values()), tracks, " "), strict=True))
+    return [named.get(i, label) for i, label in enumerate(labels)]
 
 
 def grader_name(record: Record) -> str:
     """The grader and the model that it asked, or `none`."""
     grader = record.grader
     return " ".join([grader.name, grader.model or ""]).strip() if grader else UNSET
-
-
-def _differing(facts: Sequence[Facts]) -> set[str]:
-    """The names with different values among records that have them.
-
-    A model's argument also differs if some records lack it: it was added after they were made.
-    """
-    values: dict[str, list[str]] = {}
-    for known in facts:
-        for name, value in known.items():
-            values.setdefault(name, []).append(str(value))
-    return {
-        name
-        for name, present in values.items()
-        if len(set(present)) > 1 or (name.startswith("model_args.") and len(present) < len(facts))
-    }
 
 
 def _model(record: Record) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from ..runs.intervals import components
 from .all_pairs import p_values, seed_variances
 
 #: The probability that any of a board's rows is called different from another that it equals.
-LEVEL = 0.05
+SIGNIFICANCE = 0.05
 #: A prompt solved to this many digits below the attainable counts as that: the rest is rounding.
 NEAR_ATTAINABLE = 1.0
 #: A row is at the floor if its median and 99th percentile lack at most this many digits.
@@ -55,7 +55,7 @@ class Difference(NamedTuple):
     @property
     def is_significant(self) -> bool:
         """Whether the interval excludes 0."""
-        return self.p < LEVEL
+        return self.p < SIGNIFICANCE
 
 
 def ranked_values(values: np.ndarray, attainable: np.ndarray | None = None) -> np.ndarray:
@@ -180,7 +180,7 @@ def holm(p: np.ndarray) -> np.ndarray:
     remaining = np.arange(len(ordered), 0, -1)
     corrected = np.maximum.accumulate(remaining * p[pairs][ordered])
     significant = np.zeros(p.shape, dtype=bool)
-    chosen = ordered[corrected < LEVEL]
+    chosen = ordered[corrected < SIGNIFICANCE]
     significant[pairs[0][chosen], pairs[1][chosen]] = True
     return np.asarray(significant | significant.T)
 

@@ -53,7 +53,7 @@ def sound_records(paths: Iterable[Path], refused: Refused) -> Iterator[tuple[Pat
             refused(problem_with(path, error))
 
 
-def records_of(
+def sound_records_of(
     store: RecordStore | Together, refused: Refused, *, task: str | None = None, whole: bool = False
 ) -> list[Record]:
     """The store's sound records, of one task if given; if `whole`, with all files that they name.
@@ -78,8 +78,8 @@ def records_of(
 def sound_boards(
     store: RecordStore, refused: Refused, *, task: str | None = None, whole: bool = False
 ) -> Boards:
-    """The boards of `records_of`. A record's values must be sound too."""
-    records = records_of(store, refused, task=task, whole=whole)
+    """The boards of `sound_records_of`. A record's values must be sound too."""
+    records = sound_records_of(store, refused, task=task, whole=whole)
     return boards_of(records, store, refused)
 
 

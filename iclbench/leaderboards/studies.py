@@ -79,7 +79,7 @@ def find_study(name: str, host: PluginHost) -> Study:
     raise unknown("study", name, {n for s in known for n in (s.name, s.path.stem)})
 
 
-def records_of(study: Study, size: str, folder: Path | None) -> tuple[SweepFile, SweepResult]:
+def study_records(study: Study, size: str, folder: Path | None) -> tuple[SweepFile, SweepResult]:
     """The study's sweep at a size, and its records in `folder` with the runs that lack one.
 
     Without `folder`, the records are those in the sweep's own folder or the published ones,

@@ -1,8 +1,7 @@
 """A suite's scores: where each model lies between chance and what is attainable, board by board.
 
 Pure functions of records. On a board, a score is (value − chance) / (reference − chance), where
-the value is the record's level, see `level.py`. The reference is the floor, such as the attainable
-error; without a floor it is the solver that the suite names, or else the best row.
+the value is the record's level, see `level.py`, and both ends are those of `scale.suite_scale`.
 """
 
 from __future__ import annotations
@@ -10,41 +9,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from ..api.record import Record
 from ..api.spec import canonical_json
-from ..api.suite import Suite, SuiteBoard
-from ..runs.suites import records_of_solver
-from .level import has_digits_level, is_lower_better, level_of
+from ..api.suite import Suite
+from .board_names import differing_arguments
 from .row import is_tuned, track_name
+from .scale import Scale, Score, suite_scale
 
 #: A model with scores on a smaller part of the boards has no mean: it is of other boards.
 LEAST_PART = 0.5
 
 
-class Score(NamedTuple):
-    """A score, 0 at chance and 1 at the reference, with its 95% interval if there is one."""
-
-    value: float
-    low: float | None
-    high: float | None
-
-
 @dataclass(frozen=True)
-class Scale:
-    """The values that count as 0 and as 1 on a board; None where no record has them."""
-
-    chance: float | None
-    reference: float | None
-    #: What the reference is: the floor's name, or the model's.
-    reference_name: str
-    #: Whether the values are digits of an error; otherwise they are means of the metric.
-    in_digits: bool = False
-
-
-@dataclass(frozen=True)
-class Entry:
+class SuiteRow:
     """One line of a suite's table: a model, in one track, with its record and score per board."""
 
     label: str
@@ -80,12 +58,12 @@ class SuiteTable:
 
     suite: Suite
     scales: dict[str, Scale]
-    entries: tuple[Entry, ...]
+    entries: tuple[SuiteRow, ...]
 
 
 def score_suite(suite: Suite, records: Mapping[str, Sequence[Record]]) -> SuiteTable:
     """The scores of the records of each board, by the board's name."""
-    scales = {board.name: scale_of(board, records.get(board.name, ())) for board in suite.boards}
+    scales = {board.name: suite_scale(board, records.get(board.name, ())) for board in suite.boards}
     lines: dict[str, dict[str, list[Record]]] = {}
     for board in suite.boards:
         for record in records.get(board.name, ()):
@@ -93,46 +71,6 @@ def score_suite(suite: Suite, records: Mapping[str, Sequence[Record]]) -> SuiteT
     entries = _with_arguments([_entry(by_board, scales) for by_board in lines.values()])
     entries.sort(key=_order)
     return SuiteTable(suite, scales, tuple(entries))
-
-
-def scale_of(board: SuiteBoard, records: Sequence[Record]) -> Scale:
-    """What counts as 0 and as 1 on a board."""
-    chance = records_of_solver(board, board.chance, records)
-    low = level_of(chance[0]).value if chance else None
-    in_digits = bool(records) and has_digits_level(records[0])
-    for record in records:
-        floor = record.floor.get(record.ranking.metric)
-        if floor is not None:
-            return Scale(low, level_of(record, floor).value, record.main.floor.name, in_digits)
-    named = records_of_solver(board, board.reference, records) if board.reference else []
-    candidates = named or [r for r in records if r.spec.model != board.chance]
-    values = [(value, r) for r in candidates if (value := level_of(r).value) is not None]
-    if not values:
-        return Scale(low, None, board.reference or "best row", in_digits)
-    sign = -1.0 if is_lower_better(values[0][1]) else 1.0
-    value, best = max(values, key=lambda pair: sign * pair[0])
-    name = best.spec.model if named else f"best row: {best.spec.model}"
-    return Scale(low, value, name, in_digits)
-
-
-def score_of(record: Record, scale: Scale) -> Score | None:
-    """The record's score; None where the scale is not known or has no length.
-
-    Chance and reference are taken as known: they have the same prompts. A best row as reference
-    was trained, so its own uncertainty is missing in the interval.
-    """
-    if scale.chance is None or scale.reference is None:
-        return None
-    length = scale.reference - scale.chance
-    is_upward = not is_lower_better(record)
-    if length == 0 or not math.isfinite(length) or (length > 0) != is_upward:
-        return None
-    value, *bounds = level_of(record)
-    if value is None:
-        return Score(0.0, None, None)  # it is not finite, so no better than chance
-    scaled = [None if b is None else (b - scale.chance) / length for b in bounds]
-    low, high = scaled if is_upward else scaled[::-1]
-    return Score((value - scale.chance) / length, low, high)
 
 
 def mean_score(scores: Iterable[Score]) -> Score | None:
@@ -143,7 +81,7 @@ def mean_score(scores: Iterable[Score]) -> Score | None:
 
     Boards are independent, so the squared distances of the bounds add up (Zou and Donner 2008).
     """
-    counted = [_within_scale(score) for score in scores]
+    counted = [score.clipped for score in scores]
     if not counted:
         return None
     count = len(counted)
@@ -157,11 +95,6 @@ def mean_score(scores: Iterable[Score]) -> Score | None:
     return Score(mean, mean - math.sqrt(downward) / count, mean + math.sqrt(upward) / count)
 
 
-def _within_scale(score: Score) -> Score:
-    low, high = (None if b is None else min(1.0, max(0.0, b)) for b in (score.low, score.high))
-    return Score(min(1.0, max(0.0, score.value)), low, high)
-
-
 def _line_of(record: Record) -> str:
     """Records with the same text are one entry: a trained model's in one track, or one formula."""
     spec = record.spec
@@ -172,34 +105,28 @@ def _line_of(record: Record) -> str:
     return canonical_json([*facts, spec.weights, spec.checkpoint_digest, formula])
 
 
-def _entry(by_board: Mapping[str, list[Record]], scales: Mapping[str, Scale]) -> Entry:
+def _entry(by_board: Mapping[str, list[Record]], scales: Mapping[str, Scale]) -> SuiteRow:
     records = {name: _representative(group) for name, group in by_board.items()}
-    scores = {name: score_of(record, scales[name]) for name, record in records.items()}
+    scores = {name: scales[name].score(record) for name, record in records.items()}
     first = next(iter(records.values()))
     spec = first.spec
     weights = f" {spec.weights}" if spec.origin == "constructed" else ""
     known = [score for score in scores.values() if score is not None]
     mean = mean_score(known) if len(known) >= LEAST_PART * len(scales) else None
-    return Entry(spec.model + weights, spec.origin, track_name(first), records, scores, mean)
+    return SuiteRow(spec.model + weights, spec.origin, track_name(first), records, scores, mean)
 
 
-def _with_arguments(entries: Sequence[Entry]) -> list[Entry]:
+def _with_arguments(entries: Sequence[SuiteRow]) -> list[SuiteRow]:
     """The entries; those of one label and track get the arguments that tell them apart."""
-    groups: dict[tuple[str, ...], list[Entry]] = {}
-    for entry in entries:
-        groups.setdefault((entry.label, entry.origin, entry.track), []).append(entry)
-    labelled = []
-    for group in groups.values():
-        known = [_arguments(entry) for entry in group]
-        every = dict.fromkeys(name for args in known for name in args)
-        names = [n for n in every if any(args.get(n) != known[0].get(n) for args in known)]
-        for entry, args in zip(group, known, strict=True):
-            words = [entry.label, *(f"{name}={args[name]}" for name in names if name in args)]
-            labelled.append(replace(entry, label=" ".join(words)))
-    return labelled
+    names = [(entry.label, entry.origin, entry.track) for entry in entries]
+    differing = differing_arguments(names, [_arguments(entry) for entry in entries])
+    return [
+        replace(entry, label=" ".join([entry.label, *(f"{k}={v}" for k, v in args.items())]))
+        for entry, args in zip(entries, differing, strict=True)
+    ]
 
 
-def _arguments(entry: Entry) -> dict[str, object]:
+def _arguments(entry: SuiteRow) -> dict[str, object]:
     """What an entry's formula consists of; of a training, what it started from."""
     spec = next(iter(entry.records.values())).spec
     if spec.origin == "trained":
@@ -228,7 +155,7 @@ def _representative(records: Sequence[Record]) -> Record:
     return min(records, key=key)
 
 
-def _order(entry: Entry) -> tuple[bool, int, float, str]:
+def _order(entry: SuiteRow) -> tuple[bool, int, float, str]:
     done = sum(score is not None for score in entry.scores.values())
     return (
         entry.origin != "trained",

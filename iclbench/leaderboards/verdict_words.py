@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
+from ..api.budget import Budget
 from ..api.record import Record
 from ..console import counted
 from . import formats
 from .descriptions import Descriptions
-from .findings import Finding, Outcome, Verdict
+from .findings import Finding, Judgement, Verdict
+from .wording import duration
 
 #: Follows a verdict whose criterion was written after the run.
 MARK = "*"
@@ -37,7 +40,6 @@ _OF_OWN: dict[Verdict, str] = {
     "contradicted": "does not hold",
 }
 _PLURAL = {"holds": "hold", "holds in kind": "hold in kind", "does not hold": "do not hold"}
-_UNITS = {"s": "second", "m": "minute", "h": "hour"}
 
 
 def verdict_name(verdict: Verdict, own_question: bool = False) -> str:
@@ -45,15 +47,15 @@ def verdict_name(verdict: Verdict, own_question: bool = False) -> str:
     return _OF_OWN.get(verdict, verdict) if own_question else verdict
 
 
-def marked(outcome: Outcome) -> str:
+def marked(judgement: Judgement) -> str:
     """The verdict's name, with the mark of a criterion that was written after the run."""
-    name = verdict_name(outcome.verdict, outcome.finding.own_question)
-    return name + MARK * outcome.finding.after_run
+    name = verdict_name(judgement.verdict, judgement.finding.own_question)
+    return name + MARK * judgement.finding.after_run
 
 
-def written(outcome: Outcome) -> str:
+def written(judgement: Judgement) -> str:
     """The day on which the criterion was written, and whether that was after the run."""
-    return f"{outcome.finding.written}{', after the run' * outcome.finding.after_run}"
+    return f"{judgement.finding.written}{', after the run' * judgement.finding.after_run}"
 
 
 def kind_of_number(finding: Finding) -> str:
@@ -64,29 +66,29 @@ def kind_of_number(finding: Finding) -> str:
     return formats.in_words(value.metric or str(value.analysis).rpartition(".")[2])
 
 
-def number(outcome: Outcome) -> str:
+def number(judgement: Judgement) -> str:
     """The number with its kind, such as `ratio 9.63`; empty without one."""
-    if outcome.number is None:
+    if judgement.number is None:
         return ""
-    return f"{kind_of_number(outcome.finding)} {formats.short(outcome.number)}"
+    return f"{kind_of_number(judgement.finding)} {formats.short(judgement.number)}"
 
 
-def by_seed(outcome: Outcome) -> str:
+def by_seed(judgement: Judgement) -> str:
     """The number of each of several seeds; empty where there is only one or none is known."""
-    if len(outcome.by_seed) < 2:
+    if len(judgement.by_seed) < 2:
         return ""
-    return ", ".join(map(formats.short, outcome.by_seed))
+    return ", ".join(map(formats.short, judgement.by_seed))
 
 
-def seeds(outcome: Outcome) -> str:
+def seeds(judgement: Judgement) -> str:
     """How many seeds were trained, and how many diverged, or that nothing was trained.
 
     Empty without records.
     """
-    if not outcome.records:
+    if not judgement.records:
         return ""
     # A record may be both sides of a comparison.
-    by_id = {record.id: record for record in outcome.records}
+    by_id = {record.id: record for record in judgement.records}
     trained = [r for r in by_id.values() if r.spec.origin == "trained"]
     counts = sorted({len(r.seeds) for r in trained})
     if not counts:
@@ -98,14 +100,14 @@ def seeds(outcome: Outcome) -> str:
     return ("one seed" if counts == [1] else many) + ended
 
 
-def setting(outcome: Outcome, about: Descriptions, most_arguments: int | None = None) -> str:
+def setting(judgement: Judgement, about: Descriptions, most_arguments: int | None = None) -> str:
     """The budget of training, and the task's arguments that all records share, on a line."""
-    budgets = dict.fromkeys(_budget(r) for r in outcome.records if r.spec.origin == "trained")
+    budgets = dict.fromkeys(_budget(r) for r in judgement.records if r.spec.origin == "trained")
     *earlier, last = [text for text in budgets if text] or [""]
     # 500 and 32,000 steps
     budget = " and ".join([*(text.removesuffix(" steps") for text in earlier), last])
     arguments = [
-        about.task(r.spec.task).settings(r.main.task_args).split(", ") for r in outcome.records
+        about.task(r.spec.task).settings(r.main.task_args).split(", ") for r in judgement.records
     ]
     # A list, such as the sizes of a curve, is no setting of one number.
     shared = [
@@ -118,16 +120,16 @@ def setting(outcome: Outcome, about: Descriptions, most_arguments: int | None = 
 
 def _budget(record: Record) -> str:
     """The steps of training, or the time that a seed had; empty if neither is known."""
-    budget = record.spec.budget
-    if budget and budget[:-1].isdigit() and budget[-1] in _UNITS:
-        return f"{budget[:-1]} core {_UNITS[budget[-1]]}{'s' * (budget[:-1] != '1')} per seed"
+    with suppress(ValueError):
+        budget = Budget.parse(record.spec.budget or "")
+        return f"{duration(budget, 'GPU' if budget.on_gpu else 'core')} per seed"
     steps = record.spec.recipe_args.get("steps")
     return f"{steps:,} steps" if isinstance(steps, int) else ""
 
 
 @dataclass(frozen=True)
 class Count:
-    """How many outcomes have a verdict, and how many of them by criteria after the run."""
+    """How many judgements have a verdict, and how many of them by criteria after the run."""
 
     verdict: Verdict
     name: str
@@ -146,28 +148,28 @@ class Count:
         return f"{share} of them by {criteria} written after the run"
 
 
-def claims(outcomes: Iterable[Outcome]) -> list[Outcome]:
-    """The outcomes on claims of papers."""
-    return [outcome for outcome in outcomes if not outcome.finding.own_question]
+def claims(judgements: Iterable[Judgement]) -> list[Judgement]:
+    """The judgements on claims of papers."""
+    return [judgement for judgement in judgements if not judgement.finding.own_question]
 
 
-def tests(claims: Sequence[Outcome]) -> str:
+def tests(claims: Sequence[Judgement]) -> str:
     """How many tests there are, and of how many claims: some are tested at several budgets."""
-    number, distinct = len(claims), len({outcome.finding.claim for outcome in claims})
+    number, distinct = len(claims), len({judgement.finding.claim for judgement in claims})
     of_papers = f"{counted(distinct, 'claim')} of papers"
     return of_papers if number == distinct else f"{number} tests of {of_papers}"
 
 
-def own_questions(outcomes: Iterable[Outcome]) -> list[Outcome]:
-    """The outcomes on own questions."""
-    return [outcome for outcome in outcomes if outcome.finding.own_question]
+def own_questions(judgements: Iterable[Judgement]) -> list[Judgement]:
+    """The judgements on own questions."""
+    return [judgement for judgement in judgements if judgement.finding.own_question]
 
 
-def counts(outcomes: Sequence[Outcome]) -> list[Count]:
+def counts(judgements: Sequence[Judgement]) -> list[Count]:
     """How often each verdict occurs, in the order of the pages; all on claims, or all own."""
     result = []
     for verdict in VERDICTS:
-        members = [outcome.finding for outcome in outcomes if outcome.verdict == verdict]
+        members = [judgement.finding for judgement in judgements if judgement.verdict == verdict]
         if members:
             name = verdict_name(verdict, members[0].own_question)
             name = _PLURAL.get(name, name) if len(members) > 1 else name
@@ -177,11 +179,11 @@ def counts(outcomes: Sequence[Outcome]) -> list[Count]:
     return result
 
 
-def summary(outcomes: Sequence[Outcome]) -> str:
+def summary(judgements: Sequence[Judgement]) -> str:
     """The counts of the verdicts in a sentence, those by criteria of before the run first."""
     parts = []
     for after_run, when in ((False, "before the run"), (True, "after the run")):
-        members = [o for o in outcomes if o.finding.after_run == after_run]
+        members = [o for o in judgements if o.finding.after_run == after_run]
         if members:
             named = ", ".join(f"{count.number} {count.name}" for count in counts(members))
             parts.append(f"by {'a criterion' if len(members) == 1 else 'criteria'} written {when}: "
@@ -189,9 +191,9 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     return "; ".join(parts)
 
 
-def by_means(outcome: Outcome) -> str:
+def by_means(judgement: Judgement) -> str:
     """The verdict and the number by means instead of medians, where that verdict is another."""
-    of_means = outcome.of_means
-    if of_means is None or of_means.verdict == outcome.verdict:
+    of_means = judgement.of_means
+    if of_means is None or of_means.verdict == judgement.verdict:
         return ""
-    return f"{verdict_name(of_means.verdict, outcome.finding.own_question)}, {number(of_means)}"
+    return f"{verdict_name(of_means.verdict, judgement.finding.own_question)}, {number(of_means)}"

@@ -1,4 +1,7 @@
-"""Wording: the arguments of tasks and models as a reader says them, such as D = 5, N = 20."""
+"""Wording: the arguments of tasks and models as a reader says them, such as D = 5, N = 20.
+
+And the time of a budget.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..api.about import Words
+from ..api.budget import Budget
+from ..console import counted
 from . import formats
 
 #: Arguments that many models and tasks share; a plugin's own words come before them.
@@ -22,6 +27,8 @@ HARNESS: Mapping[str, Words] = {
     "learning_rate": "learning rate {}",
     "steps": {"1": "1 step", "*": "{} steps"},
 }
+#: The units in which a budget is written.
+_UNITS = {"s": "second", "m": "minute", "h": "hour"}
 #: Stands for the value in a text, and for all values that have no text of their own.
 VALUE, OTHERS = "{}", "*"
 
@@ -51,6 +58,12 @@ def axis(words: Mapping[str, Words], name: str) -> str:
     if not text or not (text.startswith(VALUE) or text.endswith(VALUE)):
         return formats.in_words(name)
     return text.replace(VALUE, "").strip(" =") or formats.in_words(name)
+
+
+def duration(budget: Budget, kind: str = "") -> str:
+    """The time that a seed has, such as `10 minutes`, or `10 core minutes` of a kind of time."""
+    text = str(budget).removeprefix("gpu-")
+    return counted(int(text[:-1]), f"{kind} {_UNITS[text[-1]]}".lstrip())
 
 
 def _text(words: Mapping[str, Words], name: str, value: Any) -> str | None:

@@ -30,7 +30,7 @@ SUFFIX = ".heldout.json"
 #: The most bytes of such a file.
 MOST_BYTES = 2**16
 #: A difference is significant below this p-value: hundreds of rows are tested.
-LEVEL = 0.001
+HELD_OUT_SIGNIFICANCE = 0.001
 
 
 class HeldOutDifference(Config):
@@ -62,7 +62,7 @@ class HeldOut(Config):
     @property
     def differs(self) -> bool:
         """Whether the row's score differs significantly from that on the board's prompts."""
-        return self.difference.p is not None and self.difference.p < LEVEL
+        return self.difference.p is not None and self.difference.p < HELD_OUT_SIGNIFICANCE
 
 
 def draw_salt() -> str:

@@ -193,7 +193,7 @@ def _key(
     return canonical_json([task, version, dict(args), dtype, *prompts])
 
 
-def records_of(suite: Suite, records: Iterable[Record]) -> dict[str, list[Record]]:
+def records_by_board(suite: Suite, records: Iterable[Record]) -> dict[str, list[Record]]:
     """The records that are on each board of a suite, by the board's name."""
     by_key = {key: name for name, key in board_keys(suite).items()}
     members: dict[str, list[Record]] = {}

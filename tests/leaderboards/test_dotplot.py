@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from iclbench.leaderboards.board import leaderboard
 from iclbench.leaderboards.descriptions import Descriptions
-from iclbench.leaderboards.site.compute import CurveLine, curves
 from iclbench.leaderboards.site.dotplot import LABELS, VALUES, WIDTH, board_dots, references
 from iclbench.leaderboards.site.end_labels import label_heights, spread
 
@@ -81,15 +80,3 @@ def test_thin_lines_to_names_do_not_cross(ends):
         first = max(ends[i][0], ends[j][0]) + 2
         before, after = (height(i, x) - height(j, x) for x in (first, 108))
         assert before * after >= -1e-6
-
-
-def test_curves_are_named_and_lead_to_their_runs():
-    lines = [
-        CurveLine("a <b>", "runs/1.html", [0.0, 1e6, 1e8], [0.1, None, 0.5]),
-        CurveLine("other", "runs/2.html", [1e5, 1e9], [0.1, 0.4]),
-    ]
-    drawn = curves(lines)
-    assert "a &lt;b&gt;" in drawn
-    assert drawn.count("<a href=") == 2
-    assert "10⁵" in drawn
-    assert "10⁹" in drawn

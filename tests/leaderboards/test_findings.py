@@ -17,7 +17,7 @@ from iclbench.leaderboards import verdict_words as words
 from iclbench.leaderboards.findings import (
     Finding,
     judge,
-    outcomes,
+    judgements,
     read_findings,
 )
 from iclbench.runs.plan import Plan, resolve
@@ -66,14 +66,14 @@ def finding(**changes) -> Finding:
 
 
 def test_numbers_are_of_the_statistics_over_all_seeds_and_of_each(records):
-    outcome = judge(finding(), records)
+    judgement = judge(finding(), records)
     by_layers = {r.spec.model_args["layers"]: r for r in records if r.spec.model == "lsa"}
     medians = [by_layers[layers].metrics["squared_error"].median for layers in (0, 1)]
-    assert outcome.number == pytest.approx(medians[0] / medians[1])
+    assert judgement.number == pytest.approx(medians[0] / medians[1])
     difference = judge(finding(compare="difference"), records)
     assert difference.number == pytest.approx(medians[0] - medians[1])
     seeds = [[m["squared_error"].median for m in by_layers[i].main.seeds] for i in (0, 1)]
-    assert outcome.by_seed == pytest.approx([a / b for a, b in zip(*seeds, strict=True)])
+    assert judgement.by_seed == pytest.approx([a / b for a, b in zip(*seeds, strict=True)])
 
 
 @pytest.mark.parametrize(
@@ -90,23 +90,23 @@ def test_the_verdict_is_the_range_that_holds_the_number(records, ranges, verdict
 
 
 def test_most_seeds_must_agree(records):
-    outcome = judge(finding(), records)
+    judgement = judge(finding(), records)
     # A range that holds the number over all seeds, and that of one seed at most.
-    low, high = outcome.number * 0.999999, outcome.number * 1.000001
+    low, high = judgement.number * 0.999999, judgement.number * 1.000001
     narrow = {"reproduced": (low, high), "in_kind": None, "contradicted": (1e8, 1e9)}
-    assert sum(low <= seed <= high for seed in outcome.by_seed) <= 1
+    assert sum(low <= seed <= high for seed in judgement.by_seed) <= 1
     assert judge(finding(**narrow), records).verdict == "not shown"
 
 
 def test_means_are_judged_beside_medians(records):
-    outcome = judge(finding(), records)
+    judgement = judge(finding(), records)
     by_layers = {r.spec.model_args["layers"]: r for r in records if r.spec.model == "lsa"}
     means = [by_layers[layers].metrics["squared_error"].mean for layers in (0, 1)]
-    assert outcome.of_means.number == pytest.approx(means[0] / means[1])
-    assert outcome.of_means.number != pytest.approx(outcome.number)
-    of_medians = replace(outcome, verdict="not run")
-    assert words.by_means(of_medians).startswith(f"{outcome.of_means.verdict}, ratio ")
-    assert words.by_means(replace(outcome, verdict=outcome.of_means.verdict)) == ""
+    assert judgement.of_means.number == pytest.approx(means[0] / means[1])
+    assert judgement.of_means.number != pytest.approx(judgement.number)
+    of_medians = replace(judgement, verdict="not run")
+    assert words.by_means(of_medians).startswith(f"{judgement.of_means.verdict}, ratio ")
+    assert words.by_means(replace(judgement, verdict=judgement.of_means.verdict)) == ""
     # A criterion that asks for the mean has nothing beside it.
     mean = {"statistic": "mean"}
     asked = finding(first={**SHALLOW, **mean}, second={**DEEP, **mean})
@@ -119,23 +119,23 @@ def test_a_point_of_a_curve_has_a_number_for_each_seed(tmp_path):
     record = run(model="transformer", **args, seeds=3)
     store = RecordStore(tmp_path)
     point = {"metric": "prefix_error", "at": 4, "where": {"model": "transformer"}}
-    outcome = judge(finding(compare="value", first=point, second=None), [record], store)
+    judgement = judge(finding(compare="value", first=point, second=None), [record], store)
     path = store.path_of(record)
     values = read_values(path, {"prefix_error": record.main.values["prefix_error"]})["prefix_error"]
     place = record.main.curves["prefix_error"].values.index(4)
-    assert outcome.by_seed == pytest.approx(np.median(values[:, :, place], axis=1))
-    assert outcome.of_means.by_seed == pytest.approx(values[:, :, place].mean(axis=1))
+    assert judgement.by_seed == pytest.approx(np.median(values[:, :, place], axis=1))
+    assert judgement.of_means.by_seed == pytest.approx(values[:, :, place].mean(axis=1))
     assert judge(finding(compare="value", first=point, second=None), [record]).by_seed == ()
     with pytest.raises(UsageError, match="a mean and a median"):
         finding(first={**point, "statistic": "q99"})
 
 
 def test_a_solver_has_no_seeds_and_stands_beside_each_seed_of_the_other(records):
-    outcome = judge(finding(second=value(model="zero")), records)
-    assert len(outcome.by_seed) > 1
-    assert min(outcome.by_seed) <= outcome.number <= max(outcome.by_seed)
+    judgement = judge(finding(second=value(model="zero")), records)
+    assert len(judgement.by_seed) > 1
+    assert min(judgement.by_seed) <= judgement.number <= max(judgement.by_seed)
     back = judge(finding(first=value(model="zero"), second=finding().first), records)
-    assert back.by_seed == pytest.approx([1 / one for one in outcome.by_seed])
+    assert back.by_seed == pytest.approx([1 / one for one in judgement.by_seed])
     alone = judge(finding(first=value(model="zero"), second=value(model="zero")), records)
     assert alone.by_seed == (1.0,)
 
@@ -254,8 +254,8 @@ def test_a_number_of_an_analysis_is_found(tmp_path):
     run(**request, out=tmp_path / "studies" / "gd-transformer-matrices")
     text = (ROOT / "leaderboards" / "findings.toml").read_text("utf-8")
     (tmp_path / "findings.toml").write_text(text.replace('budget = "20m"', 'budget = "1s"'))
-    (outcome,) = [o for o in outcomes(tmp_path, print) if o.verdict != "not run"]
-    assert len(outcome.by_seed) == 2
+    (judgement,) = [o for o in judgements(tmp_path, print) if o.verdict != "not run"]
+    assert len(judgement.by_seed) == 2
 
 
 def test_a_record_is_told_by_what_it_lacks(records):

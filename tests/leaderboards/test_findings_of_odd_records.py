@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iclbench import RecordStore, run
-from iclbench.leaderboards.findings import outcomes
+from iclbench.leaderboards.findings import judgements
 
 FINDINGS = """
 [[finding]]
@@ -26,8 +26,8 @@ def test_a_copy_of_a_record_under_another_name_does_not_count(tmp_path):
     (tmp_path / "findings.toml").write_text(FINDINGS.format(claim="0", model="zero"))
     path.with_name(f"zero-{'0' * 16}.json").write_bytes(path.read_bytes())
     refused = []
-    (outcome,) = outcomes(tmp_path, refused.append)
-    assert outcome.verdict == "reproduced"
+    (judgement,) = judgements(tmp_path, refused.append)
+    assert judgement.verdict == "reproduced"
     assert len(refused) == 1
 
 
@@ -39,7 +39,7 @@ def test_the_other_findings_are_judged(tmp_path):
     texts = [FINDINGS.format(claim=m, model=m) for m in ("zero", "averaging")]
     (tmp_path / "findings.toml").write_text("".join(texts))
     refused = []
-    ambiguous, clear = outcomes(tmp_path, refused.append)
+    ambiguous, clear = judgements(tmp_path, refused.append)
     assert (ambiguous.verdict, clear.verdict) == ("not run", "reproduced")
     (line,) = refused
     assert "2 records have {'model': 'zero'}" in line

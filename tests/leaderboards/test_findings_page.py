@@ -8,7 +8,7 @@ import pytest
 from test_verdict_words import finding
 
 from iclbench.leaderboards.descriptions import Descriptions
-from iclbench.leaderboards.findings import Outcome
+from iclbench.leaderboards.findings import Judgement
 from iclbench.leaderboards.findings_page import findings_page
 
 ABOUT = Descriptions(pytest.fail)
@@ -16,14 +16,14 @@ ABOUT = Descriptions(pytest.fail)
 
 def test_the_page_says_which_criteria_were_written_after_the_run():
     before, after = (finding(after_run=value) for value in (False, True))
-    page = findings_page([Outcome(before, "not run"), Outcome(after, "not run")], ABOUT)
+    page = findings_page([Judgement(before, "not run"), Judgement(after, "not run")], ABOUT)
     lines = [line for line in page.splitlines() if re.match(r"\d\. ", line)]
     assert [line.endswith(", after the run.") for line in lines] == [False, True]
 
 
 def test_the_page_tells_what_limits_a_verdict_and_the_setting():
     plain, limited = finding(), finding(remark="The baseline is undertrained.")
-    page = findings_page([Outcome(plain, "not run"), Outcome(limited, "not run")], ABOUT)
+    page = findings_page([Judgement(plain, "not run"), Judgement(limited, "not run")], ABOUT)
     lines = [line for line in page.splitlines() if re.match(r"\d\. ", line)]
     assert [line.endswith(" *The baseline is undertrained.*") for line in lines] == [False, True]
     assert "| setting" in page
@@ -31,8 +31,8 @@ def test_the_page_tells_what_limits_a_verdict_and_the_setting():
 
 def test_the_page_counts_own_questions_apart():
     claim, own = (finding(own_question=value, after_run=True) for value in (False, True))
-    page = findings_page([Outcome(own, "reproduced", 3.0), Outcome(claim, "reproduced", 1.7e-5),
-                          Outcome(claim, "contradicted", -0.14)], ABOUT)  # fmt: skip
+    page = findings_page([Judgement(own, "reproduced", 3.0), Judgement(claim, "reproduced", 1.7e-5),
+                          Judgement(claim, "contradicted", -0.14)], ABOUT)  # fmt: skip
     assert "2 tests of 1 claim of papers, by criteria written after the run: 1 reproduced, " in page
     assert "1 own question, by a criterion written after the run: 1 holds." in page
     claims, _, questions = page.partition("## Own questions")

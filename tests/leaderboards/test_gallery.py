@@ -7,14 +7,14 @@ from types import SimpleNamespace
 from iclbench.leaderboards.site.gallery import _judged_first
 
 
-def outcome(record, after_run):
+def judgement(record, after_run):
     finding = SimpleNamespace(after_run=after_run)
     return SimpleNamespace(finding=finding, records=(SimpleNamespace(id=record),))
 
 
 def test_figures_whose_records_were_judged_by_earlier_criteria_come_first():
     figures = [{"size": name, "values": {name: ""}} for name in ("quick", "paper", "hour")]
-    judged = [outcome("quick", True), outcome("quick", True), outcome("hour", False)]
+    judged = [judgement("quick", True), judgement("quick", True), judgement("hour", False)]
     ordered = _judged_first(figures, judged)
     assert [figure["size"] for figure in ordered] == ["hour", "quick", "paper"]
 

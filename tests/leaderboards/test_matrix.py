@@ -9,7 +9,8 @@ import pytest
 
 from iclbench.leaderboards.board import leaderboard
 from iclbench.leaderboards.descriptions import Descriptions
-from iclbench.leaderboards.findings import Finding, Outcome
+from iclbench.leaderboards.findings import Finding, Judgement
+from iclbench.leaderboards.scale import Scale, board_scale
 from iclbench.leaderboards.site.home import families, findings, main_board
 from iclbench.leaderboards.site.matrix import (
     FULL,
@@ -19,7 +20,6 @@ from iclbench.leaderboards.site.matrix import (
     tables,
     written,
 )
-from iclbench.leaderboards.site.scale import BoardScale, scale_of_board
 
 
 @pytest.fixture(scope="module")
@@ -69,27 +69,29 @@ def test_without_a_floor_the_best_solver_is_the_reference(board):
     bare = type(board)(tuple(replace(row, floor_score=None) for row in board.rows), None)
     solvers = [r for r in bare.rows if r.origin == "solver" and not r.record.chance]
     best = max(solvers, key=lambda row: row.score)
-    assert scale_of_board(bare).best == best.score
-    assert scale_of_board(bare).best_name == best.record.spec.model
+    assert board_scale(bare).reference == best.score
+    assert board_scale(bare).reference_name == best.record.spec.model
     trained = type(board)(tuple(r for r in bare.rows if r not in solvers), None)
-    assert scale_of_board(trained).best_name == ""
-    assert scale_of_board(trained).best == max(r.score for r in trained.rows if not r.record.chance)
+    assert board_scale(trained).reference_name == ""
+    assert board_scale(trained).reference == max(
+        r.score for r in trained.rows if not r.record.chance
+    )
 
 
 def test_the_scale_goes_from_chance_to_the_floor(board):
-    scale = scale_of_board(board)
+    scale = board_scale(board)
     zero = next(row for row in board.rows if row.record.chance)
-    assert scale == BoardScale(zero.score, board.floor.score, "attainable")
-    assert scale.share(zero) == 0.0
+    assert scale == Scale(zero.score, board.floor.score, "attainable", in_digits=True)
+    assert scale.share(zero.record) == 0.0
     trained = next(row for row in board.rows if row.is_trained)
     expected = (trained.score - zero.score) / (board.floor.score - zero.score)
-    assert scale.share(trained) == pytest.approx(min(1.0, max(0.0, expected)))
+    assert scale.share(trained.record) == pytest.approx(min(1.0, max(0.0, expected)))
 
 
 def test_a_scale_that_points_the_wrong_way_colors_nothing(board):
     trained = next(row for row in board.rows if row.is_trained)
-    assert BoardScale(3.0, 1.0).share(trained) is None
-    assert BoardScale(None, 1.0).share(trained) is None
+    assert Scale(3.0, 1.0).share(trained.record) is None
+    assert Scale(None, 1.0).share(trained.record) is None
 
 
 def test_families_are_named_by_the_plugins(boards):
@@ -102,27 +104,27 @@ def test_families_are_named_by_the_plugins(boards):
     assert board.dtype == "float32"
 
 
-def _outcome(records, verdict, **options):
+def _judgement(records, verdict, **options):
     finding = Finding(
         records=records, source="s", claim=f"{records} {verdict}", criterion="c",
         written="2026-01-01", compare="value", first={"where": {}, "metric": "m"},
         reproduced=(0, 1), contradicted=(2, 3), **options,
     )  # fmt: skip
-    return Outcome(finding, verdict)
+    return Judgement(finding, verdict)
 
 
 def test_findings_with_a_verdict_come_first_and_of_different_studies(about):
-    outcomes = [_outcome("a", "not run"), _outcome("b", "reproduced"),
-                _outcome("b", "reproduced"), _outcome("c", "not shown")]  # fmt: skip
-    shown = findings(outcomes, about)
+    judgements = [_judgement("a", "not run"), _judgement("b", "reproduced"),
+                _judgement("b", "reproduced"), _judgement("c", "not shown")]  # fmt: skip
+    shown = findings(judgements, about)
     assert [f["finding"].claim for f in shown] == ["b reproduced", "c not shown", "a not run"]
     assert [f["page"] for f in shown] == ["studies/b.html", "studies/c.html", "findings.html#a"]
 
 
 def test_findings_of_every_verdict_are_shown_before_a_second_of_one(about):
-    outcomes = [_outcome("a", "reproduced"), _outcome("b", "reproduced"),
-                _outcome("c", "in kind"), _outcome("d", "contradicted")]  # fmt: skip
-    shown = findings(outcomes, about)
+    judgements = [_judgement("a", "reproduced"), _judgement("b", "reproduced"),
+                _judgement("c", "in kind"), _judgement("d", "contradicted")]  # fmt: skip
+    shown = findings(judgements, about)
     assert [f["verdict"] for f in shown] == ["reproduced", "contradicted", "in kind"]
 
 
@@ -165,15 +167,15 @@ def test_a_column_compares_models_of_one_track_where_it_can():
 
 
 def test_claims_and_criteria_written_before_the_run_are_shown_first(about):
-    outcomes = [_outcome("a", "reproduced", own_question=True),
-                _outcome("b", "contradicted", after_run=True), _outcome("c", "in kind"),
-                _outcome("c", "not shown")]  # fmt: skip
-    shown = findings(outcomes, about)
+    judgements = [_judgement("a", "reproduced", own_question=True),
+                _judgement("b", "contradicted", after_run=True), _judgement("c", "in kind"),
+                _judgement("c", "not shown")]  # fmt: skip
+    shown = findings(judgements, about)
     assert [f["verdict"] for f in shown] == ["in kind", "contradicted*", "holds"]
 
 
 def test_a_claim_that_was_tested_twice_is_shown_once_by_the_criterion_of_before_the_run(about):
-    early, late = _outcome("a", "in kind"), _outcome("a", "contradicted", after_run=True)
+    early, late = _judgement("a", "in kind"), _judgement("a", "contradicted", after_run=True)
     claim = {"claim": early.finding.claim}
     late = replace(late, finding=late.finding.model_copy(update=claim))
     shown = findings([late, early], about)

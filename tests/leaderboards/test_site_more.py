@@ -11,7 +11,7 @@ import pytest
 from rich_records import ANALYSIS, FINDING, NOTES, make_rich
 
 from iclbench import RecordStore, UsageError
-from iclbench.leaderboards.findings import outcomes
+from iclbench.leaderboards.findings import judgements
 from iclbench.leaderboards.site import heat
 from iclbench.leaderboards.site.build import make_site
 from iclbench.leaderboards.site.prompts import Prompts, answers_at, values_at
@@ -51,7 +51,7 @@ def trained(folder):
 
 def test_the_gallery_shows_the_paper_beside_ours_with_the_verdict(site, folder):
     page = read(site, "studies.html")
-    (judged, waiting) = outcomes(folder, print)
+    (judged, waiting) = judgements(folder, print)
     for text in ("Does depth help?", "≈ 1e−7", "&gt; 0.0002", "Deeper models are more precise.",
                  'href="https://arxiv.org/abs/2503.12295"', "median squared error",
                  f">{judged.verdict}*<small", waiting.finding.claim):  # fmt: skip
@@ -285,13 +285,13 @@ def test_the_notes_and_findings_of_the_repository_are_of_every_study():
     published = Path(__file__).parents[2] / "leaderboards"
     names = {path.name for path in (published / "studies").iterdir()}
     assert set(read_notes(published)) == names
-    judged = outcomes(published, print)
+    judged = judgements(published, print)
     assert {o.finding.records for o in judged if o.verdict != "not run"} == names
 
 
 def test_the_texts_of_this_test_are_valid(tmp_path):
     (tmp_path / "findings.toml").write_text(FINDING, "utf-8")
-    assert [o.verdict for o in outcomes(tmp_path, print)] == ["not run", "not run"]
+    assert [o.verdict for o in judgements(tmp_path, print)] == ["not run", "not run"]
     assert json.loads(json.dumps(ANALYSIS)) == ANALYSIS
 
 

@@ -21,7 +21,7 @@ from iclbench.leaderboards.site.plots import (
     plot,
     record_curves,
 )
-from iclbench.leaderboards.site.svg import BOTTOM, HEIGHT, TOP
+from iclbench.leaderboards.site.svg import NAMED, TOP
 
 COUNT = COLORS + 5
 
@@ -48,7 +48,7 @@ def test_as_many_names_as_fit_are_beside_the_plot_and_not_below_its_axis():
         float(y) for y in re.findall(r'<text class="end" x="[\d.]+" y="([\d.]+)"', view["svg"])
     ]
     assert len(heights) == MOST_NAMES
-    assert TOP <= min(heights) <= max(heights) <= HEIGHT - BOTTOM
+    assert TOP <= min(heights) <= max(heights) <= NAMED.bottom
     assert min(b - a for a, b in itertools.pairwise(sorted(heights))) > 10
 
 

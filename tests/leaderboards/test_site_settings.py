@@ -109,6 +109,7 @@ def test_the_rows_of_a_track_have_a_plot_of_their_own(tracked, about):
 @pytest.mark.parametrize(
     ("track", "words"),
     [("10m", "10m, 10 minutes of core time for each seed"),
+     ("30s", "30s, 30 seconds of core time for each seed"),
      ("gpu-1h", "gpu-1h, 1 hour of one GPU for each seed"),
      ("paper", "paper")],
 )  # fmt: skip

@@ -9,9 +9,10 @@ import pytest
 
 from iclbench import Suite, run
 from iclbench.leaderboards.descriptions import Descriptions
+from iclbench.leaderboards.scale import Score
 from iclbench.leaderboards.site import suites
-from iclbench.leaderboards.suite_score import Score, score_suite
-from iclbench.runs.suites import records_of
+from iclbench.leaderboards.suite_score import score_suite
+from iclbench.runs.suites import records_by_board
 
 SUITE = Suite(
     name="two-of-three",
@@ -42,7 +43,7 @@ def records(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def view(records):
-    table = score_suite(SUITE, records_of(SUITE, records))
+    table = score_suite(SUITE, records_by_board(SUITE, records))
     return suites.suite_view(table, Descriptions(pytest.fail))
 
 
@@ -66,7 +67,7 @@ def test_a_score_whose_interval_is_that_of_one_seed_says_so(records, tmp_path):
     plain = SUITE.boards[0]
     one = run(out=tmp_path, **plain.request("transformer", recipe="smoke", seeds=1).model_dump())
     chance = [record for record in records if record.spec.model == "zero"]
-    table = score_suite(SUITE, records_of(SUITE, [one, *chance]))
+    table = score_suite(SUITE, records_by_board(SUITE, [one, *chance]))
     shown = suites.suite_view(table, Descriptions(pytest.fail))
     assert shown["tracks"] == "1 with open budgets"
     (_, trained), (_, solvers) = shown["tables"]
@@ -87,7 +88,7 @@ def test_a_column_says_what_counts_as_none_and_as_all(view):
 def test_the_page_says_the_rows_tracks_and_who_passes_a_reference(view, records):
     assert view["tracks"] == "4 of 1m, 1 minute of core time for each seed"
     assert view["passes"] == []
-    scored = score_suite(SUITE, records_of(SUITE, records))
+    scored = score_suite(SUITE, records_by_board(SUITE, records))
     plain = replace(scored.scales["plain"], reference_name="solver")
     first = replace(scored.entries[0], scores={"plain": Score(1.2, None, None)})
     table = replace(scored, scales={**scored.scales, "plain": plain}, entries=(first,))
@@ -106,7 +107,7 @@ def test_models_are_plotted_over_the_boards_that_all_of_them_have(view):
 
 def test_rows_that_chose_their_own_budgets_are_not_plotted(records):
     without = [record.model_copy(update={"track": None}) for record in records]
-    table = score_suite(SUITE, records_of(SUITE, without))
+    table = score_suite(SUITE, records_by_board(SUITE, without))
     assert suites.suite_view(table, Descriptions(pytest.fail))["figures"] == []
 
 

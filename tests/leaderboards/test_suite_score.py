@@ -9,16 +9,10 @@ import pytest
 from iclbench import RecordStore, Suite, run
 from iclbench.display.suites import suite_parts
 from iclbench.display.terminal import print_parts
-from iclbench.leaderboards.suite_score import (
-    Scale,
-    Score,
-    mean_score,
-    scale_of,
-    score_of,
-    score_suite,
-)
+from iclbench.leaderboards.scale import Scale, Score, suite_scale
+from iclbench.leaderboards.suite_score import mean_score, score_suite
 from iclbench.runs.store import read_record
-from iclbench.runs.suites import records_of
+from iclbench.runs.suites import records_by_board
 
 TRIALS = [{"recipe_args": {"learning_rate": rate}, "score": 1.0} for rate in (1e-3, 1e-2)]
 SUITE = Suite(
@@ -52,7 +46,7 @@ def records(tmp_path_factory):
         run(out=out, **request.model_dump())
     # Other prompts: not a row of the suite.
     run(out=out, **regression.request("ridge").model_dump() | {"eval_prompts": 32})
-    members = records_of(SUITE, [read_record(path) for path in RecordStore(out).paths()])
+    members = records_by_board(SUITE, [read_record(path) for path in RecordStore(out).paths()])
     return {name: {r.spec.model: r for r in group} | {"all": group}
             for name, group in members.items()}  # fmt: skip
 
@@ -75,12 +69,12 @@ def test_chance_scores_0_and_the_attainable_error_1(records):
     assert scale.reference_name == "attainable"
     assert scale.chance == board["zero"].metrics["squared_error"].digits.mean
     assert scale.reference == board["zero"].floor["squared_error"].digits.mean
-    assert score_of(board["zero"], scale).value == 0.0
-    solved = score_of(board["least-squares-qr"], scale)
+    assert scale.score(board["zero"]).value == 0.0
+    solved = scale.score(board["least-squares-qr"])
     assert solved.value == pytest.approx(1.0, abs=0.1)
     assert solved.low < solved.value < solved.high
     digits = board["averaging"].metrics["squared_error"].digits
-    middle = score_of(board["averaging"], scale)
+    middle = scale.score(board["averaging"])
     length = scale.reference - scale.chance
     assert middle.value == pytest.approx((digits.mean - scale.chance) / length)
     assert middle.low == pytest.approx((digits.low - scale.chance) / length)
@@ -89,10 +83,10 @@ def test_chance_scores_0_and_the_attainable_error_1(records):
 def test_where_lower_is_better_the_bounds_change_places(records):
     """A bound is a floor too, here of a mean that should be low."""
     board = records["classes"]
-    scale = scale_of(SUITE.boards[1], board["all"])
+    scale = suite_scale(SUITE.boards[1], board["all"])
     assert scale.reference_name == "bound"
     assert scale.reference < scale.chance
-    score = score_of(board["kernel-regression"], scale)
+    score = scale.score(board["kernel-regression"])
     nll = board["kernel-regression"].metrics["nll"]
     assert score.low == pytest.approx((nll.high - scale.chance) / (scale.reference - scale.chance))
     assert score.low < score.value < score.high
@@ -108,10 +102,10 @@ def test_without_a_floor_the_named_solver_counts_or_the_best_row(records):
     board = SUITE.boards[1]
     group = [without_floor(record) for record in records["classes"]["all"]]
     by_model = {record.spec.model: record for record in group}
-    named = scale_of(board, group)
+    named = suite_scale(board, group)
     assert named.reference_name == "nearest-class-mean"
-    assert score_of(by_model["nearest-class-mean"], named).value == 1.0
-    best = scale_of(board.model_copy(update={"reference": None}), group)
+    assert named.score(by_model["nearest-class-mean"]).value == 1.0
+    best = suite_scale(board.model_copy(update={"reference": None}), group)
     values = {m: r.metrics["nll"].mean for m, r in by_model.items() if m != "class-frequency"}
     assert best.reference == min(values.values())
     assert best.reference_name == f"best row: {min(values, key=values.get)}"
@@ -130,7 +124,7 @@ def test_a_solver_with_other_arguments_is_neither_chance_nor_the_reference(recor
         return record.model_copy(update={"spec": spec, "evaluations": {"main": main}})
 
     others = [worse("class-frequency", smoothing=9.0), worse("kernel-regression", bandwidth=9.0)]
-    assert scale_of(board, [*others, *group]) == scale_of(board, group)
+    assert suite_scale(board, [*others, *group]) == suite_scale(board, group)
 
 
 def test_nothing_is_scored_without_chance_or_against_a_reference_below_it(records, capsys):
@@ -141,9 +135,9 @@ def test_nothing_is_scored_without_chance_or_against_a_reference_below_it(record
     print_parts(suite_parts(table))
     assert "unknown" in capsys.readouterr().out
     record = records["regression"]["averaging"]
-    assert score_of(record, Scale(3.0, 3.0, "x")) is None
-    assert score_of(record, Scale(3.0, 1.0, "x")) is None
-    assert score_of(record, Scale(1.0, math.inf, "x")) is None
+    assert Scale(3.0, 3.0, "x").score(record) is None
+    assert Scale(3.0, 1.0, "x").score(record) is None
+    assert Scale(1.0, math.inf, "x").score(record) is None
 
 
 def test_the_mean_counts_a_board_below_chance_as_chance():
@@ -226,4 +220,4 @@ def test_a_value_that_is_not_finite_scores_0_without_an_interval(records):
     statistics = record.metrics["nll"].model_copy(update={"mean": None, "low": None, "high": None})
     main = record.main.model_copy(update={"metrics": {**record.metrics, "nll": statistics}})
     lost = record.model_copy(update={"evaluations": {"main": main}})
-    assert score_of(lost, Scale(2.0, 1.0, "bound")) == Score(0.0, None, None)
+    assert Scale(2.0, 1.0, "bound").score(lost) == Score(0.0, None, None)

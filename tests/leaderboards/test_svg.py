@@ -7,18 +7,20 @@ import re
 import pytest
 
 from iclbench.leaderboards.site import svg
+from iclbench.leaderboards.site.home import COMPUTE
 from iclbench.leaderboards.site.plots import MOST_LINES, plot
+from iclbench.leaderboards.site.ticks import spaced, ticks
 
 
 def test_a_drawing_has_its_points_where_the_axes_say():
     lines = [{"name": "a <b>", "x": [1, 10, 100], "y": [1e-2, None, 1.0]}]
     drawn = svg.draw(plot("t", "x", "y", lines, log=True, log_x=True))
     dots = [(float(a), float(b)) for a, b in re.findall(r'cx="([\d.]+)" cy="([\d.]+)"', drawn)]
-    left, right = svg.LEFT, svg.WIDTH - svg.RIGHT
-    assert dots == [(left, svg.HEIGHT - svg.BOTTOM), (right, svg.TOP)]
+    left, right = svg.PLAIN.left, svg.PLAIN.right
+    assert dots == [(left, svg.PLAIN.bottom), (right, svg.TOP)]
     assert "a &lt;b&gt;" in drawn
     # Half way up a logarithmic axis from 0.01 to 1.
-    middle = (svg.HEIGHT - svg.BOTTOM + svg.TOP) / 2
+    middle = (svg.PLAIN.bottom + svg.TOP) / 2
     assert f'y2="{middle:.1f}"' in drawn
 
 
@@ -35,7 +37,7 @@ def test_a_drawing_has_its_points_where_the_axes_say():
     ],
 )
 def test_ticks_are_round_and_few(low, high, log, texts):
-    assert [text for _, text in svg.ticks(low, high, log)] == texts
+    assert [text for _, text in ticks(low, high, log)] == texts
 
 
 @pytest.mark.parametrize(
@@ -48,7 +50,7 @@ def test_ticks_are_round_and_few(low, high, log, texts):
     ],
 )
 def test_ticks_of_integers_are_integers(high, texts):
-    assert [text for _, text in svg.ticks(0, high, False, integers=True)] == texts
+    assert [text for _, text in ticks(0, high, False, integers=True)] == texts
 
 
 def test_an_interval_without_width_still_holds_its_dot():
@@ -87,9 +89,23 @@ def test_axes_of_integers_are_known_and_lines_can_be_told_apart():
      (90, ["2·10⁹", "6·10⁹"])],
 )  # fmt: skip
 def test_ticks_that_would_touch_are_dropped(width, kept):
-    scale = svg.scale_of((2e9, 6e9), False, 0.0, width)
+    scale = svg.to_pixels((2e9, 6e9), False, 0.0, width)
     labels = [(i * 1e9, f"{i}·10⁹") for i in range(2, 7)]
-    shown = svg.spaced(labels, scale)
+    shown = spaced(labels, scale)
     assert [text for _, text in shown] == kept
     # The map may run from right to left.
-    assert svg.spaced(labels, lambda v: -scale(v)) == shown
+    assert spaced(labels, lambda v: -scale(v)) == shown
+
+
+def test_lines_with_a_page_are_links_and_have_their_names_at_their_ends():
+    lines = [
+        {"name": "a <b>", "page": "runs/1.html", "x": [0.0, 1e6, 1e8], "y": [0.1, None, 0.5]},
+        {"name": "other", "page": "runs/2.html", "x": [1e5, 1e9], "y": [0.1, 0.4]},
+    ]
+    drawn = svg.draw(plot("t", "x", "", lines, log=False, log_x=True), size=COMPUTE)
+    assert 'role="group"' in drawn
+    assert drawn.count("<a href=") == 2
+    assert drawn.count('class="end"') == 2
+    assert "a &lt;b&gt;" in drawn
+    assert "10⁵" in drawn
+    assert "10⁹" in drawn

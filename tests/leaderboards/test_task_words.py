@@ -13,7 +13,7 @@ from iclbench import run
 from iclbench.leaderboards.board import leaderboard
 from iclbench.leaderboards.descriptions import Descriptions
 from iclbench.leaderboards.formats import digits_of
-from iclbench.leaderboards.ranking import LEVEL, ranks
+from iclbench.leaderboards.ranking import SIGNIFICANCE, ranks
 from iclbench.leaderboards.site.dotplot import axis_of, references
 from iclbench.leaderboards.site.magnitudes import spans_magnitudes
 from iclbench.leaderboards.site.task import task
@@ -146,7 +146,7 @@ def test_digits_are_called_digits_of_the_error():
 
 def test_a_wide_rank_is_explained(boards, gradient):
     text = ranks_in_words(boards)
-    for words in ("paired test", f"{LEVEL:g}", "Holm", "few seeds"):
+    for words in ("paired test", f"{SIGNIFICANCE:g}", "Holm", "few seeds"):
         assert words in text
     assert ranks_in_words([gradient]) == ""
 

@@ -8,7 +8,7 @@ from iclbench import run
 from iclbench.api.config import parse_config
 from iclbench.leaderboards import verdict_words as words
 from iclbench.leaderboards.descriptions import Descriptions
-from iclbench.leaderboards.findings import Finding, Outcome, judge
+from iclbench.leaderboards.findings import Finding, Judgement, judge
 
 TASK = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "eval_prompts": 8}
 
@@ -40,10 +40,10 @@ def records(tmp_path_factory):
     ],
 )
 def test_a_number_has_its_kind(number, changes, text):
-    assert words.number(Outcome(finding(**changes), "reproduced", number)) == text
+    assert words.number(Judgement(finding(**changes), "reproduced", number)) == text
 
 
-def test_an_outcome_tells_its_seeds_and_its_setting(records):
+def test_a_judgement_tells_its_seeds_and_its_setting(records):
     about = Descriptions(pytest.fail)
     trained = judge(finding(), records)
     steps = trained.records[0].spec.recipe_args["steps"]
@@ -53,28 +53,28 @@ def test_an_outcome_tells_its_seeds_and_its_setting(records):
     solver = judge(finding(first={"metric": "squared_error", "where": {"model": "zero"}}), records)
     assert words.seeds(solver) == "no training"
     single = records[0].model_copy(update={"main": None, "seeds": records[0].seeds[:1]})
-    assert words.seeds(Outcome(finding(), "reproduced", 1.0, (), (single,))) == "one seed"
+    assert words.seeds(Judgement(finding(), "reproduced", 1.0, (), (single,))) == "one seed"
     assert words.seeds(judge(finding(), records[1:])) == ""
     lost = [seed.model_copy(update={"diverged_at": 3}) for seed in records[0].seeds]
     failed = records[0].model_copy(update={"seeds": [lost[0], *records[0].seeds[1:]]})
-    one = Outcome(finding(), "reproduced", 1.0, (), (failed,))
+    one = Judgement(finding(), "reproduced", 1.0, (), (failed,))
     assert words.seeds(one) == "2 seeds, 1 diverged"
     other = failed.model_copy(update={"id": "0" * 16})
-    both = Outcome(finding(), "reproduced", 1.0, (), (failed, other))
+    both = Judgement(finding(), "reproduced", 1.0, (), (failed, other))
     assert words.seeds(both) == "2 seeds, 2 of 4 diverged"
-    twice = Outcome(finding(), "reproduced", 1.0, (), (failed, failed))
+    twice = Judgement(finding(), "reproduced", 1.0, (), (failed, failed))
     assert words.seeds(twice) == "2 seeds, 1 diverged"
 
 
 def test_counts_say_how_many_criteria_were_written_after_the_run():
     before, after = (finding(after_run=value) for value in (False, True))
-    outcomes = [Outcome(after, "reproduced")] * 2 + [Outcome(before, "reproduced")]
-    outcomes += [Outcome(after, "in kind"), Outcome(after, "not run")]
-    assert words.summary(outcomes) == (
+    judgements = [Judgement(after, "reproduced")] * 2 + [Judgement(before, "reproduced")]
+    judgements += [Judgement(after, "in kind"), Judgement(after, "not run")]
+    assert words.summary(judgements) == (
         "by a criterion written before the run: 1 reproduced; "
         "by criteria written after the run: 2 reproduced, 1 in kind, 1 not run"
     )
     own = finding(own_question=True)
-    assert words.summary([Outcome(own, "contradicted")] * 2) == (
+    assert words.summary([Judgement(own, "contradicted")] * 2) == (
         "by criteria written before the run: 2 do not hold"
     )

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from iclbench.api.about import AboutFile
+from iclbench.api.budget import Budget
 from iclbench.api.config import parse_config
 from iclbench.leaderboards.descriptions import Descriptions
-from iclbench.leaderboards.wording import axis, setting, settings
+from iclbench.leaderboards.wording import axis, duration, setting, settings
 
 ROOT = Path(__file__).parents[2]
 WORDS = {
@@ -86,3 +87,8 @@ def test_the_settings_of_published_boards_have_words():
         # A name of the code stands before its value without a space.
         assert "=" not in said.replace("\u00a0=\u00a0", ""), said
     assert len(seen) > 10
+
+
+def test_the_time_of_a_budget_is_in_words():
+    assert duration(Budget.parse("gpu-1h"), "GPU") == "1 GPU hour"
+    assert duration(Budget.parse("90s")) == "90 seconds"

@@ -15,7 +15,7 @@ from forging import reseal
 from iclbench import RecordError, RecordStore, verify
 from iclbench.api.record import record_schema
 from iclbench.cli.common import record_paths
-from iclbench.leaderboards.reading import records_of
+from iclbench.leaderboards.reading import sound_records_of
 from iclbench.runs.store import read_record, read_values
 
 
@@ -91,7 +91,7 @@ def test_a_renamed_record_is_read_and_said_to_be_one(store, tmp_path):
     assert renamed in list(RecordStore(folder).paths())
     assert renamed in record_paths([folder])
     lines: list[str] = []
-    kept = records_of(RecordStore(folder), lines.append)
+    kept = sound_records_of(RecordStore(folder), lines.append)
     assert len(kept) == len(list(store.paths())) - 1
     assert lines == [f"{renamed}: the record of this run is {path.relative_to(folder)}"]
 

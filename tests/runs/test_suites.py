@@ -11,7 +11,7 @@ from iclbench.runs.suites import (
     budgets_of,
     find_suite,
     record_key,
-    records_of,
+    records_by_board,
     resolve_suite,
 )
 
@@ -86,7 +86,7 @@ def test_records_of_other_prompts_are_on_no_board(tmp_path):
     others = [run(out=tmp_path, **{**fields, **change})
               for change in ({"eval_seed": 1}, {"eval_prompts": 33}, {"dtype": "float64"},
                              {"task_args": {"dim": 2, "examples": 5}})]  # fmt: skip
-    assert records_of(SUITE, [right, *others]) == {"regression": [right]}
+    assert records_by_board(SUITE, [right, *others]) == {"regression": [right]}
     assert board_keys(SUITE)["regression"] == record_key(right)
 
 
@@ -119,4 +119,4 @@ def test_boards_with_the_same_prompts_are_refused():
     with pytest.raises(UsageError, match="twice: the boards short and long have the same prompts"):
         resolve_suite(suite, ["zero"], {})
     with pytest.raises(UsageError, match="put them into two suites"):
-        records_of(suite, [])
+        records_by_board(suite, [])

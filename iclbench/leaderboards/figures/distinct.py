@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from ...api.record import Record
 from ...sweeps.fields import STATE, field_of
 from ...sweeps.figure import NOT_FIELDS, Figure
+from ..grouping import grouped
 from .panels import drawn, label_of
 from .references import is_numeric
 
@@ -88,20 +89,14 @@ def _at_one_place(figure: Figure, points: Sequence[Record]) -> list[Record]:
     if not is_numeric([x for x in (field_of(r, str(figure.x)) for r in points) if x is not None]):
         return clashing
     for members in _groups(figure, points).values():
-        places: dict[str, list[Record]] = {}
-        for record in members:
-            places.setdefault(str(field_of(record, str(figure.x))), []).append(record)
+        places = grouped(members, lambda record: str(field_of(record, str(figure.x))))
         clashing += [r for group in places.values() if len(group) > 1 for r in group]
     return clashing
 
 
 def _groups(figure: Figure, records: Sequence[Record]) -> dict[tuple[str, str], list[Record]]:
     """The records by their panel and the name of their line."""
-    groups: dict[tuple[str, str], list[Record]] = {}
-    for record in records:
-        key = label_of(figure.panels, record), label_of(figure.lines, record)
-        groups.setdefault(key, []).append(record)
-    return groups
+    return grouped(records, lambda r: (label_of(figure.panels, r), label_of(figure.lines, r)))
 
 
 def _differing(records: Sequence[Record]) -> Iterable[str]:

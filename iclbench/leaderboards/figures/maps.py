@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ...api.errors import UsageError, unknown
 from ...api.record import Record
 from .. import escaping
+from .references import is_real
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -127,8 +128,7 @@ def _is_map(content: Any) -> bool:
 
 def is_number(value: Any) -> bool:
     """Whether this is a finite number."""
-    is_real = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_real and math.isfinite(value)
+    return is_real(value) and math.isfinite(value)
 
 
 def group_of(heat_map: dict[str, Any]) -> str:

@@ -16,6 +16,7 @@ from ...sweeps.fields import STATE, field_of
 from ...sweeps.figure import COSTS, CURVE, NOT_FIELDS, TRAINING, Figure
 from ..curves import curve_statistic, median_curve, seed_scores
 from ..formats import in_label
+from ..grouping import grouped
 from .axes import in_digits, is_log, metric_of, shown, x_title, y_title
 from .line import Line
 from .references import is_numeric, with_references
@@ -85,7 +86,7 @@ def _panel(figure: Figure, metric: str | None, title: str, members: list[Record]
     _require_one_scale(figure, metric, members)
     lines = [
         line
-        for label, group in grouped(figure.lines, members).items()
+        for label, group in _by_label(figure.lines, members).items()
         for line in _lines(figure, metric, label, group)
     ]
     if figure.x == STATE:
@@ -228,8 +229,8 @@ def _columns(figure: Figure, records: Sequence[Record]) -> dict[str, list[Record
     if not figure.shifts:
         common = [r for r in records if _lacks(r, figure.panels)]
         if len(common) == len(records):
-            return grouped(figure.panels, records)
-        columns = grouped(figure.panels, [r for r in records if not _lacks(r, figure.panels)])
+            return _by_label(figure.panels, records)
+        columns = _by_label(figure.panels, [r for r in records if not _lacks(r, figure.panels)])
         return {title: [*members, *common] for title, members in columns.items()}
     columns = {name: [_under(r, name) for r in records if name in r.evaluations]
                for name in figure.shifts}  # fmt: skip
@@ -248,12 +249,9 @@ def _under(record: Record, shift: str) -> Record:
     return record.model_copy(update={"evaluations": {MAIN: record.evaluations[shift]}})
 
 
-def grouped(fields: tuple[str, ...], records: Iterable[Record]) -> dict[str, list[Record]]:
+def _by_label(fields: tuple[str, ...], records: Iterable[Record]) -> dict[str, list[Record]]:
     """The records by their values of these fields, in order of appearance."""
-    groups: dict[str, list[Record]] = {}
-    for record in records:
-        groups.setdefault(label_of(fields, record), []).append(record)
-    return groups
+    return grouped(records, lambda record: label_of(fields, record))
 
 
 def label_of(fields: tuple[str, ...], record: Record) -> str:

@@ -13,6 +13,7 @@ from ..board import Board
 from ..curves import curve_statistic
 from ..descriptions import Descriptions
 from ..figures.maps import is_number
+from ..grouping import grouped
 from ..row import Row
 from ..values import single_numbers
 from .figure import View, figure
@@ -45,9 +46,7 @@ def metric_page(
 
     Where no record has maps or plots of its own, every group has plots of its records' lines.
     """
-    groups: dict[tuple[str, int], list[Placed]] = {}
-    for one in members:
-        groups.setdefault((one[2], id(one[1])), []).append(one)
+    groups = grouped(members, lambda one: (one[2], id(one[1])))
     views = [_group(name, group, everyone, about) for group in groups.values()]
     has_curves_only = not any(r["maps"] or r["figures"] for view in views for r in view["records"])
     for view, group in zip(views, groups.values(), strict=True):

@@ -10,6 +10,7 @@ from ...api.names import visible
 from ...api.record import Record
 from ...runs.objects import Objects
 from ...runs.recorded_answers import read_answers
+from ..figures.references import is_real
 from ..formats import in_words
 from ..row import Row
 from .figure import View
@@ -51,7 +52,7 @@ def _view(content: dict[str, Any]) -> View:
     shown = [
         (in_words(visible(str(name), 40)), with_minus(f"{float(value):.3g}"))
         for name, value in pairs
-        if isinstance(value, int | float) and not isinstance(value, bool)
+        if is_real(value)
     ]
     return {
         "beginning": _lines(content["beginning"]),

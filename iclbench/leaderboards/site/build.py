@@ -23,7 +23,7 @@ from ..build import by_task, published
 from ..cited import Cited, read_cited
 from ..descriptions import Descriptions
 from ..export import as_csv, as_parquet, export_table
-from ..findings import Outcome, outcomes
+from ..findings import Judgement, judgements
 from ..formats import BOUNDS_LEGEND, DIGITS_OF_ERROR, LEGEND
 from ..reading import Refused
 from ..row import Row
@@ -61,7 +61,7 @@ class Content:
     records: Path
     boards: list[Board]
     cited: dict[str, list[Cited]]
-    outcomes: list[Outcome]
+    judgements: list[Judgement]
     about: Descriptions
     more: MorePages
     links: Links = field(default_factory=Links)
@@ -90,7 +90,7 @@ def make_site(
     """
     out, folder = Path(out), Path(folder)
     records = records or folder / RECORDS
-    boards, judged = published(records, refused, whole=True), outcomes(folder, refused)
+    boards, judged = published(records, refused, whole=True), judgements(folder, refused)
     about = Descriptions(refused)
     content = Content(folder, records, boards, read_cited(folder), judged, about,
                       MorePages(folder, records, boards, judged, refused, about=about),
@@ -191,14 +191,14 @@ class Site:
             panels=panels,
             marks=set().union(*(panel["marks"] for panel in panels)),
             compute=home.compute_panel(self.boards, about),
-            findings=home.findings(self.content.outcomes, about),
-            summary=summary(self.content.outcomes),
+            findings=home.findings(self.content.judgements, about),
+            summary=summary(self.content.judgements),
             matrix=matrix.tables(self.boards, about),
         )
-        if self.content.outcomes:
+        if self.content.judgements:
             self._page("findings.html", "findings.html",
-                       summary=summary(self.content.outcomes),
-                       studies=home.by_study(self.content.outcomes, about),
+                       summary=summary(self.content.judgements),
+                       studies=home.by_study(self.content.judgements, about),
                        pages={s.name: s.notes.question if s.notes else s.title
                               for s in self.content.more.shown})  # fmt: skip
 

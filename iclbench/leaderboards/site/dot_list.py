@@ -7,9 +7,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from . import svg
 from .figure import View
 from .plots import can_show, extent
+from .ticks import ticks
 
 #: The pixels of an axis on a phone, of a character of its ticks, and between two of them.
 NARROW, CHARACTER, GAP = 200, 7, 8
@@ -59,10 +59,11 @@ def _drawn(dots: Sequence[Dot], log: bool) -> list[Dot]:
 
 def _ticks(ends: tuple[float, float], log: bool) -> list[tuple[str, str]]:
     """As many ticks as have room on a phone: their places in percent, and texts."""
-    ticks = [(_at(v, ends, log), text) for v, text in svg.ticks(*ends, log)]
+    places = [(_at(v, ends, log), text) for v, text in ticks(*ends, log)]
     # The first and the last are the fewest that tell a scale.
-    choices = [ticks[::step] for step in range(1, len(ticks))] + [ticks[:: len(ticks) - 1 or 1]]
-    kept = next((chosen for chosen in choices if len(chosen) > 1 and _fit(chosen)), ticks[:1])
+    steps = [*range(1, len(places)), len(places) - 1 or 1]
+    choices = [places[::step] for step in steps]
+    kept = next((chosen for chosen in choices if len(chosen) > 1 and _fit(chosen)), places[:1])
     return [(f"{at:.2f}", text) for at, text in kept]
 
 

@@ -16,8 +16,9 @@ from ..board import Board
 from ..descriptions import Descriptions
 from ..row import Row
 from .magnitudes import is_error, spans_magnitudes
-from .settings import trained
-from .svg import Scale, scale_of, spaced, ticks
+from .settings import best_by_model, trained
+from .svg import ToPixels, to_pixels
+from .ticks import spaced, ticks
 
 #: Models in a small plot.
 MOST_ROWS = 7
@@ -64,11 +65,7 @@ def board_dots(
 
     `root` leads from the page to the site's folder; `width` is in pixels.
     """
-    best: dict[str, Row] = {}
-    for row in trained(board, track):
-        if row.score is not None:
-            best.setdefault(row.record.spec.model, row)
-    rows = list(best.values())[:most]
+    rows = best_by_model(row for row in trained(board, track) if row.score is not None)[:most]
     if not rows:
         return None
     marks = references(board)
@@ -78,12 +75,12 @@ def board_dots(
     left, right = LABELS, width - max(VALUES, 7 * longest + 10)
     frame = _Frame(
         axis=axis,
-        x=scale_of(axis[:2], axis.log, *((right, left) if is_reversed else (left, right))),
+        x=to_pixels(axis[:2], axis.log, *((right, left) if is_reversed else (left, right))),
         bottom=TOP + ROW * len(rows) + 4,
         width=width,
         root=root,
     )
-    metric = about.task(board.task).metric(board.ranking.metric)
+    metric = about.metric_of(board)
     name = formats.digits_of(metric)
     if not board.has_digits:
         name = f"{metric}, {board.ranking.better_score} is better"
@@ -114,7 +111,7 @@ class _Frame:
     """Where a plot has its values: its axis, the map of that to pixels, and its size."""
 
     axis: Axis
-    x: Scale
+    x: ToPixels
     bottom: float
     width: int
     root: str

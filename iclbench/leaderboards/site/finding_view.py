@@ -6,23 +6,23 @@ from collections.abc import Sequence
 
 from .. import verdict_words as words
 from ..descriptions import Descriptions
-from ..findings import Outcome
+from ..findings import Judgement
 from .figure import View
 from .minus import with_minus
 
 
-def finding_view(outcome: Outcome, about: Descriptions) -> View:
+def finding_view(judgement: Judgement, about: Descriptions) -> View:
     """A finding with its verdict, as badges, cards and tables show it."""
     return {
-        "finding": outcome.finding,
-        "verdict": words.marked(outcome),
-        "key": key_of(outcome.verdict),
-        "number": with_minus(words.number(outcome)),
-        "by_seed": with_minus(words.by_seed(outcome)),
-        "by_means": with_minus(words.by_means(outcome)),
-        "seeds": words.seeds(outcome),
-        "setting": words.setting(outcome, about),
-        "written": words.written(outcome),
+        "finding": judgement.finding,
+        "verdict": words.marked(judgement),
+        "key": key_of(judgement.verdict),
+        "number": with_minus(words.number(judgement)),
+        "by_seed": with_minus(words.by_seed(judgement)),
+        "by_means": with_minus(words.by_means(judgement)),
+        "seeds": words.seeds(judgement),
+        "setting": words.setting(judgement, about),
+        "written": words.written(judgement),
     }
 
 
@@ -31,10 +31,10 @@ def key_of(verdict: str) -> str:
     return verdict.replace(" ", "-")
 
 
-def summary(outcomes: Sequence[Outcome]) -> View:
+def summary(judgements: Sequence[Judgement]) -> View:
     """The counts of the verdicts with their meanings, those on own questions apart."""
-    claims, questions = words.claims(outcomes), words.own_questions(outcomes)
-    judged = [outcome for outcome in claims if outcome.verdict != "not run"]
+    claims, questions = words.claims(judgements), words.own_questions(judgements)
+    judged = [judgement for judgement in claims if judgement.verdict != "not run"]
     return {
         "tests": words.tests(claims),
         "short": words.summary(judged),

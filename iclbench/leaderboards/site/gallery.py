@@ -17,7 +17,7 @@ from .. import formats
 from ..board import Board
 from ..descriptions import Descriptions
 from ..figures.panels import drawn
-from ..findings import Outcome
+from ..findings import Judgement
 from ..reading import Refused, sound_boards
 from ..row import Row, has_digits
 from ..studies import Study, caption, studies
@@ -37,7 +37,7 @@ class Shown:
     boards: list[Board]
     study: Study | None
     notes: StudyNotes | None
-    outcomes: list[Outcome]
+    judgements: list[Judgement]
     #: What the notes answer, with the numbers of the records; empty where nothing does.
     answer: str
     #: The figure at each size that has records.
@@ -55,7 +55,7 @@ class Shown:
 
 
 def shown_studies(
-    folder: Path, judged: Sequence[Outcome], refused: Refused, about: Descriptions
+    folder: Path, judged: Sequence[Judgement], refused: Refused, about: Descriptions
 ) -> list[Shown]:
     """The studies in `folder`/studies that have a sound record, with the findings' verdicts.
 
@@ -68,20 +68,20 @@ def shown_studies(
     by_folder = {study.name.replace("/", "-"): study for study in studies(host())}
     notes = read_notes(folder)
     # Findings that still wait for their run come last.
-    judged = sorted(judged, key=lambda outcome: outcome.verdict == "not run")
+    judged = sorted(judged, key=lambda judgement: judgement.verdict == "not run")
     result = []
     for path in sorted(parent.iterdir()):
         boards = sound_boards(RecordStore(path), refused, whole=True) if path.is_dir() else []
         if not boards:
             continue
         study = by_folder.get(path.name)
-        noted, outcomes = (
+        noted, judgements = (
             notes.get(path.name),
             [o for o in judged if o.finding.records == path.name],
         )
         records = [record for board in boards for record in board.records]
         try:
-            figures = _figures(study, path, records, outcomes, about) if study else []
+            figures = _figures(study, path, records, judgements, about) if study else []
         except UsageError as error:
             refused(f"the figure of {path.name} is left out: {error}")
             figures = []
@@ -91,7 +91,7 @@ def shown_studies(
             study=study,
             notes=noted,
             answer=_answer(noted, records, refused) if noted else "",
-            outcomes=outcomes,
+            judgements=judgements,
             figures=figures,
         )
         result.append(shown)
@@ -111,7 +111,7 @@ def _figures(
     study: Study,
     folder: Path,
     records: Sequence[Record],
-    outcomes: Sequence[Outcome],
+    judgements: Sequence[Judgement],
     about: Descriptions,
 ) -> list[View]:
     """The study's figure at each size that is complete or has verdicts, the most judged first.
@@ -122,7 +122,7 @@ def _figures(
     sizes = {name: file.sized(name) for name in (QUICK, *file.recipes)}
     members = {name: _members(sized, folder, records) for name, sized in sizes.items()}
     complete = [name for name, (kept, missing) in members.items() if kept and not missing]
-    judged = {record.id for outcome in outcomes for record in outcome.records}
+    judged = {record.id for judgement in judgements for record in judgement.records}
     chosen = [
         name
         for name, (kept, _) in members.items()
@@ -133,17 +133,17 @@ def _figures(
         _figure(study, name, sizes[name], ([*members[name][0], *others], members[name][1]), about)
         for name in chosen
     ]
-    return _judged_first(figures, outcomes)
+    return _judged_first(figures, judgements)
 
 
-def _judged_first(figures: Sequence[View], outcomes: Sequence[Outcome]) -> list[View]:
+def _judged_first(figures: Sequence[View], judgements: Sequence[Judgement]) -> list[View]:
     """The sizes of a figure, those first of whose records are most verdicts.
 
     Those whose criterion was written before the run count first.
     """
 
     def judged(figure: View) -> tuple[int, int]:
-        known = [o for o in outcomes if any(r.id in figure["values"] for r in o.records)]
+        known = [o for o in judgements if any(r.id in figure["values"] for r in o.records)]
         return sum(not o.finding.after_run for o in known), len(known)
 
     return sorted(figures, key=judged, reverse=True)
@@ -192,7 +192,7 @@ def _figure(
     }
 
 
-def gallery(shown: Sequence[Shown], about: Descriptions, waiting: Sequence[Outcome] = ()) -> View:
+def gallery(shown: Sequence[Shown], about: Descriptions, waiting: Sequence[Judgement] = ()) -> View:
     """The gallery: a card per study, in groups by paper, and how often each verdict occurs.
 
     `waiting` are findings of studies without any record.
@@ -203,9 +203,9 @@ def gallery(shown: Sequence[Shown], about: Descriptions, waiting: Sequence[Outco
         papers.setdefault(source, []).append(card(one, about))
     return {
         "papers": sorted(papers.items()),
-        "summary": summary([*(o for one in shown for o in one.outcomes), *waiting]),
+        "summary": summary([*(o for one in shown for o in one.judgements), *waiting]),
         "count": len(shown),
-        "waiting": [finding_view(outcome, about) for outcome in waiting],
+        "waiting": [finding_view(judgement, about) for judgement in waiting],
     }
 
 
@@ -219,7 +219,7 @@ def card(one: Shown, about: Descriptions) -> View:
         "question": one.notes.question if one.notes else "",
         "answer": one.answer,
         "published": published_view(one.notes) if one.notes else None,
-        "findings": [finding_view(outcome, about) for outcome in one.outcomes],
+        "findings": [finding_view(judgement, about) for judgement in one.judgements],
         "figures": one.figures,
         "count": sum(len(board.rows) for board in one.boards),
     }

@@ -9,12 +9,16 @@ from .. import verdict_words as words
 from ..board import Board
 from ..curves import median_curve
 from ..descriptions import Descriptions
-from ..findings import Outcome
+from ..findings import Judgement
+from ..grouping import grouped
 from ..row import Row
-from . import compute, dotplot, settings
+from . import dotplot, settings, svg
 from .figure import View
 from .finding_view import finding_view
+from .plots import Plot, has_point, plot
 
+#: The most curves whose names have room beside the plot of digits against compute, and its size.
+MOST_CURVES, COMPUTE = 10, svg.Size(340, 177, 34, 132)
 #: Where the findings of a study are explained, and those whose study has no page.
 STUDY, FINDINGS = "studies/{}.html", "findings.html#{}"
 #: The findings that are shown, and the order of verdicts: one of each comes first.
@@ -26,9 +30,7 @@ _VERDICTS = ("reproduced", "contradicted", "in kind", "not shown", "not run")
 
 def families(boards: Iterable[Board], about: Descriptions) -> dict[str, list[Board]]:
     """The boards of each group of tasks, the largest groups first and unnamed ones last."""
-    groups: dict[str, list[Board]] = {}
-    for board in boards:
-        groups.setdefault(about.task(board.task).group, []).append(board)
+    groups = grouped(boards, lambda board: about.task(board.task).group)
 
     def order(group: str) -> tuple[bool, int, str]:
         tasks = {board.task for board in groups[group]}
@@ -75,23 +77,17 @@ def _setting(board: Board, track: str, about: Descriptions, models: int, most: i
     return {"task": board.task, "title": task.title, "setting": setting}
 
 
-def best_by_model(rows: Iterable[Row]) -> list[Row]:
-    """The best row of each model, best first."""
-    best: dict[str, Row] = {}
-    for row in rows:
-        model = row.record.spec.model
-        if model not in best or row.goodness > best[model].goodness:
-            best[model] = row
-    return sorted(best.values(), key=lambda row: -row.goodness)
-
-
 def compute_panel(boards: Sequence[Board], about: Descriptions) -> View | None:
     """Digits against operations of training, on the board by digits that has most such curves.
 
     A board of a track comes before others, as it does among the evaluations of a task.
     """
     drawn = [
-        (board, track, best_by_model(filter(_has_operations, settings.trained(board, track))))
+        (
+            board,
+            track,
+            settings.best_by_model(filter(_has_operations, settings.trained(board, track))),
+        )
         for board in settings.main_boards(boards)
         for track in board.tracks[:1]
         if board.has_digits
@@ -100,68 +96,71 @@ def compute_panel(boards: Sequence[Board], about: Descriptions) -> View | None:
     if not known:
         return None
     board, track, rows = max(known, key=lambda one: (bool(one[1]), len(one[2])))
-    lines = []
-    for row in rows[: compute.MOST_CURVES]:
-        curve = row.record.validation_curve
-        assert curve is not None
-        x = [v for v in curve.operations if v is not None]
-        name = about.model(row.record.spec.model).title
-        lines.append(compute.CurveLine(name, f"runs/{row.record.id}.html", x, median_curve(curve)))
-    caption = _setting(board, track, about, len(rows), compute.MOST_CURVES)
-    return {"svg": compute.curves(lines), **caption}
+    lines = [
+        _compute_line(row)
+        | {"name": about.model(row.record.spec.model).title, "page": f"runs/{row.record.id}.html"}
+        for row in rows[:MOST_CURVES]
+    ]
+    title, x = "Digits against training compute", "training operations per seed"
+    panel = svg.draw(plot(title, x, "", lines, log=False, log_x=True), size=COMPUTE)
+    return {"svg": panel, **_setting(board, track, about, len(rows), MOST_CURVES)}
 
 
 def _has_operations(row: Row) -> bool:
+    """Whether any point of the row's curve can be shown against its operations."""
+    line = _compute_line(row)
+    return None not in line["x"] and has_point(line, log=False, log_x=True)
+
+
+def _compute_line(row: Row) -> Plot:
+    """The digits on validation prompts against operations; without points if there are none."""
     curve = row.record.validation_curve
-    if not row.is_trained or curve is None or None in curve.operations:
-        return False
-    return compute.is_drawn(curve)
+    return {"x": curve.operations, "y": median_curve(curve)} if curve else {"x": [], "y": []}
 
 
-def findings(outcomes: Sequence[Outcome], about: Descriptions) -> list[View]:
+def findings(judgements: Sequence[Judgement], about: Descriptions) -> list[View]:
     """The findings of papers to show first: of different verdicts and different studies.
 
     Claims of papers come before own questions, and criteria that were written before the run
     before others. A claim that was tested several times has the first of its verdicts.
     """
 
-    def order(outcome: Outcome) -> tuple[bool, bool, bool, int]:
-        finding = outcome.finding
-        return (outcome.verdict == "not run", finding.own_question, finding.after_run,
-                _VERDICTS.index(outcome.verdict))  # fmt: skip
+    def order(judgement: Judgement) -> tuple[bool, bool, bool, int]:
+        finding = judgement.finding
+        return (judgement.verdict == "not run", finding.own_question, finding.after_run,
+                _VERDICTS.index(judgement.verdict))  # fmt: skip
 
-    claims: dict[tuple[str, str], Outcome] = {}
-    for outcome in sorted(outcomes, key=order):
-        finding = outcome.finding
-        claims.setdefault((finding.records, finding.claim), outcome)
+    claims: dict[tuple[str, str], Judgement] = {}
+    for judgement in sorted(judgements, key=order):
+        finding = judgement.finding
+        claims.setdefault((finding.records, finding.claim), judgement)
     seen: set[str] = set()
-    first: list[Outcome] = []
-    rest: list[Outcome] = []
-    for outcome in claims.values():
-        new = {outcome.verdict, outcome.finding.records}
+    first: list[Judgement] = []
+    rest: list[Judgement] = []
+    for judgement in claims.values():
+        new = {judgement.verdict, judgement.finding.records}
         if seen & new:
-            rest.append(outcome)
+            rest.append(judgement)
         else:
-            first.append(outcome)
+            first.append(judgement)
             seen |= new
     return [
-        finding_view(outcome, about)
+        finding_view(judgement, about)
         | {
-            "setting": words.setting(outcome, about, most_arguments=MOST_ARGUMENTS),
-            "page": (FINDINGS if outcome.verdict == "not run" else STUDY).format(
-                outcome.finding.records
+            "setting": words.setting(judgement, about, most_arguments=MOST_ARGUMENTS),
+            "page": (FINDINGS if judgement.verdict == "not run" else STUDY).format(
+                judgement.finding.records
             ),
         }
-        for outcome in [*first, *rest][:MOST_FINDINGS]
+        for judgement in [*first, *rest][:MOST_FINDINGS]
     ]
 
 
-def by_study(outcomes: Iterable[Outcome], about: Descriptions) -> dict[str, list[View]]:
+def by_study(judgements: Iterable[Judgement], about: Descriptions) -> dict[str, list[View]]:
     """The findings of each study in their order; those that still wait for their run come last."""
-    studies: dict[str, list[View]] = {}
-    for outcome in sorted(outcomes, key=lambda outcome: outcome.verdict == "not run"):
-        studies.setdefault(outcome.finding.records, []).append(finding_view(outcome, about))
-    return studies
+    ordered = sorted(judgements, key=lambda judgement: judgement.verdict == "not run")
+    studies = grouped(ordered, lambda judgement: judgement.finding.records)
+    return {name: [finding_view(o, about) for o in members] for name, members in studies.items()}
 
 
 def floor_text(board: Board) -> str:

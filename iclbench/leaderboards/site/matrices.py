@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from ...api.errors import IclbenchError
 from ...api.ranking import Ranking
@@ -133,7 +133,7 @@ def _state_plot(board: Board, rows: Sequence[Row], about: Descriptions) -> Plot:
         ends = [rows[0].record.state_bytes, rows[-1].record.state_bytes]
         level = [board.floor.score] * 2
         lines.append({"name": board.floor.label, "x": ends, "y": level, "reference": True})
-    metric = about.task(board.task).metric(board.ranking.metric)
+    metric = about.metric_of(board)
     score = formats.digits_of(metric) if board.has_digits else f"mean {metric}"
     return plot(
         score[:1].upper() + score[1:], "state after a prompt, bytes per layer", score, lines,
@@ -215,11 +215,3 @@ def _titles(columns: Sequence[tuple[Board, str]], about: Descriptions) -> list[s
     names = told_apart(names, [f"{board.evaluation.prompts:,} prompts" for board, _ in columns])
     differing = differing_arguments(names, [board.evaluation.task_args for board, _ in columns])
     return told_apart(names, [formats.arguments(args) for args in differing])
-
-
-def by_dtype(boards: Iterable[Board]) -> dict[str, list[Board]]:
-    """A task's boards of each dtype."""
-    groups: dict[str, list[Board]] = {}
-    for board in boards:
-        groups.setdefault(board.dtype, []).append(board)
-    return groups

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from .. import formats
 from ..board import Board
 from ..descriptions import Descriptions
-from ..level import has_digits_level, level_of
+from ..level import level_of
 from ..overview import standing_for_titles
 from ..row import Row
+from ..scale import board_scale
 from .figure import View
-from .home import best_by_model, families
+from .home import families
 from .minus import with_minus
-from .scale import scale_of_board
+from .settings import best_by_model
 
 #: More columns than this have their names upright.
 MOST_COLUMNS = 18
@@ -124,16 +125,15 @@ def column_of(
 
     A cell of another track than the `usual` one names it; with None, no cell names one.
     """
-    task, scale, ranking = about.task(board.task), scale_of_board(board), board.ranking
+    task, scale, ranking = about.task(board.task), board_scale(board), board.ranking
     args = task.settings(board.evaluation.task_args)
-    in_digits = has_digits_level(board.records[0])
-    metric = "digits" if in_digits else task.metric(ranking.metric)
+    metric = "digits" if scale.in_digits else task.metric(ranking.metric)
     best_rows = best_by_model(rows)
     levels = [level_of(row.record).value for row in best_rows]
-    decimals = 1 if in_digits else decimals_of([*levels, scale.best, scale.chance])
+    decimals = 1 if scale.in_digits else decimals_of([*levels, scale.reference, scale.chance])
     cells = {}
     for row, level in zip(best_rows, levels, strict=True):
-        share = scale.share(row)
+        share = scale.share(row.record)
         cells[row.record.spec.model] = {
             "id": row.record.id,
             "text": formats.NOT_FINITE if level is None else written(level, decimals),
@@ -145,7 +145,7 @@ def column_of(
             "bounds": formats.RANGE if row.bounds.kind == "range over seeds" else "",
         }
     best, chance = (
-        "" if end is None else written(end, decimals) for end in (scale.best, scale.chance)
+        "" if end is None else written(end, decimals) for end in (scale.reference, scale.chance)
     )
     return {
         "group": group,
@@ -155,7 +155,7 @@ def column_of(
         f"{board.evaluation.prompts} prompts",
         "metric": metric,
         "best": best,
-        "best_name": about.model(scale.best_name).title or "best row",
+        "best_name": about.model(scale.reference_name).title or "best row",
         "has_floor": board.floor is not None and board.floor.kind != "none",
         "chance": chance,
         "cells": cells,

@@ -13,11 +13,11 @@ from ..board_names import differing_arguments, told_apart
 from ..curves import COST_TITLES, drawn_curve, median_curve
 from ..descriptions import Descriptions
 from ..row import Row
+from ..scale import board_scale
 from .figure import View, figures
 from .formula import mathml
 from .magnitudes import is_error
 from .plots import MOST_LINES, Plot, name_of, plot, spans_lines
-from .scale import scale_of_board
 from .task_words import setting_in_words
 
 
@@ -44,8 +44,10 @@ def model(name: str, boards: Sequence[Board], about: Descriptions) -> View:
     described = about.model(name)
     results = []
     for board, setting in zip(boards, _settings(boards, about), strict=True):
-        scale = scale_of_board(board)
-        results += [Scored(row, board, setting, scale.share(row)) for row in _rows(board, name)]
+        scale = board_scale(board)
+        results += [
+            Scored(row, board, setting, scale.share(row.record)) for row in _rows(board, name)
+        ]
     return {
         "about": described,
         "formula": mathml(described.formula),
@@ -87,7 +89,7 @@ def _result(result: Scored, about: Descriptions) -> View:
 
 def _unit(board: Board, about: Descriptions) -> str:
     """What a board's scores are."""
-    return "digits" if board.has_digits else about.task(board.task).metric(board.ranking.metric)
+    return "digits" if board.has_digits else about.metric_of(board)
 
 
 def _measured_state(rows: Sequence[Row]) -> str:

@@ -12,12 +12,13 @@ from pathlib import Path
 from ..board import Board
 from ..build import by_task
 from ..descriptions import Descriptions
-from ..findings import Outcome
+from ..findings import Judgement
+from ..grouping import grouped
 from ..reading import Refused
 from .analyses import Placed, by_metric, metric_page
 from .figure import View
 from .gallery import gallery, shown_studies, study_page
-from .matrices import by_dtype, shift_matrix, state_matrix, state_views
+from .matrices import shift_matrix, state_matrix, state_views
 from .prompts import Prompts
 from .samples import sample_sets
 from .settings import by_evaluation
@@ -41,7 +42,7 @@ class MorePages:
         folder: Path,
         records: Path,
         boards: list[Board],
-        judged: Sequence[Outcome],
+        judged: Sequence[Judgement],
         refused: Refused,
         *,
         about: Descriptions,
@@ -118,7 +119,7 @@ class MorePages:
 
     def _states(self, boards: list[Board]) -> View | None:
         views = state_views(boards, self.about)
-        groups = by_dtype(boards).values()
+        groups = grouped(boards, lambda board: board.dtype).values()
         matrices = [m for group in groups if (m := state_matrix(group, self.about))]
         return {"views": views, "matrices": matrices} if views or matrices else None
 

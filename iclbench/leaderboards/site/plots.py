@@ -14,6 +14,7 @@ from ..curves import COST_TITLES, curve_statistic, drawn_curve, median_curve
 from ..descriptions import Description, Descriptions
 from ..floor import floor_label
 from ..formats import digits_of, in_words
+from ..grouping import grouped
 from ..row import PROFILE, Row
 from .magnitudes import is_error
 from .settings import OPEN_BUDGET
@@ -38,14 +39,14 @@ Plot = dict[str, Any]
 def plot(title: str, x: str, y: str, lines: Sequence[Plot], *, log: bool, log_x: bool = False) -> (
     Plot
 ):  # fmt: skip
-    """A figure of lines {x, y, name[, low, high, reference, hue]} with titled axes.
+    """A figure of lines {x, y, name[, low, high, reference, hue, page]} with titled axes.
 
     A line without a point on the axes is left out. Colors go by `hue`, or else by order; an axis of
     integers alone has no other ticks. Where there are more lines than colors, they have names at
     their ends if these lie apart and the names are short, and the plot is wide; if not, a reader
     asks for the rest in the legend.
     """
-    lines = [line for line in lines if _has_point(line, log, log_x)]
+    lines = [line for line in lines if has_point(line, log, log_x)]
     measured = [line for line in lines if not line.get("reference")]
     crowded = len({line.get("hue", i) for i, line in enumerate(measured)}) > COLORS
     fit = len(lines) <= MOST_NAMES and all(len(line["name"]) <= LONGEST_NAME for line in lines)
@@ -69,7 +70,7 @@ def plot(title: str, x: str, y: str, lines: Sequence[Plot], *, log: bool, log_x:
     }
 
 
-def _has_point(line: Plot, log: bool, log_x: bool) -> bool:
+def has_point(line: Plot, log: bool, log_x: bool) -> bool:
     """Whether any point of a line is on axes that are logarithmic or not."""
     return any(
         extent([x], log_x) and extent([y], log) for x, y in zip(line["x"], line["y"], strict=True)
@@ -102,14 +103,12 @@ def _are_integers(lines: Sequence[Plot], axis: str) -> bool:
 
 
 def best_of_models(rows: Iterable[Row]) -> list[Row]:
-    """The best row of each model with weights of one origin, the trained first; MOST_LINES of them.
+    """The first row of each model with weights of one origin; MOST_LINES of them.
 
-    A board's rows are in that order.
+    A board has its trained rows first, by track, and the rows of a track best first.
     """
-    best: dict[tuple[str, str], Row] = {}
-    for row in rows:
-        best.setdefault((row.origin, row.record.spec.model), row)
-    return list(best.values())[:MOST_LINES]
+    by_model = grouped(rows, lambda row: (row.origin, row.record.spec.model))
+    return [first for first, *_ in by_model.values()][:MOST_LINES]
 
 
 def name_of(row: Row, about: Descriptions) -> str:
@@ -149,7 +148,7 @@ def profiles(board: Board, about: Descriptions) -> Plot | None:
 def board_curves(board: Board, about: Descriptions) -> list[Plot]:
     """The curves of each model's best row, one plot per metric with a second axis."""
     rows = best_of_models(board.rows)
-    metric = about.task(board.task).metric(board.ranking.metric)
+    metric = about.metric_of(board)
     names = sorted({name for row in rows for name in row.record.curves})
     plots = []
     for name in names:
@@ -173,7 +172,7 @@ def board_curves(board: Board, about: Descriptions) -> list[Plot]:
 def validation_curves(board: Board, about: Descriptions) -> list[Plot]:
     """What was validated while each model's best row was trained, against operations and time."""
     rows = [row for row in best_of_models(board.rows) if drawn_curve(row.record)]
-    metric = about.task(board.task).metric(board.ranking.metric)
+    metric = about.metric_of(board)
     score = digits_of(metric) if board.has_digits else metric
     # Digits are logarithms already.
     may_be_log = not board.has_digits and is_error(board.rows[0].record)

@@ -26,6 +26,7 @@ from ...api.task import Task
 from ...runs.load import load_task
 from ...runs.sizes import require_room, require_small_arguments
 from ..formats import NOT_FINITE
+from ..grouping import grouped
 from .figure import View
 from .minus import with_minus
 
@@ -77,9 +78,7 @@ def _prompt(batch: Batch, index: int) -> View:
     # `tokens` repeats the other fields as a sequence.
     repeated = {"tokens"} if len(prompt._fields) > 1 else set()
     values = {name: getattr(prompt, name)[index] for name in prompt._fields if name not in repeated}
-    groups: dict[int, list[tuple[str, Tensor]]] = {}
-    for name, value in values.items():
-        groups.setdefault(len(value) if value.ndim else 0, []).append((name, value))
+    groups = grouped(values.items(), lambda item: len(item[1]) if item[1].ndim else 0)
     tables = [_table(members) for rows, members in groups.items() if rows]
     scalars = [(name, _number(value.item())) for name, value in groups.get(0, [])]
     return {

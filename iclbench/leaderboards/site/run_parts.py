@@ -12,7 +12,7 @@ import numpy as np
 from ...api.record import Record
 from ...api.results import FileReference
 from ...api.statistics import finite
-from ...runs.heldout import LEVEL, held_out_path
+from ...runs.heldout import HELD_OUT_SIGNIFICANCE, held_out_path
 from ...runs.objects import Objects
 from .. import formats
 from ..curves import COST_TITLES, seed_scores
@@ -79,8 +79,8 @@ def held_out(row: Row) -> str:
     p = "p < 1e-10" if part.p < 1e-10 else f"p = {part.p:.2g}"
     numbers = with_minus(f"{score}; difference {mean}, 95% interval [{low}, {high}]; {p}")
     return (
-        f"{numbers} by Welch's test, {verdict}: with hundreds of rows, the level is {LEVEL:g}; "
-        f"prompts of {row.held_out.created[:10]}"
+        f"{numbers} by Welch's test, {verdict}: with hundreds of rows, the level is "
+        f"{HELD_OUT_SIGNIFICANCE:g}; prompts of {row.held_out.created[:10]}"
     )
 
 

@@ -37,7 +37,7 @@ def _samples(board: Board, folder: Path, prompts: Prompts, about: Descriptions) 
     rows = board.rows[:MOST_ROWS]
     return {
         "title": f"{evaluation_title(board, about.task(board.task))}, {board.dtype}",
-        "metric": about.task(board.task).metric(board.ranking.metric),
+        "metric": about.metric_of(board),
         "graded": graded,
         "budgets": _budgets(graded, about),
         "has_answers": any(row.record.main.answers for row in rows),

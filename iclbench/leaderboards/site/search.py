@@ -27,7 +27,7 @@ def index(boards: Sequence[Board], about: Descriptions) -> dict[str, Any]:
         "tasks": [
             {**_described(about.task(name)), "group": about.task(name).group,
              "page": f"tasks/{name}.html", "csv": f"tasks/{name}.csv"}
-            for name in sorted(by_task(list(boards)))
+            for name in sorted(by_task(boards))
         ],
         "models": [
             {**_described(about.model(name)), "page": f"models/{name}.html"}

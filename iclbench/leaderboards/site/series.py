@@ -8,7 +8,9 @@ from typing import Any
 from ...api.ranking import Ranking
 from ...api.record import Record
 from ...api.spec import canonical_json
+from ..board_names import differing_arguments
 from ..descriptions import Descriptions
+from ..figures.references import is_real
 from ..formats import digits_of, in_words
 from ..row import has_digits
 from .plots import MOST_LINES, Plot, plot
@@ -27,8 +29,7 @@ def series(records: Sequence[Record], about: Descriptions) -> list[Plot]:
     fields: dict[str, set[Any]] = {}
     for fact in facts:
         for name, value in fact.items():
-            is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            if is_number and name not in _NOT_SETTINGS:
+            if is_real(value) and name not in _NOT_SETTINGS:
                 fields.setdefault(name, set()).add(value)
     plots = [
         _along(name, records, facts, about) for name in sorted(fields) if len(fields[name]) > 1
@@ -42,7 +43,7 @@ def _along(
     groups: dict[tuple[Any, ...], list[tuple[float, Record, dict[str, Any]]]] = {}
     for record, fact in zip(records, facts, strict=True):
         value = fact.get(name)
-        if isinstance(value, int | float) and not isinstance(value, bool):
+        if is_real(value):
             key = tuple((k, v) for k, v in fact.items() if k != name)
             groups.setdefault(key, []).append((value, record, fact))
     lines = [rows for rows in groups.values() if len({value for value, _, _ in rows}) > 1]
@@ -76,13 +77,11 @@ def _line(label: str, rows: Iterable[tuple[float, Record, dict[str, Any]]]) -> P
 def _names(facts: list[dict[str, Any]], without: str, about: Descriptions) -> list[str]:
     """Each line's model, and the dtype and settings that tell it from the model's other lines."""
     names = []
-    for fact in facts:
-        same = [f for f in facts if f["model"] == fact["model"]]
-        keys = sorted({k for f in same for k in f} - {"model", without})
-        differing = [k for k in keys if len({f.get(k) for f in same}) > 1 and fact.get(k)]
-        shown = [str(fact[k]) if k in {"dtype", "track"} else f"{k.split('.')[-1]}={fact[k]}"
-                 for k in differing]  # fmt: skip
-        names.append(" ".join([about.model(fact["model"]).title, *shown]))
+    models = [fact["model"] for fact in facts]
+    for model, differing in zip(models, differing_arguments(models, facts), strict=True):
+        shown = [str(v) if k in {"dtype", "track"} else f"{k.split('.')[-1]}={v}"
+                 for k, v in sorted(differing.items()) if v and k != without]  # fmt: skip
+        names.append(" ".join([about.model(model).title, *shown]))
     return names
 
 

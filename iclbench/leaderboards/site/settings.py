@@ -6,21 +6,22 @@ row chose its own.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
+from ...api.budget import Budget
 from ...api.record import Record
 from ...api.spec import digest_of
 from ..board import Board, comparable_facts
+from ..build import by_task
 from ..descriptions import Description
+from ..grouping import grouped
 from ..row import Row
+from ..wording import duration
 
 #: What a page calls the budgets of rows without a track.
 OPEN_BUDGETS = "open budgets"
 #: The same of one row.
 OPEN_BUDGET = "open budget"
-
-_TRACK = re.compile(r"(gpu-)?(\d+)([mh])")
 
 
 def by_evaluation(boards: Iterable[Board]) -> dict[str, list[Board]]:
@@ -28,9 +29,7 @@ def by_evaluation(boards: Iterable[Board]) -> dict[str, list[Board]]:
 
     Sets whose rows have a track come first, and among those the one with the most rows.
     """
-    groups: dict[str, list[Board]] = {}
-    for board in boards:
-        groups.setdefault(_evaluation_key(board.rows[0].record), []).append(board)
+    groups = grouped(boards, lambda board: _evaluation_key(board.rows[0].record))
     return dict(sorted(groups.items(), key=_standing))
 
 
@@ -47,28 +46,34 @@ def _evaluation_key(record: Record) -> str:
 
 def main_boards(boards: Iterable[Board]) -> list[Board]:
     """The boards of the first evaluation set of each task."""
-    tasks: dict[str, list[Board]] = {}
-    for board in boards:
-        tasks.setdefault(board.task, []).append(board)
-    first = [next(iter(by_evaluation(members).values())) for members in tasks.values()]
+    first = [next(iter(by_evaluation(members).values())) for members in by_task(boards).values()]
     return [board for group in first for board in group]
 
 
 def trained(board: Board, track: str) -> list[Row]:
     """The trained rows of a track, best first; an empty one stands for rows without."""
-    rows = [row for row in board.rows if row.is_trained and row.track == track]
+    return best_first(row for row in board.rows if row.is_trained and row.track == track)
+
+
+def best_first(rows: Iterable[Row]) -> list[Row]:
+    """The rows by their scores; equal ones keep their order."""
     return sorted(rows, key=lambda row: -row.goodness)
+
+
+def best_by_model(rows: Iterable[Row]) -> list[Row]:
+    """The best row of each model, best first."""
+    by_model = grouped(best_first(rows), lambda row: row.record.spec.model)
+    return [best for best, *_ in by_model.values()]
 
 
 def track_in_words(track: str, joint: str = ", ") -> str:
     """What a track allows, such as `10m, 10 minutes of core time for each seed`."""
-    match = _TRACK.fullmatch(track)
-    if not match:
+    try:
+        budget = Budget.parse(track)
+    except ValueError:
         return track
-    count = int(match[2])
-    unit = {"m": "minute", "h": "hour"}[match[3]] + "s" * (count != 1)
-    of = "of one GPU" if match[1] else "of core time"
-    return f"{track}{joint}{count} {unit} {of} for each seed"
+    of = "of one GPU" if budget.on_gpu else "of core time"
+    return f"{track}{joint}{duration(budget)} {of} for each seed"
 
 
 def in_words(board: Board, track: str, about: Description) -> str:

@@ -11,12 +11,13 @@ from ...api.errors import IclbenchError
 from ...api.record import Record
 from ...api.suite import SuiteBoard
 from ...plugins import host
-from ...runs.suites import find_suite, records_of
+from ...runs.suites import find_suite, records_by_board
 from ..board import Board
 from ..descriptions import Descriptions
 from ..formats import MARKS, UNTUNED, bounds_mark
 from ..row import OPEN, bounds_of
-from ..suite_score import Entry, Scale, Score, SuiteTable, mean_score, score_suite
+from ..scale import Scale, Score
+from ..suite_score import SuiteRow, SuiteTable, mean_score, score_suite
 from . import settings
 from .figure import View, figure
 from .minus import with_minus
@@ -42,7 +43,7 @@ def suite_views(
     for _, entry in host().entries("suite"):
         try:
             suite = find_suite(entry.name)
-            table = score_suite(suite, records_of(suite, records))
+            table = score_suite(suite, records_by_board(suite, records))
         except IclbenchError as error:
             refused(f"suite {entry.name} is left out: {error}")
             continue
@@ -75,7 +76,7 @@ def suite_view(table: SuiteTable, about: Descriptions) -> View:
     }
 
 
-def _trained(table: SuiteTable) -> list[Entry]:
+def _trained(table: SuiteTable) -> list[SuiteRow]:
     return [entry for entry in table.entries if entry.origin == "trained"]
 
 
@@ -111,7 +112,7 @@ def _board_title(board: SuiteBoard, table: SuiteTable, about: Descriptions) -> s
     return name[:1].upper() + name[1:]
 
 
-def _tracks(entries: Sequence[Entry]) -> str:
+def _tracks(entries: Sequence[SuiteRow]) -> str:
     """How many rows each track has, with what the track allows."""
     counts = Counter(entry.track for entry in entries)
     return "; ".join(
@@ -142,7 +143,7 @@ def _is_beyond(score: Score | None) -> bool:
 
 
 def _row(
-    entry: Entry, boards: Sequence[SuiteBoard], table: SuiteTable, about: Descriptions
+    entry: SuiteRow, boards: Sequence[SuiteBoard], table: SuiteTable, about: Descriptions
 ) -> View:
     first = next(iter(entry.records.values()))
     done = sum(score is not None for score in entry.scores.values())
@@ -161,18 +162,17 @@ def _row(
     }
 
 
-def _cell(entry: Entry, board: str, scale: Scale) -> View | None:
+def _cell(entry: SuiteRow, board: str, scale: Scale) -> View | None:
     record, score = entry.records.get(board), entry.scores.get(board)
     if record is None or score is None:
         return None
-    share = min(1.0, max(0.0, score.value))
     passed = f"passes the reference, {scale.reference_name}" if _is_beyond(score) else ""
     return {
         "id": record.id,
         "text": _percent(score),
         "about": ", ".join(filter(None, [_interval(score), passed])),
         "bounds": _bounds_mark(record),
-        "percent": round(FULL * share),
+        "percent": round(FULL * score.clipped.value),
     }
 
 
@@ -212,16 +212,16 @@ class _Group:
 
     track: str
     boards: tuple[str, ...]
-    members: tuple[Entry, ...]
+    members: tuple[SuiteRow, ...]
 
-    def mean(self, entry: Entry) -> float:
+    def mean(self, entry: SuiteRow) -> float:
         """The entry's mean over the group's boards, in percent."""
         mean = mean_score(score for name in self.boards if (score := entry.scores.get(name)))
         assert mean is not None
         return 100 * mean.value
 
 
-def _groups(entries: Sequence[Entry]) -> list[_Group]:
+def _groups(entries: Sequence[SuiteRow]) -> list[_Group]:
     """The group with the most scores and that with the most models, of those with enough models."""
     scored = [(entry.track, _boards(entry), entry) for entry in entries]
     # Rows without a track chose their own budgets.
@@ -238,17 +238,17 @@ def _groups(entries: Sequence[Entry]) -> list[_Group]:
     return [most_scores] if most_models is most_scores else [most_scores, most_models]
 
 
-def _boards(entry: Entry) -> tuple[str, ...]:
+def _boards(entry: SuiteRow) -> tuple[str, ...]:
     return tuple(sorted(name for name, score in entry.scores.items() if score is not None))
 
 
-def _title(entry: Entry, about: Descriptions) -> str:
+def _title(entry: SuiteRow, about: Descriptions) -> str:
     """The entry's label, with the title of its model for the name."""
     model = next(iter(entry.records.values())).spec.model
     return entry.label.replace(model, about.model(model).title, 1)
 
 
-def _plots(entries: Sequence[Entry], about: Descriptions) -> list[View]:
+def _plots(entries: Sequence[SuiteRow], about: Descriptions) -> list[View]:
     """The mean of comparable models against their parameters and the state of a layer."""
     return [drawn for group in _groups(entries) for drawn in _plots_of(group, about)]
 

@@ -91,7 +91,7 @@ def section(key: str, boards: Sequence[Board], about: Descriptions) -> View:
         "most": MOST_ROWS,
         "fitting": len(boards[0].rows),
         "beside": _beside(boards[0], views),
-        "score": formats.score_title(boards[0].ranking, _metric(boards[0], about)),
+        "score": formats.score_title(boards[0].ranking, about.metric_of(boards[0])),
         "measure": measure_in_words(boards[0], about.task(boards[0].task)),
         "floors": [
             (board.floor.label, board.dtype, with_minus(floor_text(board)))
@@ -110,11 +110,6 @@ def section(key: str, boards: Sequence[Board], about: Descriptions) -> View:
         "best_first": "down" if boards[0].ranking.better_score == "higher" else "up",
         **_choices(boards, rows),
     }
-
-
-def _metric(board: Board, about: Descriptions) -> str:
-    """The metric that ranks, in words."""
-    return about.task(board.task).metric(board.ranking.metric)
 
 
 def _beside(board: Board, rows: Sequence[View]) -> str:

@@ -15,6 +15,7 @@ from . import dotplot, settings, svg
 from .figure import View
 from .minus import with_minus
 from .plots import extent
+from .ticks import power
 
 
 def table_rows(boards: Sequence[Board], most: int) -> Iterator[View]:
@@ -117,7 +118,7 @@ def _beside_mean(row: Row) -> str:
 def scientific(value: float) -> str:
     """A large number as 1.2·10¹²."""
     mantissa, exponent = f"{value:.1e}".split("e")
-    return f"{mantissa}·{svg.power(int(exponent))}" if int(exponent) > 3 else f"{value:g}"
+    return f"{mantissa}·{power(int(exponent))}" if int(exponent) > 3 else f"{value:g}"
 
 
 def _beside_floor(row: Row) -> str:

@@ -12,9 +12,9 @@ from .. import formats
 from ..board import Board
 from ..descriptions import Description, Descriptions
 from ..level import has_digits_level
-from ..ranking import LEVEL
+from ..ranking import SIGNIFICANCE
+from ..scale import board_scale
 from . import settings
-from .scale import scale_of_board
 
 #: What a floor of each kind is; `none` is in `_without_floor`.
 _FLOORS = {
@@ -45,7 +45,7 @@ def _without_floor(board: Board, summary: str, about: Descriptions) -> str:
     is_said = summary.lower().startswith("no floor") and ": " in summary
     reason = summary.partition(": ")[2] if is_said else summary
     if board.floor is None:
-        solver = scale_of_board(board).best_name
+        solver = board_scale(board).reference_name
         named = f"the best solver, {about.model(solver).title}," if solver else "the best row"
         text = f"There is no floor; {named} is the reference, which models can pass."
         return f"{text} {reason[:1].upper()}{reason[1:]}".rstrip()
@@ -86,8 +86,8 @@ def tracks_in_words(boards: Sequence[Board]) -> str:
 
 #: The test behind ranks, on a line; see `..ranking`.
 RANK_TEST = (
-    f"A paired test of two rows' means at level {LEVEL:g}, Holm-corrected for all pairs of rows "
-    "that are ranked together. Few seeds make ranks wide."
+    f"A paired test of two rows' means at level {SIGNIFICANCE:g}, Holm-corrected for all pairs of "
+    "rows that are ranked together. Few seeds make ranks wide."
 )
 
 
@@ -98,8 +98,8 @@ def ranks_in_words(boards: Sequence[Board]) -> str:
     return (
         "Trained rows of one track and dtype are ranked together. A rank such as 2–5 starts after "
         "the rows that are significantly better and ends before those that are significantly "
-        f"worse, in a paired test at level {LEVEL:g} with Holm's correction for all pairs of "
-        "rows. The test includes the variance of seeds: few seeds make ranks wide, even if each "
+        f"worse, in a paired test at level {SIGNIFICANCE:g} with Holm's correction for all pairs "
+        "of rows. The test includes the variance of seeds: few seeds make ranks wide, even if each "
         "row's own 95% interval is narrow. A row with one seed has no rank."
     )
 
