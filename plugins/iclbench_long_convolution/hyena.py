@@ -135,4 +135,5 @@ class HyenaMixer(nn.Module):
         """Return the first `length` taps of each convolution, (length, width)."""
         taps: Tensor = self.filter()[:length]
         # Interleaved, so that each convolution has slow and fast channels.
-        return taps.unflatten(1, (self.width, self.order - 1)).unbind(dim=-1)
+        count = self.order - 1
+        return tuple(taps[:, n::count] for n in range(count))
