@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from typing import Any
 
 from ..api.suite import SuiteBoard
 from ..leaderboards.formats import parameters
@@ -84,7 +86,8 @@ def _board_table(table: SuiteTable, board: SuiteBoard, title: str) -> Table:
             score = _score(entry.scores[board.name])
             rows.append({
                 "model": entry.label,
-                "score": score if score.text else "unknown",
+                "score": score if score.text else Cell("unknown", None),
+                "track": entry.track,
                 "value": Cell(f"{level_name(record)} {_number(value)}", value),
                 "parameters": Cell(parameters(record), record.parameters),
             })  # fmt: skip
@@ -92,9 +95,15 @@ def _board_table(table: SuiteTable, board: SuiteBoard, title: str) -> Table:
         Column("model", fit="shorten"),
         Column("score", right=True),
         Column("value", right=True, importance=1),
-        Column("parameters", right=True, importance=2),
+        Column("track", importance=2),
+        Column("parameters", right=True, importance=3),
     )
-    return Table(columns, rows, title=title)
+    return Table(columns, sorted(rows, key=_worst_last), title=title)
+
+
+def _worst_last(row: Mapping[str, Any]) -> float:
+    score = row["score"].value
+    return math.inf if score is None else -score
 
 
 def _score(score: Score | None) -> Cell:

@@ -36,7 +36,8 @@ def build(
     the two files is not valid, or `folder` can't be written; the tables stay as they were then.
     """
     folder = Path(folder)
-    boards, cited = published(folder / RECORDS, refused), read_cited(folder)
+    boards = published(folder / RECORDS, refused)
+    cited = read_cited(folder, (board.task for board in boards))
     table = export_table(row for board in boards for row in board.rows)
     files = {"rows.csv": as_csv(table)}
     digest = hashlib.sha256(files["rows.csv"]).hexdigest()

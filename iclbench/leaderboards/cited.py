@@ -5,13 +5,15 @@ They are shown apart, below a task's tables, and never ranked.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from pydantic import Field
 
 from ..api.config import Config
-from ..api.errors import UsageError
+from ..api.errors import UsageError, unknown
 from ..api.names import is_plain_name
+from ..plugins import host
 from .documents import read_document
 from .grouping import grouped
 
@@ -42,14 +44,19 @@ class _File(Config):
     cited: list[Cited] = []
 
 
-def read_cited(folder: Path) -> dict[str, list[Cited]]:
+def read_cited(folder: Path, tasks: Iterable[str] = ()) -> dict[str, list[Cited]]:
     """The cited rows of each task in `folder`/cited.toml; none if there is no such file.
 
-    Raises UsageError with the reason for a file that is not valid.
+    Raises UsageError with the reason for a file that is not valid, such as one with a task that is
+    neither installed nor among `tasks`, those of the boards.
     """
     path = folder / FILE
     cited = read_document(path, _File).cited
     for entry in cited:
         if not is_plain_name(entry.task):
             raise UsageError(f"{path}: {entry.task[:100]!r} is not the name of a task")
+        known = {*tasks, *(installed.name for _, installed in host().entries("task"))}
+        if entry.task not in known:
+            reason = unknown("task", entry.task, known)
+            raise UsageError(f"{path}: the row of {entry.model}: {reason}")
     return grouped(cited, lambda entry: entry.task)

@@ -130,9 +130,31 @@ def test_a_model_that_cannot_be_planned_stops_no_other(cli, tmp_path, suite, pro
     assert "\naveraging " in outcome.out
     alone = cli("run", "--model", "raising", *args)
     assert alone.code == 2
-    assert (
-        alone.err == "iclbench: error: raising on regression can't be planned: ValueError: oops\n"
-    )
+    reason = "board regression: raising on regression can't be planned: ValueError: oops"
+    assert alone.err == f"iclbench: error: suite tiny: {reason}\n"
+
+
+@pytest.mark.parametrize(
+    ("chance", "reason"),
+    [
+        ("zeroo", "unknown model 'zeroo'; did you mean 'zero'?"),
+        ("class-frequency", "class-frequency can't do it: it answers class, not query"),
+    ],
+)
+def test_a_board_that_nothing_scores_is_refused_before_training(cli, tmp_path, chance, reason):
+    path, out = tmp_path / "tiny.toml", tmp_path / "out"
+    path.write_text(TEXT.replace('"regression"', f'"regression"\nchance = "{chance}"'))
+    outcome = cli("run", "--model", "transformer", "--suite", path, "--out", out)
+    line = f"iclbench: error: suite tiny: board regression: {reason}"
+    assert (outcome.code, outcome.err) == (2, f"{line}\n")
+    assert not list(out.rglob("*.json"))
+    # Records of the other board still have scores.
+    assert cli("run", "--model", "zero", "--task", "linear-system", "--task-args", "sizes=2-3",
+               "--eval-prompts", 32, "--out", out).code == 0  # fmt: skip
+    shown = cli("leaderboard", "suite", path, out)
+    assert shown.code == 2
+    assert "\nzero " in shown.out
+    assert shown.err == f"{line}; it has no scores\n"
 
 
 @pytest.mark.parametrize(

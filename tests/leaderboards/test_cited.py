@@ -45,6 +45,7 @@ def test_a_value_says_whether_it_is_approximate():
         (ENTRY.replace("value = 1.5e-13", "value = -1"), "greater than 0"),
         (ENTRY.replace("source", "sources"), "sources"),
         (ENTRY.replace('"least-squares"', '"../up"'), "not the name of a task"),
+        (ENTRY.replace('"least-squares"', '"leest-squares"'), "did you mean 'least-squares'"),
         (ENTRY.replace("[[", "[[["), "cited.toml"),
     ],
 )

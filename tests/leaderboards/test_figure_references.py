@@ -77,9 +77,10 @@ def test_a_line_has_one_point_at_each_x(tmp_path):
     drawn = {name: list(line.x) for name, line in lines.items() if "floor" not in name}
     assert sorted(drawn.values()) == [[1, 2], [2]]
     assert all("prompts" in name for name in drawn)
-    with pytest.raises(UsageError, match=r"scores on different prompts: .* such as eval_prompts"):
-        draw(Figure(x="state_bytes"), records)
-    draw(Figure(x="state_bytes", panels=("eval_prompts",)), records)
+    for x in ("state_bytes", "operations"):
+        with pytest.raises(UsageError, match=r"on different prompts: .* such as eval_prompts"):
+            draw(Figure(x=x), records)
+        draw(Figure(x=x, panels=("eval_prompts",)), records)
 
 
 def test_a_line_whose_records_lack_the_argument_in_part_keeps_its_points(records):

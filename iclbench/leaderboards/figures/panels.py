@@ -109,10 +109,20 @@ def _require_one_scale(figure: Figure, metric: str | None, records: list[Record]
     """Raise UsageError where a panel's records have scores that no axis can show together."""
     if figure.x == TRAINING:
         return
+    if figure.x in COSTS:
+        _require_one_board(records)
     by_title = {y_title(figure, metric, record): record.spec.task for record in records}
     if len(by_title) > 1:
         scales = " and ".join(f"the {title} of {task}" for title, task in by_title.items())
         raise UsageError(f"figure: one panel can't show {scales}; --panels keeps them apart")
+
+
+def _require_one_board(records: list[Record]) -> None:
+    if len({record.main.digest for record in records}) > 1:
+        raise UsageError(
+            "figure: one panel can't show scores on different prompts: give fewer records, or "
+            "--panels with a field that tells them apart, such as eval_prompts"
+        )
 
 
 def _lines(figure: Figure, metric: str | None, label: str, records: list[Record]) -> Iterable[Line]:
@@ -161,11 +171,7 @@ def _floor_over_states(figure: Figure, metric: str, records: list[Record]) -> Li
 
     Raises UsageError for records of several boards.
     """
-    if len({record.main.digest for record in records}) > 1:
-        raise UsageError(
-            "figure: one panel can't show scores on different prompts: give fewer records, or "
-            "--panels with a field that tells them apart, such as eval_prompts"
-        )
+    _require_one_board(records)
     states = [record.state_bytes for record in records if record.state_bytes is not None]
     floor = records[0].floor.get(metric)
     score = None if floor is None else shown(figure, floor, records[0])

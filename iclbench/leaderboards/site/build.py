@@ -92,7 +92,8 @@ def make_site(
     records = records or folder / RECORDS
     boards, judged = published(records, refused, whole=True), judgements(folder, refused)
     about = Descriptions(refused)
-    content = Content(folder, records, boards, read_cited(folder), judged, about,
+    cited = read_cited(folder, (board.task for board in boards))
+    content = Content(folder, records, boards, cited, judged, about,
                       MorePages(folder, records, boards, judged, refused, about=about),
                       links or Links(), live)  # fmt: skip
     if not ((out / MARKER).exists() or is_free(out)):
