@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..api.errors import UsageError
 from ..api.spec import canonical_json
 from .escaping import csv_cell
-from .row import PROFILE, Row
+from .row import PROFILE, Row, trials_of, tuning_budget
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +25,7 @@ def export_table(rows: Iterable[Row]) -> pd.DataFrame:
     if table.empty:
         return table
     # Nullable types keep integers and booleans as such where some rows have none.
-    integers = ("rank_first", "rank_last", "steps", "batch")
+    integers = ("rank_first", "rank_last", "steps", "batch", "tuning_trials")
     return table.astype({**dict.fromkeys(integers, "Int64"), "at_floor": "boolean",
                          "held_out_differs": "boolean"})  # fmt: skip
 
@@ -60,6 +60,8 @@ def _line(row: Row) -> dict[str, Any]:
         "steps": row.steps,
         "batch": row.batch,
         "tuned": row.is_tuned if row.is_trained else None,
+        "tuning_trials": len(trials_of(record)) or None,
+        "tuning_budget": tuning_budget(record),
         "training_seconds": training.seconds if training else None,
         "evaluation_seconds": record.main.seconds,
         "device": record.environment.device,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -222,14 +222,27 @@ def track_name(record: Record) -> str:
 
 def is_tuned(record: Record) -> bool:
     """Whether a search chose the settings of the training: two different ones have a score."""
-    trials = record.tuning.document.get("trials") if record.tuning else None
-    known = [t for t in trials if isinstance(t, dict)] if isinstance(trials, list) else []
     scored = [
         (trial.get("model_args"), trial.get("recipe_args"))
-        for trial in known
+        for trial in trials_of(record)
         if trial.get("score") is not None
     ]
     return any(settings != scored[0] for settings in scored)
+
+
+def trials_of(record: Record) -> list[dict[str, Any]]:
+    """The trials of the record's tuning; none without one."""
+    trials = record.tuning.document.get("trials") if record.tuning else None
+    return [t for t in trials if isinstance(t, dict)] if isinstance(trials, list) else []
+
+
+def tuning_budget(record: Record) -> str | None:
+    """The budget that the record's settings were searched for, which may be another than its own.
+
+    None without a tuning, or if the search was for given steps.
+    """
+    budget = record.tuning.document.get("budget") if record.tuning else None
+    return budget if isinstance(budget, str) else None
 
 
 def score_of(record: Record) -> float | None:

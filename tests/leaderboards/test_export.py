@@ -33,4 +33,5 @@ def test_the_export_holds_every_row(built):
     assert (trained["rank_first"] >= 1).all()
     assert (trained["rank_last"] <= 2).all()
     assert not trained["tuned"].any()
+    assert trained["tuning_trials"].isna().all()
     assert table["rank_first"].count() == len(trained) == 2

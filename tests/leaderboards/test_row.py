@@ -18,6 +18,8 @@ from iclbench.leaderboards.row import (
     bounds_of,
     is_tuned,
     profile,
+    trials_of,
+    tuning_budget,
     worst,
 )
 from iclbench.runs.statistics import summarize
@@ -47,6 +49,19 @@ def test_a_search_without_a_choice_tunes_nothing(rows):
     ):
         tuning = Tuning(sha256="0" * 64, document={"trials": trials})
         assert is_tuned(record.model_copy(update={"tuning": tuning})) == tuned
+
+
+def test_a_row_tells_the_trials_of_its_tuning_and_for_which_budget(rows):
+    record = next(row for row in rows if row.is_trained).record
+    assert (trials_of(record), tuning_budget(record)) == ([], None)
+    trial = {"recipe_args": {}, "score": 1.0}
+    for document, expected in (
+        ({"trials": [trial] * 3, "budget": "2s"}, ([trial] * 3, "2s")),
+        ({"trials": [trial]}, ([trial], None)),
+        ({"trials": "many", "budget": 2}, ([], None)),
+    ):
+        tuned = record.model_copy(update={"tuning": Tuning(sha256="0" * 64, document=document)})
+        assert (trials_of(tuned), tuning_budget(tuned)) == expected
 
 
 @pytest.mark.parametrize(

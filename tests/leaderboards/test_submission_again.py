@@ -35,6 +35,23 @@ def test_a_record_that_got_answers_is_known_again(cli, path, tmp_path):
     assert "already published" in again.err
 
 
+@pytest.mark.parametrize("row", [{"model": "zero"}, {"model": "lsa", "weights": "ridge-gd"}])
+def test_what_follows_from_the_run_is_published_already(cli, tmp_path, row):
+    """Everybody's suite runs the solvers that it scores by."""
+    boards, request = tmp_path / "boards", {**row, "task": "ridge", "eval_prompts": 32}
+    first = run(**request, out=tmp_path / "mine").path
+    assert cli("submit", first, "--to", boards).code == 0
+    published = boards / "records" / first.parent.name / first.name
+    before = published.read_bytes()
+    other = run(**request, out=tmp_path / "yours").path
+    # It took another time.
+    assert read_record(other).digest != read_record(first).digest
+    again = cli("submit", other, "--to", boards)
+    assert again.code == 0
+    assert "already published" in again.err
+    assert published.read_bytes() == before
+
+
 def test_a_record_that_cannot_be_copied_stops_no_other(cli, path, tmp_path, monkeypatch):
     other = run(model="zero", task="ridge", eval_prompts=32, out=tmp_path / "results").path
     copied = submission.publish
