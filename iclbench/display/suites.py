@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from ..api.record import Record
 from ..api.suite import SuiteBoard
 from ..leaderboards.formats import parameters
 from ..leaderboards.level import level_name, level_of
@@ -14,6 +15,9 @@ from ..leaderboards.suite_score import SuiteTable
 from .table import Cell, Column, Table
 
 Reasons = Mapping[tuple[str, str], str]
+
+#: What stands above the size of a layer's state after a prompt.
+STATE = "bytes/layer"
 
 
 def suite_parts(table: SuiteTable, reasons: Reasons | None = None) -> list[str | Table]:
@@ -56,6 +60,7 @@ def overall_table(table: SuiteTable) -> Table:
             "track": entry.track,
             "tuned": entry.tuned,
             "parameters": Cell(_range(entry.parameters), entry.parameters[1]),
+            "state": _state(*entry.records.values()),
             "low": entry.mean.low if entry.mean else None,
             "high": entry.mean.high if entry.mean else None,
             **{name: _score(score) for name, score in entry.scores.items()},
@@ -70,6 +75,7 @@ def overall_table(table: SuiteTable) -> Table:
         Column("track", importance=1),
         Column("tuned", importance=3),
         Column("parameters", right=True, importance=4),
+        Column("state", right=True, importance=5, label=STATE),
         Column("low", right=True, extra=True),
         Column("high", right=True, extra=True),
         *(Column(board.name, right=True, extra=True) for board in table.suite.boards),
@@ -90,6 +96,7 @@ def _board_table(table: SuiteTable, board: SuiteBoard, title: str) -> Table:
                 "track": entry.track,
                 "value": Cell(f"{level_name(record)} {_number(value)}", value),
                 "parameters": Cell(parameters(record), record.parameters),
+                "state": _state(record),
             })  # fmt: skip
     columns = (
         Column("model", fit="shorten"),
@@ -97,6 +104,7 @@ def _board_table(table: SuiteTable, board: SuiteBoard, title: str) -> Table:
         Column("value", right=True, importance=1),
         Column("track", importance=2),
         Column("parameters", right=True, importance=3),
+        Column("state", right=True, importance=4, label=STATE),
     )
     return Table(columns, sorted(rows, key=_worst_last), title=title)
 
@@ -123,6 +131,14 @@ def _fixed(value: float) -> str:
 
 def _number(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.4g}"
+
+
+def _state(*records: Record) -> Cell:
+    """The bytes of a layer's state, of several records from the least to the most."""
+    known = [size for record in records if (size := record.state_bytes) is not None]
+    if not known:
+        return Cell("", None)
+    return Cell(_range((round(min(known)), round(max(known)))), max(known))
 
 
 def _range(counts: tuple[int, int]) -> str:

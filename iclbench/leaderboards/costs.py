@@ -132,8 +132,8 @@ def _sum(all_cells: Sequence[CellCost], on_gpu: bool) -> str:
     tuned = sum(cell.tuning_hours for cell in all_cells if cell.tuned_on_gpu == on_gpu)
     operations = sum(cell.operations or 0.0 for cell in cells)
     text = (
-        f"{counted(len(cells), 'cell')}: {trained + tuned:.2f} {kind} hours, of which "
-        f"{trained:.2f} training and {tuned:.2f} tuning; {operations:.2e} operations of training"
+        f"{counted(len(cells), 'cell')}: {trained + tuned:.3g} {kind} hours, of which "
+        f"{trained:.3g} training and {tuned:.3g} tuning; {operations:.2e} operations of training"
     )
     unmeasured = sum(cell.hours is None for cell in cells)
     uncounted = sum(cell.operations is None for cell in cells)

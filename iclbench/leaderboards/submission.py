@@ -11,7 +11,7 @@ from ..api.record import MAIN, Record
 from ..api.tuning import tuning_bytes
 from ..console import counted
 from ..files import write_atomically
-from ..runs.add_answers import with_answers
+from ..runs.additions import with_additions
 from ..runs.comparison import Check
 from ..runs.heldout import HeldOut, has_held_out, held_out_path, write_held_out
 from ..runs.heldout_evaluation import evaluate_held_out
@@ -96,7 +96,7 @@ def examine_all(
 def publish(submission: Submission, store: RecordStore) -> Path:
     """Copy the record's files, then the record with its proof; returns the path in the store.
 
-    A record that was made without answers to the first prompts gets them. Its tuning goes to the
+    A record gets what was not recorded yet when it was made. Its tuning goes to the
     folder of tunings beside the store.
     """
     target = store.path(submission.record.spec)
@@ -108,8 +108,8 @@ def publish(submission: Submission, store: RecordStore) -> Path:
     if submission.record.tuning is not None:
         tuning = submission.record.tuning
         write_atomically(store.folder.parent / tuning_path(tuning), tuning_bytes(tuning))
-    answered = with_answers(submission.path, submission.record, submission.device)
-    return store.write(evaluated(answered, submission.device))
+    complete = with_additions(submission.path, submission.record, submission.device)
+    return store.write(evaluated(complete, submission.device))
 
 
 def add_held_out(submission: Submission, path: Path, salt: str) -> HeldOut | None:

@@ -23,7 +23,7 @@ NOT_COUNTED = frozenset(
     for folder, names in {
         "api": ("__init__", "about", "costs", "entry", "errors", "executor", "names", "options",
                 "ranking", "record", "results", "stored", "suite", "tracker", "tuning"),
-        "runs": ("__init__", "add_answers", "asked_answers", "causality", "checks", "code",
+        "runs": ("__init__", "additions", "asked_answers", "causality", "checks", "code",
                  "comparison", "cost_facts", "facts", "heldout", "honesty", "inspection", "objects",
                  "proofs", "recorded", "recorded_answers", "recorded_endings", "report",
                  "retraining", "reuse", "rounding", "shift_records", "sizes", "state_size", "store",

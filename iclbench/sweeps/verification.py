@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..api.errors import PLUGIN_FAILURES, problem_with
 from ..api.record import Record
-from ..runs.add_answers import with_answers
+from ..runs.additions import with_additions
 from ..runs.code import stale_code
 from ..runs.comparison import Check
 from ..runs.facts import claims
@@ -172,10 +172,10 @@ def _checks(path: Path, request: Request) -> tuple[list[Check], str]:
 def _proved(path: Path, device: str) -> Record | None:
     """The record with its proof renewed, or the old one where that says that it was trained again.
 
-    A record that was made without answers to the first prompts gets them. None if nothing changes.
+    A record gets what was not recorded yet when it was made. None if nothing changes.
     """
     record = read_record(path)
-    answered = with_answers(path, record, device)
+    complete = with_additions(path, record, device)
     if record.proof is not None and record.proof.kind == "retrained":
-        return None if answered is record else answered
-    return evaluated(answered, device)
+        return None if complete is record else complete
+    return evaluated(complete, device)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding as look_up
 
 from .config import GDTransformerConfig
-from .kernels import Kernel, attention, covariates, expectation
+from .kernels import Kernel, attention, covariates, expectation, state_size
 
 
 class FreeHead(nn.Module):
@@ -31,6 +31,12 @@ class FreeHead(nn.Module):
         queries, keys = scaled @ self.query.mT, scaled @ self.key.mT
         weights = attention(self.kernel, queries, keys, seen, self.degree)
         return weights @ (tokens @ self.value.mT) @ self.project.mT
+
+    def state_size(self, length: int) -> int:
+        """Keys and values of all positions or, where that is smaller, the sum over them."""
+        width = self.value.shape[0]
+        rows, sums = 2 * length * width, state_size(self.kernel, self.degree, width, width)
+        return rows if sums is None else min(rows, sums)
 
 
 class FreeForm(nn.Module):
@@ -84,6 +90,11 @@ class FreeForm(nn.Module):
                 expected = tokens[..., self.dim + width : -width] + expectation(f, self.embedding)
                 tokens = torch.cat([tokens[..., : self.dim + width], expected, f], dim=2)
         return tokens[:, n:, -width:] @ self.embedding.mT
+
+    def state_sizes(self, length: int) -> tuple[int, ...]:
+        """See `iclbench.StatesSize`: that of the one or two heads of each block."""
+        head: Any = self.first[0]
+        return ((1 if self.single else 2) * head.state_size(length),) * len(self.first)
 
 
 def default_scale(kernel: Kernel, blocks: int, width: int) -> float:

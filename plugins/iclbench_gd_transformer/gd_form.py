@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding as look_up
 
 from .config import GDTransformerConfig
-from .kernels import Kernel, attention, covariates, expectation
+from .kernels import Kernel, attention, covariates, expectation, state_size
 
 
 class GDForm(nn.Module):
@@ -35,7 +35,7 @@ class GDForm(nn.Module):
         """Build for covariates of width `dim`."""
         super().__init__()
         width, heads = config.embedding, config.heads
-        self.kernel: Kernel = config.kernel
+        self.dim, self.kernel = dim, config.kernel
         self.blocks, self.erase = config.blocks, config.erase
         self.degree, self.bias, self.normalize = config.degree, config.bias, config.normalize
         scale = 1.0 / math.sqrt(dim) if config.scale is None else config.scale
@@ -82,6 +82,21 @@ class GDForm(nn.Module):
             expected = remainder + expectation(f, self.embedding)
             states.append((f, expected))
         return states
+
+    def state_sizes(self, length: int) -> tuple[int, ...]:
+        """See `iclbench.StatesSize`: the covariates once, and the values of every block.
+
+        Where they are fewer numbers, every head's A and b instead (Appendix B).
+        """
+        width = self.embedding.shape[1]
+        # Head 2 reads the last E beside w − E.
+        values = length * width * (1 if self.erase is None else 2)
+        rows = (length * self.dim + values, *(values for _ in range(self.blocks - 1)))
+        one_head = state_size(self.kernel, self.degree, self.dim, width)
+        if one_head is None or self.erase is not None:
+            return rows
+        sums = (len(self.project) * one_head + width * self.bias,) * self.blocks
+        return min(rows, sums, key=sum)
 
     def _weights(self, x: Tensor, n: int) -> Tensor:
         """κ(xᵢ, x)/N of the context's xᵢ for every position of x, (B, N + Q, N)."""

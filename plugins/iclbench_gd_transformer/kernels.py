@@ -85,6 +85,15 @@ def features(kernel: Kernel, x: Tensor, degree: int = DEGREE) -> Tensor | None:
     return torch.stack(monomials, dim=-1)
 
 
+def state_size(kernel: Kernel, degree: int, dim: int, width: int) -> int | None:
+    """The size of Σ v ψ(x)ᵀ, which is all that a finite kernel needs of its context; else None.
+
+    Covariates x have `dim` numbers and values v have `width`.
+    """
+    psi = features(kernel, torch.zeros(1, dim), degree)
+    return None if psi is None else width * psi.shape[-1]
+
+
 def median_scale(kernel: Kernel, x: Tensor) -> Tensor:
     """The factor on inputs x (B, N, d) that makes the median distance of two of them 1, (B, 1, 1).
 

@@ -124,6 +124,10 @@ class CausalText(TextForm):
             f = f + self.step(block, weights, values)
         return f[:, 1:]
 
+    def state_sizes(self, length: int) -> tuple[int, ...]:
+        """See `iclbench.StatesSize`: the values of every block, as the decoder keeps them."""
+        return (length * self.embedding.shape[1],) * self.blocks
+
     def decoder(self) -> TextDecoder:
         """Return a decoder that caches the values of every block."""
         return TextDecoder(self)

@@ -72,7 +72,8 @@ class LinearTransformer(Architecture):
             blocks: list[nn.Module] = [layer(c.heads, c.init_std, vectors) for _ in range(c.layers)]
             if regression:
                 weights = signature.target == "weights"
-                return RegressionModel(blocks, c.normalize, c.homogeneous, weights)
+                dim = signature.shapes["x"][1]
+                return RegressionModel(blocks, dim, c.normalize, c.homogeneous, weights)
             return BlockModel(blocks, c.normalize, c.homogeneous, c.ones)
         size = signature.output_width
         width = size + 1 + c.embedding

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from iclbench import TrainingContext
 
 from .fast import FastBlockModel
-from .tokens import Tokens, apply_blocks, block_tokens, component_mask
+from .tokens import Tokens, apply_blocks, block_tokens, component_mask, state_size
 
 
 class BlockLayer(nn.Module):
@@ -168,6 +168,11 @@ class BlockModel(SystemModel):
             states.append(tokens.vectors[:, -1, 0])
         return states
 
+    def state_sizes(self, length: int) -> tuple[int, ...]:
+        """See `iclbench.StatesSize`: N rows of four vectors and a scalar, and the query."""
+        n = length - 1
+        return (state_size(n, 4 * n + 1),) * self.iterates
+
     def for_training(self, context: TrainingContext) -> nn.Module | None:
         """See `iclbench.TrainsFaster`."""
         return FastBlockModel(self)
@@ -203,3 +208,8 @@ class FullModel(SystemModel):
             tokens = layer(tokens)
             states.append(tokens[:, -1, :size])
         return states
+
+    def state_sizes(self, length: int) -> tuple[int, ...]:
+        """See `iclbench.StatesSize`: N rows (aᵢ, bᵢ, hᵢ); the model is for one length."""
+        size, width = self.embedding.shape
+        return (state_size(size, size + 1 + width),) * self.iterates

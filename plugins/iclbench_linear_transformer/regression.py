@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from iclbench import TrainingContext
 
 from .fast import FastRegressionModel
-from .tokens import Tokens
+from .tokens import Tokens, state_size
 
 
 class RegressionModel(nn.Module):
@@ -25,10 +25,10 @@ class RegressionModel(nn.Module):
     """
 
     def __init__(
-        self, layers: list[nn.Module], normalize: bool, homogeneous: bool, weights: bool
+        self, layers: list[nn.Module], dim: int, normalize: bool, homogeneous: bool, weights: bool
     ) -> None:
         super().__init__()
-        self.layers, self.weights = nn.ModuleList(layers), weights
+        self.layers, self.dim, self.weights = nn.ModuleList(layers), dim, weights
         self.normalize, self.homogeneous = normalize, homogeneous
 
     def forward(self, prompt: Any) -> Tensor:
@@ -65,6 +65,10 @@ class RegressionModel(nn.Module):
         for layer in self.layers:
             tokens = layer(tokens, mask, queries)
         return tokens.scalars[:, -queries:]
+
+    def state_sizes(self, length: int) -> tuple[int, ...]:
+        """See `iclbench.StatesSize`: of tokens of one vector x and the scalar y."""
+        return (state_size(length, self.dim + 1),) * len(self.layers)
 
     def for_training(self, context: TrainingContext) -> nn.Module | None:
         """See `iclbench.TrainsFaster`."""

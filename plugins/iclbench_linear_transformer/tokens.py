@@ -45,6 +45,14 @@ def component_mask(prompt: Any) -> Tensor:
     return exists.to(prompt.a)
 
 
+def state_size(context: int, width: int) -> int:
+    """How many numbers a layer keeps of a context of tokens of this width.
+
+    Its outputs depend on Σ eⱼeⱼᵀ alone; the tokens themselves are kept where they are fewer.
+    """
+    return min(context, width) * width
+
+
 def apply_blocks(blocks: Tensor, tokens: Tokens, mask: Tensor) -> Tokens:
     """Multiply every token by a matrix of blocks in O(N).
 

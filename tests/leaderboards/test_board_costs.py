@@ -67,8 +67,8 @@ def test_tuning_on_a_gpu_costs_the_device_s_time():
 def test_a_tuning_on_a_cpu_of_a_row_on_a_gpu_is_counted_in_core_hours():
     cell = CellCost("b", "m", "gpu-1h", 1, 1, 1.0, 2.0, None, on_gpu=True, tuned_on_gpu=False)
     core, device = sums_of([cell])
-    assert core.startswith("0 cells: 2.00 core hours, of which 0.00 training and 2.00 tuning")
-    assert device.startswith("1 cell: 1.00 device hours, of which 1.00 training and 0.00 tuning")
+    assert core.startswith("0 cells: 2 core hours, of which 0 training and 2 tuning")
+    assert device.startswith("1 cell: 1 device hours, of which 1 training and 0 tuning")
     (row,) = costs_table([cell]).rows
     assert row["tuning"] == Cell("2 core", 2.0)
 

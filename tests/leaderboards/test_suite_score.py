@@ -8,6 +8,7 @@ import pytest
 
 from iclbench import RecordStore, Suite, run
 from iclbench.display.suites import suite_parts
+from iclbench.display.table import Cell, Table
 from iclbench.display.terminal import print_parts
 from iclbench.leaderboards.scale import Scale, Score, suite_scale
 from iclbench.leaderboards.suite_score import mean_score, score_suite
@@ -174,6 +175,17 @@ def test_boards_without_a_row_are_shown_and_not_imputed(records, capsys):
     assert "baseconv: unsupported: it answers numbers" in text
     assert " 1/2 " in text
     assert "0: zero (" in text
+
+
+def test_the_state_of_a_layer_stands_beside_the_parameters(records):
+    table = score_suite(SUITE, all_of(records))
+    overall, first, *_ = [part for part in suite_parts(table) if isinstance(part, Table)]
+    (trained,) = [e for e in table.entries if e.origin == "trained"]
+    size = trained.records["regression"].state_bytes
+    for part in (overall, first):
+        row = next(row for row in part.rows if row["model"] == trained.label)
+        assert row["state"] == Cell(f"{size:,.0f}", size)
+        assert all(r["state"].value is None for r in part.rows if r["model"] == "zero")
 
 
 def trained_entries(records, *group):

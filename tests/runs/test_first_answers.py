@@ -77,6 +77,15 @@ def test_a_record_without_answers_holds_and_gets_them(copied, cli):
     assert failing(copied) == set()
 
 
+def test_a_record_without_the_size_of_the_state_holds_and_gets_it(copied, cli):
+    before = read_record(copied).state_sizes
+    assert before
+    reseal(copied, lambda content: content.pop("state_sizes"))
+    assert read_record(copied).state_sizes is None
+    assert cli("verify", copied, "--write").code == 0
+    assert read_record(copied).state_sizes == before
+
+
 def test_answers_that_do_not_fit_are_refused(copied, cli):
     answers = read_record(copied).main.answers
     for changed in ([], [answers[0]], [[[0.0] * 40] * 3] * 2, [[[0.0]] * 9] * 2, [[[0.0], []]] * 2,
