@@ -8,10 +8,12 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal
 
+from ..api.config import parse_config
 from ..api.record import Record
 from ..api.spec import RunSpec
 from ..plugins import host
-from ..runs.run import run as run_one
+from ..runs.plan import resolve
+from ..runs.run import run_plans
 from ..runs.settings import Settings
 from ..training.gradients.choice import EngineName
 from .progress import ProgressDisplay
@@ -69,10 +71,11 @@ def run(
     for name in ("weights", "init"):
         if name in requested:
             requested[name] = str(requested[name])
-    settings = {field.name: given[field.name] for field in fields(Settings)}
+    plan = resolve(parse_config(RunSpec, requested, "run"))
+    settings = Settings(**{f.name: given[f.name] for f in fields(Settings)} | {"out": Path(out)})
     with ExitStack() as stack:
         if progress or (progress is None and (in_notebook() or on_terminal())):
             display = stack.enter_context(ProgressDisplay())
             host().observe(display, "progress")
             stack.callback(host().forget, display)
-        return run_one(**settings, **requested)
+        return run_plans([plan], settings)[0]

@@ -49,7 +49,7 @@ def evaluate(
             values = _on_cpu(task.evaluate(model, batch, shared))
             values = limit.apply(values)
             for metric in metrics:
-                _add(values, metric, metric.compute(model, task, batch, shared))
+                _add(values, metric, model, batch, metric.compute(model, task, batch, shared))
             parts.append(values)
     return _combined(task, parts)
 
@@ -79,7 +79,7 @@ def floor(
             part = limit.apply(values)
             for metric in metrics:
                 if model is not None:
-                    _add(part, metric, metric.floor(model, task, batch))
+                    _add(part, metric, model, batch, metric.floor(model, task, batch))
             parts.append(part)
     return _combined(task, parts)
 
@@ -136,8 +136,20 @@ def _combined(task: Task[Any], parts: list[dict[str, Tensor]]) -> dict[str, np.n
     return {name: v.numpy() for name, v in task.combine([_on_cpu(p) for p in parts]).items()}
 
 
-def _add(values: dict[str, Tensor], metric: Metric, further: dict[str, Tensor]) -> None:
-    taken = sorted(set(further) & set(values))
-    if taken:
-        raise RunError(f"metric {metric.name}: {taken[0]!r} is measured twice")
+def _add(
+    values: dict[str, Tensor],
+    metric: Metric,
+    model: nn.Module,
+    batch: Batch,
+    further: dict[str, Tensor],
+) -> None:
+    """Add a metric's values; raises RunError for one that has a name or a shape it can't have."""
+    axes = metric.axes(model)
+    for name, value in further.items():
+        if name in values:
+            raise RunError(f"metric {metric.name}: {name!r} is measured twice")
+        expected = (len(batch.target), *([len(axes[name].values)] if name in axes else []))
+        if tuple(value.shape) != expected:
+            shape = tuple(value.shape)
+            raise RunError(f"metric {metric.name}: {name} is {shape}, not {expected}")
     values.update(further)

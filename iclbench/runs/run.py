@@ -1,4 +1,4 @@
-"""run(spec) → Record: one page, from the plan to the record.
+"""run_plans(plans) → records: one page, from the plan to the record.
 
 resolve → reuse an existing record → prepare → train or load → evaluate → summarize → record → store
 """
@@ -6,27 +6,22 @@ resolve → reuse an existing record → prepare → train or load → evaluate 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any
 
 import torch
 
-from ..api.config import parse_config
 from ..api.errors import IclbenchError
 from ..api.record import MAIN, Record
-from ..api.spec import RunSpec
 from ..devices import environment, find_device
 from ..files import require_writable
 from ..plugins import host
 from ..precision import DTYPES, full_precision
-from ..training.gradients.choice import EngineName
 from .asked_answers import prepare_asking, write_answers
 from .budget import require_device, track_of
 from .exclusive import exclusive
 from .grading import Grading
 from .measure import analyse, axes_of, measure, require_target_shape
 from .models import saved_weights
-from .plan import Plan, resolve, without_folders
+from .plan import Plan, without_folders
 from .report import (
     date_now,
     evaluation,
@@ -44,26 +39,6 @@ from .state_size import state_sizes
 from .statistics import summarize_run
 from .store import RecordStore
 from .training import ReadyModels, remove_checkpoint, train_or_load
-
-
-def run(
-    *,
-    out: str | Path = "results",
-    device: str = "auto",
-    force: bool = False,
-    resume: bool = True,
-    checkpoint_seconds: float = 30.0,
-    eval_batch: int | None = None,
-    engine: EngineName = "auto",
-    **spec: Any,
-) -> Record:
-    """Run one spec, given by the fields of `iclbench.RunSpec`, and return its record.
-
-    An existing record in `out` is returned as it is, except with `force`; see `Settings`.
-    Raises UsageError for a request that can't be run and RunError for a run that failed.
-    """
-    settings = Settings(Path(out), device, force, resume, checkpoint_seconds, eval_batch, engine)
-    return run_plans([resolve(parse_config(RunSpec, spec, "run"))], settings)[0]
 
 
 @exclusive()

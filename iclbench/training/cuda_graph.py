@@ -84,7 +84,9 @@ class GraphStep:
             buffer.copy_(values)
         # The host computes a chunk's factors at once: the graph can't call Python.
         factors = [learning_rate_factor(self.recipe, step + i) for i in range(self.recipe.chunk)]
-        self.factors.copy_(torch.tensor(factors, dtype=torch.float64))
+        # From pinned memory, so that the host does not wait for the steps before.
+        pinned = torch.tensor(factors, dtype=torch.float64, pin_memory=self.device.type == "cuda")
+        self.factors.copy_(pinned, non_blocking=True)
         self.index.zero_()
         # Adam's bias correction counts from 1.
         self.step.fill_(step + 1)

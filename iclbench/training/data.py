@@ -115,13 +115,15 @@ def _joined(parts: list[Batch], replicas: list[int]) -> Batch:
 
     `replicas` are those of the parts, one after another.
     """
+    # The inverse permutation: where each replica's rows are among the parts. It is not made where
+    # it is not needed, since a GPU would be waited for.
     in_order = replicas == sorted(replicas)
-    # The inverse permutation: where each replica's rows are among the parts.
-    positions = torch.tensor(replicas, device=parts[0].target.device).argsort()
+    device = parts[0].target.device
+    positions = None if in_order else torch.tensor(replicas, device=device).argsort()
 
     def join(*fields: Tensor) -> Tensor:
         joined = torch.cat(fields) if len(fields) > 1 else fields[0].contiguous()
-        return joined if in_order else joined[positions]
+        return joined if positions is None else joined[positions]
 
     prompt = map_tensors(join, *(part.prompt for part in parts))
     return Batch(prompt, join(*(part.target for part in parts)))

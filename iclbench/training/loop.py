@@ -93,10 +93,10 @@ class Training(TrainingState):
         self.choice = self._choose(engine)
         self.program = self._wrapped(self.choice.program)
         self.take_step: TakeStep = self._step
-        refused = refusal(self)
-        if engine in {"auto", "graph", "compiled"} and refused is None:
+        refused, wanted = refusal(self), engine in {"auto", "graph", "compiled"}
+        if wanted and refused is None:
             self.take_step = GraphStep(self.update, self)
-        elif engine == "graph":
+        elif engine == "graph" or (wanted and device.type == "cuda"):
             self.notes.append(f"no CUDA graph: {refused}")
 
     def run(self, resumption: Resumption | None, observer: Observer) -> Trained:

@@ -98,7 +98,7 @@ def test_a_suite_is_a_plugin_s_object_or_file_or_a_path(tmp_path, provide):
     )
     provide("suite", "tiny", SUITE)
     provide("suite", "by-file", path)
-    provide("suite", "odd", "iclbench.runs.run:run")
+    provide("suite", "odd", "iclbench.display.run:run")
     provide("suite", "other-name", SUITE)
     assert find_suite("tiny") is SUITE
     assert find_suite("by-file") == find_suite(str(path))

@@ -225,6 +225,14 @@ def test_a_step_that_waits_is_not_captured_on_a_gpu():
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize(("engine", "told"), [("auto", True), ("plain", False)])
+def test_it_is_told_that_an_optimizer_is_not_captured_on_a_gpu(engine, told):
+    trainer = training(device=cuda(), engine=engine, recipe={"optimizer": "soap"})
+    reason = "no CUDA graph: the optimizer decides on the host"
+    assert (reason in (trainer.note or "")) == told
+
+
+@pytest.mark.gpu
 def test_a_step_that_raises_while_it_is_captured_ends_the_capture_on_a_gpu():
     trainer = training(device=cuda())
     current, program = torch.cuda.current_stream(), trainer.program

@@ -50,6 +50,9 @@ class Compiled(Vmapped):
     def losses(self, rows: slice, batch: Batch) -> tuple[Tensor, list[Tensor]]:
         """See `Grouped.losses`."""
         prompt, target, _ = replicas_of(batch, rows)
+        # Compiled code is for one memory layout. A step's batch is a slice of a chunk, and one that
+        # a CUDA graph reads, or a trial's, is not.
+        prompt, target = map_tensors(in_order, prompt), in_order(target)
         flat = self.replicas.flat[rows].detach().requires_grad_()
         return self.compiled(flat, self.replicas.others(rows), prompt, target), [flat]
 
@@ -61,3 +64,9 @@ class Compiled(Vmapped):
         named = {name: tensors[paper][0] for paper, name in self.names.items()}
         one = map_tensors(lambda t: t[0], prompt)
         return self.loss(functional_call(self.form, named, (one,)), target[0]).mean().unsqueeze(0)
+
+
+def in_order(tensor: Tensor) -> Tensor:
+    """The tensor with the strides that its shape has in memory; a copy only where that moves."""
+    # `contiguous` would leave a dimension of size 1 whatever stride it has.
+    return tensor.reshape(-1).view(tensor.shape)

@@ -7,7 +7,7 @@ import torch
 from test_cuda_graph import GraphOnCPU
 from torch._dynamo.utils import counters
 from toys import Counting, Small, Tied, context, loss, stacked
-from trainings import AGREE, losses_differ_by, training
+from trainings import AGREE, finished, losses_differ_by, training
 
 from iclbench.training.gradients.compiled import Compiled
 from iclbench.training.gradients.plain import Plain
@@ -29,6 +29,24 @@ def test_it_is_compiled_once(monkeypatch):
     monkeypatch.setattr(torch, "compile", lambda f: compiled.append(f) or f)
     assert training(engine="compiled").engine == "compiled"
     assert len(compiled) == 1
+
+
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_all_batches_have_one_layout(monkeypatch, replicas):
+    """Another one would be compiled again: the trial's, or that of a step."""
+    layouts = []
+
+    def watched(function):
+        def call(flat, others, prompt, target):
+            layouts.append([t.stride() for t in (flat, *prompt, target)])
+            return function(flat, others, prompt, target)
+
+        return call
+
+    monkeypatch.setattr(torch, "compile", watched)
+    finished(training(replicas, engine="compiled"))
+    assert len(layouts) > 2
+    assert all(layout == layouts[0] for layout in layouts)
 
 
 def test_a_compilation_that_fails_is_one_line(monkeypatch):
