@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 
 from ..api.errors import UsageError
 from ..display.table import Output
+from ..files import RECORDS
 from . import figures, site_of, suites
 from .common import (
     PUBLISHED,
@@ -85,7 +87,22 @@ def show(
     else:
         boards = boards_of(records, store, problems.append)
         print_boards(boards, output, commands=commands)
+        if style == "table":
+            _print_cited([store.folder for store in store.stores], {board.task for board in boards})
     end_with(problems)
+
+
+def _print_cited(folders: Sequence[Path], tasks: set[str]) -> None:
+    """Print the results that the file beside published records cites for these tasks."""
+    from ..display.terminal import print_text
+    from ..leaderboards.cited import read_cited
+
+    for folder in folders:
+        cited = read_cited(folder.parent, tasks) if folder.name == RECORDS else {}
+        for task in sorted(tasks & set(cited)):
+            typer.echo(f"\ncited for {task}, not verified here and not ranked:")
+            for entry in cited[task]:
+                print_text(entry.sentence)
 
 
 @app.command()

@@ -155,14 +155,16 @@ def _tune(
 ) -> tuple[int, Table | None]:
     """Tune one plan; returns the exit code and the trials."""
     from ..display.trials import finished_table
-    from ..sweeps.tuning.search import tune_and_write
+    from ..sweeps.tuning.search import missing_trials, tune_and_write
 
     try:
+        missing = missing_trials(plan, settings, search)
         document, path = tune_and_write(plan, settings, search, display.line, display)
     except PLUGIN_FAILURES as error:
         report(f"error: {name}: {reason_of(error)}")
         return exit_code(error), None
-    return 0, finished_table(name, document, ["", f"tuning: {path}"])
+    nothing_new = [] if missing else ["Nothing was run: all trials had records."]
+    return 0, finished_table(name, document, ["", *nothing_new, f"tuning: {path}"])
 
 
 def _plans(

@@ -39,6 +39,12 @@ class Cited(Config):
         """The value as a table shows it."""
         return f"{'≈ ' * self.approximate}{self.value:.3g}"
 
+    @property
+    def sentence(self) -> str:
+        """All of it, for a terminal."""
+        what = f"{self.model}: {self.metric} {self.text} ({self.setting})"
+        return f"- {what}. Differs: {self.differs}. Source: {self.source}."
+
 
 class _File(Config):
     cited: list[Cited] = []

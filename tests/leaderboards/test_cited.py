@@ -58,3 +58,21 @@ def test_a_file_that_is_not_valid_is_refused_with_the_reason(cli, built, tmp_pat
     assert outcome.code == 2
     assert outcome.err.count("\n") == 1
     assert not (tmp_path / "README.md").exists()
+
+
+def test_show_prints_what_is_cited_for_the_boards_that_it_shows(cli, built, tmp_path):
+    (tmp_path / "records").symlink_to(built / "records")
+    other = ENTRY.replace('"least-squares"', '"gradient"')
+    (tmp_path / "cited.toml").write_text(ENTRY + other)
+    shown = cli("leaderboard", "show", tmp_path, "--task", "least-squares").out
+    assert shown.rstrip().endswith(
+        "cited for least-squares, not verified here and not ranked:\n"
+        "- transformer: mean squared error 1.5e-13 (D = 5). Differs: nothing. Source: Figure 1."
+    )
+    assert "cited for gradient" not in shown
+    as_data = cli("leaderboard", "show", tmp_path, "--task", "least-squares", "--format", "csv")
+    assert as_data.code == 0
+    assert "1.5e-13 (D" not in as_data.out
+    # A folder of results has no such file beside it.
+    (tmp_path / "results").symlink_to(built / "records")
+    assert "cited" not in cli("leaderboard", "show", tmp_path / "results").out
