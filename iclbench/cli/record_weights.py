@@ -29,6 +29,4 @@ def _weights_file(path: str) -> str:
     record = read_record(Path(path))
     if record.weights_file is None:
         raise UsageError(f"{path} is the record of a {record.spec.origin} model without weights")
-    objects = Objects.beside(Path(path))
-    objects.read(record.weights_file)  # refuses a changed file
-    return str(objects.path(record.weights_file))
+    return str(Objects.beside(Path(path)).sound_path(record.weights_file))

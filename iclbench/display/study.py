@@ -102,9 +102,8 @@ def _parameter_counts(table: StudyTable, record: Record, store: RecordStore) -> 
     """The sizes of the parameters in the record's weights; nothing for a record without."""
     if not table.counts or record.weights_file is None:
         return {}
-    store.objects.read(record.weights_file)  # refuses a changed file
     sizes: dict[str, int] = {}
-    with safe_open(store.objects.path(record.weights_file), framework="np") as file:
+    with safe_open(store.objects.sound_path(record.weights_file), framework="np") as file:
         for key in file.keys():  # noqa: SIM118
             sizes[key.partition("/")[2]] = math.prod(file.get_slice(key).get_shape())
     counts = {

@@ -134,6 +134,5 @@ def _add_record(files: dict[str, Content], record: Record, path: Path) -> None:
     objects = Objects.beside(path)
     for reference in record.files():
         if reference.name not in files:
-            objects.require(reference)
-            files[reference.name] = objects.path(reference)
+            files[reference.name] = objects.sound_path(reference)
     files[record.file] = read_regular_file(path, MOST_RECORD_BYTES)

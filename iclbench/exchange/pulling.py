@@ -194,7 +194,7 @@ def _require_whole(staging: Path, records: Sequence[Record]) -> None:
     objects = Objects(staging)
     for reference in {r.name: r for record in records for r in record.files()}.values():
         try:
-            objects.read(reference)
+            objects.sound_path(reference)
         except RecordError as error:
             raise RecordError(str(error).replace(f"{staging}/", "")) from None
 

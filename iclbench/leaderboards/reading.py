@@ -129,7 +129,7 @@ def _require_place(store: Places, path: Path, record: Record) -> None:
 def _require_files(path: Path, record: Record) -> None:
     objects = Objects.beside(path)
     for reference in record.files():
-        objects.read(reference)
+        objects.sound_path(reference)
     read_answers(record, objects)
 
 

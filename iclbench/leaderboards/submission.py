@@ -131,7 +131,7 @@ def _require_files(path: Path, record: Record) -> None:
         raise RecordError(f"{path}: its name must be {name}")
     objects = Objects.beside(path)
     for kind, reference in record.named_files():
-        size = len(objects.read(reference))
+        size = objects.sound_path(reference).stat().st_size
         if kind == "weights" and size > LARGEST_WEIGHTS:
             raise RecordError(
                 f"{path}: its weights are {size / 1e6:.1f} MB; the limit is "

@@ -75,8 +75,7 @@ def recompute(path: Path, record: Record) -> Recomputed:
     """
     request, objects, weights = RunSpec.from_command(record.command), Objects.beside(path), None
     if record.weights_file is not None:
-        objects.read(record.weights_file)
-        weights = load_weights(objects.path(record.weights_file))
+        weights = load_weights(objects.sound_path(record.weights_file))
         if weights.model not in {None, record.spec.model}:
             raise UsageError(f"its weights are those of {weights.model!r}")
     changes: dict[str, Any] = {}

@@ -85,10 +85,11 @@ class Objects:
         self._require_digest(reference, hashlib.sha256(data).hexdigest())
         return data
 
-    def require(self, reference: FileReference) -> None:
-        """Raise RecordError as `read` does; a file of any size takes no memory."""
+    def sound_path(self, reference: FileReference) -> Path:
+        """The path of an object; raises RecordError as `read` does, but holds none of its bytes."""
         path = self._path_without_links(reference)
         self._require_digest(reference, regular_file_digest(path, MOST_BYTES))
+        return path
 
     def _path_without_links(self, reference: FileReference) -> Path:
         path = self.path(reference)

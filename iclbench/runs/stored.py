@@ -29,8 +29,7 @@ class StoredFiles:
 
         if record.weights_file is None:
             raise RecordError(f"{record.spec.model} on {record.spec.task} has no weights")
-        self.objects.read(record.weights_file)  # refuses a changed file
-        return load_weights(self.objects.path(record.weights_file)).states
+        return load_weights(self.objects.sound_path(record.weights_file)).states
 
     def frame(self, record: Record, metric: str | None, evaluation: str) -> pd.DataFrame:
         """The values of a metric; see `Record.frame`."""
