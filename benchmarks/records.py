@@ -1,25 +1,26 @@
 """Reading, verifying and making records.
 
-    python -m benchmarks.records [--records 1000] [--verified 24] [--json FILE]
+    python -m benchmarks.records [--records 1000] [--verified 24] [--prompts 1000000] [--json FILE]
 
 Prints, with the date and commit, the CPU seconds of processes with one thread (which a busy machine
-affects less than the wall clock) and their wall-clock seconds:
+affects less than the wall clock), their wall-clock seconds and the most memory of the process:
 
 - `leaderboard show` of so many records on a hundred boards, and of none;
 - `verify` of records of one board in this process, and with a worker per core;
-- a solver's run, and `import torch` alone.
+- a solver's run, and `import torch` alone;
+- solvers on so many prompts.
 """
 
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from iclbench import Record, RecordStore, run
 from iclbench.api.record import MAIN
@@ -29,18 +30,40 @@ from .measured import measured, publish
 
 BOARDS = 100
 TASK = {"task": "least-squares", "task_args": {"dim": 2, "examples": 4}, "eval_prompts": 256}
+#: Solvers of every kind: a sum, a factorization, and two iterations.
+SOLVERS = ("averaging", "least-squares-cholesky", "conjugate-gradient", "gradient-descent")
 
 
-def seconds_of(*words: str) -> tuple[float, float]:
-    """The CPU and wall-clock seconds of a Python process and of those that it starts."""
-    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+#: Runs a command and prints its CPU seconds and the most memory, in KiB. A process of its own does
+#: it, since the system counts the memory of what starts a command as if it were the command's.
+MEASURE = """
+import resource, subprocess, sys
+code = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(used.ru_utime + used.ru_stime, used.ru_maxrss)
+sys.exit(code)
+"""
+
+
+class Used(NamedTuple):
+    """CPU seconds of a process and of those that it started, wall-clock seconds, and its memory."""
+
+    cpu: float
+    wall: float
+    gigabytes: float
+
+
+def used_by(*words: str) -> Used:
+    """What a Python process uses; raises CalledProcessError if it fails."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     # With it, Python would compile every module anew; users have them compiled.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    subprocess.run([sys.executable, *words], check=True, stdout=subprocess.DEVNULL, env=environment)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return cpu, time.perf_counter() - began
+    began = time.perf_counter()
+    command = [sys.executable, "-c", MEASURE, sys.executable, *words]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment, text=True)
+    wall = time.perf_counter() - began
+    cpu, kibibytes = map(float, done.stdout.split())
+    return Used(cpu, wall, kibibytes * 1024 / 1e9)
 
 
 def many(folder: Path, count: int) -> None:
@@ -64,12 +87,19 @@ def variant(first: Record, index: int) -> Record:
     ).sealed()
 
 
-def measurements(folder: Path, records: int, verified: int) -> Iterator[dict[str, object]]:
+def measurements(
+    folder: Path, records: int, verified: int, prompts: int
+) -> Iterator[dict[str, object]]:
     """The lines of the table."""
 
     def line(what: str, *words: str) -> dict[str, object]:
-        cpu, wall = seconds_of(*words)
-        return {"what": what, "CPU s": f"{cpu:.2f}", "wall s": f"{wall:.2f}"}
+        cpu, wall, gigabytes = used_by(*words)
+        return {
+            "what": what,
+            "CPU s": f"{cpu:.2f}",
+            "wall s": f"{wall:.2f}",
+            "peak GB": f"{gigabytes:.2f}",
+        }
 
     solver = ["run", "--model", "averaging", "--task", "least-squares", "--out"]
     yield line("import torch", "-c", "import torch")
@@ -83,19 +113,26 @@ def measurements(folder: Path, records: int, verified: int) -> Iterator[dict[str
     verify = ["-m", "iclbench", "verify", str(folder / "verified"), "--workers"]
     for workers in (1, os.cpu_count() or 1):
         yield line(f"verify, {verified} records, workers: {workers}", *verify, str(workers))
+    for name in SOLVERS:
+        words = ["-m", "iclbench", "run", "--model", name, "--task", "least-squares"]
+        words += ["--eval-prompts", str(prompts), "--out", str(folder / "prompts")]
+        yield line(f"{name}, {prompts:,} prompts", *words)
 
 
 def main() -> None:
     parser = argument_parser(__doc__)
     parser.add_argument("--records", type=int, default=1000)
     parser.add_argument("--verified", type=int, default=24)
+    parser.add_argument("--prompts", type=int, default=1_000_000)
     parser.add_argument("--json", type=Path, help="write the numbers to this file")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        rows = list(measurements(Path(folder), arguments.records, arguments.verified))
+        rows = list(
+            measurements(Path(folder), arguments.records, arguments.verified, arguments.prompts)
+        )
     command = (
         f"python -m benchmarks.records --records {arguments.records} "
-        f"--verified {arguments.verified}"
+        f"--verified {arguments.verified} --prompts {arguments.prompts}"
     )
     publish(measured(command, rows), arguments.json)
 

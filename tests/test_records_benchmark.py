@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+
+import pytest
+
 from benchmarks import records
-from benchmarks.records import many, seconds_of
+from benchmarks.records import many, used_by
 from iclbench import RecordStore
 from iclbench.leaderboards.reading import sound_boards
 
@@ -15,4 +19,11 @@ def test_its_records_are_sound_and_on_as_many_boards(tmp_path, monkeypatch):
     boards = sound_boards(RecordStore(tmp_path), problems.append)
     assert problems == []
     assert sorted(len(board.rows) for board in boards) == [2, 2, 3]
-    assert min(seconds_of("-c", "sum(range(10**6))")) > 0
+
+
+def test_the_memory_of_a_process_is_its_own():
+    small, large = (used_by("-c", f"len(b'x' * {n})") for n in (1, 300_000_000))
+    assert min(small) > 0
+    assert large.gigabytes - small.gigabytes > 0.25
+    with pytest.raises(subprocess.CalledProcessError):
+        used_by("-c", "raise SystemExit(3)")
