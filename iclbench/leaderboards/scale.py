@@ -71,7 +71,8 @@ class Scale:
 def suite_scale(board: SuiteBoard, records: Sequence[Record]) -> Scale:
     """From the solver that the suite names as chance to the floor.
 
-    Without a floor, the reference is the solver that the suite names, or else the best row.
+    Without a floor, the reference is the solver that the suite names, or else the best row, if
+    several models have rows: a model is not measured by itself.
     """
     of_chance = records_of_solver(board, board.chance, records)
     chance = level_of(of_chance[0]).value if of_chance else None
@@ -82,7 +83,10 @@ def suite_scale(board: SuiteBoard, records: Sequence[Record]) -> Scale:
             reference = level_of(record, floor).value
             return Scale(chance, reference, record.main.floor.name, in_digits)
     named = records_of_solver(board, board.reference, records) if board.reference else []
-    reference, best = _best(named or [r for r in records if r.spec.model != board.chance])
+    others = [record for record in records if record.spec.model != board.chance]
+    if not board.reference and len({record.spec.model for record in others}) == 1:
+        return Scale(chance, None, "best row of several models", in_digits)
+    reference, best = _best(named or others)
     if best is None:
         return Scale(chance, None, board.reference or "best row", in_digits)
     name = best.spec.model if named else f"best row: {best.spec.model}"

@@ -112,6 +112,18 @@ def test_without_a_floor_the_named_solver_counts_or_the_best_row(records):
     assert best.reference_name == f"best row: {min(values, key=values.get)}"
 
 
+def test_a_model_alone_is_not_its_own_reference(records):
+    board = SUITE.boards[1].model_copy(update={"reference": None})
+    group = [without_floor(record) for record in records["classes"]["all"]]
+    chance = [record for record in group if record.spec.model == board.chance]
+    one, other, *_ = [record for record in group if record.spec.model != board.chance]
+    alone = suite_scale(board, [*chance, one])
+    assert alone.reference is None
+    assert alone.score(one) is None
+    both = suite_scale(board, [*chance, one, other])
+    assert {both.score(one).value, both.score(other).value} >= {1.0}
+
+
 def test_a_solver_with_other_arguments_is_neither_chance_nor_the_reference(records):
     board = SUITE.boards[1].model_copy(update={"reference": "kernel-regression"})
     group = [without_floor(record) for record in records["classes"]["all"]]
