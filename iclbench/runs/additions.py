@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from ..api.record import MAIN, Record
 from ..devices import find_device
@@ -28,6 +29,11 @@ def with_additions(path: Path, record: Record, device: str) -> Record:
     if record.main.answers is not None and record.state_sizes is not None:
         return record
     plan = recompute(path, record).evaluation_plan
+    with full_precision(DTYPES[record.spec.dtype]):
+        return _with_additions(record, plan, find_device(device))
+
+
+def _with_additions(record: Record, plan: Plan, device: torch.device) -> Record:
     models = given_models(plan)
     added: dict[str, Any] = {}
     sizes = state_sizes(models[0].module, plan.task.signature.length)
@@ -40,10 +46,10 @@ def with_additions(path: Path, record: Record, device: str) -> Record:
     return record.model_copy(update=added).sealed() if added else record
 
 
-def _answers(record: Record, plan: Plan, models: list[Model], device: str) -> np.ndarray | None:
+def _answers(
+    record: Record, plan: Plan, models: list[Model], device: torch.device
+) -> np.ndarray | None:
     """The models' answers to the first prompts, in the order of the record's seeds."""
-    on_device = find_device(device)
-    with full_precision(DTYPES[record.spec.dtype]):
-        by_seed = {model.seed: model.module.to(on_device).eval() for model in models}
-        batches = next(iter(evaluation_parts(plan)[0]))
-        return first_answers([by_seed[s.seed] for s in record.seeds], batches[0], on_device)
+    by_seed = {model.seed: model.module.to(device).eval() for model in models}
+    batches = next(iter(evaluation_parts(plan)[0]))
+    return first_answers([by_seed[s.seed] for s in record.seeds], batches[0], device)

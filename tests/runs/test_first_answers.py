@@ -86,6 +86,21 @@ def test_a_record_without_the_size_of_the_state_holds_and_gets_it(copied, cli):
     assert read_record(copied).state_sizes == before
 
 
+def test_a_record_in_float64_gets_both(tmp_path, cli):
+    record = run("transformer", **TINY, dtype="float64", out=tmp_path)
+    assert record.main.answers
+    reseal(record.path, strip)
+    assert cli("verify", record.path, "--write").code == 0
+    again = read_record(record.path)
+    assert (again.state_sizes, again.main.answers) == (record.state_sizes, record.main.answers)
+
+
+def strip(content):
+    """Take from a record what older ones lack."""
+    content.pop("state_sizes")
+    content["evaluations"]["main"].pop("answers")
+
+
 def test_answers_that_do_not_fit_are_refused(copied, cli):
     answers = read_record(copied).main.answers
     for changed in ([], [answers[0]], [[[0.0] * 40] * 3] * 2, [[[0.0]] * 9] * 2, [[[0.0], []]] * 2,
