@@ -172,7 +172,9 @@ def waits(func: Any, args: tuple, kwargs: dict[str, Any], device: str) -> bool:
     if func is aten._to_copy.default:
         return args[0].is_cuda != (device == "cuda")
     if func is aten.copy_.default:
-        return args[0].is_cuda != args[1].is_cuda
+        # From pinned memory, a copy need not be waited for.
+        early = args[2:] == (True,) and getattr(args[1], "is_said_to_be_pinned", False)
+        return args[0].is_cuda != args[1].is_cuda and not early
     return func.overloadpacket.__name__ in WAITING
 
 

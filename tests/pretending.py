@@ -70,12 +70,20 @@ ANSWERS: dict[str, Any] = {
 }
 
 
+def tensor(data: Any, *, pin_memory: bool = False, make: Any = torch.tensor, **options: Any) -> Any:
+    """As `torch.tensor`: memory that is said to be pinned, where torch would ask a real device."""
+    made = make(data, **options)
+    made.is_said_to_be_pinned = pin_memory
+    return made
+
+
 @contextlib.contextmanager
 def pretended() -> Iterator[None]:
     """Have torch, in this thread, find one CUDA device."""
     with contextlib.ExitStack() as stack:
         for name, answer in ANSWERS.items():
             stack.enter_context(mock.patch.object(torch.cuda, name, answer))
+        stack.enter_context(mock.patch.object(torch, "tensor", tensor))
         # `torch.tensor(…, device="cuda")` then gets to the mode before it gets to its device.
         stack.callback(torch._C._set_only_lift_cpu_tensors, torch._C._only_lift_cpu_tensors())
         torch._C._set_only_lift_cpu_tensors(True)
