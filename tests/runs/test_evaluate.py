@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import torch
 from support import evaluation_context
 from torch import nn
 
-from iclbench import Metric, load_task, predict
+from iclbench import Axis, Metric, RunError, load_task, predict
 from iclbench.runs import evaluate
 from iclbench.runs.evaluate import floor
 from iclbench_least_squares.fixed import FixedConfig, LeastSquares
@@ -112,3 +114,31 @@ def test_metrics_get_the_predictions_that_evaluation_has(kinds, calls):
         assert model.calls == calls
         for metric in metrics:
             np.testing.assert_array_equal(values[metric.name] ** 2, values["squared_error"])
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (8, 1), (8, 4)])
+def test_a_metric_has_a_value_for_each_prompt(shape):
+    class Misshapen(Metric):
+        name = "misshapen"
+
+        def supports(self, task):
+            return None
+
+        def axes(self, model):
+            return {"curve": Axis("step", (0.0, 1.0))} if shape == (8, 4) else {}
+
+        def compute(self, model, task, batch, context):
+            return {"curve": torch.zeros(shape, dtype=torch.float64)}
+
+    task = load_task("least-squares", dim=2, examples=4)
+    batches = task.evaluation_batches(8, 0, torch.float32)
+    expected = (8, 2) if shape == (8, 4) else (8,)
+    with pytest.raises(RunError, match=re.escape(f"misshapen: curve is {shape}, not {expected}")):
+        evaluate.evaluate(task, Answers(), batches, evaluation_context(), [Misshapen()])
+
+
+class Answers(nn.Module):
+    """Answers 0."""
+
+    def forward(self, prompt):
+        return torch.zeros_like(prompt.query[..., :1])

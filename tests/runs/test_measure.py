@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 import torch
@@ -93,23 +91,6 @@ def test_a_metric_cannot_replace_one_of_the_task(tmp_path, provide):
     with pytest.raises(RunError, match="measured twice"):
         run(model="zero", **TINY, metrics=["impostor"], out=tmp_path)
     assert not list(tmp_path.glob("*/*.json"))
-
-
-@pytest.mark.parametrize("shape", [(), (3,), (64, 1), (64, 4)])
-def test_a_metric_has_a_value_for_each_prompt(tmp_path, provide, shape):
-    class Misshapen(Doubled):
-        name = "misshapen"
-
-        def axes(self, model):
-            return {"curve": Axis("step", (0.0, 1.0))} if shape == (64, 4) else {}
-
-        def compute(self, model, task, batch, context):
-            return {"curve": torch.zeros(shape, dtype=torch.float64)}
-
-    provide("metric", "misshapen", Misshapen)
-    expected = (64, 2) if shape == (64, 4) else (64,)
-    with pytest.raises(RunError, match=re.escape(f"misshapen: curve is {shape}, not {expected}")):
-        run(model="zero", **TINY, metrics=["misshapen"], out=tmp_path)
 
 
 def test_a_task_without_a_reference_has_no_floor(tmp_path, provide):
