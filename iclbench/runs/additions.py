@@ -51,5 +51,6 @@ def _answers(
 ) -> np.ndarray | None:
     """The models' answers to the first prompts, in the order of the record's seeds."""
     by_seed = {model.seed: model.module.to(device).eval() for model in models}
-    batches = next(iter(evaluation_parts(plan)[0]))
+    with evaluation_parts(plan) as (parts, _):
+        batches = next(parts)
     return first_answers([by_seed[s.seed] for s in record.seeds], batches[0], device)

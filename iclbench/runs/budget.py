@@ -16,9 +16,11 @@ from ..api.recipe import Recipe
 from ..console import report
 from ..devices import free_memory
 from ..files import write_atomically
+from ..training.checkpoints import unusable
 from ..training.loop import Trained, Training
 from ..training.optimizers.choice import check_optimizer
 from ..training.rate import measure_rate
+from ..training.resumption import Resumption
 from ..training.schedules import fit_schedule, measuring_share
 from .plan import Plan
 
@@ -45,23 +47,25 @@ def steps_path(checkpoint: Path) -> Path:
     return checkpoint.with_suffix(".steps.json")
 
 
-def fix_steps(
-    plan: Plan, make_training: MakeTraining, path: Path, code: str, *, resume: bool
-) -> FixedSteps:
+def fix_steps(plan: Plan, make_training: MakeTraining, resumption: Resumption) -> FixedSteps:
     """The steps of a training.
 
-    Those of a budget are the plan's own, or those in the file `path`, or they are measured now and
-    written to it before training begins. The file is not used where `resume` is false or if other
-    code wrote it.
+    Those of a budget are the plan's own, or those in a file beside the checkpoint, or they are
+    measured now and written to it before training begins. The file is not used where nothing is to
+    be resumed, or if other code wrote it. Raises RecordError if that code left a checkpoint too,
+    whose steps would be lost.
     """
     assert plan.recipe is not None
     asked = plan.spec.budget
     if asked is None or plan.steps is not None:
         return FixedSteps(steps=plan.steps or plan.recipe.steps, asked=asked)
-    if resume and path.exists():
+    path, code = steps_path(resumption.path), resumption.code
+    if resumption.resume and path.exists():
         fixed = known_steps(path)
         if (fixed.asked, fixed.code) == (asked, code):
             return fixed
+        if resumption.path.exists():
+            raise unusable(resumption.path, "was made by other code")
     budget = Budget.parse(asked)
     rate = _rate(plan.recipe, make_training, budget)
     fixed = FixedSteps(steps=steps_of(budget, rate), rate=rate, asked=asked, code=code)

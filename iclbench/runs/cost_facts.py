@@ -19,7 +19,7 @@ from .comparison import Check, same
 from .models import Model
 from .operations import count_operations, step_operations
 from .plan import Plan
-from .training import ReadyModels
+from .ready_models import ReadyModels
 from .validators import Validator, validation_prompts, validation_seed
 
 #: The claimed core time must be at least the measured one divided by this: processors differ.

@@ -76,23 +76,23 @@ def measure(
     by_part: list[dict[str, Values]] = []
     floor_values: dict[str, np.ndarray] = {}
     target_size, answers = 0.0, None
-    parts, digest = evaluation_parts(plan)
-    for batches in parts:
-        limits = limits_of(plan.task, batches)
-        by_model = [
-            evaluate(plan.task, module, batches, context, requested, limits=limits)
-            for module, context in zip(modules, contexts, strict=True)
-        ]
-        if primary not in by_model[0]:
-            known = ", ".join(by_model[0])
-            raise RunError(f"task {plan.task.name} ranks by {primary}, not in {known}")
-        by_part.append({name: np.stack([m[name] for m in by_model]) for name in by_model[0]})
-        if len(by_part) == 1:
-            target_size = _target_size(batches)
-            floor_values = floor(
-                plan.task, batches, modules[-1], requested, contexts[-1], limits=limits
-            )
-            answers = first_answers(modules, batches[0], device)
+    with evaluation_parts(plan) as (parts, digest):
+        for batches in parts:
+            limits = limits_of(plan.task, batches)
+            by_model = [
+                evaluate(plan.task, module, batches, context, requested, limits=limits)
+                for module, context in zip(modules, contexts, strict=True)
+            ]
+            if primary not in by_model[0]:
+                known = ", ".join(by_model[0])
+                raise RunError(f"task {plan.task.name} ranks by {primary}, not in {known}")
+            by_part.append({name: np.stack([m[name] for m in by_model]) for name in by_model[0]})
+            if len(by_part) == 1:
+                target_size = _target_size(batches)
+                floor_values = floor(
+                    plan.task, batches, modules[-1], requested, contexts[-1], limits=limits
+                )
+                answers = first_answers(modules, batches[0], device)
     values = {name: np.concatenate([p[name] for p in by_part], axis=1) for name in by_part[0]}
     if device.type == "cuda":
         torch.cuda.synchronize(device)

@@ -77,6 +77,18 @@ class Plan:
         assert isinstance(self.task, GradedTask)
         return self.task.completions(models, self.spec.eval_prompts)
 
+    def command(self) -> str:
+        """The shortest command that makes the run: without options that would change nothing.
+
+        A recipe stays, since the task takes arguments from it.
+        """
+        unused = {"shift"}
+        if self.recipe is None:
+            unused |= {name for name, option in spec_options().items() if option.training}
+        fields = RunSpec.model_fields
+        defaults = {name: fields[name].default for name in unused - {"recipe"}}
+        return without_folders(self.request).model_copy(update=defaults).command()
+
     @property
     def train_key(self) -> str:
         """Plans with the same key can be trained by one program; see `replica_args` of both."""

@@ -21,7 +21,8 @@ from .exclusive import exclusive
 from .grading import Grading
 from .measure import analyse, axes_of, measure, require_target_shape
 from .models import saved_weights
-from .plan import Plan, without_folders
+from .plan import Plan
+from .ready_models import ReadyModels
 from .report import (
     date_now,
     evaluation,
@@ -38,7 +39,7 @@ from .shifts import asked_shifts
 from .state_size import state_sizes
 from .statistics import summarize_run
 from .store import RecordStore
-from .training import ReadyModels, remove_checkpoint, train_or_load
+from .training import keep_trained, remove_checkpoints, train_or_load
 
 
 @exclusive()
@@ -53,7 +54,10 @@ def run_plans(plans: Sequence[Plan], settings: Settings) -> list[Record]:
     for plan in plans:
         asked_shifts(plan)
     records = {} if settings.force else existing_records(plans, RecordStore(settings.out))
-    missing = [plan for plan in plans if plan.spec.id not in records]
+    # In one order, so that a group that is asked for in another finds its checkpoint.
+    missing = sorted(
+        (plan for plan in plans if plan.spec.id not in records), key=lambda plan: plan.spec.id
+    )
     if missing:
         # Refuse a grader without its key, or unsuitable targets, before any time is spent.
         gradings = [plan.prepare_grading() for plan in missing]
@@ -66,9 +70,9 @@ def run_plans(plans: Sequence[Plan], settings: Settings) -> list[Record]:
             for record in _records(missing, gradings, settings, device, errors):
                 records[record.id] = record
                 host().notify("iclbench_run_finished", spec=record.spec, record=record)
+            remove_checkpoints(missing, settings.out, errors)
             if errors:
                 raise next(iter(errors.values()))
-            remove_checkpoint(missing, settings.out)
         except (Exception, KeyboardInterrupt) as error:
             for plan in missing:
                 if plan.spec.id not in records:
@@ -89,7 +93,7 @@ def _records(
 
     What is trained together has one checkpoint, which is found by the plans that have no record: a
     process killed between two evaluations finds it again. A plan that fails takes no other's
-    record with it: its error goes to `errors`, by its run's id.
+    record with it: its error goes to `errors`, by its run's id, and its models are kept.
     """
     store = RecordStore(settings.out)
     made: list[Record] = []
@@ -100,13 +104,18 @@ def _records(
                 made.append(evaluated(plan, models, grading, settings, device))
             except Exception as error:
                 errors[plan.spec.id] = error
-    for record in made:
-        try:
-            store.write(record)
-        except (OSError, IclbenchError) as error:
-            errors[record.id] = error
-            continue
-        yield record
+                if len(plans) > 1 and models.training is not None:
+                    keep_trained(plan, models, settings.out)
+    yield from [record for record in made if _is_written(record, store, errors)]
+
+
+def _is_written(record: Record, store: RecordStore, errors: dict[str, Exception]) -> bool:
+    try:
+        store.write(record)
+    except (OSError, IclbenchError) as error:
+        errors[record.id] = error
+        return False
+    return True
 
 
 def evaluated(
@@ -127,7 +136,7 @@ def evaluated(
     return Record(
         id=spec.id,
         spec=spec,
-        command=without_folders(plan.request).model_copy(update={"shift": ()}).command(),
+        command=plan.command(),
         ranking=ranking(plan),
         parameters=sum(p.numel() for p in models[0].module.parameters()),
         state_sizes=state_sizes(models[0].module, plan.task.signature.length),

@@ -40,31 +40,33 @@ def shared_prompts() -> Iterator[None]:
         _blocks.pop()
 
 
-def evaluation_parts(plan: Plan) -> tuple[Iterator[list[Batch]], DrawsDigest]:
+@contextmanager
+def evaluation_parts(plan: Plan) -> Iterator[tuple[Iterator[list[Batch]], DrawsDigest]]:
     """The evaluation prompts of a plan, in parts that fit in memory, and the digest of their draws.
 
-    The digest is whole once all parts are taken. A thread makes the next part while one is used.
+    The digest is whole once all parts are taken. A thread makes the next part while one is used,
+    and ends with the block, whatever was raised in it.
     """
     spec, task = plan.spec, plan.task
     key = (type(task), task.config.model_dump_json(), task.shift, spec.eval_prompts,
            spec.eval_seed, spec.dtype)  # fmt: skip
     known = _blocks[-1].get(key) if _blocks else None
     if known is not None:
-        return iter([known.batches]), known.digest
+        yield iter([known.batches]), known.digest
+        return
     digest = task.draws_digest()
-    return _kept(_made(plan, digest), key, digest), digest
-
-
-def _made(plan: Plan, digest: DrawsDigest) -> Iterator[list[Batch]]:
-    spec = plan.spec
-    parts = plan.task.evaluation_parts(
+    parts = task.evaluation_parts(
         spec.eval_prompts, spec.eval_seed, DTYPES[spec.dtype], PART_PROMPTS, digest
     )
     with ThreadPoolExecutor(max_workers=1) as maker:
+        yield _kept(_made_ahead(parts, maker), key, digest), digest
+
+
+def _made_ahead(parts: Iterator[list[Batch]], maker: ThreadPoolExecutor) -> Iterator[list[Batch]]:
+    following = maker.submit(next, parts, None)
+    while (part := following.result()) is not None:
         following = maker.submit(next, parts, None)
-        while (part := following.result()) is not None:
-            following = maker.submit(next, parts, None)
-            yield part
+        yield part
 
 
 def _kept(

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import NamedTuple
 
 import torch
+from torch import nn
 
-from ..api.costs import BudgetReport, Operations, ValidationCurve
 from ..api.errors import Interrupted
 from ..api.random import derive_seed
 from ..api.recipe import Recipe
-from ..api.record import TrainingReport
 from ..api.spec import digest_of
 from ..console import report
 from ..devices import free_memory
@@ -28,28 +26,38 @@ from .budget import FixedSteps, budget_report, fix_steps, steps_path
 from .models import Model, given_models, initial_module, require_usable
 from .operations import count_operations
 from .plan import Plan
+from .ready_models import ReadyModels, keep, kept
 from .report import plugin_references, training_report
 from .settings import Settings
 from .validators import prepare_validation, validation_curve
-
-
-class ReadyModels(NamedTuple):
-    """One plan's models, to be evaluated, and how they were trained: None where nothing was."""
-
-    models: list[Model]
-    operations: Operations | None
-    training: TrainingReport | None = None
-    budget: BudgetReport | None = None
-    validation_curve: ValidationCurve | None = None
 
 
 def train_or_load(
     plans: Sequence[Plan], settings: Settings, device: torch.device
 ) -> Iterator[ReadyModels]:
     """Each plan's models in turn: trained as one program, or built or loaded, each when due."""
-    if plans[0].recipe is not None:
-        return train(plans, settings, device)
-    return (_given(plan) for plan in plans)
+    if plans[0].recipe is None:
+        return (_given(plan) for plan in plans)
+    known = {plan.spec.id: _kept(plan, settings) for plan in plans}
+    path = checkpoint_path(plans, settings.out)
+    trained = train([p for p in plans if known[p.spec.id] is None], path, settings, device)
+    return (known[plan.spec.id] or next(trained) for plan in plans)
+
+
+def keep_trained(plan: Plan, ready: ReadyModels, out: Path) -> None:
+    """Write what was trained for a plan whose evaluation failed: its next run only evaluates."""
+    keep(ready, checkpoint_path([plan], out), training_code([plan]))
+
+
+def _kept(plan: Plan, settings: Settings) -> ReadyModels | None:
+    """What `keep_trained` left of this plan; None if there is none or nothing is resumed."""
+    if not settings.resume or settings.force:
+        return None
+    path = checkpoint_path([plan], settings.out)
+    models = kept(path, training_code([plan]), lambda: _built(plan))
+    if models is not None:
+        report(f"{plan.spec.model} on {plan.spec.task}: trained before, see {path}; evaluating it")
+    return models
 
 
 def _given(plan: Plan) -> ReadyModels:
@@ -57,14 +65,16 @@ def _given(plan: Plan) -> ReadyModels:
     return ReadyModels(models, count_operations(plan, models[0].module))
 
 
-def train(plans: Sequence[Plan], settings: Settings, device: torch.device) -> Iterator[ReadyModels]:
+def train(
+    plans: Sequence[Plan], checkpoint: Path, settings: Settings, device: torch.device
+) -> Iterator[ReadyModels]:
     """Train one replica for each seed of each plan as one program; the plans share a `train_key`.
 
     All are trained before the first plan's models are yielded. Raises Interrupted after a signal.
     """
     require_usable(initial_module(plans[0], plans[0].spec.seeds[0]), plans[0])
     resumption = Resumption(
-        checkpoint_path(plans, settings.out),
+        checkpoint,
         settings.checkpoint_seconds,
         settings.resume and not settings.force,
         training_code(plans),
@@ -105,8 +115,7 @@ def _prepare(
     def make(recipe: Recipe) -> Training:
         return _training(plans, recipe, settings, device)
 
-    path = steps_path(resumption.path)
-    fixed = fix_steps(first, make, path, resumption.code, resume=resumption.resume)
+    fixed = fix_steps(first, make, resumption)
     return make(fit_schedule(first.recipe, fixed.steps)), fixed
 
 
@@ -143,11 +152,19 @@ def checkpoint_of(ids: Sequence[str], train_key: str, out: Path) -> Path:
     return out / "checkpoints" / f"{name}.safetensors"
 
 
-def remove_checkpoint(plans: Sequence[Plan], out: Path) -> None:
-    """Delete what a training leaves to be continued from."""
-    path = checkpoint_path(plans, out)
-    for file in (path, steps_path(path)):
-        file.unlink(missing_ok=True)
+def remove_checkpoints(plans: Sequence[Plan], out: Path, failed: Container[str] = ()) -> None:
+    """Delete what a training left to be continued from.
+
+    If runs with these ids have `failed` after it, what was kept of them stays; so does everything
+    where one of them has nothing else.
+    """
+    own = {plan.spec.id: checkpoint_path([plan], out) for plan in plans}
+    kept_here = [path for run_id, path in own.items() if run_id in failed]
+    if not all(path.exists() for path in kept_here):
+        return
+    for path in {checkpoint_path(plans, out), *own.values()}.difference(kept_here):
+        for file in (path, steps_path(path)):
+            file.unlink(missing_ok=True)
 
 
 def _training(
@@ -157,7 +174,10 @@ def _training(
     seeds = [(plan, seed) for plan in plans for seed in plan.spec.seeds]
     return Training(
         [initial_module(plan, seed) for plan, seed in seeds],
-        [Replica(seed, plan.spec.recipe_args["learning_rate"], plan.task) for plan, seed in seeds],
+        [
+            Replica(seed, plan.spec.recipe_args["learning_rate"], plan.task, plan.spec.id)
+            for plan, seed in seeds
+        ],
         first.task,
         recipe,
         device=device,
@@ -177,7 +197,11 @@ def training_code(plans: Sequence[Plan]) -> str:
 def _trained_models(plan: Plan, trained: Trained, rows: range) -> list[Model]:
     models = []
     for row, seed in zip(rows, plan.spec.seeds, strict=True):
-        module = plan.architecture.build(plan.task.signature, plan.config)
+        module = _built(plan)
         load_state(module, trained.states[row], "the trained state")
         models.append(Model(seed, module, trained.diverged_at[row]))
     return models
+
+
+def _built(plan: Plan) -> nn.Module:
+    return plan.architecture.build(plan.task.signature, plan.config)

@@ -109,6 +109,7 @@ class Cells:
         self.cells: dict[str, SweepCell] = {}
         self._records: dict[str, Record] = {}
         self._named: dict[str, SweepCell] = {}
+        self._waiting_names: set[str] = set()
 
     def resolve(self, grids: Iterable[Mapping[str, Any]]) -> list[SweepCell]:
         """The cells of these grids, without those of earlier calls.
@@ -125,7 +126,10 @@ class Cells:
                 runs = sum(1 for _ in expand(content, self.file.defaults))
                 failure = Failure(name, str(error), runs=runs)
                 (self.waiting if error.waits else self.failures).append(failure)
+                if error.waits and "name" in grid:
+                    self._waiting_names.add(grid["name"])
                 continue
+            self._waiting_names.discard(grid.get("name", ""))
             index = self.file.grid.index(dict(grid))
             for number, spec in enumerate(specs):
                 plan = self._plan(parse_config(RunSpec, spec, "sweep"))
@@ -186,6 +190,8 @@ class Cells:
         wanted = reference_of(grid)
         if wanted is None:
             return content
+        if wanted in self._waiting_names:
+            raise _NoWeightsError(f"it waits for the run {wanted!r}, which waits too", waits=True)
         cell = self._named.get(wanted)
         try:
             record = None if cell is None else self.record(cell)

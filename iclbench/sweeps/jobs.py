@@ -13,6 +13,7 @@ import torch
 from ..api.config import parse_config
 from ..api.errors import PLUGIN_FAILURES, IclbenchError, first_line
 from ..api.spec import RunSpec, canonical_json
+from ..console import report
 from ..devices import free_memory
 from ..runs.plan import Plan, resolve
 from ..runs.run import run_plans
@@ -82,6 +83,7 @@ def _run_together(requests: list[dict[str, Any]], settings: Settings) -> list[st
         reason = f"{type(error).__name__}: {error}"
     if len(requests) == 1:
         return [reason]
+    report(f"{len(requests)} runs as one program: {reason}; going on with {len(parts)} parts of it")
     return [outcome for part in parts for outcome in _run_together(part, settings)]
 
 

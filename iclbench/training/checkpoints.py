@@ -7,9 +7,10 @@ leaves a partial file. Nothing is pickled.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from ..api.config import Config, parse_config
 from ..api.errors import RecordError
 from ..files import write_atomically
 
-FORMAT = 4
+FORMAT = 5
 
 
 @dataclass(frozen=True)
@@ -43,17 +44,34 @@ class Checkpoint:
     @classmethod
     def load(cls, path: Path) -> Checkpoint:
         """Read `path`; raises RecordError for a damaged file or another format."""
-        try:
-            with safe_open(path, framework="pt") as file:
-                values = json.loads((file.metadata() or {})["iclbench"])
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except (SafetensorError, OSError, KeyError, ValueError, RecursionError) as error:
-            raise RecordError(
-                f"checkpoint {path} can't be read ({error}); delete it to start afresh"
-            ) from None
-        if not isinstance(values, dict) or values.pop("format", None) != FORMAT:
-            raise RecordError(f"checkpoint {path} is of another format; delete it to start afresh")
+        values = cls.load_values(path)
+        with _readable(path) as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         return cls(tensors, values)
+
+    @classmethod
+    def load_values(cls, path: Path) -> dict[str, Any]:
+        """Read the values of `path` alone; raises RecordError as `load` does."""
+        with _readable(path) as file:
+            values = json.loads((file.metadata() or {})["iclbench"])
+        if not isinstance(values, dict) or values.pop("format", None) != FORMAT:
+            raise unusable(path, "is of another format")
+        return values
+
+
+@contextlib.contextmanager
+def _readable(path: Path) -> Iterator[Any]:
+    """The open file; raises RecordError if it or what the block reads is damaged."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            yield file
+    except (SafetensorError, OSError, KeyError, ValueError, RecursionError) as error:
+        raise unusable(path, f"can't be read ({error})") from None
+
+
+def unusable(path: Path, reason: str) -> RecordError:
+    """The error for a checkpoint that nothing can continue from."""
+    return RecordError(f"checkpoint {path} {reason}; delete it to start afresh")
 
 
 def weights_bytes(
@@ -135,10 +153,20 @@ def _conversion(path: Path) -> str:
 def load_state(
     module: nn.Module, state: Mapping[str, Tensor], source: str, partial: bool = False
 ) -> None:
-    """Copy `state` into `module`, cast to its dtype; raises RecordError where it does not fit."""
-    own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    """Copy `state` into `module`, cast to its dtype; raises RecordError where it does not fit.
+
+    What the module's own state dict leaves out may be missing, and so may all but the first name of
+    a tensor that has several.
+    """
+    own = dict(
+        itertools.chain(
+            module.named_parameters(remove_duplicate=False),
+            module.named_buffers(remove_duplicate=False),
+        )
+    )
+    named_once = {name for name, _ in (*module.named_parameters(), *module.named_buffers())}
     unexpected = sorted(set(state) - set(own))
-    missing = sorted(set(own) - set(state))
+    missing = sorted(named_once.intersection(module.state_dict()) - set(state))
     wrong = [
         f"{name} is {tuple(state[name].shape)}, not {tuple(own[name].shape)}"
         for name in sorted(set(state) & set(own))

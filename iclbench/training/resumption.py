@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..api.errors import RecordError
 from ..console import report
-from .checkpoints import Checkpoint
+from .checkpoints import Checkpoint, unusable
 from .state import TrainingState
 
 
@@ -55,6 +54,6 @@ class Resumption:
         if layout != expected:
             by_code = layout["code"] != expected["code"]
             other = "was made by other code" if by_code else "is of another run"
-            raise RecordError(f"checkpoint {self.path} {other}; delete it to start afresh")
+            raise unusable(self.path, other)
         report(f"continuing from step {checkpoint.values['step']} of {self.path}")
         training.load_state(checkpoint.tensors, checkpoint.values)

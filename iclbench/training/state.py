@@ -23,11 +23,12 @@ from .validation import Validation
 
 @dataclass(frozen=True)
 class Replica:
-    """What sets one replica apart: its run's seed, its learning rate, and its task's numbers."""
+    """What sets one replica apart: its run, its seed, its learning rate and its task's numbers."""
 
     seed: int
     learning_rate: float
     task: Task[Any] | None = None  # None: the training's; only its random draws may differ from it
+    run: str = ""  # the run's id: runs may also differ in how their parameters start
 
 
 class TrainingState:
@@ -133,7 +134,7 @@ class TrainingState:
         return {
             "code": code,
             "shapes": {name: list(shape) for name, shape in self.replicas.shapes.items()},
-            "replicas": [[member.seed, member.learning_rate] for member in self.members],
+            "replicas": [[m.run, m.seed, m.learning_rate] for m in self.members],
             # The cosine schedule depends on the last step: another number is another training.
             "steps": self.recipe.steps,
             "device": self.device.type,

@@ -51,6 +51,9 @@ class LinearTransformer(Architecture):
 
     def supports(self, signature: Signature, config: LinearTransformerConfig) -> str | None:
         """Accept linear systems (form=full: of one size) and, in the block form, regression."""
+        default = type(config).model_fields["embedding"].default
+        if config.form == "block" and config.embedding != default:
+            return "form=block has no learned embedding"
         if signature.target in REGRESSION:
             return _supports_regression(signature, config)
         missing = {"a", "b", "x0", "size"} - set(getattr(signature.prompt, "_fields", ()))
@@ -89,9 +92,6 @@ def _supports_systems(signature: Signature, config: LinearTransformerConfig) -> 
         return "form=full is built for one N, but the task has several; form=block takes any"
     if config.form == "full" and not config.ones:
         return "form=full has no ones; its matrices are arbitrary"
-    default = type(config).model_fields["embedding"].default
-    if config.form == "block" and config.embedding != default:
-        return "form=block has no learned embedding"
     return None
 
 

@@ -169,7 +169,7 @@ class BlockModel(SystemModel):
         return states
 
     def state_sizes(self, length: int) -> tuple[int, ...]:
-        """See `iclbench.StatesSize`: N rows of four vectors and a scalar, and the query."""
+        """See `iclbench.StatesSize`: N rows of four vectors and a scalar."""
         n = length - 1
         return (state_size(n, 4 * n + 1),) * self.iterates
 

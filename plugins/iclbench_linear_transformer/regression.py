@@ -67,8 +67,8 @@ class RegressionModel(nn.Module):
         return tokens.scalars[:, -queries:]
 
     def state_sizes(self, length: int) -> tuple[int, ...]:
-        """See `iclbench.StatesSize`: of tokens of one vector x and the scalar y."""
-        return (state_size(length, self.dim + 1),) * len(self.layers)
+        """See `iclbench.StatesSize`: of N tokens of one vector x and the scalar y."""
+        return (state_size(length - 1, self.dim + 1),) * len(self.layers)
 
     def for_training(self, context: TrainingContext) -> nn.Module | None:
         """See `iclbench.TrainsFaster`."""

@@ -130,7 +130,7 @@ class H3Mixer(nn.Module):
     def state_sizes(self, length: int) -> tuple[int, ...]:
         """See `iclbench.StatesSize`: the shift's keys, and N numbers for each product."""
         diagonal = self.heads * self.head_width**2 * self.states
-        return ((self.states - 1) * self.width + diagonal,)
+        return (min(length, self.states - 1) * self.width + diagonal,)
 
     def _products(self, key: Tensor, value: Tensor) -> Tensor:
         """Return each head's outer product kvᵀ, (B, S, heads · head_width²)."""

@@ -122,7 +122,7 @@ class HyenaMixer(nn.Module):
 
     def state_sizes(self, length: int) -> tuple[int, ...]:
         """See `iclbench.StatesSize`: inputs of the short convolution, and all of the long ones."""
-        short = (len(self.short) - 1) * (self.order + 1) * self.width
+        short = min(length, len(self.short) - 1) * (self.order + 1) * self.width
         return (short + (self.order - 1) * self.width * length,)
 
     def _gates(self, projected: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:

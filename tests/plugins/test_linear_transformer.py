@@ -72,9 +72,10 @@ def test_unsupported_settings_are_refused(tmp_path):
     with pytest.raises(UsageError, match="built for one N"):
         run(model="linear-transformer", task="linear-system", model_args={"form": "full"},
             task_args={"sizes": "2-3"}, out=tmp_path)  # fmt: skip
-    with pytest.raises(UsageError, match="no learned embedding"):
-        run(model="linear-transformer", task="linear-system", model_args={"embedding": 3},
-            out=tmp_path)  # fmt: skip
+    for task in ("linear-system", "least-squares"):
+        with pytest.raises(UsageError, match="no learned embedding"):
+            run(model="linear-transformer", task=task, model_args={"embedding": 3},
+                out=tmp_path)  # fmt: skip
     with pytest.raises(UsageError, match="it needs a, b, size, x0"):
         run(model="linear-transformer", task="multiply", out=tmp_path)
     with pytest.raises(UsageError, match="low must not be above high"):

@@ -97,6 +97,16 @@ def test_every_convolution_of_hyena_has_slow_and_fast_channels():
         assert lasting[-1] == pytest.approx(1 / 0.3, abs=0.4)
 
 
+def test_h3_keeps_the_keys_that_there_were():
+    layer = mixer(H3, 17, state=8)
+    products = layer.state_sizes(0)[0]
+    assert [layer.state_sizes(length)[0] - products for length in (1, 7, 12)] == [
+        layer.width,
+        7 * layer.width,
+        7 * layer.width,
+    ]
+
+
 @pytest.mark.parametrize("args", [{}, {"head_width": 3}, {"state": 40}])
 def test_h3_matches_its_recurrence(args):
     layer = mixer(H3, 17, **{"state": 8, **args})

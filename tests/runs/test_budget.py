@@ -13,6 +13,7 @@ from small_runs import TINY
 from iclbench import Recipe, RecordError, RunSpec, UsageError, run
 from iclbench.api.budget import Budget
 from iclbench.runs import budget as budgets
+from iclbench.runs import training as trainings
 from iclbench.runs.budget import require_device, steps_path, track_of
 from iclbench.runs.plan import resolve
 from iclbench.runs.run import run_plans
@@ -146,6 +147,19 @@ def test_steps_that_other_code_fixed_are_fixed_again(tmp_path, rate):
     fixed = budgets.FixedSteps(steps=7, rate=7.0, asked="1s", code="other")
     path.write_text(fixed.model_dump_json())
     (record,) = run_plans(plans, Settings(tmp_path))
+    assert record.training.steps == 90
+
+
+def test_other_code_leaves_the_steps_of_a_checkpoint_as_they_are(tmp_path, monkeypatch, rate):
+    """It can't continue from it, but the code that made it can."""
+    plans, settings = [plan_of()], Settings(tmp_path, checkpoint_seconds=0)
+    interrupted(monkeypatch, plans, settings, 40)
+    monkeypatch.setattr(budgets, "measure_rate", lambda trial, seconds: 50.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(trainings, "training_code", lambda plans: "other")
+        with pytest.raises(RecordError, match="was made by other code; delete it"):
+            run_plans(plans, settings)
+    (record,) = run_plans(plans, settings)
     assert record.training.steps == 90
 
 

@@ -33,6 +33,20 @@ def test_a_task_s_own_recipe_comes_first():
         resolve(RunSpec(model="transformer", task="least-squares", recipe="papre"))
 
 
+def test_a_command_leaves_out_what_changes_nothing():
+    request = RunSpec(
+        model="averaging", task="least-squares", budget="10m", seeds=3, recipe="paper",
+        recipe_args={"batch": 8}, dtype="float64",
+    )  # fmt: skip
+    plan = resolve(request)
+    words = "iclbench run --model averaging --task least-squares --recipe paper --dtype float64"
+    assert plan.command() == words
+    assert resolve(RunSpec.from_command(words)).spec.id == plan.spec.id
+    trained = resolve(request.model_copy(update={"model": "transformer", "recipe": "quick"}))
+    assert trained.command() == trained.request.command()
+    assert "--budget 10m --seeds 3" in trained.command()
+
+
 def test_a_recipe_s_plugin_took_part(tmp_path, provide):
     provide("recipe", "own", Recipe(steps=2, batch=4, model_args={"layers": 1, "width": 8}))
     record = run(model="baseconv", **{**TINY, "recipe": "own"}, out=tmp_path)

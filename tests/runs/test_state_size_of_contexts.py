@@ -53,7 +53,8 @@ def matrix(blocks, dim):
 
 
 def test_a_short_context_is_kept_itself():
-    assert state_sizes(regression_model(5, 2), 3) == (3 * 6,) * 4
+    # The query is read by no token.
+    assert state_sizes(regression_model(5, 2), 3) == (2 * 6,) * 4
     # N = 3 rows of four vectors and a scalar; of form=full, of the row, b and K numbers.
     assert state_sizes(make_system_model(make_task(sizes=3), layers=2), 4) == (3 * 13,) * 2
     full = make_system_model(make_task(sizes=3), layers=2, form="full", embedding=5)

@@ -24,7 +24,6 @@ from iclbench.runs import run as run_module
 from iclbench.runs.plan import resolve
 from iclbench.runs.run import run_plans
 from iclbench.runs.settings import Settings
-from iclbench.runs.training import checkpoint_path
 from iclbench.training.loop import Training
 
 
@@ -66,19 +65,27 @@ def test_a_divergence_is_of_its_own_plan_in_a_program_of_several(tmp_path, monke
     assert lost == [[None, None], [None, 2]]
 
 
-def test_the_checkpoint_of_a_program_stays_while_a_record_is_missing(tmp_path, monkeypatch):
-    plans = plans_of(1e-3, 2e-3)
-    evaluated = run_module.evaluated
+def test_runs_in_another_order_continue_from_their_own_state(tmp_path, monkeypatch):
+    """They differ only in how their parameters start, as a sweep's may."""
+    plans = [
+        resolve(RunSpec(model="transformer", **{**TINY, "model_args": {"init_std": value}}))
+        for value in (0.02, 0.2)
+    ]
+    settings = Settings(tmp_path / "cut", device="cpu", checkpoint_seconds=0)
+    with monkeypatch.context() as patch:
+        patch.setattr(run_module, "evaluated", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            run_plans(plans, settings)
+    monkeypatch.setattr(Training, "advance", pytest.fail)
+    again = run_plans(plans[::-1], settings)
+    monkeypatch.undo()
+    straight = run_plans(plans, Settings(tmp_path / "straight", device="cpu"))
+    assert [r.weights_file.sha256 for r in again[::-1]] == [r.weights_file.sha256 for r in straight]
+    assert again[0].weights_file != again[1].weights_file
 
-    def failing(plan, *args):
-        if plan is plans[1]:
-            raise RuntimeError("no luck")
-        return evaluated(plan, *args)
 
-    monkeypatch.setattr(run_module, "evaluated", failing)
-    with pytest.raises(RuntimeError, match="no luck"):
-        run_plans(plans, Settings(tmp_path, device="cpu"))
-    assert checkpoint_path(plans, tmp_path).exists()
+def interrupt(*_):
+    raise KeyboardInterrupt
 
 
 def test_an_interrupted_run_tells_its_observers_and_continues(tmp_path, capsys):

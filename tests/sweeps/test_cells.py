@@ -85,3 +85,22 @@ def test_before_a_named_run_has_run_its_grids_wait(tmp_path):
     cells, programs = plan_sweep(content, out=tmp_path)
     assert len(programs) == 1
     assert [f.reason for f in cells.waiting] == ["it waits for the weights of the run 'first'"]
+
+
+def test_a_grid_waits_for_one_that_waits_itself(tmp_path):
+    model = {"model": "transformer", "model_args": {"layers": 1, "width": 8}}
+    grids = [
+        {"name": "first", **model},
+        {"name": "second", **model, "init": "@first"},
+        {**model, "init": "@second"},
+    ]
+    content = {"defaults": {**DEFAULTS, "recipe": "smoke"}, "grid": grids}
+    cells, _ = plan_sweep(content, out=tmp_path)
+    assert [f.reason for f in cells.waiting] == [
+        "it waits for the weights of the run 'first'",
+        "it waits for the run 'second', which waits too",
+    ]
+    assert cells.failures == []
+    assert len(sweep(content, out=tmp_path).records) == 3
+    cells, _ = plan_sweep(content, out=tmp_path)
+    assert (cells.waiting, cells.failures) == ([], [])

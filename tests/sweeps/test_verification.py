@@ -126,8 +126,8 @@ def test_prompts_of_a_board_are_made_once_within_a_block(paths, monkeypatch):
 
 
 def digest_of(plan):
-    parts, digest = evaluation_parts(plan)
-    (batches,) = parts
+    with evaluation_parts(plan) as (parts, digest):
+        (batches,) = parts
     assert batches[0].target.dtype == torch.float64
     return digest.hexdigest()
 

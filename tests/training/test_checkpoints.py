@@ -10,7 +10,7 @@ from safetensors.torch import save
 from support import run_python
 
 from iclbench import RecordError, UsageError
-from iclbench.training.checkpoints import Checkpoint, load_weights
+from iclbench.training.checkpoints import Checkpoint, load_state, load_weights
 
 STATE = {"weight": torch.arange(6.0).reshape(2, 3), "transposed": torch.ones(2, 3).mT}
 
@@ -57,3 +57,27 @@ def test_metadata_of_another_kind_is_refused_in_one_line(tmp_path, text):
         with pytest.raises(UsageError) as error:
             read(path)
         assert str(path) in str(error.value)
+
+
+def test_a_state_dict_of_the_module_itself_fits_though_it_lacks_what_is_not_saved():
+    module = torch.nn.BatchNorm1d(2)
+    module.register_buffer("ranks", torch.arange(2), persistent=False)
+    load_state(module, module.state_dict(), "own")
+    load_state(module, {**module.state_dict(), "ranks": torch.tensor([5, 6])}, "with ranks")
+    assert module.ranks.tolist() == [5, 6]
+    state = {name: value for name, value in module.state_dict().items() if name != "running_mean"}
+    with pytest.raises(RecordError, match="does not fit the model: running_mean is missing"):
+        load_state(module, state, "own")
+
+
+def test_a_state_dict_of_tied_weights_fits_with_each_name_or_with_one():
+    module = torch.nn.ModuleDict({"first": torch.nn.Linear(2, 2), "second": torch.nn.Linear(2, 2)})
+    module["second"].weight = module["first"].weight
+    state = {name: value + 1 for name, value in module.state_dict().items()}
+    load_state(module, state, "own")
+    assert torch.equal(module["second"].weight, state["first.weight"])
+    del state["second.weight"]
+    load_state(module, state, "one name")
+    del state["first.weight"]
+    with pytest.raises(RecordError, match=r"does not fit the model: first\.weight is missing"):
+        load_state(module, state, "none")

@@ -24,10 +24,11 @@ from ...runs.budget import known_steps, steps_path
 from ...runs.exclusive import exclusive
 from ...runs.models import Model
 from ...runs.plan import Plan, resolve
+from ...runs.ready_models import ReadyModels
 from ...runs.run import evaluated, run_plans
 from ...runs.settings import Settings
 from ...runs.store import RecordStore, read_record
-from ...runs.training import ReadyModels, checkpoint_path, training_code
+from ...runs.training import checkpoint_path, training_code
 from ...training.checkpoints import load_state, load_weights
 
 #: The folder of the seeds' records, in the output folder.

@@ -1,0 +1,98 @@
+"""What was trained for a run whose evaluation failed is evaluated, not trained again."""
+
+from __future__ import annotations
+
+import pytest
+from small_runs import TINY
+
+from iclbench import RecordError, RunSpec
+from iclbench.runs import run as run_module
+from iclbench.runs import training as trainings
+from iclbench.runs.plan import resolve
+from iclbench.runs.run import run_plans
+from iclbench.runs.settings import Settings
+from iclbench.runs.training import checkpoint_path
+from iclbench.training.loop import Training
+
+
+def plans_of(*rates):
+    specs = [{**TINY, "recipe_args": {"learning_rate": rate}} for rate in rates]
+    return [resolve(RunSpec(model="baseconv", **spec)) for spec in specs]
+
+
+@pytest.fixture
+def failed(tmp_path, monkeypatch):
+    """Plans that were trained together; the evaluation of the second one failed."""
+    plans = plans_of(1e-3, 2e-3)
+    evaluated = run_module.evaluated
+
+    def failing(plan, *args):
+        if plan is plans[1]:
+            raise RuntimeError("no luck")
+        return evaluated(plan, *args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run_module, "evaluated", failing)
+        with pytest.raises(RuntimeError, match="no luck"):
+            run_plans(plans, Settings(tmp_path, device="cpu"))
+    assert files(tmp_path) == [checkpoint_path([plans[1]], tmp_path)]
+    return plans
+
+
+def files(out):
+    return list((out / "checkpoints").iterdir())
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_its_record_is_that_of_a_run_without_a_failure(
+    tmp_path, monkeypatch, capsys, failed, alone
+):
+    monkeypatch.setattr(Training, "advance", pytest.fail)
+    *_, record = run_plans(failed[1:] if alone else failed, Settings(tmp_path, device="cpu"))
+    assert "baseconv on least-squares: trained before, see " in capsys.readouterr().err
+    assert files(tmp_path) == []
+    monkeypatch.undo()
+    _, straight = run_plans(plans_of(1e-3, 2e-3), Settings(tmp_path / "straight", device="cpu"))
+    assert record.weights_file == straight.weights_file
+    assert record.metrics == straight.metrics
+    assert record.training.curve == straight.training.curve
+    assert record.training.replicas == straight.training.replicas == 4
+    assert record.operations == straight.operations
+    assert record.validation_curve.mean == straight.validation_curve.mean
+
+
+def test_it_is_not_trained_beside_others(tmp_path, failed):
+    others = plans_of(3e-3, 4e-3)
+    *more, record = run_plans([*others, failed[1]], Settings(tmp_path, device="cpu"))
+    assert [r.training.replicas for r in (*more, record)] == [4, 4, 4]
+    assert files(tmp_path) == []
+
+
+def test_it_stays_when_its_evaluation_fails_again(tmp_path, monkeypatch, failed):
+    def failing(*_):
+        raise RuntimeError("no luck again")
+
+    monkeypatch.setattr(run_module, "evaluated", failing)
+    before = files(tmp_path)
+    for plans in (failed[1:], [*plans_of(3e-3), failed[1]]):
+        with pytest.raises(RuntimeError, match="no luck again"):
+            run_plans(plans, Settings(tmp_path, device="cpu"))
+        assert set(before) <= set(files(tmp_path))
+
+
+def test_models_of_other_code_are_refused(tmp_path, monkeypatch, failed):
+    monkeypatch.setattr(trainings, "training_code", lambda plans: "other")
+    with pytest.raises(RecordError, match="was made by other code; delete it to start afresh"):
+        run_plans(failed, Settings(tmp_path, device="cpu"))
+
+
+def test_without_resuming_it_is_trained_again(tmp_path, monkeypatch, failed):
+    class CutError(Exception):
+        pass
+
+    def cut(self):
+        raise CutError
+
+    monkeypatch.setattr(Training, "advance", cut)
+    with pytest.raises(CutError):
+        run_plans(failed, Settings(tmp_path, device="cpu", resume=False))
